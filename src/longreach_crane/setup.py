@@ -1,0 +1,33 @@
+from glob import glob
+
+from setuptools import find_packages, setup
+
+NAME = 'longreach_crane'
+
+setup(
+    name=NAME,
+    version='0.1.0',
+    packages=find_packages(include=[NAME, NAME + '.*']),
+    package_data={NAME: ['py.typed']},
+    data_files=[
+        ('share/ament_index/resource_index/packages', ['resource/' + NAME]),
+        ('share/' + NAME, ['package.xml']),
+        ('share/' + NAME + '/config', glob('config/*')),
+        ('share/' + NAME + '/urdf', glob('urdf/*')),
+    ],
+    install_requires=['setuptools', 'numpy', 'scipy'],
+    zip_safe=False,
+    maintainer='Longreach developers',
+    maintainer_email='longreach@example.org',
+    description='Crane with digital control and diagnosis: ARGESIM benchmark C13R.',
+    license='Apache-2.0',
+    extras_require={'test': ['pytest']},
+    entry_points={
+        'console_scripts': [
+            'plant = longreach_crane.plant_node:main',
+            'controller = longreach_crane.controller_node:main',
+        ],
+        'longreach.commands': ['crane = longreach_crane.commands'],
+        'longreach.warm_up': ['crane = longreach_crane.simulation:warm_up'],
+    },
+)
