@@ -1,0 +1,146 @@
+"""
+The digital controller: observer, state regulator, brake rule, and the diagnosis beside it.
+
+One call of :meth:`Controller.cycle` is one cycle of C13R section 2. All decisions fall on cycles,
+and time is counted in cycles, so that no rounding of a clock can move one.
+
+Readings, tested for both values of ``output``:
+
+``same_cycle``
+    A force computed from the sample of cycle n acts from that sampling instant on (default).
+``next_cycle``
+    It acts one cycle later.
+
+The brake rule looks at the desired force that would act now: while it is smaller than the brake
+condition a count runs; the brake closes when the count is over more than ``steady_time``, and opens
+when the desired force grows again. While it is closed the force that is put out, and that the
+observer is told of, is zero.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_crane.design import ControllerMatrices, controller_matrices
+from longreach_crane.diagnosis import Emergency, Sample, position_emergency
+from longreach_crane.parameters import ControllerParameters, CraneParameters, Machinery
+
+__all__ = ['Command', 'Controller', 'ControllerState']
+
+
+class Command(NamedTuple):
+    """What the controller asks of motor and brake."""
+
+    force: float = 0.0  # f_c^Desired [N]
+    brake: bool = False
+
+
+class ControllerState(NamedTuple):
+    """What the controller remembers from one cycle to the next; made by :meth:`Controller.cycle`."""
+
+    observer: np.ndarray  # q (5,): f_c, x_c, x_c', alpha, alpha'
+    command: Command = Command()  # what acts from this cycle on
+    computed_force: float = 0.0  # saturated output of the regulator [N]
+    steady_cycles: int = 0  # consecutive cycles with a desired force below the brake condition
+    emergency: Emergency = Emergency.NONE  # latched
+
+
+@dataclasses.dataclass(frozen=True)
+class Controller:
+    """
+    Digital controller of a crane.
+
+    Parameters
+    ----------
+    crane : CraneParameters
+        For the permitted range of the car.
+    parameters : ControllerParameters
+    matrices : ControllerMatrices
+    diagnosis : bool
+        False leaves the diagnosis out (C13R's Task B).
+    """
+
+    crane: CraneParameters
+    parameters: ControllerParameters
+    matrices: ControllerMatrices
+    diagnosis: bool = True
+
+    @classmethod
+    def of(cls, machinery: Machinery, diagnosis: bool = True) -> Controller:
+        """Return the controller that a crane file describes."""
+        matrices = controller_matrices(machinery.crane, machinery.controller, machinery.design)
+        return cls(machinery.crane, machinery.controller, matrices, diagnosis)
+
+    def initial_state(self) -> ControllerState:
+        """Return the state before cycle 0: an observer at zero."""
+        return ControllerState(np.zeros(5))
+
+    def steady_time(self, state: ControllerState) -> float:
+        """Return for how long the desired force has been below the brake condition [s]."""
+        return max(0, state.steady_cycles - 1) * self.parameters.sample_time
+
+    def cycle(
+        self, state: ControllerState, sample: Sample | None, set_point: float
+    ) -> ControllerState:
+        """
+        Run one cycle.
+
+        Parameters
+        ----------
+        state : ControllerState
+            Of the cycle before.
+        sample : Sample or None
+            What the sensors report; None when nothing came, then the observer goes on with its
+            own prediction.
+        set_point : float
+            Desired position of the car [m].
+
+        Returns
+        -------
+        ControllerState
+            With the command that acts from this cycle on.
+        """
+        emergency = state.emergency
+        if self.diagnosis and sample is not None and emergency is Emergency.NONE:
+            emergency = position_emergency(sample, self.crane)
+        if self.parameters.output == 'same_cycle':
+            q = self._observe(state.observer, sample, state.command.force)
+            computed = self._regulate(q, set_point)
+            steady, command = self._decide(computed, state.steady_cycles, emergency)
+        else:
+            steady, command = self._decide(state.computed_force, state.steady_cycles, emergency)
+            q = self._observe(state.observer, sample, command.force)
+            computed = self._regulate(q, set_point)
+        return ControllerState(q, command, computed, steady, emergency)
+
+    def stop(self, state: ControllerState, reason: Emergency) -> ControllerState:
+        """Return the state with the emergency mode latched and the brake closed."""
+        emergency = state.emergency or reason
+        return state._replace(emergency=emergency, command=Command(0.0, True))
+
+    def _observe(self, q: np.ndarray, sample: Sample | None, force: float) -> np.ndarray:
+        """Return q := M q + (x_c - c^T q) d + f b, without the correction when there is no sample."""
+        m = self.matrices
+        predicted = m.M @ q + force * m.b
+        if sample is None:
+            return predicted
+        return predicted + (sample.car_position - q[1]) * m.d  # type: ignore[no-any-return]
+
+    def _regulate(self, q: np.ndarray, set_point: float) -> float:
+        """Return V w - h^T q, saturated [N]."""
+        u = self.matrices.V * set_point - float(self.matrices.h @ q)
+        limit = self.parameters.maximum_force
+        return max(min(u, limit), -limit)
+
+    def _decide(
+        self, force: float, steady_cycles: int, emergency: Emergency
+    ) -> tuple[int, Command]:
+        """Return the count of steady cycles and the command, by brake rule and diagnosis."""
+        steady = steady_cycles + 1 if math.fabs(force) < self.parameters.brake_condition else 0
+        # The first steady cycle starts the time, hence one more than the cycles within it.
+        brake = steady - 1 > self.parameters.steady_cycles or emergency is not Emergency.NONE
+        return steady, Command(0.0 if brake else force, brake)

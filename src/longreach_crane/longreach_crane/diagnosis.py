@@ -1,0 +1,55 @@
+"""
+The crane's sensors and the diagnosis that latches the emergency mode.
+
+C13R table 2 and section 2, "Diagnosis". Emergency mode is entered when the car's position or a stop
+switch tells that the car has left its permitted range, and, beyond the paper, when no valid sample
+has come for too long. It latches.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+from typing import NamedTuple
+
+from longreach_crane.parameters import CraneParameters
+
+__all__ = ['Emergency', 'Sample', 'is_valid', 'position_emergency', 'sense']
+
+
+class Emergency(IntEnum):
+    """Why the emergency mode was entered; the numbers are those of the message CraneStatus."""
+
+    NONE = 0
+    POSITION_LIMIT = 1
+    SENSOR_TIMEOUT = 2
+
+
+class Sample(NamedTuple):
+    """What the three sensors report."""
+
+    car_position: float  # PosCar [m]
+    below_minimum: bool  # SwPosCarMin
+    above_maximum: bool  # SwPosCarMax
+
+
+def sense(car_position: float, crane: CraneParameters) -> Sample:
+    """Return what the sensors report of a car at ``car_position`` [m]."""
+    return Sample(
+        float(car_position),
+        bool(car_position < crane.minimum_position),
+        bool(car_position > crane.maximum_position),
+    )
+
+
+def is_valid(sample: Sample) -> bool:
+    """Tell whether a sample may reach the observer: its position is a finite number."""
+    return math.isfinite(sample.car_position)
+
+
+def position_emergency(sample: Sample, crane: CraneParameters) -> Emergency:
+    """Return the emergency that a valid sample calls for; switches and position each suffice."""
+    beyond = not crane.minimum_position <= sample.car_position <= crane.maximum_position
+    if beyond or sample.below_minimum or sample.above_maximum:
+        return Emergency.POSITION_LIMIT
+    return Emergency.NONE

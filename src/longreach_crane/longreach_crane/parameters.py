@@ -1,0 +1,129 @@
+"""
+Parameters of the crane, its digital controller and the controller's design.
+
+The numbers themselves live in config/crane.yaml. Source of the model: Schiftner, Breitenecker,
+Ecker, "Crane with Complex Embedded Control - ARGESIM Benchmark C13R" (2007), tables 1 and 3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import Parameters, choice, load, quantity
+from longreach_dynamics.resources import share_directory
+
+__all__ = [
+    'ControllerParameters',
+    'CraneParameters',
+    'DesignParameters',
+    'Machinery',
+    'default_file',
+    'load_machinery',
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class CraneParameters(Parameters):
+    """Car, cable, load, motor, brake and the permitted range of the car."""
+
+    car_mass: float = quantity('mass of the car, m_c', 'kg', above=0.0, source='table 1')
+    load_mass: float = quantity('mass of the load, m_l', 'kg', above=0.0, source='table 1')
+    cable_length: float = quantity('length of the cable, r', 'm', above=0.0, source='table 1')
+    gravity: float = quantity('gravity, g', 'm/s^2', above=0.0, source='table 1')
+    car_friction: float = quantity('friction of the car, d_c', 'kg/s', at_least=0.0)
+    brake_friction: float = quantity('friction with the brake closed', 'kg/s', above=0.0)
+    load_friction: float = quantity('friction of the load, d_l', 'kg/s', at_least=0.0)
+    motor_rate: float = quantity('inverse time constant of the motor', '1/s', above=0.0)
+    minimum_position: float = quantity('lowest permitted position of the car', 'm')
+    maximum_position: float = quantity('highest permitted position of the car', 'm')
+
+    def check(self) -> None:
+        """Raise InputError when the permitted range of the car is empty."""
+        if not self.minimum_position < self.maximum_position:
+            raise InputError(
+                f'minimum_position = {self.minimum_position} m,'
+                f' allowed: below maximum_position = {self.maximum_position} m'
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class ControllerParameters(Parameters):
+    """Cycle, observer and regulator variant, limits and brake rule of the digital controller."""
+
+    sample_time: float = quantity('cycle time, T', 's', above=0.0)
+    matrices: str = choice(
+        'numbers of observer and regulator', ('auto', 'corrected', 'as_printed', 'designed')
+    )
+    output: str = choice(
+        'when a computed force acts', ('same_cycle', 'next_cycle')
+    )
+    maximum_force: float = quantity('saturation of the desired force', 'N', above=0.0)
+    brake_condition: float = quantity('desired force below which a timer runs', 'N', above=0.0)
+    steady_time: float = quantity('time after which the brake closes', 's', at_least=0.0)
+
+    @property
+    def steady_cycles(self) -> int:
+        """Whole cycles within ``steady_time``: the brake closes when more than these are over."""
+        return math.floor(self.steady_time / self.sample_time + 1e-9)
+
+
+@dataclasses.dataclass(frozen=True)
+class DesignParameters(Parameters):
+    """Weights of the LQR design and poles of the observer."""
+
+    state_weights: tuple[float, ...] = quantity(
+        'LQR weights of motor force, car position and velocity, angle, angular velocity',
+        at_least=0.0,
+        length=5,
+    )
+    effort_weight: float = quantity('LQR weight of the desired force', above=0.0)
+    observer_poles: tuple[tuple[float, float], ...] = quantity(
+        'poles of the observer as [real, imaginary]', '1/s', length=5
+    )
+
+    def check(self) -> None:
+        """Raise InputError when the poles are not stable or complex ones lack their partner."""
+        for real, imaginary in self.observer_poles:
+            if real >= 0.0:
+                raise InputError(
+                    f'observer_poles has [{real}, {imaginary}], allowed: a negative real part'
+                )
+            if (real, -imaginary) not in self.observer_poles:
+                raise InputError(
+                    f'observer_poles has [{real}, {imaginary}] without its conjugate'
+                    f' [{real}, {-imaginary}]; add it'
+                )
+
+
+@dataclasses.dataclass(frozen=True)
+class Machinery(Parameters):
+    """A whole crane file: the crane, its controller, and what the controller is designed from."""
+
+    crane: CraneParameters = quantity('the crane')
+    controller: ControllerParameters = quantity('the digital controller')
+    design: DesignParameters = quantity('weights and poles of the design')
+
+
+def default_file() -> Path:
+    """Return the crane file that is installed with this package: C13R."""
+    return share_directory('longreach_crane') / 'config' / 'crane.yaml'
+
+
+def load_machinery(file: str | Path | None = None) -> Machinery:
+    """
+    Read a crane file.
+
+    Parameters
+    ----------
+    file : path, optional
+        The YAML file; C13R's by default.
+
+    Raises
+    ------
+    InputError
+        With file, key, value and allowed range.
+    """
+    return load(Machinery, default_file() if file is None else file)

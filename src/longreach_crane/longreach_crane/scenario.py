@@ -1,0 +1,162 @@
+"""
+Scenarios: what happens to a crane over time, read from YAML.
+
+    duration: 60.0                  # [s]
+    diagnosis: true
+    set_points:                     # desired position of the car
+      - {time: 0.0, car_position: 3.0}
+    disturbances:                   # horizontal force on the load
+      - {time: 42.0, duration: 1.0, force: -200.0}
+    initial_state: {angle: 0.1}
+
+Every time lies on a control cycle; what does not is refused, because the cycle in which an edge
+takes effect would be a matter of rounding.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import Parameters, load, quantity
+
+__all__ = [
+    'Disturbance',
+    'InitialState',
+    'Scenario',
+    'SetPoint',
+    'cycle_count',
+    'cycle_time',
+    'load_scenario',
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class SetPoint(Parameters):
+    """A desired car position that holds from a time on."""
+
+    time: float = quantity('from when on', 's', at_least=0.0)
+    car_position: float = quantity('desired position of the car', 'm')
+
+
+@dataclasses.dataclass(frozen=True)
+class Disturbance(Parameters):
+    """A constant horizontal force on the load for some time; several at a time add up."""
+
+    time: float = quantity('from when on', 's', at_least=0.0)
+    duration: float = quantity('for how long', 's', above=0.0)
+    force: float = quantity('force on the load, f_d', 'N')
+
+
+@dataclasses.dataclass(frozen=True)
+class InitialState(Parameters):
+    """State of the crane at time 0."""
+
+    motor_force: float = quantity('force of the motor, f_c', 'N', default=0.0)
+    car_position: float = quantity('position of the car, x_c', 'm', default=0.0)
+    car_velocity: float = quantity("velocity of the car, x_c'", 'm/s', default=0.0)
+    angle: float = quantity('angle of the cable, alpha', 'rad', default=0.0)
+    angular_velocity: float = quantity("alpha'", 'rad/s', default=0.0)
+
+    def vector(self) -> np.ndarray:
+        """Return the state as an array, shape (5,)."""
+        return np.array(dataclasses.astuple(self), dtype=float)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario(Parameters):
+    """A whole scenario."""
+
+    duration: float = quantity('length of the simulation', 's', above=0.0)
+    set_points: tuple[SetPoint, ...] = quantity('desired positions', default=())
+    disturbances: tuple[Disturbance, ...] = quantity('forces on the load', default=())
+    initial_state: InitialState = quantity('state at time 0', default=InitialState())
+    diagnosis: bool = quantity('watch the permitted range of the car', default=True)
+
+    def check(self) -> None:
+        """Raise InputError when set points are not in the order of time."""
+        times = [point.time for point in self.set_points]
+        for index in range(1, len(times)):
+            if times[index] <= times[index - 1]:
+                raise InputError(
+                    f'set_points[{index}].time = {times[index]} s,'
+                    f' allowed: after set_points[{index - 1}].time = {times[index - 1]} s'
+                )
+
+    def check_cycles(self, sample_time: float) -> None:
+        """
+        Check that every time lies on a control cycle.
+
+        Parameters
+        ----------
+        sample_time : float
+            T [s].
+
+        Raises
+        ------
+        InputError
+            With the path of the time.
+        """
+        cycle_count(self.duration, sample_time, 'duration')
+        for index, point in enumerate(self.set_points):
+            cycle_count(point.time, sample_time, f'set_points[{index}].time')
+        for index, disturbance in enumerate(self.disturbances):
+            path = f'disturbances[{index}]'
+            cycle_count(disturbance.time, sample_time, f'{path}.time')
+            cycle_count(disturbance.duration, sample_time, f'{path}.duration')
+
+    def set_point(self, cycle: int, sample_time: float) -> float:
+        """Return the desired car position in a cycle [m]; 0 before the first one."""
+        position = 0.0
+        for point in self.set_points:
+            if cycle_count(point.time, sample_time) <= cycle:
+                position = point.car_position
+        return position
+
+    def disturbance(self, time: float) -> float:
+        """Return the force on the load [N] at a time [s] inside a cycle, away from its ends."""
+        return sum(d.force for d in self.disturbances if d.time < time < d.time + d.duration)
+
+
+def cycle_count(time: float, sample_time: float, path: str = 'time') -> int:
+    """
+    Return a time as a whole number of cycles.
+
+    Raises
+    ------
+    InputError
+        When it is none, to a part in a million of a cycle.
+    """
+    cycles = round(time / sample_time)
+    if abs(time / sample_time - cycles) > 1e-6:
+        raise InputError(
+            f'{path} = {time} s, allowed: multiples of the sample time {sample_time} s, such as'
+            f' {cycles * sample_time:.12g}'
+        )
+    return cycles
+
+
+def cycle_time(cycle: int, sample_time: float) -> float:
+    """Return the time of a cycle [s], without the last bits that a product of floats adds."""
+    return round(cycle * sample_time, 12)
+
+
+def load_scenario(file: str | Path, sample_time: float) -> Scenario:
+    """
+    Read a scenario from a YAML file.
+
+    Raises
+    ------
+    InputError
+        For an unknown key, a value that is not allowed, or a time that is not on a cycle, with
+        the file and the path of the key.
+    """
+    scenario = load(Scenario, file)
+    try:
+        scenario.check_cycles(sample_time)
+    except InputError as error:
+        raise InputError(f'{file}: {error}') from error
+    return scenario

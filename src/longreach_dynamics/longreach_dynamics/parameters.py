@@ -1,0 +1,360 @@
+"""
+Parameter objects: frozen dataclasses whose fields know their unit, bounds and source.
+
+A class derives from :class:`Parameters` and declares each field with :func:`quantity` or
+:func:`choice`. Construction converts and checks every field; :func:`from_mapping` and
+:func:`load` build objects from YAML and refuse unknown, missing and impossible values by their
+path. The same declarations drive the parameters of ROS nodes and the tables in the READMEs.
+
+Values are SI units and radians.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+from longreach_dynamics.errors import InputError
+
+__all__ = ['Parameters', 'Rule', 'choice', 'from_mapping', 'load', 'load_yaml', 'quantity']
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """
+    What is allowed for a field, and what it means.
+
+    Parameters
+    ----------
+    description : str
+        One line, for people.
+    unit : str
+        Unit symbol; '1' for a pure number, '' for what has none.
+    at_least, above, at_most, below : float, optional
+        Bounds; for a field of several values they hold for each.
+    choices : tuple of str
+        The only texts allowed; empty for any.
+    length : int, optional
+        The number of values of a sequence.
+    source : str
+        Where the value comes from.
+    read_only : bool
+        As a node's parameter: fixed from the start on.
+    """
+
+    description: str
+    unit: str = ''
+    at_least: float | None = None
+    above: float | None = None
+    at_most: float | None = None
+    below: float | None = None
+    choices: tuple[str, ...] = ()
+    length: int | None = None
+    source: str = ''
+    read_only: bool = True
+
+    def range_text(self) -> str:
+        """Return what is allowed, as in ``[0, 5) m``."""
+        if self.choices:
+            return ' | '.join(self.choices)
+        low, high = '(-inf', 'inf)'
+        if self.at_least is not None:
+            low = f'[{self.at_least:g}'
+        if self.above is not None:
+            low = f'({self.above:g}'
+        if self.at_most is not None:
+            high = f'{self.at_most:g}]'
+        if self.below is not None:
+            high = f'{self.below:g})'
+        unit = '' if self.unit in ('', '1') else f' {self.unit}'
+        return f'{low}, {high}{unit}'
+
+    def allows(self, value: float) -> bool:
+        """Tell whether a number is finite and within the bounds."""
+        return (
+            math.isfinite(value)
+            and (self.at_least is None or value >= self.at_least)
+            and (self.above is None or value > self.above)
+            and (self.at_most is None or value <= self.at_most)
+            and (self.below is None or value < self.below)
+        )
+
+
+def quantity(
+    description: str,
+    unit: str = '1',
+    *,
+    default: Any = dataclasses.MISSING,
+    at_least: float | None = None,
+    above: float | None = None,
+    at_most: float | None = None,
+    below: float | None = None,
+    length: int | None = None,
+    source: str = '',
+    read_only: bool = True,
+) -> Any:
+    """
+    Declare a field: a number, a truth value, a text, a sequence, or another parameter object.
+
+    The arguments are those of :class:`Rule`; without a default the field is required.
+    """
+    rule = Rule(
+        description,
+        unit,
+        at_least=at_least,
+        above=above,
+        at_most=at_most,
+        below=below,
+        length=length,
+        source=source,
+        read_only=read_only,
+    )
+    return dataclasses.field(default=default, metadata={'rule': rule})
+
+
+def choice(
+    description: str,
+    choices: Sequence[str],
+    *,
+    default: Any = dataclasses.MISSING,
+    source: str = '',
+    read_only: bool = True,
+) -> Any:
+    """Declare a field whose value is one of a few texts."""
+    rule = Rule(description, choices=tuple(choices), source=source, read_only=read_only)
+    return dataclasses.field(default=default, metadata={'rule': rule})
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """
+    Base of all parameter objects: converts and checks every field when made.
+
+    A class with conditions across fields overrides :meth:`check`.
+    """
+
+    def __post_init__(self) -> None:
+        """Convert and check each field, then the object."""
+        hints = _hints(type(self))
+        for field in dataclasses.fields(self):
+            value = _converted(
+                field.name, getattr(self, field.name), hints[field.name], rule_of(field)
+            )
+            object.__setattr__(self, field.name, value)
+        self.check()
+
+    def check(self) -> None:
+        """Raise InputError when fields that are right by themselves contradict each other."""
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a checked copy with other values."""
+        return dataclasses.replace(self, **changes)
+
+
+def rule_of(field: dataclasses.Field[Any]) -> Rule:
+    """Return the rule that a field was declared with."""
+    return field.metadata.get('rule', Rule(field.name))
+
+
+@typing.no_type_check
+def _hints(cls: type) -> dict[str, Any]:
+    """Return the evaluated annotations of a class."""
+    return typing.get_type_hints(cls)
+
+
+def _refusal(path: str, value: object, allowed: str) -> InputError:
+    """Return the error of a value that is not allowed."""
+    return InputError(f'{path} = {value!r}, allowed: {allowed}')
+
+
+def _converted(path: str, value: Any, kind: Any, rule: Rule) -> Any:
+    """Return the value as the type of its field, or raise InputError with its path."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        if value is None and type(None) in arguments:
+            return None
+        kind = next(k for k in arguments if k is not type(None))
+        return _converted(path, value, kind, rule)
+    if origin is tuple:
+        return _converted_sequence(path, value, arguments[0], rule)
+    if dataclasses.is_dataclass(kind):
+        if isinstance(value, kind):
+            return value
+        if isinstance(value, Mapping):
+            return from_mapping(kind, value, path)
+        raise _refusal(path, value, 'a mapping with the keys ' + _names(kind))
+    if kind is bool:
+        if not isinstance(value, bool):
+            raise _refusal(path, value, 'true | false')
+        return value
+    if kind is str:
+        if not isinstance(value, str) or (rule.choices and value not in rule.choices):
+            raise _refusal(path, value, rule.range_text() if rule.choices else 'a text')
+        return value
+    return _converted_number(path, value, kind, rule)
+
+
+def _converted_sequence(path: str, value: Any, kind: Any, rule: Rule) -> tuple[Any, ...]:
+    """Return a sequence as a tuple of converted elements."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise _refusal(path, value, 'a list')
+    if rule.length is not None and len(value) != rule.length:
+        raise InputError(f'{path} has {len(value)} values, allowed: {rule.length}')
+    inner = dataclasses.replace(rule, length=2) if typing.get_origin(kind) is tuple else rule
+    return tuple(
+        _converted(f'{path}[{index}]', element, kind, inner) for index, element in enumerate(value)
+    )
+
+
+def _converted_number(path: str, value: Any, kind: type, rule: Rule) -> Any:
+    """Return a number as int or float, or raise InputError."""
+    # bool is a kind of int for Python, and a mistake here.
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if number and not rule.allows(value):
+        raise _refusal(path, value, rule.range_text())
+    if not number or (kind is int and value != int(value)):
+        what = 'an integer' if kind is int else 'a number'
+        raise _refusal(path, value, f'{what} in {rule.range_text()}')
+    return kind(value)
+
+
+def _names(cls: type) -> str:
+    """Return the names of a parameter class's fields as a list for people."""
+    return ', '.join(field.name for field in dataclasses.fields(cls))
+
+
+T = typing.TypeVar('T', bound=Parameters)
+
+
+def from_mapping(cls: type[T], mapping: Mapping[str, Any], path: str = '') -> T:
+    """
+    Build a parameter object from nested mappings.
+
+    Parameters
+    ----------
+    cls : type
+        A class derived from :class:`Parameters`.
+    mapping : mapping
+        Values by field name.
+    path : str
+        What error messages name before the keys.
+
+    Raises
+    ------
+    InputError
+        For an unknown key, a missing one, or a value that is not allowed, with its path.
+    """
+    prefix = f'{path}.' if path else ''
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    for key in mapping:
+        if key not in fields:
+            raise InputError(f'{prefix}{key} is unknown, allowed here: {_names(cls)}')
+    hints = _hints(cls)
+    values = {}
+    for name, field in fields.items():
+        if name in mapping:
+            values[name] = _converted(prefix + name, mapping[name], hints[name], rule_of(field))
+        elif field.default is dataclasses.MISSING:
+            rule = rule_of(field)
+            unit = f' [{rule.unit}]' if rule.unit else ''
+            raise InputError(f'{prefix}{name} is missing: {rule.description}{unit}')
+    try:
+        return cls(**values)
+    except InputError as error:
+        # Single fields have been checked above: what is left is a contradiction between them.
+        raise InputError(f'{path}: {error}' if path else str(error)) from error
+
+
+def load(cls: type[T], file: str | Path, section: str | None = None) -> T:
+    """
+    Build a parameter object from a YAML file.
+
+    Parameters
+    ----------
+    cls : type
+        A class derived from :class:`Parameters`.
+    file : path
+        The YAML file.
+    section : str, optional
+        The top-level key that holds the values; None for the whole file.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read or holds something else, with file name and path of the key.
+    """
+    values = load_yaml(file)
+    if section is not None:
+        if section not in values:
+            raise InputError(f'{file}: section {section!r} is missing, found: {list(values)}')
+        values = values[section]
+    if not isinstance(values, dict):
+        raise InputError(f'{file}: {section or "the file"} must be a mapping of names to values')
+    try:
+        return from_mapping(cls, values, section or '')
+    except InputError as error:
+        raise InputError(f'{file}: {error}') from error
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.2 numbers (1e5 is one, which PyYAML takes for a text), and no key twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping, or raise for a key that stands twice."""
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str | int | float | bool):
+                raise yaml.constructor.ConstructorError(
+                    None, None, 'a key must be a name', key_node.start_mark
+                )
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f'the key {key!r} stands twice', key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver(
+    'tag:yaml.org,2002:float',
+    re.compile(r'^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$'),
+    list('-+0123456789.'),
+)
+
+
+def load_yaml(file: str | Path) -> dict[str, Any]:
+    """
+    Read a YAML file whose top is a mapping.
+
+    Raises
+    ------
+    InputError
+        When there is no such file, it is not YAML (with line and column), a key stands twice, or
+        its top is not a mapping.
+    """
+    path = Path(file)
+    try:
+        text = path.read_text(encoding='utf-8')
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else 'not a text file'
+        raise InputError(f'{path} cannot be read: {reason}') from error
+    try:
+        values = yaml.load(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f':{mark.line + 1}:{mark.column + 1}' if mark else ''
+        raise InputError(f'{path}{where}: not valid YAML: {error.problem}') from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise InputError(f'{path}: not valid YAML: {error}') from error
+    if not isinstance(values, dict):
+        raise InputError(f'{path}: the top of the file must be a mapping of names to values')
+    return values
