@@ -24,8 +24,9 @@ setup(
     extras_require={'test': ['pytest']},
     entry_points={
         'console_scripts': [
-            'plant = longreach_crane.plant_node:main',
-            'controller = longreach_crane.controller_node:main',
+            'controller = longreach_crane.nodes:controller',
+            'markers = longreach_crane.nodes:markers',
+            'plant = longreach_crane.nodes:plant',
         ],
         'longreach.commands': ['crane = longreach_crane.commands'],
         'longreach.warm_up': ['crane = longreach_crane.simulation:warm_up'],

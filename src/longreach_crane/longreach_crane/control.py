@@ -26,7 +26,13 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_crane.design import ControllerMatrices, controller_matrices
-from longreach_crane.diagnosis import Emergency, Sample, position_emergency
+from longreach_crane.diagnosis import (
+    Emergency,
+    Sample,
+    is_valid,
+    position_emergency,
+    silence_emergency,
+)
 from longreach_crane.parameters import ControllerParameters, CraneParameters, Machinery
 
 __all__ = ['Command', 'Controller', 'ControllerState']
@@ -46,6 +52,7 @@ class ControllerState(NamedTuple):
     command: Command = Command()  # what acts from this cycle on
     computed_force: float = 0.0  # saturated output of the regulator [N]
     steady_cycles: int = 0  # consecutive cycles with a desired force below the brake condition
+    silent_cycles: int = 0  # consecutive cycles without a valid sample
     emergency: Emergency = Emergency.NONE  # latched
 
 
@@ -75,9 +82,14 @@ class Controller:
         matrices = controller_matrices(machinery.crane, machinery.controller, machinery.design)
         return cls(machinery.crane, machinery.controller, matrices, diagnosis)
 
-    def initial_state(self) -> ControllerState:
-        """Return the state before cycle 0: an observer at zero."""
-        return ControllerState(np.zeros(5))
+    def initial_state(self, car_position: float = 0.0) -> ControllerState:
+        """
+        Return the state before the first cycle: an observer at rest.
+
+        C13R begins with zeros. A controller that takes over a crane in mid-run begins at the
+        position [m] that it measures, or the observer's error would throw the car about.
+        """
+        return ControllerState(np.array([0.0, car_position, 0.0, 0.0, 0.0]))
 
     def steady_time(self, state: ControllerState) -> float:
         """Return for how long the desired force has been below the brake condition [s]."""
@@ -94,8 +106,8 @@ class Controller:
         state : ControllerState
             Of the cycle before.
         sample : Sample or None
-            What the sensors report; None when nothing came, then the observer goes on with its
-            own prediction.
+            What the sensors report; None when nothing came. Then, and when the position is not
+            finite, the observer goes on with its own prediction.
         set_point : float
             Desired position of the car [m].
 
@@ -104,9 +116,12 @@ class Controller:
         ControllerState
             With the command that acts from this cycle on.
         """
+        if sample is not None and not is_valid(sample):
+            sample = None
+        silent = 0 if sample is not None else state.silent_cycles + 1
         emergency = state.emergency
-        if self.diagnosis and sample is not None and emergency is Emergency.NONE:
-            emergency = position_emergency(sample, self.crane)
+        if emergency is Emergency.NONE:
+            emergency = self._diagnose(sample, silent)
         if self.parameters.output == 'same_cycle':
             q = self._observe(state.observer, sample, state.command.force)
             computed = self._regulate(q, set_point)
@@ -115,12 +130,15 @@ class Controller:
             steady, command = self._decide(state.computed_force, state.steady_cycles, emergency)
             q = self._observe(state.observer, sample, command.force)
             computed = self._regulate(q, set_point)
-        return ControllerState(q, command, computed, steady, emergency)
+        return ControllerState(q, command, computed, steady, silent, emergency)
 
-    def stop(self, state: ControllerState, reason: Emergency) -> ControllerState:
-        """Return the state with the emergency mode latched and the brake closed."""
-        emergency = state.emergency or reason
-        return state._replace(emergency=emergency, command=Command(0.0, True))
+    def _diagnose(self, sample: Sample | None, silent_cycles: int) -> Emergency:
+        """Return the emergency that this cycle calls for."""
+        if not self.diagnosis:
+            return Emergency.NONE
+        if sample is None:
+            return silence_emergency(silent_cycles, self.parameters)
+        return position_emergency(sample, self.crane)
 
     def _observe(self, q: np.ndarray, sample: Sample | None, force: float) -> np.ndarray:
         """Return q := M q + (x_c - c^T q) d + f b, without the correction when there is no sample."""

@@ -1,2 +1,219 @@
-#!/usr/bin/env python3
-def main(): ...
+"""
+The digital controller as a node: takes ``sensors``, gives ``command`` and ``status``.
+
+Cycles are counted by the stamps of the samples, so that a stream which is played back gives the
+same commands again. A gap in the stamps is filled with cycles on the observer's prediction. Unless
+``lockstep`` is set the node also watches the clock: when a sample is late it goes on with
+predictions by itself, and after ``sensor_timeout`` of silence the diagnosis closes the brake.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from rclpy.node import Node
+from std_msgs.msg import Float64
+from std_srvs.srv import Trigger
+
+from longreach_crane.control import Controller
+from longreach_crane.conversions import (
+    command_to_message,
+    sample_from_message,
+    status_to_message,
+)
+from longreach_crane.cycles import Arrival, Kind, classify
+from longreach_crane.diagnosis import Emergency, Sample, is_valid
+from longreach_crane.parameters import load_machinery
+from longreach_crane.scenario import Scenario, load_scenario
+from longreach_dynamics.parameters import Parameters, quantity
+from longreach_msgs.msg import CraneCommand, CraneSensors, CraneStatus
+from longreach_node import diagnostics, qos
+from longreach_node.clock import LivingClock
+from longreach_node.outbox import Outbox
+from longreach_node.parameters import declare
+from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds, stamp_of
+
+__all__ = ['ControllerNode', 'ControllerNodeParameters']
+
+
+@dataclasses.dataclass(frozen=True)
+class ControllerNodeParameters(Parameters):
+    """Parameters of the controller node."""
+
+    file: str = quantity('crane file; empty for C13R', '', default='')
+    scenario: str = quantity(
+        'scenario file, for set points and diagnosis; empty for none', '', default=''
+    )
+    lockstep: bool = quantity('only stamps count, the clock does not', default=False)
+    late_after: float = quantity(
+        'cycles without a sample before the observer goes on alone', at_least=0.5, default=2.0
+    )
+    listeners: int = quantity(
+        'subscribers of each output to wait for, such as a recorder', at_least=0, default=0
+    )
+    start_timeout: float = quantity(
+        'longest wait for them before the first command', 's', at_least=0.0, default=10.0
+    )
+
+
+class ControllerNode(Node):
+    """Observer, regulator, brake rule and diagnosis of the crane."""
+
+    def __init__(self) -> None:
+        super().__init__('controller')
+        self._parameters = declare(self, ControllerNodeParameters)
+        machinery = load_machinery(self._parameters.file or None)
+        self._rules = machinery.controller
+        self._scenario = Scenario(duration=1.0)
+        if self._parameters.scenario:
+            self._scenario = load_scenario(self._parameters.scenario, self._rules.sample_time)
+        self._controller = Controller.of(machinery, self._scenario.diagnosis)
+        self._period = seconds_to_nanoseconds(self._rules.sample_time)
+        self._counts = dict.fromkeys(('missed', 'late', 'duplicate', 'invalid'), 0)
+        self._diagnostics = diagnostics.Diagnostics(self, 'controller')
+        self._begin()
+        listeners = self._parameters.listeners
+        self._outbox = Outbox(self, self._parameters.start_timeout)
+        self._commands = self._outbox.publisher(
+            CraneCommand, 'command', qos.STREAM, listeners + self._parameters.lockstep
+        )
+        self._status = self._outbox.publisher(CraneStatus, 'status', qos.STREAM, listeners)
+        self.create_subscription(CraneSensors, 'sensors', self._on_sensors, qos.STREAM)
+        self.create_subscription(Float64, 'set_point', self._on_set_point, qos.SET_POINT)
+        self.create_service(Trigger, '~/reset', self._on_reset)
+        if not self._parameters.lockstep:
+            self._watch = LivingClock(self, self._rules.sensor_timeout)
+            self._watch.create_timer(self._rules.sample_time, self._on_tick)
+
+    def _begin(self) -> None:
+        """Forget everything: the next sample is the first."""
+        self._state = self._controller.initial_state()
+        self._cycle = -1
+        self._stamp = 0
+        self._heard = 0.0
+        self._override: float | None = None
+
+    def _on_sensors(self, message: CraneSensors) -> None:
+        """Run the cycle of a sample, and those that were missed before it."""
+        stamp, sample = nanoseconds_of(message.header.stamp), sample_from_message(message)
+        arrival = self._arrival(stamp, sample)
+        if arrival.kind is not Kind.NEW:
+            return
+        self._counts['missed'] += arrival.missed
+        # Once the silence has led to the emergency mode, more cycles would change nothing.
+        enough = math.ceil(self._rules.sensor_timeout / self._rules.sample_time) + 1
+        for _ in range(min(arrival.missed, enough)):
+            self._run_cycle(None)
+        self._cycle += max(0, arrival.missed - enough)
+        if not is_valid(sample):
+            self._counts['invalid'] += 1
+            self._warn(f'sample of {stamp * 1e-9:.6f} s without a finite position is not used')
+        self._run_cycle(sample)
+        self._stamp = stamp
+        self._heard = self._now()
+        self._publish()
+
+    def _arrival(self, stamp: int, sample: Sample) -> Arrival:
+        """Tell what a sample is, count and report what is not the next one."""
+        T = self._rules.sample_time
+        if self._cycle < 0:
+            self._take_over(stamp, sample)
+            return Arrival(Kind.NEW)
+        arrival = classify(stamp, self._stamp, T, self._rules.sensor_timeout)
+        where = f'{stamp * 1e-9:.6f} s, after {self._stamp * 1e-9:.6f} s'
+        if arrival.kind is Kind.NEW and arrival.missed:
+            self._warn(f'{arrival.missed} samples missing before the one of {where}')
+        elif arrival.kind is Kind.RESTART and self._state.emergency is Emergency.NONE:
+            self.get_logger().info(f'time began anew: sample of {where}')
+            self._begin()
+            self._take_over(stamp, sample)
+            return Arrival(Kind.NEW)
+        elif arrival.kind is not Kind.NEW:
+            self._counts['duplicate' if arrival.kind is Kind.DUPLICATE else 'late'] += 1
+            hint = '; in emergency mode only ~/reset begins anew'
+            self._warn(
+                f'{arrival.kind.value} sample of {where}, is not used'
+                + (hint if arrival.kind is Kind.RESTART else '')
+            )
+        return arrival
+
+    def _take_over(self, stamp: int, sample: Sample) -> None:
+        """Begin with a sample: from zero with the run, from the measured position in mid-run."""
+        self._cycle = round(stamp / self._period) - 1
+        if self._cycle >= 0 and is_valid(sample):
+            self._state = self._controller.initial_state(sample.car_position)
+
+    def _run_cycle(self, sample: Sample | None) -> None:
+        """Run one cycle of the controller and say when it entered the emergency mode."""
+        before = self._state.emergency
+        self._cycle += 1
+        self._state = self._controller.cycle(self._state, sample, self._set_point())
+        if before is Emergency.NONE and self._state.emergency is not Emergency.NONE:
+            reason = self._state.emergency.name.lower().replace('_', ' ')
+            self.get_logger().error(f'emergency mode: {reason}; the brake stays closed')
+
+    def _set_point(self) -> float:
+        """Return the desired position in this cycle [m]: sent by hand, or the scenario's."""
+        if self._override is not None:
+            return self._override
+        return self._scenario.set_point(self._cycle, self._rules.sample_time)
+
+    def _publish(self) -> None:
+        """Publish command and status of this cycle."""
+        stamp = stamp_of(self._stamp)
+        missed = self._counts['missed']
+        self._status.publish(
+            status_to_message(self._state, self._controller, self._set_point(), missed, stamp)
+        )
+        if self._cycle % round(1.0 / self._rules.sample_time) == 0:
+            self._report()
+        # Last: in lockstep the plant goes on as soon as it has this.
+        self._commands.publish(command_to_message(self._state.command, stamp))
+
+    def _report(self) -> None:
+        """Publish diagnostics."""
+        level, text = diagnostics.OK, 'controlling'
+        if any(self._counts.values()):
+            level, text = diagnostics.WARN, 'samples were missed, late, doubled or not valid'
+        if self._state.emergency is not Emergency.NONE:
+            level, text = diagnostics.ERROR, f'emergency mode: {self._state.emergency.name}'
+        values = {**self._counts, 'brake': self._state.command.brake}
+        self._diagnostics.publish(stamp_of(self._stamp), level, text, values)
+
+    def _now(self) -> float:
+        """Return the time by which silence is measured [s]."""
+        return 0.0 if self._parameters.lockstep else self._watch.now()
+
+    def _on_tick(self) -> None:
+        """Go on without a sample that is late."""
+        T = self._rules.sample_time
+        if self._cycle < 0:
+            return
+        if self._now() - self._heard < (1.0 + self._parameters.late_after) * T:
+            return
+        self._counts['missed'] += 1
+        self._warn(f'no sample after the one of {self._stamp * 1e-9:.6f} s: predicting')
+        self._run_cycle(None)
+        self._stamp += self._period
+        self._heard += T
+        self._publish()
+
+    def _on_set_point(self, message: Float64) -> None:
+        """Take a set point sent by hand; it holds until the next one."""
+        if not math.isfinite(message.data):
+            self._warn(f'set point {message.data} m ignored, allowed: finite values')
+            return
+        self._override = message.data
+        self.get_logger().info(f'set point by hand: {message.data:g} m')
+
+    def _on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Begin anew, also from the emergency mode."""
+        self._begin()
+        response.success = True
+        response.message = 'the next sample is the first'
+        return response
+
+    def _warn(self, text: str) -> None:
+        """Warn, but not about every sample of a bad stream."""
+        self.get_logger().warn(text, throttle_duration_sec=1.0)

@@ -12,9 +12,9 @@ import math
 from enum import IntEnum
 from typing import NamedTuple
 
-from longreach_crane.parameters import CraneParameters
+from longreach_crane.parameters import ControllerParameters, CraneParameters
 
-__all__ = ['Emergency', 'Sample', 'is_valid', 'position_emergency', 'sense']
+__all__ = ['Emergency', 'Sample', 'is_valid', 'position_emergency', 'sense', 'silence_emergency']
 
 
 class Emergency(IntEnum):
@@ -45,6 +45,15 @@ def sense(car_position: float, crane: CraneParameters) -> Sample:
 def is_valid(sample: Sample) -> bool:
     """Tell whether a sample may reach the observer: its position is a finite number."""
     return math.isfinite(sample.car_position)
+
+
+def silence_emergency(silent_cycles: int, parameters: ControllerParameters) -> Emergency:
+    """Return the emergency that this many cycles in a row without a valid sample call for."""
+    # A millionth of a cycle more, so that the rounding of a product decides nothing.
+    silence = (silent_cycles - 1e-6) * parameters.sample_time
+    if silence > parameters.sensor_timeout:
+        return Emergency.SENSOR_TIMEOUT
+    return Emergency.NONE
 
 
 def position_emergency(sample: Sample, crane: CraneParameters) -> Emergency:

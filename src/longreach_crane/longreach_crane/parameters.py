@@ -57,12 +57,13 @@ class ControllerParameters(Parameters):
     matrices: str = choice(
         'numbers of observer and regulator', ('auto', 'corrected', 'as_printed', 'designed')
     )
-    output: str = choice(
-        'when a computed force acts', ('same_cycle', 'next_cycle')
-    )
+    output: str = choice('when a computed force acts', ('same_cycle', 'next_cycle'))
     maximum_force: float = quantity('saturation of the desired force', 'N', above=0.0)
     brake_condition: float = quantity('desired force below which a timer runs', 'N', above=0.0)
     steady_time: float = quantity('time after which the brake closes', 's', at_least=0.0)
+    sensor_timeout: float = quantity(
+        'time without a valid sample after which the emergency mode is entered', 's', above=0.0
+    )
 
     @property
     def steady_cycles(self) -> int:

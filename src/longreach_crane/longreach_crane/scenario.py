@@ -29,7 +29,6 @@ __all__ = [
     'Scenario',
     'SetPoint',
     'cycle_count',
-    'cycle_time',
     'load_scenario',
 ]
 
@@ -137,11 +136,6 @@ def cycle_count(time: float, sample_time: float, path: str = 'time') -> int:
             f' {cycles * sample_time:.12g}'
         )
     return cycles
-
-
-def cycle_time(cycle: int, sample_time: float) -> float:
-    """Return the time of a cycle [s], without the last bits that a product of floats adds."""
-    return round(cycle * sample_time, 12)
 
 
 def load_scenario(file: str | Path, sample_time: float) -> Scenario:

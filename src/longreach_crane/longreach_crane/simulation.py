@@ -28,15 +28,14 @@ from longreach_crane.model import (
     Constants,
     Inputs,
     load_position,
-    right_hand_side,
     stop_car,
 )
+from longreach_crane.motion import advance_motion
 from longreach_crane.parameters import CraneParameters, Machinery, load_machinery
-from longreach_crane.scenario import Scenario, cycle_count, cycle_time
+from longreach_crane.scenario import Scenario, cycle_count
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.kernels import kernel
-from longreach_dynamics.machine import JointSample
-from longreach_dynamics.stepping import nonstiff_integrator, raise_for, stiff_integrator
+from longreach_dynamics.machine import JointSample, step_time
+from longreach_dynamics.stepping import raise_for
 
 __all__ = [
     'COLUMNS',
@@ -69,23 +68,6 @@ class CraneState(NamedTuple):
 
     x: np.ndarray  # (5,): f_c, x_c, x_c', alpha, alpha'
     car: int = FREE  # FREE, or HELD by the rigid brake
-
-
-_integrate_nonstiff = nonstiff_integrator(right_hand_side)
-_integrate_stiff = stiff_integrator(right_hand_side)
-
-
-@kernel
-def _advance(time, duration, x, inputs, constants, stiff, relative, absolute):  # type: ignore[no-untyped-def]
-    """Integrate one smooth interval and return what an integrator returns."""
-    first_step = min(duration, 0.02)
-    if stiff:
-        return _integrate_stiff(
-            time, duration, x, inputs, constants, relative, absolute, first_step
-        )
-    return _integrate_nonstiff(
-        time, duration, x, inputs, constants, relative, absolute, first_step
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,7 +136,7 @@ class Crane:
             car=HELD if held else FREE,
         )
         stiff = command.brake and not held
-        x_end, evaluations, _, status = _advance(
+        x_end, evaluations, _, status = advance_motion(
             time, duration, x, inputs, p, stiff, self.relative, self.absolute
         )
         raise_for(status, time, x)
@@ -272,7 +254,7 @@ def simulate(
     evaluations = 0
     set_points = _set_points(scenario, cycles, T)
     for cycle in range(cycles + 1):
-        time = cycle_time(cycle, T)
+        time = step_time(cycle, T)
         before = control
         sample = sense(state.x[CAR_POSITION], machinery.crane)
         control = controller.cycle(control, sample, set_points[cycle])

@@ -1,22 +1,21 @@
 """
 Compiled functions whose cache notices every change that matters.
 
-numba's cache asks only whether the file of the outermost function has changed. An edited right-hand
-side in another file would silently go on with the old machine code. :func:`kernel` therefore adds
-the state of all files of the function's own package and of this one to what the cache compares.
+numba's cache asks only whether the file of the outermost function has changed: an edited
+right-hand side in another file would silently go on as the old machine code. :func:`kernel`
+therefore adds the state of the files of all compiled functions that the outermost one reaches.
 
 Rule of the house: the outermost function of a computation is a ``@kernel`` and lives in the
-machine's package; what it calls, shared steppers included, is plain ``@njit`` and is compiled into
-it. Right-hand sides are passed to steppers as arguments, parameters as NamedTuples of floats, so
-that a new value never compiles anything anew.
+machine's package; what it calls, shared integrators included, is plain ``@njit`` and is compiled
+into it. Parameters are NamedTuples of numbers, so that a new value never compiles anything anew.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from types import FunctionType
+from typing import Any, TypeVar, cast
 
 from numba import njit
 
@@ -40,18 +39,25 @@ def kernel(function: Function) -> Function:
     callable
         The compiled function. Unchecked: the public function around it validates.
     """
-    compiled = njit(cache=True)(function)
+    compiled: Any = njit(cache=True)(function)
+    files = sorted({function.__code__.co_filename for function in _reached(compiled.py_func)})
     cache_file = compiled._cache._cache_file
-    cache_file._source_stamp = (
-        cache_file._source_stamp,
-        _package_state(Path(function.__code__.co_filename).resolve().parent),
-        _package_state(Path(__file__).resolve().parent),
+    states = tuple(
+        (file, Path(file).stat().st_mtime_ns, Path(file).stat().st_size) for file in files
     )
-    return compiled  # type: ignore[no-any-return]
+    cache_file._source_stamp = (cache_file._source_stamp, states)
+    return cast(Function, compiled)
 
 
-@functools.cache
-def _package_state(directory: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return name, time of change [ns] and size [byte] of every module in a directory."""
-    files = sorted(directory.glob('*.py'))
-    return tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files)
+def _reached(function: FunctionType) -> Iterator[FunctionType]:
+    """Yield a function and every compiled function that it names, directly or through others."""
+    pending, seen = [function], set()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        yield current
+        named = [current.__globals__.get(name) for name in current.__code__.co_names]
+        enclosed = [cell.cell_contents for cell in current.__closure__ or ()]
+        pending += [value.py_func for value in (*named, *enclosed) if hasattr(value, 'py_func')]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol, TypeVar
 
-__all__ = ['JointSample', 'Machine']
+__all__ = ['JointSample', 'Machine', 'step_time']
 
 State = TypeVar('State')
 Command = TypeVar('Command', contravariant=True)
@@ -43,3 +43,8 @@ class Machine(Protocol[State, Command]):
     def joint_sample(self, state: State, command: Command) -> JointSample:
         """Return what a JointState message holds."""
         ...
+
+
+def step_time(count: int, step: float) -> float:
+    """Return the time of a step [s], without the last bits that a product of floats adds."""
+    return round(count * step, 12)

@@ -1,1 +1,10 @@
-"""TODO."""
+"""
+What every node of Longreach shares.
+
+``entry``       start and end of a node's process
+``parameters``  a parameter object as the parameters of a node
+``qos``         the named qualities of service
+``simulator``   the node that drives any Machine through time
+``stamps``      times as messages, integers and seconds
+``diagnostics`` one component's line in /diagnostics
+"""

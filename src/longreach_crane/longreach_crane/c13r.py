@@ -1,0 +1,124 @@
+"""
+The three tasks of ARGESIM benchmark C13R.
+
+Task A compares the nonlinear and the linear model without controller and brake; Tasks B and C are
+the scenarios of the controlled crane, without and with diagnosis (C13R section 3).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_crane.control import Command
+from longreach_crane.model import Constants, load_position
+from longreach_crane.parameters import CraneParameters
+from longreach_crane.scenario import Disturbance, Scenario, SetPoint
+from longreach_crane.simulation import Crane, CraneState
+
+__all__ = ['DISTURBANCES', 'TASKS', 'TaskARow', 'task_a', 'task_a_limit', 'task_scenario']
+
+TASKS = ('a', 'b', 'c')
+# Dest [N] of Task A.
+DISTURBANCES = (-750.0, -800.0, -850.0)
+# Task A: the motor pushes with this force [N] for this time [s], the disturbance acts from .. to.
+_PUSH, _PUSH_END = 160.0, 15.0
+_DISTURBED_FROM, _DISTURBED_TO = 4.0, 7.0
+_END = 2000.0
+
+
+class TaskARow(NamedTuple):
+    """Load position x_l [m] at t = 2000 s in both models, for one disturbance [N]."""
+
+    disturbance: float
+    nonlinear: float
+    linear: float
+    difference: float  # nonlinear - linear
+    limit: float  # of both models for t to infinity
+    error_estimate: float  # of nonlinear and linear, the larger one
+
+
+def task_a(
+    crane: CraneParameters,
+    disturbance: float,
+    relative: float = 1e-14,
+    absolute: float = 1e-13,
+) -> TaskARow:
+    """
+    Run Task A for one disturbance.
+
+    The error estimate is the change of x_l when both tolerances are 30 times as large: about 30
+    times the error that is left, and never less than the rounding of the result.
+
+    Parameters
+    ----------
+    crane : CraneParameters
+    disturbance : float
+        Force on the load from 4 s to 7 s [N].
+    relative, absolute : float
+        Tolerances of the integration.
+    """
+    values, errors = [], []
+    for model in ('nonlinear', 'linear'):
+        fine, coarse = (
+            _load_position_at_end(crane, disturbance, model, relative * k, absolute * k)
+            for k in (1.0, 30.0)
+        )
+        values.append(fine)
+        errors.append(max(abs(fine - coarse), 4.0 * float(np.spacing(abs(fine)))))
+    return TaskARow(
+        disturbance=disturbance,
+        nonlinear=values[0],
+        linear=values[1],
+        difference=values[0] - values[1],
+        limit=task_a_limit(crane, disturbance),
+        error_estimate=max(errors),
+    )
+
+
+def task_a_limit(crane: CraneParameters, disturbance: float) -> float:
+    """
+    Return where the load comes to rest in Task A [m], in both models.
+
+    Momentum: the impulses of motor and disturbance are used up by friction,
+    (d_c + d_l) x_l = 15 s 160 N + 3 s Dest. A motor of first order hands its impulse on in full.
+    Infinite without friction.
+    """
+    impulse = _PUSH * _PUSH_END + disturbance * (_DISTURBED_TO - _DISTURBED_FROM)
+    friction = crane.car_friction + crane.load_friction
+    return impulse / friction if friction > 0.0 else float(np.copysign(np.inf, impulse))
+
+
+def _load_position_at_end(
+    parameters: CraneParameters, disturbance: float, model: str, relative: float, absolute: float
+) -> float:
+    """Return x_l at the end of Task A [m]."""
+    span = _DISTURBED_TO - _DISTURBED_FROM
+    scenario = Scenario(
+        duration=_END, disturbances=(Disturbance(_DISTURBED_FROM, span, disturbance),)
+    )
+    crane = Crane(parameters, scenario, model, relative=relative, absolute=absolute)
+    state: CraneState = crane.initial_state()
+    # Each interval is smooth: forces change at its ends only.
+    edges = (0.0, _DISTURBED_FROM, _DISTURBED_TO, _PUSH_END, _END)
+    for start, end in zip(edges, edges[1:], strict=False):
+        force = _PUSH if start < _PUSH_END else 0.0
+        state = crane.advance(state, Command(force, False), start, end - start)
+    return float(load_position(state.x, Constants.of(parameters, linear=model == 'linear')))
+
+
+def task_scenario(task: str) -> Scenario:
+    """Return the scenario of Task 'b' or 'c'."""
+    disturbances = (Disturbance(time=42.0, duration=1.0, force=-200.0),)
+    scenario = Scenario(
+        duration=60.0,
+        diagnosis=False,
+        set_points=(SetPoint(0.0, 3.0), SetPoint(16.0, -0.5), SetPoint(36.0, 3.8)),
+        disturbances=disturbances,
+    )
+    if task == 'b':
+        return scenario
+    second = Disturbance(time=46.0, duration=1.0, force=200.0)
+    return dataclasses.replace(scenario, diagnosis=True, disturbances=(*disturbances, second))

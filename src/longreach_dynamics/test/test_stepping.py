@@ -1,0 +1,310 @@
+"""
+The integrators against analytic solutions, stability functions and SciPy.
+
+One compiled right-hand side holds all problems, selected by its inputs, so that each integrator is
+compiled once. It also counts its calls and remembers where it was called.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from longreach_dynamics.errors import LongreachError
+from longreach_dynamics.stepping import (
+    IntegrationError,
+    Status,
+    nonstiff_integrator,
+    raise_for,
+    stiff_integrator,
+)
+from numba import njit
+from scipy.integrate import solve_ivp
+
+DECAY, OSCILLATOR, VAN_DER_POL, PROTHERO_ROBINSON, POWER, GROWTH = range(6)
+SQUARE, NAN_ALWAYS, NAN_LATER, COUPLED, PENDULUM = range(6, 11)
+
+
+@njit
+def problem(t, x, u, p, dx):  # type: ignore[no-untyped-def]
+    """Write the derivative of the problem u[0] with the parameter p; u[1] counts, u[2] is max t."""
+    u[1] += 1.0
+    u[2] = max(u[2], t)
+    kind = int(u[0])
+    if kind == DECAY:
+        dx[0] = -p * x[0]
+    elif kind == OSCILLATOR:
+        dx[0] = x[1]
+        dx[1] = -p * p * x[0]
+    elif kind == VAN_DER_POL:
+        dx[0] = x[1]
+        dx[1] = p * (1.0 - x[0] * x[0]) * x[1] - x[0]
+    elif kind == PROTHERO_ROBINSON:
+        dx[0] = -p * (x[0] - math.cos(t)) - math.sin(t)
+    elif kind == POWER:
+        dx[0] = (p + 1.0) * t**p
+    elif kind == GROWTH:
+        dx[0] = x[0] * math.cos(t)
+    elif kind == SQUARE:
+        dx[0] = x[0] * x[0]
+    elif kind == NAN_ALWAYS:
+        dx[0] = math.nan
+    elif kind == NAN_LATER:
+        dx[0] = 1.0 if x[0] < 0.5 else math.nan
+    elif kind == COUPLED:
+        # Eigenvalues -1 and -p, with eigenvectors (1, 1) and (1, -1).
+        dx[0] = -0.5 * ((1.0 + p) * x[0] + (1.0 - p) * x[1])
+        dx[1] = -0.5 * ((1.0 - p) * x[0] + (1.0 + p) * x[1])
+    else:
+        dx[0] = x[1]
+        dx[1] = -p * math.sin(x[0])
+
+
+class Outcome(NamedTuple):
+    """What an integration returned and what its right-hand side saw."""
+
+    state: np.ndarray
+    evaluations: int
+    next_step: float
+    status: int
+    calls: int
+    latest: float
+
+
+Run = Callable[..., Outcome]
+
+
+def runner(integrate: Callable[..., tuple[np.ndarray, int, float, int]]) -> Run:
+    def run(
+        kind: int,
+        p: float,
+        state: list[float],
+        duration: float,
+        relative: float = 1e-10,
+        absolute: float = 1e-12,
+        first_step: float = 1e-2,
+        time: float = 0.0,
+    ) -> Outcome:
+        u = np.array([float(kind), 0.0, -math.inf])
+        x, evaluations, step, status = integrate(
+            time, duration, np.array(state), u, p, relative, absolute, first_step
+        )
+        return Outcome(x, evaluations, step, status, int(u[1]), float(u[2]))
+
+    return run
+
+
+NONSTIFF = runner(nonstiff_integrator(problem))
+STIFF = runner(stiff_integrator(problem))
+both = pytest.mark.parametrize('run', [NONSTIFF, STIFF], ids=['nonstiff', 'stiff'])
+
+
+@both
+def test_exponential_decay(run: Run) -> None:
+    outcome = run(DECAY, 1.5, [2.0], 3.0)
+    assert outcome.status == Status.DONE
+    assert outcome.state[0] == pytest.approx(2.0 * math.exp(-4.5), rel=2e-9)
+
+
+@both
+def test_harmonic_oscillator_over_ten_periods(run: Run) -> None:
+    omega = 3.0
+    duration = 10.25 * 2.0 * math.pi / omega
+    outcome = run(OSCILLATOR, omega, [1.0, 0.0], duration, 1e-11, 1e-12)
+    assert outcome.state == pytest.approx([0.0, -omega], abs=2e-7)
+
+
+def test_nonstiff_is_exact_to_rounding_at_the_tightest_useful_tolerance() -> None:
+    outcome = NONSTIFF(OSCILLATOR, 1.0, [1.0, 0.0], 2.0 * math.pi, 1e-14, 1e-15)
+    assert outcome.state == pytest.approx([1.0, 0.0], abs=5e-14)
+
+
+@both
+def test_time_enters_the_right_hand_side(run: Run) -> None:
+    outcome = run(GROWTH, 0.0, [1.0], 4.0, time=0.7)
+    assert outcome.state[0] == pytest.approx(math.exp(math.sin(4.7) - math.sin(0.7)), rel=1e-9)
+
+
+def test_stiff_linear_system_with_known_solution() -> None:
+    # (1, 1) + 0.5 (1, -1) along the two eigenvectors.
+    outcome = STIFF(COUPLED, 1e5, [1.5, 0.5], 2.0)
+    assert outcome.state == pytest.approx([math.exp(-2.0)] * 2, rel=1e-8)
+
+
+def test_stiff_takes_steps_of_the_slow_motion_once_the_transient_is_over() -> None:
+    outcome = STIFF(COUPLED, 1e6, [1.5, 0.5], 10.0, 1e-6, 1e-8, first_step=1e-6)
+    # An explicit method is bound to 10 s * 1e6 1/s / 6 = 1.7e6 steps.
+    assert outcome.status == Status.DONE
+    assert outcome.evaluations < 2000
+
+
+@pytest.mark.parametrize('rate', [1e2, 1e5, 1e8])
+def test_prothero_robinson_stays_on_the_smooth_solution(rate: float) -> None:
+    outcome = STIFF(PROTHERO_ROBINSON, rate, [1.0], 10.0, 1e-8, 1e-10)
+    assert outcome.state[0] == pytest.approx(math.cos(10.0), abs=1e-7)
+
+
+def test_prothero_robinson_costs_few_evaluations() -> None:
+    outcome = STIFF(PROTHERO_ROBINSON, 1e6, [1.0], 10.0, 1e-6, 1e-8)
+    assert outcome.evaluations < 1500
+    assert outcome.state[0] == pytest.approx(math.cos(10.0), abs=1e-5)
+
+
+def test_smooth_problem_costs_few_evaluations() -> None:
+    # One period at 1e-10: DOP853 needs about a dozen steps of 12 evaluations.
+    outcome = NONSTIFF(OSCILLATOR, 1.0, [1.0, 0.0], 2.0 * math.pi, 1e-10, 1e-10, first_step=0.1)
+    assert outcome.evaluations < 350
+
+
+def test_van_der_pol_against_scipy() -> None:
+    def derivative(t: float, x: np.ndarray) -> list[float]:
+        return [x[1], 1e3 * ((1.0 - x[0] * x[0]) * x[1]) - x[0]]
+
+    def jacobian(t: float, x: np.ndarray) -> list[list[float]]:
+        return [[0.0, 1.0], [-2e3 * x[0] * x[1] - 1.0, 1e3 * (1.0 - x[0] * x[0])]]
+
+    duration = 900.0  # beyond the first jump, at about 807
+    expected = solve_ivp(
+        derivative,
+        (0.0, duration),
+        [2.0, 0.0],
+        'Radau',
+        rtol=1e-11,
+        atol=1e-13,
+        jac=jacobian,
+    ).y[:, -1]
+    outcome = STIFF(VAN_DER_POL, 1e3, [2.0, 0.0], duration, 1e-9, 1e-11)
+    assert outcome.status == Status.DONE
+    assert expected[0] < -1.5
+    assert outcome.state == pytest.approx(expected, rel=1e-6)
+
+
+@both
+@pytest.mark.parametrize('problem_kind', [OSCILLATOR, PENDULUM])
+def test_error_follows_the_tolerance(run: Run, problem_kind: int) -> None:
+    exact = NONSTIFF(problem_kind, 1.0, [1.0, 0.0], 7.0, 1e-14, 1e-15).state
+    errors = []
+    for tolerance in (1e-4, 1e-6, 1e-8, 1e-10):
+        outcome = run(problem_kind, 1.0, [1.0, 0.0], 7.0, tolerance, tolerance)
+        errors.append(np.abs(outcome.state - exact).max())
+        # A global error of at most some hundred local tolerances.
+        assert errors[-1] < 300.0 * tolerance
+    assert errors == sorted(errors, reverse=True)
+
+
+def huge_steps(run: Run, kind: int, p: float, state: list[float], step: float, count: int) -> float:
+    """Return x_0 after steps of one size, which a huge tolerance accepts as they are."""
+    x = state
+    for index in range(count):
+        outcome = run(kind, p, x, step, 1e9, 1e9, first_step=step, time=index * step)
+        x = outcome.state.tolist()
+    return x[0]
+
+
+def test_order_eight_of_the_nonstiff_formula() -> None:
+    exact = math.exp(math.sin(2.0))
+    errors = [
+        abs(huge_steps(NONSTIFF, GROWTH, 0.0, [1.0], 2.0 / n, n) - exact) for n in (2, 4, 8)
+    ]
+    orders = [math.log2(errors[i] / errors[i + 1]) for i in range(2)]
+    assert min(orders) > 7.5
+
+
+@pytest.mark.parametrize(('run', 'degree'), [(NONSTIFF, 7), (STIFF, 4)])
+def test_one_step_integrates_polynomials_up_to_the_order(run: Run, degree: int) -> None:
+    for power in range(degree + 1):
+        assert huge_steps(run, POWER, float(power), [0.0], 1.0, 1) == pytest.approx(1.0, abs=1e-13)
+    assert abs(huge_steps(run, POWER, degree + 1.0, [0.0], 1.0, 1) - 1.0) > 1e-6
+
+
+@pytest.mark.parametrize('z', [-0.1, -1.0, -10.0, -1e3, -1e6])
+def test_one_stiff_step_is_the_stability_function_of_radau_iia(z: float) -> None:
+    # The (2, 3) Pade approximation of exp: Hairer & Wanner II, section IV.3, table 3.1.
+    expected = (1 + 2 * z / 5 + z**2 / 20) / (1 - 3 * z / 5 + 3 * z**2 / 20 - z**3 / 60)
+    # The Jacobian by differences is good to about 1e-8.
+    actual = huge_steps(STIFF, DECAY, -z, [1.0], 1.0, 1)
+    assert actual == pytest.approx(expected, rel=1e-5, abs=1e-9)
+
+
+@both
+def test_ends_on_the_end_of_the_interval(run: Run) -> None:
+    # 0.1 is no multiple of the steps taken, and no float: x = 1 + t^1 shows any gap.
+    time, duration = 0.3, 0.1
+    outcome = run(POWER, 0.0, [0.0], duration, first_step=0.0173, time=time)
+    assert outcome.latest == time + duration
+    assert outcome.state[0] == pytest.approx(duration, rel=4e-16, abs=0.0)
+
+
+@both
+def test_pieces_equal_the_whole(run: Run) -> None:
+    whole = run(PENDULUM, 9.0, [1.0, 0.5], 2.0, 1e-12, 1e-13).state
+    x, step = [1.0, 0.5], 1e-2
+    for index in range(7):
+        outcome = run(PENDULUM, 9.0, x, 2.0 / 7, 1e-12, 1e-13, step, time=index * 2.0 / 7)
+        x, step = outcome.state.tolist(), outcome.next_step
+    assert x == pytest.approx(whole, abs=1e-10)
+
+
+@both
+def test_next_step_is_not_spoilt_by_a_short_last_step(run: Run) -> None:
+    usual = run(OSCILLATOR, 1.0, [1.0, 0.0], 50.0, 1e-8, 1e-8).next_step
+    cut = run(OSCILLATOR, 1.0, [1.0, 0.0], usual * (1.0 + 1e-9), 1e-8, 1e-8, usual)
+    assert cut.next_step > 0.5 * usual
+
+
+@both
+def test_counts_its_evaluations(run: Run) -> None:
+    for kind, p in ((OSCILLATOR, 2.0), (VAN_DER_POL, 20.0)):
+        outcome = run(kind, p, [2.0, 0.0], 3.0, 1e-7, 1e-7, first_step=1.0)
+        assert outcome.evaluations == outcome.calls
+
+
+@both
+def test_does_not_change_the_state_it_is_given(run: Run) -> None:
+    state = np.array([1.0, 0.0])
+    run(PENDULUM, 1.0, state, 1.0)  # type: ignore[arg-type]
+    # np.array() in the runner copies: ask the integrator itself.
+    integrate = (nonstiff_integrator if run is NONSTIFF else stiff_integrator)(problem)
+    given = state.copy()
+    u = np.array([float(PENDULUM), 0.0, 0.0])
+    after = integrate.py_func(0.0, 0.05, given, u, 1.0, 1e-3, 1e-3, 0.05)[0]  # type: ignore[attr-defined]
+    assert np.array_equal(given, state)
+    assert not np.shares_memory(after, given)
+
+
+@both
+def test_an_interval_of_no_length_changes_nothing(run: Run) -> None:
+    outcome = run(PENDULUM, 1.0, [1.0, 0.5], 0.0)
+    assert outcome.status == Status.DONE
+    assert outcome.state.tolist() == [1.0, 0.5]
+
+
+@both
+def test_infinite_solution_is_a_status(run: Run) -> None:
+    # x' = x^2 from 1 has its pole at t = 1.
+    outcome = run(SQUARE, 0.0, [1.0], 2.0)
+    assert outcome.status in (Status.STEP_TOO_SMALL, Status.NOT_FINITE)
+
+
+@pytest.mark.parametrize('kind', [NAN_ALWAYS, NAN_LATER])
+def test_nan_is_a_status_of_the_stiff_integrator(kind: int) -> None:
+    outcome = STIFF(kind, 0.0, [0.0], 2.0)
+    assert outcome.status == Status.NOT_FINITE
+    assert np.all(np.isfinite(outcome.state))
+
+
+def test_raise_for_says_nothing_when_done() -> None:
+    raise_for(Status.DONE, 0.0, np.zeros(2))
+
+
+@pytest.mark.parametrize(
+    ('status', 'what'),
+    [(Status.STEP_TOO_SMALL, 'step size fell below'), (Status.NOT_FINITE, 'no longer finite')],
+)
+def test_raise_for_tells_where_and_what(status: Status, what: str) -> None:
+    with pytest.raises(IntegrationError, match=rf't = 2\.5 s: .*{what}.*\[1\.0, 2\.0\]') as error:
+        raise_for(int(status), 2.5, np.array([1.0, 2.0]))
+    assert isinstance(error.value, LongreachError)

@@ -1,0 +1,59 @@
+"""
+A clock for time-outs that also notices when simulation time itself has died.
+
+With ``use_sim_time`` a pause must not look like a dead sensor: time stands still then, and the
+simulation still repeats it on /clock. When /clock falls silent as well, nobody simulates any more,
+and time goes on by the wall.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+from rosgraph_msgs.msg import Clock as ClockMessage
+
+from longreach_node.qos import CLOCK
+from longreach_node.stamps import nanoseconds_of
+
+__all__ = ['LivingClock']
+
+
+class LivingClock:
+    """
+    Time for time-outs [s], from any origin.
+
+    Parameters
+    ----------
+    node : Node
+        Its parameter ``use_sim_time`` decides between /clock and the wall.
+    silence : float
+        Time without a message on /clock after which the wall's time counts [s].
+    """
+
+    def __init__(self, node: Node, silence: float) -> None:
+        self._node = node
+        self._silence = silence
+        self._simulated = 0.0
+        self._heard = time.monotonic()
+        self._follows_clock = bool(node.get_parameter('use_sim_time').value)
+        if self._follows_clock:
+            node.create_subscription(ClockMessage, '/clock', self._on_clock, CLOCK)
+
+    def _on_clock(self, message: ClockMessage) -> None:
+        """Follow simulation time."""
+        self._simulated = nanoseconds_of(message.clock) * 1e-9
+        self._heard = time.monotonic()
+
+    def now(self) -> float:
+        """Return the time [s]."""
+        if not self._follows_clock:
+            return time.monotonic()
+        return self._simulated + max(0.0, time.monotonic() - self._heard - self._silence)
+
+    def create_timer(self, period: float, callback: Callable[[], None]) -> None:
+        """Call a function every ``period`` seconds of the wall's time, whatever this clock does."""
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._node.create_timer(period, callback, clock=steady)

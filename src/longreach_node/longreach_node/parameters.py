@@ -1,0 +1,132 @@
+"""
+A parameter object as the parameters of a node.
+
+One class derived from :class:`longreach_dynamics.parameters.Parameters` is the table of a node:
+each field becomes a ROS parameter with its type, description, bounds and whether it may change.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import Parameters, rule_of
+
+__all__ = ['declare', 'table']
+
+T = TypeVar('T', bound=Parameters)
+
+_TYPES = {
+    bool: Parameter.Type.BOOL,
+    int: Parameter.Type.INTEGER,
+    float: Parameter.Type.DOUBLE,
+    str: Parameter.Type.STRING,
+}
+# What ROS itself declares on a node, or may find in a parameter file for all nodes.
+_ROS_OWN = ('use_sim_time', 'start_type_description_service')
+_ROS_PREFIXES = ('qos_overrides.',)
+
+
+def declare(node: Node, cls: type[T], on_change: Callable[[T], None] | None = None) -> T:
+    """
+    Declare the fields of a class as parameters of a node and return the object of their values.
+
+    Parameters
+    ----------
+    node : Node
+        Not yet with these parameters.
+    cls : type
+        A class derived from Parameters with fields of type bool, int, float or str.
+    on_change : callable, optional
+        Called with a new object when a field that is not read-only was changed at run time.
+
+    Raises
+    ------
+    InputError
+        When an override has a wrong type or value, or a name that this node does not have.
+    """
+    overrides = node._parameter_overrides
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    for name in overrides:
+        if name not in fields and name not in _ROS_OWN and not name.startswith(_ROS_PREFIXES):
+            raise InputError(
+                f'parameter {name!r} is unknown to node {node.get_fully_qualified_name()},'
+                f' allowed: {", ".join(fields)}'
+            )
+    given = {name: overrides[name].value for name in fields if name in overrides}
+    for name, field in fields.items():
+        if name not in given and field.default is dataclasses.MISSING:
+            raise InputError(f'parameter {name!r} is required: {rule_of(field).description}')
+    values = cls(**given)
+    types = typing.get_type_hints(cls)
+    for name, field in fields.items():
+        # 10 for a number is right, although YAML makes an integer of it.
+        value = Parameter(name, _TYPES[types[name]], getattr(values, name))
+        if name in overrides:
+            overrides[name] = value
+        node.declare_parameter(name, value.value, _descriptor(name, field, types[name]))
+    _watch(node, values, on_change)
+    return values
+
+
+def _descriptor(name: str, field: dataclasses.Field[Any], kind: type) -> ParameterDescriptor:
+    """Return a field's descriptor; the exact bounds stand in its constraints, as a text."""
+    rule = rule_of(field)
+    unit = f' [{rule.unit}]' if rule.unit not in ('', '1') else ''
+    return ParameterDescriptor(
+        name=name,
+        type=_TYPES[kind].value,
+        description=rule.description + unit,
+        additional_constraints=_allowed(rule, kind),
+        read_only=rule.read_only,
+    )
+
+
+def _allowed(rule: Any, kind: type) -> str:
+    """Return what is allowed for a field, as a text."""
+    if kind is bool:
+        return 'true | false'
+    if kind is str and not rule.choices:
+        return 'a text'
+    return str(rule.range_text())
+
+
+def _watch(node: Node, values: T, on_change: Callable[[T], None] | None) -> None:
+    """Check changes at run time, all fields of a request together, and hand the result on."""
+    current = values
+
+    def check(parameters: list[Parameter]) -> SetParametersResult:
+        nonlocal current
+        names = {field.name for field in dataclasses.fields(current)}
+        changes = {p.name: p.value for p in parameters if p.name in names}
+        if not changes:
+            return SetParametersResult(successful=True)
+        try:
+            current = current.replace(**changes)
+        except InputError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        if on_change is not None:
+            on_change(current)
+        return SetParametersResult(successful=True)
+
+    node.add_on_set_parameters_callback(check)
+
+
+def table(cls: type[Parameters]) -> str:
+    """Return the parameters of a node as a table in Markdown, for its README."""
+    types = typing.get_type_hints(cls)
+    lines = ['| name | type | default | allowed | meaning |', '| --- | --- | --- | --- | --- |']
+    for field in dataclasses.fields(cls):
+        rule, kind = rule_of(field), types[field.name]
+        default = 'required' if field.default is dataclasses.MISSING else repr(field.default)
+        allowed = _allowed(rule, kind).replace('|', '\\|')
+        meaning = rule.description + ('' if rule.read_only else ' (can be changed at run time)')
+        lines.append(f'| `{field.name}` | {kind.__name__} | `{default}` | {allowed} | {meaning} |')
+    return '\n'.join(lines)

@@ -1,0 +1,403 @@
+"""
+The node that drives any Machine through time.
+
+Simulation time is a count of steps. The node advances sample by sample; a sample is a whole number
+of steps, and all that is published carries the sample's time.
+
+Three ways to run, chosen by parameters:
+
+real time (``real_time_factor`` > 0)
+    On each tick the simulation advances to the present. What it cannot make up for is dropped
+    from the schedule and reported as an overrun, so that it never spirals.
+as fast as possible (``real_time_factor`` = 0)
+    One sample after the other; commands act when they come.
+lockstep (``lockstep`` = true, with either factor)
+    After the sample of cycle k the node waits for the command with the same stamp. A closed loop is
+    then deterministic and equal to the library's own simulation. A command that does not come
+    within ``lockstep_timeout`` ends the node with an error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Generic, TypeVar
+
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.subscription import Subscription
+from rclpy.task import Future
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.machine import Machine, step_time
+from longreach_dynamics.parameters import Parameters, quantity
+from longreach_node import diagnostics, qos
+from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
+
+__all__ = ['SimulatorNode', 'SimulatorParameters']
+
+State = TypeVar('State')
+Command = TypeVar('Command')
+
+# A tick that finds more than this left to do drops it [s of wall time].
+_BACKLOG = 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class SimulatorParameters(Parameters):
+    """How a simulator node runs; a machine's node adds its own fields."""
+
+    step: float = quantity('length of a simulation step', 's', above=0.0, default=0.01)
+    publish_rate: float = quantity(
+        'samples per second of simulation', 'Hz', above=0.0, default=100.0
+    )
+    real_time_factor: float = quantity(
+        'speed against real time; 0 is as fast as possible', at_least=0.0, default=1.0
+    )
+    lockstep: bool = quantity('wait for the command to each sample', default=False)
+    lockstep_timeout: float = quantity(
+        'longest wait for a command in lockstep', 's', above=0.0, default=10.0
+    )
+    start_timeout: float = quantity(
+        'longest wait for the others before the first sample', 's', at_least=0.0, default=10.0
+    )
+    listeners: int = quantity(
+        'subscribers of each output to wait for, such as a recorder', at_least=0, default=0
+    )
+    command_timeout: float = quantity(
+        'time without a command after which the safe command acts, in simulation time; 0 is never',
+        's',
+        at_least=0.0,
+        default=0.5,
+    )
+    duration: float = quantity('end of the simulation; 0 is never', 's', at_least=0.0, default=0.0)
+    start_paused: bool = quantity('wait for ~/resume or ~/step', default=False)
+    publish_clock: bool = quantity('publish simulation time on /clock', default=True)
+
+    def check(self) -> None:
+        """Raise InputError when samples or the end do not fall on steps."""
+        _whole(1.0 / (self.publish_rate * self.step), '1 / (publish_rate step)', at_least=1)
+        _whole(self.duration * self.publish_rate, 'duration times publish_rate', at_least=0)
+
+    @property
+    def steps_per_sample(self) -> int:
+        """Number of steps from one sample to the next."""
+        return round(1.0 / (self.publish_rate * self.step))
+
+
+def _whole(value: float, what: str, at_least: int) -> None:
+    """Raise InputError for what is no whole number."""
+    if abs(value - round(value)) > 1e-6 * max(1.0, value) or round(value) < at_least:
+        raise InputError(f'{what} = {value:g}, allowed: whole numbers from {at_least} on')
+
+
+class SimulatorNode(Node, Generic[State, Command]):
+    """
+    A machine as a node.
+
+    A subclass creates its subscriptions, calls :meth:`accept` with each command, adds its own
+    publishers to ``outputs`` and publishes in :meth:`publish_outputs`. It names in ``links`` what
+    must be connected before the first sample: (publisher, subscription) of the closed loop.
+
+    Parameters
+    ----------
+    name : str
+        The node's name.
+    safe_command : Command
+        Acts before the first command and after ``command_timeout``.
+    """
+
+    def __init__(self, name: str, safe_command: Command) -> None:
+        super().__init__(name)
+        self.done = Future()
+        self.safe_command = safe_command
+        self.command = safe_command
+        self.links: list[tuple[Publisher, Subscription]] = []
+        self.outputs: list[Publisher] = []
+
+    def start(self, machine: Machine[State, Command], parameters: SimulatorParameters) -> None:
+        """Begin to run, once everything is created; the last call of a subclass's constructor."""
+        self.machine = machine
+        self.settings = parameters
+        self.state = machine.initial_state()
+        self.paused = parameters.start_paused
+        self.sample = 0
+        self.overruns = 0
+        self._command_sample = 0
+        self._answered = False
+        self._started = False
+        self._born = time.monotonic()
+        self._joints = self.create_publisher(JointState, 'joint_states', qos.STREAM)
+        self.outputs.append(self._joints)
+        self._clock_publisher = (
+            self.create_publisher(Clock, '/clock', qos.CLOCK) if parameters.publish_clock else None
+        )
+        self._diagnostics = diagnostics.Diagnostics(self, 'simulation')
+        for service, callback in (
+            ('pause', self._pause),
+            ('resume', self._resume),
+            ('reset', self._reset),
+            ('step', self._step),
+        ):
+            self.create_service(Trigger, f'~/{service}', callback)
+        factor = parameters.real_time_factor
+        period = 0.0 if factor == 0.0 else max(1e-3, 1.0 / (parameters.publish_rate * factor))
+        if parameters.lockstep and factor == 0.0:
+            # Each answer drives the loop; the tick only watches the deadline.
+            period = 0.05
+        self._tick_timer = self.create_timer(period, self._tick)
+        self._start_timer = self.create_timer(0.02, self._try_to_start)
+        self._tick_timer.cancel()
+
+    # --- what a subclass provides or calls ---------------------------------------------------
+
+    def publish_outputs(self, nanoseconds: int) -> None:
+        """Publish the machine's own messages for the present state, stamped with its time."""
+        raise NotImplementedError
+
+    def accept(self, command: Command, nanoseconds: int) -> None:
+        """
+        Take a command.
+
+        Parameters
+        ----------
+        command : Command
+        nanoseconds : int
+            Stamp of the sample that it answers. In lockstep only an answer to the present sample
+            counts; otherwise a command older than the one in force is dropped.
+        """
+        sample = round(nanoseconds * 1e-9 * self.settings.publish_rate)
+        if self.settings.lockstep:
+            if sample != self.sample or self._answered or not self._started:
+                self.get_logger().warn(
+                    f'command for {nanoseconds * 1e-9:.6f} s ignored: the present sample is of'
+                    f' {self.time:.6f} s',
+                    throttle_duration_sec=1.0,
+                )
+                return
+            self.command = command
+            self._answered = True
+            if self.settings.real_time_factor == 0.0:
+                self._go_on()
+        elif sample >= self._command_sample:
+            self.command = command
+            self._command_sample = sample
+
+    @property
+    def time(self) -> float:
+        """Simulation time [s]."""
+        return step_time(self.sample * self.settings.steps_per_sample, self.settings.step)
+
+    # --- start -------------------------------------------------------------------------------
+
+    def _try_to_start(self) -> None:
+        """Publish the first sample once everyone who must hear it is connected."""
+        waited = time.monotonic() - self._born
+        missing = self._missing()
+        if missing and waited < self.settings.start_timeout:
+            return
+        if missing and self.settings.lockstep:
+            raise LongreachError(
+                f'lockstep cannot begin: after {waited:.1f} s there is no {missing}. Start the'
+                ' controller, in the same namespace and ROS_DOMAIN_ID'
+            )
+        if missing:
+            self.get_logger().warn(f'starting without {missing} after {waited:.1f} s')
+        self.destroy_timer(self._start_timer)
+        self._started = True
+        self._publish()
+        self._restart_schedule()
+        self._tick_timer.reset()
+
+    def _missing(self) -> str:
+        """Return what is not connected yet, or nothing."""
+        n = self.settings.listeners
+        for publisher, subscription in self.links:
+            if publisher.get_subscription_count() < n + 1:
+                return f'subscriber of {publisher.topic_name}'
+            if subscription.get_publisher_count() < 1:
+                return f'publisher of {subscription.topic_name}'
+        for publisher in self.outputs:
+            if publisher.get_subscription_count() < n:
+                return f'listener to {publisher.topic_name}'
+        return ''
+
+    # --- running -----------------------------------------------------------------------------
+
+    def _restart_schedule(self) -> None:
+        """Let simulation time and wall time meet here and now."""
+        self._origin = time.monotonic()
+        self._origin_sample = self.sample
+        self._waiting_since = self._origin
+
+    def _due(self) -> int:
+        """Return how many samples real time is ahead of the simulation."""
+        elapsed = (time.monotonic() - self._origin) * self.settings.real_time_factor
+        target = self._origin_sample + int(elapsed * self.settings.publish_rate)
+        return target - self.sample
+
+    def _tick(self) -> None:
+        """Advance as far as the way of running allows."""
+        if self.done.done():
+            return
+        if self.paused:
+            # Time stands still, and those who follow it see that the simulation lives.
+            self._publish_clock()
+            self._waiting_since = time.monotonic()
+        elif self.settings.lockstep and not self._answered:
+            self._check_deadline()
+        elif self.settings.real_time_factor == 0.0:
+            if not self.settings.lockstep:
+                self._go_on()
+        elif self.settings.lockstep:
+            # Lockstep in real time: an answer lets time pass, one sample at most.
+            if self._due() > 0:
+                self._go_on()
+        else:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Advance to the present, but not for longer than the backlog that is worth making up."""
+        begun = time.monotonic()
+        while self._due() > 0 and not self.done.done():
+            if time.monotonic() - begun > _BACKLOG or self._late() > _BACKLOG:
+                self.overruns += 1
+                self.get_logger().warn(
+                    f'overrun {self.overruns}: {self._late():.3f} s behind real time, dropped from'
+                    ' the schedule; use a lower real_time_factor or a larger step',
+                    throttle_duration_sec=1.0,
+                )
+                self._restart_schedule()
+                return
+            self._go_on()
+
+    def _late(self) -> float:
+        """Return how far the simulation is behind real time [s of wall time]."""
+        return self._due() / (self.settings.publish_rate * self.settings.real_time_factor)
+
+    def _check_deadline(self) -> None:
+        """End the node when the answer in lockstep is overdue."""
+        waited = time.monotonic() - self._waiting_since
+        if waited > self.settings.lockstep_timeout:
+            topics = ', '.join(s.topic_name for _, s in self.links)
+            raise LongreachError(
+                f'no command on {topics} with the stamp {self.time:.9f} s within'
+                f' {self.settings.lockstep_timeout:g} s (lockstep_timeout). Does the controller'
+                ' still run, and with the same sample time?'
+            )
+
+    def _go_on(self) -> None:
+        """Advance to the next sample and publish it, or end after the last one."""
+        if self.paused or self.done.done():
+            return
+        parameters = self.settings
+        if parameters.duration and self.time >= parameters.duration - 0.5 * parameters.step:
+            self._finish()
+            return
+        if not parameters.lockstep and parameters.command_timeout:
+            silent = (self.sample - self._command_sample) / parameters.publish_rate
+            if silent > parameters.command_timeout and self.command != self.safe_command:
+                self.get_logger().warn(
+                    f'no command for {silent:.2f} s (command_timeout ='
+                    f' {parameters.command_timeout:g} s): {self.safe_command} acts'
+                )
+                self.command = self.safe_command
+        first = self.sample * parameters.steps_per_sample
+        for count in range(first, first + parameters.steps_per_sample):
+            self.state = self.machine.advance(
+                self.state, self.command, step_time(count, parameters.step), parameters.step
+            )
+        self.sample += 1
+        self._publish()
+
+    def _publish(self) -> None:
+        """Publish everything about the present sample."""
+        nanoseconds = seconds_to_nanoseconds(self.time)
+        stamp = stamp_of(nanoseconds)
+        self._answered = False
+        self._waiting_since = time.monotonic()
+        self._publish_clock()
+        joints = self.machine.joint_sample(self.state, self.command)
+        message = JointState(
+            name=joints.names,
+            position=joints.positions,
+            velocity=joints.velocities,
+            effort=joints.efforts,
+        )
+        message.header.stamp = stamp
+        message.header.frame_id = self.get_namespace().strip('/') or 'world'
+        self._joints.publish(message)
+        if self.sample % max(1, round(self.settings.publish_rate)) == 0:
+            level = diagnostics.WARN if self.overruns else diagnostics.OK
+            text = f'{self.overruns} overruns' if self.overruns else 'running'
+            values = {'time': self.time, 'sample': self.sample, 'overruns': self.overruns}
+            self._diagnostics.publish(stamp, level, text, values)
+        # Last: in lockstep the answer to this may come before the next line runs.
+        self.publish_outputs(nanoseconds)
+
+    def _publish_clock(self) -> None:
+        """Publish simulation time, where that is asked for."""
+        if self._clock_publisher is not None:
+            self._clock_publisher.publish(Clock(clock=stamp_of(seconds_to_nanoseconds(self.time))))
+
+    def _finish(self) -> None:
+        """End after the last sample, once everybody has everything."""
+        for publisher in (*self.outputs, *(p for p, _ in self.links)):
+            publisher.wait_for_all_acked(Duration(seconds=2))
+        self.get_logger().info(f'finished at {self.time:g} s')
+        self.done.set_result(None)
+
+    # --- services ----------------------------------------------------------------------------
+
+    def _pause(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Stand still."""
+        self.paused = True
+        return self._reply(response, f'paused at {self.time:g} s')
+
+    def _resume(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Go on from here."""
+        self.paused = False
+        self._resume_loop()
+        return self._reply(response, f'running from {self.time:g} s')
+
+    def _resume_loop(self) -> None:
+        """Let the schedule begin anew, and a loop that waits for nobody go on."""
+        self._restart_schedule()
+        fastest = self.settings.lockstep and self.settings.real_time_factor == 0.0
+        if fastest and self._started and self._answered:
+            self._go_on()
+
+    def _step(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Advance by one sample while paused."""
+        if not self.paused or not self._started:
+            response.message = 'step needs a simulation that has begun and is paused; call ~/pause'
+            return response
+        if self.settings.lockstep and not self._answered:
+            response.message = f'the command to the sample of {self.time:g} s has not come yet'
+            return response
+        self.paused = False
+        self._go_on()
+        self.paused = True
+        return self._reply(response, f'at {self.time:g} s')
+
+    def _reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Go back to the initial state at time 0."""
+        self.state = self.machine.initial_state()
+        self.command = self.safe_command
+        self.sample = 0
+        self._command_sample = 0
+        if self._started:
+            self._publish()
+            self._restart_schedule()
+        return self._reply(response, 'at 0 s')
+
+    @staticmethod
+    def _reply(response: Trigger.Response, text: str) -> Trigger.Response:
+        """Return a successful answer."""
+        response.success = True
+        response.message = text
+        return response
