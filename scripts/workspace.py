@@ -78,7 +78,7 @@ def main(arguments: list[str]) -> int:
 
 
 def leave_own_environment() -> None:
-    """Go on with the system's Python when called by the one in .venv, which may have to be made anew."""
+    """Go on with the system's Python: the one in .venv cannot make .venv anew."""
     base = getattr(sys, '_base_executable', sys.executable)
     if Path(sys.prefix) == VENV and base != sys.executable:
         os.execv(base, [base, *sys.orig_argv[1:]])
@@ -235,7 +235,7 @@ def mend_cmake_files() -> None:
 
 
 def write_local_setup() -> None:
-    """Make .venv an underlay that install/setup.bash chains, so that sourcing this one suffices."""
+    """Make .venv an underlay that install/setup.bash chains: sourcing that one suffices."""
     libraries = [VENV / 'lib', *sorted(VENV.glob('lib/python3.*/site-packages/ros_*.libs'))]
     text = (
         '# Made by scripts/workspace.py: the underlay that install/setup.bash chains.\n'
@@ -310,7 +310,7 @@ def build() -> None:
 
 
 def source_digest() -> str:
-    """Return a digest of all that a build reads: names of all files, contents of the build files."""
+    """Return a digest of all files' names and of the contents of the build files."""
     digest = hashlib.sha256(Path(__file__).read_bytes())
     tops = [ROOT / name for name in ('src', 'launch', 'config', 'rviz')]
     for path in sorted(p for top in tops for p in top.rglob('*')):

@@ -8,6 +8,7 @@ the scenarios of the controlled crane, without and with diagnosis (C13R section 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from longreach_crane.parameters import CraneParameters
 from longreach_crane.scenario import Disturbance, Scenario, SetPoint
 from longreach_crane.simulation import Crane, CraneState
 
-__all__ = ['DISTURBANCES', 'TASKS', 'TaskARow', 'task_a', 'task_a_limit', 'task_scenario']
+__all__ = ['DISTURBANCES', 'END', 'TASKS', 'TaskARow', 'task_a', 'task_a_limit', 'task_scenario']
 
 TASKS = ('a', 'b', 'c')
 # Dest [N] of Task A.
@@ -26,7 +27,7 @@ DISTURBANCES = (-750.0, -800.0, -850.0)
 # Task A: the motor pushes with this force [N] for this time [s], the disturbance acts from .. to.
 _PUSH, _PUSH_END = 160.0, 15.0
 _DISTURBED_FROM, _DISTURBED_TO = 4.0, 7.0
-_END = 2000.0
+END = 2000.0
 
 
 class TaskARow(NamedTuple):
@@ -97,13 +98,13 @@ def _load_position_at_end(
     """Return x_l at the end of Task A [m]."""
     span = _DISTURBED_TO - _DISTURBED_FROM
     scenario = Scenario(
-        duration=_END, disturbances=(Disturbance(_DISTURBED_FROM, span, disturbance),)
+        duration=END, disturbances=(Disturbance(_DISTURBED_FROM, span, disturbance),)
     )
     crane = Crane(parameters, scenario, model, relative=relative, absolute=absolute)
     state: CraneState = crane.initial_state()
     # Each interval is smooth: forces change at its ends only.
-    edges = (0.0, _DISTURBED_FROM, _DISTURBED_TO, _PUSH_END, _END)
-    for start, end in zip(edges, edges[1:], strict=False):
+    edges = (0.0, _DISTURBED_FROM, _DISTURBED_TO, _PUSH_END, END)
+    for start, end in itertools.pairwise(edges):
         force = _PUSH if start < _PUSH_END else 0.0
         state = crane.advance(state, Command(force, False), start, end - start)
     return float(load_position(state.x, Constants.of(parameters, linear=model == 'linear')))

@@ -12,9 +12,9 @@ Readings, tested for both values of ``output``:
     It acts one cycle later.
 
 The brake rule looks at the desired force that would act now: while it is smaller than the brake
-condition a count runs; the brake closes when the count is over more than ``steady_time``, and opens
-when the desired force grows again. While it is closed the force that is put out, and that the
-observer is told of, is zero.
+condition a count runs; the brake closes when the count is over more than ``steady_time``, and
+opens when the desired force grows again. While it is closed the force that is put out, and that
+the observer is told of, is zero.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Command(NamedTuple):
 
 
 class ControllerState(NamedTuple):
-    """What the controller remembers from one cycle to the next; made by :meth:`Controller.cycle`."""
+    """What the controller remembers from one cycle to the next."""
 
     observer: np.ndarray  # q (5,): f_c, x_c, x_c', alpha, alpha'
     command: Command = Command()  # what acts from this cycle on
@@ -141,7 +141,7 @@ class Controller:
         return position_emergency(sample, self.crane)
 
     def _observe(self, q: np.ndarray, sample: Sample | None, force: float) -> np.ndarray:
-        """Return q := M q + (x_c - c^T q) d + f b, without the correction when there is no sample."""
+        """Return q := M q + f b + (x_c - c^T q) d; without a sample, no correction."""
         m = self.matrices
         predicted = m.M @ q + force * m.b
         if sample is None:

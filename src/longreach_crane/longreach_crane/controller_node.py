@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from longreach_msgs.msg import CraneCommand, CraneSensors, CraneStatus
 from rclpy.node import Node
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
@@ -24,10 +25,9 @@ from longreach_crane.conversions import (
 )
 from longreach_crane.cycles import Arrival, Kind, classify
 from longreach_crane.diagnosis import Emergency, Sample, is_valid
-from longreach_crane.parameters import load_machinery
+from longreach_crane.parameters import MATRICES, OUTPUTS, load_machinery
 from longreach_crane.scenario import Scenario, load_scenario
-from longreach_dynamics.parameters import Parameters, quantity
-from longreach_msgs.msg import CraneCommand, CraneSensors, CraneStatus
+from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_node import diagnostics, qos
 from longreach_node.clock import LivingClock
 from longreach_node.outbox import Outbox
@@ -44,6 +44,16 @@ class ControllerNodeParameters(Parameters):
     file: str = quantity('crane file; empty for C13R', '', default='')
     scenario: str = quantity(
         'scenario file, for set points and diagnosis; empty for none', '', default=''
+    )
+    matrices: str = choice(
+        "of observer and regulator; as_in_file: the crane file's",
+        ('as_in_file', *MATRICES),
+        default='as_in_file',
+    )
+    output: str = choice(
+        "when a force acts; as_in_file: the crane file's",
+        ('as_in_file', *OUTPUTS),
+        default='as_in_file',
     )
     lockstep: bool = quantity('only stamps count, the clock does not', default=False)
     late_after: float = quantity(
@@ -64,6 +74,7 @@ class ControllerNode(Node):
         super().__init__('controller')
         self._parameters = declare(self, ControllerNodeParameters)
         machinery = load_machinery(self._parameters.file or None)
+        machinery = machinery.with_variants(self._parameters.matrices, self._parameters.output)
         self._rules = machinery.controller
         self._scenario = Scenario(duration=1.0)
         if self._parameters.scenario:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from builtin_interfaces.msg import Time
+from longreach_msgs.msg import CraneCommand, CraneSensors, CraneStatus
 from std_msgs.msg import Header
 
 from longreach_crane.control import Command, Controller, ControllerState
 from longreach_crane.diagnosis import Sample
-from longreach_msgs.msg import CraneCommand, CraneSensors, CraneStatus
 
 __all__ = [
     'FRAME',

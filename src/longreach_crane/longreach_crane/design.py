@@ -20,6 +20,7 @@ from longreach_dynamics.errors import InputError
 
 __all__ = [
     'ControllerMatrices',
+    'closed_loop_poles',
     'controller_matrices',
     'design_controller',
     'design_observer',
@@ -171,7 +172,46 @@ def design_controller(
     M, b, d = design_observer(crane, sample_time, poles)
     h = design_regulator(crane, np.array(design.state_weights), design.effort_weight)
     # With x = (0, x_c, 0, 0, 0) everything rests, so u = 0 must hold at x_c = w: V = h_2.
-    return ControllerMatrices(M, b, d, h, float(h[1]))
+    matrices = ControllerMatrices(M, b, d, h, float(h[1]))
+    radius = float(np.abs(closed_loop_poles(crane, sample_time, matrices)).max())
+    if radius >= 1.0:
+        raise InputError(
+            f'sample_time = {sample_time} s: the closed loop has an eigenvalue of size'
+            f' {radius:.4f}, allowed: below 1. Take a shorter sample time, slower observer poles'
+            ' or a larger effort weight'
+        )
+    return matrices
+
+
+def closed_loop_poles(
+    crane: CraneParameters, sample_time: float, matrices: ControllerMatrices
+) -> np.ndarray:
+    """
+    Return the eigenvalues of crane, observer and regulator over one cycle, shape (10,).
+
+    The linear crane with the brake open, discretised exactly for a force that is held over a cycle
+    (same-cycle output, no saturation). The loop is stable when all lie inside the unit circle.
+    """
+    from scipy import linalg
+
+    A, b, _ = linear_model(crane)
+    augmented = np.zeros((6, 6))
+    augmented[:5, :5], augmented[:5, 5] = A, b
+    exact = linalg.expm(sample_time * augmented)
+    Phi, gamma = exact[:5, :5], exact[:5, 5]
+    M, b_o, d, h, _ = matrices
+    c = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
+    # The force before was -h^T q, hence q' = (M - d c^T - b h^T) q + d c^T x; the new one acts
+    # over the cycle: x' = Phi x - gamma h^T q'.
+    observer = M - np.outer(d, c) - np.outer(b_o, h)
+    measured = np.outer(d, c)
+    loop = np.block(
+        [
+            [Phi - np.outer(gamma, h @ measured), -np.outer(gamma, h @ observer)],
+            [measured, observer],
+        ]
+    )
+    return np.asarray(np.linalg.eigvals(loop))
 
 
 def controller_matrices(

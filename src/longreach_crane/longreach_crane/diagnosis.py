@@ -1,9 +1,9 @@
 """
 The crane's sensors and the diagnosis that latches the emergency mode.
 
-C13R table 2 and section 2, "Diagnosis". Emergency mode is entered when the car's position or a stop
-switch tells that the car has left its permitted range, and, beyond the paper, when no valid sample
-has come for too long. It latches.
+C13R table 2 and section 2, "Diagnosis". Emergency mode is entered when the car's position or a
+stop switch tells that the car has left its permitted range, and, beyond the paper, when no valid
+sample has come for too long. It latches.
 """
 
 from __future__ import annotations

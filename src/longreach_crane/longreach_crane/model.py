@@ -2,8 +2,8 @@
 Equations of motion of the crane, nonlinear and linear.
 
 Symbols of C13R: car position x_c [m] along the track, angle alpha [rad] of the cable from the
-vertical, positive with the load at larger x, motor force f_c [N] on the car, disturbance f_d [N] on
-the load, horizontal. The state is (f_c, x_c, x_c', alpha, alpha') throughout; load position
+vertical, positive with the load at larger x, motor force f_c [N] on the car, disturbance f_d [N]
+on the load, horizontal. The state is (f_c, x_c, x_c', alpha, alpha') throughout; load position
 x_l = x_c + r sin(alpha), in the linear model x_c + r alpha.
 
 The brake has two models: ``viscous``, the paper's, replaces d_c by a very large value; ``rigid``
@@ -162,7 +162,7 @@ def energy(state: np.ndarray, constants: Constants) -> float:
     """
     Return kinetic plus potential energy of car and load [J], zero at rest with the cable vertical.
 
-    For the linear model its quadratic form, which that model conserves without forces and friction.
+    For the linear model its quadratic form: without forces and friction that model conserves it.
     """
     v, alpha, omega = state[CAR_VELOCITY], state[ANGLE], state[ANGULAR_VELOCITY]
     p = constants
@@ -176,8 +176,8 @@ def momentum(state: np.ndarray, constants: Constants) -> float:
     """
     Return P = (m_c + m_l) x_c' + m_l r cos(alpha) alpha' plus d_c x_c + d_l x_l [N s].
 
-    Its time derivative is f_c + f_d exactly, in both models, while the brake is open: the invariant
-    against which a simulation over 2000 s can be checked.
+    Its time derivative is f_c + f_d exactly, in both models, while the brake is open: the
+    invariant against which a simulation over 2000 s can be checked.
     """
     p = constants
     cosine = 1.0 if p.linear else math.cos(state[ANGLE])

@@ -16,6 +16,8 @@ from longreach_dynamics.parameters import Parameters, choice, load, quantity
 from longreach_dynamics.resources import share_directory
 
 __all__ = [
+    'MATRICES',
+    'OUTPUTS',
     'ControllerParameters',
     'CraneParameters',
     'DesignParameters',
@@ -23,6 +25,9 @@ __all__ = [
     'default_file',
     'load_machinery',
 ]
+
+MATRICES = ('auto', 'corrected', 'as_printed', 'designed')
+OUTPUTS = ('same_cycle', 'next_cycle')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +62,7 @@ class ControllerParameters(Parameters):
     matrices: str = choice(
         'numbers of observer and regulator', ('auto', 'corrected', 'as_printed', 'designed')
     )
-    output: str = choice('when a computed force acts', ('same_cycle', 'next_cycle'))
+    output: str = choice('when a computed force acts', OUTPUTS)
     maximum_force: float = quantity('saturation of the desired force', 'N', above=0.0)
     brake_condition: float = quantity('desired force below which a timer runs', 'N', above=0.0)
     steady_time: float = quantity('time after which the brake closes', 's', at_least=0.0)
@@ -106,6 +111,15 @@ class Machinery(Parameters):
     crane: CraneParameters = quantity('the crane')
     controller: ControllerParameters = quantity('the digital controller')
     design: DesignParameters = quantity('weights and poles of the design')
+
+    def with_variants(self, matrices: str | None, output: str | None) -> Machinery:
+        """Return a copy with another controller variant; None and 'as_in_file' change nothing."""
+        changes = {
+            name: value
+            for name, value in (('matrices', matrices), ('output', output))
+            if value not in (None, 'as_in_file')
+        }
+        return self.replace(controller=self.controller.replace(**changes))
 
 
 def default_file() -> Path:

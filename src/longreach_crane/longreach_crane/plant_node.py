@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from longreach_msgs.msg import CraneCommand, CraneSensors
+
 from longreach_crane.control import Command
 from longreach_crane.conversions import command_from_message, sample_to_message
 from longreach_crane.diagnosis import sense
@@ -13,7 +15,6 @@ from longreach_crane.parameters import load_machinery
 from longreach_crane.scenario import Scenario, cycle_count, load_scenario
 from longreach_crane.simulation import BRAKES, MODELS, Crane, CraneState, warm_up
 from longreach_dynamics.parameters import choice, quantity
-from longreach_msgs.msg import CraneCommand, CraneSensors
 from longreach_node import qos
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorNode, SimulatorParameters

@@ -11,11 +11,12 @@ milliseconds; the rigid brake leaves a pendulum.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_crane.control import Command, Controller, ControllerState
+from longreach_crane.control import Command, Controller
 from longreach_crane.diagnosis import Emergency, sense
 from longreach_crane.model import (
     ANGLE,
@@ -41,8 +42,10 @@ __all__ = [
     'COLUMNS',
     'Crane',
     'CraneState',
+    'Decision',
     'Event',
     'Result',
+    'events_of',
     'simulate',
     'warm_up',
 ]
@@ -143,7 +146,7 @@ class Crane:
         return CraneState(x_end, inputs.car), evaluations
 
     def joint_sample(self, state: CraneState, command: Command) -> JointSample:  # noqa: ARG002
-        """Return car and cable as joints: car_joint [m], cable_joint [rad], with motor force [N]."""
+        """Return car_joint [m] with the motor's force [N], and cable_joint [rad]."""
         x = state.x.tolist()
         return JointSample(
             names=('car_joint', 'cable_joint'),
@@ -158,6 +161,14 @@ class Event(NamedTuple):
 
     time: float
     name: str
+
+
+class Decision(NamedTuple):
+    """What the controller decided in one cycle."""
+
+    time: float  # [s]
+    command: Command
+    emergency: Emergency
 
 
 @dataclasses.dataclass(frozen=True)
@@ -249,16 +260,15 @@ def simulate(
     controller = Controller.of(machinery, scenario.diagnosis)
     state, control = crane.initial_state(), controller.initial_state()
     table = np.empty((cycles + 1, len(COLUMNS)))
-    events: list[Event] = []
+    decisions: list[Decision] = []
     crossings: list[Event] = []
     evaluations = 0
     set_points = _set_points(scenario, cycles, T)
     for cycle in range(cycles + 1):
         time = step_time(cycle, T)
-        before = control
         sample = sense(state.x[CAR_POSITION], machinery.crane)
         control = controller.cycle(control, sample, set_points[cycle])
-        events += _events(time, before.command.brake, before.emergency, control)
+        decisions.append(Decision(time, control.command, control.emergency))
         table[cycle, 0] = time
         table[cycle, 1:6] = state.x
         table[cycle, 7:] = (*control.command, control.emergency is not Emergency.NONE)
@@ -268,7 +278,7 @@ def simulate(
             crossings += _crossings(crane, state, after, control.command, time, T)
             state = after
     table[:, 6] = load_position(table[:, 1:6], crane.constants)
-    return Result(table, tuple(events), tuple(crossings), evaluations)
+    return Result(table, events_of(decisions), tuple(crossings), evaluations)
 
 
 def _set_points(scenario: Scenario, cycles: int, sample_time: float) -> np.ndarray:
@@ -279,18 +289,26 @@ def _set_points(scenario: Scenario, cycles: int, sample_time: float) -> np.ndarr
     return positions
 
 
-def _events(
-    time: float, brake_before: bool, emergency_before: Emergency, control: ControllerState
-) -> list[Event]:
-    """Return what was decided in a cycle and not in the one before."""
+def events_of(decisions: Iterable[Decision]) -> tuple[Event, ...]:
+    """
+    Return what changed from each cycle's decision to the next.
+
+    Parameters
+    ----------
+    decisions : iterable of Decision
+        In the order of time.
+    """
     events = []
-    if emergency_before is Emergency.NONE and control.emergency is not Emergency.NONE:
-        events.append(Event(time, 'emergency'))
-    if control.command.brake and not brake_before:
-        events.append(Event(time, 'brake_engaged'))
-    if brake_before and not control.command.brake:
-        events.append(Event(time, 'brake_released'))
-    return events
+    before = Decision(0.0, Command(), Emergency.NONE)
+    for now in decisions:
+        if now.emergency and not before.emergency:
+            events.append(Event(now.time, 'emergency'))
+        if now.command.brake and not before.command.brake:
+            events.append(Event(now.time, 'brake_engaged'))
+        if before.command.brake and not now.command.brake:
+            events.append(Event(now.time, 'brake_released'))
+        before = now
+    return tuple(events)
 
 
 def _crossings(

@@ -46,7 +46,7 @@ def kernel(function: Function) -> Function:
         (file, Path(file).stat().st_mtime_ns, Path(file).stat().st_size) for file in files
     )
     cache_file._source_stamp = (cache_file._source_stamp, states)
-    return cast(Function, compiled)
+    return cast('Function', compiled)
 
 
 def _reached(function: FunctionType) -> Iterator[FunctionType]:

@@ -1,6 +1,4 @@
-"""
-What a machine is to the programs that drive it: a parameter object plus pure functions.
-"""
+"""What a machine is to the programs that drive it: a parameter object plus pure functions."""
 
 from __future__ import annotations
 

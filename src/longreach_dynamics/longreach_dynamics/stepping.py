@@ -9,8 +9,8 @@ state (n,), inputs and parameters of any type that numba passes. Each returns a 
         -> state at the end (n,), evaluations of f, step it would take next [s], Status
 
 that integrates over one interval in which nothing is discontinuous: inputs are constant, modes do
-not change. The caller ends an interval at each event and starts the next one there. The tolerance of
-the local error is absolute + relative |x_i| for each component. ``state`` is not changed.
+not change. The caller ends an interval at each event and starts the next one there. The tolerance
+of the local error is absolute + relative |x_i| for each component. ``state`` is not changed.
 
 Call what they return from a ``@kernel`` of the machine (see kernels.py), which keeps the machine
 code. A maker and not an argument, because numba cannot keep code that holds a function's address.

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -22,37 +21,60 @@ print(value, hits, misses, len(compute.signatures))
 """
 
 
+MODULES = {
+    '__init__': '',
+    'inner': """
+from numba import njit
+
+@njit
+def inner(x, p):
+    return p.factor * x + 1.0
+""",
+    'maker': """
+from numba import njit
+
+def make(function):
+    @njit
+    def made(x, p):
+        return function(x, p) + 0.0
+    return made
+""",
+    'outer': """
+from typing import NamedTuple
+
+from longreach_dynamics.kernels import kernel
+from machine.inner import inner
+from machine.maker import make
+
+class numbers(NamedTuple):
+    factor: float
+
+made = make(inner)
+
+@kernel
+def compute(x, p):
+    return made(x, p)
+""",
+    'other': '',
+}
+
+
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A package whose kernel calls a function of another module, and a place for its cache."""
+    """A package whose kernel reaches one module by name and one through a closure."""
     directory = tmp_path / 'machine'
     directory.mkdir()
-    (directory / '__init__.py').write_text('')
-    (directory / 'inner.py').write_text(
-        textwrap.dedent("""
-        from numba import njit
-
-        @njit
-        def inner(x, p):
-            return p.factor * x + 1.0
-        """)
-    )
-    (directory / 'outer.py').write_text(
-        textwrap.dedent("""
-        from typing import NamedTuple
-
-        from longreach_dynamics.kernels import kernel
-        from machine.inner import inner
-
-        class numbers(NamedTuple):
-            factor: float
-
-        @kernel
-        def compute(x, p):
-            return inner(x, p)
-        """)
-    )
+    for name, text in MODULES.items():
+        (directory / f'{name}.py').write_text(text)
     return directory
+
+
+def edit(module: Path, old: str, new: str) -> None:
+    """Replace a text that stands in a module by another of the same length."""
+    text = module.read_text()
+    assert old in text
+    assert len(old) == len(new)
+    module.write_text(text.replace(old, new))
 
 
 def run(package: Path) -> tuple[float, int, int, int]:
@@ -75,17 +97,20 @@ def run(package: Path) -> tuple[float, int, int, int]:
 
 
 def test_cache_is_used_until_a_called_module_changes(package: Path) -> None:
+    # Value, hits, misses, and one signature for two values of the parameter.
     assert run(package) == (7.0, 0, 1, 1)
     assert run(package) == (7.0, 1, 0, 1)
-    # The file of the kernel itself stays as it is; the callee keeps even its length.
-    inner = package / 'inner.py'
-    inner.write_text(inner.read_text().replace('+ 1.0', '+ 2.0'))
+    # The kernel's own file stays as it is.
+    edit(package / 'inner.py', '+ 1.0', '+ 2.0')
     assert run(package) == (8.0, 0, 1, 1)
-    assert run(package) == (8.0, 1, 0, 1)
+    edit(package / 'maker.py', '+ 0.0', '+ 0.5')
+    assert run(package) == (8.5, 0, 1, 1)
+    # Nothing of this one is compiled into the kernel.
+    (package / 'other.py').write_text('unused = 1')
+    assert run(package) == (8.5, 1, 0, 1)
 
 
-def test_a_new_module_in_the_package_is_a_change(package: Path) -> None:
+def test_an_edit_of_the_kernel_itself_is_a_change(package: Path) -> None:
     run(package)
-    (package / 'another.py').write_text('')
-    value, hits, misses, _ = run(package)
-    assert (value, hits, misses) == (7.0, 0, 1)
+    edit(package / 'outer.py', 'made(x, p)', '-made(x,p)')
+    assert run(package) == (-7.0, 0, 1, 1)

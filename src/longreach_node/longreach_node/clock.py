@@ -54,6 +54,6 @@ class LivingClock:
         return self._simulated + max(0.0, time.monotonic() - self._heard - self._silence)
 
     def create_timer(self, period: float, callback: Callable[[], None]) -> None:
-        """Call a function every ``period`` seconds of the wall's time, whatever this clock does."""
+        """Call a function every ``period`` seconds by the wall, whatever this clock does."""
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._node.create_timer(period, callback, clock=steady)

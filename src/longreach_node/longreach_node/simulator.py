@@ -12,8 +12,8 @@ real time (``real_time_factor`` > 0)
 as fast as possible (``real_time_factor`` = 0)
     One sample after the other; commands act when they come.
 lockstep (``lockstep`` = true, with either factor)
-    After the sample of cycle k the node waits for the command with the same stamp. A closed loop is
-    then deterministic and equal to the library's own simulation. A command that does not come
+    After the sample of cycle k the node waits for the command with the same stamp. A closed loop
+    is then deterministic and equal to the library's own simulation. A command that does not come
     within ``lockstep_timeout`` ends the node with an error.
 """
 

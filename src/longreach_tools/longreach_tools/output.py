@@ -131,7 +131,8 @@ def figure(file: str | Path, size: tuple[float, float], rows: int = 1) -> Iterat
         )
     axes = canvas.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
     for axis in axes:
-        axis.grid(True, color='0.9')
+        axis.grid(visible=True, color='0.9')
+        axis.set_axisbelow(True)
         axis.spines[['top', 'right']].set_visible(False)
     yield axes
     with writing(file) as path:

@@ -1,0 +1,279 @@
+"""
+The crane of ARGESIM benchmark C13R.
+
+Simulates it with its digital controller, designs controllers, compares recordings with the
+library, and talks to a crane that runs as nodes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from longreach_crane import c13r
+from longreach_crane.parameters import MATRICES, OUTPUTS, Machinery, default_file, load_machinery
+from longreach_crane.scenario import load_scenario
+from longreach_crane.simulation import BRAKES, COLUMNS, MODELS, Result, simulate
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_tools.output import add_format, print_result, table, write_csv
+
+__all__ = ['SUMMARY', 'configure']
+
+SUMMARY = 'a crane with digital control and diagnosis (ARGESIM C13R)'
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommands of ``longreach crane``."""
+    commands = parser.add_subparsers(required=True, metavar='COMMAND')
+
+    task = commands.add_parser('c13r', help='run a task of the benchmark')
+    task.add_argument('--task', choices=c13r.TASKS, required=True)
+    _add_variants(task)
+    _add_results(task)
+    task.set_defaults(run=_run_task)
+
+    scenario = commands.add_parser('run', help='run a scenario of your own')
+    scenario.add_argument('scenario', metavar='SCENARIO.yaml', type=Path)
+    _add_variants(scenario)
+    _add_results(scenario)
+    scenario.set_defaults(run=_run_scenario)
+
+    design = commands.add_parser('design', help='design observer and regulator for a crane')
+    _add_file(design)
+    add_format(design)
+    design.set_defaults(run=_run_design)
+
+    urdf = commands.add_parser('urdf', help='print the robot description of a crane')
+    _add_file(urdf)
+    urdf.set_defaults(run=_run_urdf)
+
+    point = commands.add_parser('set-point', help='send a set point to a running controller')
+    point.add_argument('position', type=_finite, help='desired position of the car [m]')
+    point.add_argument('--namespace', default='crane', help='of the controller (default: crane)')
+    point.add_argument(
+        '--timeout', type=_positive, default=5.0, help='longest wait for a controller [s]'
+    )
+    point.set_defaults(run=_run_set_point)
+
+    compare = commands.add_parser('compare', help='compare a recorded run with the library')
+    compare.add_argument('bag', metavar='BAG', type=Path)
+    compare.add_argument(
+        '--scenario', metavar='SCENARIO.yaml', type=Path, help='what was run (default: Task C)'
+    )
+    compare.add_argument('--namespace', default='crane', help='of the recorded topics')
+    _add_variants(compare)
+    _add_results(compare)
+    compare.set_defaults(run=_run_compare)
+
+    demo = commands.add_parser('demo', help='Task C over ROS: run, record, compare, draw')
+    demo.add_argument('--out', metavar='DIR', type=Path, default=Path('out/demo'))
+    demo.set_defaults(run=_run_demo)
+
+
+# --- arguments ------------------------------------------------------------------------------
+
+
+def _add_file(parser: argparse.ArgumentParser) -> None:
+    """Add ``--file``, the crane."""
+    # Launch files pass an empty name where none is given.
+    parser.add_argument(
+        '--file',
+        metavar='CRANE.yaml',
+        type=lambda text: Path(text) if text else None,
+        help="the crane (default: C13R's)",
+    )
+
+
+def _add_variants(parser: argparse.ArgumentParser) -> None:
+    """Add the variants of crane and controller."""
+    _add_file(parser)
+    parser.add_argument('--output', choices=OUTPUTS, help='when a force acts')
+    parser.add_argument('--matrices', choices=MATRICES)
+    parser.add_argument('--brake', choices=BRAKES, default='viscous')
+    parser.add_argument('--model', choices=MODELS, default='nonlinear')
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
+    """Add what becomes of the results."""
+    add_format(parser)
+    parser.add_argument('--csv', metavar='FILE', type=Path, help='one row per control cycle')
+    parser.add_argument('--plot', metavar='FILE', type=Path, help='a picture: png, pdf or svg')
+
+
+def _finite(text: str) -> float:
+    """Return a finite number."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f'{text}, allowed: finite numbers')
+    return value
+
+
+def _positive(text: str) -> float:
+    """Return a finite number above 0."""
+    value = _finite(text)
+    if value <= 0.0:
+        raise argparse.ArgumentTypeError(f'{text}, allowed: above 0')
+    return value
+
+
+def _machinery(arguments: argparse.Namespace) -> Machinery:
+    """Return the crane file with the variants that the arguments name."""
+    machinery = load_machinery(arguments.file)
+    return machinery.with_variants(arguments.matrices, arguments.output)
+
+
+# --- simulations ----------------------------------------------------------------------------
+
+
+def _run_task(arguments: argparse.Namespace) -> None:
+    """Run ``c13r``."""
+    if arguments.task == 'a':
+        _run_task_a(arguments)
+        return
+    _simulate(arguments, c13r.task_scenario(arguments.task), {'task': arguments.task})
+
+
+def _run_task_a(arguments: argparse.Namespace) -> None:
+    """Run Task A: a table, no series."""
+    for name in ('csv', 'plot'):
+        if getattr(arguments, name) is not None:
+            raise InputError(f'--{name} is for tasks b and c; task a is a table of final values')
+    crane = load_machinery(arguments.file).crane
+    rows = [c13r.task_a(crane, disturbance) for disturbance in c13r.DISTURBANCES]
+    result = {'task': 'a', 'time': c13r.END, 'rows': [row._asdict() for row in rows]}
+    head = ('Dest [N]', 'nonlinear [m]', 'linear [m]', 'difference [m]', 'limit [m]', 'error [m]')
+    cells = [
+        (r.disturbance, *(f'{v:.10f}' for v in r[1:3]), r.difference, r.limit, r.error_estimate)
+        for r in rows
+    ]
+    print_result(result, table(head, cells), arguments.format)
+
+
+def _run_scenario(arguments: argparse.Namespace) -> None:
+    """Run ``run``."""
+    sample_time = load_machinery(arguments.file).controller.sample_time
+    scenario = load_scenario(arguments.scenario, sample_time)
+    _simulate(arguments, scenario, {'scenario': str(arguments.scenario)})
+
+
+def _simulate(arguments: argparse.Namespace, scenario: Any, title: dict[str, str]) -> None:
+    """Simulate a scenario and hand out the results."""
+    result = simulate(_machinery(arguments), scenario, arguments.model, arguments.brake)
+    _hand_out(arguments, result, title | result.summary())
+
+
+def _hand_out(arguments: argparse.Namespace, result: Result, summary: dict[str, Any]) -> None:
+    """Write CSV and picture where asked for, then print the summary."""
+    if arguments.csv is not None:
+        write_csv(arguments.csv, COLUMNS, result.table)
+    if arguments.plot is not None:
+        from longreach_crane.figures import draw_run
+
+        draw_run(arguments.plot, result)
+    print_result(summary, _summary_text(summary), arguments.format)
+
+
+def _summary_text(summary: dict[str, Any]) -> str:
+    """Return the summary of a run for people."""
+    happened = sorted(
+        [(e['time'], e['name']) for e in summary['events']]
+        + [(c['time'], f'car passes {c["name"]}') for c in summary['crossings']]
+    )
+    lines = [table(('time [s]', 'event'), [(f'{t:.4f}', name) for t, name in happened]), '']
+    values = [*summary['extrema'].items()]
+    values += [(f'final {name}', value) for name, value in summary['final'].items()]
+    lines.append(table(('quantity', 'value [m, s, rad]'), values))
+    return '\n'.join(lines)
+
+
+def _run_design(arguments: argparse.Namespace) -> None:
+    """Run ``design``."""
+    from longreach_crane.design import closed_loop_poles, design_controller
+
+    machinery = load_machinery(arguments.file)
+    sample_time = machinery.controller.sample_time
+    matrices = design_controller(machinery.crane, sample_time, machinery.design)
+    poles = closed_loop_poles(machinery.crane, sample_time, matrices)
+    result = {
+        name: getattr(value, 'tolist', lambda v=value: v)()
+        for name, value in matrices._asdict().items()
+    }
+    result['closed_loop_poles'] = [[pole.real, pole.imag] for pole in poles.tolist()]
+    rows = [(name, value) for name, value in result.items() if name not in ('M',)]
+    text = '\n'.join(
+        ['M']
+        + ['  ' + '  '.join(f'{v:12.7f}' for v in row) for row in result['M']]
+        + [f'{name}  {value}' for name, value in rows]
+    )
+    print_result(result, text, arguments.format)
+
+
+def _run_urdf(arguments: argparse.Namespace) -> None:
+    """Run ``urdf``."""
+    from longreach_crane.description import robot_description
+
+    print(robot_description(load_machinery(arguments.file).crane))
+
+
+# --- with ROS -------------------------------------------------------------------------------
+
+
+def _run_set_point(arguments: argparse.Namespace) -> None:
+    """Run ``set-point``."""
+    from longreach_crane.remote import send_set_point
+
+    topic = send_set_point(arguments.position, arguments.namespace, arguments.timeout)
+    print(f'set point {arguments.position:g} m sent to {topic}')
+
+
+def _run_compare(arguments: argparse.Namespace) -> None:
+    """Run ``compare``."""
+    from longreach_crane.recording import compare, read_run
+
+    machinery = _machinery(arguments)
+    scenario = c13r.task_scenario('c')
+    if arguments.scenario is not None:
+        scenario = load_scenario(arguments.scenario, machinery.controller.sample_time)
+    recorded = read_run(arguments.bag, arguments.namespace, machinery)
+    expected = simulate(machinery, scenario, arguments.model, arguments.brake)
+    differences = compare(recorded, expected)
+    summary = {'bag': str(arguments.bag), 'differences': differences} | recorded.summary()
+    _hand_out(arguments, recorded, summary)
+    if arguments.format == 'table':
+        rows = [(name, value) for name, value in differences.items()]
+        print('\n' + table(('largest difference from the library', 'value'), rows))
+
+
+def _run_demo(arguments: argparse.Namespace) -> int:
+    """Run ``demo``: the launch file as a user would call it, then ``compare``."""
+    from longreach_crane.recording import remove_old_bag
+
+    out: Path = arguments.out
+    out.mkdir(parents=True, exist_ok=True)
+    bag, picture = out / 'task_c', out / 'task_c.png'
+    remove_old_bag(bag)
+    launch = ['longreach', 'launch', 'crane', 'scenario:=task_c', 'lockstep:=true']
+    launch += ['real_time_factor:=0.0', 'duration:=60.0', f'record:={bag}', 'rviz:=false']
+    print('$ ' + ' '.join(launch), flush=True)
+    code = subprocess.call(launch)
+    if code:
+        raise LongreachError(f'the launch ended with exit code {code}; the lines above say why')
+    words = ['longreach', 'crane', 'compare', str(bag), '--plot', str(picture)]
+    print('\n$ ' + ' '.join(words), flush=True)
+    code = subprocess.call(words)
+    if code == 0:
+        print(_NEXT.format(bag=bag, picture=picture, file=default_file()))
+    return code
+
+
+_NEXT = """
+The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
+  longreach bag info {bag}
+  longreach crane c13r --task c --brake rigid --plot out/rigid.png
+  longreach launch crane scenario:=task_b          in real time; Ctrl-C ends it
+  longreach crane set-point 2.5                    in a second shell meanwhile
+  longreach crane run config/scenarios/task_c.yaml --file my_crane.yaml
+                                                   with a copy of {file}"""

@@ -1,0 +1,46 @@
+"""Pictures of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from longreach_crane.simulation import Result
+from longreach_tools.output import figure
+
+__all__ = ['draw_run']
+
+
+def draw_run(file: str | Path, result: Result) -> None:
+    """
+    Draw car, load, angle, brake and emergency mode over time, as C13R asks for Tasks B and C.
+
+    Parameters
+    ----------
+    file : path
+        Picture to write; its ending decides the format.
+    result : Result
+    """
+    time = result.column('time')
+    with figure(file, size=(9.0, 6.5), rows=4) as (position, angle, force, modes):
+        position.plot(time, result.column('load_position'), color='tab:orange', label='load $x_l$')
+        position.plot(time, result.column('car_position'), color='tab:blue', label='car $x_c$')
+        position.set_ylabel('position [m]')
+        angle.plot(time, np.degrees(result.column('angle')), color='tab:green')
+        angle.set_ylabel(r'angle $\alpha$ [deg]')
+        force.plot(time, result.column('command'), color='0.6', label='desired')
+        force.plot(time, result.column('motor_force'), color='tab:purple', label='motor $f_c$')
+        force.set_ylabel('force [N]')
+        # One strip each, so that the two never hide each other.
+        for level, name, color in ((1.2, 'brake', 'tab:gray'), (0.0, 'emergency', 'tab:red')):
+            modes.fill_between(time, level, level + result.column(name), step='post', color=color)
+        modes.set_yticks([0.5, 1.7], ['emergency', 'brake'])
+        modes.set_ylim(-0.1, 2.3)
+        modes.set_xlabel('time [s]')
+        modes.set_xlim(time[0], time[-1])
+        for axis in (position, force):
+            axis.legend(loc='lower right', bbox_to_anchor=(1.0, 0.98), frameon=False, ncols=2)
+        for event in result.events:
+            for axis in (position, angle, force, modes):
+                axis.axvline(event.time, color='0.75', linewidth=0.8, zorder=0)

@@ -1,0 +1,134 @@
+"""The crane file: C13R's numbers, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from longreach_crane.parameters import (
+    CraneParameters,
+    DesignParameters,
+    Machinery,
+    default_file,
+    load_machinery,
+)
+from longreach_dynamics.errors import InputError
+
+
+@pytest.fixture
+def content() -> dict[str, Any]:
+    """What the installed crane file holds."""
+    values: dict[str, Any] = yaml.safe_load(default_file().read_text())
+    return values
+
+
+def load_changed(
+    tmp_path: Path, content: dict[str, Any], section: str, key: str, value: object
+) -> Machinery:
+    content[section][key] = value
+    file = tmp_path / 'my_crane.yaml'
+    file.write_text(yaml.safe_dump(content))
+    return load_machinery(file)
+
+
+def test_the_installed_file_is_table_1_and_table_3(machinery: Machinery) -> None:
+    assert machinery.crane == CraneParameters(
+        car_mass=10.0,
+        load_mass=100.0,
+        cable_length=5.0,
+        gravity=9.81,
+        car_friction=0.5,
+        brake_friction=1e5,
+        load_friction=0.001,
+        motor_rate=4.0,
+        minimum_position=-5.0,
+        maximum_position=5.0,
+    )
+    controller = machinery.controller
+    assert (controller.sample_time, controller.maximum_force) == (0.01, 160.0)
+    assert (controller.brake_condition, controller.steady_time) == (0.01, 3.0)
+    assert (controller.matrices, controller.output) == ('auto', 'same_cycle')
+
+
+def test_steady_cycles_are_whole_cycles_within_the_time(machinery: Machinery) -> None:
+    controller = machinery.controller
+    assert controller.steady_cycles == 300
+    # 0.3 / 0.1 is 2.9999999999999996 in floating point.
+    assert controller.replace(sample_time=0.1, steady_time=0.3).steady_cycles == 3
+    assert controller.replace(sample_time=0.1, steady_time=0.35).steady_cycles == 3
+    assert controller.replace(steady_time=0.0).steady_cycles == 0
+
+
+def test_a_changed_number_is_read(tmp_path: Path, content: dict[str, Any]) -> None:
+    assert load_changed(tmp_path, content, 'crane', 'cable_length', 7).crane.cable_length == 7.0
+
+
+@pytest.mark.parametrize(
+    ('section', 'key', 'value', 'message'),
+    [
+        ('crane', 'cable_length', 0.0, r'crane\.cable_length = 0\.0, allowed: \(0, inf\) m'),
+        ('crane', 'cable_length', -5.0, r'crane\.cable_length = -5\.0, allowed'),
+        ('crane', 'car_mass', 0, r'crane\.car_mass = 0, allowed: \(0, inf\) kg'),
+        ('crane', 'load_mass', float('nan'), r'crane\.load_mass = nan, allowed'),
+        ('crane', 'gravity', 'much', r"crane\.gravity = 'much', allowed: a number"),
+        ('crane', 'car_friction', -0.1, r'crane\.car_friction = -0\.1, allowed: \[0, inf\)'),
+        ('crane', 'lenght', 5.0, r'crane\.lenght is unknown, allowed here: car_mass'),
+        ('crane', 'minimum_position', 5.0, r'crane: minimum_position = 5\.0 m, allowed: below'),
+        ('controller', 'sample_time', 0.0, r'controller\.sample_time = 0\.0, allowed'),
+        ('controller', 'matrices', 'best', r'allowed: auto \| corrected \| as_printed \| desig'),
+        ('controller', 'output', 'now', r'allowed: same_cycle \| next_cycle'),
+        ('controller', 'maximum_force', -1.0, r'controller\.maximum_force = -1\.0, allowed'),
+        ('controller', 'steady_time', -1.0, r'controller\.steady_time = -1\.0, allowed'),
+        ('design', 'state_weights', [1.0] * 4, r'design\.state_weights has 4 values, allowed: 5'),
+        ('design', 'state_weights', [1.0, -1.0, 1.0, 1.0, 1.0], r'state_weights\[1\] = -1\.0'),
+        ('design', 'effort_weight', 0.0, r'design\.effort_weight = 0\.0, allowed'),
+        ('design', 'observer_poles', [[-1.0, 0.0]] * 4, r'observer_poles has 4 values'),
+        ('design', 'observer_poles', [[-1.0]] * 5, r'observer_poles\[0\] has 1 values'),
+    ],
+)
+def test_refusals(
+    section: str,
+    key: str,
+    value: object,
+    message: str,
+    tmp_path: Path,
+    content: dict[str, Any],
+) -> None:
+    with pytest.raises(InputError, match=rf'my_crane\.yaml: .*{message}'):
+        load_changed(tmp_path, content, section, key, value)
+
+
+@pytest.mark.parametrize('section', ['crane', 'controller', 'design'])
+def test_a_missing_section_is_named(
+    section: str, tmp_path: Path, content: dict[str, Any]
+) -> None:
+    del content[section]
+    file = tmp_path / 'my_crane.yaml'
+    file.write_text(yaml.safe_dump(content))
+    with pytest.raises(InputError, match=rf'my_crane\.yaml: {section} is missing'):
+        load_machinery(file)
+
+
+@pytest.mark.parametrize(
+    ('pole', 'message'),
+    [
+        ((0.5, 0.0), r'observer_poles has \[0\.5, 0\.0\], allowed: a negative real part'),
+        ((0.0, 0.0), r'allowed: a negative real part'),
+        ((-1.0, 2.0), r'without its conjugate \[-1\.0, -2\.0\]; add it'),
+    ],
+)
+def test_observer_poles_are_stable_and_in_pairs(
+    pole: tuple[float, float], message: str, machinery: Machinery
+) -> None:
+    others = ((-1.0, 0.0), (-2.0, 0.0), (-3.0, 1.0), (-3.0, -1.0))
+    with pytest.raises(InputError, match=message):
+        machinery.design.replace(observer_poles=(pole, *others))
+
+
+def test_design_takes_integers(machinery: Machinery) -> None:
+    design = DesignParameters(
+        state_weights=(1, 1, 1, 1, 1), effort_weight=1, observer_poles=[[-n, 0] for n in range(1, 6)]
+    )
+    assert design.observer_poles[4] == (-5.0, 0.0)

@@ -1,0 +1,252 @@
+"""Parameter objects and their YAML files: what is accepted, and how each mistake is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import (
+    Parameters,
+    Rule,
+    choice,
+    from_mapping,
+    load,
+    load_yaml,
+    quantity,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cylinder(Parameters):
+    bore: float = quantity('inner diameter', 'm', above=0.0, at_most=0.5)
+    rod: float = quantity('rod diameter', 'm', at_least=0.0)
+
+    def check(self) -> None:
+        if self.rod >= self.bore:
+            raise InputError(f'rod = {self.rod} m, allowed: below bore = {self.bore} m')
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine(Parameters):
+    mass: float = quantity('mass', 'kg', above=0.0)
+    cylinders: tuple[Cylinder, ...] = quantity('cylinders')
+    main: Cylinder = quantity('the main cylinder')  # noqa: RUF009
+    joints: int = quantity('number of joints', at_least=1, below=8, default=3)
+    weights: tuple[float, ...] = quantity('weights', length=3, default=(1.0, 2.0, 3.0))
+    poles: tuple[tuple[float, float], ...] = quantity('poles', '1/s', default=())
+    oil: str = choice('oil', ('mineral', 'ester'), default='mineral')
+    name: str = quantity('name', '', default='arm')
+    locked: bool = quantity('locked', '', default=False)
+    limit: float | None = quantity('limit, if any', 'N', default=None, at_least=0.0)
+
+
+def values(**changes: Any) -> dict[str, Any]:
+    """Return a valid mapping with changes; a change to ... leaves the key out."""
+    mapping: dict[str, Any] = {
+        'mass': 10.0,
+        'cylinders': [{'bore': 0.1, 'rod': 0.05}, {'bore': 0.2, 'rod': 0.1}],
+        'main': {'bore': 0.3, 'rod': 0.1},
+    }
+    mapping.update(changes)
+    return {key: value for key, value in mapping.items() if value is not ...}
+
+
+def write(tmp_path: Path, text: str | bytes) -> Path:
+    file = tmp_path / 'machine.yaml'
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return file
+
+
+VALID = """
+mass: 10
+cylinders:
+  - {bore: 0.1, rod: 0.05}
+  - {bore: 0.2, rod: 0.1}
+main: {bore: 0.3, rod: 1e-1}
+"""
+
+
+def test_mapping_becomes_nested_objects_with_defaults() -> None:
+    machine = from_mapping(Machine, values())
+    assert machine == Machine(
+        mass=10.0,
+        cylinders=(Cylinder(0.1, 0.05), Cylinder(0.2, 0.1)),
+        main=Cylinder(0.3, 0.1),
+    )
+    assert (machine.joints, machine.oil, machine.limit) == (3, 'mineral', None)
+
+
+def test_numbers_get_the_type_of_their_field() -> None:
+    machine = from_mapping(Machine, values(mass=7, joints=2.0, weights=[1, 2, 3], limit=4))
+    assert type(machine.mass) is float
+    assert type(machine.joints) is int
+    assert [type(weight) for weight in machine.weights] == [float] * 3
+    assert type(machine.limit) is float
+
+
+def test_file_mapping_and_construction_agree(tmp_path: Path) -> None:
+    assert load(Machine, write(tmp_path, VALID)) == from_mapping(Machine, values())
+
+
+def test_round_trip() -> None:
+    machine = from_mapping(Machine, values(poles=[[-1, 2], [-1, -2]], limit=3.0, oil='ester'))
+    assert from_mapping(Machine, dataclasses.asdict(machine)) == machine
+
+
+def test_objects_are_frozen() -> None:
+    machine = from_mapping(Machine, values())
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        machine.mass = 1.0  # type: ignore[misc]
+    assert hash(machine) == hash(from_mapping(Machine, values()))
+
+
+def test_replace_checks_again() -> None:
+    machine = from_mapping(Machine, values())
+    assert machine.replace(mass=2).mass == 2.0
+    assert machine.mass == 10.0
+    with pytest.raises(InputError, match=r'mass = -1, allowed: \(0, inf\) kg'):
+        machine.replace(mass=-1)
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'maas': 1.0}, r'^maas is unknown, allowed here: mass, cylinders, main, joints'),
+        ({'main': {'bore': 0.1, 'rod': 0.0, 'x': 1}}, r'^main\.x is unknown, .*: bore, rod$'),
+        ({'cylinders': [{'bore': 0.1, 'rod': 0.0}, {'bor': 1}]}, r'^cylinders\[1\]\.bor is unk'),
+        ({'mass': ...}, r'^mass is missing: mass \[kg\]'),
+        ({'main': {'bore': 0.1}}, r'^main\.rod is missing: rod diameter \[m\]'),
+        ({'cylinders': [{'rod': 0.1}]}, r'^cylinders\[0\]\.bore is missing'),
+        ({'mass': math.nan}, r'^mass = nan, allowed: \(0, inf\) kg'),
+        ({'mass': math.inf}, r'^mass = inf, allowed: \(0, inf\) kg'),
+        ({'mass': -math.inf}, r'^mass = -inf, allowed'),
+        ({'mass': True}, r'^mass = True, allowed: a number in \(0, inf\) kg'),
+        ({'mass': '10'}, r"^mass = '10', allowed: a number in"),
+        ({'mass': None}, r'^mass = None, allowed: a number'),
+        ({'mass': [1.0]}, r'^mass = \[1\.0\], allowed: a number'),
+        ({'mass': {'kg': 1.0}}, r'^mass = \{.*\}, allowed: a number'),
+        ({'mass': 0.0}, r'^mass = 0\.0, allowed: \(0, inf\) kg'),
+        ({'main': {'bore': 0.6, 'rod': 0.1}}, r'^main\.bore = 0\.6, allowed: \(0, 0\.5\] m'),
+        ({'main': {'bore': 0.1, 'rod': -1e-9}}, r'^main\.rod = -1e-09, allowed: \[0, inf\) m'),
+        ({'main': {'bore': 0.1, 'rod': 0.1}}, r'^main: rod = 0\.1 m, allowed: below bore'),
+        (
+            {'cylinders': [{'bore': 0.1, 'rod': 0.2}]},
+            r'^cylinders\[0\]: rod = 0\.2 m, allowed: below bore = 0\.1 m',
+        ),
+        ({'main': 3.0}, r'^main = 3\.0, allowed: a mapping with the keys bore, rod'),
+        ({'cylinders': [3.0]}, r'^cylinders\[0\] = 3\.0, allowed: a mapping'),
+        ({'cylinders': {'bore': 0.1}}, r'^cylinders = .*, allowed: a list'),
+        ({'cylinders': 'ab'}, r"^cylinders = 'ab', allowed: a list"),
+        ({'joints': 2.5}, r'^joints = 2\.5, allowed: an integer in \[1, 8\)'),
+        ({'joints': 8}, r'^joints = 8, allowed: \[1, 8\)'),
+        ({'joints': True}, r'^joints = True, allowed: an integer'),
+        ({'weights': [1.0, 2.0]}, r'^weights has 2 values, allowed: 3'),
+        ({'weights': [1.0, 2.0, math.nan]}, r'^weights\[2\] = nan, allowed'),
+        ({'weights': [1.0, 'x', 3.0]}, r"^weights\[1\] = 'x', allowed: a number"),
+        ({'weights': 3.0}, r'^weights = 3\.0, allowed: a list'),
+        ({'poles': [[1.0, 2.0], [1.0]]}, r'^poles\[1\] has 1 values, allowed: 2'),
+        ({'poles': [[1.0, None]]}, r'^poles\[0\]\[1\] = None, allowed: a number'),
+        ({'oil': 'olive'}, r"^oil = 'olive', allowed: mineral \| ester"),
+        ({'oil': 1}, r'^oil = 1, allowed: mineral \| ester'),
+        ({'name': 3}, r'^name = 3, allowed: a text'),
+        ({'locked': 1}, r'^locked = 1, allowed: true \| false'),
+        ({'locked': 'yes'}, r"^locked = 'yes', allowed: true \| false"),
+        ({'limit': -1.0}, r'^limit = -1\.0, allowed: \[0, inf\) N'),
+    ],
+)
+def test_refusals_name_path_value_and_what_is_allowed(
+    changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        from_mapping(Machine, values(**changes))
+
+
+def test_construction_refuses_as_loading_does() -> None:
+    with pytest.raises(InputError, match=r'^bore = nan, allowed: \(0, 0\.5\] m'):
+        Cylinder(bore=math.nan, rod=0.1)
+    with pytest.raises(InputError, match=r'^rod = 0\.2 m, allowed: below bore'):
+        Cylinder(bore=0.1, rod=0.2)
+
+
+def test_path_of_the_caller_comes_first() -> None:
+    with pytest.raises(InputError, match=r'^arm\.main\.bore = 0, allowed'):
+        from_mapping(Machine, values(main={'bore': 0, 'rod': 0}), 'arm')
+
+
+@pytest.mark.parametrize('text', ['1e5', '1E5', '+1e5', '1.e5', '.1e6', '1.0e+5', '100000'])
+def test_every_way_to_write_a_number_is_one(text: str, tmp_path: Path) -> None:
+    machine = load(Machine, write(tmp_path, VALID.replace('mass: 10', f'mass: {text}')))
+    assert machine.mass == 1e5
+
+
+def test_quoted_number_is_a_text(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"machine\.yaml: mass = '1e5', allowed: a number"):
+        load(Machine, write(tmp_path, VALID.replace('mass: 10', "mass: '1e5'")))
+
+
+def test_section(tmp_path: Path) -> None:
+    text = 'arm:' + VALID.replace('\n', '\n  ')
+    assert load(Machine, write(tmp_path, text), 'arm').mass == 10.0
+    with pytest.raises(InputError, match=r"machine\.yaml: section 'leg' is missing.*\['arm'\]"):
+        load(Machine, write(tmp_path, text), 'leg')
+    with pytest.raises(InputError, match=r'machine\.yaml: arm\.mass = 0, allowed'):
+        load(Machine, write(tmp_path, text.replace('mass: 10', 'mass: 0')), 'arm')
+    with pytest.raises(InputError, match=r'machine\.yaml: arm must be a mapping'):
+        load(Machine, write(tmp_path, 'arm: 3'), 'arm')
+
+
+@pytest.mark.parametrize(
+    ('text', 'message'),
+    [
+        ('mass: 1\nmass: 2\n', r"machine\.yaml:2:1: .*the key 'mass' stands twice"),
+        ('main:\n  bore: 1\n  rod: 2\n  bore: 1\n', r"machine\.yaml:4:3: .*'bore' stands twice"),
+        ('mass: [1, 2\n', r'machine\.yaml:2:1: not valid YAML'),
+        ('mass: 1\n\tmain: 2\n', r'machine\.yaml:2:1: not valid YAML'),
+        ('? [1, 2]\n: 3\n', r'machine\.yaml:1:3: .*a key must be a name'),
+        ('mass: !!python/name:os.system\n', r'machine\.yaml:1:7: not valid YAML'),
+        ('mass: *nowhere\n', r'machine\.yaml:1:7: not valid YAML'),
+        ('mass: \x00\n', r'machine\.yaml: not valid YAML'),
+        ('- 1\n- 2\n', r'machine\.yaml: the top of the file must be a mapping'),
+        ('just text', r'machine\.yaml: the top of the file must be a mapping'),
+        ('', r'machine\.yaml: the top of the file must be a mapping'),
+        ('mass: 1\n---\nmass: 2\n', r'machine\.yaml:2:1: not valid YAML'),
+        (b'\xff\xfe\x00\x80\x81', r'machine\.yaml cannot be read: not a text file'),
+        ('[' * 5000, r'machine\.yaml: not valid YAML'),
+    ],
+)
+def test_bad_files_are_refused(text: str | bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        load_yaml(write(tmp_path, text))
+
+
+def test_missing_file_and_directory(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r'nothing\.yaml cannot be read: No such file'):
+        load_yaml(tmp_path / 'nothing.yaml')
+    with pytest.raises(InputError, match=r'cannot be read: Is a directory'):
+        load_yaml(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('rule', 'text'),
+    [
+        (Rule('', 'm', at_least=0.0, below=5.0), '[0, 5) m'),
+        (Rule('', '1', above=-1.5, at_most=2.0), '(-1.5, 2]'),
+        (Rule('', 'N'), '(-inf, inf) N'),
+        (Rule('', choices=('a', 'b')), 'a | b'),
+    ],
+)
+def test_range_text(rule: Rule, text: str) -> None:
+    assert rule.range_text() == text
+
+
+@pytest.mark.parametrize(
+    ('value', 'allowed'),
+    [(0.0, True), (4.999, True), (5.0, False), (-1e-300, False), (math.nan, False)],
+)
+def test_rule_allows(value: float, allowed: bool) -> None:
+    assert Rule('', at_least=0.0, below=5.0).allows(value) is allowed
+    assert Rule('', above=-5.0, at_most=0.0).allows(-value) is allowed
