@@ -143,10 +143,10 @@ class Controller:
     def _observe(self, q: np.ndarray, sample: Sample | None, force: float) -> np.ndarray:
         """Return q := M q + f b + (x_c - c^T q) d; without a sample, no correction."""
         m = self.matrices
-        predicted = m.M @ q + force * m.b
-        if sample is None:
-            return predicted
-        return predicted + (sample.car_position - q[1]) * m.d  # type: ignore[no-any-return]
+        predicted: np.ndarray = m.M @ q + force * m.b
+        if sample is not None:
+            predicted += (sample.car_position - q[1]) * m.d
+        return predicted
 
     def _regulate(self, q: np.ndarray, set_point: float) -> float:
         """Return V w - h^T q, saturated [N]."""

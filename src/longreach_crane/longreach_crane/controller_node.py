@@ -72,28 +72,30 @@ class ControllerNode(Node):
 
     def __init__(self) -> None:
         super().__init__('controller')
-        self._parameters = declare(self, ControllerNodeParameters)
-        machinery = load_machinery(self._parameters.file or None)
-        machinery = machinery.with_variants(self._parameters.matrices, self._parameters.output)
+        self._settings = declare(self, ControllerNodeParameters)
+        machinery = load_machinery(self._settings.file or None)
+        machinery = machinery.with_variants(self._settings.matrices, self._settings.output)
         self._rules = machinery.controller
         self._scenario = Scenario(duration=1.0)
-        if self._parameters.scenario:
-            self._scenario = load_scenario(self._parameters.scenario, self._rules.sample_time)
+        if self._settings.scenario:
+            self._scenario = load_scenario(self._settings.scenario, self._rules.sample_time)
         self._controller = Controller.of(machinery, self._scenario.diagnosis)
         self._period = seconds_to_nanoseconds(self._rules.sample_time)
         self._counts = dict.fromkeys(('missed', 'late', 'duplicate', 'invalid'), 0)
-        self._diagnostics = diagnostics.Diagnostics(self, 'controller')
         self._begin()
-        listeners = self._parameters.listeners
-        self._outbox = Outbox(self, self._parameters.start_timeout)
-        self._commands = self._outbox.publisher(
-            CraneCommand, 'command', qos.STREAM, listeners + self._parameters.lockstep
-        )
-        self._status = self._outbox.publisher(CraneStatus, 'status', qos.STREAM, listeners)
+        listeners = self._settings.listeners
+        outbox = Outbox(self, self._settings.start_timeout)
+        self._diagnostics = diagnostics.Diagnostics(self, 'controller')
+        self._diagnostics.publisher = outbox.hold(self._diagnostics.publisher, listeners)
+        status = self.create_publisher(CraneStatus, 'status', qos.STREAM)
+        self._status = outbox.hold(status, listeners)
+        commands = self.create_publisher(CraneCommand, 'command', qos.STREAM)
+        # In lockstep the plant waits for each of them, the first one included.
+        self._commands = outbox.hold(commands, listeners + self._settings.lockstep)
         self.create_subscription(CraneSensors, 'sensors', self._on_sensors, qos.STREAM)
         self.create_subscription(Float64, 'set_point', self._on_set_point, qos.SET_POINT)
         self.create_service(Trigger, '~/reset', self._on_reset)
-        if not self._parameters.lockstep:
+        if not self._settings.lockstep:
             self._watch = LivingClock(self, self._rules.sensor_timeout)
             self._watch.create_timer(self._rules.sample_time, self._on_tick)
 
@@ -194,14 +196,14 @@ class ControllerNode(Node):
 
     def _now(self) -> float:
         """Return the time by which silence is measured [s]."""
-        return 0.0 if self._parameters.lockstep else self._watch.now()
+        return 0.0 if self._settings.lockstep else self._watch.now()
 
     def _on_tick(self) -> None:
         """Go on without a sample that is late."""
         T = self._rules.sample_time
         if self._cycle < 0:
             return
-        if self._now() - self._heard < (1.0 + self._parameters.late_after) * T:
+        if self._now() - self._heard < (1.0 + self._settings.late_after) * T:
             return
         self._counts['missed'] += 1
         self._warn(f'no sample after the one of {self._stamp * 1e-9:.6f} s: predicting')

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Point
 from longreach_msgs.msg import CraneCommand, CraneSensors, CraneStatus
-from std_msgs.msg import Header
+from std_msgs.msg import ColorRGBA, Header
+from visualization_msgs.msg import Marker
 
 from longreach_crane.control import Command, Controller, ControllerState
 from longreach_crane.diagnosis import Sample
 
 __all__ = [
     'FRAME',
+    'cable_marker',
     'command_from_message',
     'command_to_message',
     'sample_from_message',
     'sample_to_message',
     'status_to_message',
+    'trace_marker',
 ]
 
 # The frame of the track, along whose x axis the car's position counts.
@@ -71,3 +77,36 @@ def status_to_message(
         emergency_reason=int(state.emergency),
         missed_samples=missed,
     )
+
+
+def _line(
+    name: str,
+    points: Iterable[tuple[float, float]],
+    color: tuple[float, float, float],
+    width: float,
+    stamp: Time,
+) -> Marker:
+    """Return a line strip through points (x, z) [m]."""
+    marker = Marker(header=_header(stamp), ns=name, type=Marker.LINE_STRIP, action=Marker.ADD)
+    marker.pose.orientation.w = 1.0
+    marker.scale.x = width
+    marker.color = ColorRGBA(r=color[0], g=color[1], b=color[2], a=1.0)
+    marker.points = [Point(x=x, y=0.0, z=z) for x, z in points]
+    return marker
+
+
+def cable_marker(
+    suspension: tuple[float, float], load: tuple[float, float], stamp: Time
+) -> Marker:
+    """Return the cable between two points (x, z) [m] as a line."""
+    return _line('cable', (suspension, load), (0.2, 0.2, 0.2), 0.04, stamp)
+
+
+def trace_marker(
+    name: str,
+    points: Iterable[tuple[float, float]],
+    color: tuple[float, float, float],
+    stamp: Time,
+) -> Marker:
+    """Return a trace through points (x, z) [m] as a line; color as red, green, blue in 0..1."""
+    return _line(name, points, color, 0.02, stamp)

@@ -39,6 +39,7 @@ __all__ = [
     'momentum',
     'right_hand_side',
     'stop_car',
+    'suspension_and_load',
 ]
 
 MOTOR_FORCE, CAR_POSITION, CAR_VELOCITY, ANGLE, ANGULAR_VELOCITY = range(5)
@@ -155,7 +156,18 @@ def load_position(state: np.ndarray, constants: Constants) -> np.ndarray | float
     """
     angle = state[..., ANGLE]
     offset = angle if constants.linear else np.sin(angle)
-    return state[..., CAR_POSITION] + constants.r * offset  # type: ignore[no-any-return]
+    return state[..., CAR_POSITION] + constants.r * offset
+
+
+def suspension_and_load(
+    car_position: float, angle: float, constants: Constants
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the ends of the cable as (x, z) [m] in the frame of the track, z up."""
+    load = (
+        car_position + constants.r * math.sin(angle),
+        -constants.r * math.cos(angle),
+    )
+    return (car_position, 0.0), load
 
 
 def energy(state: np.ndarray, constants: Constants) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,7 @@ def read_run(bag: str | Path, namespace: str, machinery: Machinery) -> Result:
     """
     prefix = '/' + namespace.strip('/')
     names = {f'{prefix}/{name}': name for name in ('joint_states', 'command', 'status')}
-    found: dict[str, dict[int, object]] = {name: {} for name in names.values()}
+    found: dict[str, dict[int, Any]] = {name: {} for name in names.values()}
     for topic, _, message in read_bag(bag, list(names)):
         stamp = message.header.stamp
         found[names[topic]][stamp.sec * 1_000_000_000 + stamp.nanosec] = message

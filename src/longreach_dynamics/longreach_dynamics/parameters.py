@@ -161,7 +161,8 @@ class Parameters:
 
 def rule_of(field: dataclasses.Field[Any]) -> Rule:
     """Return the rule that a field was declared with."""
-    return field.metadata.get('rule', Rule(field.name))
+    rule: Rule = field.metadata.get('rule', Rule(field.name))
+    return rule
 
 
 @typing.no_type_check
@@ -185,7 +186,7 @@ def _converted(path: str, value: Any, kind: Any, rule: Rule) -> Any:
         return _converted(path, value, kind, rule)
     if origin is tuple:
         return _converted_sequence(path, value, arguments[0], rule)
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and issubclass(kind, Parameters):
         if isinstance(value, kind):
             return value
         if isinstance(value, Mapping):

@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from enum import IntEnum
+from typing import cast
 
 import numpy as np
 from numba import njit
@@ -154,7 +155,7 @@ def nonstiff_integrator(right_hand_side: RightHandSide) -> Integrator:
                 step = min(1.0, factor) * h
         return x, evaluations, step, 0
 
-    return integrate
+    return cast('Integrator', integrate)
 
 
 _S6 = math.sqrt(6.0)
@@ -308,4 +309,4 @@ def stiff_integrator(right_hand_side: RightHandSide) -> Integrator:
                 first_or_rejected = True
         return x, evaluations, step, 0
 
-    return integrate
+    return cast('Integrator', integrate)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -30,7 +31,7 @@ class Diagnostics:
     def __init__(self, node: Node, hardware: str) -> None:
         self._name = node.get_fully_qualified_name().lstrip('/')
         self._hardware = hardware
-        self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', DIAGNOSTICS)
+        self.publisher: Any = node.create_publisher(DiagnosticArray, '/diagnostics', DIAGNOSTICS)
 
     def publish(self, stamp: Time, level: bytes, text: str, values: Mapping[str, object]) -> None:
         """Publish level (OK, WARN, ERROR of this module), a sentence, and values by name."""
@@ -43,4 +44,4 @@ class Diagnostics:
         )
         array = DiagnosticArray(status=[status])
         array.header.stamp = stamp
-        self._publisher.publish(array)
+        self.publisher.publish(array)

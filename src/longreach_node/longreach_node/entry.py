@@ -52,6 +52,7 @@ def _spin(factory: Callable[[], Any]) -> int:
     import rclpy
     from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
     from rclpy.logging import get_logger
+    from rclpy.utilities import try_shutdown
 
     node = None
     code = 0
@@ -79,5 +80,5 @@ def _spin(factory: Callable[[], Any]) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if node is not None:
             node.destroy_node()
-        rclpy.try_shutdown()
+        try_shutdown()
     return code

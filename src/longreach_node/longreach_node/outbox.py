@@ -12,7 +12,6 @@ from typing import Any
 
 from rclpy.node import Node
 from rclpy.publisher import Publisher
-from rclpy.qos import QoSProfile
 
 __all__ = ['HeldPublisher', 'Outbox']
 
@@ -54,11 +53,9 @@ class Outbox:
         self._open = False
         self._timer: Any = None
 
-    def publisher(
-        self, kind: type, topic: str, profile: QoSProfile, subscribers: int
-    ) -> HeldPublisher:
-        """Create a publisher that waits for a number of subscribers."""
-        held = HeldPublisher(self, self._node.create_publisher(kind, topic, profile), subscribers)
+    def hold(self, publisher: Publisher, subscribers: int) -> HeldPublisher:
+        """Let a publisher wait for a number of subscribers."""
+        held = HeldPublisher(self, publisher, subscribers)
         self._publishers.append(held)
         return held
 

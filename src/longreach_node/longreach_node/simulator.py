@@ -137,6 +137,7 @@ class SimulatorNode(Node, Generic[State, Command]):
             self.create_publisher(Clock, '/clock', qos.CLOCK) if parameters.publish_clock else None
         )
         self._diagnostics = diagnostics.Diagnostics(self, 'simulation')
+        self.outputs.append(self._diagnostics.publisher)
         for service, callback in (
             ('pause', self._pause),
             ('resume', self._resume),
