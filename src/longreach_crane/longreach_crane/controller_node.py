@@ -105,6 +105,7 @@ class ControllerNode(Node):
         self._cycle = -1
         self._stamp = 0
         self._heard = 0.0
+        self._suspicious = False
         self._override: float | None = None
 
     def _on_sensors(self, message: CraneSensors) -> None:
@@ -125,6 +126,7 @@ class ControllerNode(Node):
         self._run_cycle(sample)
         self._stamp = stamp
         self._heard = self._now()
+        self._suspicious = False
         self._publish()
 
     def _arrival(self, stamp: int, sample: Sample) -> Arrival:
@@ -165,6 +167,7 @@ class ControllerNode(Node):
         if before is Emergency.NONE and self._state.emergency is not Emergency.NONE:
             reason = self._state.emergency.name.lower().replace('_', ' ')
             self.get_logger().error(f'emergency mode: {reason}; the brake stays closed')
+            self._report()
 
     def _set_point(self) -> float:
         """Return the desired position in this cycle [m]: sent by hand, or the scenario's."""
@@ -199,18 +202,25 @@ class ControllerNode(Node):
         return 0.0 if self._settings.lockstep else self._watch.now()
 
     def _on_tick(self) -> None:
-        """Go on without a sample that is late."""
-        T = self._rules.sample_time
-        if self._cycle < 0:
+        """Go on without the samples that are late."""
+        if self._cycle < 0 or not self._is_late():
             return
-        if self._now() - self._heard < (1.0 + self._settings.late_after) * T:
+        if not self._suspicious:
+            # They may wait in the queue, behind this callback: decide on the next tick.
+            self._suspicious = True
             return
-        self._counts['missed'] += 1
         self._warn(f'no sample after the one of {self._stamp * 1e-9:.6f} s: predicting')
-        self._run_cycle(None)
-        self._stamp += self._period
-        self._heard += T
-        self._publish()
+        while self._is_late():
+            self._counts['missed'] += 1
+            self._run_cycle(None)
+            self._stamp += self._period
+            self._heard += self._rules.sample_time
+            self._publish()
+
+    def _is_late(self) -> bool:
+        """Tell whether the next sample is overdue."""
+        patience = (1.0 + self._settings.late_after) * self._rules.sample_time
+        return self._now() - self._heard > patience
 
     def _on_set_point(self, message: Float64) -> None:
         """Take a set point sent by hand; it holds until the next one."""

@@ -12,6 +12,14 @@ from longreach_tools.output import figure
 __all__ = ['draw_run']
 
 
+def _spans(time: np.ndarray, flags: np.ndarray) -> list[tuple[float, float]]:
+    """Return (start, length) [s] of the times in which a flag is set, both shape (cycles,)."""
+    edges = np.diff(np.concatenate(([0.0], flags, [0.0])))
+    starts = np.flatnonzero(edges > 0.0)
+    stops = np.minimum(np.flatnonzero(edges < 0.0), len(time) - 1)
+    return [(time[i], time[j] - time[i]) for i, j in zip(starts, stops, strict=True)]
+
+
 def draw_run(file: str | Path, result: Result) -> None:
     """
     Draw car, load, angle, brake and emergency mode over time, as C13R asks for Tasks B and C.
@@ -34,7 +42,7 @@ def draw_run(file: str | Path, result: Result) -> None:
         force.set_ylabel('force [N]')
         # One strip each, so that the two never hide each other.
         for level, name, color in ((1.2, 'brake', 'tab:gray'), (0.0, 'emergency', 'tab:red')):
-            modes.fill_between(time, level, level + result.column(name), step='post', color=color)
+            modes.broken_barh(_spans(time, result.column(name)), (level, 1.0), color=color)
         modes.set_yticks([0.5, 1.7], ['emergency', 'brake'])
         modes.set_ylim(-0.1, 2.3)
         modes.set_xlabel('time [s]')

@@ -119,6 +119,7 @@ def figure(file: str | Path, size: tuple[float, float], rows: int = 1) -> Iterat
     rows : int
         Axes one below the other, with one time axis.
     """
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     # No pyplot: no window system, no global state.
@@ -135,5 +136,8 @@ def figure(file: str | Path, size: tuple[float, float], rows: int = 1) -> Iterat
         axis.set_axisbelow(True)
         axis.spines[['top', 'right']].set_visible(False)
     yield axes
-    with writing(file) as path:
-        canvas.savefig(path, dpi=130, format=ending)
+    # The same data give the same file, so that a picture under version control changes only
+    # with what it shows.
+    metadata = {'Date': None} if ending == 'svg' else None
+    with writing(file) as path, rc_context({'svg.hashsalt': 'longreach'}):
+        canvas.savefig(path, dpi=130, format=ending, metadata=metadata)
