@@ -1,0 +1,297 @@
+"""
+Evaluate a launch file with arguments: which processes to run, in which order.
+
+Nothing is started and no file is written here. Scopes are those of ROS 2 Jazzy: a group has its
+own configurations, environment, namespace, parameters and remaps unless it says
+``scoped="false"``; an included file shares its parent's, and what it sets stays set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from longreach_dynamics.errors import InputError
+
+from ._attributes import condition, flag, optional_text, pair, text
+from ._functions import Scope
+from ._model import Entity, LogStep, Plan, ShutdownStep, StartStep, Step
+from ._nodes import executable_process, join_namespace, node_process, parameter_value
+from ._reader import read_launch_file
+from ._survey import choices_of, survey
+from ._values import dump_flow
+
+__all__ = ['evaluate_launch_file']
+
+_BUILT_IN = (
+    'emulate_tty',
+    'launch-prefix',
+    'launch-prefix-filter',
+    'sigkill_timeout',
+    'sigterm_timeout',
+)
+"""Configurations that processes look at, declared or not."""
+_DEEPEST = 64
+
+
+def evaluate_launch_file(
+    path: Path,
+    arguments: Mapping[str, str],
+    environment: Mapping[str, str],
+    log_directory: Path,
+) -> Plan:
+    """
+    Return what a launch file asks for.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    arguments : mapping
+        Values of its arguments by name.
+    environment : mapping
+        Environment of the processes, and where packages are found.
+    log_directory : Path
+        What ``$(log_dir)`` stands for.
+
+    Raises
+    ------
+    InputError
+        Anything in the file or in the arguments that cannot be run; the text names the line.
+    """
+    scope = Scope(path, log_directory, dict(arguments), dict(environment))
+    evaluator = _Evaluator(scope)
+    try:
+        evaluator.document(path, set(arguments))
+    except InputError as error:
+        # A misspelt argument is the likelier cause of whatever was found after it.
+        known = evaluator.declared | survey(path, arguments, environment).keys()
+        _refuse_unknown(path, arguments, known, error)
+        raise
+    if not arguments.keys() <= evaluator.declared:
+        # It may be declared in a part that the conditions of this run leave out.
+        known = evaluator.declared | survey(path, arguments, environment).keys()
+        _refuse_unknown(path, arguments, known, None)
+    warnings = [LogStep(line, 'WARN', 'launch') for line in scope.warnings]
+    return Plan((*warnings, *evaluator.steps))
+
+
+def _refuse_unknown(
+    path: Path, arguments: Mapping[str, str], known: set[str], cause: InputError | None
+) -> None:
+    """Refuse arguments that no file declares."""
+    for name in arguments:
+        if name not in known and name not in _BUILT_IN:
+            allowed = ', '.join(sorted(known)) or 'none'
+            raise InputError(f'{path}: no argument {name!r}; allowed: {allowed}') from cause
+
+
+class _Evaluator:
+    """Walks through launch files in order and collects steps."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.steps: list[Step] = []
+        self.declared: set[str] = set()
+        self._delay = 0.0
+        self._processes = 0
+        self._nodes: set[str] = set()
+        self._open = [(scope.file.resolve(), dict(scope.configurations))]
+        self._environment = dict(scope.environment)
+        self._actions: dict[str, Callable[[Entity], None]] = {
+            'append_env': self._append_env,
+            'arg': self._arg,
+            'executable': self._executable,
+            'group': self._group,
+            'include': self._include,
+            'let': self._let,
+            'log': self._log,
+            'node': self._node,
+            'push_ros_namespace': self._push_ros_namespace,
+            'set_env': self._set_env,
+            'set_parameter': self._set_parameter,
+            'set_remap': self._set_remap,
+            'shutdown': self._shutdown,
+            'timer': self._timer,
+            'unset_env': self._unset_env,
+        }
+
+    def document(self, path: Path, given: set[str], include: Entity | None = None) -> None:
+        """Evaluate a file; ``given`` are the arguments that it gets by name."""
+        root = read_launch_file(path)
+        for entity in root.children:
+            required = entity.tag == 'arg' and entity.template('default') is None
+            conditional = {'if', 'unless'} & entity.attributes.keys()
+            if required and not conditional and entity.literal('name', '') not in given:
+                raise _missing(entity, include)
+        self.children(root)
+
+    def children(self, entity: Entity) -> None:
+        """Evaluate the actions inside an entity."""
+        for child in entity.children:
+            if child.tag in self._actions and condition(child, self.scope):
+                self._actions[child.tag](child)
+
+    def _arg(self, entity: Entity) -> None:
+        name = entity.literal('name', '')
+        self.declared.add(name)
+        values = self.scope.configurations
+        if name not in values:
+            if entity.template('default') is None:
+                raise _missing(entity, None)
+            values[name] = text(entity, 'default', self.scope)
+        choices = choices_of(entity)
+        if choices and values[name] not in choices:
+            raise entity.location.error(
+                f'argument {name!r} is {values[name]!r}; allowed: {", ".join(choices)}'
+            )
+
+    def _let(self, entity: Entity) -> None:
+        name, value = pair(entity, 'name', 'value', self.scope)
+        self.scope.configurations[name] = value
+
+    def _include(self, entity: Entity) -> None:
+        scope = self.scope
+        path = Path(text(entity, 'file', scope)).absolute()
+        before = scope.file
+        # The values are evaluated in the included file's place, as ROS does.
+        scope.file = path
+        given = set()
+        for child in entity.children:
+            name, value = pair(child, 'name', 'value', scope)
+            scope.configurations[name] = value
+            given.add(name)
+        # A file may include itself as long as something changes, a counter for example.
+        state = (path.resolve(), dict(scope.configurations))
+        if state in self._open:
+            chain = ' -> '.join(file.name for file, _ in (*self._open, state))
+            raise entity.location.error(f'the file includes itself without end: {chain}')
+        if len(self._open) >= _DEEPEST:
+            raise entity.location.error(f'includes are nested deeper than {_DEEPEST} files')
+        if not path.is_file():
+            raise entity.location.error(f'file: there is no launch file {str(path)!r}')
+        self._open.append(state)
+        self.document(path, given, entity)
+        self._open.pop()
+        scope.file = before
+
+    def _group(self, entity: Entity) -> None:
+        kept = dict(
+            pair(child, 'name', 'value', self.scope) for child in entity.children_of('keep')
+        )
+        if not entity.flag('scoped', default=True):
+            self.scope.configurations.update(kept)
+            self.children(entity)
+            return
+        outer = self.scope
+        inner = replace(
+            outer,
+            configurations={**outer.configurations, **kept},
+            environment=dict(outer.environment),
+        )
+        if not entity.flag('forwarding', default=True):
+            inner = replace(
+                outer,
+                configurations=kept,
+                environment=dict(self._environment),
+                parameters=(),
+                remaps=(),
+            )
+        self.scope = inner
+        self.children(entity)
+        self.scope = outer
+
+    def _push_ros_namespace(self, entity: Entity) -> None:
+        values = self.scope.configurations
+        try:
+            joined = join_namespace(
+                values.get('ros_namespace'), text(entity, 'namespace', self.scope)
+            )
+        except InputError:
+            raise
+        except ValueError as error:
+            raise entity.location.error(f'namespace: {error}') from error
+        values['ros_namespace'] = joined or '/'
+
+    def _set_env(self, entity: Entity) -> None:
+        name, value = pair(entity, 'name', 'value', self.scope)
+        self.scope.environment[name] = value
+
+    def _append_env(self, entity: Entity) -> None:
+        name, value = pair(entity, 'name', 'value', self.scope)
+        separator = optional_text(entity, 'separator', self.scope)
+        separator = ':' if separator is None else separator
+        present = self.scope.environment.get(name)
+        if present is None:
+            joined = value
+        elif flag(entity, 'prepend', self.scope):
+            joined = value + separator + present
+        else:
+            joined = present + separator + value
+        self.scope.environment[name] = joined
+
+    def _unset_env(self, entity: Entity) -> None:
+        self.scope.environment.pop(text(entity, 'name', self.scope), None)
+
+    def _set_parameter(self, entity: Entity) -> None:
+        name = text(entity, 'name', self.scope)
+        template = entity.template('value')
+        try:
+            value = parameter_value(template.source if template else '', 'yaml', self.scope)
+        except ValueError as error:
+            raise entity.location.error(f'set_parameter {name!r}: {error}') from error
+        self.scope.parameters = (*self.scope.parameters, (name, dump_flow(value)))
+
+    def _set_remap(self, entity: Entity) -> None:
+        self.scope.remaps = (*self.scope.remaps, pair(entity, 'from', 'to', self.scope))
+
+    def _log(self, entity: Entity) -> None:
+        self.steps.append(LogStep(text(entity, 'message', self.scope), delay=self._delay))
+
+    def _shutdown(self, entity: Entity) -> None:
+        reason = optional_text(entity, 'reason', self.scope)
+        self.steps.append(
+            ShutdownStep('reason not given' if reason is None else reason, self._delay)
+        )
+
+    def _timer(self, entity: Entity) -> None:
+        source = text(entity, 'period', self.scope)
+        try:
+            period = float(source)
+        except ValueError:
+            period = float('nan')
+        if not 0.0 <= period < float('inf'):
+            raise entity.location.error(f'period: {source!r}; allowed: a finite number >= 0')
+        self._delay += period
+        self.children(entity)
+        self._delay -= period
+
+    def _executable(self, entity: Entity) -> None:
+        self._processes += 1
+        process = executable_process(entity, self.scope, self._processes)
+        self.steps.append(StartStep(process, self._delay))
+
+    def _node(self, entity: Entity) -> None:
+        self._processes += 1
+        process, full_name = node_process(entity, self.scope, self._processes)
+        if full_name is not None:
+            if full_name in self._nodes:
+                self.scope.warnings.append(
+                    f'{entity.location}: two nodes have the name {full_name}'
+                )
+            self._nodes.add(full_name)
+        self.steps.append(StartStep(process, self._delay))
+
+
+def _missing(entity: Entity, include: Entity | None) -> InputError:
+    """Return the complaint about an argument without a value."""
+    name = entity.literal('name', '')
+    described = entity.literal('description', '')
+    hint = f' ({described})' if described else ''
+    if include is not None:
+        return include.location.error(
+            f'argument {name!r}{hint} of the included file has no default; '
+            f'give it here: <arg name="{name}" value="..."/>'
+        )
+    return entity.location.error(f'argument {name!r}{hint} is not set; add {name}:=VALUE')

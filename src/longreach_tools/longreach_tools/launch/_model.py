@@ -1,0 +1,170 @@
+"""
+What a launch file says, and what is to be done about it.
+
+A launch file is read into a tree of :class:`Entity` (one for each XML element, checked, with its
+place in the file). Evaluating that tree with arguments gives a :class:`Plan`: a list of steps,
+each a process to start, a line to log or a shutdown. A plan has no side effects until it is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from longreach_dynamics.errors import InputError
+
+__all__ = [
+    'Call',
+    'Entity',
+    'Location',
+    'LogStep',
+    'ParameterFile',
+    'Plan',
+    'ProcessSpecification',
+    'ShutdownStep',
+    'StartStep',
+    'Step',
+    'Template',
+]
+
+
+@dataclass(frozen=True)
+class Location:
+    """A line of a launch file, counted from 1."""
+
+    file: Path
+    line: int
+
+    def __str__(self) -> str:
+        return f'{self.file}:{self.line}'
+
+    def error(self, text: str) -> InputError:
+        """Return an InputError that names this line."""
+        return InputError(f'{self}: {text}')
+
+
+@dataclass(frozen=True)
+class Call:
+    """A substitution ``$(name argument ...)``."""
+
+    name: str
+    arguments: tuple[Template, ...]
+
+
+@dataclass(frozen=True)
+class Template:
+    """A text with substitutions: literal pieces (escapes removed) and calls, in order."""
+
+    source: str
+    parts: tuple[str | Call, ...]
+
+
+@dataclass(frozen=True)
+class Entity:
+    """
+    One XML element.
+
+    Its tag, attributes and children are known to be allowed; the attributes have the types that
+    the grammar gives them (Template, str, bool, int or float).
+    """
+
+    tag: str
+    location: Location
+    attributes: Mapping[str, Template | str | bool | float]
+    children: tuple[Entity, ...]
+
+    def template(self, name: str) -> Template | None:
+        """Return an attribute that may have substitutions, None if it is not given."""
+        return cast('Template | None', self.attributes.get(name))
+
+    def literal(self, name: str, default: str) -> str:
+        """Return an attribute that is taken as it stands."""
+        return cast('str', self.attributes.get(name, default))
+
+    def flag(self, name: str, default: bool) -> bool:
+        """Return an attribute that is true or false."""
+        return cast('bool', self.attributes.get(name, default))
+
+    def number(self, name: str, default: float) -> float:
+        """Return an attribute that is a number."""
+        return cast('float', self.attributes.get(name, default))
+
+    def children_of(self, tag: str) -> list[Entity]:
+        """Return the children with this tag, in order."""
+        return [child for child in self.children if child.tag == tag]
+
+
+@dataclass(frozen=True)
+class ParameterFile:
+    """The text of a parameter file that is written when its process starts."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class ProcessSpecification:
+    """
+    A process to run.
+
+    Times are in seconds. ``command`` is passed to the system word by word, or joined with spaces
+    to one line for ``/bin/sh`` if ``shell`` is set. ``respawn_max_retries`` below zero means no
+    limit. ``ends_all``: when it ends, everything ends. ``output`` is a mode of ``_output``, or
+    ``inherit``: the process writes where the launch does.
+    """
+
+    name: str
+    command: tuple[str | ParameterFile, ...]
+    environment: Mapping[str, str] = field(repr=False)
+    cwd: str | None = None
+    shell: bool = False
+    output: str = 'log'
+    emulate_tty: bool = False
+    respawn: bool = False
+    respawn_delay: float = 0.0
+    respawn_max_retries: int = -1
+    ends_all: bool = False
+    sigterm_timeout: float = 5.0
+    sigkill_timeout: float = 5.0
+
+
+@dataclass(frozen=True)
+class StartStep:
+    """Start a process, ``delay`` seconds after the launch."""
+
+    process: ProcessSpecification
+    delay: float = 0.0
+
+
+@dataclass(frozen=True)
+class LogStep:
+    """Log a line, ``delay`` seconds after the launch."""
+
+    message: str
+    level: str = 'INFO'
+    source: str = 'launch.user'
+    delay: float = 0.0
+
+
+@dataclass(frozen=True)
+class ShutdownStep:
+    """End everything, ``delay`` seconds after the launch."""
+
+    reason: str
+    delay: float = 0.0
+
+
+Step = StartStep | LogStep | ShutdownStep
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a launch file with its arguments asks for."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def processes(self) -> tuple[ProcessSpecification, ...]:
+        """The processes in the order of their start."""
+        return tuple(step.process for step in self.steps if isinstance(step, StartStep))

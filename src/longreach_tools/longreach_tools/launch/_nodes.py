@@ -1,0 +1,318 @@
+"""
+Processes from the tags ``node`` and ``executable``: command line, parameters, environment.
+
+A node is run as ``EXECUTABLE args --ros-args [ros_args] -r __node:=NAME -r __ns:=NAMESPACE``,
+then ``-p`` for each set_parameter, ``--params-file`` for each param, and ``-r`` for each
+set_remap and remap. The later one wins for parameters, the earlier one for remaps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from longreach_dynamics.errors import InputError
+
+from ._attributes import flag, optional_text, pair, text, words
+from ._functions import Scope, evaluate
+from ._model import Entity, ParameterFile, ProcessSpecification
+from ._packages import find_executable
+from ._substitutions import SubstitutionError, parse_template
+from ._values import (
+    TYPES,
+    Scalar,
+    Value,
+    check_value,
+    convert,
+    dump_parameters,
+    parse_flag,
+    plain_value,
+)
+
+__all__ = ['OUTPUTS', 'executable_process', 'join_namespace', 'node_process', 'parameter_value']
+
+OUTPUTS = ('screen', 'log', 'both', 'own_log', 'full')
+_NODE_NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
+_NAMESPACE = re.compile(r'/|(/[A-Za-z_][A-Za-z0-9_]*)+')
+
+
+def join_namespace(base: str | None, namespace: str | None) -> str | None:
+    """
+    Return a namespace below a base, absolute; None if neither is given.
+
+    An absolute namespace stays as it is.
+
+    Raises
+    ------
+    ValueError
+        The result is not a ROS namespace.
+    """
+    if base is None and namespace is None:
+        return None
+    joined = namespace if namespace is not None else base or ''
+    if namespace is not None and base and not namespace.startswith('/'):
+        joined = f'{base.rstrip("/")}/{namespace}'
+    joined = '/' + joined.strip('/') if joined.strip('/') else '/'
+    if not _NAMESPACE.fullmatch(joined):
+        raise ValueError(
+            f'{joined!r} is no namespace; allowed: names of letters, digits and _, '
+            'separated by /, none starting with a digit'
+        )
+    return joined
+
+
+def node_process(
+    entity: Entity, scope: Scope, number: int
+) -> tuple[ProcessSpecification, str | None]:
+    """
+    Return the process of a ``node`` and the node's full name, if the file says it.
+
+    Parameters
+    ----------
+    entity : Entity
+        The tag.
+    scope : Scope
+        Where it stands.
+    number : int
+        What distinguishes its process name.
+
+    Raises
+    ------
+    InputError
+        A package, executable or file is missing, or a value is not allowed.
+    """
+    name = optional_text(entity, 'name', scope)
+    if name is not None and not _NODE_NAME.fullmatch(name):
+        raise entity.location.error(
+            f'name: {name!r} is no node name; allowed: letters, digits and _, no digit first'
+        )
+    try:
+        namespace = join_namespace(
+            scope.configurations.get('ros_namespace'), optional_text(entity, 'namespace', scope)
+        )
+    except ValueError as error:
+        raise _placed(entity, f'namespace: {error}', error) from error
+    full_name = None
+    if name is not None and namespace is not None:
+        full_name = f'{namespace.rstrip("/")}/{name}'
+
+    command: list[str | ParameterFile] = [
+        _executable(entity, scope),
+        *words(entity, 'args', scope),
+    ]
+    if entity.template('ros_args') is not None:
+        command += ['--ros-args', *words(entity, 'ros_args', scope)]
+    command.append('--ros-args')
+    if name is not None:
+        command += ['-r', f'__node:={name}']
+    if namespace is not None:
+        command += ['-r', f'__ns:={namespace}']
+    for key, value in scope.parameters:
+        command += ['-p', f'{key}:={value}']
+    for param in entity.children_of('param'):
+        command += ['--params-file', _parameter_file(param, full_name or '/**', scope)]
+    own = [pair(remap, 'from', 'to', scope) for remap in entity.children_of('remap')]
+    for source, target in (*scope.remaps, *own):
+        command += ['-r', f'{source}:={target}']
+    label = optional_text(entity, 'exec_name', scope)
+    return _process(entity, scope, command, label, number), full_name
+
+
+def executable_process(entity: Entity, scope: Scope, number: int) -> ProcessSpecification:
+    """Return the process of an ``executable``; parameters and errors as in node_process."""
+    command = words(entity, 'cmd', scope)
+    if not command:
+        raise entity.location.error('cmd is empty; it must name a program')
+    return _process(entity, scope, command, optional_text(entity, 'name', scope), number)
+
+
+def _placed(entity: Entity, message: str, error: ValueError) -> InputError:
+    """Return an error that names the place, once."""
+    return error if isinstance(error, InputError) else entity.location.error(message)
+
+
+def _executable(entity: Entity, scope: Scope) -> str:
+    """Return the path of a node's executable."""
+    package = optional_text(entity, 'pkg', scope)
+    name = text(entity, 'exec', scope)
+    if package is None:
+        return name
+    try:
+        return str(find_executable(package, name, scope.environment))
+    except InputError as error:
+        raise entity.location.error(str(error)) from error
+
+
+def _process(
+    entity: Entity,
+    scope: Scope,
+    command: list[str | ParameterFile] | list[str],
+    label: str | None,
+    number: int,
+) -> ProcessSpecification:
+    """Return a process with all that nodes and executables have in common."""
+    full_command = (*_launch_prefix(entity, scope, str(command[0])), *command)
+    environment = dict(scope.environment)
+    for child in entity.children_of('env'):
+        name, value = pair(child, 'name', 'value', scope)
+        environment[name] = value
+    cwd = optional_text(entity, 'cwd', scope)
+    if cwd is not None and not Path(cwd).is_dir():
+        raise entity.location.error(f'cwd: there is no directory {cwd!r}')
+    shell = entity.flag('shell', default=False)
+    if not shell:
+        _check_program(entity, str(full_command[0]), cwd, environment)
+    output = optional_text(entity, 'output', scope) or 'log'
+    output = scope.environment.get('OVERRIDE_LAUNCH_PROCESS_OUTPUT', output)
+    if output not in OUTPUTS:
+        raise entity.location.error(f'output: {output!r}; allowed: {", ".join(OUTPUTS)}')
+    return ProcessSpecification(
+        name=f'{label or Path(str(full_command[0])).name}-{number}',
+        command=full_command,
+        environment=environment,
+        cwd=cwd,
+        shell=shell,
+        output=output,
+        emulate_tty=_emulate_tty(entity, scope),
+        respawn=flag(entity, 'respawn', scope),
+        respawn_delay=entity.number('respawn_delay', 0.0),
+        respawn_max_retries=int(entity.number('respawn_max_retries', -1)),
+        ends_all='on_exit' in entity.attributes,
+        sigterm_timeout=_timeout(entity, 'sigterm_timeout', scope),
+        sigkill_timeout=_timeout(entity, 'sigkill_timeout', scope),
+    )
+
+
+def _launch_prefix(entity: Entity, scope: Scope, program: str) -> list[str]:
+    """Return the words before the command: the attribute's, else the configuration's."""
+    prefix = optional_text(entity, 'launch-prefix', scope)
+    if prefix is None:
+        pattern = scope.configurations.get('launch-prefix-filter', '')
+        if re.match(pattern, Path(program).name) is None:
+            return []
+        prefix = scope.configurations.get('launch-prefix', '')
+    try:
+        return shlex.split(prefix)
+    except ValueError as error:
+        raise entity.location.error(f'launch-prefix: {prefix!r}: {error}') from error
+
+
+def _check_program(
+    entity: Entity, program: str, cwd: str | None, environment: Mapping[str, str]
+) -> None:
+    """Refuse a program that cannot be started."""
+    path = str(Path(cwd or '.', program)) if '/' in program else program
+    if shutil.which(path, path=environment.get('PATH', '')) is None:
+        where = '' if '/' in program else ' on PATH'
+        raise entity.location.error(f'there is no executable {program!r}{where}')
+
+
+def _emulate_tty(entity: Entity, scope: Scope) -> bool:
+    """Return whether the process sees a terminal; the configuration overrides the attribute."""
+    configured = scope.configurations.get('emulate_tty')
+    if configured is None:
+        return entity.flag('emulate_tty', default=False)
+    try:
+        return parse_flag(configured)
+    except ValueError as error:
+        raise entity.location.error(f'emulate_tty: {error}') from error
+
+
+def _timeout(entity: Entity, name: str, scope: Scope) -> float:
+    """Return a time limit [s]: the attribute's, else the configuration's, else 5."""
+    configured = scope.configurations.get(name, '5')
+    try:
+        return entity.number(name, float(configured))
+    except ValueError as error:
+        raise entity.location.error(f'{name}: {configured!r} is no number') from error
+
+
+def _parameter_file(param: Entity, key: str, scope: Scope) -> str | ParameterFile:
+    """Return the path of a given file, or the text of one to be written."""
+    path = optional_text(param, 'from', scope)
+    if path is None:
+        name, value = _parameter(param, scope)
+        return ParameterFile(dump_parameters(key, [name], value))
+    if not Path(path).is_file():
+        raise param.location.error(f'from: there is no file {path!r}')
+    if not flag(param, 'allow_substs', scope):
+        return path
+    try:
+        content = evaluate(parse_template(Path(path).read_text()), scope)
+        plain_value(content)
+    except (OSError, ValueError) as error:
+        raise param.location.error(f'parameter file {path}: {error}') from error
+    return ParameterFile(content)
+
+
+def _parameter(param: Entity, scope: Scope) -> tuple[str, object]:
+    """Return name and value of a ``param``; nested ones give a mapping."""
+    name = text(param, 'name', scope)
+    if param.children:
+        return name, dict(_parameter(child, scope) for child in param.children)
+    kind = param.literal('type', 'yaml')
+    if kind not in TYPES:
+        raise param.location.error(f'type="{kind}"; allowed: {", ".join(TYPES)}')
+    template = param.template('value')
+    source = template.source if template is not None else ''
+    try:
+        if 'value-sep' in param.attributes:
+            return name, _separated(source, param.literal('value-sep', ''), kind, scope)
+        return name, parameter_value(source, kind, scope)
+    except (SubstitutionError, ValueError) as error:
+        raise param.location.error(f'param {name!r}: {error}') from error
+
+
+def parameter_value(source: str, kind: str, scope: Scope) -> Value:
+    """
+    Return a parameter's value from the text in the file.
+
+    Without a type the text is YAML before its substitutions are replaced, and their values are
+    YAML again: ``"'10'"`` is a str, ``$(var x)`` is whatever the value of x looks like.
+
+    Raises
+    ------
+    ValueError
+        The value is not of its kind; a substitution fails.
+    """
+    if kind != 'yaml':
+        return convert(evaluate(parse_template(source), scope), kind)
+    value: object = source
+    if not source.startswith('$('):
+        # A text that is no YAML, such as "@x", is a str as it stands.
+        with contextlib.suppress(ValueError):
+            value = plain_value(source)
+    if isinstance(value, list):
+        return check_value([_replaced(item, scope) for item in value], source)
+    return check_value(_replaced(value, scope), source)
+
+
+def _replaced(value: object, scope: Scope) -> object:
+    """Return a scalar, with its substitutions replaced and read as YAML if it has any."""
+    if not isinstance(value, str):
+        return value
+    template = parse_template(value)
+    text_value = evaluate(template, scope)
+    if all(isinstance(part, str) for part in template.parts):
+        return text_value
+    return convert(text_value, 'yaml')
+
+
+def _separated(source: str, separator: str, kind: str, scope: Scope) -> Value:
+    """Return the list of a value with a separator."""
+    if not separator:
+        raise ValueError('value-sep is empty; it must be the text between the items')
+    item_kind = kind.removeprefix('list_of_')
+    if kind not in ('yaml', f'list_of_{item_kind}'):
+        raise ValueError(f'value-sep makes a list, type="{kind}" is none; allowed: list_of_{kind}')
+    items: list[Scalar] = []
+    for piece in source.split(separator):
+        value = parameter_value(piece, item_kind, scope)
+        if isinstance(value, list):
+            raise ValueError(f'{piece!r} is a list inside of a list')
+        items.append(value)
+    return check_value(items, source)

@@ -1,0 +1,150 @@
+"""
+What a launch shows and writes to its log directory.
+
+Lines are bytes and are never torn: each goes out in one piece with the name of its process in
+front. Standard output of a process goes to standard output, its standard error to standard error.
+``output`` says where: ``screen``; ``log`` (launch.log, standard error also on the screen);
+``both``; ``own_log`` (files of the process's own); ``full`` (all of these).
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from pathlib import Path
+from typing import BinaryIO
+
+from longreach_dynamics.errors import LongreachError
+
+__all__ = ['LineBuffer', 'Output', 'default_log_root', 'new_log_directory']
+
+_LONGEST = 1 << 20
+"""A line without an end is cut here [bytes], so that a process cannot fill the memory."""
+
+# Where the lines of standard output and of standard error go.
+_ROUTES = {
+    'screen': ({'screen'}, {'screen'}),
+    'log': ({'log'}, {'log', 'screen'}),
+    'both': ({'log', 'screen'}, {'log', 'screen'}),
+    'own_log': ({'own'}, {'own'}),
+    'full': ({'log', 'own', 'screen'}, {'log', 'own', 'screen'}),
+}
+
+
+def default_log_root(environment: dict[str, str]) -> Path:
+    """Return ROS_LOG_DIR, else ROS_HOME/log, else ~/.ros/log."""
+    if environment.get('ROS_LOG_DIR'):
+        return Path(environment['ROS_LOG_DIR']).expanduser()
+    return Path(environment.get('ROS_HOME') or '~/.ros').expanduser() / 'log'
+
+
+def new_log_directory(root: Path) -> Path:
+    """Return the path of a directory for this run, which is not made yet."""
+    now = time.time()
+    stamp = time.strftime('%Y-%m-%d-%H-%M-%S', time.localtime(now))
+    return root / f'{stamp}-{int(now % 1 * 1e6):06d}-{os.uname().nodename}-{os.getpid()}'
+
+
+class LineBuffer:
+    """Cuts a stream of bytes into lines."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the lines that are complete, without their ends."""
+        self._rest += data
+        *lines, rest = self._rest.split(b'\n')
+        self._rest = rest
+        if len(rest) >= _LONGEST:
+            lines.append(self._rest)
+            self._rest = bytearray()
+        return [bytes(line).removesuffix(b'\r') for line in lines]
+
+    def finish(self) -> list[bytes]:
+        """Return the last line if it has no end."""
+        rest, self._rest = bytes(self._rest), bytearray()
+        return [rest] if rest else []
+
+
+class Output:
+    """
+    Writes lines of processes and messages of the launch.
+
+    Parameters
+    ----------
+    directory : Path
+        Log directory; made if it does not exist.
+
+    Raises
+    ------
+    LongreachError
+        The directory cannot be written.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.screen_lost = False
+        self._files: dict[str, BinaryIO] = {}
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._file('launch.log')
+        except OSError as error:
+            raise LongreachError(
+                f'log directory {directory} cannot be written: {error.strerror}; '
+                'set ROS_LOG_DIR to a directory that can'
+            ) from error
+
+    def line(self, process: str, mode: str, line: bytes, *, error: bool) -> None:
+        """Write a line of a process where ``mode`` sends it."""
+        route = _ROUTES[mode][error]
+        text = b'[' + process.encode() + b'] ' + line + b'\n'
+        if 'screen' in route:
+            self._screen(2 if error else 1, text)
+        if 'log' in route:
+            self._log(text)
+        if 'own' in route:
+            for name in (process, f'{process}-{"stderr" if error else "stdout"}'):
+                self._write(f'{name}.log', line + b'\n')
+
+    def message(self, level: str, source: str, text: str) -> None:
+        """Write a message of the launch; errors and warnings go to standard error."""
+        line = f'[{level}] [{source}]: {text}\n'.encode()
+        self._screen(1 if level == 'INFO' else 2, line)
+        self._log(line)
+
+    def close(self) -> None:
+        """Close the log files."""
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+
+    def _log(self, text: bytes) -> None:
+        """Write to launch.log, with the time [s]."""
+        self._write('launch.log', b'%.7f ' % time.time() + text)
+
+    def _file(self, name: str) -> BinaryIO:
+        """Return an open log file."""
+        if name not in self._files:
+            self._files[name] = (self.directory / name).open('ab', buffering=0)
+        return self._files[name]
+
+    def _write(self, name: str, text: bytes) -> None:
+        """Append to a log file; a full disk must not stop the supervision of processes."""
+        try:
+            self._file(name).write(text)
+        except OSError as error:
+            if not self.screen_lost:
+                self._screen(2, f'[ERROR] [launch]: {name}: {error.strerror}\n'.encode())
+
+    def _screen(self, descriptor: int, text: bytes) -> None:
+        """Write all of a text; a reader that went away is noted in ``screen_lost``."""
+        while text:
+            try:
+                text = text[os.write(descriptor, text) :]
+            except BlockingIOError:
+                select.select((), (descriptor,), ())
+            except OSError:
+                self.screen_lost = True
+                return

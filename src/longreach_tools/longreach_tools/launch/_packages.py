@@ -1,0 +1,107 @@
+"""
+Packages, their files and launch files, found through the ament index.
+
+A package is in the first entry of AMENT_PREFIX_PATH that has
+``share/ament_index/resource_index/packages/NAME``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from longreach_dynamics.errors import InputError
+
+__all__ = ['find_executable', 'find_launch_file', 'find_prefix', 'find_share']
+
+_INDEX = Path('share', 'ament_index', 'resource_index', 'packages')
+_BRINGUP = 'longreach_bringup'
+_SUFFIX = '.launch.xml'
+
+
+def find_prefix(package: str, environment: Mapping[str, str]) -> Path:
+    """
+    Return the directory where a package is installed.
+
+    Raises
+    ------
+    InputError
+        No entry of AMENT_PREFIX_PATH has it.
+    """
+    prefixes = [Path(p) for p in environment.get('AMENT_PREFIX_PATH', '').split(os.pathsep) if p]
+    # A name with a slash could point at any file.
+    if package and '/' not in package:
+        for prefix in prefixes:
+            if (prefix / _INDEX / package).is_file():
+                return prefix
+    if not prefixes:
+        raise InputError(
+            f'package {package!r} is not found: AMENT_PREFIX_PATH is empty; '
+            'source install/setup.bash first'
+        )
+    raise InputError(
+        f'package {package!r} is not found in AMENT_PREFIX_PATH '
+        f'({os.pathsep.join(map(str, prefixes))}); build it or correct the name'
+    )
+
+
+def find_share(package: str, environment: Mapping[str, str]) -> Path:
+    """Return a package's share directory; raises InputError as :func:`find_prefix` does."""
+    return find_prefix(package, environment) / 'share' / package
+
+
+def find_executable(package: str, name: str, environment: Mapping[str, str]) -> Path:
+    """
+    Return a package's executable.
+
+    Raises
+    ------
+    InputError
+        There is no such package, or no such executable in it.
+    """
+    directory = find_prefix(package, environment) / 'lib' / package
+    path = directory / name
+    if name and _is_executable(path):
+        return path
+    present = (
+        sorted(p.name for p in directory.iterdir() if _is_executable(p))
+        if (directory.is_dir())
+        else []
+    )
+    raise InputError(
+        f'package {package!r} has no executable {name!r} in {directory}; '
+        f'allowed: {", ".join(present) or "none, the package has no executables"}'
+    )
+
+
+def _is_executable(path: Path) -> bool:
+    """Tell whether a path is a file that can be run."""
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+def find_launch_file(name: str, environment: Mapping[str, str]) -> Path:
+    """
+    Return a launch file by its path, or by its name in the package longreach_bringup.
+
+    A text with a slash or a suffix ``.xml``, ``.py``, ``.yaml`` is a path, any other is a name.
+
+    Raises
+    ------
+    InputError
+        There is no such file.
+    """
+    if '/' in name or Path(name).suffix in ('.xml', '.py', '.yaml'):
+        path = Path(name)
+        if not path.is_file():
+            raise InputError(f'there is no launch file {name!r}; give a path or a name')
+        return path.absolute()
+    directory = find_share(_BRINGUP, environment) / 'launch'
+    path = directory / (name + _SUFFIX)
+    if not path.is_file():
+        present = sorted(p.name.removesuffix(_SUFFIX) for p in directory.glob('*' + _SUFFIX))
+        raise InputError(
+            f'there is no launch file named {name!r} in {directory}; '
+            f'allowed: {", ".join(present) or "none"}, or the path of a file'
+        )
+    return path

@@ -1,0 +1,178 @@
+"""
+Typed values from text, by the rules of YAML 1.1 as launch applies them.
+
+Scalars are bool, int, float and str; lists hold one type. ``10`` is an int and ``10.0`` a float:
+ROS refuses one for the other, so nothing is rounded or widened here without being asked to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+__all__ = [
+    'TYPES',
+    'Scalar',
+    'Value',
+    'convert',
+    'dump_flow',
+    'dump_parameters',
+    'parse_condition',
+    'parse_flag',
+    'plain_value',
+]
+
+Scalar = bool | int | float | str
+Value = Scalar | list[Scalar]
+
+TYPES: dict[str, type[Scalar] | None] = {
+    'str': str,
+    'bool': bool,
+    'float': float,
+    'int': int,
+    'list_of_str': str,
+    'list_of_bool': bool,
+    'list_of_float': float,
+    'list_of_int': int,
+    'yaml': None,
+}
+"""Type of a parameter, or of its items, by the attribute ``type``; None: as YAML has it."""
+
+_TRUE = ('true', 'yes', 'on')
+_FALSE = ('false', 'no', 'off')
+
+
+def parse_flag(text: str) -> bool:
+    """
+    Return a bool as YAML writes it: true, yes, on, 1, false, no, off, 0.
+
+    Raises
+    ------
+    ValueError
+        Any other text.
+    """
+    word = text.strip()
+    if word in ('0', '1'):
+        return word == '1'
+    # YAML knows these words in three spellings: true, True, TRUE.
+    lower = word.lower()
+    if word in (lower, lower.capitalize(), lower.upper()) and lower in (*_TRUE, *_FALSE):
+        return lower in _TRUE
+    raise ValueError(f'{text!r} is neither true nor false')
+
+
+def parse_condition(text: str) -> bool:
+    """
+    Return the value of ``if`` and ``unless``: true, 1, false, 0 in any case.
+
+    Raises
+    ------
+    ValueError
+        Any other text.
+    """
+    word = text.strip().lower()
+    if word in ('true', '1'):
+        return True
+    if word in ('false', '0'):
+        return False
+    raise ValueError(f'{text!r} is no condition; allowed: true, false, 1, 0')
+
+
+def plain_value(text: str) -> object:
+    """
+    Return what YAML makes of a text.
+
+    Raises
+    ------
+    ValueError
+        It is no YAML.
+    """
+    import yaml  # only launch files with parameters pay for it
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f'{text!r} is no YAML: {" ".join(str(error).split())}') from error
+
+
+def convert(text: str, kind: str) -> Value:
+    """
+    Return the value of a parameter given as one text.
+
+    Parameters
+    ----------
+    text : str
+        The text, substitutions already done.
+    kind : str
+        A key of TYPES.
+
+    Raises
+    ------
+    ValueError
+        The text is not of that kind.
+    """
+    scalar = TYPES[kind]
+    if kind.startswith('list_of_') and scalar is not None:
+        items = plain_value(text)
+        if not isinstance(items, list):
+            raise ValueError(f'{text!r} is no list; allowed: [value, value, ...]')
+        if not all(type(item) is scalar for item in items):
+            raise ValueError(f'{text!r} has items that are no {scalar.__name__}')
+        return items
+    if scalar is None:
+        return check_value(plain_value(text), text)
+    if scalar is bool:
+        return parse_flag(text)
+    read: Callable[[str], Scalar] = scalar
+    try:
+        return read(text)
+    except ValueError as error:
+        raise ValueError(f'{text!r} is no {scalar.__name__}') from error
+
+
+def check_value(value: object, text: str) -> Value:
+    """
+    Return a value that a parameter can have.
+
+    Raises
+    ------
+    ValueError
+        It is none: a mapping, nothing at all, or a list of several types.
+    """
+    if isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list):
+        if len({type(item) for item in value}) > 1:
+            raise ValueError(f'{text!r} is a list of several types; allowed: one type')
+        if all(isinstance(item, bool | int | float | str) for item in value):
+            return value
+    found = 'empty' if value is None else f'a {type(value).__name__}'
+    raise ValueError(f'{text!r} is {found}; allowed: bool, int, float, str or a list of these')
+
+
+def dump_flow(value: Value) -> str:
+    """Return a value as YAML on one line."""
+    import yaml
+
+    text: str = yaml.safe_dump(value, default_flow_style=True, width=float('inf'))
+    return text.removesuffix('\n').removesuffix('\n...')
+
+
+def dump_parameters(key: str, path: Sequence[str], value: object) -> str:
+    """
+    Return a parameter file with one entry.
+
+    Parameters
+    ----------
+    key : str
+        The node's full name, or ``/**``.
+    path : sequence of str
+        Names from the outermost group to the parameter.
+    value : object
+        A Value, or a mapping of names to such.
+    """
+    import yaml
+
+    for name in reversed(path):
+        value = {name: value}
+    text: str = yaml.safe_dump({key: {'ros__parameters': value}}, default_flow_style=False)
+    return text

@@ -1,0 +1,151 @@
+"""
+Run a launch file: start its nodes, show what they write, end them together.
+
+NAME is a launch file of longreach_bringup, FILE the path of any other. Where ROS 2 launch is
+installed it runs the file; elsewhere a stand-in runs the same XML.
+
+Exit code: 0 if all nodes ended well or left when asked to, else that of the first node that
+failed (128 + n for signal n); 2 if the file or an argument cannot be used, and nothing is started.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from longreach_dynamics.errors import InputError
+
+from . import _real
+from ._child import command_words
+from ._evaluate import evaluate_launch_file
+from ._model import LogStep, ParameterFile, Plan, ShutdownStep, StartStep
+from ._output import Output, default_log_root, new_log_directory
+from ._packages import find_launch_file
+from ._processes import run_plan
+from ._survey import survey
+
+__all__ = ['SUMMARY', 'configure', 'run']
+
+SUMMARY = 'run a launch file: its nodes, their output, their end'
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``longreach launch``."""
+    parser.add_argument('launch_file', metavar='NAME|FILE', help='launch file')
+    parser.add_argument(
+        'arguments',
+        metavar='name:=value',
+        nargs='*',
+        default=[],
+        help='argument of the launch file',
+    )
+    parser.add_argument(
+        '-s', '--show-args', action='store_true', help='list the arguments of the launch file'
+    )
+    parser.add_argument(
+        '-p', '--print', action='store_true', help='print what would be run, and run nothing'
+    )
+    # Options may stand between the file and its arguments, too.
+    parser.parse_args = parser.parse_intermixed_args  # type: ignore[method-assign]
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """
+    Run ``longreach launch`` and return its exit code.
+
+    Raises
+    ------
+    InputError
+        The launch file or its arguments cannot be used.
+    LongreachError
+        The log directory cannot be written.
+    """
+    environment = dict(os.environ)
+    path = find_launch_file(arguments.launch_file, environment)
+    given = _parse_arguments(arguments.arguments)
+    if arguments.show_args:
+        print(_describe_arguments(path, given, environment))
+        return 0
+    log_directory = new_log_directory(default_log_root(environment))
+    if _real.is_installed() and not arguments.print:
+        plan = _real.plan(path, given)
+    else:
+        plan = evaluate_launch_file(path, given, environment, log_directory)
+        if arguments.print:
+            print(_describe_plan(plan, environment))
+            return 0
+        announcement = LogStep(f'log files are in {log_directory}', source='launch')
+        plan = Plan((announcement, *plan.steps))
+    output = Output(log_directory)
+    try:
+        return run_plan(plan, output)
+    finally:
+        output.close()
+
+
+def _parse_arguments(words: Sequence[str]) -> dict[str, str]:
+    """Return the values of arguments; the last one counts if a name comes twice."""
+    given: dict[str, str] = {}
+    for word in words:
+        name, mark, value = word.partition(':=')
+        if not mark or not name:
+            raise InputError(f'argument {word!r}; allowed: name:=value')
+        given[name] = value
+    return given
+
+
+def _describe_arguments(path: Path, given: dict[str, str], environment: dict[str, str]) -> str:
+    """Return the list of arguments that a launch file takes."""
+    lines = [f'arguments of {path} (name:=value):']
+    for argument in survey(path, given, environment).values():
+        default = 'required' if argument.default is None else f'default {argument.default!r}'
+        lines.append(f'  {argument.name}: {default}')
+        if argument.description:
+            lines.append(f'      {argument.description}')
+        if argument.choices:
+            lines.append(f'      allowed: {", ".join(argument.choices)}')
+    return '\n'.join(lines if len(lines) > 1 else [f'{path} has no arguments'])
+
+
+def _describe_plan(plan: Plan, environment: dict[str, str]) -> str:
+    """Return the steps of a plan as text."""
+    lines: list[str] = []
+    for step in plan.steps:
+        delay = f' (after {step.delay:g} s)' if step.delay else ''
+        if isinstance(step, StartStep):
+            lines += _describe_process(step, environment, delay)
+        elif isinstance(step, LogStep):
+            lines.append(f'log {step.level}{delay}: {step.message}')
+        elif isinstance(step, ShutdownStep):
+            lines.append(f'shutdown{delay}: {step.reason}')
+    return '\n'.join(lines)
+
+
+def _describe_process(step: StartStep, environment: dict[str, str], delay: str) -> list[str]:
+    """Return the lines about a process: command, parameter files, what is not the default."""
+    process = step.process
+    words = command_words(process, lambda number, _: f'PARAMETERS_{number}')
+    command = ' '.join(words) if process.shell else shlex.join(words)
+    lines = [f'{process.name}{delay}: {command}']
+    files = [word for word in process.command if isinstance(word, ParameterFile)]
+    for number, file in enumerate(files):
+        lines.append(f'  PARAMETERS_{number}:')
+        lines += [f'    {line}' for line in file.text.splitlines()]
+    for name, value in sorted(process.environment.items()):
+        if environment.get(name) != value:
+            lines.append(f'  env {name}={value}')
+    lines += [
+        f'  env {name} is unset'
+        for name in sorted(environment.keys() - process.environment.keys())
+    ]
+    notes = {
+        f'cwd {process.cwd}': process.cwd is not None,
+        f'output {process.output}': True,
+        f'respawn after {process.respawn_delay:g} s': process.respawn,
+        'its end ends everything': process.ends_all,
+    }
+    return [*lines, *(f'  {note}' for note, shown in notes.items() if shown)]

@@ -1,0 +1,316 @@
+"""`longreach launch` as a user calls it, and the choice between real launch and the stand-in."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from longreach_tools import cli
+from longreach_tools.launch import _real, commands
+from longreach_tools.launch._model import Plan
+from longreach_tools.launch._output import Output
+
+FILES = Path(__file__).parent / 'launch_files'
+
+NODE = """#!{python}
+import json, sys
+import rclpy
+from rclpy.executors import ExternalShutdownException
+from rclpy.node import Node
+from std_msgs.msg import String
+
+try:
+    rclpy.init()
+    node = Node('unnamed')
+    for name, default in (('gain', 0.0), ('count', 0), ('label', ''), ('table', [0.0])):
+        node.declare_parameter(name, default)
+    publisher = node.create_publisher(String, 'chatter', 1)
+    facts = {{name: node.get_parameter(name).value for name in ('gain', 'count', 'label')}}
+    facts['table'] = list(node.get_parameter('table').value)
+    facts['name'] = node.get_fully_qualified_name()
+    facts['topic'] = publisher.topic_name
+    facts['use_sim_time'] = node.get_parameter('use_sim_time').value
+    print('FACTS', json.dumps(facts), flush=True)
+    rclpy.spin(node)
+except (KeyboardInterrupt, ExternalShutdownException):
+    pass
+"""
+NODE_LAUNCH = """
+<launch>
+  <arg name="gain" default="2.5"/>
+  <set_parameter name="use_sim_time" value="true"/>
+  <group>
+    <push_ros_namespace namespace="site"/>
+    <node pkg="demo" exec="node.py" name="renamed" namespace="machine" output="screen">
+      <param from="$(dirname)/parameters.yaml"/>
+      <param name="gain" value="$(var gain)"/>
+      <param name="label" value="'10'"/>
+      <param name="table" value="[1.0, 2.0]"/>
+      <remap from="chatter" to="/talk"/>
+    </node>
+  </group>
+</launch>
+"""
+
+
+def make_package(prefix: Path, package: str) -> None:
+    """Enter a package into a prefix's index."""
+    index = prefix / 'share' / 'ament_index' / 'resource_index' / 'packages'
+    index.mkdir(parents=True, exist_ok=True)
+    (index / package).touch()
+
+
+@pytest.fixture
+def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a prefix with the packages demo and longreach_bringup first."""
+    prefix = tmp_path / 'prefix'
+    for package in ('demo', 'longreach_bringup'):
+        make_package(prefix, package)
+    directory = prefix / 'share' / 'longreach_bringup' / 'launch'
+    directory.mkdir(parents=True)
+    for name in ('arguments', 'include', 'include_inner'):
+        text = (FILES / f'{name}.launch.xml').read_text()
+        (directory / f'{name}.launch.xml').write_text(text)
+    monkeypatch.setenv('AMENT_PREFIX_PATH', f'{prefix}:{os.environ.get("AMENT_PREFIX_PATH", "")}')
+    monkeypatch.setenv('ROS_LOG_DIR', str(tmp_path / 'log'))
+    return prefix
+
+
+@pytest.mark.usefixtures('prefix')
+def test_show_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(['launch', 'arguments', '--show-args']) == 0
+    shown = capsys.readouterr().out
+    assert '  needed: required\n      must be given\n' in shown
+    assert "  optional: default '$(var needed)_too'\n" in shown
+    assert "  mode: default 'fast'\n      allowed: fast, slow\n" in shown
+    assert cli.main(['launch', 'include', '-s']) == 0
+    assert "  tone: default 'plain'\n" in capsys.readouterr().out
+
+
+def test_show_arguments_of_a_file_without(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(['launch', str(FILES / 'let.launch.xml'), '--show-args']) == 0
+    assert capsys.readouterr().out.endswith('let.launch.xml has no arguments\n')
+
+
+def test_print_runs_nothing(
+    prefix: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    executable = prefix / 'lib' / 'demo' / 'talk'
+    executable.parent.mkdir(parents=True)
+    executable.write_text('#!/bin/sh\n')
+    executable.chmod(0o755)
+    file = str(FILES / 'parameters.launch.xml')
+    # An option may stand between the file and its arguments.
+    assert cli.main(['launch', file, '--print', 'rate:=3']) == 0
+    shown = capsys.readouterr().out
+    assert f'talk-1: {executable} --ros-args -r __node:=n -r __ns:=/ns --params-file PARA' in shown
+    assert 'PARAMETERS_9:\n    /ns/n:\n      ros__parameters:\n        var: 3\n' in shown
+    assert cli.main(['launch', str(FILES / 'steps.launch.xml'), '-p']) == 0
+    assert 'log INFO: first\n' in (shown := capsys.readouterr().out)
+    assert 'shutdown (after 2.5 s): enough\n' in shown
+    assert not (tmp_path / 'log').exists()
+
+
+@pytest.mark.usefixtures('prefix')
+@pytest.mark.parametrize(
+    ('words', 'complaint'),
+    [
+        (['boom'], "no launch file named 'boom' in .*; allowed: arguments, include, include_inn"),
+        (['./boom'], "there is no launch file './boom'; give a path or a name"),
+        (['arguments', 'needed=1'], "argument 'needed=1'; allowed: name:=value"),
+        (['arguments', ':=1'], "argument ':=1'; allowed: name:=value"),
+        (['arguments', 'need:=1'], "no argument 'need'; allowed: mode, needed, optional"),
+        (['arguments'], "arguments.launch.xml:2: argument 'needed' .* is not set; add needed:=V"),
+        ([], 'the following arguments are required: NAME'),
+    ],
+)
+def test_refused_call(
+    words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(['launch', *words]) == 2
+    error = capsys.readouterr().err
+    assert error.count('\n') == 1
+    assert re.search(complaint, error)
+
+
+def test_import_of_the_command_is_light() -> None:
+    code = (
+        'import sys; import longreach_tools.cli, longreach_tools.launch.commands; '
+        'heavy = {"numpy", "yaml", "rclpy", "matplotlib", "asyncio", "scipy"}; '
+        'print(sorted(heavy & set(sys.modules)))'
+    )
+    result = subprocess.run(
+        [sys.executable, '-c', code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == '[]\n'
+
+
+def make_module(directory: Path, name: str) -> None:
+    (directory / name).mkdir(parents=True)
+    (directory / name / '__init__.py').touch()
+
+
+def test_real_launch_is_chosen_only_when_all_of_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, 'path', [str(tmp_path), str(Path(os.__file__).parent)])
+    for name in ('launch', 'launch_ros', 'launch_xml'):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    # A folder with launch files is no package.
+    (tmp_path / 'launch').mkdir()
+    make_module(tmp_path, 'launch_ros')
+    make_module(tmp_path, 'launch_xml')
+    assert not _real.is_installed()
+    (tmp_path / 'launch' / '__init__.py').touch()
+    importlib.invalidate_caches()
+    assert _real.is_installed()
+
+
+@pytest.mark.usefixtures('prefix')
+def test_command_hands_over_to_real_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[Plan] = []
+
+    def run_plan(plan: Plan, _output: Output) -> int:
+        plans.append(plan)
+        return 42
+
+    monkeypatch.setattr(_real, 'is_installed', lambda: True)
+    monkeypatch.setattr(commands, 'run_plan', run_plan)
+    assert cli.main(['launch', 'arguments', 'needed:=a b']) == 42
+    (process,) = plans[0].processes
+    assert process.command[1:3] == ('-m', 'longreach_tools.launch._real')
+    assert str(process.command[3]).endswith('arguments.launch.xml')
+    assert process.command[4:] == ('needed:=a b',)
+    assert process.output == 'inherit'
+
+
+def test_exit_code_of_real_launch() -> None:
+    assert _real.first_failure({}) == 0
+    assert _real.first_failure({'a-1': (0, False), 'b-2': (-2, True), 'c-3': (143, True)}) == 0
+    assert _real.first_failure({'a-1': (0, False), 'b-2': (3, False), 'c-3': (4, False)}) == 3
+    assert _real.first_failure({'a-1': (-2, False)}) == 130
+    assert _real.first_failure({'a-1': (-9, True)}) == 137
+    assert _real.first_failure({'a-1': (1, True)}) == 1
+
+
+REAL_LAUNCH = {
+    'launch/__init__.py': """
+class LaunchDescription(list):
+    pass
+class LaunchService:
+    def __init__(self, argv):
+        self.argv = argv
+    def include_launch_description(self, description):
+        self.handler, self.include = description
+    def run(self):
+        print('ran', self.include, self.argv, flush=True)
+        class Event:
+            process_name, returncode = 'a-1', 5
+        class Context:
+            is_shutdown = False
+        self.handler(Event, Context)
+        return 0
+""",
+    'launch/actions.py': """
+def RegisterEventHandler(handler):
+    return handler
+def IncludeLaunchDescription(source, launch_arguments):
+    return source, launch_arguments
+""",
+    'launch/event_handlers.py': 'def OnProcessExit(on_exit):\n    return on_exit\n',
+    'launch/launch_description_sources.py': 'AnyLaunchDescriptionSource = str\n',
+    'launch_ros/__init__.py': '',
+    'launch_xml/__init__.py': '',
+}
+
+
+def test_run_with_a_substitute_of_real_launch(tmp_path: Path) -> None:
+    for name, text in REAL_LAUNCH.items():
+        path = tmp_path / 'modules' / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    file = FILES / 'let.launch.xml'
+    result = run_longreach(
+        ['launch', str(file), 'x:=1'],
+        tmp_path,
+        PYTHONPATH=f'{tmp_path / "modules"}:{os.environ.get("PYTHONPATH", "")}',
+    )
+    assert f"ran ('{file}', [('x', '1')]) ['x:=1']" in result.stdout
+    assert result.returncode == 5
+
+
+def run_longreach(
+    words: list[str], tmp_path: Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, '-c', 'from longreach_tools.cli import console; console()', *words],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+        env={**os.environ, 'ROS_LOG_DIR': str(tmp_path / 'log'), **environment},
+    )
+
+
+@pytest.mark.usefixtures('prefix')
+def test_run_by_name(tmp_path: Path) -> None:
+    result = run_longreach(['launch', 'arguments', 'needed:=x'], tmp_path)
+    assert result.returncode == 0
+    assert '[INFO] [launch.user]: x x_too fast\n' in result.stdout
+
+
+def test_ros_node(prefix: Path, tmp_path: Path) -> None:
+    pytest.importorskip('rclpy')
+    executable = prefix / 'lib' / 'demo' / 'node.py'
+    executable.parent.mkdir(parents=True)
+    executable.write_text(NODE.format(python=sys.executable))
+    executable.chmod(0o755)
+    (tmp_path / 'node.launch.xml').write_text(NODE_LAUNCH)
+    (tmp_path / 'parameters.yaml').write_text(
+        '/**:\n  ros__parameters:\n    gain: 1.0\n    count: 7\n'
+    )
+    environment = {
+        **os.environ,
+        'ROS_DOMAIN_ID': str(1 + os.getpid() % 101),
+        'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
+    }
+    console = 'from longreach_tools.cli import console; console()'
+    with (tmp_path / 'out').open('wb') as out:
+        process = subprocess.Popen(
+            [sys.executable, '-c', console, 'launch', str(tmp_path / 'node.launch.xml')],
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env=environment,
+        )
+    try:
+        deadline = time.monotonic() + 30.0
+        while 'FACTS' not in (text := (tmp_path / 'out').read_text()):
+            assert process.poll() is None, text
+            assert time.monotonic() < deadline, text
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+    text = (tmp_path / 'out').read_text()
+    (line,) = [line for line in text.splitlines() if 'FACTS' in line]
+    assert json.loads(line.partition('FACTS ')[2]) == {
+        'gain': 2.5,
+        'count': 7,
+        'label': '10',
+        'table': [1.0, 2.0],
+        'name': '/site/machine/renamed',
+        'topic': '/talk',
+        'use_sim_time': True,
+    }
+    assert 'Traceback' not in text

@@ -1,0 +1,464 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from longreach_dynamics.errors import InputError
+from longreach_tools.launch._evaluate import evaluate_launch_file
+from longreach_tools.launch._grammar import ACTIONS, TAGS
+from longreach_tools.launch._model import (
+    LogStep,
+    ParameterFile,
+    Plan,
+    ProcessSpecification,
+    ShutdownStep,
+    StartStep,
+)
+from longreach_tools.launch._packages import find_launch_file
+from longreach_tools.launch._survey import survey
+
+FILES = Path(__file__).parent / 'launch_files'
+
+Evaluate = Callable[..., Plan]
+
+
+@pytest.fixture
+def prefix(tmp_path: Path) -> Path:
+    """Make a prefix with the package demo, which has the executable talk."""
+    prefix = tmp_path / 'prefix'
+    index = prefix / 'share' / 'ament_index' / 'resource_index' / 'packages'
+    index.mkdir(parents=True)
+    (index / 'demo').touch()
+    executable = prefix / 'lib' / 'demo' / 'talk'
+    executable.parent.mkdir(parents=True)
+    executable.write_text('#!/bin/sh\n')
+    executable.chmod(0o755)
+    return prefix
+
+
+@pytest.fixture
+def evaluate(prefix: Path, tmp_path: Path) -> Evaluate:
+    environment = {
+        'PATH': os.environ['PATH'],
+        'AMENT_PREFIX_PATH': str(prefix),
+        'REMOVED': 'x',
+    }
+
+    def evaluate(file: str | Path, **arguments: str) -> Plan:
+        path = FILES / f'{file}.launch.xml' if isinstance(file, str) else file
+        return evaluate_launch_file(path, arguments, environment, tmp_path / 'log')
+
+    return evaluate
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[str], Path]:
+    """Return a function that writes a launch file and returns its path."""
+
+    def write(text: str) -> Path:
+        path = tmp_path / 'written.launch.xml'
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def logged(plan: Plan) -> list[str]:
+    return [step.message for step in plan.steps if isinstance(step, LogStep)]
+
+
+def words(process: ProcessSpecification) -> list[str]:
+    """Return the command after the executable, parameter files as a placeholder."""
+    return ['FILE' if isinstance(w, ParameterFile) else w for w in process.command[1:]]
+
+
+def parameters(process: ProcessSpecification) -> dict[str, object]:
+    """Return all parameters in the files of a process, the later one wins."""
+    found: dict[str, object] = {}
+    for word in process.command:
+        if isinstance(word, ParameterFile):
+            (content,) = yaml.safe_load(word.text).values()
+            found.update(content['ros__parameters'])
+    return found
+
+
+def test_arguments(evaluate: Evaluate) -> None:
+    assert logged(evaluate('arguments', needed='a')) == ['a a_too fast']
+    assert logged(evaluate('arguments', needed='a', optional='', mode='slow')) == ['a  slow']
+
+
+def test_argument_not_set(evaluate: Evaluate) -> None:
+    complaint = r"arguments.launch.xml:2: argument 'needed' \(must be given\) is not set; add nee"
+    with pytest.raises(InputError, match=complaint):
+        evaluate('arguments')
+
+
+def test_argument_outside_of_its_choices(evaluate: Evaluate) -> None:
+    with pytest.raises(InputError, match=r":4: argument 'mode' is 'x'; allowed: fast, slow"):
+        evaluate('arguments', needed='a', mode='x')
+
+
+def test_unknown_argument_is_named_before_what_it_causes(evaluate: Evaluate) -> None:
+    for others in ({}, {'needed': 'a'}):
+        with pytest.raises(InputError, match=r"no argument 'need'; allowed: mode, needed, opt"):
+            evaluate('arguments', need='a', **others)
+
+
+def test_argument_of_a_part_that_is_left_out_is_known(evaluate: Evaluate) -> None:
+    assert logged(evaluate('conditions', only_when_off='x')) == ['if']
+    with pytest.raises(InputError, match=r":6: argument 'only_when_off' is not set"):
+        evaluate('conditions', on='0')
+
+
+def test_configuration_of_launch_itself_needs_no_declaration(evaluate: Evaluate) -> None:
+    plan = evaluate('executable', **{'launch-prefix': 'nice', 'sigterm_timeout': '1.5'})
+    assert plan.processes[0].command[0] == 'nice'
+    assert plan.processes[0].sigterm_timeout == 1.5
+    arguments = {'launch-prefix': 'nice', 'launch-prefix-filter': 'ech.*$'}
+    prefixed = [p.command[0] == 'nice' for p in evaluate('executable', **arguments).processes]
+    assert prefixed == [True, True]
+    arguments['launch-prefix-filter'] = 'other'
+    assert evaluate('executable', **arguments).processes[0].command[0] == 'echo'
+
+
+def test_let(evaluate: Evaluate) -> None:
+    assert logged(evaluate('let')) == ['x=12']
+
+
+def test_conditions(evaluate: Evaluate) -> None:
+    assert logged(evaluate('conditions')) == ['if']
+    assert logged(evaluate('conditions', on='False', only_when_off='y')) == ['unless', 'off y']
+
+
+def test_groups(evaluate: Evaluate) -> None:
+    assert logged(evaluate('groups')) == [
+        'in scoped: inner inner',
+        'after scoped: outer outer',
+        'after unscoped: kept',
+        'not forwarded: none from kept none',
+    ]
+
+
+def test_include_shares_its_scope(evaluate: Evaluate) -> None:
+    inner, outer = FILES / 'include_inner.launch.xml', FILES / 'include.launch.xml'
+    assert logged(evaluate('include')) == [
+        f'hello arg plain seen in {inner}',
+        f'hello let loud seen in {inner}',
+        f'left behind: yes arg plain in {outer}',
+    ]
+
+
+def test_include_of_itself_with_an_end(evaluate: Evaluate) -> None:
+    assert logged(evaluate('include_count')) == ['count 3', 'count 2', 'count 1']
+
+
+def test_include_of_itself_without_end(evaluate: Evaluate) -> None:
+    with pytest.raises(InputError, match=r':4: includes are nested deeper than 64 files'):
+        evaluate('include_count', count='-1')
+
+
+def test_include_cycle(evaluate: Evaluate, tmp_path: Path) -> None:
+    first, second = tmp_path / 'first.launch.xml', tmp_path / 'second.launch.xml'
+    first.write_text(f'<launch>\n<include file="{second}"/>\n</launch>')
+    second.write_text(f'<launch>\n\n<include file="{first}"/>\n</launch>')
+    complaint = (
+        r'second.launch.xml:3: the file includes itself without end: '
+        r'first.launch.xml -> second.launch.xml -> first.launch.xml'
+    )
+    with pytest.raises(InputError, match=complaint):
+        evaluate(first)
+
+
+def test_argument_of_an_included_file_must_be_given_there(
+    evaluate: Evaluate, written: Callable[[str], Path]
+) -> None:
+    path = written(
+        '<launch>\n<arg name="who" default="x"/>\n'
+        f'<include file="{FILES}/include_inner.launch.xml"/>\n</launch>'
+    )
+    complaint = r"written.launch.xml:3: argument 'who' of the included file has no default; give"
+    with pytest.raises(InputError, match=complaint):
+        evaluate(path)
+
+
+def test_namespaces(evaluate: Evaluate) -> None:
+    remaps = [
+        [word for word in process.command if isinstance(word, str) and word.startswith('__')]
+        for process in evaluate('namespaces').processes
+    ]
+    assert remaps == [
+        ['__node:=plain'],
+        ['__node:=own', '__ns:=/own'],
+        ['__node:=pushed', '__ns:=/a'],
+        ['__node:=twice', '__ns:=/a/b/c'],
+        ['__node:=absolute', '__ns:=/d'],
+    ]
+
+
+def test_parameters(evaluate: Evaluate) -> None:
+    (process,) = evaluate('parameters').processes
+    expected = {
+        'int': 10,
+        'float': 10.0,
+        'bool': True,
+        'str': 'hello',
+        'quoted': '10',
+        'no_yaml': '@here',
+        'escaped': '$(x)',
+        'ints': [1, 2],
+        'separated': [1.5, 2.5],
+        'var': 10,
+        'vars': [10, 11],
+        'as_str': '10',
+        'as_float': 10.0,
+        'as_int': 7,
+        'as_bool': True,
+        'as_list': ['1', '2'],
+        'nested': {'p': 1, 'q': 'two'},
+    }
+    found = parameters(process)
+    assert found == expected
+    assert {name: type(value) for name, value in found.items()} == {
+        name: type(value) for name, value in expected.items()
+    }
+    keys = {
+        key
+        for word in process.command
+        if isinstance(word, ParameterFile)
+        for key in yaml.safe_load(word.text)
+    }
+    assert keys == {'/ns/n'}
+
+
+def test_parameter_files(evaluate: Evaluate) -> None:
+    (process,) = evaluate('parameter_files').processes
+    assert words(process) == [
+        *('--ros-args', '-r', '__node:=n', '--params-file', str(FILES / 'plain.yaml')),
+        *('--params-file', 'FILE', '--params-file', 'FILE'),
+    ]
+    files = [word.text for word in process.command if isinstance(word, ParameterFile)]
+    # Without a namespace the node's full name is not known.
+    assert yaml.safe_load(files[0]) == {'/**': {'ros__parameters': {'rate': 3.0}}}
+    assert yaml.safe_load(files[1]) == {'/**': {'ros__parameters': {'rate': 10.0}}}
+
+
+def test_parameters_and_remaps_for_all_nodes(evaluate: Evaluate) -> None:
+    inner, outer = evaluate('global').processes
+    assert words(inner) == [
+        *('--ros-args', '-r', '__node:=inner', '-p', 'use_sim_time:=true', '-p', "label:='7'"),
+        *('-r', 'a:=b', '-r', 'c:=d', '-r', 'e:=f'),
+    ]
+    assert words(outer) == [
+        *('--ros-args', '-r', '__node:=outer', '-p', 'use_sim_time:=true', '-r', 'a:=b')
+    ]
+
+
+def test_node_options(evaluate: Evaluate, prefix: Path) -> None:
+    node, plain = evaluate('node_options').processes
+    assert node.command == (
+        *('env', '-i', str(prefix / 'lib' / 'demo' / 'talk'), '--one', 'two three', 'x y-z'),
+        *('--ros-args', '--log-level', 'debug', '--ros-args'),
+    )
+    assert node.name == 'label-1'
+    assert node.environment['ONE'] == '1'
+    assert (node.output, node.cwd, node.emulate_tty, node.ends_all) == ('both', '/', True, True)
+    assert (node.respawn, node.respawn_delay, node.respawn_max_retries) == (True, 0.5, 3)
+    assert (node.sigterm_timeout, node.sigkill_timeout) == (1.5, 2.5)
+    assert plain.command == ('/bin/true', '--ros-args')
+    assert plain.name == 'true-2'
+    assert (plain.output, plain.respawn, plain.respawn_max_retries) == ('log', False, -1)
+    assert (plain.sigterm_timeout, plain.sigkill_timeout, plain.ends_all) == (5.0, 5.0, False)
+
+
+def test_executable(evaluate: Evaluate) -> None:
+    named, shell = evaluate('executable').processes
+    assert named.command == ('echo', 'a', 'b c')
+    assert (named.name, named.cwd, named.output) == ('named-1', '/tmp', 'screen')
+    assert named.environment['ONE'] == '1'
+    assert shell.shell
+    assert shell.command == ('echo', '$HOME', '|', 'cat')
+
+
+def test_environment(evaluate: Evaluate) -> None:
+    (process,) = evaluate('environment').processes
+    assert process.environment['ADDED'] == '1'
+    assert process.environment['LIST'] == 'a-b:c'
+    assert 'REMOVED' not in process.environment
+
+
+def test_log_timer_and_shutdown(evaluate: Evaluate) -> None:
+    assert evaluate('steps').steps == (
+        LogStep('first'),
+        LogStep('later', delay=1.5),
+        ShutdownStep('enough', delay=2.5),
+        ShutdownStep('reason not given'),
+    )
+
+
+def test_timer_delays_processes(evaluate: Evaluate, written: Callable[[str], Path]) -> None:
+    path = written('<launch><timer period="2"><executable cmd="true"/></timer></launch>')
+    (step,) = evaluate(path).steps
+    assert isinstance(step, StartStep)
+    assert step.delay == 2.0
+
+
+def test_two_nodes_of_one_name_are_a_warning(
+    evaluate: Evaluate, written: Callable[[str], Path]
+) -> None:
+    node = '<node pkg="demo" exec="talk" name="n" namespace="/"/>'
+    plan = evaluate(written(f'<launch>\n{node}\n{node}\n</launch>'))
+    assert isinstance(plan.steps[0], LogStep)
+    assert plan.steps[0].level == 'WARN'
+    assert plan.steps[0].message.endswith(':3: two nodes have the name /n')
+
+
+def test_output_can_be_overridden(
+    prefix: Path, tmp_path: Path, written: Callable[[str], Path]
+) -> None:
+    path = written('<launch><executable cmd="true" output="log"/></launch>')
+    environment = {'PATH': os.environ['PATH'], 'OVERRIDE_LAUNCH_PROCESS_OUTPUT': 'full'}
+    (process,) = evaluate_launch_file(path, {}, environment, tmp_path).processes
+    assert process.output == 'full'
+
+
+NODE = '<node pkg="demo" exec="talk"'
+
+
+@pytest.mark.parametrize(
+    ('body', 'complaint'),
+    [
+        ('<nodes/>', r':2: <nodes> is not known inside <launch>; allowed: append_env, arg'),
+        ('<lifecycle_node/>', r':2: <lifecycle_node> needs an installation of ROS'),
+        ('<keep name="a" value="b"/>', '<keep> is not known inside <launch>'),
+        (
+            '<let name="a" value="b"><arg name="x"/></let>',
+            '<arg> is not known inside <let>; .* no',
+        ),
+        (
+            '<log message="a" level="INFO"/>',
+            "<log> has no attribute 'level'; allowed: if, message",
+        ),
+        ('<let name="a"/>', "<let> needs the attribute 'value'"),
+        ('<log message="a" if="1" unless="1"/>', "both 'if' and 'unless'"),
+        ('<log message="a" if="yes"/>', ":2: if: 'yes' is no condition"),
+        ('<log message="$(var x)"/>', r":2: message=\"\$\(var x\)\": .* 'x' is not set here"),
+        ('<log message="$(var x"/>', r':2: message="\$\(var x": .* is not closed'),
+        ('<log message="$(var x" if="0"/>', 'is not closed'),
+        ('<log/>', "<log> needs the attribute 'message'"),
+        ('text', "text 'text' inside <launch>"),
+        ('<arg name="a" default="c"><choice value="b"/></arg>', "'a' is 'c'; allowed: b"),
+        ('<arg name="a" default="c"><choice/></arg>', "<choice> needs the attribute 'value'"),
+        ('<group scoped="maybe"/>', 'scoped="maybe"; allowed: true, false'),
+        ('<include file="/nowhere.launch.xml"/>', ':2: file: there is no launch file'),
+        (f'<include file="{__file__}"/>', 'launch files in XML are allowed here'),
+        ('<node pkg="demo"/>', "<node> needs the attribute 'exec'"),
+        ('<node pkg="nothing" exec="talk"/>', ":2: package 'nothing' is not found"),
+        ('<node pkg="demo" exec="shout"/>', ":2: package 'demo' has no executable 'shout' .*talk"),
+        ('<node exec="/nowhere"/>', "there is no executable '/nowhere'"),
+        (f'{NODE} name="a-b"/>', "'a-b' is no node name"),
+        (f'{NODE} namespace="1x"/>', "namespace: '/1x' is no namespace"),
+        (f'{NODE} output="paper"/>', "output: 'paper'; allowed: screen, log, both, own_log, full"),
+        (f'{NODE} respawn="maybe"/>', "respawn: 'maybe' is neither true nor false"),
+        (f'{NODE} respawn_delay="$(var x)"/>', 'respawn_delay=.*; allowed: a number >= 0'),
+        (f'{NODE} respawn_delay="-1"/>', 'respawn_delay="-1"; allowed: a finite number >= 0'),
+        (f'{NODE} sigterm_timeout="nan"/>', 'allowed: a finite number >= 0'),
+        (f'{NODE} respawn_max_retries="1.5"/>', 'allowed: a whole number'),
+        (f'{NODE} on_exit="restart"/>', 'on_exit="restart"; allowed: shutdown'),
+        (f'{NODE} cwd="/nowhere"/>', "cwd: there is no directory '/nowhere'"),
+        (
+            f'{NODE} launch-prefix="no-such-program -x"/>',
+            "no executable 'no-such-program' on PATH",
+        ),
+        (f'{NODE} launch-prefix="\'"/>', 'launch-prefix: .*No closing quotation'),
+        (f'{NODE} args="\'$(dirname)\'"/>', 'quotes cannot enclose a substitution'),
+        (f'{NODE}><param name="a"/></node>', "needs either the attribute 'value' or nested"),
+        (f'{NODE}><param value="a"/></node>', "needs the attribute 'name' .* or 'from'"),
+        (f'{NODE}><param name="a" from="b"/></node>', "<param from> cannot have 'name'"),
+        (f'{NODE}><param name="a" value="1" allow_substs="true"/></node>', 'needs the attr.*from'),
+        (f'{NODE}><param from="/nowhere.yaml"/></node>', "there is no file '/nowhere.yaml'"),
+        (f'{NODE}><param name="a" value="x" type="int"/></node>', "param 'a': 'x' is no int"),
+        (f'{NODE}><param name="a" value="x" type="real"/></node>', 'type="real"; allowed: str'),
+        (f'{NODE}><param name="a" value="[1, x]"/></node>', "param 'a': .*several types"),
+        (
+            f'{NODE}><param name="a" type="int"><param name="b" value="1"/></param></node>',
+            "nested <param> cannot have the attribute 'type'",
+        ),
+        (
+            f'{NODE}><param name="a" value="1,2" value-sep="," type="int"/></node>',
+            'allowed: list_of_int',
+        ),
+        (f'{NODE}><remap from="a"/></node>', "<remap> needs the attribute 'to'"),
+        (f'{NODE}><env name="a"/></node>', "<env> needs the attribute 'value'"),
+        ('<executable cmd=""/>', 'cmd is empty'),
+        ('<executable cmd="no-such-program"/>', "no executable 'no-such-program' on PATH"),
+        ('<push_ros_namespace namespace="a//b"/>', ":2: namespace: '/a//b' is no namespace"),
+        ('<set_parameter name="a" value="{b: 1}"/>', "set_parameter 'a': .* is a dict"),
+        ('<timer period="soon"/>', "period: 'soon'; allowed: a finite number"),
+        ('<log message="a" message="b"/>', ':2: not well-formed XML: duplicate attribute'),
+        ('<group>', r':3: not well-formed XML: mismatched tag, column \d+'),
+    ],
+)
+def test_refused_file(
+    body: str, complaint: str, evaluate: Evaluate, written: Callable[[str], Path]
+) -> None:
+    with pytest.raises(InputError, match=complaint):
+        evaluate(written(f'<launch>\n{body}\n</launch>\n'))
+
+
+def test_refused_root(evaluate: Evaluate, written: Callable[[str], Path], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r':1: the outermost tag is <robot>; it must be <launch>'):
+        evaluate(written('<robot/>'))
+    with pytest.raises(InputError, match=r':1: not well-formed XML: no element found'):
+        evaluate(written(''))
+    with pytest.raises(InputError, match='there is no such launch file'):
+        evaluate(tmp_path / 'none.launch.xml')
+
+
+def test_invalid_parameter_file_with_substitutions(
+    evaluate: Evaluate, written: Callable[[str], Path], tmp_path: Path
+) -> None:
+    (tmp_path / 'bad.yaml').write_text('a: [$(var x)')
+    text = f'<let name="x" value="1"/>{NODE}><param from="$(dirname)/bad.yaml" allow_substs="1"/>'
+    with pytest.raises(InputError, match=r'written.launch.xml:1: parameter file .*bad.yaml: .*YA'):
+        evaluate(written(f'<launch>{text}</node></launch>'))
+
+
+def test_every_tag_is_in_a_file_of_the_tests() -> None:
+    texts = [path.read_text() for path in FILES.glob('*.launch.xml')]
+    missing = {tag for tag in ACTIONS if not any(f'<{tag}' in text for text in texts)}
+    assert not missing
+    assert set(TAGS) >= ACTIONS
+
+
+def test_survey_finds_arguments_of_included_files(tmp_path: Path) -> None:
+    found = survey(FILES / 'include.launch.xml', {}, {})
+    assert list(found) == ['who', 'tone']
+    assert found['who'].default is None
+    assert found['tone'].default == 'plain'
+    arguments = survey(FILES / 'arguments.launch.xml', {}, {})
+    assert arguments['mode'].choices == ('fast', 'slow')
+    assert arguments['needed'].description == 'must be given'
+    assert arguments['optional'].default == '$(var needed)_too'
+    assert list(survey(FILES / 'include_count.launch.xml', {}, {})) == ['count']
+
+
+def test_launch_file_by_name(prefix: Path, tmp_path: Path) -> None:
+    environment = {'AMENT_PREFIX_PATH': f'{tmp_path / "other"}{os.pathsep}{prefix}'}
+    with pytest.raises(InputError, match="package 'longreach_bringup' is not found"):
+        find_launch_file('crane', environment)
+    index = prefix / 'share' / 'ament_index' / 'resource_index' / 'packages'
+    (index / 'longreach_bringup').touch()
+    directory = prefix / 'share' / 'longreach_bringup' / 'launch'
+    directory.mkdir(parents=True)
+    (directory / 'crane.launch.xml').write_text('<launch/>')
+    assert find_launch_file('crane', environment) == directory / 'crane.launch.xml'
+    with pytest.raises(InputError, match=r"no launch file named 'boom' in .*; allowed: crane, or"):
+        find_launch_file('boom', environment)
+    with pytest.raises(InputError, match=r"there is no launch file '\./crane'"):
+        find_launch_file('./crane', environment)
+    with pytest.raises(InputError, match='AMENT_PREFIX_PATH is empty'):
+        find_launch_file('crane', {})

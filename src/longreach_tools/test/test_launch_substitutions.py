@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from longreach_tools.launch._functions import Scope, evaluate, evaluate_words
+from longreach_tools.launch._substitutions import SubstitutionError, parse_template
+from longreach_tools.launch._values import (
+    Value,
+    convert,
+    dump_flow,
+    parse_condition,
+    parse_flag,
+)
+
+
+@pytest.fixture
+def scope(tmp_path: Path) -> Scope:
+    index = tmp_path / 'prefix' / 'share' / 'ament_index' / 'resource_index' / 'packages'
+    index.mkdir(parents=True)
+    (index / 'demo').touch()
+    executable = tmp_path / 'prefix' / 'lib' / 'demo' / 'talk'
+    executable.parent.mkdir(parents=True)
+    executable.write_text('#!/bin/sh\n')
+    executable.chmod(0o755)
+    (tmp_path / 'content.txt').write_text('the content')
+    return Scope(
+        file=tmp_path / 'x.launch.xml',
+        log_directory=tmp_path / 'log',
+        configurations={'a': 'b', 'b': 'value of b', 'yes': 'true', 'empty': '', 's p': 'spaced'},
+        environment={
+            'PATH': os.environ['PATH'],
+            'HOME_OF': 'home',
+            'AMENT_PREFIX_PATH': f'/nowhere:{tmp_path / "prefix"}',
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ('text', 'value'),
+    [
+        ('', ''),
+        ('plain text', 'plain text'),
+        ('it\'s "quoted"', 'it\'s "quoted"'),
+        (r'\$(var a)', '$(var a)'),
+        (r'a\\b', r'a\b'),
+        ('100$ and $x (y)', '100$ and $x (y)'),
+        ('$(var a)', 'b'),
+        ('<$(var a)-$(var yes)>', '<b-true>'),
+        ('$(var $(var a))', 'value of b'),
+        ('$(var c fallback)', 'fallback'),
+        ('$(var a $(var undefined))', 'b'),
+        ('$(var "s p")', 'spaced'),
+        ("$(var c 'x $(var a) (z)')", 'x b (z)'),
+        ('$(var c "it\'s")', "it's"),
+        (r'$(var c x\)y\ z)', 'x)y z'),
+        ('$(env HOME_OF)', 'home'),
+        ('$(env NOTHING none)', 'none'),
+        ("$(eval '1 + 1')", '2'),
+        ("$(eval 'sqrt(16.0)')", '4.0'),
+        ("$(eval 'json.dumps([1])' json)", '[1]'),
+        ("$(eval \"'$(var a)' == 'b'\")", 'True'),
+        ('$(not $(var yes))', 'false'),
+        ('$(and true $(not false))', 'true'),
+        ('$(or false 0)', 'false'),
+        ('$(any false off yes)', 'true'),
+        ('$(all true on 0)', 'false'),
+        ('$(equals $(var a) b)', 'true'),
+        ('$(equals 1.0 1)', 'true'),
+        ('$(equals TRUE 1)', 'true'),
+        ('$(not-equals x y)', 'true'),
+        ('$(if $(var yes) first)', 'first'),
+        ('$(if no $(var undefined) second)', 'second'),
+        ('$(if no first)', ''),
+        ("$(command 'echo one two')", 'one two\n'),
+        ('$(command "sh -c \'echo e >&2\'" ignore)', ''),
+        ('$(command "sh -c \'echo e >&2\'" capture)', 'e\n'),
+    ],
+)
+def test_value_of_a_text(text: str, value: str, scope: Scope) -> None:
+    assert evaluate(parse_template(text), scope) == value
+
+
+def test_places(scope: Scope, tmp_path: Path) -> None:
+    places = {
+        '$(dirname)': str(tmp_path),
+        '$(filename)': str(tmp_path / 'x.launch.xml'),
+        '$(log_dir)': str(tmp_path / 'log'),
+        '$(launch_log_dir)': str(tmp_path / 'log'),
+        '$(find-pkg-prefix demo)': str(tmp_path / 'prefix'),
+        '$(find-pkg-share demo)/x': str(tmp_path / 'prefix' / 'share' / 'demo' / 'x'),
+        '$(exec-in-pkg talk demo)': str(tmp_path / 'prefix' / 'lib' / 'demo' / 'talk'),
+        '$(file-content $(dirname)/content.txt)': 'the content',
+    }
+    for text, value in places.items():
+        assert evaluate(parse_template(text), scope) == value
+    assert evaluate(parse_template('$(find-exec sh)'), scope).endswith('/sh')
+
+
+def test_anonymous_name_is_one_for_each_name(scope: Scope) -> None:
+    first, second = (evaluate(parse_template('$(anon x)'), scope) for _ in range(2))
+    assert first == second
+    assert re.fullmatch(r'x_\d+_\d+', first)
+    assert evaluate(parse_template('$(anon y)'), scope) != first
+
+
+def test_stderr_of_a_command_can_be_a_warning(scope: Scope) -> None:
+    evaluate(parse_template('$(command "sh -c \'echo careful >&2\'" warn)'), scope)
+    assert len(scope.warnings) == 1
+    assert 'careful' in scope.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ('text', 'complaint'),
+    [
+        ('$(var a', r'"\$\(var" at column 1 is not closed.*found the end'),
+        ('x $(var  a)', 'empty argument at column 9; arguments are separated by one space'),
+        ('$(var a )', 'empty argument at column 9'),
+        ('$()', r'no name after "\$\(" at column 1'),
+        ('$(var x(y)', r"'\(' at column 8 inside a substitution; put the argument in quotes"),
+        ("$(var a'b)", 'inside a substitution; put the argument in quotes'),
+        ("$(eval '1 + 1)", "the quote ' at column 8 is not closed"),
+        ("$(eval 'a'b)", r"expected \"\)\", found 'b'"),
+        ('$(find demo)', r'unknown substitution \$\(find\); allowed: all, and, anon'),
+        ('$(var)', r'\$\(var\) got 0 arguments, takes 1 or 2'),
+        ('$(eval 1 + 1)', r'\$\(eval\) got 3 arguments, takes 1 or 2; .* needs quotes'),
+        ('$(any)', 'got 0 arguments, takes 1 or more'),
+        ('$(var c)', "'c' is not set here; set are: a, b, empty, s p, yes"),
+        ('$(env NOTHING)', 'the environment has no NOTHING'),
+        ("$(eval '1 +')", 'invalid syntax'),
+        ("$(eval '1 / 0')", 'division by zero'),
+        ("$(eval '1' no_such_module)", 'no_such_module'),
+        ('$(not maybe)', "'maybe' is neither true nor false"),
+        ("$(command 'false')", 'failed with exit code 1'),
+        ("$(command 'no-such-program')", 'cannot be run'),
+        ("$(command '')", 'cannot be run'),
+        ('$(command "sh -c \'echo oh >&2\'")', 'wrote to stderr: oh'),
+        ('$(command true sometimes)', "got 'sometimes'.*allowed: fail, ignore, warn, capture"),
+        ('$(file-content /nowhere)', 'cannot be read'),
+        ('$(find-exec no-such-program)', "no executable 'no-such-program' on PATH"),
+        ('$(find-pkg-share nothing)', "package 'nothing' is not found in AMENT_PREFIX_PATH"),
+        ('$(exec-in-pkg shout demo)', "no executable 'shout' in .*; allowed: talk"),
+    ],
+)
+def test_refused_text(text: str, complaint: str, scope: Scope) -> None:
+    with pytest.raises(SubstitutionError, match=complaint):
+        evaluate(parse_template(text), scope)
+
+
+@pytest.mark.parametrize(
+    ('text', 'words'),
+    [
+        ('', []),
+        ('  a   b ', ['a', 'b']),
+        ("a 'b c' d", ['a', 'b c', 'd']),
+        ('$(var b)', ['value of b']),
+        ('$(var b)/x y', ['value of b/x', 'y']),
+        ('--x=$(var b) z', ['--x=value of b', 'z']),
+        ('$(var a) $(var b)', ['b', 'value of b']),
+        ('x $(var empty) y', ['x', '', 'y']),
+    ],
+)
+def test_words_of_a_command_line(text: str, words: list[str], scope: Scope) -> None:
+    assert evaluate_words(parse_template(text), scope) == words
+
+
+def test_quotes_around_a_substitution_are_refused_in_a_command_line(scope: Scope) -> None:
+    with pytest.raises(SubstitutionError, match='quotes cannot enclose a substitution'):
+        evaluate_words(parse_template("'$(var b)'"), scope)
+
+
+@pytest.mark.parametrize(
+    ('text', 'kind', 'value'),
+    [
+        ('10', 'yaml', 10),
+        ('10.0', 'yaml', 10.0),
+        ("'10'", 'yaml', '10'),
+        ('yes', 'yaml', True),
+        ('[a, b]', 'yaml', ['a', 'b']),
+        ('[]', 'yaml', []),
+        ('10', 'str', '10'),
+        ('10', 'float', 10.0),
+        ('[1.0, 2.0]', 'list_of_float', [1.0, 2.0]),
+    ],
+)
+def test_typed_value(text: str, kind: str, value: object) -> None:
+    read = convert(text, kind)
+    assert read == value
+    assert type(read) is type(value)
+
+
+@pytest.mark.parametrize(
+    ('text', 'kind', 'complaint'),
+    [
+        ('1.5', 'int', "'1.5' is no int"),
+        ('x', 'float', "'x' is no float"),
+        ('2', 'bool', 'neither true nor false'),
+        ('[1, 2.0]', 'yaml', 'a list of several types'),
+        ('{a: 1}', 'yaml', 'is a dict; allowed: bool, int, float, str or a list'),
+        ('', 'yaml', 'is empty; allowed: bool'),
+        ('[1, 2]', 'list_of_float', 'items that are no float'),
+        ('1', 'list_of_int', 'is no list'),
+        ('[1', 'yaml', 'is no YAML'),
+    ],
+)
+def test_refused_value(text: str, kind: str, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        convert(text, kind)
+
+
+def test_values_on_one_line_keep_their_type() -> None:
+    values: list[Value] = [True, 7, 1.5, 'x', '7', 'a: b', [1.0, 2.0], ['a', '1']]
+    for value in values:
+        text = dump_flow(value)
+        assert '\n' not in text
+        assert convert(text, 'yaml') == value
+
+
+def test_conditions_and_flags() -> None:
+    assert [parse_condition(text) for text in ('true', ' True', '1')] == [True] * 3
+    assert [parse_condition(text) for text in ('FALSE', '0 ')] == [False] * 2
+    assert [parse_flag(text) for text in ('yes', 'On', 'TRUE', '1')] == [True] * 4
+    with pytest.raises(ValueError, match="'yes' is no condition; allowed: true, false, 1, 0"):
+        parse_condition('yes')
+    with pytest.raises(ValueError, match='neither true nor false'):
+        parse_flag('tRUE')
