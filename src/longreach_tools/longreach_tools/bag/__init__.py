@@ -1,0 +1,19 @@
+"""
+Recordings of ROS 2 topics (rosbag2 files: mcap, sqlite3), by way of the library rosbags.
+
+``longreach bag record|play|info|recover`` is built on this package. Programs read a recording by
+
+>>> for topic, time, message in read_bag('out/demo/bag', ['/crane/sensors']):
+...     print(time, message.car_position)
+
+No ROS installation is needed for that: a recording carries the definitions of its messages.
+"""
+
+from __future__ import annotations
+
+from ._reading import bag_typestore, read_bag
+from ._sources import Topic
+from ._storage import Bag, open_bag
+from ._writer import BagWriter, recover
+
+__all__ = ['Bag', 'BagWriter', 'Topic', 'bag_typestore', 'open_bag', 'read_bag', 'recover']

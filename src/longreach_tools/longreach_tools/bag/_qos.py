@@ -1,0 +1,169 @@
+"""
+Quality of service: what a recording keeps of it, what a recorder asks for, what a player offers.
+
+DDS discovery tells reliability, durability, deadline, lifespan and liveliness of a publisher, but
+neither the kind nor the depth of its history: a recording has these as ``unknown``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rosbags.interfaces import Qos, QosTime
+
+__all__ = [
+    'PLAYER_DEPTH',
+    'is_looser',
+    'publisher_profile',
+    'recorded',
+    'subscription_profile',
+    'summary',
+]
+
+# A recorder must not lose what comes while it writes or the machine is busy: this many messages
+# are 10 s of a 1 kHz topic. The middleware makes room for them only as they come.
+RECORDER_DEPTH = 10_000
+
+# What a player keeps at most for subscribers that are behind. DDS sends a lost message again only
+# when it learns of the loss, which can take seconds.
+PLAYER_DEPTH = 10_000
+
+# rosbag2 and rclpy write an infinite duration as the largest number of nanoseconds.
+_INFINITE = 2**63 - 1
+
+
+def recorded(profile: Any) -> Qos:
+    """Return an rclpy QoSProfile as a recording keeps it."""
+    from rosbags.interfaces import (
+        Qos,
+        QosDurability,
+        QosHistory,
+        QosLiveliness,
+        QosReliability,
+        QosTime,
+    )
+
+    def time(duration: Any) -> QosTime:
+        return QosTime(*divmod(duration.nanoseconds, 1_000_000_000))
+
+    return Qos(
+        QosHistory[profile.history.name],
+        profile.depth,
+        QosReliability[profile.reliability.name],
+        QosDurability[profile.durability.name],
+        time(profile.deadline),
+        time(profile.lifespan),
+        QosLiveliness[profile.liveliness.name],
+        time(profile.liveliness_lease_duration),
+        profile.avoid_ros_namespace_conventions,
+    )
+
+
+def subscription_profile(offered: Sequence[Qos]) -> Any:
+    """
+    Return the rclpy QoSProfile by which one subscription hears all of these publishers.
+
+    Reliable if all are, transient local if all are. Without any publisher: reliable and volatile,
+    so that the first message of the usual publisher is heard; the caller asks again when the
+    publishers are known.
+    """
+    from rclpy.qos import (
+        QoSDurabilityPolicy,
+        QoSHistoryPolicy,
+        QoSProfile,
+        QoSReliabilityPolicy,
+    )
+
+    reliable = all(qos.reliability.name == 'RELIABLE' for qos in offered)
+    latched = bool(offered) and all(qos.durability.name == 'TRANSIENT_LOCAL' for qos in offered)
+    make_profile: Any = QoSProfile
+    return make_profile(
+        history=QoSHistoryPolicy.KEEP_LAST,
+        depth=RECORDER_DEPTH,
+        reliability=(
+            QoSReliabilityPolicy.RELIABLE if reliable else QoSReliabilityPolicy.BEST_EFFORT
+        ),
+        durability=(
+            QoSDurabilityPolicy.TRANSIENT_LOCAL if latched else QoSDurabilityPolicy.VOLATILE
+        ),
+    )
+
+
+def is_looser(profile: Any, other: Any) -> bool:
+    """Tell whether one rclpy QoSProfile hears publishers that another does not hear."""
+    return bool(
+        (profile.reliability != other.reliability and profile.reliability.name == 'BEST_EFFORT')
+        or (profile.durability != other.durability and profile.durability.name == 'VOLATILE')
+    )
+
+
+def publisher_profile(offers: Sequence[Qos], count: int) -> Any:
+    """
+    Return the rclpy QoSProfile that one player offers in place of the recorded publishers.
+
+    Where they differ it offers the strongest, which matches every subscription that any of them
+    matched. Without a record: reliable, volatile.
+
+    Parameters
+    ----------
+    offers : sequence of Qos
+        As recorded.
+    count : int
+        How many messages the recording has; the history keeps no more.
+    """
+    from rclpy.duration import Duration
+    from rclpy.qos import (
+        QoSDurabilityPolicy,
+        QoSHistoryPolicy,
+        QoSLivelinessPolicy,
+        QoSProfile,
+        QoSReliabilityPolicy,
+    )
+
+    effort = offers and all(qos.reliability.name == 'BEST_EFFORT' for qos in offers)
+    latched = any(qos.durability.name == 'TRANSIENT_LOCAL' for qos in offers)
+    make_profile: Any = QoSProfile
+    profile = make_profile(
+        history=QoSHistoryPolicy.KEEP_LAST,
+        depth=max(1, min(count, PLAYER_DEPTH)),
+        reliability=(
+            QoSReliabilityPolicy.BEST_EFFORT if effort else QoSReliabilityPolicy.RELIABLE
+        ),
+        durability=(
+            QoSDurabilityPolicy.TRANSIENT_LOCAL if latched else QoSDurabilityPolicy.VOLATILE
+        ),
+    )
+    if offers:
+        # A promise that a subscription asks for must be kept up; lifespan is left out, because
+        # data that is replayed slowly or looked at in pauses would expire.
+        profile.deadline = Duration(nanoseconds=min(_nanoseconds(q.deadline) for q in offers))
+        profile.liveliness_lease_duration = Duration(
+            nanoseconds=min(_nanoseconds(q.liveliness_lease_duration) for q in offers)
+        )
+        if any(qos.liveliness.name == 'MANUAL_BY_TOPIC' for qos in offers):
+            profile.liveliness = QoSLivelinessPolicy.MANUAL_BY_TOPIC
+    return profile
+
+
+def summary(offers: Sequence[Qos]) -> str:
+    """Return the QoS of a recorded topic in words."""
+    if not offers:
+        return 'not recorded'
+
+    def words(qos: Qos) -> str:
+        parts = [qos.reliability.name, qos.durability.name]
+        if qos.depth:
+            parts.append(f'depth {qos.depth}')
+        if _nanoseconds(qos.deadline) < _INFINITE:
+            parts.append(f'deadline {_nanoseconds(qos.deadline) * 1e-9:g} s')
+        return ', '.join(parts).lower().replace('_', ' ')
+
+    return ' / '.join(dict.fromkeys(words(qos) for qos in offers))
+
+
+def _nanoseconds(time: QosTime) -> int:
+    """Return a duration [ns]; zero stands for unspecified, which is infinite."""
+    total = time.sec * 1_000_000_000 + time.nsec
+    return min(total, _INFINITE) if total > 0 else _INFINITE

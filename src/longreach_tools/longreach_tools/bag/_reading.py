@@ -1,0 +1,142 @@
+"""
+Read the messages of a recording as Python objects.
+
+A message is a simple object with the fields of its type; arrays of numbers are numpy arrays. Types
+come from the recording's own definitions, so that an old recording is read as it was meant; only
+where it has none are this machine's used.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from longreach_dynamics.errors import InputError
+
+from ._storage import Bag, open_bag
+from ._types import MachineTypes, store_of_definitions
+
+if TYPE_CHECKING:
+    from rosbags.typesys.store import Typestore
+
+__all__ = ['bag_typestore', 'read_bag', 'store_of']
+
+
+def read_bag(
+    path: str | Path, topics: Sequence[str] | None = None
+) -> Iterator[tuple[str, int, Any]]:
+    """
+    Read the messages of a recording in the order of time, then of recording.
+
+    Parameters
+    ----------
+    path : path
+        Directory of the recording, or a storage file. What can be read of a recording that was
+        never closed is read, with a warning.
+    topics : sequence of str, optional
+        Only these topics; all by default.
+
+    Returns
+    -------
+    iterator of (str, int, object)
+        Topic, bag time [ns], and the message with the fields of its type.
+
+    Raises
+    ------
+    InputError
+        At once, if the recording is missing, foreign or damaged, lacks a topic, or needs a type
+        that is defined neither in it nor on this machine; later if a message cannot be read.
+    """
+    bag = open_bag(path)
+    try:
+        names = bag.select(topics)
+        stores = store_of(bag, names)
+    except BaseException:
+        bag.close()
+        raise
+    if bag.problem:
+        warnings.warn(
+            f'{path}: {bag.problem}; {bag.message_count} messages recovered', stacklevel=2
+        )
+    return _deserialised(bag, names, stores)
+
+
+def bag_typestore(path: str | Path | None = None) -> Typestore:
+    """
+    Return the message types of a recording, or of this machine.
+
+    Parameters
+    ----------
+    path : path, optional
+        A recording. Without it: the types of ROS 2 Jazzy and all that AMENT_PREFIX_PATH offers.
+
+    Returns
+    -------
+    rosbags.typesys.store.Typestore
+        With ``deserialize_cdr(data, typename)``, ``serialize_cdr(message, typename)`` and the
+        message classes by name in ``types``.
+
+    Raises
+    ------
+    InputError
+        If the recording cannot be read.
+    """
+    if path is None:
+        machine = MachineTypes()
+        machine.require_all()
+        return machine.store
+    with open_bag(path) as bag:
+        return store_of_definitions(
+            {topic.typename: topic.definition for topic in bag.topics.values()}
+        )
+
+
+def store_of(
+    bag: Bag, names: Sequence[str], *, missing_is_error: bool = True
+) -> dict[str, Typestore]:
+    """
+    Return for each topic the type store that its messages are read with.
+
+    Raises
+    ------
+    InputError
+        If a type is defined neither in the recording nor on this machine, unless such topics are
+        to be left out.
+    """
+    own = store_of_definitions({bag.topics[n].typename: bag.topics[n].definition for n in names})
+    stores = {}
+    machine: MachineTypes | None = None
+    for name in names:
+        typename = bag.topics[name].typename
+        if typename in own.fielddefs:
+            stores[name] = own
+        else:
+            machine = machine or MachineTypes()
+            try:
+                machine.require(typename)
+            except InputError:
+                if missing_is_error:
+                    raise
+                continue
+            stores[name] = machine.store
+    return stores
+
+
+def _deserialised(
+    bag: Bag, names: Sequence[str], stores: dict[str, Typestore]
+) -> Iterator[tuple[str, int, Any]]:
+    """Yield the messages and close the bag at the end."""
+    from rosbags.serde import SerdeError
+
+    with bag:
+        for name, time, data in bag.messages(names):
+            typename = bag.topics[name].typename
+            try:
+                message = stores[name].deserialize_cdr(data, typename)
+            except SerdeError as error:
+                raise InputError(
+                    f'{bag.path}: {name} at {time} ns: not a {typename}: {error}'
+                ) from error
+            yield name, time, message

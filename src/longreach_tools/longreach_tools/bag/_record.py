@@ -1,0 +1,331 @@
+"""
+Record topics: whatever appears is subscribed to, its raw bytes are written, its losses counted.
+
+Messages of different topics come out of their queues topic by topic. Before they are written they
+are put into the order in which they were published, by the time stamps of the middleware, so that
+a cause stands before its effect: a sensor's sample before the command that answers it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from longreach_dynamics.errors import InputError
+
+from ._stamps import HeaderClock, StampReport
+from ._subscriptions import RecordedTopic, Subscriptions, Taken
+from ._types import need_ros
+from ._writer import BagWriter
+
+if TYPE_CHECKING:
+    from rosbags.interfaces import Connection
+
+__all__ = ['STAMPS', 'RecordOptions', 'RecordSummary', 'TopicSummary', 'record']
+
+STAMPS = ('receive', 'header')
+
+# Between two visits to the queues and the graph [s]; a queue holds far more than comes in it.
+_PERIOD = 0.02
+
+# Publishers and loss counts are looked at, and messages kept back for their order, this long [s].
+_SLOW_PERIOD = 0.1
+
+# What was received reaches the file at least this often [s].
+_FLUSH_PERIOD = 0.4
+
+# After a stop: the pause in which nothing may come any more, and the longest wait for it [s].
+_QUIET = 0.05
+_DRAIN_LIMIT = 2.0
+
+# rosbag2 leaves these out too.
+_NOT_BY_DEFAULT = ('/rosout', '/parameter_events')
+
+
+@dataclass(frozen=True)
+class RecordOptions:
+    """
+    What to record, and how.
+
+    Attributes
+    ----------
+    output : Path
+        New directory.
+    topics : tuple of str
+        Full names; empty for all that appear.
+    everything : bool
+        With no topics given: also hidden ones, /rosout and /parameter_events.
+    storage : str
+        ``mcap`` or ``sqlite3``.
+    compress : bool
+        Compress the chunks of an MCAP file.
+    stamps : str
+        The bag time of a message: ``receive``, when it came; ``header``, its own stamp.
+    duration : float, optional
+        Stop after so long [s].
+    node_name : str
+        Name of the recorder's node.
+
+    Raises
+    ------
+    InputError
+        If the duration or the kind of stamps is not one of the allowed.
+    """
+
+    output: Path
+    topics: tuple[str, ...] = ()
+    everything: bool = False
+    storage: str = 'mcap'
+    compress: bool = False
+    stamps: str = 'receive'
+    duration: float | None = None
+    node_name: str = f'longreach_bag_record_{os.getpid()}'
+
+    def __post_init__(self) -> None:
+        if self.duration is not None and not 0.0 < self.duration < float('inf'):
+            raise InputError(f'duration {self.duration} s; allowed: positive and finite')
+        if self.stamps not in STAMPS:
+            raise InputError(f'stamps {self.stamps!r}; allowed: {", ".join(STAMPS)}')
+
+    def wants(self, name: str) -> bool:
+        """Tell whether a topic is to be recorded."""
+        if self.topics:
+            return name in self.topics
+        hidden = any(part.startswith('_') for part in name.split('/'))
+        return self.everything or not (hidden or name in _NOT_BY_DEFAULT)
+
+
+@dataclass(frozen=True)
+class TopicSummary:
+    """What was received of one topic; ``lost`` is by the middleware's own count."""
+
+    name: str
+    typename: str
+    count: int
+    lost: int
+    stamps: StampReport
+
+
+@dataclass(frozen=True)
+class RecordSummary:
+    """
+    The result of a recording.
+
+    Attributes
+    ----------
+    bag : Path
+        The directory.
+    topics : list of TopicSummary
+        By name.
+    skipped : dict
+        Topics that could not be recorded, or not wholly, with the reason.
+    unseen : list of str
+        Topics that were asked for and never appeared.
+    """
+
+    bag: Path
+    topics: list[TopicSummary] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    unseen: list[str] = field(default_factory=list)
+
+    @property
+    def message_count(self) -> int:
+        """Number of messages of all topics."""
+        return sum(topic.count for topic in self.topics)
+
+
+def record(
+    options: RecordOptions, stop: Callable[[], bool], say: Callable[[str], None]
+) -> RecordSummary:
+    """
+    Record until asked to stop, then take what is still in the queues and close the bag.
+
+    Parameters
+    ----------
+    options : RecordOptions
+        What to record.
+    stop : callable
+        Asked fifty times a second; True ends the recording.
+    say : callable
+        Takes a line for the user.
+
+    Raises
+    ------
+    InputError
+        If the output exists, a name is not allowed, or rosbags is missing; nothing is then left
+        behind.
+    """
+    need_ros()
+    import rclpy
+    from rclpy.context import Context
+    from rclpy.exceptions import InvalidNodeNameException
+    from rclpy.signals import SignalHandlerOptions
+    from rclpy.utilities import try_shutdown
+
+    notes = {'stamps': options.stamps}
+    with BagWriter(
+        options.output, options.storage, compress=options.compress, notes=notes
+    ) as writer:
+        context = Context()
+        # The caller's signal handlers end the loop; rclpy's own would end the context, and with
+        # it the queues.
+        rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
+        try:
+            node: Any = rclpy.create_node(
+                options.node_name,
+                context=context,
+                enable_rosout=False,
+                start_parameter_services=False,
+            )
+            recorder = Recorder(writer, options.stamps, say)
+            subscriptions = Subscriptions(node, options.wants, say)
+            say(f'recording to {options.output}; Ctrl-C ends it')
+            _loop(subscriptions, recorder, options.duration, stop)
+            node.destroy_node()
+        except InvalidNodeNameException as error:
+            raise InputError(
+                f'node name {options.node_name!r}; allowed: letters, digits and _, no digit first'
+            ) from error
+        finally:
+            try_shutdown(context=context)
+    return RecordSummary(
+        options.output,
+        [
+            TopicSummary(t.name, t.typename, t.count, t.lost, t.statistics.report())
+            for _, t in sorted(subscriptions.topics.items())
+        ],
+        subscriptions.skipped,
+        subscriptions.unseen(options.topics),
+    )
+
+
+def _loop(
+    subscriptions: Subscriptions,
+    recorder: Recorder,
+    duration: float | None,
+    stop: Callable[[], bool],
+) -> None:
+    """Record until asked to stop; then take what was published before that."""
+    now = time.monotonic()
+    end = float('inf') if duration is None else now + duration
+    slow_due = flush_due = now
+    while not stop() and (now := time.monotonic()) < end:
+        subscriptions.discover()
+        if now >= slow_due:
+            # First the queues: a subscription that is renewed loses what is in its own.
+            recorder.add(subscriptions.take())
+            subscriptions.follow_publishers()
+            subscriptions.collect_losses()
+            recorder.write_in_order()
+            slow_due = now + _SLOW_PERIOD
+        else:
+            recorder.add(subscriptions.take())
+        if now >= flush_due:
+            recorder.flush()
+            flush_due = now + _FLUSH_PERIOD
+        time.sleep(min(_PERIOD, max(end - time.monotonic(), 0.0)))
+
+    asked = time.time_ns()
+    limit = time.monotonic() + _DRAIN_LIMIT
+    recorder.add(subscriptions.take())
+    while time.monotonic() < limit:
+        time.sleep(_QUIET)
+        taken = subscriptions.take()
+        recorder.add(taken)
+        if not any(published <= asked for published, *_ in taken):
+            break
+    subscriptions.collect_losses()
+    subscriptions.follow_publishers()
+    recorder.finish(subscriptions.topics.values())
+
+
+class Recorder:
+    """
+    Orders messages, finds their bag times, and writes them; knows nothing of ROS.
+
+    Parameters
+    ----------
+    writer : BagWriter
+        Where to.
+    stamps : str
+        ``receive`` or ``header``, see :class:`RecordOptions`.
+    say : callable
+        Takes a line for the user.
+    """
+
+    def __init__(self, writer: BagWriter, stamps: str, say: Callable[[str], None]) -> None:
+        self._writer = writer
+        self._say = say
+        self._clock = HeaderClock() if stamps == 'header' else None
+        self._fresh: list[Taken] = []
+        self._held: list[Taken] = []
+        self._waiting: list[Taken] = []
+
+    def add(self, taken: Sequence[Taken]) -> None:
+        """Take messages in any order."""
+        self._fresh.extend(taken)
+
+    def write_in_order(self) -> None:
+        """Write what came before the last call; what is younger may still get a forerunner."""
+        latest = max((item[0] for item in self._held), default=0)
+        items = sorted(self._held + self._fresh, key=itemgetter(0))
+        self._fresh = []
+        self._held = [item for item in items if item[0] > latest]
+        for item in items[: len(items) - len(self._held)]:
+            self._write(item)
+
+    def flush(self) -> None:
+        """Hand what is written to the operating system."""
+        self._writer.flush()
+
+    def finish(self, topics: Sequence[RecordedTopic] | Any) -> None:
+        """Write all that is left, and the topics that had no message."""
+        self.write_in_order()
+        self.write_in_order()
+        if self._waiting and self._clock is not None:
+            time_of_all = self._clock.waiting_time
+            if time_of_all is None:
+                self._say('no message has a stamp: the times of receipt are written instead')
+            for item in self._waiting:
+                self._put(item, item[2] if time_of_all is None else time_of_all)
+        for topic in topics:
+            self._connection(topic)
+
+    def _write(self, item: Taken) -> None:
+        """Find the bag time of a message and write it."""
+        _, topic, received, data = item
+        stamp = topic.read_stamp(data) if topic.read_stamp else None
+        if stamp is not None:
+            topic.statistics.add(stamp)
+        if self._clock is None:
+            self._put(item, received)
+            return
+        bag_time = self._clock.assign(stamp)
+        if bag_time is None:
+            self._waiting.append(item)
+            return
+        if self._waiting:
+            time_of_all = self._clock.waiting_time or 0
+            for earlier in self._waiting:
+                self._put(earlier, time_of_all)
+            self._waiting.clear()
+        self._put(item, bag_time)
+
+    def _put(self, item: Taken, bag_time: int) -> None:
+        """Write a message with its bag time [ns]."""
+        topic = item[1]
+        self._writer.write(self._connection(topic), bag_time, item[3])
+        topic.count += 1
+
+    def _connection(self, topic: RecordedTopic) -> Connection:
+        """Return the topic in the bag; it enters with the QoS of the publishers known by then."""
+        if topic.connection is None:
+            topic.connection = self._writer.add_topic(
+                topic.name, topic.typename, topic.definition, topic.type_hash, topic.offers
+            )
+        return topic.connection

@@ -1,0 +1,266 @@
+"""
+Stamps: read from a message's bytes, and what their steps tell about lost messages.
+
+A message's stamp is the stamp of its first field, where that is a ``std_msgs/Header`` or a
+``builtin_interfaces/Time`` (as in ``rosgraph_msgs/Clock``), or that of the first element where the
+first field is a sequence of stamped messages (as in ``tf2_msgs/TFMessage``). It then stands at a
+fixed place of the CDR bytes, and no message needs to be deserialised. Times are integer
+nanoseconds.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rosbags.typesys.store import Typestore
+
+__all__ = [
+    'GAP_FACTOR',
+    'HeaderClock',
+    'StampReport',
+    'StampStatistics',
+    'is_wall_clock',
+    'stamp_reader',
+]
+
+NANOSECONDS = 1_000_000_000
+
+# A step of the stamps beyond this many periods is a gap: one message lost makes it two.
+GAP_FACTOR = 1.5
+
+# Fewer steps than this have no period.
+MINIMUM_STEPS = 3
+
+# Stamps below this (September 2001) are of a simulation's clock, which starts near zero.
+_EARLIEST_WALL_CLOCK = 1_000_000_000 * NANOSECONDS
+
+# Steps are counted in bins of a constant ratio, 2**(1/64) = 1.1 %, so that a recording of any
+# length takes bounded memory.
+_BINS_PER_OCTAVE = 64
+
+
+def is_wall_clock(time: int) -> bool:
+    """Tell whether a time [ns] is of the wall clock, not of a simulation's, which starts at 0."""
+    return time >= _EARLIEST_WALL_CLOCK
+
+
+StampReader = Callable[[bytes], int | None]
+
+
+def stamp_reader(typename: str, store: Typestore) -> StampReader | None:
+    """
+    Return a function that reads the stamp [ns] from a message's CDR bytes.
+
+    Parameters
+    ----------
+    typename : str
+        Such as ``sensor_msgs/msg/JointState``.
+    store : Typestore
+        Where the type and its nested types are defined.
+
+    Returns
+    -------
+    callable or None
+        None if the type carries no stamp at a fixed place. The function returns None for a
+        message that is too short, or for an empty sequence.
+    """
+    from rosbags.interfaces import Nodetype
+
+    fields: list[Any] = [field for _, field in store.fielddefs[typename][1]]
+    if not fields:
+        return None
+    kind, value = fields[0]
+    if kind == Nodetype.SEQUENCE:
+        element_kind, element = value[0]
+        is_stamped = element_kind == Nodetype.NAME and _begins_with_stamp(element, store)
+        return _read_first_element if is_stamped else None
+    is_stamped = kind == Nodetype.NAME and _begins_with_stamp(value, store)
+    return _read_first_field if is_stamped else None
+
+
+def _begins_with_stamp(typename: str, store: Typestore) -> bool:
+    """Tell whether a type is a time, or a header, or has a header first."""
+    from rosbags.interfaces import Nodetype
+
+    if typename in ('builtin_interfaces/msg/Time', 'std_msgs/msg/Header'):
+        return True
+    fields = store.fielddefs[typename][1] if typename in store.fielddefs else []
+    return bool(fields) and fields[0][1] == (Nodetype.NAME, 'std_msgs/msg/Header')
+
+
+_LITTLE = struct.Struct('<iI')
+_BIG = struct.Struct('>iI')
+
+
+def _read_time(data: bytes, offset: int) -> int | None:
+    """Return the time at an offset of CDR bytes; their second byte tells the byte order."""
+    if len(data) < offset + 8:
+        return None
+    seconds, nanoseconds = (_LITTLE if data[1] else _BIG).unpack_from(data, offset)
+    return int(seconds) * NANOSECONDS + int(nanoseconds)
+
+
+def _read_first_field(data: bytes) -> int | None:
+    """Read the time behind the four bytes of the encapsulation."""
+    return _read_time(data, 4)
+
+
+def _read_first_element(data: bytes) -> int | None:
+    """Read the time behind the encapsulation and a sequence's length, if it has elements."""
+    return _read_time(data, 8) if any(data[4:8]) else None
+
+
+class HeaderClock:
+    """
+    The bag time of each message when a bag is stamped by the data's own time.
+
+    A message without a stamp takes the latest stamp seen. Before the first stamp there is none to
+    take: :meth:`assign` returns None, and the message waits. A zero stamp waits too, because it
+    means either the start of a simulation or a header that nobody filled: the first other stamp
+    tells which, by being near zero or not.
+    """
+
+    def __init__(self) -> None:
+        self._latest: int | None = None
+        self._zero_seen = False
+        self._zero_is_a_time = True
+        self._waiting_time: int | None = None
+
+    def assign(self, stamp: int | None) -> int | None:
+        """Return the bag time [ns] of the next message, None if it has to wait."""
+        if stamp:
+            if self._latest is None:
+                self._zero_is_a_time = not is_wall_clock(stamp)
+                starts_at_zero = self._zero_seen and self._zero_is_a_time
+                self._waiting_time = 0 if starts_at_zero else stamp
+            self._latest = stamp
+        elif stamp == 0:
+            self._zero_seen = True
+            if self._latest is not None and self._zero_is_a_time:
+                self._latest = 0
+        return self._latest
+
+    @property
+    def waiting_time(self) -> int | None:
+        """The bag time [ns] of the messages that waited; None without any stamp so far."""
+        return 0 if self._latest is None and self._zero_seen else self._waiting_time
+
+
+@dataclass(frozen=True)
+class StampReport:
+    """
+    What the stamps of one topic tell.
+
+    Attributes
+    ----------
+    period_s : float or None
+        Median of the forward steps [s]; None for fewer than three.
+    gaps : int
+        Steps of more than 1.5 periods.
+    largest_gap_s : float
+        The longest of these [s], 0 for none.
+    missing : int
+        About how many messages these gaps lack.
+    backwards, duplicates : int
+        Stamps earlier than, and equal to, the one before.
+    """
+
+    period_s: float | None = None
+    gaps: int = 0
+    largest_gap_s: float = 0.0
+    missing: int = 0
+    backwards: int = 0
+    duplicates: int = 0
+
+    @property
+    def clean(self) -> bool:
+        """True if the stamps step forward evenly."""
+        return not (self.gaps or self.backwards or self.duplicates)
+
+    def sentence(self) -> str:
+        """Return the findings in words, empty if there are none."""
+        parts = []
+        if self.gaps and self.period_s is not None:
+            noun = 'gap' if self.gaps == 1 else 'gaps'
+            parts.append(
+                f'{self.gaps} {noun} in the stamps, largest {self.largest_gap_s:.6g} s '
+                f'(period {self.period_s:.6g} s), about {self.missing} missing'
+            )
+        if self.backwards:
+            parts.append(f'stamps went backwards {self.backwards} times')
+        if self.duplicates:
+            parts.append(f'{self.duplicates} repeated stamps')
+        return '; '.join(parts)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as a dictionary for JSON."""
+        return asdict(self)
+
+
+class _Bin:
+    """Steps of about the same length: their number, sum and maximum [ns]."""
+
+    __slots__ = ('count', 'largest', 'total')
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total = 0
+        self.largest = 0
+
+
+class StampStatistics:
+    """The steps between the stamps of one topic, in the order of arrival."""
+
+    def __init__(self) -> None:
+        self._previous: int | None = None
+        self._bins: dict[int, _Bin] = {}
+        self._backwards = 0
+        self._duplicates = 0
+
+    def add(self, stamp: int) -> None:
+        """Count the next stamp [ns]."""
+        previous, self._previous = self._previous, stamp
+        if previous is None:
+            return
+        step = stamp - previous
+        if step > 0:
+            key = int(_BINS_PER_OCTAVE * math.log2(step))
+            entry = self._bins.get(key)
+            if entry is None:
+                entry = self._bins[key] = _Bin()
+            entry.count += 1
+            entry.total += step
+            if step > entry.largest:
+                entry.largest = step
+        elif step == 0:
+            self._duplicates += 1
+        else:
+            self._backwards += 1
+
+    def report(self) -> StampReport:
+        """Return what the stamps so far tell."""
+        bins = [self._bins[key] for key in sorted(self._bins)]
+        steps = sum(entry.count for entry in bins)
+        if steps < MINIMUM_STEPS:
+            return StampReport(backwards=self._backwards, duplicates=self._duplicates)
+        below = 0
+        period = 0.0
+        for entry in bins:
+            below += entry.count
+            if 2 * below >= steps:
+                period = entry.total / entry.count
+                break
+        late = [entry for entry in bins if entry.total > GAP_FACTOR * period * entry.count]
+        return StampReport(
+            period_s=period / NANOSECONDS,
+            gaps=sum(entry.count for entry in late),
+            largest_gap_s=max((entry.largest for entry in late), default=0) / NANOSECONDS,
+            missing=sum(round(entry.total / period) - entry.count for entry in late),
+            backwards=self._backwards,
+            duplicates=self._duplicates,
+        )

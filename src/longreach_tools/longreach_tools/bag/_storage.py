@@ -1,0 +1,252 @@
+"""
+Open, read and rewrite rosbag2 recordings by way of the library rosbags.
+
+A recording is a directory with ``metadata.yaml`` and its storage files, or one storage file. A
+recorder that was killed leaves no metadata; then the files themselves are read as far as they are
+whole. Reading never changes a recording. Times are integer nanoseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+from longreach_dynamics.errors import InputError, LongreachError
+
+from ._mcap import MAGIC, is_whole
+from ._names import absolute_name
+from ._sources import (
+    BrokenMcapSource,
+    Message,
+    RosbagsSource,
+    Source,
+    Topic,
+    readable,
+    rolled_back,
+)
+from ._types import need_rosbags
+
+__all__ = ['Bag', 'Message', 'Topic', 'open_bag']
+
+_SQLITE_MAGIC = b'SQLite format 3\x00'
+_ROS1_MAGIC = b'#ROSBAG V'
+
+
+class Bag:
+    """
+    An open recording; use it in a ``with`` statement, or call :meth:`close`.
+
+    Attributes
+    ----------
+    path : Path
+        What was opened.
+    storage : str
+        ``mcap`` or ``sqlite3``.
+    problem : str
+        Why only a part could be read; empty for a recording that was closed properly.
+    topics : dict
+        Name to :class:`Topic`, sorted by name.
+    start_time, end_time : int
+        Of the earliest and latest message [ns]; 0 without messages.
+    """
+
+    def __init__(
+        self, path: Path, storage: str, problem: str, source: Source, resources: ExitStack
+    ) -> None:
+        self.path = path
+        self.storage = storage
+        self.problem = problem
+        self._source = source
+        self._resources = resources
+        self.topics = _merged(path, source.topics)
+        self.start_time = source.start_time
+        self.end_time = source.end_time
+
+    @property
+    def message_count(self) -> int:
+        """Number of messages of all topics."""
+        return sum(topic.count for topic in self.topics.values())
+
+    def select(self, names: Sequence[str] | None) -> list[str]:
+        """
+        Return the full names of the asked topics, all for None.
+
+        Raises
+        ------
+        InputError
+            If the recording lacks one; the text lists those that it has.
+        """
+        if names is None:
+            return list(self.topics)
+        wanted = [absolute_name(name) for name in names]
+        if unknown := [name for name in wanted if name not in self.topics]:
+            there = ', '.join(self.topics) or 'none'
+            raise InputError(f'{self.path}: no topic {", ".join(unknown)}; topics here: {there}')
+        return wanted
+
+    def messages(self, names: Sequence[str] | None = None, start: int = 0) -> Iterator[Message]:
+        """
+        Yield (topic, time [ns], CDR bytes) in the order of time, then of recording.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Only these topics; all by default.
+        start : int
+            Only from this bag time [ns] on.
+
+        Raises
+        ------
+        InputError
+            If the recording lacks a topic, or turns out to be damaged.
+        """
+        wanted = self.select(names)
+        with readable(self.path):
+            yield from self._source.messages(wanted, start)
+
+    def close(self) -> None:
+        """Close the files."""
+        self._resources.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+
+
+def open_bag(path: str | Path, *, accept_damage: bool = False) -> Bag:
+    """
+    Open a recording of ROS 2: a directory, or a storage file.
+
+    Parameters
+    ----------
+    path : path
+        The recording.
+    accept_damage : bool
+        Read what is left of a recording that was closed properly and damaged later. Without it
+        only a recording that was never closed is read in part.
+
+    Raises
+    ------
+    InputError
+        If it is missing, foreign, damaged or empty; the text tells which.
+    """
+    need_rosbags()
+    path = Path(path)
+    if not path.exists():
+        raise InputError(f'{path}: no such bag; give the directory of a recording')
+    files = _storage_files(path)
+    storage = _storage_of(files)
+    problem = ''
+    source: Source
+    resources = ExitStack()
+    try:
+        if (path / 'metadata.yaml').is_file():
+            try:
+                source = _open_closed(path, files, resources)
+            except InputError as error:
+                if not accept_damage:
+                    raise InputError(
+                        f'{error}; to save what is left: longreach bag recover {path} --output NEW'
+                    ) from error
+                problem = str(error)
+                source = _open_files(files, storage, resources)
+        else:
+            source = _open_files(files, storage, resources)
+            if path.is_dir() or (storage == 'mcap' and not is_whole(path)):
+                problem = 'not closed'
+        return Bag(path, storage, problem, source, resources)
+    except BaseException:
+        resources.close()
+        raise
+
+
+def _storage_files(path: Path) -> list[Path]:
+    """Return the storage files of a recording in the order of their numbers."""
+    if path.is_file():
+        return [path]
+    found = [
+        file
+        for file in path.iterdir()
+        if re.search(r'\.(mcap|db3)(\.zstd)?$', file.name) and file.is_file()
+    ]
+    if not found:
+        if any(path.glob('*.bag')):
+            raise InputError(f'{path}: bags of ROS 1; {_ROS1_REMEDY}')
+        raise InputError(
+            f'{path}: not a bag: no .mcap and no .db3 file in it; give the directory of a '
+            'recording'
+        )
+    return sorted(found, key=lambda file: [int(n) for n in re.findall(r'\d+', file.name)])
+
+
+_ROS1_REMEDY = 'convert it first: rosbags-convert --src FILE.bag --dst DIRECTORY'
+
+
+def _storage_of(files: Sequence[Path]) -> str:
+    """Return the storage that the first file's name or content tells."""
+    name = files[0].name
+    if files[0].suffix == '.zstd':
+        return 'mcap' if '.mcap' in name else 'sqlite3'
+    with files[0].open('rb') as file:
+        begin = file.read(16)
+    if begin.startswith(MAGIC):
+        return 'mcap'
+    if begin == _SQLITE_MAGIC:
+        return 'sqlite3'
+    if begin.startswith(_ROS1_MAGIC):
+        raise InputError(f'{files[0]}: a bag of ROS 1; {_ROS1_REMEDY}')
+    if not begin:
+        raise InputError(f'{files[0]}: an empty file, no message was written')
+    raise InputError(
+        f'{files[0]}: not a bag: neither an MCAP nor an SQLite file; expected a recording by '
+        'longreach bag record or ros2 bag record'
+    )
+
+
+def _open_closed(path: Path, files: Sequence[Path], resources: ExitStack) -> Source:
+    """Open a recording that has metadata; its MCAP files must have their end."""
+    for file in files:
+        if file.suffix == '.mcap' and not is_whole(file):
+            raise InputError(f'{file}: cut off, its end is missing')
+    with readable(path):
+        return RosbagsSource(path, resources)
+
+
+def _open_files(files: Sequence[Path], storage: str, resources: ExitStack) -> Source:
+    """Open storage files without metadata."""
+    if any(file.suffix == '.zstd' for file in files):
+        raise InputError(f'{files[0]}: compressed as a whole; unpack it first: unzstd {files[0]}')
+    if storage == 'mcap' and not (len(files) == 1 and is_whole(files[0])):
+        with readable(files[0].parent):
+            return BrokenMcapSource(files)
+    if len(files) > 1:
+        raise InputError(
+            f'{files[0].parent}: several SQLite files and no metadata.yaml; give one of the files'
+        )
+    with readable(files[0]):
+        file = files[0] if storage == 'mcap' else rolled_back(files[0], resources)
+        return RosbagsSource(file, resources)
+
+
+def _merged(path: Path, topics: Sequence[Topic]) -> dict[str, Topic]:
+    """Return one entry for each name: a topic can stand in several files, or several times."""
+    merged: dict[str, Topic] = {}
+    for topic in topics:
+        known = merged.get(topic.name)
+        if known is None:
+            merged[topic.name] = topic
+        elif known.typename != topic.typename:
+            raise LongreachError(
+                f'{path}: topic {topic.name} has two types, {known.typename} and '
+                f'{topic.typename}; one is allowed'
+            )
+        else:
+            qos = known.qos + tuple(item for item in topic.qos if item not in known.qos)
+            merged[topic.name] = replace(known, count=known.count + topic.count, qos=qos)
+    return dict(sorted(merged.items()))

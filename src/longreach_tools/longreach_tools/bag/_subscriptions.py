@@ -1,0 +1,249 @@
+"""
+The recorder's side towards ROS: find topics, subscribe to them, empty their queues.
+
+No executor runs. Queues are deep, and they are emptied by one direct call for each message, many
+times a second but not once for each message: this takes a few percent of a core at thousands of
+messages per second and leaves the rest to the processes that are recorded.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from longreach_dynamics.errors import InputError
+
+from ._qos import is_looser, recorded, subscription_profile
+from ._stamps import StampStatistics, stamp_reader
+from ._types import MachineTypes, message_class
+
+if TYPE_CHECKING:
+    from rosbags.interfaces import Connection, Qos
+
+__all__ = ['RecordedTopic', 'Subscriptions', 'Taken']
+
+
+@dataclass
+class RecordedTopic:
+    """
+    One topic while it is recorded.
+
+    Attributes
+    ----------
+    name, typename : str
+        Full name, and type.
+    definition, type_hash : str
+        As this machine has them.
+    message : type
+        The Python class of the type.
+    read_stamp : callable or None
+        Reads the stamp [ns] from the bytes, see :mod:`._stamps`.
+    offers : tuple of Qos
+        What the publishers offer, as far as known.
+    connection : Connection or None
+        The topic in the bag, once it is there.
+    count : int
+        Messages written.
+    """
+
+    name: str
+    typename: str
+    definition: str
+    type_hash: str
+    message: type
+    read_stamp: Callable[[bytes], int | None] | None
+    offers: tuple[Qos, ...] = ()
+    connection: Connection | None = None
+    count: int = 0
+    statistics: StampStatistics = field(default_factory=StampStatistics)
+    subscription: Any = None
+    publishers: int = 0
+    _several_publishers: bool = False
+    _last_number: int | None = None
+    _lost_by_number: int = 0
+    lost_by_event: int = 0
+
+    def note_number(self, number: int | None) -> None:
+        """Count losses by the publisher's numbering; with several it is not clear whose it is."""
+        if number is None:
+            return
+        if self._last_number is not None and number > self._last_number:
+            self._lost_by_number += number - self._last_number - 1
+        self._last_number = number
+
+    def note_publishers(self, offers: tuple[Qos, ...]) -> None:
+        """Take note of the publishers there are now; the last ones stay known after they end."""
+        self.publishers = len(offers)
+        self._several_publishers |= len(offers) > 1
+        self.offers = offers or self.offers
+
+    @property
+    def lost(self) -> int:
+        """Messages that were published and not delivered, by what the middleware tells."""
+        return max(self.lost_by_event, 0 if self._several_publishers else self._lost_by_number)
+
+
+# Published [ns], topic, received [ns], CDR bytes.
+Taken = tuple[int, RecordedTopic, int, bytes]
+
+
+class Subscriptions:
+    """
+    All subscriptions of a recorder.
+
+    Parameters
+    ----------
+    node : rclpy.node.Node
+        Not spun by anyone.
+    wants : callable
+        Tells by its name whether a topic is to be recorded.
+    say : callable
+        Takes a line for the user.
+
+    Attributes
+    ----------
+    topics : dict
+        Name to :class:`RecordedTopic`.
+    skipped : dict
+        Name to the reason why a topic is not recorded, or not wholly.
+    """
+
+    def __init__(
+        self, node: Any, wants: Callable[[str], bool], say: Callable[[str], None]
+    ) -> None:
+        self._node = node
+        self._wants = wants
+        self._say = say
+        self._types = MachineTypes()
+        self.topics: dict[str, RecordedTopic] = {}
+        self.skipped: dict[str, str] = {}
+
+    def discover(self) -> None:
+        """Subscribe to the wanted topics that are new."""
+        for name, typenames in self._node.get_topic_names_and_types():
+            if not self._wants(name) or name in self.skipped:
+                continue
+            if len(typenames) > 1:
+                self._skip(name, f'has several types, {", ".join(typenames)}; one is allowed')
+            elif name not in self.topics:
+                try:
+                    self._subscribe(name, typenames[0])
+                except InputError as error:
+                    self._skip(name, str(error))
+
+    def follow_publishers(self) -> None:
+        """Look at publishers that came or went, and loosen the QoS if a new one needs it."""
+        for topic in self.topics.values():
+            if self._node.count_publishers(topic.name) == topic.publishers:
+                continue
+            try:
+                self.look_at_publishers(topic)
+            except InputError as error:
+                if topic.name not in self.skipped:
+                    self._skip(topic.name, str(error))
+                continue
+            if is_looser(subscription_profile(topic.offers), topic.subscription.qos_profile):
+                self._node.destroy_subscription(topic.subscription)
+                self._open(topic)
+
+    def look_at_publishers(self, topic: RecordedTopic) -> None:
+        """
+        Take note of the QoS that a topic's publishers offer now.
+
+        Raises
+        ------
+        InputError
+            If one of them has another definition of the type than this machine.
+        """
+        publishers = self._node.get_publishers_info_by_topic(topic.name)
+        topic.note_publishers(tuple(recorded(publisher.qos_profile) for publisher in publishers))
+        for publisher in publishers:
+            their_hash = str(publisher.topic_type_hash)
+            if their_hash.startswith('RIHS01_') and their_hash != topic.type_hash:
+                raise InputError(
+                    f'its publisher {publisher.node_name} has another definition of '
+                    f'{topic.typename} than this machine; build both from the same source'
+                )
+
+    def take(self) -> list[Taken]:
+        """Empty all queues."""
+        taken: list[Taken] = []
+        for topic in self.topics.values():
+            message, handle = topic.message, topic.subscription.handle
+            with handle:
+                while (item := handle.take_message(message, True)) is not None:
+                    data, about = item
+                    # Middlewares without these times give zero.
+                    received = about['received_timestamp'] or time.time_ns()
+                    topic.note_number(about['publication_sequence_number'])
+                    taken.append((about['source_timestamp'] or received, topic, received, data))
+        return taken
+
+    def collect_losses(self) -> None:
+        """Ask the middleware which subscriptions have lost messages."""
+        from rclpy.impl.implementation_singleton import rclpy_implementation
+
+        handlers = [
+            (topic, handler)
+            for topic in self.topics.values()
+            for handler in topic.subscription.event_handlers
+        ]
+        if not handlers:
+            return
+        context = self._node.context.handle
+        wait_set = rclpy_implementation.WaitSet(0, 0, 0, 0, 0, len(handlers), context)
+        wait_set.clear_entities()
+        for _, handler in handlers:
+            handler.add_to_wait_set(wait_set)
+        wait_set.wait(0)
+        for topic, handler in handlers:
+            if handler.is_ready(wait_set) and (event := handler.take_data()) is not None:
+                topic.lost_by_event += event.total_count_change
+
+    def unseen(self, names: Iterable[str]) -> list[str]:
+        """Return those of the asked topics that never appeared."""
+        return [name for name in names if name not in self.topics and name not in self.skipped]
+
+    def _skip(self, name: str, reason: str) -> None:
+        """Leave a topic alone from now on, and say why once."""
+        self.skipped[name] = reason
+        outcome = 'recorded in part' if name in self.topics else 'not recorded'
+        self._say(f'{name}: {outcome}: {reason}')
+
+    def _subscribe(self, name: str, typename: str) -> None:
+        """Begin to record a topic."""
+        definition, type_hash = self._types.definition(typename)
+        read_stamp = stamp_reader(typename, self._types.store)
+        message = message_class(typename)
+        topic = RecordedTopic(name, typename, definition, type_hash, message, read_stamp)
+        self.look_at_publishers(topic)
+        self._open(topic)
+        self.topics[name] = topic
+        self._say(f'recording {name} [{typename}]')
+
+    def _open(self, topic: RecordedTopic) -> None:
+        """Subscribe by a QoS that all publishers match."""
+        from rclpy.event_handler import SubscriptionEventCallbacks, UnsupportedEventTypeError
+
+        def subscribe(callback: Callable[[object], None] | None) -> Any:
+            return self._node.create_subscription(
+                topic.message,
+                topic.name,
+                _never_called,
+                subscription_profile(topic.offers),
+                raw=True,
+                event_callbacks=SubscriptionEventCallbacks(
+                    message_lost=callback, use_default_callbacks=False
+                ),
+            )
+
+        try:
+            topic.subscription = subscribe(_never_called)
+        except UnsupportedEventTypeError:
+            topic.subscription = subscribe(None)
+
+
+def _never_called(_: object) -> None:
+    """Stand in for a callback: no executor spins the recorder's node."""

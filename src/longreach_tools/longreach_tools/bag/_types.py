@@ -1,0 +1,253 @@
+"""
+Message types: where a bag's definitions come from, and the Python class of a type.
+
+A type is named ``package/msg/Name``. Its definition is looked for first among the standard types
+of ROS 2 Jazzy that rosbags brings, then in ``share/<package>/msg`` of every prefix in
+``AMENT_PREFIX_PATH``, nested types too. So a workspace's own messages work as soon as it is
+sourced. Whether a publisher uses the same definition is for the caller to compare, by the type
+hash.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from longreach_dynamics.errors import InputError
+
+if TYPE_CHECKING:
+    from rosbags.interfaces import MessageDefinition
+    from rosbags.typesys.store import Typestore
+
+__all__ = [
+    'MachineTypes',
+    'definition_in',
+    'message_class',
+    'need_ros',
+    'need_rosbags',
+    'store_of_definitions',
+]
+
+
+def need_rosbags() -> None:
+    """
+    Say how to install rosbags where it is missing; every function here needs it.
+
+    Raises
+    ------
+    InputError
+        If rosbags cannot be imported. ROS distributions do not package it.
+    """
+    try:
+        importlib.import_module('rosbags.rosbag2')
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f'bags need the Python package rosbags, which is not installed here ({error}); '
+            'install it: pip install rosbags'
+        ) from error
+
+
+def need_ros() -> None:
+    """
+    Say what to do where rclpy is missing; recording and playing need it, reading does not.
+
+    Raises
+    ------
+    InputError
+        If rclpy cannot be imported.
+    """
+    try:
+        importlib.import_module('rclpy')
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f'recording and playing need ROS 2, which was not found ({error}); source it, or the '
+            'workspace, in this shell'
+        ) from error
+
+
+class MachineTypes:
+    """
+    The message types that this machine knows, loaded as they are asked for.
+
+    Attributes
+    ----------
+    store : rosbags.typesys.store.Typestore
+        All types of ROS 2 Jazzy and those that :meth:`require` has loaded.
+    """
+
+    def __init__(self) -> None:
+        need_rosbags()
+        from rosbags.typesys import Stores, get_typestore
+
+        self.store: Typestore = get_typestore(Stores.ROS2_JAZZY)
+
+    def require(self, typename: str) -> None:
+        """
+        Make sure that a type and all that it is made of are in the store.
+
+        Raises
+        ------
+        InputError
+            If a definition is missing or cannot be read; the text names the package.
+        """
+        from rosbags.typesys import TypesysError
+
+        types: dict[str, Any] = {}
+        wanted = [typename]
+        while wanted:
+            name = wanted.pop()
+            if name in self.store.fielddefs or name in types:
+                continue
+            path = _definition_file(name)
+            try:
+                types.update(_parse(path.read_text(encoding='utf-8'), name, idl=_is_idl(path)))
+            except (TypesysError, UnicodeDecodeError) as error:
+                raise InputError(f'{path}: not a message definition: {error}') from error
+            wanted += _nested(types, name)
+        if types:
+            self.store.register(types)
+
+    def require_all(self) -> None:
+        """Load every type that AMENT_PREFIX_PATH offers; what cannot be read is left out."""
+        for folder in _message_folders():
+            for path in [*folder.glob('*.msg'), *folder.glob('*.idl')]:
+                try:
+                    self.require(f'{folder.parent.name}/msg/{path.stem}')
+                except InputError:
+                    # One package's unusual definition must not spoil the others; who needs it
+                    # asks for it by name and then gets the reason.
+                    continue
+
+    def definition(self, typename: str) -> tuple[str, str]:
+        """
+        Return the text of a type with all nested types, and its type hash (RIHS01).
+
+        Raises
+        ------
+        InputError
+            If the type is unknown here.
+        """
+        self.require(typename)
+        return definition_in(self.store, typename)
+
+
+def definition_in(store: Typestore, typename: str) -> tuple[str, str]:
+    """Return the text of a type of a store with all nested types, and its type hash (RIHS01)."""
+    text, _ = store.generate_msgdef(typename, ros_version=2)
+    return text, store.hash_rihs01(typename)
+
+
+def store_of_definitions(definitions: Mapping[str, MessageDefinition]) -> Typestore:
+    """
+    Return a type store made of a bag's own definitions alone.
+
+    Parameters
+    ----------
+    definitions : mapping
+        Type name to its definition, which includes all nested types.
+
+    Raises
+    ------
+    InputError
+        If a definition cannot be parsed, or two of them contradict each other.
+    """
+    from rosbags.interfaces import MessageDefinitionFormat
+    from rosbags.typesys import Stores, TypesysError, get_typestore
+
+    store = get_typestore(Stores.EMPTY)
+    for name, definition in definitions.items():
+        if definition.format is MessageDefinitionFormat.NONE:
+            continue
+        try:
+            idl = definition.format is MessageDefinitionFormat.IDL
+            store.register(_parse(definition.data, name, idl=idl))
+        except TypesysError as error:
+            raise InputError(f"the bag's definition of {name} cannot be used: {error}") from error
+    return store
+
+
+def message_class(typename: str) -> type:
+    """
+    Return the Python class of a message type, for publishers and subscriptions.
+
+    Raises
+    ------
+    InputError
+        If its package is not installed in this environment, or has no such message.
+    """
+    package, _, name = typename.partition('/msg/')
+    try:
+        module = importlib.import_module(f'{package}.msg')
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f'message type {typename}: package {package} is not installed here; '
+            f'install it or source the workspace that has it'
+        ) from error
+    found = getattr(module, name, None)
+    if not isinstance(found, type):
+        raise InputError(
+            f'message type {typename}: the package {package} installed here has no such message; '
+            'install the version that has it'
+        )
+    return found
+
+
+def _message_folders() -> Iterable[Path]:
+    """Return the folders of message definitions, in the order of AMENT_PREFIX_PATH."""
+    for prefix in os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep):
+        if prefix:
+            yield from sorted((Path(prefix) / 'share').glob('*/msg'))
+
+
+def _definition_file(typename: str) -> Path:
+    """Return the definition file of a type."""
+    package, _, name = typename.partition('/msg/')
+    for prefix in os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep):
+        for suffix in ('.msg', '.idl'):
+            path = Path(prefix) / 'share' / package / 'msg' / f'{name}{suffix}'
+            if prefix and path.is_file():
+                return path
+    raise InputError(
+        f'message type {typename}: no definition found, neither share/{package}/msg/{name}.msg '
+        f'in AMENT_PREFIX_PATH nor among the standard types; source the workspace that has '
+        f'package {package}'
+    )
+
+
+def _is_idl(path: Path) -> bool:
+    """Tell whether a definition file is IDL."""
+    return path.suffix == '.idl'
+
+
+def _parse(text: str, name: str, *, idl: bool) -> dict[str, Any]:
+    """Return the types that a definition text holds, in rosbags' own form."""
+    from rosbags.typesys import get_types_from_idl, get_types_from_msg
+
+    if not idl:
+        return dict(get_types_from_msg(text, name))
+    # A bag's IDL text is one section for each type, each under a ruler and its name.
+    ruler = '=' * 80 + '\n'
+    sections = text.split(ruler)[1:] if text.startswith(f'{ruler}IDL: ') else [f'\n{text}']
+    types: dict[str, Any] = {}
+    for section in sections:
+        types.update(get_types_from_idl(section.partition('\n')[2]))
+    return types
+
+
+def _nested(types: Mapping[str, Any], name: str) -> list[str]:
+    """Return the names of the types that the fields of ``name`` are made of."""
+    from rosbags.interfaces import Nodetype
+
+    if name not in types:
+        raise InputError(f'message type {name}: its definition file defines {sorted(types)}')
+    names = []
+    for _, description in types[name][1]:
+        kind, value = description
+        if kind in (Nodetype.ARRAY, Nodetype.SEQUENCE):
+            kind, value = value[0]
+        if kind == Nodetype.NAME:
+            names.append(value)
+    return names

@@ -1,0 +1,227 @@
+"""
+Record, play and look at rosbag2 files (mcap, sqlite3), which ``ros2 bag`` reads too.
+
+  longreach bag record                                all topics, until Ctrl-C
+  longreach bag record /crane/sensors -o run1 --stamps header
+  longreach bag info run1
+  longreach bag play run1 --rate 2 --clock
+  longreach bag recover run1 --output run2            after a crash
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+
+from longreach_dynamics.errors import InputError
+
+SUMMARY = 'record, play and look at rosbag2 files'
+
+_EXISTING = 'directory of a recording, or one .mcap or .db3 file'
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommands; what they need is imported when one runs."""
+    commands = parser.add_subparsers(required=True, metavar='record|play|info|recover')
+    _configure_record(commands.add_parser('record', help='record topics'))
+    _configure_play(commands.add_parser('play', help='publish what was recorded'))
+
+    info = commands.add_parser('info', help='tell what a recording holds')
+    info.add_argument('bag', help=_EXISTING)
+    info.add_argument('--no-scan', action='store_true', help='do not read the stamps: faster')
+    _add_format(info)
+    info.set_defaults(run=_info)
+
+    recover = commands.add_parser('recover', help='make a proper recording of a damaged one')
+    recover.add_argument('bag', help=_EXISTING)
+    recover.add_argument('-o', '--output', required=True, metavar='DIR', help='new directory')
+    recover.add_argument('-s', '--storage', choices=('mcap', 'sqlite3'), help='default: the same')
+    recover.set_defaults(run=_recover)
+
+
+def run(arguments: argparse.Namespace) -> int | None:
+    """Run the subcommand that was parsed."""
+    result: int | None = arguments.run(arguments)
+    return result
+
+
+def _configure_record(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``record``."""
+    parser.add_argument('names', nargs='*', metavar='TOPIC', help='default: all topics')
+    parser.add_argument('--topics', nargs='+', default=[], metavar='TOPIC', help='the same')
+    parser.add_argument(
+        '-a',
+        '--all',
+        action='store_true',
+        help='also hidden topics, /rosout and /parameter_events',
+    )
+    parser.add_argument(
+        '-o', '--output', metavar='DIR', help='new directory; default: named by date and time'
+    )
+    parser.add_argument('-s', '--storage', choices=('mcap', 'sqlite3'), default='mcap')
+    parser.add_argument('--compress', action='store_true', help='compress by zstd (mcap only)')
+    parser.add_argument('-d', '--duration', type=float, metavar='S', help='stop after S seconds')
+    parser.add_argument(
+        '--stamps',
+        choices=('receive', 'header'),
+        default='receive',
+        help='bag time: when a message came (default), or the stamp in it; then a simulation '
+        'that ran faster than real time plays at its own speed',
+    )
+    parser.add_argument('--namespace', default='/', metavar='NS', help='of relative topic names')
+    parser.add_argument('--node-name', metavar='NAME', help='default: with the process number')
+    _add_format(parser)
+    parser.set_defaults(run=_record)
+
+
+def _configure_play(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``play``."""
+    parser.add_argument('bag', help=_EXISTING)
+    parser.add_argument(
+        '-r', '--rate', type=float, default=1.0, help='speed; 0: as fast as possible'
+    )
+    parser.add_argument(
+        '-l', '--loop', type=int, nargs='?', const=0, default=1, metavar='N',
+        help='play N times; without N until Ctrl-C',
+    )  # fmt: skip
+    parser.add_argument(
+        '--clock', type=float, nargs='?', const=100.0, metavar='HZ',
+        help='publish /clock in bag time, HZ times (default 100) a second of it',
+    )  # fmt: skip
+    parser.add_argument('--start-offset', type=float, default=0.0, metavar='S', help='skip S s')
+    parser.add_argument('--duration', type=float, metavar='S', help='play S s of bag time')
+    parser.add_argument('--topics', nargs='+', metavar='TOPIC', help='only these')
+    parser.add_argument(
+        '--remap', nargs='+', default=[], metavar='OLD:=NEW', help='publish under another name'
+    )
+    parser.add_argument(
+        '--wait-for-subscribers', type=int, nargs='?', const=1, default=0, metavar='N',
+        help='wait until each topic has N (default 1) before the first message',
+    )  # fmt: skip
+    parser.add_argument(
+        '--wait-limit', type=float, default=10.0, metavar='S', help='but no longer than S s'
+    )
+    parser.add_argument(
+        '--delay', type=float, default=0.5, metavar='S',
+        help='without --wait-for-subscribers: time for them to find the player',
+    )  # fmt: skip
+    parser.add_argument(
+        '--keep-going', action='store_true', help='leave out topics of types not installed here'
+    )
+    parser.set_defaults(run=_play)
+
+
+def _add_format(parser: argparse.ArgumentParser) -> None:
+    """Add the choice between text and JSON."""
+    parser.add_argument('--format', choices=('text', 'json'), default='text')
+
+
+class _StopSignals:
+    """
+    True once SIGINT, SIGTERM or SIGHUP has come.
+
+    The handlers stay to the end of the process, so that a second Ctrl-C while a bag is closed, or
+    while Python ends, does no harm.
+    """
+
+    def __init__(self) -> None:
+        self._came = False
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._note)
+
+    def _note(self, *_: object) -> None:
+        """Take note of a signal."""
+        self._came = True
+
+    def __call__(self) -> bool:
+        return self._came
+
+
+def _say(line: str) -> None:
+    """Tell the user; a terminal that is gone does not end a recording."""
+    with contextlib.suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
+
+
+def _record(arguments: argparse.Namespace) -> None:
+    """Run ``record``."""
+    stop = _StopSignals()
+    from ._names import checked_name
+    from ._record import RecordOptions, record
+    from ._report import recording_as_dict, recording_as_text
+
+    output = arguments.output or time.strftime('rosbag2_%Y_%m_%d-%H_%M_%S')
+    names = [checked_name(n, arguments.namespace) for n in arguments.names + arguments.topics]
+    if names and arguments.all:
+        raise InputError('--all together with topics; give one of them')
+    options = RecordOptions(
+        Path(output),
+        tuple(dict.fromkeys(names)),
+        everything=arguments.all,
+        storage=arguments.storage,
+        compress=arguments.compress,
+        stamps=arguments.stamps,
+        duration=arguments.duration,
+        **({'node_name': arguments.node_name} if arguments.node_name else {}),
+    )
+    summary = record(options, stop, _say)
+    if arguments.format == 'json':
+        print(json.dumps(recording_as_dict(summary), indent=2))
+    else:
+        _say(recording_as_text(summary))
+
+
+def _play(arguments: argparse.Namespace) -> None:
+    """Run ``play``."""
+    stop = _StopSignals()
+    from ._play import play
+    from ._timeline import PlayOptions
+
+    options = PlayOptions(
+        rate=arguments.rate,
+        passes=arguments.loop,
+        clock_rate=arguments.clock,
+        start_offset=arguments.start_offset,
+        duration=arguments.duration,
+        topics=None if arguments.topics is None else tuple(arguments.topics),
+        remap=dict(_remap(rule) for rule in arguments.remap),
+        subscribers=arguments.wait_for_subscribers,
+        wait_limit=arguments.wait_limit,
+        delay=arguments.delay,
+        keep_going=arguments.keep_going,
+    )
+    count = play(arguments.bag, options, stop, _say)
+    _say(f'{count} messages published')
+
+
+def _remap(rule: str) -> tuple[str, str]:
+    """Return the old and the new full name of a rule ``old:=new``."""
+    from ._names import checked_name
+
+    old, separator, new = rule.partition(':=')
+    if not (old and separator and new):
+        raise InputError(f'remap {rule!r}; allowed: OLD:=NEW')
+    return checked_name(old), checked_name(new)
+
+
+def _info(arguments: argparse.Namespace) -> None:
+    """Run ``info``."""
+    from ._report import inspect_bag
+
+    report = inspect_bag(arguments.bag, scan=not arguments.no_scan)
+    print(
+        json.dumps(report.as_dict(), indent=2) if arguments.format == 'json' else report.as_text()
+    )
+
+
+def _recover(arguments: argparse.Namespace) -> None:
+    """Run ``recover``."""
+    from ._writer import recover
+
+    count = recover(arguments.bag, arguments.output, arguments.storage)
+    _say(f'{count} messages in {arguments.output}')

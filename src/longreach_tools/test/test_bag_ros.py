@@ -1,0 +1,496 @@
+"""Recording and playing over real ROS: few processes, and a deadline for every wait."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+import rclpy
+from longreach_msgs.msg import CraneCommand, CraneSensors
+from rclpy.context import Context
+from rclpy.qos import QoSProfile, QoSReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
+from rclpy.utilities import try_shutdown
+from rosgraph_msgs.msg import Clock
+from std_msgs.msg import Float64, Int32, String
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_tools.bag import BagWriter, open_bag, read_bag, recover
+from longreach_tools.bag._play import play
+from longreach_tools.bag._qos import publisher_profile
+from longreach_tools.bag._record import Recorder, RecordOptions, record
+from longreach_tools.bag._stamps import stamp_reader
+from longreach_tools.bag._subscriptions import RecordedTopic, Subscriptions
+from longreach_tools.bag._timeline import PlayOptions
+from longreach_tools.bag._types import MachineTypes
+
+DEADLINE = 30.0
+LATCHED = QoSProfile(depth=1, durability=1)
+BEST_EFFORT = QoSProfile(depth=5, reliability=2)
+# A publisher is matched before its subscriber is; until then its history keeps the messages.
+DEEP = QoSProfile(depth=1000)
+
+
+@pytest.fixture(autouse=True)
+def own_domain(tmp_path, monkeypatch):
+    monkeypatch.setenv('ROS_DOMAIN_ID', str(1 + os.getpid() % 101))
+    monkeypatch.setenv('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    monkeypatch.setenv('ROS_LOG_DIR', str(tmp_path / 'log'))
+
+
+@contextmanager
+def participant():
+    context = Context()
+    rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
+    made = rclpy.create_node(
+        'tester', context=context, enable_rosout=False, start_parameter_services=False
+    )
+    yield made
+    made.destroy_node()
+    try_shutdown(context=context)
+
+
+@pytest.fixture
+def node(own_domain):
+    with participant() as made:
+        yield made
+
+
+def wait_for(condition, what):
+    limit = time.monotonic() + DEADLINE
+    while not (result := condition()):
+        assert time.monotonic() < limit, f'waited in vain for {what}'
+        time.sleep(0.01)
+    return result
+
+
+def matched(publisher, count=1):
+    wait_for(lambda: publisher.get_subscription_count() >= count, publisher.topic_name)
+
+
+class Recording:
+    """A recorder in a thread of this process."""
+
+    def __init__(self, output, **options):
+        self.lines = []
+        self.result = None
+        self._stop = threading.Event()
+        self._options = RecordOptions(output, **options)
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self):
+        self.result = record(self._options, self._stop.is_set, self.lines.append)
+
+    def report(self):
+        """Return the names of the topics that the user was told about."""
+        return {line.partition(':')[0] for line in self.lines}
+
+    def stop(self):
+        self._stop.set()
+        self._thread.join(DEADLINE)
+        assert self.result is not None, 'the recorder did not end'
+        return {topic.name: topic for topic in self.result.topics}
+
+
+def sensors(k, step=0.01):
+    message = CraneSensors()
+    nanoseconds = round(k * step * 1e9)
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(nanoseconds, 1_000_000_000)
+    message.header.frame_id = 'track'
+    message.car_position = float(k)
+    return message
+
+
+def contents(path, topic):
+    return [(time, message) for _, time, message in read_bag(path, [topic])]
+
+
+def test_record_header_stamps_gaps_qos_and_late_topics(tmp_path, node):
+    bag = tmp_path / 'bag'
+    first = node.create_publisher(CraneSensors, '/crane/sensors', DEEP)
+    latched = node.create_publisher(Float64, '/crane/set_point', LATCHED)
+    latched.publish(Float64(data=2.5))
+    node.create_publisher(String, '/crane/_hidden', 10)
+    weak = node.create_publisher(String, '/crane/weak', BEST_EFFORT)
+    recording = Recording(bag, stamps='header')
+    matched(first)
+    matched(latched)
+    matched(weak)
+    late = None
+    for k in range(200):
+        if k not in (50, 51, 120):
+            first.publish(sensors(k))
+        if k == 100:
+            late = node.create_publisher(CraneCommand, '/crane/late', DEEP)
+            matched(late)
+        if late:
+            late.publish(CraneCommand(header=sensors(k).header, force=float(-k)))
+        time.sleep(0.001)
+    topics = recording.stop()
+
+    assert set(topics) == {f'/crane/{name}' for name in ('sensors', 'set_point', 'late', 'weak')}
+    report = topics['/crane/sensors'].stamps
+    assert (topics['/crane/sensors'].count, topics['/crane/sensors'].lost) == (197, 0)
+    assert (report.gaps, report.missing, report.largest_gap_s) == (2, 3, pytest.approx(0.03))
+    assert topics['/crane/late'].count == 100
+
+    messages = contents(bag, '/crane/sensors')
+    assert [m.car_position for _, m in messages] == [
+        float(k) for k in range(200) if k not in (50, 51, 120)
+    ]
+    assert all(t == round(m.car_position * 10_000_000) for t, m in messages)
+    assert [(t, m.data) for t, m in contents(bag, '/crane/set_point')] == [(0, 2.5)]
+    assert [m.force for _, m in contents(bag, '/crane/late')] == [-k for k in range(100, 200)]
+    with open_bag(bag) as opened:
+        qos = {name: topic.qos for name, topic in opened.topics.items()}
+        profiles = {name: publisher_profile(offers, 5) for name, offers in qos.items()}
+    assert len(qos['/crane/sensors']) == 1
+    assert qos['/crane/set_point'][0].durability.name == 'TRANSIENT_LOCAL'
+    assert qos['/crane/set_point'][0].deadline.sec == 9223372036
+    assert profiles['/crane/set_point'].durability.name == 'TRANSIENT_LOCAL'
+    assert profiles['/crane/set_point'].reliability.name == 'RELIABLE'
+    assert profiles['/crane/late'].reliability.name == 'RELIABLE'
+    assert profiles['/crane/weak'].reliability.name == 'BEST_EFFORT'
+
+
+def test_record_selected_topics_in_sqlite_for_a_duration(tmp_path, node):
+    publishers = {name: node.create_publisher(Int32, name, DEEP) for name in ('/a', '/b')}
+    before = time.time_ns()
+    recording = Recording(
+        tmp_path / 'bag', topics=('/a', '/never'), storage='sqlite3', duration=5.0
+    )
+    matched(publishers['/a'])
+    for k in range(20):
+        for publisher in publishers.values():
+            publisher.publish(Int32(data=k))
+    recording._thread.join(DEADLINE)
+    topics = recording.stop()
+    assert list(topics) == ['/a']
+    assert recording.result.unseen == ['/never']
+    times, messages = zip(*contents(tmp_path / 'bag', '/a'), strict=True)
+    assert [message.data for message in messages][-1] == 19
+    assert before < times[0] <= times[-1] < time.time_ns()
+
+
+def test_two_types_on_a_topic_and_unknown_types_are_said_once(tmp_path, node):
+    good = node.create_publisher(Int32, '/good', 10)
+    node.create_publisher(Int32, '/twice', 10)
+    recording = Recording(tmp_path / 'bag')
+    with participant() as other:
+        other.create_publisher(Float64, '/twice', 10)
+        matched(good)
+        good.publish(Int32(data=1))
+        wait_for(lambda: '/twice' in recording.report(), 'the report of /twice')
+        recording.stop()
+    about = [line for line in recording.lines if line.startswith('/twice')]
+    assert len(about) == 1
+    assert 'several types' in about[0]
+    assert 'several types' in recording.result.skipped['/twice']
+    assert [m.data for _, m in contents(tmp_path / 'bag', '/good')] == [1]
+
+
+def test_a_best_effort_publisher_that_comes_later_is_heard(tmp_path, node):
+    reliable = node.create_publisher(Int32, '/x', 10)
+    recording = Recording(tmp_path / 'bag')
+    matched(reliable)
+    weak = node.create_publisher(Int32, '/x', BEST_EFFORT)
+    matched(weak)
+
+    def arrived():
+        weak.publish(Int32(data=7))
+        with open_bag(tmp_path / 'bag') as bag:
+            return bag.message_count
+
+    wait_for(arrived, 'a best-effort message in the file')
+    recording.stop()
+    assert {m.data for _, m in contents(tmp_path / 'bag', '/x')} == {7}
+
+
+def make_bag(path, count=40):
+    """Write numbers on /n every 10 ms and, latched, one text, with the recorded clock."""
+    from rosbags.interfaces import (
+        Qos,
+        QosDurability,
+        QosHistory,
+        QosLiveliness,
+        QosReliability,
+        QosTime,
+    )
+
+    types = MachineTypes()
+    made = types.store.types
+    endless = QosTime(9223372036, 854775807)
+
+    def qos(durability):
+        return Qos(
+            QosHistory.UNKNOWN, 0, QosReliability.RELIABLE, durability, endless, endless,
+            QosLiveliness.AUTOMATIC, endless, False,
+        )  # fmt: skip
+
+    plan = [('/n', 'std_msgs/msg/Int32', QosDurability.VOLATILE),
+            ('/text', 'std_msgs/msg/String', QosDurability.TRANSIENT_LOCAL),
+            ('/clock', 'rosgraph_msgs/msg/Clock', QosDurability.VOLATILE)]  # fmt: skip
+    with BagWriter(path) as writer:
+        connections = {
+            topic: writer.add_topic(topic, name, *types.definition(name), [qos(durability)])
+            for topic, name, durability in plan
+        }
+
+        def write(topic, stamp, message):
+            name = connections[topic].msgtype
+            data = bytes(types.store.serialize_cdr(message, name))
+            writer.write(connections[topic], stamp, data)
+
+        write('/text', 0, made['std_msgs/msg/String']('hello'))
+        for k in range(count):
+            stamp = made['builtin_interfaces/msg/Time'](777, k)
+            write('/clock', k * 10_000_000, made['rosgraph_msgs/msg/Clock'](stamp))
+            write('/n', k * 10_000_000, made['std_msgs/msg/Int32'](k))
+    return path
+
+
+class Listener:
+    """Collects what is published, without callbacks."""
+
+    def __init__(self, node, topic, message, qos=None):
+        qos = qos or QoSProfile(depth=5000)
+        self._subscription = node.create_subscription(message, topic, lambda _: None, qos)
+        self._message = message
+        self.received = []
+
+    def take(self):
+        with self._subscription.handle:
+            while (
+                item := self._subscription.handle.take_message(self._message, False)
+            ) is not None:
+                self.received.append(item[0])
+        return self.received
+
+
+def clock_ns(message):
+    return message.clock.sec * 1_000_000_000 + message.clock.nanosec
+
+
+def test_play_twice_with_clock_offset_and_remap(tmp_path, node):
+    bag = make_bag(tmp_path / 'bag')
+    numbers = Listener(node, '/renamed', Int32)
+    clock = Listener(node, '/clock', Clock)
+    options = PlayOptions(
+        rate=10.0,
+        passes=2,
+        clock_rate=50.0,
+        start_offset=0.1,
+        duration=0.2,
+        topics=('/n', '/clock'),
+        remap={'/n': '/renamed'},
+        subscribers=1,
+        wait_limit=DEADLINE,
+    )
+    lines = []
+    published = play(bag, options, lambda: False, lines.append)
+    assert published == 2 * (21 + 11)
+    wait_for(lambda: len(numbers.take()) + len(clock.take()) == published, 'all messages')
+    assert [m.data for m in numbers.received] == 2 * list(range(10, 31))
+    ticks = [100_000_000 + k * 20_000_000 for k in range(11)]
+    assert [clock_ns(m) for m in clock.received] == 2 * ticks
+    assert not [line for line in lines if 'not all subscribers' in line]
+
+
+def test_play_all_at_once_with_recorded_clock_and_qos(tmp_path, node):
+    bag = make_bag(tmp_path / 'bag', 3000)
+    numbers = Listener(node, '/n', Int32)
+    clock = Listener(node, '/clock', Clock)
+    # Only an offer of transient local matches this one.
+    text = Listener(node, '/text', String, LATCHED)
+    options = PlayOptions(rate=0.0, subscribers=1, wait_limit=DEADLINE)
+    assert play(bag, options, lambda: False, lambda _: None) == 6001
+    wait_for(lambda: len(numbers.take()) == 3000 and len(clock.take()) == 3000, 'all messages')
+    assert [m.data for m in numbers.received] == list(range(3000))
+    assert {m.clock.sec for m in clock.received} == {777}
+    assert [m.data for m in text.take()] == ['hello']
+
+
+def test_play_stops_when_asked_and_names_missing_subscribers(tmp_path):
+    bag = make_bag(tmp_path / 'bag')
+    begin = time.monotonic()
+    asked = []
+
+    def stop():
+        asked.append(time.monotonic())
+        return len(asked) > 20
+
+    assert play(bag, PlayOptions(rate=0.001, delay=0.0), stop, lambda _: None) < 43
+    assert time.monotonic() - begin < DEADLINE
+    with pytest.raises(LongreachError, match=r'fewer than 2 subscribers of /clock, /n, /text'):
+        play(bag, PlayOptions(subscribers=2, wait_limit=0.1), lambda: False, lambda _: None)
+
+
+def test_play_leaves_out_what_it_cannot_play_if_asked(tmp_path):
+    with BagWriter(tmp_path / 'bag') as writer:
+        for topic, name in (('/own', 'own_msgs/msg/Own'), ('/x', 'std_msgs/msg/Int32')):
+            hashed = MachineTypes().definition('std_msgs/msg/Int32')
+            connection = writer.add_topic(topic, name, *hashed, ())
+            writer.write(connection, 0, b'\x00\x01\x00\x00\x05\x00\x00\x00')
+    lines = []
+    options = PlayOptions(keep_going=True, delay=0.0)
+    assert play(tmp_path / 'bag', options, lambda: False, lines.append) == 1
+    assert any('/own: not played: message type own_msgs/msg/Own' in line for line in lines)
+
+
+def command(tmp_path, *arguments):
+    return subprocess.Popen(
+        [sys.executable, '-c', 'from longreach_tools.cli import console; console()', 'bag']
+        + [str(argument) for argument in arguments],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_signals_to_recorders_and_a_player(tmp_path, node):
+    """Four recorders of one stream and a player: killed, terminated, interrupted twice."""
+    publisher = node.create_publisher(CraneSensors, '/crane/sensors', DEEP)
+    outputs = {name: tmp_path / name for name in ('killed', 'killed_db', 'term', 'twice')}
+    processes = {
+        name: command(
+            tmp_path, 'record', '-o', output, '--format', 'json', '--stamps', 'header',
+            '-s', 'sqlite3' if name == 'killed_db' else 'mcap',
+        )
+        for name, output in outputs.items()
+    }  # fmt: skip
+    bag = make_bag(tmp_path / 'played')
+    processes['player'] = command(tmp_path, 'play', bag, '--loop', '--topics', '/n')
+    try:
+        matched(publisher, 4)
+        published = 0
+
+        def both_have(count):
+            nonlocal published
+            publisher.publish(sensors(published))
+            published += 1
+            return all(stored(outputs[name]) >= count for name in ('killed', 'killed_db'))
+
+        wait_for(lambda: both_have(50), 'messages in the files')
+        for name in ('killed', 'killed_db'):
+            processes[name].kill()
+        processes['term'].send_signal(signal.SIGTERM)
+        processes['player'].send_signal(signal.SIGINT)
+        processes['twice'].send_signal(signal.SIGINT)
+        processes['twice'].send_signal(signal.SIGINT)
+        ends = {name: process.communicate(timeout=DEADLINE) for name, process in processes.items()}
+    finally:
+        for process in processes.values():
+            process.kill()
+    for name in ('term', 'twice', 'player'):
+        assert processes[name].returncode == 0, ends[name]
+        assert 'Traceback' not in ends[name][1]
+    for name in ('term', 'twice'):
+        result = json.loads(ends[name][0])
+        counts = {topic['name']: topic['count'] for topic in result['topics']}
+        assert counts['/crane/sensors'] == published
+        positions = [m.car_position for _, m in contents(outputs[name], '/crane/sensors')]
+        assert positions == [float(k) for k in range(published)]
+    for name in ('killed', 'killed_db'):
+        with pytest.warns(UserWarning, match='not closed'):
+            positions = [m.car_position for _, m in contents(outputs[name], '/crane/sensors')]
+        assert len(positions) >= 50
+        assert positions == [float(k) for k in range(len(positions))]
+        recover(outputs[name], tmp_path / f'{name}_again')
+        again = contents(tmp_path / f'{name}_again', '/crane/sensors')
+        assert [m.car_position for _, m in again] == positions
+
+
+def stored(path):
+    """Return how many sensor samples a recording that is being written has on disk."""
+    try:
+        with open_bag(path) as bag:
+            topic = bag.topics.get('/crane/sensors')
+            return topic.count if topic else 0
+    except (InputError, OSError):
+        return 0  # not yet there, or caught in the middle of a commit
+
+
+def fake_topic(types, name, typename):
+    definition = types.definition(typename)
+    reader = stamp_reader(typename, types.store)
+    return RecordedTopic(name, typename, *definition, SimpleNamespace, reader)
+
+
+def test_recorder_puts_causes_before_effects(tmp_path):
+    types = MachineTypes()
+    cause = fake_topic(types, '/cause', 'std_msgs/msg/Int32')
+    effect = fake_topic(types, '/effect', 'std_msgs/msg/Int32')
+    data = b'\x00\x01\x00\x00\x05\x00\x00\x00'
+    with BagWriter(tmp_path / 'bag') as writer:
+        recorder = Recorder(writer, 'receive', lambda _: None)
+        # The queue of the causes was empty when it was visited, that of the effects not.
+        recorder.add([(11, effect, 1000, data)])
+        recorder.write_in_order()
+        recorder.add([(10, cause, 1000, data), (21, effect, 1001, data)])
+        recorder.write_in_order()
+        recorder.add([(20, cause, 1001, data)])
+        recorder.finish([cause, effect])
+    with open_bag(tmp_path / 'bag') as bag:
+        assert [name for name, _, _ in bag.messages()] == ['/cause', '/effect'] * 2
+    assert (cause.count, effect.count) == (2, 2)
+
+
+class FakeNode:
+    """A graph with one topic, whose publisher was built from another definition."""
+
+    def get_topic_names_and_types(self):
+        return [('/x', ['std_msgs/msg/Int32'])]
+
+    def get_publishers_info_by_topic(self, _):
+        other = 'RIHS01_' + 64 * '0'
+        profile = publisher_profile((), 1)
+        return [SimpleNamespace(topic_type_hash=other, qos_profile=profile, node_name='old')]
+
+
+def test_a_publisher_with_another_definition_is_not_recorded():
+    lines = []
+    subscriptions = Subscriptions(FakeNode(), lambda _: True, lines.append)
+    subscriptions.discover()
+    subscriptions.discover()
+    assert subscriptions.topics == {}
+    assert lines == ['/x: not recorded: ' + subscriptions.skipped['/x']]
+    assert 'publisher old has another definition of std_msgs/msg/Int32' in lines[0]
+
+
+def test_losses_are_counted_by_the_publishers_numbers():
+    topic = fake_topic(MachineTypes(), '/x', 'std_msgs/msg/Int32')
+    for number in (5, 6, 9, 10, 1, 2, 4):  # the publisher was restarted after 10
+        topic.note_number(number)
+    assert topic.lost == 3
+    topic.note_publishers(('one', 'another'))
+    assert topic.lost == 0
+    topic.lost_by_event = 2
+    assert topic.lost == 2
+
+
+def test_bad_options_of_a_recording(tmp_path):
+    with pytest.raises(InputError, match='duration nan s; allowed: positive and finite'):
+        RecordOptions(tmp_path / 'x', duration=float('nan'))
+    with pytest.raises(InputError, match="stamps 'sent'; allowed: receive, header"):
+        RecordOptions(tmp_path / 'x', stamps='sent')
+
+
+def test_default_choice_of_topics(tmp_path):
+    usual = RecordOptions(tmp_path / 'x')
+    everything = RecordOptions(tmp_path / 'x', everything=True)
+    for name in ('/rosout', '/parameter_events', '/crane/_hidden', '/_a/b'):
+        assert not usual.wants(name)
+        assert everything.wants(name)
+    assert usual.wants('/crane/sensors')
+    assert not RecordOptions(tmp_path / 'x', topics=('/a',)).wants('/b')
+    assert publisher_profile((), 0).reliability == QoSReliabilityPolicy.RELIABLE

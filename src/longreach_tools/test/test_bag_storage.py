@@ -1,0 +1,513 @@
+from __future__ import annotations
+
+import importlib
+import resource
+import shutil
+import sqlite3
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_tools import cli
+from longreach_tools.bag import BagWriter, bag_typestore, open_bag, read_bag, recover
+from longreach_tools.bag._mcap import is_whole, read_broken
+from longreach_tools.bag._names import absolute_name, checked_name
+from longreach_tools.bag._play import play
+from longreach_tools.bag._report import inspect_bag
+from longreach_tools.bag._timeline import PlayOptions, timeline
+from longreach_tools.bag._types import MachineTypes
+
+SENSORS = 'longreach_msgs/msg/CraneSensors'
+JOINTS = 'sensor_msgs/msg/JointState'
+STEP = 10_000_000
+STORAGES = ['mcap', 'sqlite3']
+
+
+def write_messages(writer, count, *, flush_every=None, types=None):
+    """Write sensors and joint states of ``count`` cycles, step 10 ms."""
+    types = types or MachineTypes()
+    connections = {
+        topic: writer.add_topic(topic, typename, *types.definition(typename), ())
+        for topic, typename in (('/crane/sensors', SENSORS), ('/crane/joint_states', JOINTS))
+    }
+    made = types.store.types
+    for k in range(count):
+        stamp = made['builtin_interfaces/msg/Time'](*divmod(k * STEP, 1_000_000_000))
+        header = made['std_msgs/msg/Header'](stamp, 'track')
+        sensors = made[SENSORS](header, float(k), False, True)
+        joints = made[JOINTS](
+            header, ['car_joint'], np.array([k / 2]), np.array([]), np.array([1.0, 2.0])
+        )
+        for topic, typename, message in (
+            ('/crane/sensors', SENSORS, sensors),
+            ('/crane/joint_states', JOINTS, joints),
+        ):
+            data = bytes(types.store.serialize_cdr(message, typename))
+            writer.write(connections[topic], k * STEP, data)
+        if flush_every and k % flush_every == flush_every - 1:
+            writer.flush()
+
+
+def make_bag(path, count=100, **options):
+    flush_every = options.pop('flush_every', None)
+    with BagWriter(path, **options) as writer:
+        write_messages(writer, count, flush_every=flush_every)
+    return path
+
+
+def leave_unclosed(path, count=100, storage='mcap', **options):
+    """Make what a recorder leaves that is killed after its last flush."""
+    writer = BagWriter(path, storage, **options)
+    write_messages(writer, count, flush_every=10)
+    writer.flush()
+    copy = path.with_name('killed')
+    shutil.copytree(path, copy)
+    writer.close()
+    shutil.rmtree(path)
+    copy.rename(path)
+    assert not (path / 'metadata.yaml').exists()
+    return path
+
+
+def positions(path, topics=('/crane/sensors',)):
+    return [message.car_position for _, _, message in read_bag(path, list(topics))]
+
+
+@pytest.mark.parametrize(
+    'options',
+    [{'storage': 'mcap'}, {'storage': 'sqlite3'}, {'compress': True}, {'flush_every': 7}],
+    ids=str,
+)
+def test_round_trip(tmp_path, options):
+    bag = make_bag(tmp_path / 'bag', **options)
+    messages = list(read_bag(bag))
+    assert [(topic, time) for topic, time, _ in messages[:4]] == [
+        ('/crane/sensors', 0),
+        ('/crane/joint_states', 0),
+        ('/crane/sensors', STEP),
+        ('/crane/joint_states', STEP),
+    ]
+    assert positions(bag) == [float(k) for k in range(100)]
+    _, time, joints = messages[-1]
+    assert time == 99 * STEP
+    assert joints.name == ['car_joint']
+    np.testing.assert_array_equal(joints.position, [49.5])
+    np.testing.assert_array_equal(joints.effort, [1.0, 2.0])
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+def test_rosbags_reads_it_with_its_definitions(tmp_path, storage):
+    from rosbags.highlevel import AnyReader
+
+    bag = make_bag(tmp_path / 'bag', storage=storage)
+    with AnyReader([bag]) as reader:  # checks the type hashes too
+        assert reader.message_count == 200
+        assert {c.topic: c.msgtype for c in reader.connections} == {
+            '/crane/sensors': SENSORS,
+            '/crane/joint_states': JOINTS,
+        }
+        connection, _, data = next(reader.messages())
+        assert reader.deserialize(data, connection.msgtype).header.frame_id == 'track'
+
+
+def test_no_ros_installation_is_needed_to_read(tmp_path, monkeypatch):
+    bag = make_bag(tmp_path / 'bag', 3)
+    monkeypatch.setenv('AMENT_PREFIX_PATH', '')
+    assert positions(bag) == [0.0, 1.0, 2.0]
+    assert SENSORS in bag_typestore(bag).types
+    assert SENSORS not in bag_typestore().types
+
+
+def test_types_of_this_machine():
+    store = bag_typestore()
+    assert SENSORS in store.types
+    assert JOINTS in store.types
+
+
+def test_unknown_topics_are_refused_with_those_there(tmp_path):
+    bag = make_bag(tmp_path / 'bag', 3)
+    with pytest.raises(InputError, match=r'no topic /nix; topics here: /crane/joint_states, /cra'):
+        read_bag(bag, ['nix', 'crane/sensors'])
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+def test_empty_recording(tmp_path, storage):
+    bag = make_bag(tmp_path / 'bag', 0, storage=storage)
+    assert list(read_bag(bag)) == []
+    report = inspect_bag(bag)
+    assert (report.message_count, report.problem, report.start_time) == (0, '', 0)
+    assert len(report.topics) == 2
+
+
+def test_existing_output_is_refused(tmp_path):
+    bag = make_bag(tmp_path / 'bag', 3)
+    with pytest.raises(InputError, match='exists already'):
+        BagWriter(bag)
+    assert positions(bag) == [0.0, 1.0, 2.0]
+
+
+def test_bad_storage_and_compression(tmp_path):
+    with pytest.raises(InputError, match="storage 'tape'; allowed: mcap, sqlite3"):
+        BagWriter(tmp_path / 'bag', 'tape')
+    with pytest.raises(InputError, match='compression with storage sqlite3'):
+        BagWriter(tmp_path / 'bag', 'sqlite3', compress=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_start_leaves_nothing(tmp_path):
+    with pytest.raises(RuntimeError, match='start'), BagWriter(tmp_path / 'bag'):
+        raise RuntimeError('start')
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_later_keeps_what_was_written(tmp_path):
+    def fail_later():
+        with BagWriter(tmp_path / 'bag') as writer:
+            write_messages(writer, 20, flush_every=10)
+            raise RuntimeError('later')
+
+    with pytest.raises(RuntimeError, match='later'):
+        fail_later()
+    with pytest.warns(UserWarning, match='not closed; 40 messages'):
+        assert len(positions(tmp_path / 'bag')) == 20
+
+
+@pytest.mark.parametrize('options', [{}, {'compress': True}, {'storage': 'sqlite3'}], ids=str)
+def test_unclosed_bag_is_read_and_recovered(tmp_path, options):
+    bag = leave_unclosed(tmp_path / 'bag', **options)
+    with open_bag(bag) as opened:
+        assert opened.problem == 'not closed'
+        assert opened.message_count == 200
+        assert (opened.start_time, opened.end_time) == (0, 99 * STEP)
+    with pytest.warns(UserWarning, match='not closed; 200 messages recovered'):
+        assert positions(bag) == [float(k) for k in range(100)]
+    assert recover(bag, tmp_path / 'new') == 200
+    assert inspect_bag(tmp_path / 'new').problem == ''
+    assert positions(tmp_path / 'new') == [float(k) for k in range(100)]
+
+
+def test_uncommitted_sqlite_transaction_is_rolled_back_in_a_copy(tmp_path):
+    bag = leave_unclosed(tmp_path / 'bag', 50, 'sqlite3')
+    database = bag / 'bag.db3'
+    connection = sqlite3.connect(database)
+    connection.execute('PRAGMA cache_size=1')  # spills into the file, as a long transaction does
+    connection.executemany(
+        'INSERT INTO messages(topic_id, timestamp, data) VALUES(1, ?, ?)',
+        ((k, bytes(2000)) for k in range(200)),
+    )
+    for suffix in ('', '-journal'):
+        shutil.copy(f'{database}{suffix}', f'{tmp_path}/saved{suffix}')
+    connection.rollback()
+    connection.close()
+    for suffix in ('', '-journal'):
+        shutil.copy(f'{tmp_path}/saved{suffix}', f'{database}{suffix}')
+    before = database.read_bytes()
+    with pytest.warns(UserWarning, match='100 messages'):
+        assert positions(bag) == [float(k) for k in range(50)]
+    assert database.read_bytes() == before
+
+
+def test_mcap_cut_anywhere_gives_the_messages_before_the_cut(tmp_path):
+    bag = leave_unclosed(tmp_path / 'bag', 60)
+    file = bag / 'bag.mcap'
+    whole = file.read_bytes()
+    counts, refused = [], []
+    for size in [*range(0, len(whole), 211), len(whole)]:
+        file.write_bytes(whole[:size])
+        try:
+            with open_bag(bag) as opened:
+                messages = list(opened.messages())
+                assert len(messages) == opened.message_count
+        except InputError:
+            refused.append(size)
+            continue
+        assert messages == sorted(messages, key=lambda message: message[1])
+        counts.append(len(messages))
+    assert refused == [0]
+    assert counts == sorted(counts)
+    assert counts[0] == 0
+    assert counts[-1] == 120
+    # Messages of a chunk that is cut off are not lost with it.
+    assert len(set(counts)) > 40
+
+
+def test_damage_within_an_mcap_file_costs_only_what_it_hits(tmp_path):
+    bag = leave_unclosed(tmp_path / 'bag', 60, compress=True)
+    file = bag / 'bag.mcap'
+    data = bytearray(file.read_bytes())
+    with open_bag(bag) as opened:
+        assert opened.message_count == 120
+    block = read_broken(file)._blocks[2]
+    data[block.offset : block.offset + 4] = bytes(4)
+    file.write_bytes(data)
+    with pytest.warns(UserWarning, match='not closed; 100 messages'):
+        assert len(list(read_bag(bag))) == 100
+
+
+def test_overlapping_chunks_are_read_in_order_of_time(tmp_path):
+    types = MachineTypes()
+    definition = types.definition('std_msgs/msg/Int32')
+    made = types.store.types['std_msgs/msg/Int32']
+    times = [5, 1, 9, 3, 2, 8, 4, 7, 6, 0]
+    writer = BagWriter(tmp_path / 'bag')
+    connection = writer.add_topic('/x', 'std_msgs/msg/Int32', *definition, ())
+    for time in times:
+        data = bytes(types.store.serialize_cdr(made(time), 'std_msgs/msg/Int32'))
+        writer.write(connection, time, data)
+        writer.flush()
+    shutil.copytree(tmp_path / 'bag', tmp_path / 'killed')
+    writer.close()
+    for bag in ('bag', 'killed'):
+        with open_bag(tmp_path / bag) as opened:
+            assert [time for _, time, _ in opened.messages()] == sorted(times)
+            assert [time for _, time, _ in opened.messages(start=6)] == [6, 7, 8, 9]
+
+
+def test_a_closed_bag_that_was_cut_off_is_refused_and_can_be_recovered(tmp_path):
+    bag = make_bag(tmp_path / 'bag', 100, flush_every=10)
+    file = bag / 'bag.mcap'
+    file.write_bytes(file.read_bytes()[:9000])
+    assert not is_whole(file)
+    with pytest.raises(InputError, match=r'cut off, its end is missing; .*longreach bag recover'):
+        read_bag(bag)
+    report = inspect_bag(bag)
+    assert 'cut off' in report.problem
+    assert 0 < report.message_count < 200
+    assert recover(bag, tmp_path / 'new', 'sqlite3') == report.message_count
+    with open_bag(tmp_path / 'new') as opened:
+        assert opened.storage == 'sqlite3'
+
+
+def test_a_single_file_can_be_opened(tmp_path):
+    for storage, name in (('mcap', 'm.mcap'), ('sqlite3', 's.db3')):
+        bag = make_bag(tmp_path / name[0], 5, storage=storage)
+        with open_bag(bag / name) as opened:
+            assert opened.problem == ''
+            assert opened.message_count == 10
+
+
+def foreign(path, kind):
+    path.mkdir()
+    if kind == 'ros1':
+        (path / 'old.bag').write_bytes(b'#ROSBAG V2.0\n')
+    elif kind == 'text.mcap':
+        (path / 'x.mcap').write_text('no bag, but a text that is long enough')
+    elif kind == 'empty.mcap':
+        (path / 'x.mcap').touch()
+    elif kind == 'other.db3':
+        sqlite3.connect(path / 'x.db3').execute('CREATE TABLE t(a)').connection.close()
+    elif kind == 'garbage.db3':
+        (path / 'x.db3').write_bytes(b'SQLite format 3\x00' + bytes(range(256)) * 20)
+    elif kind == 'other profile':
+        head = b'\x03\x00\x00\x00abc\x00\x00\x00\x00'
+        record = b'\x01' + len(head).to_bytes(8, 'little') + head
+        (path / 'x.mcap').write_bytes(b'\x89MCAP0\r\n' + record)
+    return path
+
+
+@pytest.mark.parametrize(
+    ('kind', 'text'),
+    [
+        ('empty', r'not a bag: no \.mcap and no \.db3'),
+        ('ros1', r'bags of ROS 1; convert it first: rosbags-convert'),
+        ('text.mcap', 'neither an MCAP nor an SQLite file'),
+        ('empty.mcap', 'an empty file'),
+        ('other.db3', 'damaged or not a bag of ROS 2: .*missing tables'),
+        ('garbage.db3', 'damaged or not a bag of ROS 2'),
+        ('other profile', 'not a recording of ROS 2'),
+    ],
+)
+def test_foreign_directories(tmp_path, kind, text):
+    path = foreign(tmp_path / 'bag', kind)
+    with pytest.raises(InputError, match=text):
+        read_bag(path)
+    with pytest.raises(InputError, match=text):
+        recover(path, tmp_path / 'new')
+    assert not (tmp_path / 'new').exists()
+
+
+def test_foreign_files(tmp_path):
+    old = tmp_path / 'old.bag'
+    old.write_bytes(b'#ROSBAG V2.0\nrest')
+    with pytest.raises(InputError, match='a bag of ROS 1; convert it first'):
+        open_bag(old)
+    with pytest.raises(InputError, match='no such bag'):
+        open_bag(tmp_path / 'missing')
+
+
+@pytest.mark.parametrize(
+    ('old', 'new', 'text'),
+    [
+        ('storage_identifier: mcap', 'storage_identifier: tape', "'tape' not supported; allowed:"),
+        ('version: 9', 'version: 99', 'version 99 not supported'),
+        ('bag.mcap', 'other.mcap', 'files are missing'),
+        ('message_count: 10', '{', 'Could not load YAML'),
+        ('rosbag2_bagfile_information', 'something', 'metadata key is missing'),
+    ],
+)
+def test_bad_metadata(tmp_path, old, new, text):
+    bag = make_bag(tmp_path / 'bag', 5)
+    metadata = bag / 'metadata.yaml'
+    metadata.write_text(metadata.read_text().replace(old, new))
+    with pytest.raises(InputError, match=text):
+        open_bag(bag)
+    # The messages themselves are whole.
+    assert recover(bag, tmp_path / 'new') == 10
+
+
+def test_recover_refuses_an_existing_output(tmp_path):
+    bag = make_bag(tmp_path / 'bag', 5)
+    with pytest.raises(InputError, match='exists already'):
+        recover(bag, bag)
+    assert positions(bag) == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+def test_info_of_a_bag(tmp_path, capsys):
+    bag = make_bag(tmp_path / 'bag', 100)
+    assert cli.main(['bag', 'info', str(bag)]) == 0
+    text = capsys.readouterr().out
+    assert 'mcap, closed properly' in text
+    assert 'every 0.01 s' in text
+    report = inspect_bag(bag).as_dict()
+    assert (report['messages'], report['closed'], report['duration_s']) == (200, True, 0.99)
+    assert [topic['name'] for topic in report['topics']] == [
+        '/crane/joint_states',
+        '/crane/sensors',
+    ]
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'text'),
+    [
+        (['info', 'missing'], 'longreach bag: missing: no such bag'),
+        (['play', 'missing'], 'longreach bag: missing: no such bag'),
+        (['play', 'bag', '--rate', '-1'], 'rate = -1.0; allowed: finite and not negative'),
+        (['play', 'bag', '--rate', 'nan'], 'rate = nan; allowed'),
+        (['play', 'bag', '--clock', '0'], 'clock_rate = 0.0; allowed: finite and positive'),
+        (['play', 'bag', '--topics', '/nix'], 'no topic /nix; topics here: /crane/joint_states'),
+        (['play', 'bag', '--remap', 'a=b'], "remap 'a=b'; allowed: OLD:=NEW"),
+        (['play', 'bag', '--remap', 'a:=b'], 'remap of /a; topics of the bag: /crane'),
+        (['play', 'bag', '--start-offset', '7'], 'start offset 7 s; the bag has 0.04 s'),
+        (['play', 'bag', '--remap', '/crane/sensors:=x y'], "topic name 'x y'; allowed"),
+        (['record', '-o', 'bag'], 'bag: exists already'),
+        (['record', '-d', '-1', '-o', 'new'], 'duration -1.0 s; allowed'),
+        (['record', '-a', '/x', '-o', 'new'], '--all together with topics'),
+        (['record', '--node-name', 'a b', '-o', 'new'], "node name 'a b'"),
+    ],
+)  # fmt: skip
+def test_errors_are_one_line(tmp_path, monkeypatch, capsys, arguments, text):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr('signal.signal', lambda *_: None)
+    make_bag(tmp_path / 'bag', 5)
+    assert cli.main(['bag', *arguments]) == 2
+    error = capsys.readouterr().err
+    assert text in error
+    assert error.count('\n') == 1
+    assert [path.name for path in tmp_path.iterdir()] == ['bag']
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+def test_a_full_disk_is_reported_and_the_rest_can_be_recovered(tmp_path, storage):
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, old[1]))
+    try:
+        with pytest.raises(LongreachError, match=r'bag: writing failed: .*bag recover'):
+            make_bag(tmp_path / 'bag', 2000, storage=storage, flush_every=10)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    assert not (tmp_path / 'bag' / 'metadata.yaml').exists()
+    count = recover(tmp_path / 'bag', tmp_path / 'new')
+    assert count > 200
+    found = positions(tmp_path / 'new')
+    assert found == [float(k) for k in range(len(found))]
+
+
+def test_missing_ros_is_named(tmp_path, monkeypatch):
+    bag = make_bag(tmp_path / 'bag', 3)
+    import_module = importlib.import_module
+
+    def without_rclpy(name):
+        if name == 'rclpy':
+            raise ModuleNotFoundError("No module named 'rclpy'")
+        return import_module(name)
+
+    monkeypatch.setattr(importlib, 'import_module', without_rclpy)
+    with pytest.raises(InputError, match='need ROS 2, which was not found'):
+        play(bag, PlayOptions(), lambda: True, print)
+
+
+def test_missing_rosbags_is_named(tmp_path, monkeypatch):
+    def absent(name):
+        raise ModuleNotFoundError(f'No module named {name!r}')
+
+    monkeypatch.setattr(importlib, 'import_module', absent)
+    with pytest.raises(InputError, match='pip install rosbags'):
+        open_bag(tmp_path)
+
+
+def test_a_type_that_is_not_installed_cannot_be_played(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr('signal.signal', lambda *_: None)
+    types = MachineTypes()
+    with BagWriter(tmp_path / 'bag') as writer:
+        connection = writer.add_topic('/x', 'own_msgs/msg/Own', 'int32 data\n', 'RIHS01_0', ())
+        writer.write(connection, 0, b'\x00\x01\x00\x00\x05\x00\x00\x00')
+    assert [message.data for _, _, message in read_bag(tmp_path / 'bag')] == [5]
+    assert cli.main(['bag', 'play', str(tmp_path / 'bag')]) == 2
+    assert '/x: message type own_msgs/msg/Own: package own_msgs is' in capsys.readouterr().err
+    assert 'own_msgs/msg/Own' not in types.store.fielddefs
+
+
+def test_a_type_with_another_definition_is_not_played(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr('signal.signal', lambda *_: None)
+    with BagWriter(tmp_path / 'bag') as writer:
+        connection = writer.add_topic('/x', SENSORS, 'int32 data\n', 'RIHS01_0', ())
+        writer.write(connection, 0, b'\x00\x01\x00\x00\x05\x00\x00\x00')
+    assert cli.main(['bag', 'play', str(tmp_path / 'bag')]) == 2
+    assert 'another definition here than in the bag' in capsys.readouterr().err
+
+
+def ticks(events):
+    import struct
+
+    return [
+        struct.unpack('<4xiI', data)[0] * 1_000_000_000 + struct.unpack('<4xiI', data)[1]
+        for name, _, data in events
+        if name == '/clock'
+    ]
+
+
+def test_timeline_puts_clock_ticks_before_messages_of_the_same_time(tmp_path):
+    with open_bag(make_bag(tmp_path / 'bag', 11)) as bag:
+        events = list(timeline(bag, ['/crane/sensors'], PlayOptions(clock_rate=50.0)))
+    assert ticks(events) == [k * 20_000_000 for k in range(6)]
+    assert [time for _, time, _ in events] == sorted(time for _, time, _ in events)
+    assert [name for name, _, _ in events[:4]] == [
+        '/clock',
+        '/crane/sensors',
+        '/crane/sensors',
+        '/clock',
+    ]
+
+
+def test_timeline_of_a_part(tmp_path):
+    options = PlayOptions(start_offset=0.03, duration=0.04, clock_rate=50.0)
+    with open_bag(make_bag(tmp_path / 'bag', 11)) as bag:
+        events = list(timeline(bag, list(bag.topics), options))
+    assert ticks(events) == [30_000_000, 50_000_000, 70_000_000]
+    times = [time for name, time, _ in events if name == '/crane/sensors']
+    assert times == [30_000_000, 40_000_000, 50_000_000, 60_000_000, 70_000_000]
+
+
+def test_absolute_names():
+    assert absolute_name('a/b') == '/a/b'
+    assert absolute_name('a', '/crane') == '/crane/a'
+    assert absolute_name('a', 'crane/') == '/crane/a'
+    assert absolute_name('/a', '/crane') == '/a'
+    assert checked_name('sensors', '/crane') == '/crane/sensors'
+
+
+@pytest.mark.parametrize('name', ['a b', '/1a', '/a//b', 'a/', '', '/a__b', '~/x'])
+def test_names_that_ros_refuses(name):
+    with pytest.raises(InputError, match=r'topic name .*; allowed: parts of letters'):
+        checked_name(name)
