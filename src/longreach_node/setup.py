@@ -10,6 +10,7 @@ setup(
     data_files=[
         ('share/ament_index/resource_index/packages', ['resource/' + NAME]),
         ('share/' + NAME, ['package.xml']),
+        ('share/' + NAME + '/config', ['config/fastdds.xml']),
     ],
     install_requires=['setuptools'],
     zip_safe=False,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['share_directory']
+__all__ = ['share_directory', 'use_dds_profile']
 
 
 def share_directory(package: str) -> Path:
@@ -28,3 +29,16 @@ def share_directory(package: str) -> Path:
         f'package {package} was not found in AMENT_PREFIX_PATH = {os.pathsep.join(prefixes)!r};'
         ' build the workspace and source install/setup.bash'
     )
+
+
+def use_dds_profile() -> None:
+    """
+    Let Fast DDS in this process and its children use the profile of longreach_node.
+
+    A profile that the user has chosen stays; where longreach_node is not installed nothing is set.
+    """
+    if 'FASTRTPS_DEFAULT_PROFILES_FILE' in os.environ:
+        return
+    with contextlib.suppress(InputError):
+        profile = share_directory('longreach_node') / 'config' / 'fastdds.xml'
+        os.environ['FASTRTPS_DEFAULT_PROFILES_FILE'] = str(profile)

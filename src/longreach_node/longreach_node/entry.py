@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import Any
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.resources import use_dds_profile
 
 __all__ = ['node_entry']
 
@@ -35,6 +36,7 @@ def node_entry(path: str) -> Callable[[], None]:
     def run() -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _leave_at_once)
+        use_dds_profile()
         module, name = path.split(':')
         factory = getattr(import_module(module), name)
         sys.exit(_spin(factory))
@@ -52,15 +54,23 @@ def _spin(factory: Callable[[], Any]) -> int:
     import rclpy
     from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
     from rclpy.logging import get_logger
-    from rclpy.utilities import try_shutdown
+    from rclpy.signals import SignalHandlerOptions, install_signal_handlers
+    from rclpy.utilities import ok, try_shutdown
 
     node = None
     code = 0
+    early: list[int] = []
     try:
-        # rclpy's own handlers begin here: SIGINT raises KeyboardInterrupt, SIGTERM ends spinning.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        rclpy.init()
+        # A node is made in peace: a KeyboardInterrupt could strike anywhere, in a __del__ for
+        # instance, which swallows it with a traceback, and so could the end of the context.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda number, _: early.append(number))
+        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         node = factory()
+        # From here on rclpy ends the spinning on both signals.
+        install_signal_handlers(SignalHandlerOptions.ALL)
+        if early:
+            return code
         executor = SingleThreadedExecutor()
         executor.add_node(node)
         done = getattr(node, 'done', None)
@@ -68,17 +78,23 @@ def _spin(factory: Callable[[], Any]) -> int:
             executor.spin()
         else:
             executor.spin_until_future_complete(done)
-    except (KeyboardInterrupt, ExternalShutdownException):
+    except ExternalShutdownException:
         pass
     except LongreachError as error:
         logger = node.get_logger() if node is not None else get_logger('longreach')
         logger.fatal(str(error))
         code = 2 if isinstance(error, InputError) else 1
+    except RuntimeError:
+        # What a node does while a signal ends its context fails in many ways, all of this type.
+        if ok():
+            raise
     finally:
-        # A second Ctrl-C must not interrupt the cleaning up.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        # A second Ctrl-C is only noted meanwhile.
         if node is not None:
             node.destroy_node()
         try_shutdown()
+        # Not before, because rclpy puts back the handlers that it found: while Python ends it
+        # would fall to the system's own, which kill the process.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
     return code

@@ -20,6 +20,7 @@ lockstep (``lockstep`` = true, with either factor)
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from typing import Generic, TypeVar
 
@@ -91,7 +92,8 @@ class SimulatorParameters(Parameters):
 
 def _whole(value: float, what: str, at_least: int) -> None:
     """Raise InputError for what is no whole number."""
-    if abs(value - round(value)) > 1e-6 * max(1.0, value) or round(value) < at_least:
+    whole = math.isfinite(value) and abs(value - round(value)) <= 1e-6 * max(1.0, value)
+    if not whole or round(value) < at_least:
         raise InputError(f'{what} = {value:g}, allowed: whole numbers from {at_least} on')
 
 
@@ -169,9 +171,13 @@ class SimulatorNode(Node, Generic[State, Command]):
         command : Command
         nanoseconds : int
             Stamp of the sample that it answers. In lockstep only an answer to the present sample
-            counts; otherwise a command older than the one in force is dropped.
+            counts; otherwise a command older than the one in force is dropped, and one for a
+            sample that was not published yet, such as an answer from before a reset. There a stamp
+            of zero, as of a message sent by hand, stands for now.
         """
         sample = round(nanoseconds * 1e-9 * self.settings.publish_rate)
+        if nanoseconds == 0 and not self.settings.lockstep:
+            sample = self.sample
         if self.settings.lockstep:
             if sample != self.sample or self._answered or not self._started:
                 self.get_logger().warn(
@@ -184,7 +190,7 @@ class SimulatorNode(Node, Generic[State, Command]):
             self._answered = True
             if self.settings.real_time_factor == 0.0:
                 self._go_on()
-        elif sample >= self._command_sample:
+        elif self._command_sample <= sample <= self.sample:
             self.command = command
             self._command_sample = sample
 

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from importlib import metadata
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.resources import use_dds_profile
 
 __all__ = ['main']
 
@@ -87,6 +88,7 @@ def _overview(commands: dict[str, metadata.EntryPoint]) -> str:
 
 def console() -> None:
     """Entry point of the console script; a reader that closes the pipe early is no error."""
+    use_dds_profile()
     try:
         code = main()
         sys.stdout.flush()

@@ -1,0 +1,121 @@
+"""
+A bench for tests of nodes: the nodes under test and a driver, in one thread and one process.
+
+Nothing sleeps: a test spins until something has happened, and a deadline names what has not.
+Set ROS_DOMAIN_ID and ROS_AUTOMATIC_DISCOVERY_RANGE before, so that nobody outside takes part.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+
+from longreach_node import qos
+
+__all__ = ['Bench', 'bench']
+
+N = TypeVar('N', bound=Node)
+
+
+class Bench:
+    """
+    Nodes in one executor of the default context, and a node ``driver`` that plays their world.
+
+    Parameters
+    ----------
+    deadline : float
+        Longest wait for anything [s].
+    """
+
+    def __init__(self, deadline: float) -> None:
+        self._deadline = deadline
+        self._executor = SingleThreadedExecutor()
+        self._nodes: list[Node] = []
+        self.driver = self.add(lambda: Node('driver'))
+
+    def add(self, factory: Callable[[], N]) -> N:
+        """Make a node and let it take part."""
+        node = factory()
+        self._nodes.append(node)
+        self._executor.add_node(node)
+        return node
+
+    def remove(self, node: Node) -> None:
+        """Take a node away, as when its process ends."""
+        self._nodes.remove(node)
+        self._executor.remove_node(node)
+        node.destroy_node()
+
+    def listen(self, kind: type, topic: str, profile: Any = qos.STREAM) -> list[Any]:
+        """Return a list that all messages of a topic are appended to."""
+        messages: list[Any] = []
+        self.driver.create_subscription(kind, topic, messages.append, profile)
+        return messages
+
+    def publisher(self, kind: type, topic: str, profile: Any = qos.STREAM) -> Any:
+        """Return a publisher of the driver that has found its subscriber."""
+        publisher = self.driver.create_publisher(kind, topic, profile)
+        self.until(lambda: publisher.get_subscription_count() > 0, f'subscriber of {topic}')
+        return publisher
+
+    def call(self, kind: Any, name: str, request: Any = None) -> Any:
+        """Call a service and return its response."""
+        client = self.driver.create_client(kind, name)
+        self.until(client.service_is_ready, f'service {name}')
+        future = client.call_async(kind.Request() if request is None else request)
+        self.until(future.done, f'response of {name}')
+        self.driver.destroy_client(client)
+        return future.result()
+
+    def until(self, condition: Callable[[], object], what: str = '') -> None:
+        """
+        Let all nodes work until a condition holds.
+
+        Raises
+        ------
+        AssertionError
+            When that takes longer than the deadline. An error in a callback comes through too.
+        """
+        end = time.monotonic() + self._deadline
+        while not condition():
+            assert time.monotonic() < end, f'within {self._deadline:g} s: no {what or condition}'
+            self._executor.spin_once(timeout_sec=0.02)
+
+    def settle(self, rounds: int = 20) -> None:
+        """Let all nodes work off what waits for them: for tests that nothing happens."""
+        for _ in range(rounds):
+            self._executor.spin_once(timeout_sec=0.005)
+
+    def close(self) -> None:
+        """Destroy all nodes."""
+        for node in reversed(self._nodes):
+            self._executor.remove_node(node)
+            node.destroy_node()
+        self._executor.shutdown()
+
+
+@contextlib.contextmanager
+def bench(*arguments: str, deadline: float = 20.0) -> Iterator[Bench]:
+    """
+    Give a bench in the default context.
+
+    Parameters
+    ----------
+    arguments : str
+        ROS arguments for all nodes, such as ``-p``, ``plant:lockstep:=true``.
+    deadline : float
+        Longest wait for anything [s].
+    """
+    rclpy.init(args=['--ros-args', *arguments])
+    tests = Bench(deadline)
+    try:
+        yield tests
+    finally:
+        tests.close()
+        rclpy.shutdown()
