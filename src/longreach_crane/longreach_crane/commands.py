@@ -194,9 +194,9 @@ def _run_design(arguments: argparse.Namespace) -> None:
     from longreach_crane.design import closed_loop_poles, design_controller
 
     machinery = load_machinery(arguments.file)
-    sample_time = machinery.controller.sample_time
-    matrices = design_controller(machinery.crane, sample_time, machinery.design)
-    poles = closed_loop_poles(machinery.crane, sample_time, matrices)
+    crane, controller = machinery.crane, machinery.controller
+    matrices = design_controller(crane, controller, machinery.design)
+    poles = closed_loop_poles(crane, controller.sample_time, matrices, controller.output)
     result = {
         name: getattr(value, 'tolist', lambda v=value: v)()
         for name, value in matrices._asdict().items()

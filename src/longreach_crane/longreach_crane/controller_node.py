@@ -36,6 +36,8 @@ from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds, stamp_
 
 __all__ = ['ControllerNode', 'ControllerNodeParameters']
 
+_LONGEST_PREDICTION = 60.0  # [s]
+
 
 @dataclasses.dataclass(frozen=True)
 class ControllerNodeParameters(Parameters):
@@ -115,16 +117,11 @@ class ControllerNode(Node):
         if arrival.kind is not Kind.NEW:
             return
         self._counts['missed'] += arrival.missed
-        # Once the silence has led to the emergency mode, more cycles would change nothing.
-        enough = math.ceil(self._rules.sensor_timeout / self._rules.sample_time) + 1
-        for _ in range(min(arrival.missed, enough)):
-            self._run_cycle(None)
-        self._cycle += max(0, arrival.missed - enough)
+        self._predict(arrival.missed)
         if not is_valid(sample):
             self._counts['invalid'] += 1
             self._warn(f'sample of {stamp * 1e-9:.6f} s without a finite position is not used')
-        self._run_cycle(sample)
-        self._stamp = stamp
+        self._run_cycle(sample, stamp)
         self._heard = self._now()
         self._suspicious = False
         self._publish()
@@ -159,10 +156,21 @@ class ControllerNode(Node):
         if self._cycle >= 0 and is_valid(sample):
             self._state = self._controller.initial_state(sample.car_position)
 
-    def _run_cycle(self, sample: Sample | None) -> None:
+    def _predict(self, missed: int) -> None:
+        """Run the cycles that were missed, as far as they still change anything."""
+        # A prediction comes to rest at the set point, and sooner than that in emergency mode.
+        most = round(_LONGEST_PREDICTION / self._rules.sample_time)
+        for count in range(missed):
+            if count >= most or self._state.emergency is not Emergency.NONE:
+                self._cycle += missed - count
+                return
+            self._run_cycle(None, self._stamp + self._period)
+
+    def _run_cycle(self, sample: Sample | None, stamp: int) -> None:
         """Run one cycle of the controller and say when it entered the emergency mode."""
         before = self._state.emergency
         self._cycle += 1
+        self._stamp = stamp
         self._state = self._controller.cycle(self._state, sample, self._set_point())
         if before is Emergency.NONE and self._state.emergency is not Emergency.NONE:
             reason = self._state.emergency.name.lower().replace('_', ' ')
@@ -178,7 +186,8 @@ class ControllerNode(Node):
     def _publish(self) -> None:
         """Publish command and status of this cycle."""
         stamp = stamp_of(self._stamp)
-        missed = self._counts['missed']
+        # As many as the message can count.
+        missed = min(self._counts['missed'] + self._counts['invalid'], 2**32 - 1)
         self._status.publish(
             status_to_message(self._state, self._controller, self._set_point(), missed, stamp)
         )
@@ -212,8 +221,7 @@ class ControllerNode(Node):
         self._warn(f'no sample after the one of {self._stamp * 1e-9:.6f} s: predicting')
         while self._is_late():
             self._counts['missed'] += 1
-            self._run_cycle(None)
-            self._stamp += self._period
+            self._run_cycle(None, self._stamp + self._period)
             self._heard += self._rules.sample_time
             self._publish()
 

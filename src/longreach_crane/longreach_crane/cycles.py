@@ -2,7 +2,8 @@
 Which control cycle a sample belongs to, by its stamp.
 
 Stamps count cycles, arrival times do not: so a stream that is played back is the same to the
-controller as the stream when it was recorded. Stamps may jitter by less than half a cycle.
+controller as the stream when it was recorded. The distance of two stamps in a row may be off by
+less than half a cycle.
 """
 
 from __future__ import annotations

@@ -1,8 +1,19 @@
 """
 Design of the digital controller: observer and regulator matrices for any crane.
 
-The observer is C13R's: the linear model of crane and motor with the motor's desired force as input
-and the car's position as the only measurement, discretised by one explicit Euler step per cycle.
+Two ways to a controller of C13R's form:
+
+C13R's own
+    :func:`design_regulator`, LQR in continuous time, and :func:`design_observer`, poles placed in
+    continuous time and one explicit Euler step per cycle. They give the printed numbers. At a
+    longer cycle or for another crane the loop may be unstable: Euler's step is not the motion.
+sampled
+    :func:`design_sampled_regulator` and :func:`design_sampled_observer`, both for the motion over
+    a cycle as it is. Regulator and observer then do not disturb each other, and the loop is stable
+    for every crane and cycle time. :func:`design_controller` takes this way.
+
+The observer knows the linear model of crane and motor, with the desired force as input and the
+car's position as the only measurement.
 
 SciPy is imported where it is used: a controller that runs the printed matrices starts half a
 second sooner without it.
@@ -10,6 +21,7 @@ second sooner without it.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +37,10 @@ __all__ = [
     'design_controller',
     'design_observer',
     'design_regulator',
+    'design_sampled_observer',
+    'design_sampled_regulator',
     'printed_matrices',
+    'swing_frequency',
 ]
 
 # The crane for which C13R prints its matrices (table 1), without what does not enter them.
@@ -108,11 +123,11 @@ def design_regulator(
     try:
         X = linalg.solve_continuous_are(A, b[:, np.newaxis], Q, [[effort_weight]])
     except np.linalg.LinAlgError as error:
-        raise InputError(
-            f'state_weights = {np.diag(Q).tolist()} with effort_weight = {effort_weight} give no'
-            ' stabilising regulator; weigh the car position with more than 0'
-        ) from error
-    return np.asarray(b @ X / effort_weight)
+        raise _not_stabilising(Q, effort_weight) from error
+    h = np.asarray(b @ X / effort_weight)
+    if linalg.eigvals(A - np.outer(b, h)).real.max() >= -1e-9 * crane.motor_rate:
+        raise _not_stabilising(Q, effort_weight)
+    return h
 
 
 def design_observer(
@@ -134,8 +149,6 @@ def design_observer(
     InputError
         When explicit Euler with this sample time makes an unstable observer of stable poles.
     """
-    from scipy import signal
-
     poles = np.asarray(poles, dtype=complex)
     discrete = np.abs(1.0 + sample_time * poles)
     if np.any(discrete >= 1.0):
@@ -146,71 +159,166 @@ def design_observer(
             ' allowed: |1 + sample_time pole| < 1. Take slower poles or a shorter sample time'
         )
     A, b, _ = linear_model(crane)
-    c = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
-    try:
-        gain = signal.place_poles(A.T, c[:, np.newaxis], poles).gain_matrix[0]
-    except ValueError as error:
-        raise InputError(
-            f'observer_poles = {poles.tolist()} cannot be placed: {error}; allowed with one'
-            ' measurement: five different poles'
-        ) from error
+    gain = _placed(A, np.array([0.0, 1.0, 0.0, 0.0, 0.0]), poles)
     return np.eye(5) + sample_time * A, sample_time * b, sample_time * gain
 
 
-def design_controller(
-    crane: CraneParameters, sample_time: float, design: DesignParameters
-) -> ControllerMatrices:
+def design_sampled_regulator(
+    crane: CraneParameters, sample_time: float, state_weights: np.ndarray, effort_weight: float
+) -> np.ndarray:
     """
-    Design observer and regulator for a crane; V gives a static gain of 1 from set point to car.
+    Return h (5,) of the regulator that minimises the same cost with a force held over each cycle.
+
+    Cost and motion over a cycle are integrated exactly (C. F. Van Loan, Computing Integrals
+    Involving the Matrix Exponential, IEEE Trans. Automatic Control 23, 1978). For short cycles
+    this is :func:`design_regulator`, whose parameters and errors it shares.
+    """
+    from scipy import linalg
+
+    A, b, _ = linear_model(crane)
+    Q = np.asarray(state_weights, dtype=float)
+    F = np.zeros((6, 6))
+    F[:5, :5], F[:5, 5] = A, b
+    W = linalg.block_diag(np.diag(Q) if Q.ndim == 1 else Q, effort_weight)
+    blocks = np.block([[-F.T, W], [np.zeros((6, 6)), F]])
+    exponential = linalg.expm(sample_time * blocks)
+    cost = exponential[6:, 6:].T @ exponential[:6, 6:]
+    Phi, gamma = exponential[6:11, 6:11], exponential[6:11, 11:]
+    try:
+        X = linalg.solve_discrete_are(Phi, gamma, cost[:5, :5], cost[5:, 5:], s=cost[:5, 5:])
+    except np.linalg.LinAlgError as error:
+        raise _not_stabilising(Q, effort_weight) from error
+    h = np.linalg.solve(cost[5:, 5:] + gamma.T @ X @ gamma, gamma.T @ X @ Phi + cost[:5, 5:].T)[0]
+    if np.abs(linalg.eigvals(Phi - gamma * h)).max() >= 1.0 - 1e-9:
+        raise _not_stabilising(Q, effort_weight)
+    return np.asarray(h)
+
+
+def design_sampled_observer(
+    crane: CraneParameters, sample_time: float, poles: np.ndarray, output: str = 'same_cycle'
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """
+    Return M (5, 5), b (5,) and d (5,) of an observer that knows the motion over a cycle exactly.
+
+    Parameters
+    ----------
+    crane : CraneParameters
+    sample_time : float
+        T [s].
+    poles : array_like of complex, shape (5,)
+        In continuous time [1/s], all different, complex ones in pairs; exp(T pole) is placed.
+    output : 'same_cycle' or 'next_cycle'
+        With the first, the state after the update is that of the sampling instant; with the
+        second, that of the next one, at which the force computed from it acts.
 
     Raises
     ------
     InputError
-        When weights or poles do not lead to a stable loop at this sample time.
+        When the poles cannot be placed.
     """
-    poles = np.array([complex(real, imaginary) for real, imaginary in design.observer_poles])
-    M, b, d = design_observer(crane, sample_time, poles)
-    h = design_regulator(crane, np.array(design.state_weights), design.effort_weight)
+    Phi, gamma = _motion_over_a_cycle(crane, sample_time)
+    c = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
+    z = np.exp(sample_time * np.asarray(poles, dtype=complex))
+    if output == 'next_cycle':
+        return Phi, gamma, _placed(Phi, c, z)
+    # The measurement corrects what the motion predicts for the instant of the measurement.
+    d = _placed(Phi, c @ Phi, z)
+    return Phi - np.outer(d, c @ Phi - c), gamma - d * (c @ gamma), d
+
+
+def design_controller(
+    crane: CraneParameters, controller: ControllerParameters, design: DesignParameters
+) -> ControllerMatrices:
+    """
+    Design observer and regulator for a crane; V gives a static gain of 1 from set point to car.
+
+    The loop of linear crane, observer and regulator is stable for every crane and cycle time.
+
+    Parameters
+    ----------
+    crane : CraneParameters
+    controller : ControllerParameters
+        For its cycle time, and for when a computed force acts.
+    design : DesignParameters
+
+    Raises
+    ------
+    InputError
+        When the weights leave a state uncontrolled, or the poles cannot be placed.
+    """
+    T = controller.sample_time
+    scale = swing_frequency(crane)
+    poles = scale * np.array([complex(*pole) for pole in design.observer_poles])
+    M, b, d = design_sampled_observer(crane, T, poles, controller.output)
+    h = design_sampled_regulator(crane, T, np.array(design.state_weights), design.effort_weight)
     # With x = (0, x_c, 0, 0, 0) everything rests, so u = 0 must hold at x_c = w: V = h_2.
-    matrices = ControllerMatrices(M, b, d, h, float(h[1]))
-    radius = float(np.abs(closed_loop_poles(crane, sample_time, matrices)).max())
-    if radius >= 1.0:
-        raise InputError(
-            f'sample_time = {sample_time} s: the closed loop has an eigenvalue of size'
-            f' {radius:.4f}, allowed: below 1. Take a shorter sample time, slower observer poles'
-            ' or a larger effort weight'
-        )
-    return matrices
+    return ControllerMatrices(M, b, d, h, float(h[1]))
 
 
-def closed_loop_poles(
-    crane: CraneParameters, sample_time: float, matrices: ControllerMatrices
-) -> np.ndarray:
-    """
-    Return the eigenvalues of crane, observer and regulator over one cycle, shape (10,).
+def swing_frequency(crane: CraneParameters) -> float:
+    """Return the frequency of the swing with the car free, without friction [rad/s]."""
+    return math.sqrt(crane.gravity / crane.cable_length * (1.0 + crane.load_mass / crane.car_mass))
 
-    The linear crane with the brake open, discretised exactly for a force that is held over a cycle
-    (same-cycle output, no saturation). The loop is stable when all lie inside the unit circle.
-    """
+
+def _motion_over_a_cycle(
+    crane: CraneParameters, sample_time: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return Phi (5, 5) and gamma (5,): x(t + T) = Phi x(t) + gamma f, with the force held."""
     from scipy import linalg
 
     A, b, _ = linear_model(crane)
     augmented = np.zeros((6, 6))
     augmented[:5, :5], augmented[:5, 5] = A, b
-    exact = linalg.expm(sample_time * augmented)
-    Phi, gamma = exact[:5, :5], exact[:5, 5]
-    M, b_o, d, h, _ = matrices
-    c = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
-    # The force before was -h^T q, hence q' = (M - d c^T - b h^T) q + d c^T x; the new one acts
-    # over the cycle: x' = Phi x - gamma h^T q'.
-    observer = M - np.outer(d, c) - np.outer(b_o, h)
-    measured = np.outer(d, c)
-    loop = np.block(
-        [
-            [Phi - np.outer(gamma, h @ measured), -np.outer(gamma, h @ observer)],
-            [measured, observer],
-        ]
+    exponential = linalg.expm(sample_time * augmented)
+    return exponential[:5, :5], exponential[:5, 5]
+
+
+def _placed(A: np.ndarray, c: np.ndarray, poles: np.ndarray) -> np.ndarray:
+    """Return the gain d (5,) that gives A - d c^T these eigenvalues."""
+    from scipy import signal
+
+    try:
+        return np.asarray(signal.place_poles(A.T, c[:, np.newaxis], poles).gain_matrix[0])
+    except ValueError as error:
+        raise InputError(
+            f'observer_poles: {np.round(poles, 6).tolist()} cannot be placed: {error};'
+            ' allowed with one measurement: five different poles'
+        ) from error
+
+
+def _not_stabilising(Q: np.ndarray, effort_weight: float) -> InputError:
+    """Return the error of weights that leave a state uncontrolled."""
+    weights = (np.diag(Q) if Q.ndim == 2 else Q).tolist()
+    return InputError(
+        f'state_weights = {weights} with effort_weight = {effort_weight} give no stabilising'
+        ' regulator; weigh the car position with more than 0'
     )
+
+
+def closed_loop_poles(
+    crane: CraneParameters,
+    sample_time: float,
+    matrices: ControllerMatrices,
+    output: str = 'same_cycle',
+) -> np.ndarray:
+    """
+    Return the eigenvalues of crane, observer and regulator over one cycle, shape (10,).
+
+    The linear crane with the brake open, its motion over a cycle exact, no saturation. The loop is
+    stable when all lie inside the unit circle.
+    """
+    Phi, gamma = _motion_over_a_cycle(crane, sample_time)
+    M, b, d, h, _ = matrices
+    c = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
+    # The force that the observer is told of is -h^T q, in both readings.
+    observer = M - np.outer(d, c) - np.outer(b, h)
+    measured = np.outer(d, c)
+    if output == 'next_cycle':
+        loop = np.block([[Phi, -np.outer(gamma, h)], [measured, observer]])
+    else:
+        # What acts over the cycle is the force from the observer's new state.
+        moved = [Phi - np.outer(gamma, h @ measured), -np.outer(gamma, h @ observer)]
+        loop = np.block([moved, [measured, observer]])
     return np.asarray(np.linalg.eigvals(loop))
 
 
@@ -230,5 +338,5 @@ def controller_matrices(
         )
         kind = 'corrected' if same else 'designed'
     if kind == 'designed':
-        return design_controller(crane, controller.sample_time, design)
+        return design_controller(crane, controller, design)
     return printed_matrices(corrected=kind == 'corrected')

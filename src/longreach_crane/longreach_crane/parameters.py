@@ -87,7 +87,7 @@ class DesignParameters(Parameters):
     )
     effort_weight: float = quantity('LQR weight of the desired force', above=0.0)
     observer_poles: tuple[tuple[float, float], ...] = quantity(
-        'poles of the observer as [real, imaginary]', '1/s', length=5
+        'poles of the observer as [real, imaginary], over the frequency of the swing', length=5
     )
 
     def check(self) -> None:

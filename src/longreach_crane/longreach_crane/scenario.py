@@ -99,13 +99,13 @@ class Scenario(Parameters):
         InputError
             With the path of the time.
         """
-        cycle_count(self.duration, sample_time, 'duration')
+        cycle_count(self.duration, sample_time, 'duration', at_least=1)
         for index, point in enumerate(self.set_points):
             cycle_count(point.time, sample_time, f'set_points[{index}].time')
         for index, disturbance in enumerate(self.disturbances):
             path = f'disturbances[{index}]'
             cycle_count(disturbance.time, sample_time, f'{path}.time')
-            cycle_count(disturbance.duration, sample_time, f'{path}.duration')
+            cycle_count(disturbance.duration, sample_time, f'{path}.duration', at_least=1)
 
     def set_point(self, cycle: int, sample_time: float) -> float:
         """Return the desired car position in a cycle [m]; 0 before the first one."""
@@ -120,20 +120,20 @@ class Scenario(Parameters):
         return sum(d.force for d in self.disturbances if d.time < time < d.time + d.duration)
 
 
-def cycle_count(time: float, sample_time: float, path: str = 'time') -> int:
+def cycle_count(time: float, sample_time: float, path: str = 'time', at_least: int = 0) -> int:
     """
     Return a time as a whole number of cycles.
 
     Raises
     ------
     InputError
-        When it is none, to a part in a million of a cycle.
+        When it is none, to a part in a million of a cycle, or fewer than ``at_least``.
     """
     cycles = round(time / sample_time)
-    if abs(time / sample_time - cycles) > 1e-6:
+    if abs(time / sample_time - cycles) > 1e-6 or cycles < at_least:
         raise InputError(
             f'{path} = {time} s, allowed: multiples of the sample time {sample_time} s, such as'
-            f' {cycles * sample_time:.12g}'
+            f' {max(cycles, at_least) * sample_time:.12g}'
         )
     return cycles
 

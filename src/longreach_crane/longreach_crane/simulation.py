@@ -63,6 +63,8 @@ COLUMNS = (
     'emergency',
 )
 BRAKES = ('viscous', 'rigid')
+# A table of so many rows takes 800 MB.
+_MOST_CYCLES = 10_000_000
 MODELS = ('nonlinear', 'linear')
 
 
@@ -94,8 +96,8 @@ class Crane:
     scenario: Scenario = dataclasses.field(default_factory=lambda: Scenario(duration=1.0))
     model: str = 'nonlinear'
     brake: str = 'viscous'
-    relative: float = 1e-11
-    absolute: float = 1e-12
+    relative: float = 1e-12
+    absolute: float = 1e-13
     constants: Constants = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -140,7 +142,7 @@ class Crane:
         )
         stiff = command.brake and not held
         x_end, evaluations, _, status = advance_motion(
-            time, duration, x, inputs, p, stiff, self.relative, self.absolute
+            float(time), float(duration), x, inputs, p, stiff, self.relative, self.absolute
         )
         raise_for(status, time, x)
         return CraneState(x_end, inputs.car), evaluations
@@ -229,8 +231,8 @@ def simulate(
     scenario: Scenario,
     model: str = 'nonlinear',
     brake: str = 'viscous',
-    relative: float = 1e-11,
-    absolute: float = 1e-12,
+    relative: float = 1e-12,
+    absolute: float = 1e-13,
 ) -> Result:
     """
     Simulate crane and controller through a scenario.
@@ -256,6 +258,11 @@ def simulate(
     T = machinery.controller.sample_time
     scenario.check_cycles(T)
     cycles = cycle_count(scenario.duration, T)
+    if cycles > _MOST_CYCLES:
+        raise InputError(
+            f'duration = {scenario.duration:g} s is {cycles:.3g} cycles,'
+            f' allowed: {_MOST_CYCLES} in one table; split the scenario'
+        )
     crane = Crane(machinery.crane, scenario, model, brake, relative, absolute)
     controller = Controller.of(machinery, scenario.diagnosis)
     state, control = crane.initial_state(), controller.initial_state()

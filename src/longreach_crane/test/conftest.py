@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from longreach_crane.parameters import CraneParameters, Machinery, load_machinery
 from longreach_crane.scenario import Disturbance, Scenario, SetPoint
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+
 from longreach_crane.parameters import (
     CraneParameters,
     DesignParameters,
@@ -101,9 +102,7 @@ def test_refusals(
 
 
 @pytest.mark.parametrize('section', ['crane', 'controller', 'design'])
-def test_a_missing_section_is_named(
-    section: str, tmp_path: Path, content: dict[str, Any]
-) -> None:
+def test_a_missing_section_is_named(section: str, tmp_path: Path, content: dict[str, Any]) -> None:
     del content[section]
     file = tmp_path / 'my_crane.yaml'
     file.write_text(yaml.safe_dump(content))
@@ -129,6 +128,8 @@ def test_observer_poles_are_stable_and_in_pairs(
 
 def test_design_takes_integers(machinery: Machinery) -> None:
     design = DesignParameters(
-        state_weights=(1, 1, 1, 1, 1), effort_weight=1, observer_poles=[[-n, 0] for n in range(1, 6)]
+        state_weights=(1, 1, 1, 1, 1),
+        effort_weight=1,
+        observer_poles=tuple((-n, 0) for n in range(1, 6)),
     )
     assert design.observer_poles[4] == (-5.0, 0.0)

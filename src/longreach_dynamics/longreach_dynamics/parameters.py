@@ -27,6 +27,10 @@ from longreach_dynamics.errors import InputError
 __all__ = ['Parameters', 'Rule', 'choice', 'from_mapping', 'load', 'load_yaml', 'quantity']
 
 
+# What a float can hold.
+_LARGEST_INTEGER = 10**300
+
+
 @dataclasses.dataclass(frozen=True)
 class Rule:
     """
@@ -219,6 +223,8 @@ def _converted_number(path: str, value: Any, kind: type, rule: Rule) -> Any:
     """Return a number as int or float, or raise InputError."""
     # bool is a kind of int for Python, and a mistake here.
     number = isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
+        raise _refusal(path, 'an integer of more than 300 digits', rule.range_text())
     if number and not rule.allows(value):
         raise _refusal(path, value, rule.range_text())
     if not number or (kind is int and value != int(value)):
@@ -306,7 +312,20 @@ def load(cls: type[T], file: str | Path, section: str | None = None) -> T:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2 numbers (1e5 is one, which PyYAML takes for a text), and no key twice."""
+    """
+    The numbers of YAML 1.2, and no key twice.
+
+    PyYAML follows YAML 1.1, where 1e5 is a text and 1:30 is ninety.
+    """
+
+    yaml_implicit_resolvers = {  # noqa: RUF012
+        first: [
+            (tag, pattern)
+            for tag, pattern in resolvers
+            if tag.rpartition(':')[2] not in ('int', 'float', 'timestamp')
+        ]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Return a mapping, or raise for a key that stands twice."""
@@ -325,11 +344,16 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-_Loader.add_implicit_resolver(
-    'tag:yaml.org,2002:float',
-    re.compile(r'^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$'),
-    list('-+0123456789.'),
-)
+for _tag, _pattern in (
+    ('int', r'[-+]?(0|[1-9][0-9]*)$'),
+    (
+        'float',
+        r'[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$',
+    ),
+):
+    _Loader.add_implicit_resolver(
+        f'tag:yaml.org,2002:{_tag}', re.compile(_pattern), list('-+0123456789.')
+    )
 
 
 def load_yaml(file: str | Path) -> dict[str, Any]:
@@ -354,7 +378,7 @@ def load_yaml(file: str | Path) -> dict[str, Any]:
         mark = error.problem_mark
         where = f':{mark.line + 1}:{mark.column + 1}' if mark else ''
         raise InputError(f'{path}{where}: not valid YAML: {error.problem}') from error
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise InputError(f'{path}: not valid YAML: {error}') from error
     if not isinstance(values, dict):
         raise InputError(f'{path}: the top of the file must be a mapping of names to values')

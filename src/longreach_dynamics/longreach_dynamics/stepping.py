@@ -135,8 +135,8 @@ def nonstiff_integrator(right_hand_side: RightHandSide) -> Integrator:
                 scale[k] = absolute + relative * max(abs(x[k]), abs(trial[k]))
                 error_3 += (total_3 / scale[k]) ** 2
                 error_5 += (total_5 / scale[k]) ** 2
-            error = 0.0
-            if error_5 > 0.0:
+            error = error_5
+            if error_5 != 0.0:
                 error = h * error_5 / math.sqrt((error_5 + 0.01 * error_3) * n)
             if not math.isfinite(error):
                 if h < 1e-12 * duration:

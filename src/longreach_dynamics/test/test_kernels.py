@@ -30,6 +30,14 @@ from numba import njit
 def inner(x, p):
     return p.factor * x + 1.0
 """,
+    'constants': 'OFFSET = 0.0\n',
+    'aside': """
+from numba import njit
+
+@njit
+def aside(x):
+    return 0.0 * x
+""",
     'maker': """
 from numba import njit
 
@@ -43,6 +51,8 @@ def make(function):
 from typing import NamedTuple
 
 from longreach_dynamics.kernels import kernel
+from machine import aside
+from machine.constants import OFFSET
 from machine.inner import inner
 from machine.maker import make
 
@@ -53,7 +63,7 @@ made = make(inner)
 
 @kernel
 def compute(x, p):
-    return made(x, p)
+    return made(x, p) + OFFSET + aside.aside(x)
 """,
     'other': '',
 }
@@ -105,9 +115,13 @@ def test_cache_is_used_until_a_called_module_changes(package: Path) -> None:
     assert run(package) == (8.0, 0, 1, 1)
     edit(package / 'maker.py', '+ 0.0', '+ 0.5')
     assert run(package) == (8.5, 0, 1, 1)
+    edit(package / 'constants.py', '0.0', '1.0')
+    assert run(package) == (9.5, 0, 1, 1)
+    edit(package / 'aside.py', '0.0 * x', '1.0 * x')
+    assert run(package) == (11.5, 0, 1, 1)
     # Nothing of this one is compiled into the kernel.
     (package / 'other.py').write_text('unused = 1')
-    assert run(package) == (8.5, 1, 0, 1)
+    assert run(package) == (11.5, 1, 0, 1)
 
 
 def test_an_edit_of_the_kernel_itself_is_a_change(package: Path) -> None:

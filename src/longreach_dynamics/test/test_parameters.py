@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import (
     Parameters,
@@ -34,7 +35,7 @@ class Cylinder(Parameters):
 class Machine(Parameters):
     mass: float = quantity('mass', 'kg', above=0.0)
     cylinders: tuple[Cylinder, ...] = quantity('cylinders')
-    main: Cylinder = quantity('the main cylinder')  # noqa: RUF009
+    main: Cylinder = quantity('the main cylinder')
     joints: int = quantity('number of joints', at_least=1, below=8, default=3)
     weights: tuple[float, ...] = quantity('weights', length=3, default=(1.0, 2.0, 3.0))
     poles: tuple[tuple[float, float], ...] = quantity('poles', '1/s', default=())
@@ -124,6 +125,8 @@ def test_replace_checks_again() -> None:
         ({'mass': math.nan}, r'^mass = nan, allowed: \(0, inf\) kg'),
         ({'mass': math.inf}, r'^mass = inf, allowed: \(0, inf\) kg'),
         ({'mass': -math.inf}, r'^mass = -inf, allowed'),
+        ({'mass': 10**400}, r'^mass = .*more than 300 digits'),
+        ({'joints': 10**400}, r'^joints = .*more than 300 digits'),
         ({'mass': True}, r'^mass = True, allowed: a number in \(0, inf\) kg'),
         ({'mass': '10'}, r"^mass = '10', allowed: a number in"),
         ({'mass': None}, r'^mass = None, allowed: a number'),
@@ -188,6 +191,12 @@ def test_quoted_number_is_a_text(tmp_path: Path) -> None:
         load(Machine, write(tmp_path, VALID.replace('mass: 10', "mass: '1e5'")))
 
 
+@pytest.mark.parametrize('text', ['1:30', '0x1F', '2001-12-14', '1_000'])
+def test_what_only_yaml_1_1_takes_for_a_number_is_a_text(text: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"mass = '{text}', allowed: a number"):
+        load(Machine, write(tmp_path, VALID.replace('mass: 10', f'mass: {text}')))
+
+
 def test_section(tmp_path: Path) -> None:
     text = 'arm:' + VALID.replace('\n', '\n  ')
     assert load(Machine, write(tmp_path, text), 'arm').mass == 10.0
@@ -216,6 +225,9 @@ def test_section(tmp_path: Path) -> None:
         ('mass: 1\n---\nmass: 2\n', r'machine\.yaml:2:1: not valid YAML'),
         (b'\xff\xfe\x00\x80\x81', r'machine\.yaml cannot be read: not a text file'),
         ('[' * 5000, r'machine\.yaml: not valid YAML'),
+        ('mass: !!float abc', r'machine\.yaml: not valid YAML'),
+        ('mass: !!int abc', r'machine\.yaml: not valid YAML'),
+        ('mass: ' + '9' * 5000, r'machine\.yaml: not valid YAML'),
     ],
 )
 def test_bad_files_are_refused(text: str | bytes, message: str, tmp_path: Path) -> None:

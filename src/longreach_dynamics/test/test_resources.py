@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.resources import share_directory
 

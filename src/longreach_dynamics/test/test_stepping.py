@@ -13,6 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from numba import njit
+from scipy.integrate import solve_ivp
+
 from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.stepping import (
     IntegrationError,
@@ -21,8 +24,6 @@ from longreach_dynamics.stepping import (
     raise_for,
     stiff_integrator,
 )
-from numba import njit
-from scipy.integrate import solve_ivp
 
 DECAY, OSCILLATOR, VAN_DER_POL, PROTHERO_ROBINSON, POWER, GROWTH = range(6)
 SQUARE, NAN_ALWAYS, NAN_LATER, COUPLED, PENDULUM = range(6, 11)
@@ -30,9 +31,9 @@ SQUARE, NAN_ALWAYS, NAN_LATER, COUPLED, PENDULUM = range(6, 11)
 
 @njit
 def problem(t, x, u, p, dx):  # type: ignore[no-untyped-def]
-    """Write the derivative of problem u[0], parameter p; u[1] counts, u[2] is the latest time."""
+    """Write the derivative of problem u[0], parameter p; u[1] counts, u[2] is the last t."""
     u[1] += 1.0
-    u[2] = max(u[2], t)
+    u[2] = t
     kind = int(u[0])
     if kind == DECAY:
         dx[0] = -p * x[0]
@@ -71,7 +72,7 @@ class Outcome(NamedTuple):
     next_step: float
     status: int
     calls: int
-    latest: float
+    last_time: float
     given: np.ndarray
 
 
@@ -140,7 +141,7 @@ def test_stiff_takes_steps_of_the_slow_motion_once_the_transient_is_over() -> No
     outcome = STIFF(COUPLED, 1e6, [1.5, 0.5], 10.0, 1e-6, 1e-8, first_step=1e-6)
     # An explicit method is bound to 10 s * 1e6 1/s / 6 = 1.7e6 steps.
     assert outcome.status == Status.DONE
-    assert outcome.evaluations < 2000
+    assert outcome.evaluations < 1300
 
 
 @pytest.mark.parametrize('rate', [1e2, 1e5, 1e8])
@@ -151,14 +152,14 @@ def test_prothero_robinson_stays_on_the_smooth_solution(rate: float) -> None:
 
 def test_prothero_robinson_costs_few_evaluations() -> None:
     outcome = STIFF(PROTHERO_ROBINSON, 1e6, [1.0], 10.0, 1e-6, 1e-8)
-    assert outcome.evaluations < 1500
+    assert outcome.evaluations < 80
     assert outcome.state[0] == pytest.approx(math.cos(10.0), abs=1e-5)
 
 
 def test_smooth_problem_costs_few_evaluations() -> None:
     # One period at 1e-10: DOP853 needs about a dozen steps of 12 evaluations.
     outcome = NONSTIFF(OSCILLATOR, 1.0, [1.0, 0.0], 2.0 * math.pi, 1e-10, 1e-10, first_step=0.1)
-    assert outcome.evaluations < 350
+    assert outcome.evaluations < 300
 
 
 def test_van_der_pol_against_scipy() -> None:
@@ -180,6 +181,7 @@ def test_van_der_pol_against_scipy() -> None:
     ).y[:, -1]
     outcome = STIFF(VAN_DER_POL, 1e3, [2.0, 0.0], duration, 1e-9, 1e-11)
     assert outcome.status == Status.DONE
+    assert outcome.evaluations < 28000
     assert expected[0] < -1.5
     assert outcome.state == pytest.approx(expected, rel=1e-6)
 
@@ -233,11 +235,13 @@ def test_one_stiff_step_is_the_stability_function_of_radau_iia(z: float) -> None
 
 @both
 def test_ends_on_the_end_of_the_interval(run: Run) -> None:
-    # With x' = 1 the state shows the length that was covered.
-    time, duration = 0.3, 0.1
-    outcome = run(POWER, 0.0, [0.0], duration, first_step=0.0173, time=time)
-    assert outcome.latest == time + duration
-    assert outcome.state[0] == pytest.approx(duration, abs=1e-15)
+    # To the last bit, for lengths that are no multiples of the steps.
+    random = np.random.default_rng(2)
+    for duration in random.uniform(0.01, 3.0, 300):
+        outcome = run(POWER, 0.0, [0.0], duration, first_step=0.3 * random.random(), time=0.0)
+        assert outcome.last_time == duration
+        # With x' = 1 the state shows the length that was covered.
+        assert outcome.state[0] == pytest.approx(duration, rel=1e-14)
 
 
 @both
@@ -285,9 +289,10 @@ def test_infinite_solution_is_a_status(run: Run) -> None:
     assert outcome.status in (Status.STEP_TOO_SMALL, Status.NOT_FINITE)
 
 
+@both
 @pytest.mark.parametrize('kind', [NAN_ALWAYS, NAN_LATER])
-def test_nan_is_a_status_of_the_stiff_integrator(kind: int) -> None:
-    outcome = STIFF(kind, 0.0, [0.0], 2.0)
+def test_nan_is_a_status(run: Run, kind: int) -> None:
+    outcome = run(kind, 0.0, [0.0], 2.0)
     assert outcome.status == Status.NOT_FINITE
     assert np.all(np.isfinite(outcome.state))
 

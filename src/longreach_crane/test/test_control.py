@@ -1,0 +1,233 @@
+"""
+The digital controller cycle by cycle.
+
+Most tests use matrices of zeros with V = 1: then the desired force is the set point, and the brake
+rule, saturation and delay can be driven directly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from longreach_crane.control import Command, Controller, ControllerState
+from longreach_crane.design import ControllerMatrices
+from longreach_crane.diagnosis import Emergency, Sample
+from longreach_crane.parameters import Machinery
+
+CENTRE = Sample(0.0, False, False)
+BEYOND = Sample(5.5, False, True)
+DIRECT = ControllerMatrices(np.zeros((5, 5)), np.zeros(5), np.zeros(5), np.zeros(5), 1.0)
+
+
+def controller(
+    machinery: Machinery,
+    matrices: ControllerMatrices = DIRECT,
+    diagnosis: bool = True,
+    **changes: object,
+) -> Controller:
+    parameters = machinery.controller.replace(**changes)
+    return Controller(machinery.crane, parameters, matrices, diagnosis)
+
+
+def run(
+    control: Controller,
+    set_points: Sequence[float],
+    sample: Sample | None = CENTRE,
+    state: ControllerState | None = None,
+) -> list[ControllerState]:
+    """Return the state after each cycle."""
+    states = []
+    state = control.initial_state() if state is None else state
+    for set_point in set_points:
+        state = control.cycle(state, sample, set_point)
+        states.append(state)
+    return states
+
+
+def forces(states: list[ControllerState]) -> list[float]:
+    return [state.command.force for state in states]
+
+
+def first_braked(states: list[ControllerState]) -> int | None:
+    return next((i for i, state in enumerate(states) if state.command.brake), None)
+
+
+def test_brake_closes_when_more_than_the_steady_time_is_over(machinery: Machinery) -> None:
+    # Condition true in cycles 5, 6, ...: in cycle 305 exactly 3.00 s are over, in 306 more.
+    states = run(controller(machinery), [50.0] * 5 + [0.005] * 400)
+    assert first_braked(states) == 306
+    # In other words, the 302nd cycle in a row.
+    assert sum(state.steady_cycles > 0 for state in states[:307]) == 302
+    assert controller(machinery).steady_time(states[305]) == pytest.approx(3.0)
+    assert controller(machinery).steady_time(states[306]) == pytest.approx(3.01)
+    assert forces(states)[5:306] == [0.005] * 301
+    assert forces(states)[306:] == [0.0] * (len(states) - 306)
+
+
+@pytest.mark.parametrize(
+    ('steady_time', 'sample_time', 'closes'), [(0.0, 0.01, 1), (0.025, 0.01, 3), (0.3, 0.1, 4)]
+)
+def test_steady_time_in_cycles(
+    steady_time: float, sample_time: float, closes: int, machinery: Machinery
+) -> None:
+    control = controller(machinery, steady_time=steady_time, sample_time=sample_time)
+    assert first_braked(run(control, [0.0] * 10)) == closes
+
+
+@pytest.mark.parametrize('force', [0.01, -0.01, 0.5])
+def test_a_force_that_is_not_below_the_condition_starts_the_time_anew(
+    force: float, machinery: Machinery
+) -> None:
+    states = run(controller(machinery), [0.0] * 301 + [force] + [0.0] * 303)
+    assert states[301].steady_cycles == 0
+    assert first_braked(states) == 302 + 301
+
+
+def test_negative_forces_count_by_their_size(machinery: Machinery) -> None:
+    assert first_braked(run(controller(machinery), [-0.0099] * 310)) == 301
+    assert first_braked(run(controller(machinery), [-0.02] * 310)) is None
+
+
+def test_brake_opens_in_the_cycle_in_which_the_force_grows(machinery: Machinery) -> None:
+    states = run(controller(machinery), [0.0] * 310 + [80.0, 70.0] + [0.0] * 305)
+    assert states[309].command == Command(0.0, True)
+    assert states[310].command == Command(80.0, False)
+    assert states[311].command == Command(70.0, False)
+    # And closes again after the whole time.
+    again = [i for i, state in enumerate(states) if state.command.brake and i > 311]
+    assert again[0] == 312 + 301
+
+
+def test_saturation(machinery: Machinery) -> None:
+    states = run(controller(machinery), [1e6, -1e6, 160.0, 159.0, -160.5])
+    assert forces(states) == [160.0, -160.0, 160.0, 159.0, -160.0]
+    assert forces(run(controller(machinery, maximum_force=3.0), [5.0, -5.0])) == [3.0, -3.0]
+
+
+def test_next_cycle_delays_the_force_by_exactly_one_cycle(machinery: Machinery) -> None:
+    wanted = [10.0, 20.0, -30.0, 40.0, 0.0, 5.0]
+    delayed = forces(run(controller(machinery, output='next_cycle'), wanted))
+    assert delayed == [0.0, *wanted[:-1]]
+
+
+def test_next_cycle_delays_the_brake_by_exactly_one_cycle(machinery: Machinery) -> None:
+    wanted = [50.0] * 5 + [0.0] * 310 + [50.0] * 5
+    now = run(controller(machinery), wanted)
+    then = run(controller(machinery, output='next_cycle'), wanted)
+    assert [state.command for state in then[1:]] == [state.command for state in now[:-1]]
+    assert first_braked(now) == 306
+
+
+def test_observer_and_regulator_are_the_papers_recursion(machinery: Machinery) -> None:
+    random = np.random.default_rng(1)
+    m = ControllerMatrices(
+        random.normal(size=(5, 5)) / 3.0,
+        random.normal(size=5),
+        random.normal(size=5),
+        random.normal(size=5),
+        2.5,
+    )
+    c = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
+    positions, set_points = random.uniform(-2, 2, 20), random.uniform(-2, 2, 20)
+    for output in ('same_cycle', 'next_cycle'):
+        control = controller(machinery, m, output=output, brake_condition=1e-9)
+        state = control.initial_state()
+        q, computed, acted = np.zeros(5), 0.0, 0.0
+        for x_c, w in zip(positions, set_points, strict=True):
+            state = control.cycle(state, Sample(x_c, False, False), w)
+            # The force that the observer is told of acts before the sample, or from it on.
+            told = acted if output == 'same_cycle' else computed
+            q = (m.M - np.outer(m.d, c)) @ q + x_c * m.d + told * m.b
+            previous, computed = computed, min(160.0, max(-160.0, m.V * w - m.h @ q))
+            acted = computed if output == 'same_cycle' else previous
+            assert state.observer == pytest.approx(q, rel=1e-11, abs=1e-11)
+            assert state.command.force == pytest.approx(acted, rel=1e-11, abs=1e-10)
+
+
+def test_observer_is_told_that_the_brake_takes_the_force_away(machinery: Machinery) -> None:
+    m = DIRECT._replace(b=np.array([1.0, 0.0, 0.0, 0.0, 0.0]))
+    states = run(controller(machinery, m), [0.005] * 305)
+    # The force of cycle n reaches the observer in cycle n + 1.
+    assert [state.observer[0] for state in states[299:304]] == [0.005, 0.005, 0.005, 0.0, 0.0]
+
+
+@pytest.mark.parametrize('output', ['same_cycle', 'next_cycle'])
+@pytest.mark.parametrize(
+    'missing', [None, Sample(math.nan, False, False), Sample(math.inf, False, True)]
+)
+def test_without_a_sample_the_observer_feeds_on_its_prediction(
+    output: str, missing: Sample | None, machinery: Machinery
+) -> None:
+    control = Controller.of(
+        machinery.replace(controller=machinery.controller.replace(output=output))
+    )
+    state = run(control, [1.0] * 50, Sample(0.3, False, False))[-1]
+    without = control.cycle(state, missing, 1.0)
+    fed = control.cycle(state, Sample(float(state.observer[1]), False, False), 1.0)
+    assert np.array_equal(without.observer, fed.observer)
+    assert without.command == fed.command
+    assert (without.silent_cycles, fed.silent_cycles) == (1, 0)
+    assert without.emergency is Emergency.NONE
+
+
+def test_silence_for_longer_than_the_timeout_is_an_emergency(machinery: Machinery) -> None:
+    control = controller(machinery)
+    states = run(control, [50.0] * 60, None)
+    assert first_braked(states) == 50
+    assert states[50].emergency is Emergency.SENSOR_TIMEOUT
+    # One sample in between starts the count anew.
+    heard = run(control, [50.0] * 2, CENTRE, states[48])
+    assert first_braked(run(control, [50.0] * 49, None, heard[-1])) is None
+
+
+@pytest.mark.parametrize('output', ['same_cycle', 'next_cycle'])
+def test_emergency_closes_the_brake_in_its_cycle_and_latches(
+    output: str, machinery: Machinery
+) -> None:
+    control = controller(machinery, output=output)
+    before = run(control, [50.0] * 3)[-1]
+    state = control.cycle(before, BEYOND, 50.0)
+    assert state.emergency is Emergency.POSITION_LIMIT
+    assert state.command == Command(0.0, True)
+    later = run(control, [160.0] * 20, CENTRE, state)
+    assert all(s.emergency is Emergency.POSITION_LIMIT for s in later)
+    assert all(s.command == Command(0.0, True) for s in later)
+
+
+def test_the_first_reason_for_an_emergency_stays(machinery: Machinery) -> None:
+    control = controller(machinery)
+    state = control.cycle(control.initial_state(), BEYOND, 0.0)
+    assert run(control, [0.0] * 60, None, state)[-1].emergency is Emergency.POSITION_LIMIT
+
+
+def test_without_diagnosis_there_is_no_emergency(machinery: Machinery) -> None:
+    control = controller(machinery, diagnosis=False)
+    for sample in (BEYOND, None):
+        states = run(control, [50.0] * 100, sample)
+        assert states[-1].emergency is Emergency.NONE
+        assert states[-1].command == Command(50.0, False)
+
+
+def test_cycle_changes_nothing_it_is_given(machinery: Machinery) -> None:
+    control = Controller.of(machinery)
+    state = run(control, [2.0] * 10, Sample(0.1, False, False))[-1]
+    kept = state.observer.copy()
+    first = control.cycle(state, CENTRE, 2.0)
+    assert np.array_equal(state.observer, kept)
+    second = control.cycle(state, CENTRE, 2.0)
+    assert np.array_equal(first.observer, second.observer)
+    assert first[1:] == second[1:]
+
+
+def test_initial_state_is_at_rest(machinery: Machinery) -> None:
+    control = Controller.of(machinery)
+    assert control.initial_state().observer.tolist() == [0.0] * 5
+    assert control.initial_state(1.5).observer.tolist() == [0.0, 1.5, 0.0, 0.0, 0.0]
+    assert control.initial_state().command == Command(0.0, False)
+    # Taking over at the set point moves nothing.
+    states = run(control, [1.5] * 100, Sample(1.5, False, False), control.initial_state(1.5))
+    assert max(abs(force) for force in forces(states)) < 1e-9

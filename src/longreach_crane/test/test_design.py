@@ -1,0 +1,344 @@
+"""
+The printed matrices, and the design of new ones, against other ways to compute the same.
+
+Gains are checked by way of Hamiltonian eigenvectors and characteristic polynomials, which the
+library does not use; stability by the exactly sampled closed loop of plant and controller.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+from longreach_crane.design import (
+    ControllerMatrices,
+    closed_loop_poles,
+    controller_matrices,
+    design_controller,
+    design_observer,
+    design_regulator,
+    design_sampled_regulator,
+    printed_matrices,
+    swing_frequency,
+)
+from longreach_crane.model import linear_model
+from longreach_crane.parameters import CraneParameters, Machinery
+from longreach_crane.scenario import Scenario, SetPoint
+from longreach_crane.simulation import simulate
+from longreach_dynamics.errors import InputError
+
+T = 0.01
+C = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
+PRINTED_H = np.array([2.9, 109.5, 286.0, 1790.6, 44.5])
+
+
+def spectral_radius(
+    crane: CraneParameters, sample_time: float, m: ControllerMatrices, output: str = 'same_cycle'
+) -> float:
+    """Return that of the loop of the exactly sampled plant, the observer and the regulator."""
+    A, b, _ = linear_model(crane)
+    plant = np.zeros((6, 6))
+    plant[:5, :5], plant[:5, 5] = A, b
+    plant = expm(plant * sample_time)
+    A_sampled, b_sampled = plant[:5, :5], plant[:5, 5]
+    # State (x, q, f): f is the force that acted last, or that acts in the coming cycle.
+    observe = np.hstack([np.outer(m.d, C), m.M - np.outer(m.d, C), m.b[:, np.newaxis]])
+    regulate = -m.h @ observe
+    loop = np.zeros((11, 11))
+    loop[:5, :5] = A_sampled
+    if output == 'same_cycle':
+        loop[:5] += np.outer(b_sampled, regulate)
+    else:
+        loop[:5, 10] = b_sampled
+    loop[5:10] = observe
+    loop[10] = regulate
+    return float(np.abs(np.linalg.eigvals(loop)).max())
+
+
+def test_printed_matrix_is_eulers_to_the_digits_printed(crane: CraneParameters) -> None:
+    A, b, _ = linear_model(crane)
+    m = printed_matrices()
+    assert np.abs(m.M - (np.eye(5) + T * A)).max() <= 0.5e-4
+    assert m.b == pytest.approx(T * b, abs=1e-15)
+    # Euler at the 0.1 s that table 3 gives is nowhere near.
+    assert np.abs(m.M - (np.eye(5) + 0.1 * A)).max() > 1.0
+
+
+def test_as_printed_differs_in_one_entry() -> None:
+    corrected, as_printed = printed_matrices(), printed_matrices(corrected=False)
+    difference = corrected.M - as_printed.M
+    assert difference[3, 4] == 0.01
+    assert np.count_nonzero(difference) == 1
+    for name in ('b', 'd', 'h', 'V'):
+        assert np.array_equal(getattr(corrected, name), getattr(as_printed, name))
+
+
+def test_printed_gains() -> None:
+    m = printed_matrices()
+    assert m.h.tolist() == PRINTED_H.tolist()
+    assert m.d.tolist() == [34.5724, 0.2395, 2.0322, 0.0164, -0.1979]
+    assert m.V == 109.5
+
+
+def test_as_printed_keeps_an_observer_eigenvalue_of_one() -> None:
+    as_printed, corrected = printed_matrices(corrected=False), printed_matrices()
+    values = np.linalg.eigvals(as_printed.M - np.outer(as_printed.d, C))
+    assert np.abs(values - 1.0).min() < 1e-12
+    values = np.linalg.eigvals(corrected.M - np.outer(corrected.d, C))
+    assert np.abs(values).max() < 0.99
+
+
+@pytest.mark.parametrize('output', ['same_cycle', 'next_cycle'])
+def test_closed_loop_is_stable_at_10_ms_and_not_at_100_ms(
+    output: str, crane: CraneParameters
+) -> None:
+    m = printed_matrices()
+    assert spectral_radius(crane, 0.01, m, output) < 0.995
+    assert spectral_radius(crane, 0.1, m, output) > 1.3
+
+
+def test_weights_of_the_crane_file_give_the_printed_regulator(machinery: Machinery) -> None:
+    design = machinery.design
+    h = design_regulator(machinery.crane, np.array(design.state_weights), design.effort_weight)
+    assert np.abs(h - PRINTED_H).max() <= 0.05
+
+
+def even_part(polynomial: np.ndarray) -> np.ndarray:
+    """Return the five coefficients of n(s) n(-s), of degree at most 8, in powers of s^2."""
+    signs = (-1.0) ** np.arange(polynomial.size)[::-1]
+    product = np.polymul(polynomial, polynomial * signs)
+    return np.concatenate([np.zeros(11), product])[-9::2]
+
+
+def test_diagonal_weights_are_unique_for_a_regulator(machinery: Machinery) -> None:
+    # Kalman's equality: a_k(s) a_k(-s) - a(s) a(-s) = sum of q_i / R n_i(s) n_i(-s), with the
+    # open and closed characteristic polynomials a, a_k and the numerators n_i from f to x_i.
+    A, b, _ = linear_model(machinery.crane)
+    weights = np.array(machinery.design.state_weights)
+    h = design_regulator(machinery.crane, weights, 1.0)
+    a, a_k = np.poly(A), np.poly(A - np.outer(b, h))
+    numerators = [np.poly(A - np.outer(b, unit)) - a for unit in np.eye(5)]
+    columns = np.column_stack([even_part(n[1:]) for n in numerators])
+    signs = (-1.0) ** np.arange(6)[::-1]
+    difference = np.polymul(a_k, a_k * signs) - np.polymul(a, a * signs)
+    # Degree 10 cancels and the sign convention of n_i(-s) is that of a(-s).
+    scale = np.abs(columns).max(axis=0)
+    assert np.linalg.matrix_rank(columns / scale) == 5
+    found = np.linalg.solve(columns / scale, difference[-9::2]) / scale
+    assert found == pytest.approx(weights, rel=1e-4)
+
+
+def test_regulator_depends_on_the_ratio_of_the_weights_alone(machinery: Machinery) -> None:
+    weights = np.array(machinery.design.state_weights)
+    h = design_regulator(machinery.crane, weights, 1.0)
+    assert design_regulator(machinery.crane, 7.0 * weights, 7.0) == pytest.approx(h, rel=1e-8)
+    assert design_regulator(machinery.crane, np.diag(weights), 1.0) == pytest.approx(h, rel=1e-12)
+    assert design_regulator(machinery.crane, weights, 2.0)[1] == pytest.approx(
+        np.sqrt(weights[1] / 2.0), rel=1e-9
+    )
+
+
+@pytest.mark.parametrize('length', [1.0, 5.0, 12.0])
+def test_regulator_by_hamiltonian_eigenvectors(length: float, machinery: Machinery) -> None:
+    crane = machinery.crane.replace(cable_length=length)
+    A, b, _ = linear_model(crane)
+    Q, R = np.diag(machinery.design.state_weights), 1.0
+    hamiltonian = np.block([[A, -np.outer(b, b) / R], [-Q, -A.T]])
+    values, vectors = np.linalg.eig(hamiltonian)
+    stable = vectors[:, values.real < 0.0]
+    riccati = np.real(stable[5:] @ np.linalg.inv(stable[:5]))
+    h = design_regulator(crane, np.diag(Q), R)
+    assert h == pytest.approx(b @ riccati / R, rel=1e-6)
+    assert np.linalg.eigvals(A - np.outer(b, h)).real.max() < 0.0
+
+
+def test_poles_of_the_printed_observer_are_those_of_the_crane_file(machinery: Machinery) -> None:
+    # With M's entries in full; the print of d limits the digits.
+    A, _, _ = linear_model(machinery.crane)
+    gain = printed_matrices().d / T
+    poles = np.sort_complex(np.linalg.eigvals(A - np.outer(gain, C)))
+    wanted = np.array([complex(*pole) for pole in machinery.design.observer_poles])
+    wanted *= swing_frequency(machinery.crane)
+    assert poles == pytest.approx(np.sort_complex(wanted), abs=2e-3)
+
+
+@pytest.mark.parametrize('length', [0.5, 5.0])
+def test_swing_frequency_is_that_of_the_linear_model(
+    length: float, crane: CraneParameters
+) -> None:
+    crane = crane.replace(cable_length=length, car_friction=0.0, load_friction=0.0)
+    A, _, _ = linear_model(crane)
+    assert np.linalg.eigvals(A).imag.max() == pytest.approx(swing_frequency(crane), rel=1e-12)
+
+
+@pytest.mark.parametrize(('length', 'sample_time'), [(5.0, 0.01), (1.0, 0.01), (12.0, 0.004)])
+def test_observer_has_the_poles_asked_for(
+    length: float, sample_time: float, crane: CraneParameters
+) -> None:
+    crane = crane.replace(cable_length=length)
+    poles = np.array([-12.0, -6.0 + 6.0j, -6.0 - 6.0j, -1.0, -2.5])
+    matrix, b, d = design_observer(crane, sample_time, poles)
+    A, b_continuous, _ = linear_model(crane)
+    assert matrix == pytest.approx(np.eye(5) + sample_time * A, abs=1e-15)
+    assert b == pytest.approx(sample_time * b_continuous, abs=1e-15)
+    characteristic = np.poly(matrix - np.outer(d, C))
+    assert characteristic == pytest.approx(np.poly(1.0 + sample_time * poles).real, abs=1e-11)
+
+
+def test_short_cycles_lead_to_the_printed_controller(machinery: Machinery) -> None:
+    # A shorter cycle leaves less between the motion over a cycle and C13R's continuous design.
+    printed = printed_matrices()
+    errors = []
+    for cycle in (1e-3, 1e-4):
+        controller = machinery.controller.replace(sample_time=cycle)
+        designed = design_controller(machinery.crane, controller, machinery.design)
+        error_d = np.abs(designed.d / cycle - printed.d / T) / np.abs(printed.d / T)
+        errors.append(max(error_d.max(), np.abs(designed.h / printed.h - 1.0).max()))
+        assert designed.h[1] == designed.V
+    assert errors[0] < 0.05
+    assert errors[1] < 0.005
+
+
+@pytest.mark.parametrize('sample_time', [0.01, 0.1])
+def test_sampled_regulator_minimises_the_cost(sample_time: float, machinery: Machinery) -> None:
+    # The cost of a run from one state, integrated by small steps: no other gain is cheaper.
+    A, b, _ = linear_model(machinery.crane)
+    design = machinery.design
+    h = design_sampled_regulator(
+        machinery.crane, sample_time, np.array(design.state_weights), design.effort_weight
+    )
+    parts = 20
+    motion = np.zeros((6, 6))
+    motion[:5, :5], motion[:5, 5] = A, b
+    motion = expm(motion * sample_time / parts)
+
+    def cost(gain: np.ndarray) -> float:
+        x, total = np.array([0.0, 1.0, 0.0, 0.05, 0.0]), 0.0
+        for _ in range(round(40.0 / sample_time)):
+            u = -gain @ x
+            for _ in range(parts):
+                after = motion[:5, :5] @ x + motion[:5, 5] * u
+                weights = np.array(design.state_weights)
+                total += 0.5 * (weights @ x**2 + weights @ after**2) + design.effort_weight * u * u
+                x = after
+        return total
+
+    best = cost(h)
+    for index in range(5):
+        for factor in (0.97, 1.03):
+            other = h.copy()
+            other[index] *= factor
+            assert cost(other) > best
+
+
+@pytest.mark.parametrize('output', ['same_cycle', 'next_cycle'])
+@pytest.mark.parametrize('sample_time', [0.01, 0.1])
+def test_sampled_observer_leaves_the_regulators_poles_alone(
+    output: str, sample_time: float, machinery: Machinery
+) -> None:
+    controller = machinery.controller.replace(sample_time=sample_time, output=output)
+    m = design_controller(machinery.crane, controller, machinery.design)
+    A, b, _ = linear_model(machinery.crane)
+    motion = np.zeros((6, 6))
+    motion[:5, :5], motion[:5, 5] = A, b
+    motion = expm(motion * sample_time)
+    regulator = np.poly(motion[:5, :5] - np.outer(motion[:5, 5], m.h))
+    poles = np.array([complex(*pole) for pole in machinery.design.observer_poles])
+    observer = np.poly(np.exp(sample_time * swing_frequency(machinery.crane) * poles)).real
+    whole = np.poly(closed_loop_poles(machinery.crane, sample_time, m, output)).real
+    assert whole == pytest.approx(np.polymul(regulator, observer), abs=1e-9)
+
+
+@pytest.mark.parametrize('length', [1.0, 5.0, 12.0])
+def test_static_gain_is_one(length: float, machinery: Machinery) -> None:
+    crane = machinery.crane.replace(cable_length=length)
+    A, b, _ = linear_model(crane)
+    m = design_controller(crane, machinery.controller, machinery.design)
+    at_rest = -np.linalg.solve(A - np.outer(b, m.h), b * m.V)
+    assert at_rest == pytest.approx(C, abs=1e-9)
+
+
+@pytest.mark.parametrize('output', ['same_cycle', 'next_cycle'])
+@pytest.mark.parametrize('length', [0.3, 2.0, 12.0, 40.0])
+@pytest.mark.parametrize('sample_time', [0.002, 0.01, 0.05])
+@pytest.mark.parametrize('masses', [(50.0, 1.0), (10.0, 5.0), (10.0, 100.0), (200.0, 2e4)])
+def test_design_stabilises_every_crane(
+    length: float,
+    sample_time: float,
+    masses: tuple[float, float],
+    output: str,
+    machinery: Machinery,
+) -> None:
+    crane = machinery.crane.replace(cable_length=length, car_mass=masses[0], load_mass=masses[1])
+    controller = machinery.controller.replace(sample_time=sample_time, output=output)
+    m = design_controller(crane, controller, machinery.design)
+    radius = spectral_radius(crane, sample_time, m, output)
+    # The slowest pole of all these decays within a minute and a half.
+    assert radius < np.exp(-sample_time / 90.0)
+    poles = closed_loop_poles(crane, sample_time, m, output)
+    assert np.abs(poles).max() == pytest.approx(radius, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ('length', 'car_mass', 'load_mass'),
+    [(1.0, 10.0, 100.0), (3.0, 5.0, 20.0), (12.0, 50.0, 500.0), (0.3, 10.0, 100.0)],
+)
+def test_designed_controller_reaches_its_set_point(
+    length: float, car_mass: float, load_mass: float, machinery: Machinery
+) -> None:
+    crane = machinery.crane.replace(cable_length=length, car_mass=car_mass, load_mass=load_mass)
+    scenario = Scenario(duration=50.0, set_points=(SetPoint(0.0, 2.5),))
+    result = simulate(machinery.replace(crane=crane), scenario)
+    assert result.column('car_position')[-1] == pytest.approx(2.5, abs=1e-3)
+    assert np.abs(result.column('angle')[-200:]).max() < 1e-3
+    assert result.column('brake')[-1] == 1.0
+
+
+def test_auto_takes_the_printed_matrices_for_their_crane_alone(machinery: Machinery) -> None:
+    printed = printed_matrices()
+
+    def matrices(crane: CraneParameters, **changes: object) -> ControllerMatrices:
+        controller = machinery.controller.replace(**changes)
+        return controller_matrices(crane, controller, machinery.design)
+
+    crane = machinery.crane
+    assert np.array_equal(matrices(crane).d, printed.d)
+    # What does not enter the linear model leaves them valid.
+    other_limits = crane.replace(maximum_position=8.0, brake_friction=1e6)
+    assert np.array_equal(matrices(other_limits).d, printed.d)
+    for name in ('car_mass', 'load_mass', 'cable_length', 'gravity', 'car_friction', 'motor_rate'):
+        other = crane.replace(**{name: 1.1 * getattr(crane, name)})
+        assert not np.array_equal(matrices(other).d, printed.d)
+        wanted = design_controller(other, machinery.controller, machinery.design)
+        assert np.array_equal(matrices(other).M, wanted.M)
+    assert not np.array_equal(matrices(crane, sample_time=0.005).d, printed.d)
+    assert matrices(crane, matrices='as_printed').M[3, 4] == 0.0
+    assert matrices(crane, matrices='corrected').M[3, 4] == 0.01
+    designed = matrices(crane, matrices='designed')
+    assert not np.array_equal(designed.d, printed.d)
+
+
+def test_poles_too_fast_for_the_sample_time_are_refused(crane: CraneParameters) -> None:
+    poles = np.array([-250.0, -1.0, -2.0, -3.0, -4.0])
+    with pytest.raises(InputError, match=r'-250.*sample_time = 0\.01 s.*slower poles'):
+        design_observer(crane, T, poles)
+    # 1 + 0.1 (-1 + 10i) has the magnitude 1.35: stable in continuous time alone.
+    poles = np.array([-1.0 + 10.0j, -1.0 - 10.0j, -2.0, -3.0, -4.0])
+    with pytest.raises(InputError, match='outside the unit circle'):
+        design_observer(crane, 0.1, poles)
+
+
+def test_equal_poles_are_refused(crane: CraneParameters) -> None:
+    with pytest.raises(InputError, match='five different poles'):
+        design_observer(crane, T, np.array([-2.0, -2.0, -3.0, -4.0, -5.0]))
+
+
+@pytest.mark.parametrize('weights', [[0.0] * 5, [1.0, 0.0, 1.0, 1.0, 1.0]])
+def test_weights_that_leave_the_position_free_are_refused(
+    weights: list[float], crane: CraneParameters
+) -> None:
+    with pytest.raises(InputError, match='weigh the car position with more than 0'):
+        design_regulator(crane, np.array(weights), 1.0)
+    with pytest.raises(InputError, match='weigh the car position with more than 0'):
+        design_sampled_regulator(crane, T, np.array(weights), 1.0)

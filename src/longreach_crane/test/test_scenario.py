@@ -1,0 +1,155 @@
+"""Scenarios: what they say about every cycle, and how mistakes in their files are refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from longreach_crane.scenario import (
+    Disturbance,
+    InitialState,
+    Scenario,
+    SetPoint,
+    cycle_count,
+    load_scenario,
+)
+from longreach_dynamics.errors import InputError
+
+T = 0.01
+TASK_C = """
+duration: 60.0
+diagnosis: true
+set_points:
+  - {time: 0.0, car_position: 3.0}
+  - {time: 16.0, car_position: -0.5}
+  - {time: 36.0, car_position: 3.8}
+disturbances:
+  - {time: 42.0, duration: 1.0, force: -200.0}
+  - {time: 46.0, duration: 1.0, force: 200.0}
+"""
+
+
+def load_text(tmp_path: Path, text: str, sample_time: float = T) -> Scenario:
+    file = tmp_path / 'scenario.yaml'
+    file.write_text(text)
+    return load_scenario(file, sample_time)
+
+
+def test_file_becomes_a_scenario(tmp_path: Path, task_c: Scenario) -> None:
+    assert load_text(tmp_path, TASK_C) == task_c
+
+
+def test_only_the_duration_is_required(tmp_path: Path) -> None:
+    scenario = load_text(tmp_path, 'duration: 2')
+    assert scenario == Scenario(duration=2.0, diagnosis=True)
+    assert scenario.initial_state.vector().tolist() == [0.0] * 5
+    assert scenario.set_point(100, T) == 0.0
+    assert scenario.disturbance(1.005) == 0.0
+
+
+def test_round_trip(tmp_path: Path, task_c: Scenario) -> None:
+    scenario = task_c.replace(initial_state=InitialState(angle=0.1, motor_force=-3.0))
+    values = dataclasses.asdict(scenario)
+    for key in ('set_points', 'disturbances'):
+        values[key] = list(values[key])
+    assert load_text(tmp_path, yaml.safe_dump(values)) == scenario
+
+
+def test_initial_state_in_the_order_of_the_state(tmp_path: Path) -> None:
+    text = 'duration: 1.0\ninitial_state: {angle: 4, angular_velocity: 5, motor_force: 1,'
+    scenario = load_text(tmp_path, text + ' car_position: 2, car_velocity: 3}')
+    assert np.array_equal(scenario.initial_state.vector(), [1.0, 2.0, 3.0, 4.0, 5.0])
+
+
+def test_set_points_hold_from_their_cycle_on(task_c: Scenario) -> None:
+    expected = {0: 3.0, 1599: 3.0, 1600: -0.5, 3599: -0.5, 3600: 3.8, 6000: 3.8}
+    for cycle, position in expected.items():
+        assert task_c.set_point(cycle, T) == position
+    late = Scenario(duration=1.0, set_points=(SetPoint(0.07, -1.0),))
+    # 7 * 0.01 is 0.07 only after rounding.
+    assert [late.set_point(cycle, T) for cycle in (0, 6, 7)] == [0.0, 0.0, -1.0]
+
+
+def test_overlapping_disturbances_add_up() -> None:
+    scenario = Scenario(
+        duration=5.0,
+        disturbances=(
+            Disturbance(1.0, 2.0, 100.0),
+            Disturbance(0.5, 1.0, -30.0),
+            Disturbance(2.99, 0.02, 7.0),
+        ),
+    )
+    expected = {0.495: 0.0, 0.505: -30.0, 0.995: -30.0, 1.005: 70.0, 1.495: 70.0}
+    expected |= {1.505: 100.0, 2.995: 107.0, 3.005: 7.0, 3.015: 0.0}
+    for time, force in expected.items():
+        assert scenario.disturbance(time) == force
+
+
+@pytest.mark.parametrize(
+    ('time', 'sample_time', 'cycles'),
+    [(0.0, T, 0), (0.07, T, 7), (0.29, T, 29), (60.0, T, 6000), (0.3, 0.1, 3), (4.1, 0.02, 205)],
+)
+def test_cycle_count(time: float, sample_time: float, cycles: int) -> None:
+    assert cycle_count(time, sample_time) == cycles
+
+
+def test_a_time_between_cycles_is_refused_with_its_neighbour() -> None:
+    with pytest.raises(InputError, match=r'time = 0\.123 s, allowed: multiples.*0\.01 s.* 0\.12$'):
+        cycle_count(0.123, T)
+    assert cycle_count(0.123, 0.001) == 123
+
+
+@pytest.mark.parametrize(
+    ('old', 'new', 'message'),
+    [
+        ('duration: 60.0', 'duration: 60.005', r'yaml: duration = 60\.005 s, allowed: multiples'),
+        ('{time: 16.0', '{time: 16.003', r'yaml: set_points\[1\]\.time = 16\.003 s, allowed: mul'),
+        ('time: 42.0', 'time: 42.001', r'yaml: disturbances\[0\]\.time = 42\.001 s, allowed: mul'),
+        ('time: 46.0, duration: 1.0', 'time: 46.0, duration: 1.005',
+         r'yaml: disturbances\[1\]\.duration = 1\.005 s, allowed: multiples'),
+        ('duration: 60.0', 'duration: -60.0', r'yaml: duration = -60\.0, allowed: \(0, inf\) s'),
+        ('duration: 60.0', 'duration: 0', r'yaml: duration = 0, allowed: \(0, inf\) s'),
+        ('duration: 60.0', 'duration: 1e-9', r'yaml: duration = 1e-09 s, allowed: mult.* 0\.01$'),
+        ('46.0, duration: 1.0', '46.0, duration: 1e-9', r'\[1\]\.duration = 1e-09 s, allowed: mult'),
+        ('duration: 60.0', 'duration: 1:30', r"yaml: duration = '1:30', allowed: a number"),
+        ('duration: 60.0', 'duration: .nan', r'yaml: duration = nan, allowed: \(0, inf\) s'),
+        ('duration: 60.0', 'duration: long', r"yaml: duration = 'long', allowed: a number"),
+        ('duration: 60.0', '', r'yaml: duration is missing: length of the simulation \[s\]'),
+        ('diagnosis: true', 'diagnosis: 1', r'yaml: diagnosis = 1, allowed: true \| false'),
+        ('diagnosis: true', 'diagnose: true', r'yaml: diagnose is unknown, allowed here: dura'),
+        ('{time: 16.0', '{tiem: 16.0', r'yaml: set_points\[1\]\.tiem is unknown, .*time, car_po'),
+        ('{time: 16.0', '{time: -1.0', r'yaml: set_points\[1\]\.time = -1\.0, allowed: \[0, inf'),
+        ('{time: 16.0', '{time: .nan', r'yaml: set_points\[1\]\.time = nan, allowed'),
+        ('{time: 16.0', '{time: 0.0', r'set_points\[1\]\.time = 0\.0 s, allowed: after set'),
+        ('{time: 36.0', '{time: 2.0', r'set_points\[2\]\.time = 2\.0 s, allowed: after set'),
+        ('car_position: 3.8', 'car_position: .inf', r'set_points\[2\]\.car_position = inf, allow'),
+        (', car_position: 3.8', '', r'set_points\[2\]\.car_position is missing: desired position'),
+        ('force: 200.0', 'force: .nan', r'yaml: disturbances\[1\]\.force = nan, allowed'),
+        ('46.0, duration: 1.0', '46.0, duration: 0', r'disturbances\[1\]\.duration = 0, allowed'),
+        ('diagnosis: true', 'initial_state: {angel: 1}', r'yaml: initial_state\.angel is unknown'),
+        ('diagnosis: true', 'initial_state: {angle: .nan}', r'yaml: initial_state\.angle = nan'),
+        ('diagnosis: true', 'initial_state: 3', r'yaml: initial_state = 3, allowed: a mapping'),
+        ('diagnosis: true', 'duration: 1', r"yaml:3:1: .*the key 'duration' stands twice"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_refused_by_path(old: str, new: str, message: str, tmp_path: Path) -> None:
+    assert old in TASK_C
+    with pytest.raises(InputError, match=message):
+        load_text(tmp_path, TASK_C.replace(old, new, 1))
+
+
+def test_the_same_file_may_fit_another_sample_time(tmp_path: Path) -> None:
+    text = 'duration: 1.0\nset_points: [{time: 0.005, car_position: 1.0}]'
+    assert load_text(tmp_path, text, 0.005).set_point(1, 0.005) == 1.0
+    with pytest.raises(InputError, match=r'set_points\[0\]\.time = 0\.005 s'):
+        load_text(tmp_path, text, 0.01)
+
+
+def test_scenarios_are_frozen(task_c: Scenario) -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        task_c.duration = 1.0  # type: ignore[misc]
+    assert hash(task_c) == hash(task_c.replace())

@@ -1,0 +1,258 @@
+"""The crane as a machine, and simulations with the controller in the loop."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from longreach_crane.control import Command
+from longreach_crane.model import FREE, HELD
+from longreach_crane.motion import advance_motion
+from longreach_crane.parameters import CraneParameters, Machinery
+from longreach_crane.scenario import Disturbance, InitialState, Scenario, SetPoint
+from longreach_crane.simulation import COLUMNS, Crane, CraneState, Result, simulate, warm_up
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import Machine
+from longreach_dynamics.stepping import IntegrationError
+
+SWINGING = np.array([20.0, 1.0, 0.4, 0.5, -0.3])
+
+
+@pytest.fixture(scope='module')
+def result_c(machinery: Machinery, task_c: Scenario) -> Result:
+    return simulate(machinery, task_c)
+
+
+def test_crane_is_a_machine(crane: CraneParameters) -> None:
+    machine: Machine[CraneState, Command] = Crane(crane)
+    state = machine.advance(machine.initial_state(), Command(100.0, False), 0.0, 0.1)
+    sample = machine.joint_sample(state, Command())
+    assert sample.names == ('car_joint', 'cable_joint')
+    assert sample.positions == (state.x[1], state.x[3])
+    assert sample.velocities == (state.x[2], state.x[4])
+    assert sample.efforts == (state.x[0], 0.0)
+    assert sample.positions[0] > 0.0 > sample.positions[1]
+
+
+def test_motor_is_of_first_order(crane: CraneParameters) -> None:
+    plant = Crane(crane)
+    x = plant.advance(CraneState(SWINGING), Command(100.0, False), 0.0, 0.7).x
+    assert x[0] == pytest.approx(100.0 - 80.0 * math.exp(-2.8), rel=1e-10)
+
+
+@pytest.mark.parametrize('model', ['nonlinear', 'linear'])
+@pytest.mark.parametrize('brake', ['viscous', 'rigid'])
+@pytest.mark.parametrize('closed', [False, True])
+def test_result_does_not_depend_on_the_pieces(
+    model: str, brake: str, closed: bool, crane: CraneParameters
+) -> None:
+    scenario = Scenario(duration=1.0, disturbances=(Disturbance(0.0, 1.0, 80.0),))
+    plant = Crane(crane, scenario, model, brake)
+    command = Command(0.0 if closed else 60.0, closed)
+    whole = plant.advance(CraneState(SWINGING), command, 0.0, 1.0)
+    state = CraneState(SWINGING)
+    for piece in range(7):
+        state = plant.advance(state, command, piece / 7.0, 1.0 / 7.0)
+    assert state.x == pytest.approx(whole.x, abs=1e-10)
+    assert state.car == whole.car
+
+
+def test_advance_keeps_the_state_it_is_given(crane: CraneParameters) -> None:
+    for brake in ('viscous', 'rigid'):
+        state = CraneState(SWINGING.copy())
+        after = Crane(crane, brake=brake).advance(state, Command(0.0, True), 0.0, 0.01)
+        assert np.array_equal(state.x, SWINGING)
+        assert not np.shares_memory(after.x, state.x)
+
+
+def test_rigid_brake_holds_and_lets_go(crane: CraneParameters) -> None:
+    plant = Crane(crane, brake='rigid')
+    held = plant.advance(CraneState(SWINGING), Command(0.0, True), 0.0, 0.5)
+    assert held.car == HELD
+    assert held.x[1:3].tolist() == [1.0, 0.0]
+    # Held once, it is not stopped again: no second impulse.
+    longer = plant.advance(held, Command(0.0, True), 0.5, 0.5)
+    once = plant.advance(CraneState(SWINGING), Command(0.0, True), 0.0, 1.0)
+    assert longer.x == pytest.approx(once.x, abs=1e-11)
+    released = plant.advance(longer, Command(0.0, False), 1.0, 0.1)
+    assert released.car == FREE
+    assert released.x[2] != 0.0
+
+
+def test_a_new_number_compiles_nothing(
+    crane: CraneParameters, machinery: Machinery, task_c: Scenario
+) -> None:
+    warm_up()
+    before = list(advance_motion.signatures)  # type: ignore[attr-defined]
+    short = task_c.replace(duration=0.05, initial_state=InitialState(angle=0.2))
+    for length in (1, 3.3, 12):
+        changed = machinery.replace(crane=crane.replace(cable_length=length, car_friction=0))
+        for model in ('nonlinear', 'linear'):
+            for brake in ('viscous', 'rigid'):
+                simulate(changed, short, model, brake, relative=1e-9, absolute=1e-9)
+                plant = Crane(changed.crane, model=model, brake=brake)
+                plant.advance(plant.initial_state(), Command(0.0, True), 0.0, 0.1)
+    assert list(advance_motion.signatures) == before  # type: ignore[attr-defined]
+    assert len(before) >= 1
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'model': 'quadratic'}, r"model = 'quadratic', allowed: nonlinear \| linear"),
+        ({'brake': 'worn'}, r"brake = 'worn', allowed: viscous \| rigid"),
+    ],
+)
+def test_unknown_variants_are_refused(
+    changes: dict[str, str], message: str, machinery: Machinery, task_b: Scenario
+) -> None:
+    with pytest.raises(InputError, match=message):
+        simulate(machinery, task_b, **changes)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=message):
+        Crane(machinery.crane, **changes)  # type: ignore[arg-type]
+
+
+def test_times_off_the_cycles_are_refused(machinery: Machinery) -> None:
+    scenario = Scenario(duration=1.0, set_points=(SetPoint(0.005, 1.0),))
+    with pytest.raises(InputError, match=r'set_points\[0\]\.time = 0\.005 s, allowed: multiples'):
+        simulate(machinery, scenario)
+
+
+def test_impossible_speed_is_an_error_with_time_and_state(crane: CraneParameters) -> None:
+    state = CraneState(np.array([0.0, 0.0, 0.0, 0.5, 1e200]))
+    with pytest.raises(IntegrationError, match=r'starts at t = 3 s.*State there: .*1e\+200'):
+        Crane(crane).advance(state, Command(0.0, True), 3.0, 0.01)
+
+
+def test_table_has_one_row_per_cycle(result_c: Result) -> None:
+    assert result_c.table.shape == (6001, len(COLUMNS))
+    # Exact multiples, without the last bits of a product.
+    assert result_c.column('time').tolist() == [round(0.01 * n, 2) for n in range(6001)]
+    assert result_c.table[0, 1:6].tolist() == [0.0] * 5
+    assert result_c.column('command')[0] == 160.0
+    load = result_c.column('car_position') + 5.0 * np.sin(result_c.column('angle'))
+    assert result_c.column('load_position') == pytest.approx(load, abs=1e-14)
+    assert np.isfinite(result_c.table).all()
+
+
+def test_events_are_the_edges_of_the_columns(result_c: Result) -> None:
+    brake, emergency = result_c.column('brake'), result_c.column('emergency')
+    time = result_c.column('time')
+    edges = [(t, 'brake_engaged') for t in time[1:][np.diff(brake) > 0]]
+    edges += [(t, 'brake_released') for t in time[1:][np.diff(brake) < 0]]
+    edges += [(t, 'emergency') for t in time[1:][np.diff(emergency) > 0]]
+    assert sorted(edges) == sorted((event.time, event.name) for event in result_c.events)
+    assert [event.name for event in result_c.events] == [
+        'brake_engaged',
+        'brake_released',
+        'emergency',
+        'brake_engaged',
+    ]
+    assert set(np.unique(brake)) == {0.0, 1.0}
+    assert np.all(result_c.column('command')[brake == 1.0] == 0.0)
+
+
+def test_the_set_point_releases_the_brake(result_c: Result) -> None:
+    times = {event.name: event.time for event in result_c.events[:2]}
+    assert times['brake_released'] == 36.0
+    steady = np.abs(result_c.column('command')) < 0.01
+    engaged = round(times['brake_engaged'] / 0.01)
+    # More than 3 s: the condition held in 301 cycles before, and not in the one before those.
+    assert steady[engaged - 301 : engaged + 1].all()
+    assert not steady[engaged - 302]
+
+
+def test_emergency_follows_the_crossing_within_a_cycle(result_c: Result) -> None:
+    (crossing,) = result_c.crossings
+    emergency = next(event for event in result_c.events if event.name == 'emergency')
+    assert crossing.name == 'maximum_position'
+    assert 0.0 < emergency.time - crossing.time <= 0.01
+    assert np.all(result_c.column('brake')[result_c.column('time') >= emergency.time] == 1.0)
+
+
+def test_summary_is_plain_and_consistent(result_c: Result) -> None:
+    summary = json.loads(json.dumps(result_c.summary()))
+    assert set(summary) == {'events', 'crossings', 'extrema', 'final'}
+    assert summary['events'][0] == {'time': result_c.events[0].time, 'name': 'brake_engaged'}
+    position = result_c.column('car_position')
+    assert summary['extrema'] == {
+        'max_abs_angle': np.abs(result_c.column('angle')).max(),
+        'max_car_position': position.max(),
+        'min_car_position': position.min(),
+    }
+    assert summary['final']['time'] == 60.0
+    for name, value in summary['final'].items():
+        assert value == result_c.column(name)[-1]
+
+
+def test_same_input_same_bits(machinery: Machinery, task_c: Scenario, result_c: Result) -> None:
+    again = simulate(machinery, task_c)
+    assert np.array_equal(again.table, result_c.table)
+    assert again.events == result_c.events
+    assert again.crossings == result_c.crossings
+
+
+def test_tolerances_are_tight_enough(
+    machinery: Machinery, task_c: Scenario, result_c: Result
+) -> None:
+    tighter = simulate(machinery, task_c, relative=1e-13, absolute=1e-14)
+    assert tighter.table == pytest.approx(result_c.table, abs=1e-9)
+    loose = simulate(machinery, task_c, relative=1e-6, absolute=1e-6)
+    assert loose.evaluations < result_c.evaluations < tighter.evaluations
+
+
+def test_evaluations_stay_within_a_budget(result_c: Result) -> None:
+    # One step of DOP853 in each open cycle; with the stiff brake a cycle takes two or three steps
+    # of Radau IIA, each with its Jacobian and some Newton iterations of three stages.
+    braked = int(result_c.column('brake').sum())
+    assert result_c.evaluations < 13 * (6000 - braked) + 120 * braked
+
+
+def test_initial_state_is_the_first_row(machinery: Machinery) -> None:
+    start = InitialState(motor_force=5.0, car_position=-1.0, car_velocity=0.2, angle=0.1)
+    result = simulate(machinery, Scenario(duration=0.01, initial_state=start))
+    assert result.table.shape[0] == 2
+    assert result.table[0, 1:6].tolist() == [5.0, -1.0, 0.2, 0.1, 0.0]
+
+
+def test_car_that_starts_beyond_a_limit_is_an_emergency_at_once(machinery: Machinery) -> None:
+    start = InitialState(car_position=-5.5)
+    scenario = Scenario(duration=0.1, initial_state=start)
+    result = simulate(machinery, scenario)
+    assert [(event.time, event.name) for event in result.events] == [
+        (0.0, 'emergency'),
+        (0.0, 'brake_engaged'),
+    ]
+    without = simulate(machinery, scenario.replace(diagnosis=False))
+    assert without.events == ()
+
+
+def test_at_rest_without_a_set_point_nothing_moves(machinery: Machinery) -> None:
+    result = simulate(machinery, Scenario(duration=4.0))
+    assert np.abs(result.table[:, 1:8]).max() == 0.0
+    # The condition holds from cycle 0 on.
+    assert [(event.time, event.name) for event in result.events] == [(3.01, 'brake_engaged')]
+
+
+def test_a_scenario_too_long_for_a_table_is_refused(machinery: Machinery) -> None:
+    with pytest.raises(InputError, match=r'duration = 1e\+300 s is .* cycles, allowed: 10000000'):
+        simulate(machinery, Scenario(duration=1e300))
+
+
+def test_integers_of_time_compile_nothing_anew(machinery: Machinery) -> None:
+    crane = Crane(machinery.crane)
+    crane.advance(crane.initial_state(), Command(1.0), 0.0, 1.0)
+    signatures = len(advance_motion.signatures)
+    state = crane.advance(crane.initial_state(), Command(1.0), 0, 1)
+    assert np.all(np.isfinite(state.x))
+    assert len(advance_motion.signatures) == signatures
+
+
+def test_a_state_that_blows_up_is_an_error(machinery: Machinery) -> None:
+    crane = Crane(machinery.crane)
+    absurd = CraneState(np.array([0.0, 0.0, 0.0, 0.5, 1e200]))
+    with pytest.raises(IntegrationError, match=r'starts at t = 3 s: .*1e\+200'):
+        crane.advance(absurd, Command(), 3.0, 0.01)
