@@ -114,7 +114,7 @@ def test_a_time_between_cycles_is_refused_with_its_neighbour() -> None:
         ('duration: 60.0', 'duration: -60.0', r'yaml: duration = -60\.0, allowed: \(0, inf\) s'),
         ('duration: 60.0', 'duration: 0', r'yaml: duration = 0, allowed: \(0, inf\) s'),
         ('duration: 60.0', 'duration: 1e-9', r'yaml: duration = 1e-09 s, allowed: mult.* 0\.01$'),
-        ('46.0, duration: 1.0', '46.0, duration: 1e-9', r'\[1\]\.duration = 1e-09 s, allowed: mult'),
+        ('46.0, duration: 1.0', '46.0, duration: 1e-9', r'\[1\]\.duration = 1e-09 s, allow'),
         ('duration: 60.0', 'duration: 1:30', r"yaml: duration = '1:30', allowed: a number"),
         ('duration: 60.0', 'duration: .nan', r'yaml: duration = nan, allowed: \(0, inf\) s'),
         ('duration: 60.0', 'duration: long', r"yaml: duration = 'long', allowed: a number"),
