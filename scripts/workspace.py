@@ -4,6 +4,7 @@ Prepare the workspace and run commands in it; what every make target calls first
     workspace.py setup            prepare the environment, build the packages, compile the kernels
     workspace.py run -- CMD ...   run a command in that environment
     workspace.py lock             pin requirements.in anew in requirements.lock
+    workspace.py pip-only         print what an installed ROS needs from PyPI besides rosdep
 
 Where ROS_DISTRO is set, that ROS is the environment. Elsewhere it is the virtual environment
 .venv, filled from PyPI with the versions and hashes of requirements.lock. Only Python's standard
@@ -46,9 +47,16 @@ FOREIGN_VARIABLES = (
     'PYTHONPATH',
     '_ROS_WHEELS_BOOTSTRAP_COMPLETE',
 )
-# Python packages that have no rosdep key, or only with other names: module -> requirement.
-PIP_ONLY = {'rosbags': 'rosbags==0.11.9'}
-PIP_ONLY_TESTS = {'casadi': 'casadi', 'importlinter': 'import-linter', 'xdist': 'pytest-xdist'}
+# Python packages that rosdep cannot install on Ubuntu 24.04: module -> requirement. Its keys that
+# end in -pip do not get past a Python that apt manages, and apt's numba is older than Python 3.12.
+PIP_ONLY = {'apsw': 'apsw==3.54.1.0', 'numba': 'numba==0.68.1', 'rosbags': 'rosbags==0.11.9'}
+PIP_ONLY_TESTS = {
+    'casadi': 'casadi==3.8.2',
+    'importlinter': 'import-linter==2.16',
+    'mypy': 'mypy==2.4.1',
+    'ruff': 'ruff==0.17.5',
+    'yaml-stubs': 'types-pyyaml==6.0.12.20261113',
+}
 
 
 class SetupError(Exception):
@@ -66,8 +74,10 @@ def main(arguments: list[str]) -> int:
                 return run(command)
             case ['lock']:
                 pin()
+            case ['pip-only']:
+                print(*(PIP_ONLY | PIP_ONLY_TESTS).values())
             case _:
-                raise SetupError(f'got {arguments}; allowed: setup | run -- COMMAND ... | lock')
+                raise SetupError(f'got {arguments}; allowed: setup | run -- COMMAND ... | lock | pip-only')
     except SetupError as error:
         print(f'set-up: {error}', file=sys.stderr)
         return 2

@@ -1,0 +1,83 @@
+"""
+Measure how fast Longreach is beside what one would use instead; what ``make bench`` calls.
+
+    bench.py [--quick] [--only a,b,c,d]
+
+a  Task B of the crane, library and SciPy        c  lockstep over ROS
+b  Task A of the crane, library and SciPy        d  starting times
+
+All numbers come from one run on one machine, so that their ratios mean something. Nothing is
+asserted. About two minutes on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+import bench_crane
+import bench_ros
+from bench_table import Row, format_rows, machine_line
+
+
+class Section(NamedTuple):
+    """A group of rows that are compared with each other."""
+
+    title: str
+    rows: Callable[[bool], list[Row]]
+    part: str = ''
+
+
+SECTIONS = {
+    'a': Section('Task B, closed loop, each within about 1e-9', bench_crane.task_b, 'motion'),
+    'b': Section('Task A, nonlinear, each within about 1e-9 m', bench_crane.task_a),
+    'c': Section('Lockstep over ROS, launch to exit', bench_ros.lockstep, 'of 1 s'),
+    'd': Section('Starting times', bench_ros.starts),
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the sections that were asked for and return the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('--quick', action='store_true', help='fewer and shorter runs')
+    parser.add_argument('--only', type=_letters, default=list(SECTIONS), metavar='a,b,...')
+    options = parser.parse_args(arguments)
+    print(f'{machine_line()}{", quick" if options.quick else ""}')
+    try:
+        with bench_ros.hermetic_ros():
+            return run(options.only, options.quick)
+    except KeyboardInterrupt:
+        return 130
+
+
+def run(letters: list[str], quick: bool) -> int:
+    """Measure and print the sections that were asked for."""
+    for letter in letters:
+        section = SECTIONS[letter]
+        if sys.stderr.isatty():
+            print(f'({letter}) {section.title} ...', end='\r', file=sys.stderr, flush=True)
+        try:
+            rows = section.rows(quick)
+        except bench_ros.BenchmarkError as error:
+            print(f'bench: ({letter}) {error}', file=sys.stderr)
+            return 1
+        print(f'\n({letter}) {section.title}')
+        print(format_rows(rows, section.part), flush=True)
+    return 0
+
+
+def _letters(text: str) -> list[str]:
+    """Return the sections that ``--only`` names."""
+    letters = text.split(',')
+    for letter in letters:
+        if letter not in SECTIONS:
+            raise argparse.ArgumentTypeError(f'{letter!r}, allowed: {", ".join(SECTIONS)}')
+    return letters
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""The crane over ROS, by the commands that a user types: speed in lockstep, and starting times."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bench_table import Row, measure
+
+LAUNCH = ('longreach', 'launch', 'crane', 'rviz:=false')
+LOCKSTEP = (*LAUNCH, 'scenario:=task_c', 'lockstep:=true', 'real_time_factor:=0.0')
+SAMPLE_TIME = 0.01  # of the scenario's controller [s]
+DEADLINE = 120.0
+
+
+class BenchmarkError(Exception):
+    """A command that did not do what is measured; the text has its last output."""
+
+
+@contextlib.contextmanager
+def hermetic_ros() -> Iterator[None]:
+    """Give this process and its children a ROS domain of their own, and no logs at home."""
+    with tempfile.TemporaryDirectory(prefix='longreach-bench-') as logs:
+        os.environ['ROS_DOMAIN_ID'] = str(1 + os.getpid() % 101)
+        os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+        os.environ['ROS_LOG_DIR'] = logs
+        yield
+
+
+def lockstep(quick: bool) -> list[Row]:
+    """
+    Task C in lockstep, simulated as fast as it can: launch file, two nodes, every message.
+
+    The cycles per second leave out start and end: they come from the difference to a run of 1 s.
+    """
+    end = 20.0 if quick else 60.0
+    repeats = 1 if quick else 3
+    rows = []
+    for name, recorded in (('without recording', False), ('with recording', True)):
+        long = _run_lockstep(end, recorded, repeats)
+        short = _run_lockstep(1.0, recorded, repeats)
+        running = statistics.median(long) - statistics.median(short)
+        rate = (end - 1.0) / SAMPLE_TIME / running
+        note = f'{rate:.0f} cycles/s, {rate * SAMPLE_TIME:.1f} x real time'
+        if running < 1.0:
+            note = 'no rate: other work on this machine took longer than the run'
+        rows.append(Row(f'{end:.0f} s, {name}', long, part=short, note=note))
+    return rows
+
+
+def _run_lockstep(duration: float, recorded: bool, repeats: int) -> tuple[float, ...]:
+    """Return how long the whole command takes, from start to exit [s]."""
+    times: list[float] = []
+    for _ in range(repeats):
+        with tempfile.TemporaryDirectory(prefix='longreach-bench-') as directory:
+            command = [*LOCKSTEP, f'duration:={duration}']
+            command += [f'record:={Path(directory) / "bag"}'] * recorded
+            taken, _ = measure(lambda words=command: _call(words), 1)  # type: ignore[misc]
+            times += taken
+    return tuple(times)
+
+
+def starts(quick: bool) -> list[Row]:
+    """How long things take to start, from the call to the end or to the first message."""
+    repeats = 2 if quick else 5
+    python = sys.executable
+    commands = {
+        'python3 -c pass': [python, '-c', 'pass'],
+        'import rclpy': [python, '-c', 'import rclpy'],
+        'import longreach_crane.simulation': [python, '-c', 'import longreach_crane.simulation'],
+        'longreach --help': ['longreach', '--help'],
+        'longreach launch crane --show-args': ['longreach', 'launch', 'crane', '--show-args'],
+        'longreach crane c13r --task b': ['longreach', 'crane', 'c13r', '--task', 'b'],
+    }
+    rows = [
+        Row(name, measure(lambda words=words: _call(words), repeats)[0])  # type: ignore[misc]
+        for name, words in commands.items()
+    ]
+    times = tuple(_first_message() for _ in range(repeats))
+    rows.append(Row('longreach launch crane to first sensors message', times))
+    return rows
+
+
+def _call(command: Sequence[str]) -> None:
+    """Run a command to its end."""
+    text = ' '.join(command)
+    try:
+        done = subprocess.run(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=DEADLINE,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise BenchmarkError(f'{text} did not end within {DEADLINE:.0f} s') from error
+    if done.returncode:
+        raise BenchmarkError(f'{text} ended with {done.returncode}:\n{done.stdout[-2000:]}')
+
+
+def _first_message() -> float:
+    """Return the time from starting the launch file in real time to the first sample [s]."""
+    # Only here: the other sections run where ROS is not installed.
+    import rclpy
+    from longreach_msgs.msg import CraneSensors
+    from rclpy.context import Context
+    from rclpy.executors import SingleThreadedExecutor
+    from rclpy.qos import QoSProfile, ReliabilityPolicy
+    from rclpy.utilities import try_shutdown
+
+    context = Context()
+    rclpy.init(context=context)
+    node = rclpy.create_node('bench', context=context)
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+    arrivals: list[float] = []
+    node.create_subscription(
+        CraneSensors,
+        '/crane/sensors',
+        lambda _: arrivals.append(time.perf_counter()),
+        QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT),
+        raw=True,
+    )
+    started = time.perf_counter()
+    process = subprocess.Popen(LAUNCH, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        while not arrivals and time.perf_counter() - started < DEADLINE:
+            if process.poll() is not None:
+                raise BenchmarkError(f'{" ".join(LAUNCH)} ended with {process.returncode}')
+            executor.spin_once(timeout_sec=0.1)
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(DEADLINE)
+        executor.shutdown()
+        node.destroy_node()
+        try_shutdown(context=context)
+    if not arrivals:
+        raise BenchmarkError(f'no message on /crane/sensors within {DEADLINE:.0f} s')
+    return arrivals[0] - started

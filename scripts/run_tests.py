@@ -1,0 +1,46 @@
+"""
+Run all tests of the tree, the long ones too, on two cores; what ``make test`` calls.
+
+    run_tests.py [ARGUMENT OF PYTEST ...]
+
+Paths among the arguments replace the default ``src test``. The exit code is pytest's, 1 when
+something is missing. A file's tests stay together on one core, so that nodes which a module
+starts once are not started twice.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# Module -> requirement.
+NEEDED = {'pytest': 'pytest', 'xdist': 'pytest-xdist', 'pytest_timeout': 'pytest-timeout'}
+OPTIONS = ['-n', '2', '--dist', 'loadfile']
+# An installed ROS hands these plugins to every pytest on the machine. Longreach does not use them,
+# and they end a run of recent versions of pytest with an internal error.
+for _plugin in ('launch_pytest', 'launch_ros', 'launch_testing'):
+    OPTIONS += ['-p', f'no:{_plugin}']
+
+
+def main(arguments: list[str]) -> int:
+    """Run pytest and return its exit code."""
+    missing = [pip for module, pip in NEEDED.items() if importlib.util.find_spec(module) is None]
+    if missing:
+        print(
+            f'tests: not found: {", ".join(missing)}; install with: pip install'
+            f' {" ".join(missing)}',
+            file=sys.stderr,
+        )
+        return 1
+    words = [word for word in arguments if not word.startswith('-')]
+    chosen = any((ROOT / word.split('::')[0]).exists() for word in words)
+    paths = [] if chosen else ['src', 'test']
+    command = [sys.executable, '-m', 'pytest', *OPTIONS, *paths, *arguments]
+    return subprocess.call(command, cwd=ROOT)
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,193 @@
+"""Files of the tree: each can be read by what reads it, and nothing points to nowhere."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from longreach_crane.parameters import load_machinery
+from longreach_crane.scenario import load_scenario
+
+ROOT = Path(__file__).resolve().parent.parent
+MADE = {'.git', '.venv', 'build', 'install', 'log', 'out'}
+LARGEST = 400 * 1024
+
+
+def tree(*suffixes):
+    """Return the tree's own files with one of the suffixes."""
+    found = []
+    for directory, directories, files in os.walk(ROOT):
+        if Path(directory) == ROOT:
+            directories[:] = [d for d in directories if d not in MADE]
+        directories[:] = [d for d in directories if not d.startswith(('.', '__'))]
+        # Launch files that a test wants to be refused are not there to be read.
+        directories[:] = [d for d in directories if d != 'launch_files']
+        found += [Path(directory) / name for name in files if name.endswith(suffixes)]
+    return sorted(found)
+
+
+def label(path):
+    return str(path.relative_to(ROOT))
+
+
+XML = tree('.xml', '.urdf', '.xacro')
+YAML = tree('.yaml', '.yml', '.rviz')
+URDF = tree('.urdf')
+LAUNCH = tree('.launch.xml')
+SCENARIOS = sorted((ROOT / 'config' / 'scenarios').glob('*.yaml'))
+MARKDOWN = tree('.md')
+
+
+def test_there_are_files_of_each_kind():
+    assert all((XML, YAML, URDF, LAUNCH, SCENARIOS, MARKDOWN))
+
+
+@pytest.mark.parametrize('path', XML, ids=label)
+def test_xml_can_be_read(path):
+    assert ElementTree.parse(path).getroot().tag
+
+
+@pytest.mark.parametrize('path', YAML, ids=label)
+def test_yaml_can_be_read(path):
+    assert isinstance(yaml.safe_load(path.read_text()), dict)
+
+
+def test_toml_and_json_can_be_read():
+    assert 'ruff' in tomllib.loads((ROOT / 'pyproject.toml').read_text())['tool']
+    assert 'names' in json.loads((ROOT / 'colcon.meta').read_text())
+
+
+@pytest.mark.parametrize('path', URDF, ids=label)
+def test_urdf_is_a_tree_with_finite_numbers(path):
+    robot = ElementTree.parse(path).getroot()
+    assert robot.tag == 'robot'
+    assert robot.get('name')
+    links = [link.get('name') for link in robot.findall('link')]
+    joints = robot.findall('joint')
+    assert len(links) == len(set(links))
+    assert len({joint.get('name') for joint in joints}) == len(joints)
+    children = [joint.find('child').get('link') for joint in joints]
+    parents = [joint.find('parent').get('link') for joint in joints]
+    assert len(children) == len(set(children)), 'a link has two parents'
+    assert set(children) | set(parents) <= set(links)
+    roots = set(links) - set(children)
+    assert len(roots) == 1, f'roots: {sorted(roots)}'
+    # With one root and one parent each, what the root does not reach is a ring.
+    reached = set()
+    waiting = list(roots)
+    while waiting:
+        link = waiting.pop()
+        reached.add(link)
+        waiting += [c for c, p in zip(children, parents, strict=True) if p == link]
+    assert reached == set(links)
+    numeric = {'xyz', 'rpy', 'rgba', 'size', 'radius', 'length', 'value', 'lower', 'upper'}
+    numeric |= {'effort', 'velocity', 'ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz', 'scale'}
+    numbers = [
+        float(word)
+        for element in robot.iter()
+        for name, text in element.attrib.items()
+        if name in numeric
+        for word in text.split()
+    ]
+    assert numbers
+    assert all(math.isfinite(number) for number in numbers)
+
+
+@pytest.mark.parametrize('path', URDF, ids=label)
+def test_urdf_has_masses_and_inertias_of_real_bodies(path):
+    for inertial in ElementTree.parse(path).getroot().iter('inertial'):
+        assert float(inertial.find('mass').get('value')) > 0.0
+        tensor = inertial.find('inertia')
+        a, b, c = sorted(float(tensor.get(name)) for name in ('ixx', 'iyy', 'izz'))
+        assert a > 0.0
+        assert a + b >= c * (1.0 - 1e-9)
+
+
+@pytest.mark.parametrize('path', SCENARIOS, ids=label)
+def test_scenario_can_be_run(path):
+    scenario = load_scenario(path, load_machinery().controller.sample_time)
+    assert scenario.duration > 0.0
+
+
+@pytest.mark.parametrize('path', LAUNCH, ids=label)
+def test_launch_file_can_be_evaluated(path, tmp_path):
+    environment = os.environ | {'ROS_LOG_DIR': str(tmp_path)}
+    done = subprocess.run(
+        [shutil.which('longreach'), 'launch', str(path), '--print'],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert '--ros-args' in done.stdout
+
+
+def anchors(path):
+    """Return the anchors that a page's headings have on the web."""
+    outside = re.sub(r'^```.*?^```', '', path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r'^#+ +(.*)$', outside, re.MULTILINE)
+    plain = [re.sub(r'[^\w\- ]', '', heading.strip().lower()) for heading in headings]
+    return {heading.replace(' ', '-') for heading in plain}
+
+
+def links(path):
+    """Return the targets of a page's links and pictures within the tree."""
+    text = re.sub(r'^```.*?^```', '', path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r'`[^`\n]*`', '', text)
+    found = re.findall(r'\]\(\s*<?([^)\s>]+)', text)
+    found += re.findall(r'(?:src|href)="([^"]+)"', text)
+    return [link for link in found if not re.match(r'[a-z]+:', link)]
+
+
+@pytest.mark.parametrize('path', MARKDOWN, ids=label)
+def test_links_of_pages_lead_somewhere(path):
+    for link in links(path):
+        name, _, anchor = link.partition('#')
+        target = (path.parent / name).resolve() if name else path
+        assert target.exists(), f'{label(path)} links to {link}'
+        assert target.is_relative_to(ROOT)
+        if anchor and target.suffix == '.md':
+            assert anchor in anchors(target), f'{label(path)} links to {link}'
+
+
+def tracked():
+    git = shutil.which('git')
+    done = git and subprocess.run(
+        [git, 'ls-files', '-z'], cwd=ROOT, capture_output=True, text=True
+    )
+    if not done or done.returncode:
+        pytest.skip('not a git checkout')
+    return [ROOT / name for name in done.stdout.split('\0') if name and (ROOT / name).exists()]
+
+
+def test_no_file_is_large():
+    large = {label(path): path.stat().st_size for path in tracked()}
+    assert large
+    large = {name: size for name, size in large.items() if size > LARGEST}
+    assert not large
+
+
+def test_nothing_that_was_made_is_tracked():
+    made = [
+        label(path)
+        for path in tracked()
+        if path.relative_to(ROOT).parts[0] in MADE or '__pycache__' in path.parts
+    ]
+    assert not made
+
+
+@pytest.mark.parametrize('name', ['.ci/run', 'docker/entrypoint.sh'])
+def test_programs_can_be_executed(name):
+    assert os.access(ROOT / name, os.X_OK)
+    assert (ROOT / name).read_text().startswith('#!/usr/bin/env bash\n')

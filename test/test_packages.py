@@ -1,0 +1,312 @@
+"""Packages: what they depend on, what they say they depend on, and how they call themselves."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = sorted(path.parent for path in ROOT.glob('src/*/package.xml'))
+PYTHON_PACKAGES = [path for path in PACKAGES if (path / 'setup.py').exists()]
+SHARED = {'longreach_dynamics', 'longreach_node', 'longreach_tools'}
+MACHINES = [path for path in PYTHON_PACKAGES if path.name not in SHARED]
+# Modules of a machine package that may import rclpy and messages.
+ROS_MODULES = re.compile(r'conversions|nodes|remote|\w+_node')
+# Module -> rosdep key. ROS packages have their own names.
+KEYS = {
+    'matplotlib': 'python3-matplotlib',
+    'numpy': 'python3-numpy',
+    'pytest': 'python3-pytest',
+    'scipy': 'python3-scipy',
+    'yaml': 'python3-yaml',
+}
+# Imported by name, where they are installed.
+BY_NAME = {'longreach_tools': {'launch', 'launch_ros', 'launch_xml'}}
+
+
+def names(paths):
+    return [path.name for path in paths]
+
+
+def load_script(name):
+    spec = importlib.util.spec_from_file_location(f'scripts_{name}', ROOT / f'scripts/{name}.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+WORKSPACE = load_script('workspace')
+PIP_ONLY = set(WORKSPACE.PIP_ONLY)
+PIP_ONLY_TESTS = set(WORKSPACE.PIP_ONLY_TESTS)
+
+
+def imports(directory):
+    """Return the top-level names of all modules that the files below a directory import."""
+    found = set()
+    for path in directory.rglob('*.py'):
+        for node in ast.walk(ast.parse(path.read_text(), str(path))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.split('.')[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                found.add(node.module.split('.')[0])
+    return found - set(sys.stdlib_module_names)
+
+
+def manifest(package):
+    return ElementTree.parse(package / 'package.xml').getroot()
+
+
+def declared(package, *tags):
+    return {element.text for tag in tags for element in manifest(package).iter(tag)}
+
+
+def keys(modules):
+    return {KEYS.get(module, module) for module in modules}
+
+
+def setup_keywords(package):
+    """Return the constant keywords of the call of setup(), and NAME."""
+    tree = ast.parse((package / 'setup.py').read_text())
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
+    (call,) = [c for c in calls if isinstance(c.func, ast.Name) and c.func.id == 'setup']
+    values = {k.arg: k.value for k in call.keywords}
+    constants = {k: v.value for k, v in values.items() if isinstance(v, ast.Constant)}
+    lists = {k: ast.literal_eval(v) for k, v in values.items() if k == 'install_requires'}
+    return constants | lists
+
+
+# --- directions -----------------------------------------------------------------------------
+
+
+def import_contracts():
+    settings = tomllib.loads((ROOT / 'pyproject.toml').read_text())['tool']['importlinter']
+    return settings['root_packages'], {c['id']: c for c in settings['contracts']}
+
+
+def test_imports_keep_the_directions():
+    pytest.importorskip('importlinter', reason=WORKSPACE.PIP_ONLY_TESTS['importlinter'])
+    lint = shutil.which('lint-imports')
+    done = subprocess.run([lint], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert '0 broken' in done.stdout
+
+
+def test_contracts_name_every_package_with_python():
+    roots, _ = import_contracts()
+    assert sorted(roots) == sorted([*names(PYTHON_PACKAGES), 'longreach_msgs'])
+
+
+@pytest.mark.parametrize('package', MACHINES, ids=names(MACHINES))
+def test_contracts_name_every_module_of_a_machine(package):
+    _, contracts = import_contracts()
+    library = set(contracts['machine-library']['source_modules'])
+    commands = set(contracts['machine-commands']['source_modules'])
+    assert not library & commands
+    modules = {
+        f'{package.name}.{path.stem}'
+        for path in (package / package.name).glob('*.py')
+        if path.stem != '__init__' and not ROS_MODULES.fullmatch(path.stem)
+    }
+    assert modules <= library | commands, 'add the module to a contract of pyproject.toml'
+
+
+def test_contracts_forbid_every_message_package_that_is_used():
+    _, contracts = import_contracts()
+    used = set().union(*(imports(package / package.name) for package in PYTHON_PACKAGES))
+    messages = {name for name in used if re.search('_(msgs|srvs|interfaces)$', name)}
+    assert {'longreach_msgs', 'std_msgs'} <= messages
+    for contract in ('dynamics', 'machine-library', 'machine-commands'):
+        assert messages <= set(contracts[contract]['forbidden_modules']), contract
+
+
+def test_library_modules_load_neither_ros_nor_plotting():
+    _, contracts = import_contracts()
+    modules = list(contracts['machine-library']['source_modules'])
+    dynamics = ROOT / 'src/longreach_dynamics/longreach_dynamics'
+    modules += [f'longreach_dynamics.{p.stem}' for p in dynamics.glob('*.py')]
+    forbidden = contracts['machine-library']['forbidden_modules']
+    assert {'rclpy', 'matplotlib', 'longreach_msgs'} <= set(forbidden)
+    program = (
+        'import importlib, sys\n'
+        f'for name in {[m.removesuffix(".__init__") for m in modules]}:\n'
+        '    importlib.import_module(name)\n'
+        f'    loaded = sys.modules.keys() & set({forbidden})\n'
+        '    assert not loaded, f"{name} loads {loaded}"\n'
+    )
+    done = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+# --- declared dependencies ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('package', PYTHON_PACKAGES, ids=names(PYTHON_PACKAGES))
+def test_manifest_declares_what_the_package_imports(package):
+    used = imports(package / package.name) - {package.name} | BY_NAME.get(package.name, set())
+    declared_keys = declared(package, 'exec_depend', 'depend')
+    missing = keys(used - PIP_ONLY) - declared_keys
+    assert not missing, f'package.xml of {package.name} lacks <exec_depend> of {missing}'
+    unused = declared_keys - keys(used)
+    assert not unused, f'package.xml of {package.name} has <exec_depend> of {unused}, not imported'
+
+
+@pytest.mark.parametrize('package', PYTHON_PACKAGES, ids=names(PYTHON_PACKAGES))
+def test_manifest_declares_what_the_tests_import(package):
+    local = {path.stem for path in (package / 'test').glob('*.py')}
+    used = imports(package / 'test') - {package.name} - local - PIP_ONLY - PIP_ONLY_TESTS
+    known = declared(package, 'exec_depend', 'depend', 'test_depend')
+    missing = keys(used) - known
+    assert not missing, f'package.xml of {package.name} lacks <test_depend> of {missing}'
+
+
+@pytest.mark.parametrize('package', PACKAGES, ids=names(PACKAGES))
+def test_manifest_declares_nothing_twice(package):
+    tags = ('depend', 'exec_depend', 'test_depend', 'build_depend')
+    texts = [e.text for tag in tags for e in manifest(package).iter(tag)]
+    assert len(texts) == len(set(texts))
+
+
+def test_bringup_depends_on_what_its_launch_files_start():
+    started = {
+        node.get('pkg')
+        for path in ROOT.glob('launch/*.launch.xml')
+        for node in ElementTree.parse(path).getroot().iter('node')
+    }
+    commands = {
+        element.get('cmd').split()[0]
+        for path in ROOT.glob('launch/*.launch.xml')
+        for element in ElementTree.parse(path).getroot().iter('executable')
+    }
+    assert commands <= {'longreach'}
+    started |= {'longreach_tools'} if commands else set()
+    assert started <= declared(ROOT / 'src/longreach_bringup', 'exec_depend')
+
+
+def test_messages_declare_the_packages_of_their_fields():
+    package = ROOT / 'src/longreach_msgs'
+    used = {
+        match[1]
+        for path in package.glob('*/*.*')
+        if path.suffix in ('.msg', '.srv', '.action')
+        for match in re.finditer(r'^\s*(\w+)/\w+', path.read_text(), re.MULTILINE)
+    }
+    assert used <= declared(package, 'depend')
+    cmake = (package / 'CMakeLists.txt').read_text()
+    for name in used:
+        assert f'find_package({name} REQUIRED)' in cmake
+    listed = set(re.findall(r'^\s*((?:msg|srv|action)/\w+\.\w+)', cmake, re.MULTILINE))
+    files = {
+        str(path.relative_to(package))
+        for path in package.glob('*/*.*')
+        if path.suffix in ('.msg', '.srv', '.action')
+    }
+    assert listed == files
+
+
+@pytest.mark.parametrize('package', PYTHON_PACKAGES, ids=names(PYTHON_PACKAGES))
+def test_setup_requires_what_the_package_imports(package):
+    installed = {'yaml': 'pyyaml'}
+    ros = declared(package, 'exec_depend', 'depend')
+    used = imports(package / package.name) - {package.name}
+    wanted = {installed.get(name, name) for name in used if KEYS.get(name, '') in ros}
+    wanted |= used & PIP_ONLY
+    missing = wanted - set(setup_keywords(package)['install_requires'])
+    assert not missing, f'setup.py of {package.name}: install_requires lacks {missing}'
+
+
+# --- pinned packages ------------------------------------------------------------------------
+
+
+def normal(name):
+    return re.sub(r'[-_.]+', '-', name).lower()
+
+
+def locked():
+    """Return {package: [versions]} of the lock file."""
+    versions = {}
+    for name, version in re.findall(
+        r'^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)',
+        (ROOT / 'requirements.lock').read_text(),
+        re.MULTILINE,
+    ):
+        versions.setdefault(normal(name), []).append(version)
+    return versions
+
+
+def test_lock_has_hashes_for_everything_and_nothing_else():
+    text = (ROOT / 'requirements.lock').read_text()
+    blocks = re.split(r'^(?=\S)', text, flags=re.MULTILINE)
+    requirements = [block for block in blocks if block.strip() and not block.startswith('#')]
+    assert len(requirements) > 50
+    for block in requirements:
+        first = block.splitlines()[0]
+        assert re.match(r'[a-z0-9-]+(\[[\w,-]+\])?==\S+ ', first), first
+        assert re.search(r'--hash=sha256:[0-9a-f]{64}', block), first
+
+
+def test_lock_covers_all_requirements():
+    wanted = {
+        normal(re.match(r'[A-Za-z0-9._-]+', line)[0])
+        for line in (ROOT / 'requirements.in').read_text().splitlines()
+        if line.strip() and not line.startswith('#')
+    }
+    assert len(wanted) > 20
+    assert wanted <= locked().keys(), 'run: make lock'
+
+
+def test_set_up_reads_every_requirement_of_the_lock():
+    assert {normal(name) for name in WORKSPACE.lock_blocks()} == locked().keys()
+
+
+def test_packages_for_pip_are_those_of_the_lock():
+    for requirement in (WORKSPACE.PIP_ONLY | WORKSPACE.PIP_ONLY_TESTS).values():
+        name, mark, version = requirement.partition('==')
+        assert mark, requirement
+        assert version in locked()[normal(name)], requirement
+
+
+# --- names ----------------------------------------------------------------------------------
+
+
+def test_packages_have_one_version_and_the_changelog_begins_with_it():
+    versions = {package.name: manifest(package).findtext('version') for package in PACKAGES}
+    assert len(set(versions.values())) == 1, versions
+    (version,) = set(versions.values())
+    changelog = (ROOT / 'CHANGELOG.rst').read_text()
+    newest = re.search(r'^(\d+\.\d+\.\d+)\b.*\n[-=~^]{3,}$', changelog, re.MULTILINE)
+    assert newest is not None, 'CHANGELOG.rst has no heading with a version'
+    assert newest[1] == version
+
+
+@pytest.mark.parametrize('package', PACKAGES, ids=names(PACKAGES))
+def test_manifest_names_package_maintainer_and_licence(package):
+    root = manifest(package)
+    assert root.get('format') == '3'
+    assert root.findtext('name') == package.name
+    assert root.find('maintainer').get('email')
+    assert root.findtext('license') == 'Apache-2.0'
+    assert 'Apache License' in (ROOT / 'LICENSE').read_text()
+    assert root.findtext('description').strip()
+
+
+@pytest.mark.parametrize('package', PYTHON_PACKAGES, ids=names(PYTHON_PACKAGES))
+def test_setup_says_the_same_as_the_manifest(package):
+    root = manifest(package)
+    keywords = setup_keywords(package)
+    for keyword in ('version', 'description', 'license'):
+        assert keywords[keyword] == root.findtext(keyword)
+    maintainer = root.find('maintainer')
+    assert keywords['maintainer'] == maintainer.text
+    assert keywords['maintainer_email'] == maintainer.get('email')
+    assert (package / 'resource' / package.name).exists()
+    assert (package / package.name / 'py.typed').exists()
+    assert f"NAME = '{package.name}'" in (package / 'setup.py').read_text()

@@ -1,0 +1,129 @@
+"""The scripts that make calls: how they report, and what they hand on."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def script(name, *arguments, **environment):
+    # As make does: not as a worker of the run that this test belongs to.
+    clean = {k: v for k, v in os.environ.items() if not k.startswith('PYTEST_')}
+    return subprocess.run(
+        [sys.executable, str(ROOT / 'scripts' / f'{name}.py'), *arguments],
+        env=clean | environment,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+
+
+@pytest.fixture
+def no_tools(tmp_path):
+    """Return an environment in which no check and no plugin of pytest can be found."""
+    hidden = ('importlinter', 'mypy', 'pytest', 'ruff', 'xdist')
+    (tmp_path / 'sitecustomize.py').write_text(
+        'import importlib.util\n'
+        'find_spec = importlib.util.find_spec\n'
+        'importlib.util.find_spec = (\n'
+        f'    lambda name, *rest: None if name in {hidden} else find_spec(name, *rest)\n'
+        ')\n'
+    )
+    return {'PYTHONPATH': f'{tmp_path}:{os.environ.get("PYTHONPATH", "")}'}
+
+
+def test_lint_names_every_check_that_is_missing(no_tools):
+    done = script('run_lint', **no_tools)
+    assert done.returncode == 1
+    for requirement in ('ruff', 'mypy', 'import-linter'):
+        assert re.search(rf'install it with: pip install {requirement}==\d', done.stdout)
+    last = done.stdout.splitlines()[-1]
+    assert last == 'lint: failed: ruff check, ruff format, mypy, import directions'
+
+
+def test_tests_name_what_is_missing(no_tools):
+    done = script('run_tests', **no_tools)
+    assert done.returncode == 1
+    assert 'pip install pytest pytest-xdist' in done.stderr
+
+
+@pytest.fixture
+def small_test(tmp_path):
+    """Return a file with one test that passes and one that fails."""
+    path = tmp_path / 'test_small.py'
+    path.write_text('def test_good():\n    pass\n\n\ndef test_bad():\n    assert 1 == 2\n')
+    return path
+
+
+def test_tests_hand_on_the_exit_code_and_end_with_the_summary(small_test):
+    done = script('run_tests', str(small_test), '-p', 'no:cacheprovider')
+    assert done.returncode == 1, done.stdout
+    assert '1 failed, 1 passed' in done.stdout.splitlines()[-1]
+
+
+def test_tests_hand_on_arguments(small_test):
+    done = script('run_tests', f'{small_test}::test_good', '-q', '-p', 'no:cacheprovider')
+    assert done.returncode == 0, done.stdout
+    assert '1 passed' in done.stdout.splitlines()[-1]
+
+
+def test_workers_have_ros_domains_of_their_own():
+    """Load conftest.py as two workers of a run and as the run itself would."""
+    program = (
+        'import importlib.util, os, sys\n'
+        'spec = importlib.util.spec_from_file_location("c", sys.argv[1])\n'
+        'module = importlib.util.module_from_spec(spec)\n'
+        'spec.loader.exec_module(module)\n'
+        'names = ("ROS_DOMAIN_ID", "ROS_AUTOMATIC_DISCOVERY_RANGE", "MPLBACKEND", "ROS_LOG_DIR")\n'
+        'print(*(os.environ[name] for name in names))\n'
+        'module.pytest_unconfigure(None)\n'
+        'assert not os.path.exists(os.environ["ROS_LOG_DIR"])\n'
+    )
+    told = []
+    for worker in ('gw0', 'gw1', 'gw2', 'gw3'):
+        environment = os.environ | {'PYTEST_XDIST_WORKER': worker, 'ROS_LOCALHOST_ONLY': '1'}
+        done = subprocess.run(
+            [sys.executable, '-c', program, str(ROOT / 'conftest.py')],
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        told.append(done.stdout.split())
+    domains = [int(words[0]) for words in told]
+    assert len(set(domains)) == 4
+    assert all(1 <= domain <= 101 for domain in domains)
+    assert {tuple(words[1:3]) for words in told} == {('LOCALHOST', 'Agg')}
+    assert len({words[3] for words in told}) == 4
+
+
+def test_bench_refuses_an_unknown_section():
+    done = script('bench', '--only', 'a,z')
+    assert done.returncode == 2
+    assert "'z', allowed: a, b, c, d" in done.stderr
+
+
+def test_bench_prints_ratios_and_errors():
+    done = script('bench', '--quick', '--only', 'a')
+    assert done.returncode == 0, done.stderr
+    assert 'cores' in done.stdout.splitlines()[0]
+    rows = done.stdout[done.stdout.index('ratio') :].splitlines()[1:]
+    lines = [line.split() for line in rows]
+    assert [line[0].strip(',') for line in lines] == ['library', *['solve_ivp'] * 3]
+    # Another mathematics would show in the errors, whatever the times are.
+    errors = [float(line[-1]) for line in lines]
+    assert all(error < 1e-7 for error in errors)
+
+
+def test_make_lists_its_targets():
+    done = subprocess.run(['make', 'help'], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0
+    listed = {line.split()[0] for line in done.stdout.splitlines() if line}
+    assert {'setup', 'demo', 'test', 'lint', 'bench', 'clean'} <= listed

@@ -1,0 +1,463 @@
+"""
+The set-up script: what it refuses, what it leaves alone, and how it recovers.
+
+Each test works on a small tree of its own, with a copy of the script. Commands that would download
+or compile are replaced by ones that leave behind what the real ones leave.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCK = (
+    'numpy==1.0 \\\n    --hash=sha256:' + 'a' * 64 + '\n'
+    'pip==2.0 \\\n    --hash=sha256:' + 'b' * 64 + '\n'
+    "scipy==3.0 ; python_full_version < '3.12' \\\n    --hash=sha256:" + 'c' * 64 + '\n'
+    "scipy==4.0 ; python_full_version >= '3.12' \\\n    --hash=sha256:" + 'd' * 64 + '\n'
+)
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Return a tree with the script, a lock file and one package."""
+    (tmp_path / 'scripts').mkdir()
+    shutil.copy(ROOT / 'scripts' / 'workspace.py', tmp_path / 'scripts')
+    (tmp_path / 'requirements.lock').write_text(LOCK)
+    (tmp_path / 'colcon.meta').write_text('{"names": {}}')
+    package = tmp_path / 'src' / 'longreach_thing'
+    package.mkdir(parents=True)
+    (package / 'package.xml').write_text(
+        '<package format="3"><name>longreach_thing</name></package>'
+    )
+    (package / 'setup.py').write_text('')
+    (package / 'thing.py').write_text('')
+    return tmp_path
+
+
+class Fakes:
+    """Stand-ins for the commands of a set-up; ``trouble`` is what the named one raises, once."""
+
+    def __init__(self, tree):
+        self.tree = tree
+        self.names = []
+        self.commands = {}
+        self.trouble = {}
+
+    def call(self, command, name, *_, **__):
+        self.names.append(name)
+        self.commands[name] = command
+        if name == 'venv':
+            self.write('.venv/bin/python')
+        if name == 'pip':
+            self.write('.venv/lib/half_a_package')
+        if name == 'colcon':
+            self.write('build/longreach_thing/something')
+            self.write('install/setup.bash')
+        if name in self.trouble:
+            raise self.trouble.pop(name)
+        if name == 'pip':
+            (self.tree / '.venv/lib/half_a_package').rename(self.tree / '.venv/lib/package')
+
+    def write(self, name):
+        path = self.tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('')
+
+
+@pytest.fixture
+def workspace(tree, monkeypatch):
+    """Return the tree's own copy of the script as a module, with its commands faked."""
+    monkeypatch.delenv('ROS_DISTRO', raising=False)
+    module = load(tree)
+    fakes = Fakes(tree)
+    module.fakes = fakes
+    monkeypatch.setattr(module, 'call', fakes.call)
+    monkeypatch.setattr(module, 'check_host', lambda: None)
+    monkeypatch.setattr(module, 'mend_cmake_files', lambda: None)
+    monkeypatch.setattr(module, 'leave_own_environment', lambda: None)
+    monkeypatch.setattr(module, 'run', lambda _: fakes.names.append('warm-up') or 0)
+    return module
+
+
+def load(tree):
+    spec = importlib.util.spec_from_file_location('tree_workspace', tree / 'scripts/workspace.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def script(tree, *arguments, **environment):
+    """Run the script as make does."""
+    clean = {k: v for k, v in os.environ.items() if k != 'ROS_DISTRO'}
+    return subprocess.run(
+        [sys.executable, str(tree / 'scripts' / 'workspace.py'), *arguments],
+        env=clean | environment,
+        capture_output=True,
+        text=True,
+    )
+
+
+ALL = ['venv', 'pip-tools', 'pip', 'colcon', 'warm-up']
+
+
+# --- refusals -------------------------------------------------------------------------------
+
+
+def test_another_ros_is_refused_before_anything_is_made(tree):
+    before = sorted(tree.rglob('*'))
+    done = script(tree, 'setup', ROS_DISTRO='humble')
+    assert done.returncode == 2
+    assert 'ROS_DISTRO = humble, allowed: jazzy' in done.stderr
+    assert 'Traceback' not in done.stderr
+    assert sorted(tree.rglob('*')) == before
+
+
+@pytest.mark.parametrize(
+    'arguments', [(), ('build',), ('run',), ('run', '--'), ('setup', 'twice')], ids=str
+)
+def test_unknown_arguments_are_refused(tree, arguments):
+    done = script(tree, *arguments)
+    assert done.returncode == 2
+    assert 'allowed: setup | run -- COMMAND ... | lock' in done.stderr
+
+
+def test_another_python_is_refused(tree, monkeypatch, capsys):
+    monkeypatch.delenv('ROS_DISTRO', raising=False)
+    module = load(tree)
+    monkeypatch.setattr(module, 'leave_own_environment', lambda: None)
+    monkeypatch.setattr(module, 'SUPPORTED_PYTHONS', ((3, 98), (3, 99)))
+    assert module.main(['setup']) == 2
+    message = capsys.readouterr().err
+    version = '.'.join(map(str, sys.version_info[:2]))
+    assert f'Python {version} at {sys.executable}, allowed: 3.98, 3.99' in message
+    assert 'make PYTHON=' in message
+    assert not (tree / '.venv').exists()
+
+
+@pytest.mark.parametrize(
+    ('missing', 'message'),
+    [
+        ('ensurepip', r'has no venv; install it with: apt install python3\.\d+-venv'),
+        ('header', r'Python\.h was not found; install it with: apt install python3\.\d+-dev'),
+        ('compiler', r'no C\+\+ compiler was found; install one with: apt install g\+\+'),
+    ],
+)
+def test_what_the_machine_lacks_is_named_with_its_package(tree, monkeypatch, missing, message):
+    module = load(tree)
+    include = tree / 'include'
+    include.mkdir()
+    if missing != 'header':
+        (include / 'Python.h').write_text('')
+    monkeypatch.setattr(module, 'SUPPORTED_PYTHONS', (sys.version_info[:2],))
+    monkeypatch.setattr(module.sysconfig, 'get_path', lambda _: str(include))
+    found = None if missing == 'ensurepip' else object()
+    monkeypatch.setattr(module.importlib.util, 'find_spec', lambda _: found)
+    monkeypatch.setattr(
+        module.shutil, 'which', lambda name: None if missing == 'compiler' else f'/bin/{name}'
+    )
+    with pytest.raises(module.SetupError, match=message):
+        module.check_host()
+
+
+def test_run_before_setup_is_refused(tree):
+    done = script(tree, 'run', '--', 'true')
+    assert done.returncode == 2
+    assert 'the workspace is not built; run: make setup' in done.stderr
+
+
+def test_pinning_without_its_tool_is_refused(tree):
+    done = script(tree, 'lock', PATH='/nonexistent')
+    assert done.returncode == 2
+    assert 'uv was not found; install it with: pip install uv' in done.stderr
+
+
+# --- an installed ROS -----------------------------------------------------------------------
+
+
+def test_installed_ros_makes_no_environment(workspace, tree, monkeypatch, capsys):
+    monkeypatch.setenv('ROS_DISTRO', 'jazzy')
+    monkeypatch.setattr(workspace.shutil, 'which', lambda name: f'/bin/{name}')
+    monkeypatch.setattr(workspace, 'PIP_ONLY', {'no_such_module': 'no-such-module==1.0'})
+    monkeypatch.setattr(workspace, 'PIP_ONLY_TESTS', {'os': 'never-missing'})
+    assert workspace.main(['setup']) == 0
+    assert workspace.fakes.names == ['colcon', 'warm-up']
+    assert not any('Python3_EXECUTABLE' in word for word in workspace.fakes.commands['colcon'])
+    message = capsys.readouterr().err
+    assert 'no-such-module==1.0' in message
+    assert 'never-missing' not in message
+    assert not (tree / '.venv').exists()
+
+
+def test_installed_ros_without_colcon_is_refused(workspace, monkeypatch, capsys):
+    monkeypatch.setenv('ROS_DISTRO', 'jazzy')
+    monkeypatch.setattr(workspace.shutil, 'which', lambda _: None)
+    assert workspace.main(['setup']) == 2
+    assert 'apt install python3-colcon-common-extensions' in capsys.readouterr().err
+
+
+# --- stamps ---------------------------------------------------------------------------------
+
+
+def test_second_setup_does_nothing(workspace):
+    assert workspace.main(['setup']) == 0
+    assert workspace.fakes.names == ALL
+    assert workspace.main(['setup']) == 0
+    assert workspace.fakes.names == ALL
+
+
+def test_packages_are_installed_with_hashes_and_without_others(workspace, tree):
+    workspace.main(['setup'])
+    command = workspace.fakes.commands['pip']
+    assert command[0] == str(tree / '.venv/bin/python')
+    assert {'--require-hashes', '--no-deps', str(tree / 'requirements.lock')} <= set(command)
+    assert '--require-hashes' in workspace.fakes.commands['pip-tools']
+    tools = (tree / 'log' / 'requirements-tools.lock').read_text()
+    assert 'pip==2.0' in tools
+    assert 'numpy' not in tools
+
+
+def test_new_lock_makes_environment_and_build_anew(workspace, tree):
+    workspace.main(['setup'])
+    (tree / '.venv' / 'old').write_text('')
+    (tree / 'build' / 'old').write_text('')
+    (tree / 'requirements.lock').write_text(LOCK.replace('numpy==1.0', 'numpy==1.1'))
+    assert workspace.main(['setup']) == 0
+    assert workspace.fakes.names == ALL + ALL
+    assert not (tree / '.venv' / 'old').exists()
+    assert not (tree / 'build' / 'old').exists()
+
+
+def test_new_recipe_makes_the_environment_anew(workspace, monkeypatch):
+    workspace.main(['setup'])
+    monkeypatch.setattr(workspace, 'VENV_RECIPE', workspace.VENV_RECIPE + 1)
+    assert workspace.main(['setup']) == 0
+    assert workspace.fakes.names == ALL + ALL
+
+
+def test_changed_package_is_built_on_top_of_the_old_build(workspace, tree):
+    workspace.main(['setup'])
+    (tree / 'build' / 'kept').write_text('')
+    (tree / 'src/longreach_thing/setup.py').write_text('# new')
+    assert workspace.main(['setup']) == 0
+    assert workspace.fakes.names == [*ALL, 'colcon', 'warm-up']
+    assert (tree / 'build' / 'kept').exists()
+
+
+@pytest.mark.parametrize('key', ['root', 'python', 'ros'])
+def test_build_for_another_place_or_python_or_ros_starts_over(workspace, tree, key):
+    workspace.main(['setup'])
+    (tree / 'build' / 'old').write_text('')
+    stamp = tree / 'install' / 'complete.json'
+    stamp.write_text(json.dumps(json.loads(stamp.read_text()) | {key: 'another'}))
+    assert workspace.main(['setup']) == 0
+    assert not (tree / 'build' / 'old').exists()
+
+
+def test_damaged_stamp_counts_as_none(workspace, tree):
+    workspace.main(['setup'])
+    (tree / '.venv' / 'complete.json').write_text('{"lock": ')
+    assert workspace.main(['setup']) == 0
+    assert workspace.fakes.names == ALL + ALL
+
+
+@pytest.mark.parametrize(
+    ('name', 'counts'),
+    [
+        ('src/longreach_thing/new.py', True),
+        ('src/longreach_thing/new.msg', True),
+        ('launch/new.launch.xml', True),
+        ('config/new.yaml', True),
+        ('rviz/new.rviz', True),
+        ('docs/new.md', False),
+        ('src/longreach_thing/__pycache__/new.pyc', False),
+    ],
+)
+def test_digest_and_a_new_file(workspace, tree, name, counts):
+    before = workspace.source_digest()
+    path = tree / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('')
+    assert (workspace.source_digest() != before) is counts
+
+
+@pytest.mark.parametrize(
+    ('name', 'counts'),
+    [
+        ('src/longreach_thing/thing.py', False),
+        ('src/longreach_thing/package.xml', True),
+        ('src/longreach_thing/setup.py', True),
+        ('colcon.meta', True),
+        ('scripts/workspace.py', True),
+    ],
+)
+def test_digest_and_an_edit(workspace, tree, name, counts):
+    before = workspace.source_digest()
+    with (tree / name).open('a') as file:
+        file.write('\n# edited\n')
+    assert (workspace.source_digest() != before) is counts
+
+
+def test_digest_and_a_removed_file(workspace, tree):
+    before = workspace.source_digest()
+    (tree / 'src/longreach_thing/thing.py').unlink()
+    assert workspace.source_digest() != before
+
+
+# --- recovery -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('interrupted', ['venv', 'pip-tools', 'pip', 'colcon'])
+def test_second_setup_repairs_an_interrupted_one(workspace, tree, interrupted, capsys):
+    workspace.fakes.trouble[interrupted] = KeyboardInterrupt()
+    assert workspace.main(['setup']) == 130
+    assert 'interrupted' in capsys.readouterr().err
+    (tree / 'build').mkdir(exist_ok=True)
+    half = tree / ('build' if interrupted == 'colcon' else '.venv') / 'half'
+    half.write_text('')
+    assert workspace.main(['setup']) == 0
+    assert not half.exists()
+    assert (tree / '.venv/lib/package').exists()
+    assert not (tree / '.venv/lib/half_a_package').exists()
+    made = list(workspace.fakes.names)
+    assert workspace.main(['setup']) == 0
+    assert workspace.fakes.names == made
+
+
+@pytest.mark.parametrize('failing', ['venv', 'pip-tools', 'pip', 'colcon'])
+def test_second_setup_repairs_a_failed_one(workspace, tree, failing, capsys):
+    workspace.fakes.trouble[failing] = workspace.SetupError('the network is away')
+    assert workspace.main(['setup']) == 2
+    assert 'set-up: the network is away' in capsys.readouterr().err
+    assert workspace.main(['setup']) == 0
+    assert workspace.main(['setup']) == 0
+    assert workspace.fakes.names.count('warm-up') == 1
+    assert (tree / '.venv/lib/package').exists()
+
+
+def test_failed_build_is_continued_not_repeated(workspace, tree):
+    workspace.fakes.trouble['colcon'] = workspace.SetupError('an error in a message file')
+    assert workspace.main(['setup']) == 2
+    (tree / 'build' / 'kept').write_text('')
+    assert workspace.main(['setup']) == 0
+    assert (tree / 'build' / 'kept').exists()
+    assert workspace.fakes.names == [*ALL[:4], 'colcon', 'warm-up']
+
+
+def test_failed_build_is_not_taken_for_the_good_one_before(workspace, tree):
+    workspace.main(['setup'])
+    file = tree / 'src/longreach_thing/setup.py'
+    file.write_text('# wrong')
+    workspace.fakes.trouble['colcon'] = workspace.SetupError('an error in setup.py')
+    assert workspace.main(['setup']) == 2
+    # Back as it was before; what is in install/ is not.
+    file.write_text('')
+    assert workspace.main(['setup']) == 0
+    assert workspace.fakes.names == [*ALL, 'colcon', 'colcon', 'warm-up']
+
+
+def test_kernels_that_cannot_be_compiled_are_tried_again(workspace, monkeypatch, capsys):
+    monkeypatch.setattr(workspace, 'run', lambda _: 1)
+    assert workspace.main(['setup']) == 2
+    assert 'kernels could not be compiled' in capsys.readouterr().err
+    monkeypatch.setattr(workspace, 'run', lambda _: 0)
+    assert workspace.main(['setup']) == 0
+    assert workspace.fakes.names.count('colcon') == 2
+
+
+def test_one_setup_waits_for_another(workspace, tree, capsys):
+    (tree / 'log').mkdir()
+    other = (tree / 'log' / 'setup.lock').open('w')
+    fcntl.flock(other, fcntl.LOCK_EX)
+    thread = threading.Thread(target=lambda: workspace.main(['setup']), daemon=True)
+    thread.start()
+    said = ''
+    deadline = time.monotonic() + 30.0
+    while 'waiting for another set-up' not in said:
+        said += capsys.readouterr().err
+        assert thread.is_alive()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert workspace.fakes.names == []
+    other.close()
+    thread.join(30.0)
+    assert workspace.fakes.names == ALL
+
+
+# --- commands -------------------------------------------------------------------------------
+
+
+def test_failed_command_shows_the_end_of_its_log(tree):
+    module = load(tree)
+    (tree / 'log').mkdir()
+    program = 'print("first"); print(*range(100), sep="\\n"); raise SystemExit(3)'
+    with pytest.raises(module.SetupError, match='failed with exit code 3') as caught:
+        module.call([sys.executable, '-c', program], 'thing', dict(os.environ))
+    text = str(caught.value)
+    assert text.endswith('98\n99')
+    assert 'first' not in text
+    assert str(tree / 'log/setup-thing.log') in text
+    assert (tree / 'log/setup-thing.log').read_text().startswith('first')
+
+
+def test_interrupted_command_does_not_live_on(tree, monkeypatch):
+    module = load(tree)
+    (tree / 'log').mkdir()
+    started = []
+    popen = subprocess.Popen
+
+    def remember(*arguments, **keywords):
+        started.append(popen(*arguments, **keywords))
+        return started[-1]
+
+    def interrupt(seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module.subprocess, 'Popen', remember)
+    monkeypatch.setattr(module.time, 'sleep', interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        module.call([sys.executable, '-c', 'input()'], 'thing', dict(os.environ))
+    assert started[0].returncode is not None
+
+
+def test_run_hands_arguments_and_exit_code_on(tree):
+    (tree / 'install').mkdir()
+    (tree / 'install' / 'setup.bash').write_text('export FROM_SETUP="it is sourced"\n')
+    program = 'echo "$FROM_SETUP|$1|$PWD"; exit 7'
+    done = script(tree, 'run', '--', 'bash', '-c', program, 'name', 'two words')
+    assert done.returncode == 7
+    assert done.stdout == f'it is sourced|two words|{tree}\n'
+
+
+def test_run_leaves_other_environments_out(tree):
+    (tree / 'install').mkdir()
+    (tree / 'install' / 'setup.bash').write_text('')
+    program = 'echo "$AMENT_PREFIX_PATH$PYTHONPATH"'
+    foreign = {'AMENT_PREFIX_PATH': '/opt/ros/other', 'PYTHONPATH': '/opt/ros/other/lib'}
+    done = script(tree, 'run', '--', 'bash', '-c', program, **foreign)
+    assert done.stdout == '\n'
+
+
+def test_local_setup_chains_the_environment(workspace, tree):
+    workspace.main(['setup'])
+    command = '. "$0" && echo "$AMENT_PREFIX_PATH|$VIRTUAL_ENV|${PATH%%:*}"'
+    for name in ('local_setup.sh', 'local_setup.bash'):
+        done = subprocess.run(
+            ['bash', '-c', command, str(tree / '.venv' / name)],
+            env={'PATH': os.environ['PATH'], 'AMENT_PREFIX_PATH': '/other'},
+            capture_output=True,
+            text=True,
+        )
+        venv = tree / '.venv'
+        assert done.stdout == f'{venv}:/other|{venv}|{venv}/bin\n', done.stderr
