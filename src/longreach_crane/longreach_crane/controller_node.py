@@ -58,6 +58,10 @@ class ControllerNodeParameters(Parameters):
         default='as_in_file',
     )
     lockstep: bool = quantity('only stamps count, the clock does not', default=False)
+    plant: bool = quantity(
+        'in lockstep: a plant waits for the first command; false for a recording that is played',
+        default=True,
+    )
     late_after: float = quantity(
         'cycles without a sample before the observer goes on alone', at_least=0.5, default=2.0
     )
@@ -93,7 +97,8 @@ class ControllerNode(Node):
         self._status = outbox.hold(status, listeners)
         commands = self.create_publisher(CraneCommand, 'command', qos.STREAM)
         # In lockstep the plant waits for each of them, the first one included.
-        self._commands = outbox.hold(commands, listeners + self._settings.lockstep)
+        waiting = self._settings.lockstep and self._settings.plant
+        self._commands = outbox.hold(commands, listeners + waiting)
         self.create_subscription(CraneSensors, 'sensors', self._on_sensors, qos.STREAM)
         self.create_subscription(Float64, 'set_point', self._on_set_point, qos.SET_POINT)
         self.create_service(Trigger, '~/reset', self._on_reset)

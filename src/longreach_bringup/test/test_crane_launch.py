@@ -1,0 +1,351 @@
+"""The shipped launch file of the crane, started as a user would, from the outside."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from longreach_msgs.msg import CraneStatus
+
+from longreach_crane.c13r import task_scenario
+from longreach_crane.parameters import load_machinery
+from longreach_crane.recording import compare, read_run
+from longreach_crane.scenario import load_scenario
+from longreach_crane.simulation import COLUMNS, simulate
+from longreach_node.testing import bench
+from longreach_tools.bag import open_bag
+
+DEADLINE = 60.0
+MARKER = 'LONGREACH_TEST_MARKER'
+LONGREACH = [sys.executable, '-c', 'from longreach_tools.cli import console; console()']
+FAST = ('lockstep:=true', 'real_time_factor:=0.0')
+# Brake by its rule, released, and beyond the limit, within a few seconds.
+SCENARIO = """
+duration: 7.0
+set_points:
+  - {time: 3.5, car_position: 4.8}
+disturbances:
+  - {time: 4.0, duration: 1.5, force: 400.0}
+"""
+
+
+def longreach(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*LONGREACH, *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+
+
+class Launch:
+    """A running `longreach launch crane`, its output in a file, its processes known by a mark."""
+
+    def __init__(self, directory: Path, *arguments: object) -> None:
+        self.mark = uuid.uuid4().hex
+        self.log = directory / f'{self.mark}.log'
+        with self.log.open('wb') as log:
+            self.process = subprocess.Popen(
+                [*LONGREACH, 'launch', 'crane', *map(str, arguments)],
+                cwd=directory,
+                env={**os.environ, MARKER: self.mark},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def text(self) -> str:
+        return self.log.read_text(errors='replace')
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        end = time.monotonic() + DEADLINE
+        while not condition():
+            assert time.monotonic() < end, f'no {what}:\n{self.text()}'
+            time.sleep(0.02)
+
+    def says(self, text: str, count: int = 1) -> None:
+        self.until(lambda: self.text().count(text) >= count, f'{text!r} ({count})')
+
+    def pid(self, name: str) -> int:
+        """Return the latest process of a name such as plant-1."""
+        started = rf'\[{name}\]: process started with pid \[(\d+)\]'
+        self.until(lambda: re.search(started, self.text()), f'start of {name}')
+        return int(re.findall(started, self.text())[-1])
+
+    def wait(self) -> int:
+        """Wait for the end, make sure that nothing is left, and return the exit code."""
+        try:
+            code = self.process.wait(DEADLINE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f'still running:\n{self.text()}') from None
+        assert self.alive() == []
+        assert 'Traceback' not in self.text()
+        return code
+
+    def alive(self) -> list[int]:
+        """Return all processes that carry the mark of this launch."""
+        found = []
+        for directory in Path('/proc').iterdir():
+            with contextlib.suppress(OSError):
+                if (
+                    directory.name.isdigit()
+                    and self.mark.encode() in (directory / 'environ').read_bytes()
+                ):
+                    found.append(int(directory.name))
+        return found
+
+    def close(self) -> None:
+        for pid in self.alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@contextlib.contextmanager
+def launch(directory: Path, *arguments: object) -> Iterator[Launch]:
+    running = Launch(directory, *arguments)
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+def contents(bag: Path) -> dict[str, list[tuple[int, bytes]]]:
+    """Return time and bytes of all messages of a properly closed bag, by topic, in order."""
+    found: dict[str, list[tuple[int, bytes]]] = {}
+    with open_bag(bag) as opened:
+        assert not opened.problem
+        for topic, stamp, data in opened.messages(opened.select(None)):
+            found.setdefault(topic, []).append((stamp, bytes(data)))
+    return found
+
+
+def recorded(bag: Path, topic: str) -> int:
+    """Return how much of a topic is in a bag that is still being written."""
+    with open_bag(bag) as opened:
+        return sum(name == topic for name, _, _ in opened.messages([topic]))
+
+
+def run_to_the_end(directory: Path, *arguments: object) -> None:
+    with launch(directory, *arguments) as running:
+        assert running.wait() == 0, running.text()
+
+
+@pytest.fixture(scope='module')
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A place for bags, with the scenario file in it."""
+    place = tmp_path_factory.mktemp('launch')
+    (place / 'scenario.yaml').write_text(SCENARIO)
+    return place
+
+
+@pytest.fixture(scope='module')
+def short_bag(directory: Path) -> Path:
+    """A short run in lockstep, with another variant of crane and controller."""
+    run_to_the_end(directory, *short_run(directory), 'record:=first')
+    return directory / 'first'
+
+
+def short_run(directory: Path) -> list[str]:
+    return [
+        *FAST,
+        f'scenario_file:={directory / "scenario.yaml"}',
+        *('duration:=7.0', 'brake:=rigid', 'output:=next_cycle'),
+    ]
+
+
+# --- lockstep -----------------------------------------------------------------------------------
+
+
+def test_task_c_equals_the_library_to_the_last_bit(directory: Path) -> None:
+    run_to_the_end(directory, *FAST, 'scenario:=task_c', 'duration:=60.0', 'record:=task_c')
+    bag = directory / 'task_c'
+    machinery = load_machinery()
+    expected = simulate(machinery, task_scenario('c'))
+    recorded = read_run(bag, 'crane', machinery)
+    np.testing.assert_array_equal(recorded.table[:, 1:], expected.table[:, 1:])
+    assert [e.name for e in recorded.events] == [e.name for e in expected.events]
+    messages = contents(bag)
+    for name in ('sensors', 'joint_states', 'command', 'status'):
+        stamps = [stamp for stamp, _ in messages[f'/crane/{name}']]
+        assert stamps == [cycle * 10_000_000 for cycle in range(6001)], name
+    # One report a second from each of the two, and one at the emergency.
+    assert len(messages['/diagnostics']) == 61 + 61 + 1
+    # As a user would see it.
+    done = longreach('crane', 'compare', bag, '--format', 'json')
+    assert done.returncode == 0, done.stderr
+    differences = json.loads(done.stdout)['differences']
+    assert differences.pop('cycles_compared') == 6001
+    assert set(differences.values()) == {0.0}
+
+
+def test_variants_equal_the_library_too(directory: Path, short_bag: Path) -> None:
+    machinery = load_machinery().with_variants(None, 'next_cycle')
+    scenario = load_scenario(directory / 'scenario.yaml', 0.01)
+    expected = simulate(machinery, scenario, brake='rigid')
+    # Worth comparing: all that can happen happens.
+    names = [event.name for event in expected.events]
+    assert names[:2] == ['brake_engaged', 'brake_released']
+    assert 'emergency' in names
+    differences = compare(read_run(short_bag, 'crane', machinery), expected)
+    assert differences.pop('cycles_compared') == 701
+    assert set(differences.values()) == {0.0}
+    assert set(differences) >= set(COLUMNS[1:])
+
+
+def test_the_same_run_gives_the_same_bag(directory: Path, short_bag: Path) -> None:
+    run_to_the_end(directory, *short_run(directory), 'record:=second')
+    first, second = contents(short_bag), contents(directory / 'second')
+    assert first.keys() == second.keys()
+    for topic in first.keys() - {'/diagnostics'}:
+        assert first[topic] == second[topic], topic
+    # Two nodes report here: each in its own order, but not in one order with the other.
+    assert sorted(first['/diagnostics']) == sorted(second['/diagnostics'])
+
+
+def test_played_sensors_give_the_recorded_commands(directory: Path, short_bag: Path) -> None:
+    words = [word for word in short_run(directory) if word.split(':=')[0] != 'duration']
+    with launch(directory, *words, 'plant:=false', 'record:=replayed') as running:
+        played = longreach(
+            *('bag', 'play', short_bag, '--topics', '/crane/sensors'),
+            *('--rate', '5', '--wait-for-subscribers', '2'),
+        )
+        assert played.returncode == 0, played.stderr
+        # The player leaves when everybody has everything; the controller still answers then.
+        running.until(lambda: recorded(directory / 'replayed', '/crane/command') == 701, 'end')
+        running.process.send_signal(signal.SIGINT)
+        assert running.wait() == 0
+    first, replayed = contents(short_bag), contents(directory / 'replayed')
+    for name in ('sensors', 'command', 'status'):
+        assert replayed[f'/crane/{name}'] == first[f'/crane/{name}'], name
+
+
+# --- real time ----------------------------------------------------------------------------------
+
+
+def test_in_real_time(directory: Path) -> None:
+    run_to_the_end(directory, 'scenario:=task_b', 'duration:=2.0', 'record:=real_time')
+    messages = contents(directory / 'real_time')
+    stamps = [stamp for stamp, _ in messages['/crane/joint_states']]
+    assert stamps == [cycle * 10_000_000 for cycle in range(201)]
+    assert [stamp for stamp, _ in messages['/crane/sensors']] == stamps
+    answers = [stamp for stamp, _ in messages['/crane/command']]
+    # How many are late is a matter of this machine; none is doubled, foreign or out of order.
+    assert answers == sorted(set(answers))
+    assert set(answers) <= set(stamps)
+    assert len(answers) > 20
+
+
+def status_of(b: Any, statuses: list[CraneStatus], set_point: float) -> None:
+    b.until(lambda: statuses and statuses[-1].set_point == set_point, f'set point {set_point} m')
+
+
+def test_a_killed_controller_is_replaced_while_the_crane_stands(directory: Path) -> None:
+    with launch(directory, 'scenario:=task_c', 'record:=killed') as running, bench() as b:
+        statuses = b.listen(CraneStatus, '/crane/status')
+        b.until(lambda: statuses and statuses[-1].car_velocity > 0.1, 'a car on its way')
+        first = running.pid('controller-2')
+        os.kill(first, signal.SIGKILL)
+        running.says('no command for')
+        running.until(lambda: running.pid('controller-2') != first, 'second controller')
+        count = len(statuses)
+        b.until(lambda: len(statuses) > count, 'status of the second controller')
+        begun = statuses[count]
+        assert begun.missed_samples == 0
+        # It knows where the car is, and the plant listens to it.
+        done = longreach('crane', 'set-point', '-1.0')
+        assert (done.returncode, done.stderr) == (0, '')
+        status_of(b, statuses, -1.0)
+        b.until(lambda: statuses[-1].car_velocity < -0.05, 'a car on its way back')
+        assert not statuses[-1].emergency_mode
+        running.process.send_signal(signal.SIGINT)
+        assert running.wait() == 0
+    machinery = load_machinery()
+    messages = contents(directory / 'killed')
+    answers = [stamp for stamp, _ in messages['/crane/command']]
+    gap = int(np.argmax(np.diff(answers)))
+    # Longer than command_timeout of the plant, and so the brake held the car at its end.
+    assert answers[gap + 1] - answers[gap] > 500_000_000
+    run = read_run(directory / 'killed', 'crane', machinery)
+    after = np.searchsorted(run.column('time'), answers[gap + 1] * 1e-9 - 1e-6)
+    assert abs(run.column('car_velocity')[after]) < 1e-2
+    assert abs(run.column('car_position')[after]) > 0.05
+    assert begun.car_position == pytest.approx(run.column('car_position')[after], abs=0.05)
+
+
+def test_a_killed_plant_ends_everything(directory: Path) -> None:
+    with launch(directory, 'scenario:=task_b', 'namespace:=north') as running, bench() as b:
+        statuses = b.listen(CraneStatus, '/north/status')
+        b.until(lambda: len(statuses) > 5, 'a running loop')
+        os.kill(running.pid('plant-1'), signal.SIGKILL)
+        assert running.wait() == 128 + signal.SIGKILL
+
+
+@pytest.mark.parametrize('name', ['SIGINT', 'SIGTERM'])
+def test_told_to_end_it_leaves_a_closed_bag_and_nobody(directory: Path, name: str) -> None:
+    bag = directory / name
+    with launch(directory, *FAST, 'scenario:=task_c', f'record:={bag}') as running, bench() as b:
+        statuses = b.listen(CraneStatus, '/crane/status')
+        b.until(lambda: len(statuses) > 200, 'a running loop')
+        os.kill(running.process.pid, getattr(signal, name))
+        assert running.wait() == 0, running.text()
+    for name, messages in contents(bag).items():
+        if name != '/diagnostics':
+            stamps = [stamp for stamp, _ in messages]
+            assert len(stamps) > 150, name
+            assert set(np.diff(stamps).tolist()) == {10_000_000}, name
+
+
+# --- refusals -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('argument', 'error'),
+    [
+        ('model:=cubic', "model = 'cubic', allowed: nonlinear | linear"),
+        ('scenario:=task_z', 'task_z.yaml cannot be read: No such file'),
+        ('duration:=0.005', 'duration times publish_rate = 0.5, allowed: whole numbers'),
+    ],
+)
+def test_a_plant_that_refuses_ends_it_with_its_exit_code(
+    directory: Path, argument: str, error: str
+) -> None:
+    with launch(directory, argument, 'controller:=false') as running:
+        assert running.wait() == 2
+        assert error in running.text()
+
+
+def test_an_unknown_argument_starts_nothing(directory: Path) -> None:
+    with launch(directory, 'scenaro:=task_c') as running:
+        assert running.wait() == 2
+        assert 'scenaro' in running.text()
+        assert 'process started' not in running.text()
+
+
+def test_every_argument_is_listed_with_what_it_means() -> None:
+    done = longreach('launch', 'crane', '--show-args')
+    assert done.returncode == 0
+    for name in ('scenario', 'lockstep', 'real_time_factor', 'duration', 'record', 'rviz'):
+        assert re.search(rf'\b{name}\b', done.stdout), name
+
+
+def test_without_ros_viewers_the_other_nodes_are_the_same(directory: Path) -> None:
+    done = longreach('launch', 'crane', '--print', 'record:=bag', 'namespace:=south')
+    assert done.returncode == 0, done.stderr
+    for text in ('plant', 'controller', '__ns:=/south', 'longreach bag record --output bag'):
+        assert text in done.stdout
+    assert 'rviz2' not in done.stdout
+    assert 'recorder' not in longreach('launch', 'crane', '--print').stdout

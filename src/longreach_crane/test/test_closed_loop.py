@@ -1,0 +1,187 @@
+"""
+Plant and controller together, in one process and one thread.
+
+In lockstep they must give what the library's own simulation gives, to the last bit.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from longreach_msgs.msg import CraneCommand, CraneStatus
+from sensor_msgs.msg import JointState
+
+from longreach_crane.controller_node import ControllerNode
+from longreach_crane.parameters import Machinery, load_machinery
+from longreach_crane.plant_node import PlantNode
+from longreach_crane.scenario import load_scenario
+from longreach_crane.simulation import simulate
+from longreach_node.stamps import nanoseconds_of
+from longreach_node.testing import Bench, bench
+
+# Goes into the brake by the rule, out of it, and beyond the limit: everything within 12 s.
+SCENARIO = """
+duration: 12.0
+set_points:
+  - {time: 6.0, car_position: 4.6}
+disturbances:
+  - {time: 8.0, duration: 1.0, force: 150.0}
+  - {time: 8.5, duration: 1.0, force: 200.0}
+"""
+CRANE = """
+crane:
+  car_mass: 20.0
+  load_mass: 50.0
+  cable_length: 3.0
+  gravity: 9.81
+  car_friction: 0.5
+  brake_friction: 1.0e+5
+  load_friction: 0.001
+  motor_rate: 4.0
+  minimum_position: -2.0
+  maximum_position: 3.0
+controller:
+  sample_time: 0.02
+  matrices: designed
+  output: next_cycle
+  maximum_force: 100.0
+  brake_condition: 0.01
+  steady_time: 1.0
+  sensor_timeout: 0.5
+design:
+  state_weights: [0.355, 11990.0, 28911.0, 773034.0, 1032890.0]
+  effort_weight: 1.0
+  observer_poles: [[-12.0, 0.0], [-6.0, 6.0], [-6.0, -6.0], [-1.5, 3.0], [-1.5, -3.0]]
+"""
+
+
+class Loop:
+    """Plant and controller of the crane."""
+
+    def __init__(self, b: Bench) -> None:
+        self.bench = b
+        self.joints: list[JointState] = b.listen(JointState, 'joint_states')
+        self.commands: list[CraneCommand] = b.listen(CraneCommand, 'command')
+        self.statuses: list[CraneStatus] = b.listen(CraneStatus, 'status')
+        self.controller = b.add(ControllerNode)
+        self.plant = b.add(PlantNode)
+
+    def table(self) -> np.ndarray:
+        """Return what was published as the library's columns without the load's position."""
+        return np.array(
+            [
+                (
+                    nanoseconds_of(j.header.stamp) * 1e-9,
+                    j.effort[0],
+                    *(j.position[0], j.velocity[0], j.position[1], j.velocity[1]),
+                    *(c.force, c.brake, s.emergency_mode),
+                )
+                for j, c, s in zip(self.joints, self.commands, self.statuses, strict=True)
+            ]
+        )
+
+
+def words(**parameters: Any) -> list[str]:
+    """Return arguments for both nodes; a name with a double underscore is for one alone."""
+    pairs = []
+    for name, value in parameters.items():
+        node, _, rest = name.partition('__')
+        nodes = [node] if rest else ['plant', 'controller']
+        pairs += [f'{n}:{rest or name}:={value}' for n in nodes]
+    return [word for pair in pairs for word in ('-p', pair)]
+
+
+@pytest.mark.parametrize(
+    ('variant', 'arguments'),
+    [
+        ({}, {}),
+        ({'output': 'next_cycle', 'brake': 'rigid'}, {}),
+        ({'matrices': 'as_printed', 'model': 'linear'}, {}),
+        ({}, {'step': 0.0025}),
+    ],
+)
+def test_lockstep_equals_the_library(
+    machinery: Machinery, tmp_path: Path, variant: dict[str, str], arguments: dict[str, float]
+) -> None:
+    file = tmp_path / 'scenario.yaml'
+    file.write_text(SCENARIO)
+    parameters: dict[str, Any] = {'lockstep': 'true', 'scenario': file}
+    parameters |= {f'plant__{n}': variant[n] for n in ('brake', 'model') if n in variant}
+    parameters |= {f'controller__{n}': variant[n] for n in ('output', 'matrices') if n in variant}
+    parameters |= {f'plant__{n}': value for n, value in arguments.items()}
+    with bench(*words(plant__real_time_factor=0.0, plant__duration=12.0, **parameters)) as b:
+        loop = Loop(b)
+        b.until(loop.plant.done.done, 'end')
+        b.until(lambda: len(loop.commands) == len(loop.statuses) == len(loop.joints) == 1201)
+    expected = simulate(
+        machinery.with_variants(variant.get('matrices'), variant.get('output')),
+        load_scenario(file, 0.01),
+        variant.get('model', 'nonlinear'),
+        variant.get('brake', 'viscous'),
+    )
+    columns = [0, 1, 2, 3, 4, 5, 7, 8, 9]
+    names = [event.name for event in expected.events]
+    assert 'emergency' in names
+    if not variant:
+        assert names[0] == 'brake_engaged'
+    if arguments:
+        # Four steps a cycle: the same to the tolerance of the integration.
+        assert loop.table() == pytest.approx(expected.table[:, columns], abs=1e-8)
+    else:
+        np.testing.assert_array_equal(loop.table()[:, 1:], expected.table[:, columns[1:]])
+
+
+def test_another_crane_with_another_cycle(tmp_path: Path) -> None:
+    crane, file = tmp_path / 'crane.yaml', tmp_path / 'scenario.yaml'
+    crane.write_text(CRANE)
+    file.write_text('duration: 4.0\nset_points: [{time: 0.5, car_position: 1.0}]\n')
+    common = {'lockstep': 'true', 'scenario': file, 'file': crane}
+    rates = {'plant__step': 0.02, 'plant__publish_rate': 50.0, 'plant__duration': 4.0}
+    with bench(*words(plant__real_time_factor=0.0, **common, **rates)) as b:
+        loop = Loop(b)
+        b.until(loop.plant.done.done, 'end')
+        b.until(lambda: len(loop.commands) == len(loop.statuses) == len(loop.joints) == 201)
+    expected = simulate(load_machinery(crane), load_scenario(file, 0.02))
+    np.testing.assert_array_equal(loop.table()[:, 1:], expected.table[:, [1, 2, 3, 4, 5, 7, 8, 9]])
+
+
+def test_without_its_controller_the_plant_brakes_and_a_new_one_takes_over(tmp_path: Path) -> None:
+    file = tmp_path / 'scenario.yaml'
+    file.write_text('duration: 60.0\nset_points: [{time: 0.0, car_position: 2.0}]\n')
+    settings = words(scenario=file, controller__use_sim_time='true')
+    settings += words(plant__command_timeout=0.2, plant__start_timeout=0.0)
+    with bench(*settings) as b:
+        loop = Loop(b)
+        b.until(lambda: loop.plant.sample > 50 and loop.plant.command.force != 0.0, 'a moving car')
+        assert not loop.plant.command.brake
+        b.remove(loop.controller)
+        b.until(lambda: loop.plant.command.brake, 'brake after the command time-out')
+        here = loop.plant.state.x[1]
+        assert here > 0.05
+        count = len(loop.statuses)
+        b.add(ControllerNode)
+        b.until(lambda: len(loop.statuses) > count, 'a status of the new controller')
+        first = loop.statuses[count]
+        # It begins where the car is, not at zero, and counts from there.
+        assert first.car_position == pytest.approx(loop.plant.state.x[1], abs=0.05)
+        assert first.missed_samples == 0
+        b.until(lambda: not loop.plant.command.brake, 'brake released')
+        b.until(lambda: loop.plant.state.x[1] > here + 0.05, 'the car on its way')
+        assert not loop.statuses[-1].emergency_mode
+
+
+def test_without_its_plant_the_controller_brakes(tmp_path: Path) -> None:
+    with bench(*words(controller__use_sim_time='true', plant__start_timeout=0.0)) as b:
+        loop = Loop(b)
+        b.until(lambda: len(loop.statuses) > 10, 'a running loop')
+        b.remove(loop.plant)
+        # Neither samples nor /clock come: the wall's time leads to the emergency mode.
+        b.until(lambda: loop.statuses[-1].emergency_mode, 'emergency mode')
+        assert loop.statuses[-1].emergency_reason == CraneStatus.REASON_SENSOR_TIMEOUT
+        b.until(lambda: loop.commands[-1].brake)
+        assert loop.commands[-1].force == 0.0
+        predictions = loop.statuses[-1].missed_samples
+        assert predictions >= 51

@@ -1,0 +1,281 @@
+"""``longreach crane``: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from std_msgs.msg import Float64
+
+from longreach_crane.parameters import Machinery, default_file
+from longreach_crane.scenario import Scenario
+from longreach_crane.simulation import COLUMNS, simulate
+from longreach_node import qos
+from longreach_node.testing import bench
+from longreach_tools.cli import main
+
+SCENARIO = """
+duration: 3.0
+diagnosis: true
+set_points:
+  - {time: 0.0, car_position: 1.0}
+initial_state: {angle: 0.05}
+"""
+
+
+class Outcome:
+    """Exit code, stdout and stderr of one call."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], *words: object) -> None:
+        self.code = main(['crane', *map(str, words)])
+        self.out, self.err = capsys.readouterr()
+
+    @property
+    def json(self) -> Any:
+        assert self.code == 0, self.err
+
+        def no_constant(name: str) -> None:
+            raise AssertionError(f'{name} is no JSON')
+
+        return json.loads(self.out, parse_constant=no_constant)
+
+    def refused(self, text: str, code: int = 2) -> None:
+        """Check for one line that says so, and nothing else."""
+        assert self.code == code
+        assert self.out == ''
+        (line,) = self.err.splitlines()
+        assert line.startswith('longreach crane')
+        assert text in line
+
+
+@pytest.fixture
+def scenario_file(tmp_path: Path) -> Path:
+    file = tmp_path / 'scenario.yaml'
+    file.write_text(SCENARIO)
+    return file
+
+
+# --- c13r --------------------------------------------------------------------------------------
+
+
+def test_task_a(capsys: pytest.CaptureFixture[str]) -> None:
+    result = Outcome(capsys, 'c13r', '--task', 'a', '--format', 'json').json
+    assert set(result) == {'task', 'time', 'rows'}
+    assert (result['task'], result['time']) == ('a', 2000.0)
+    assert [row['disturbance'] for row in result['rows']] == [-750.0, -800.0, -850.0]
+    for row in result['rows']:
+        assert set(row) == {
+            'disturbance', 'nonlinear', 'linear', 'difference', 'limit', 'error_estimate'
+        }  # fmt: skip
+        assert row['difference'] == row['nonlinear'] - row['linear']
+        assert 0.0 < row['error_estimate'] < 1e-9
+        # 15 s of 160 N and 3 s of the disturbance, used up by friction.
+        limit = (2400.0 + 3.0 * row['disturbance']) / 0.501
+        assert row['limit'] == pytest.approx(limit, rel=1e-12)
+
+
+@pytest.mark.parametrize('option', ['--csv', '--plot'])
+def test_task_a_has_no_series(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, option: str
+) -> None:
+    file = tmp_path / 'a.png'
+    Outcome(capsys, 'c13r', '--task', 'a', option, file).refused(f'{option} is for tasks b and c')
+    assert not file.exists()
+
+
+def test_task_c(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, machinery: Machinery, task_c: Scenario
+) -> None:
+    table, picture = tmp_path / 'c.csv', tmp_path / 'c.png'
+    result = Outcome(
+        capsys, 'c13r', '--task', 'c', '--format', 'json', '--csv', table, '--plot', picture
+    ).json
+    assert {'task', 'events', 'extrema', 'final'} <= set(result)
+    assert result['task'] == 'c'
+    assert all(set(event) == {'time', 'name'} for event in result['events'])
+    assert set(result['extrema']) == {'max_abs_angle', 'max_car_position', 'min_car_position'}
+    assert list(result['final']) == [
+        'time', 'car_position', 'car_velocity', 'angle', 'angular_velocity', 'load_position'
+    ]  # fmt: skip
+    expected = simulate(machinery, task_c)
+    assert [(e['time'], e['name']) for e in result['events']] == list(expected.events)
+    assert result['final']['car_position'] == expected.column('car_position')[-1]
+    assert result['extrema']['max_abs_angle'] == np.abs(expected.column('angle')).max()
+    # The file has every bit, one row a cycle.
+    with table.open(newline='') as stream:
+        head, *rows = csv.reader(stream)
+    assert tuple(head) == COLUMNS
+    assert head == [
+        *('time', 'motor_force', 'car_position', 'car_velocity', 'angle', 'angular_velocity'),
+        *('load_position', 'command', 'brake', 'emergency'),
+    ]
+    np.testing.assert_array_equal(np.array(rows, dtype=float), expected.table)
+    assert {row[8] for row in rows} == {'0', '1'}
+    assert picture.read_bytes()[:8] == b'\x89PNG\r\n\x1a\n'
+    assert sorted(tmp_path.iterdir()) == [table, picture]
+
+
+def test_variants_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    finals = {}
+    for words in (
+        (),
+        ('--output', 'next_cycle'),
+        ('--matrices', 'as_printed'),
+        ('--brake', 'rigid'),
+        ('--model', 'linear'),
+    ):
+        result = Outcome(capsys, 'c13r', '--task', 'b', '--format', 'json', *words).json
+        finals[words] = result['final']['load_position']
+        assert 'emergency' not in {event['name'] for event in result['events']}
+    assert len(set(finals.values())) == len(finals)
+
+
+def test_the_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    done = Outcome(capsys, 'c13r', '--task', 'c')
+    assert (done.code, done.err) == (0, '')
+    assert ['47.9300', 'emergency'] in [line.split() for line in done.out.splitlines()]
+    assert 'car passes maximum_position' in done.out
+    assert 'final load_position' in done.out
+
+
+# --- run ----------------------------------------------------------------------------------------
+
+
+def test_run(
+    capsys: pytest.CaptureFixture[str], scenario_file: Path, tmp_path: Path, machinery: Machinery
+) -> None:
+    table = tmp_path / 'run.csv'
+    result = Outcome(capsys, 'run', scenario_file, '--format', 'json', '--csv', table).json
+    assert result['scenario'] == str(scenario_file)
+    assert result['final']['time'] == 3.0
+    rows = np.loadtxt(table, delimiter=',', skiprows=1)
+    assert rows.shape == (301, 10)
+    assert rows[0, 4] == 0.05
+    # Another crane.
+    crane = tmp_path / 'crane.yaml'
+    text = default_file().read_text()
+    crane.write_text(text.replace('cable_length: 5.0', 'cable_length: 2.0'))
+    other = Outcome(capsys, 'run', scenario_file, '--format', 'json', '--file', crane).json
+    assert other['final']['angle'] != result['final']['angle']
+
+
+@pytest.mark.parametrize(
+    ('old', 'new', 'error'),
+    [
+        ('diagnosis: true', 'diagnose: true', 'diagnose is unknown, allowed here: duration'),
+        ('car_position: 1.0', 'position: 1.0', 'set_points[0].position is unknown'),
+        ('angle: 0.05', 'angel: 0.05', 'initial_state.angel is unknown'),
+        ('time: 0.0', 'time: 0.005', 'set_points[0].time = 0.005 s, allowed: multiples'),
+        ('duration: 3.0', 'duration: 3.001', 'duration = 3.001 s, allowed: multiples'),
+        ('duration: 3.0', 'duration: -3.0', 'duration = -3.0, allowed: (0, inf) s'),
+        ('duration: 3.0', 'duration: .nan', 'duration = nan, allowed: (0, inf) s'),
+        ('duration: 3.0', 'duration: long', "duration = 'long', allowed: a number"),
+        ('duration: 3.0\n', '', 'duration is missing: length of the simulation [s]'),
+        ('car_position: 1.0', 'car_position: .inf', 'set_points[0].car_position = inf'),
+        ('diagnosis: true', 'diagnosis: 1', 'diagnosis = 1, allowed: true | false'),
+        ('angle: 0.05', 'angle: [', 'not valid YAML'),
+    ],
+)
+def test_a_scenario_that_is_refused(
+    capsys: pytest.CaptureFixture[str], scenario_file: Path, old: str, new: str, error: str
+) -> None:
+    scenario_file.write_text(SCENARIO.replace(old, new))
+    done = Outcome(capsys, 'run', scenario_file, '--format', 'json')
+    done.refused(error)
+    assert str(scenario_file) in done.err
+
+
+# --- bad arguments ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('words', 'error'),
+    [
+        ([], 'required: COMMAND'),
+        (['fly'], "invalid choice: 'fly'"),
+        (['c13r'], 'required: --task'),
+        (['c13r', '--task', 'd'], "invalid choice: 'd'"),
+        (['c13r', '--task', 'b', '--brake', 'none'], "invalid choice: 'none'"),
+        (['c13r', '--task', 'b', '--speed', '3'], 'unrecognized arguments: --speed'),
+        (['c13r', '--task', 'b', '--file', '/nowhere.yaml'], '/nowhere.yaml cannot be read'),
+        (['run', '/nowhere.yaml'], '/nowhere.yaml cannot be read: No such file'),
+        (['run', '/'], '/ cannot be read: Is a directory'),
+        (['set-point', 'far'], 'invalid'),
+        (['set-point', 'nan'], 'nan, allowed: finite numbers'),
+        (['set-point', '1.0', '--timeout', '0'], '0, allowed: above 0'),
+        (['compare', '/nowhere'], '/nowhere'),
+    ],
+)
+def test_bad_arguments(capsys: pytest.CaptureFixture[str], words: list[str], error: str) -> None:
+    Outcome(capsys, *words).refused(error)
+
+
+@pytest.mark.parametrize('option', ['--csv', '--plot'])
+def test_files_that_cannot_be_written(
+    capsys: pytest.CaptureFixture[str], scenario_file: Path, tmp_path: Path, option: str
+) -> None:
+    missing = tmp_path / 'no' / 'such' / 'a.png'
+    Outcome(capsys, 'run', scenario_file, option, missing).refused(f'{missing} cannot be written')
+    Outcome(capsys, 'run', scenario_file, option, '/proc/a.png').refused('cannot be written')
+    (tmp_path / 'a.png').mkdir()
+    Outcome(capsys, 'run', scenario_file, option, tmp_path / 'a.png').refused('is a directory')
+    assert not (tmp_path / 'no').exists()
+
+
+def test_a_picture_of_an_unknown_kind(
+    capsys: pytest.CaptureFixture[str], scenario_file: Path, tmp_path: Path
+) -> None:
+    done = Outcome(capsys, 'run', scenario_file, '--plot', tmp_path / 'a.doc')
+    done.refused("has the ending 'doc', allowed: ")
+    assert not (tmp_path / 'a.doc').exists()
+
+
+# --- design, urdf -------------------------------------------------------------------------------
+
+
+def test_design(capsys: pytest.CaptureFixture[str]) -> None:
+    result = Outcome(capsys, 'design', '--format', 'json').json
+    assert np.shape(result['M']) == (5, 5)
+    assert all(np.shape(result[name]) == (5,) for name in ('b', 'd', 'h'))
+    poles = [complex(*pole) for pole in result['closed_loop_poles']]
+    assert len(poles) == 10
+    assert max(map(abs, poles)) < 1.0
+    assert Outcome(capsys, 'design').out.startswith('M\n')
+
+
+def test_urdf_with_another_cable(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    crane = tmp_path / 'crane.yaml'
+    crane.write_text(default_file().read_text().replace('cable_length: 5.0', 'cable_length: 7.5'))
+    done = Outcome(capsys, 'urdf', '--file', crane)
+    assert done.code == 0
+    origin = ElementTree.fromstring(done.out).find("joint[@name='load_joint']/origin")
+    assert origin is not None
+    assert origin.attrib['xyz'] == '0 0 -7.5'
+    # A launch file passes an empty name for C13R's.
+    empty = Outcome(capsys, 'urdf', '--file=')
+    assert empty.out == Outcome(capsys, 'urdf').out != done.out
+
+
+# --- set-point ----------------------------------------------------------------------------------
+
+
+def test_a_set_point_that_nobody_hears(capsys: pytest.CaptureFixture[str]) -> None:
+    done = Outcome(capsys, 'set-point', '2.5', '--namespace', 'moon', '--timeout', '0.2')
+    done.refused('nobody listens to /moon/set_point after 0.2 s', code=1)
+
+
+@pytest.mark.parametrize('value', ['2.5', '-0.5'])
+def test_a_set_point_arrives(capsys: pytest.CaptureFixture[str], value: str) -> None:
+    with bench() as b:
+        heard = b.listen(Float64, '/north/set_point', qos.SET_POINT)
+        # The command spins a context of its own; the message waits in the reader's queue.
+        done = Outcome(capsys, 'set-point', value, '--namespace', 'north')
+        assert done.code == 0, done.err
+        assert done.out == f'set point {value} m sent to /north/set_point\n'
+        b.until(lambda: heard)
+    assert [message.data for message in heard] == [float(value)]

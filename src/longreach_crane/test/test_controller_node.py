@@ -1,0 +1,590 @@
+"""
+The controller as a node, fed sample by sample.
+
+What it must answer is said by the library's Controller, driven here cycle by cycle with what the
+node was told: a sample, or nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticArray
+from longreach_msgs.msg import CraneCommand, CraneSensors, CraneStatus
+from rosgraph_msgs.msg import Clock
+from std_msgs.msg import Float64, Header
+from std_srvs.srv import Trigger
+
+from longreach_crane.control import Controller, ControllerState
+from longreach_crane.controller_node import ControllerNode
+from longreach_crane.diagnosis import Sample
+from longreach_crane.parameters import Machinery, default_file
+from longreach_dynamics.errors import InputError
+from longreach_node import clock as clock_module
+from longreach_node import diagnostics, qos
+from longreach_node.stamps import nanoseconds_of, stamp_of
+from longreach_node.testing import Bench, bench
+
+CYCLE = 10_000_000  # [ns]
+LOCKSTEP = ('-p', 'controller:lockstep:=true')
+SCENARIO = """
+duration: 20.0
+diagnosis: {diagnosis}
+set_points:
+  - {{time: 0.0, car_position: 2.0}}
+  - {{time: 0.2, car_position: -1.0}}
+"""
+
+
+def position(cycle: int) -> float:
+    """A car that moves; not a solution of anything, which the controller cannot know."""
+    return 0.3 * math.sin(0.05 * cycle) + 0.001 * cycle
+
+
+def sample(cycle: int) -> Sample:
+    return Sample(position(cycle), False, False)
+
+
+class Rig:
+    """A controller node, and everything around it."""
+
+    def __init__(self, b: Bench) -> None:
+        self.bench = b
+        self.commands: list[CraneCommand] = b.listen(CraneCommand, 'command')
+        self.statuses: list[CraneStatus] = b.listen(CraneStatus, 'status')
+        self.reports: list[DiagnosticArray] = b.listen(
+            DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS
+        )
+        self.node = b.add(ControllerNode)
+        self.sensors = b.publisher(CraneSensors, 'sensors')
+        b.until(lambda: b.driver.count_publishers('command') == 1)
+        b.until(lambda: self.node.count_subscribers('status') == 1)
+
+    def send(self, cycle: int, value: Sample | None = None, jitter: int = 0) -> None:
+        value = sample(cycle) if value is None else value
+        self.sensors.publish(
+            CraneSensors(
+                header=Header(stamp=stamp_of(cycle * CYCLE + jitter)),
+                car_position=value.car_position,
+                below_minimum=value.below_minimum,
+                above_maximum=value.above_maximum,
+            )
+        )
+
+    def answers(self, count: int) -> list[tuple[int, float, bool]]:
+        """Wait for so many commands, and make sure that there are no more."""
+        b = self.bench
+        b.until(lambda: len(self.commands) >= count, f'command number {count}')
+        b.until(lambda: len(self.statuses) >= count, f'status number {count}')
+        b.settle(10)
+        assert len(self.commands) == len(self.statuses) == count
+        return [(nanoseconds_of(c.header.stamp), c.force, c.brake) for c in self.commands]
+
+    def reset(self) -> None:
+        response = self.bench.call(Trigger, 'controller/reset')
+        assert response.success
+
+    def by_hand(self, value: float) -> None:
+        publisher = self.bench.publisher(Float64, 'set_point', qos.SET_POINT)
+        publisher.publish(Float64(data=value))
+        self.bench.settle()
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    with bench(*LOCKSTEP) as b:
+        yield Rig(b)
+
+
+def cycles_of(
+    machinery: Machinery,
+    samples: Sequence[Sample | None],
+    set_points: Sequence[float] | float = 0.0,
+    diagnosis: bool = True,
+    state: ControllerState | None = None,
+) -> list[ControllerState]:
+    """Return the library's state after each cycle."""
+    controller = Controller.of(machinery, diagnosis)
+    state = controller.initial_state() if state is None else state
+    states = []
+    for index, value in enumerate(samples):
+        w = set_points if isinstance(set_points, float) else set_points[index]
+        state = controller.cycle(state, value, w)
+        states.append(state)
+    return states
+
+
+def told(
+    states: Sequence[ControllerState], cycles: Sequence[int]
+) -> list[tuple[int, float, bool]]:
+    """Return the commands of some cycles as (stamp, force, brake)."""
+    return [(cycle * CYCLE, *states[cycle].command) for cycle in cycles]
+
+
+# --- a stream as it should be -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('output', ['same_cycle', 'next_cycle'])
+@pytest.mark.parametrize('matrices', ['corrected', 'as_printed', 'designed'])
+def test_a_stream_gives_the_librarys_commands(
+    machinery: Machinery, tmp_path: Path, output: str, matrices: str
+) -> None:
+    file = tmp_path / 'scenario.yaml'
+    file.write_text(SCENARIO.format(diagnosis='true'))
+    words = [*LOCKSTEP, '-p', f'controller:scenario:={file}']
+    words += ['-p', f'controller:output:={output}', '-p', f'controller:matrices:={matrices}']
+    with bench(*words) as b:
+        rig = Rig(b)
+        for cycle in range(40):
+            # Distances of 6 and 14 ms are one cycle each; answers copy the stamp.
+            rig.send(cycle, jitter=(-1) ** cycle * 2_000_000)
+        answers = rig.answers(40)
+        states = cycles_of(
+            machinery.with_variants(matrices, output),
+            [sample(cycle) for cycle in range(40)],
+            [2.0] * 20 + [-1.0] * 20,
+        )
+        assert [a[1:] for a in answers] == [tuple(s.command) for s in states]
+        assert answers[3][0] == 3 * CYCLE - 2_000_000
+        assert [s.set_point for s in rig.statuses] == [2.0] * 20 + [-1.0] * 20
+
+
+def test_status_is_the_state_of_the_same_cycle(machinery: Machinery, rig: Rig) -> None:
+    for cycle in range(310):
+        rig.send(cycle, Sample(0.0, False, False))
+    rig.answers(310)
+    states = cycles_of(machinery, [Sample(0.0, False, False)] * 310)
+    for cycle, (message, state) in enumerate(zip(rig.statuses, states, strict=True)):
+        assert message.header.stamp == stamp_of(cycle * CYCLE)
+        q = (message.motor_force, message.car_position, message.car_velocity, message.angle)
+        assert (*q, message.angular_velocity) == tuple(state.observer)
+        assert message.steady_time == pytest.approx(0.01 * cycle)
+        assert message.brake == state.command.brake
+    # At rest at the set point from the first cycle on: the brake closes after 3 s.
+    assert [m.brake for m in rig.statuses].index(True) == 301
+    assert not any(m.emergency_mode or m.emergency_reason for m in rig.statuses)
+
+
+# --- samples that are not the next one ----------------------------------------------------------
+
+
+@pytest.mark.parametrize('gap', [1, 2, 49])
+def test_dropped_samples_are_predicted(machinery: Machinery, rig: Rig, gap: int) -> None:
+    sent = [*range(5), *range(5 + gap, 30 + gap)]
+    for cycle in sent:
+        rig.send(cycle)
+    answers = rig.answers(len(sent))
+    states = cycles_of(
+        machinery, [sample(cycle) if cycle in sent else None for cycle in range(30 + gap)]
+    )
+    assert answers == told(states, sent)
+    assert [m.missed_samples for m in rig.statuses] == [0] * 5 + [gap] * 25
+
+
+def test_a_gap_beyond_the_timeout_is_an_emergency(machinery: Machinery, rig: Rig) -> None:
+    for cycle in (0, 1, 2, 60):
+        rig.send(cycle)
+    answers = rig.answers(4)
+    assert answers[-1] == (60 * CYCLE, 0.0, True)
+    assert rig.statuses[-1].emergency_reason == CraneStatus.REASON_SENSOR_TIMEOUT
+    assert rig.statuses[-1].missed_samples == 57
+    # It latches.
+    rig.send(61)
+    assert rig.answers(5)[-1] == (61 * CYCLE, 0.0, True)
+    assert rig.statuses[-1].emergency_mode
+
+
+def test_the_longest_gap_that_is_no_emergency(machinery: Machinery, rig: Rig) -> None:
+    # 50 cycles are 0.5 s: not longer than sensor_timeout; 51 are.
+    rig.send(0)
+    rig.send(51)
+    rig.answers(2)
+    assert not rig.statuses[-1].emergency_mode
+    rig.send(51 + 52)
+    rig.answers(3)
+    assert rig.statuses[-1].emergency_reason == CraneStatus.REASON_SENSOR_TIMEOUT
+
+
+def test_a_stamp_in_the_far_future_ends_in_emergency_and_not_in_a_hang(rig: Rig) -> None:
+    rig.send(0)
+    # From simulation time to the time of day.
+    rig.send(170_000_000_000)
+    answers = rig.answers(2)
+    assert answers[-1] == (170_000_000_000 * CYCLE, 0.0, True)
+    assert rig.statuses[-1].emergency_reason == CraneStatus.REASON_SENSOR_TIMEOUT
+    # As many as the field can count.
+    assert rig.statuses[-1].missed_samples == 2**32 - 1
+
+
+def test_a_long_gap_without_diagnosis_is_predicted_too(
+    machinery: Machinery, tmp_path: Path
+) -> None:
+    file = tmp_path / 'scenario.yaml'
+    file.write_text(SCENARIO.format(diagnosis='false'))
+    with bench(*LOCKSTEP, '-p', f'controller:scenario:={file}') as b:
+        rig = Rig(b)
+        sent = [0, 1, 150, 151]
+        for cycle in sent:
+            rig.send(cycle)
+        answers = rig.answers(4)
+        positions = [m.car_position for m in rig.statuses]
+    states = cycles_of(
+        machinery,
+        [sample(cycle) if cycle in sent else None for cycle in range(152)],
+        [2.0] * 20 + [-1.0] * 132,
+        diagnosis=False,
+    )
+    assert answers == told(states, sent)
+    assert positions == [states[cycle].observer[1] for cycle in sent]
+
+
+def test_doubled_delayed_and_reordered_samples_are_not_used(
+    machinery: Machinery, rig: Rig
+) -> None:
+    # 2 comes twice, 4 after 6, 7 and 8 change places.
+    for cycle in (0, 1, 2, 2, 3, 5, 6, 4, 8, 7, 9):
+        # What comes too late brings a position that would be seen in the answers.
+        rig.send(cycle)
+        if cycle == 2:
+            rig.send(cycle, Sample(3.0, False, False))
+    used = [0, 1, 2, 3, 5, 6, 8, 9]
+    answers = rig.answers(len(used))
+    states = cycles_of(
+        machinery, [sample(cycle) if cycle in used else None for cycle in range(10)]
+    )
+    assert answers == told(states, used)
+    assert rig.statuses[-1].missed_samples == 2
+
+
+@pytest.mark.parametrize('value', [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_never_reaches_the_observer(
+    machinery: Machinery, rig: Rig, value: float
+) -> None:
+    bad = range(10, 15)
+    for cycle in range(30):
+        rig.send(cycle, Sample(value, False, False) if cycle in bad else None)
+    answers = rig.answers(30)
+    states = cycles_of(machinery, [None if cycle in bad else sample(cycle) for cycle in range(30)])
+    assert answers == told(states, range(30))
+    assert all(math.isfinite(m.car_position) for m in rig.statuses)
+    # "Samples that were due and did not come (or were not valid)".
+    assert rig.statuses[9].missed_samples == 0
+    assert rig.statuses[-1].missed_samples == 5
+
+
+def test_no_number_for_too_long_is_an_emergency(machinery: Machinery, rig: Rig) -> None:
+    rig.send(0)
+    for cycle in range(1, 53):
+        rig.send(cycle, Sample(math.nan, False, False))
+    rig.answers(53)
+    reasons = [m.emergency_reason for m in rig.statuses]
+    states = cycles_of(machinery, [sample(0), *[None] * 52])
+    assert reasons == [int(s.emergency) for s in states]
+    assert reasons.index(CraneStatus.REASON_SENSOR_TIMEOUT) == 51
+
+
+@pytest.mark.parametrize(
+    'beyond',
+    [
+        Sample(5.01, False, False),
+        Sample(-5.01, False, False),
+        Sample(0.0, True, False),
+        Sample(0.0, False, True),
+    ],
+)
+def test_stop_switches_and_limits(rig: Rig, beyond: Sample) -> None:
+    for cycle, value in enumerate((sample(0), sample(1), beyond, sample(3))):
+        rig.send(cycle, value)
+    answers = rig.answers(4)
+    assert [brake for _, _, brake in answers] == [False, False, True, True]
+    assert [force for _, force, _ in answers[2:]] == [0.0, 0.0]
+    assert [m.emergency_reason for m in rig.statuses] == [0, 0, 1, 1]
+
+
+# --- begin, restart, take over ------------------------------------------------------------------
+
+
+def test_taking_over_in_mid_run_begins_at_the_measured_position(
+    machinery: Machinery, rig: Rig
+) -> None:
+    rig.send(1000, Sample(3.25, False, False))
+    rig.send(1001, Sample(3.25, False, False))
+    answers = rig.answers(2)
+    start = Controller.of(machinery).initial_state(3.25)
+    states = cycles_of(machinery, [Sample(3.25, False, False)] * 2, state=start)
+    assert [a[1:] for a in answers] == [tuple(s.command) for s in states]
+    assert rig.statuses[-1].missed_samples == 0
+
+
+def test_a_take_over_uses_the_set_point_of_its_time(tmp_path: Path) -> None:
+    file = tmp_path / 'scenario.yaml'
+    file.write_text(SCENARIO.format(diagnosis='true'))
+    with bench(*LOCKSTEP, '-p', f'controller:scenario:={file}') as b:
+        rig = Rig(b)
+        for cycle in (19, 20):
+            rig.send(cycle)
+        rig.answers(2)
+        assert [m.set_point for m in rig.statuses] == [2.0, -1.0]
+
+
+def test_when_time_begins_anew_so_does_the_controller(machinery: Machinery, rig: Rig) -> None:
+    for cycle in range(100):
+        rig.send(cycle)
+    for cycle in range(5):
+        rig.send(cycle)
+    answers = rig.answers(105)
+    states = cycles_of(machinery, [sample(cycle) for cycle in range(100)])
+    assert answers[:100] == told(states, range(100))
+    assert answers[100:] == told(states, range(5))
+
+
+def test_the_emergency_mode_outlives_a_restart_but_not_a_reset(
+    machinery: Machinery, rig: Rig
+) -> None:
+    for cycle in range(100):
+        rig.send(cycle, Sample(6.0, False, True) if cycle == 50 else None)
+    rig.send(0)
+    answers = rig.answers(100)
+    assert answers[-1] == (99 * CYCLE, 0.0, True)
+    rig.reset()
+    rig.send(0)
+    rig.send(1)
+    states = cycles_of(machinery, [sample(0), sample(1)])
+    assert rig.answers(102)[-2:] == told(states, range(2))
+    assert not rig.statuses[-1].emergency_mode
+
+
+# --- set points by hand -------------------------------------------------------------------------
+
+
+def test_a_set_point_by_hand_holds_until_the_next(machinery: Machinery, tmp_path: Path) -> None:
+    file = tmp_path / 'scenario.yaml'
+    file.write_text(SCENARIO.format(diagnosis='true'))
+    with bench(*LOCKSTEP, '-p', f'controller:scenario:={file}') as b:
+        rig = Rig(b)
+        rig.send(0)
+        rig.answers(1)
+        rig.by_hand(-4.0)
+        rig.send(1)
+        rig.answers(2)
+        for nonsense in (math.nan, math.inf):
+            rig.by_hand(nonsense)
+        # The scenario's next set point does not end it.
+        for cycle in range(2, 25):
+            rig.send(cycle)
+        rig.answers(25)
+        rig.by_hand(1.5)
+        rig.send(25)
+        answers = rig.answers(26)
+        set_points = [2.0] + [-4.0] * 24 + [1.5]
+        assert [m.set_point for m in rig.statuses] == set_points
+        states = cycles_of(machinery, [sample(cycle) for cycle in range(26)], set_points)
+        assert answers == told(states, range(26))
+        # A reset forgets it.
+        rig.reset()
+        rig.send(0)
+        rig.answers(27)
+        assert rig.statuses[-1].set_point == 2.0
+
+
+# --- diagnostics --------------------------------------------------------------------------------
+
+
+def test_diagnostics(rig: Rig) -> None:
+    b = rig.bench
+
+    def send_and_report(cycles: Sequence[int], value: Sample | None = None) -> Any:
+        before, wanted = len(rig.reports), cycles[-1] * CYCLE
+        for cycle in cycles:
+            rig.send(cycle, value)
+        b.until(
+            lambda: any(nanoseconds_of(r.header.stamp) == wanted for r in rig.reports[before:]),
+            f'report of {wanted} ns',
+        )
+        (status,) = rig.reports[-1].status
+        return status, {v.key: v.value for v in status.values}
+
+    status, values = send_and_report([0])
+    assert (status.level, status.message) == (diagnostics.OK, 'controlling')
+    assert (status.name, status.hardware_id) == ('controller', 'controller')
+    status, values = send_and_report([1, 1, 3, 2, *range(4, 101)])
+    assert status.level == diagnostics.WARN
+    assert values == {
+        'missed': '1', 'late': '1', 'duplicate': '1', 'invalid': '0', 'brake': 'False',
+    }  # fmt: skip
+    status, values = send_and_report([*range(101, 201)], Sample(6.0, False, True))
+    assert status.level == diagnostics.ERROR
+    assert status.message == 'emergency mode: POSITION_LIMIT'
+    assert values['brake'] == 'True'
+
+
+def test_an_emergency_is_reported_in_its_cycle(rig: Rig) -> None:
+    rig.send(0)
+    rig.answers(1)
+    before = len(rig.reports)
+    rig.send(1, Sample(6.0, False, True))
+    rig.answers(2)
+    rig.bench.until(lambda: len(rig.reports) > before)
+    report = rig.reports[-1]
+    assert report.status[0].level == diagnostics.ERROR
+    assert nanoseconds_of(report.header.stamp) == CYCLE
+
+
+# --- with a clock -------------------------------------------------------------------------------
+
+
+class Wall:
+    """Stands for the module ``time`` in the node's clock."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
+    wall = Wall()
+    monkeypatch.setattr(clock_module, 'time', wall)
+    return wall
+
+
+def test_in_silence_it_predicts_and_then_brakes(machinery: Machinery, wall: Wall) -> None:
+    with bench() as b:
+        rig = Rig(b)
+        for cycle in range(3):
+            rig.send(cycle)
+            rig.answers(cycle + 1)
+            wall.seconds += 0.01
+        # The last one came 0.01 s ago. Two cycles more are not late yet.
+        wall.seconds += 0.019
+        assert len(rig.answers(3)) == 3
+        # 20 cycles of silence, the two latest of which may still come.
+        wall.seconds += 0.176
+        answers = rig.answers(3 + 18)
+        states = cycles_of(machinery, [sample(0), sample(1), sample(2), *[None] * 60])
+        assert answers == told(states, range(21))
+        assert rig.statuses[-1].missed_samples == 18
+        assert not rig.statuses[-1].emergency_mode
+        # One of them comes now: it is too late for it.
+        rig.send(10)
+        assert len(rig.answers(21)) == 21
+        # The next in time ends the silence.
+        rig.send(21)
+        silence = [None] * 18
+        states = cycles_of(machinery, [*map(sample, range(3)), *silence, sample(21), *[None] * 60])
+        assert rig.answers(22) == told(states, range(22))
+        wall.seconds += 0.535
+        answers = rig.answers(22 + 51)
+        assert answers == told(states, range(73))
+        reasons = [m.emergency_reason for m in rig.statuses]
+        assert reasons.index(CraneStatus.REASON_SENSOR_TIMEOUT) == 72
+        assert answers[-1] == (72 * CYCLE, 0.0, True)
+
+
+def test_before_the_first_sample_there_is_no_silence(wall: Wall) -> None:
+    with bench() as b:
+        rig = Rig(b)
+        wall.seconds += 60.0
+        b.settle()
+        assert rig.commands == []
+        rig.send(0)
+        rig.answers(1)
+        assert not rig.statuses[-1].emergency_mode
+
+
+def test_a_paused_simulation_is_not_silent(wall: Wall) -> None:
+    with bench('-p', 'controller:use_sim_time:=true') as b:
+        rig = Rig(b)
+        clock = b.publisher(Clock, '/clock', qos.CLOCK)
+
+        def say(nanoseconds: int) -> None:
+            heard = rig.node._watch._heard
+            wall.seconds += 0.4
+            clock.publish(Clock(clock=stamp_of(nanoseconds)))
+            b.until(lambda: rig.node._watch._heard > heard, 'time on /clock')
+
+        say(0)
+        rig.send(0)
+        rig.answers(1)
+        for _ in range(5):
+            say(0)
+        assert len(rig.answers(1)) == 1
+        # Time goes on without samples: they are lost.
+        say(105_000_000)
+        assert len(rig.answers(1 + 8)) == 9
+        # The simulation has died, /clock with it: the wall's time leads to the emergency mode.
+        wall.seconds += 2.0
+        b.until(lambda: rig.statuses[-1].emergency_mode, 'emergency mode')
+        assert rig.statuses[-1].emergency_reason == CraneStatus.REASON_SENSOR_TIMEOUT
+        assert rig.commands[-1].brake
+
+
+def test_in_lockstep_no_clock_is_used(wall: Wall, rig: Rig) -> None:
+    rig.send(0)
+    rig.answers(1)
+    wall.seconds += 60.0
+    assert len(rig.answers(1)) == 1
+    rig.send(1)
+    rig.answers(2)
+    assert not rig.statuses[-1].emergency_mode
+    assert rig.statuses[-1].missed_samples == 0
+
+
+# --- start --------------------------------------------------------------------------------------
+
+
+def test_in_lockstep_the_first_command_waits_for_the_plant() -> None:
+    with bench(*LOCKSTEP) as b:
+        b.add(ControllerNode)
+        sensors = b.publisher(CraneSensors, 'sensors')
+        for cycle in range(3):
+            sensors.publish(CraneSensors(header=Header(stamp=stamp_of(cycle * CYCLE))))
+        b.settle()
+        commands = b.listen(CraneCommand, 'command')
+        b.until(lambda: len(commands) == 3)
+        assert [c.header.stamp for c in commands] == [Time(nanosec=k * CYCLE) for k in range(3)]
+
+
+@pytest.mark.parametrize(
+    ('words', 'error'),
+    [
+        ('file:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
+        ('scenario:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
+        ('output:=later', r"output = 'later', allowed: as_in_file \| same_cycle \| next_cycle"),
+        ('late_after:=0.0', r'late_after = 0\.0, allowed: \[0\.5, inf\)'),
+        ('sample_time:=0.01', r"'sample_time' is unknown to node /controller"),
+    ],
+)
+def test_refusals(words: str, error: str) -> None:
+    with bench('-p', f'controller:{words}') as b, pytest.raises(InputError, match=error):
+        b.add(ControllerNode)
+
+
+def test_another_crane_file(machinery: Machinery, tmp_path: Path) -> None:
+    file = tmp_path / 'crane.yaml'
+    text = default_file().read_text()
+    file.write_text(text.replace('maximum_force: 160.0', 'maximum_force: 5.0'))
+    with bench(*LOCKSTEP, '-p', f'controller:file:={file}') as b:
+        rig = Rig(b)
+        rig.by_hand(4.0)
+        rig.send(0)
+        assert rig.answers(1) == [(0, 5.0, False)]
+
+
+def test_without_a_plant_the_first_command_waits_for_nobody() -> None:
+    with bench(*LOCKSTEP, '-p', 'controller:plant:=false') as b:
+        node = b.add(ControllerNode)
+        sensors = b.publisher(CraneSensors, 'sensors')
+        sensors.publish(CraneSensors())
+        b.until(lambda: node._cycle == 0, 'first cycle')
+        commands = b.listen(CraneCommand, 'command')
+        b.until(lambda: node.count_subscribers('command') == 1)
+        b.settle()
+        assert commands == []

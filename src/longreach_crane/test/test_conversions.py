@@ -1,0 +1,103 @@
+"""Between the library's objects and messages: every field, there and back."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from builtin_interfaces.msg import Time
+from longreach_msgs.msg import CraneCommand, CraneSensors, CraneStatus
+from rclpy.serialization import deserialize_message, serialize_message
+from visualization_msgs.msg import Marker
+
+from longreach_crane import conversions
+from longreach_crane.control import Command, Controller, ControllerState
+from longreach_crane.diagnosis import Emergency, Sample
+from longreach_crane.parameters import Machinery
+
+STAMP = Time(sec=47, nanosec=930_000_000)
+
+
+def fields(kind: type) -> set[str]:
+    return set(kind.get_fields_and_field_types())
+
+
+@pytest.mark.parametrize(
+    'sample',
+    [
+        Sample(-0.1 - 0.2, False, False),
+        Sample(5.25, False, True),
+        Sample(-5.25, True, False),
+        Sample(math.inf, True, True),
+    ],
+)
+def test_samples(sample: Sample) -> None:
+    message = conversions.sample_to_message(sample, STAMP)
+    assert (message.header.stamp, message.header.frame_id) == (STAMP, 'track')
+    again = deserialize_message(serialize_message(message), CraneSensors)
+    assert conversions.sample_from_message(again) == sample
+    assert fields(CraneSensors) == {'header', *Sample._fields}
+
+
+def test_a_sample_that_is_no_number_stays_none() -> None:
+    message = conversions.sample_to_message(Sample(math.nan, False, True), STAMP)
+    again = conversions.sample_from_message(message)
+    assert math.isnan(again.car_position)
+    assert (again.below_minimum, again.above_maximum) == (False, True)
+
+
+@pytest.mark.parametrize('command', [Command(1.0 / 3.0, False), Command(0.0, True)])
+def test_commands(command: Command) -> None:
+    message = conversions.command_to_message(command, STAMP)
+    assert (message.header.stamp, message.header.frame_id) == (STAMP, 'track')
+    again = deserialize_message(serialize_message(message), CraneCommand)
+    assert conversions.command_from_message(again) == command
+    assert fields(CraneCommand) == {'header', *Command._fields}
+
+
+@pytest.mark.parametrize('emergency', list(Emergency))
+def test_status(machinery: Machinery, emergency: Emergency) -> None:
+    state = ControllerState(
+        observer=np.array([1.5, 2.5, 3.5, 4.5, 5.5]),
+        command=Command(7.5, True),
+        steady_cycles=302,
+        emergency=emergency,
+    )
+    controller = Controller.of(machinery)
+    message = conversions.status_to_message(state, controller, 8.5, 9, STAMP)
+    values = {name: getattr(message, name) for name in fields(CraneStatus) - {'header'}}
+    assert (message.header.stamp, message.header.frame_id) == (STAMP, 'track')
+    assert values == {
+        'set_point': 8.5,
+        'motor_force': 1.5,
+        'car_position': 2.5,
+        'car_velocity': 3.5,
+        'angle': 4.5,
+        'angular_velocity': 5.5,
+        'steady_time': pytest.approx(3.01),
+        'brake': True,
+        'emergency_mode': emergency is not Emergency.NONE,
+        'emergency_reason': int(emergency),
+        'missed_samples': 9,
+    }
+
+
+def test_reasons_are_those_of_the_message() -> None:
+    for emergency in Emergency:
+        assert getattr(CraneStatus, f'REASON_{emergency.name}') == emergency
+
+
+def test_markers() -> None:
+    cable = conversions.cable_marker((3.0, 0.0), (2.5, -4.9), STAMP)
+    trace = conversions.trace_marker('trace', [(1.0, 0.0), (2.0, 0.5)], (0.1, 0.2, 0.3), STAMP)
+    for marker in (cable, trace):
+        assert (marker.header.stamp, marker.header.frame_id) == (STAMP, 'track')
+        assert marker.type == Marker.LINE_STRIP
+        assert marker.pose.orientation.w == 1.0
+        assert marker.color.a == 1.0
+        assert marker.scale.x > 0.0
+    assert [(p.x, p.y, p.z) for p in cable.points] == [(3.0, 0.0, 0.0), (2.5, 0.0, -4.9)]
+    assert [(p.x, p.y, p.z) for p in trace.points] == [(1.0, 0.0, 0.0), (2.0, 0.0, 0.5)]
+    assert cable.ns != trace.ns
+    assert (trace.color.r, trace.color.g, trace.color.b) == pytest.approx((0.1, 0.2, 0.3))

@@ -1,0 +1,196 @@
+"""The crane as a node: sensors, commands, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from longreach_msgs.msg import CraneCommand, CraneSensors
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+
+from longreach_crane.control import Command
+from longreach_crane.parameters import CraneParameters
+from longreach_crane.plant_node import PlantNode
+from longreach_crane.scenario import Disturbance, InitialState, Scenario
+from longreach_crane.simulation import Crane, CraneState
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import step_time
+from longreach_node.stamps import stamp_of
+from longreach_node.testing import Bench, bench
+
+CYCLE = 10_000_000  # [ns]
+LOCKSTEP = ('-p', 'plant:lockstep:=true', '-p', 'plant:real_time_factor:=0.0')
+SCENARIO = """
+duration: 1.0
+initial_state: {initial_state}
+disturbances:
+  - {{time: 0.05, duration: 0.1, force: -200.0}}
+"""
+
+
+class Rig:
+    """A plant, and a driver in the controller's place."""
+
+    def __init__(self, b: Bench) -> None:
+        self.bench = b
+        self.sensors: list[CraneSensors] = b.listen(CraneSensors, 'sensors')
+        self.joints: list[JointState] = b.listen(JointState, 'joint_states')
+        self.commands = b.driver.create_publisher(CraneCommand, 'command', 10)
+        self.plant = b.add(PlantNode)
+        b.until(lambda: self.sensors and self.joints, 'first sample')
+
+    def send(self, force: float, brake: bool = False, cycle: int | None = None) -> None:
+        cycle = len(self.sensors) - 1 if cycle is None else cycle
+        header = Header(stamp=stamp_of(cycle * CYCLE))
+        self.commands.publish(CraneCommand(header=header, force=force, brake=brake))
+
+    def cycle(self, force: float, brake: bool = False) -> None:
+        """Answer the latest sample and wait for the next one."""
+        count = len(self.sensors)
+        self.send(force, brake)
+        self.bench.until(lambda: len(self.sensors) == len(self.joints) == count + 1)
+
+
+def write_scenario(directory: Path, **initial_state: float) -> Path:
+    file = directory / 'scenario.yaml'
+    file.write_text(SCENARIO.format(initial_state=initial_state))
+    return file
+
+
+@pytest.mark.parametrize('brake', ['viscous', 'rigid'])
+@pytest.mark.parametrize('model', ['nonlinear', 'linear'])
+def test_it_moves_as_the_library_says(
+    crane: CraneParameters, tmp_path: Path, model: str, brake: str
+) -> None:
+    file = write_scenario(tmp_path, angle=0.2, car_velocity=0.5)
+    commands = [(k * 5.0, 8 <= k < 12) for k in range(20)]
+    words = [*LOCKSTEP, '-p', f'plant:scenario:={file}']
+    words += ['-p', f'plant:model:={model}', '-p', f'plant:brake:={brake}']
+    with bench(*words) as b:
+        rig = Rig(b)
+        for force, closed in commands:
+            rig.cycle(force, closed)
+        got = [(*j.effort[:1], *j.position, *j.velocity) for j in rig.joints]
+        positions = [s.car_position for s in rig.sensors]
+    scenario = Scenario(
+        duration=1.0,
+        disturbances=(Disturbance(0.05, 0.1, -200.0),),
+        initial_state=InitialState(angle=0.2, car_velocity=0.5),
+    )
+    machine = Crane(crane, scenario, model, brake)
+    state: CraneState = machine.initial_state()
+    expected = [state.x]
+    for k, (force, closed) in enumerate(commands):
+        state = machine.advance(state, Command(force, closed), step_time(k, 0.01), 0.01)
+        expected.append(state.x)
+    # f_c, x_c, alpha, x_c', alpha': the message has positions before velocities.
+    assert got == [tuple(x[[0, 1, 3, 2, 4]]) for x in np.array(expected)]
+    assert positions == [x[1] for x in expected]
+    assert rig.joints[0].name == ['car_joint', 'cable_joint']
+
+
+@pytest.mark.parametrize(
+    ('position', 'switches'),
+    [
+        (0.0, (False, False)),
+        (5.0, (False, False)),
+        (5.001, (False, True)),
+        (-5.0, (False, False)),
+        (-5.001, (True, False)),
+    ],
+)
+def test_sensors_and_stop_switches(
+    tmp_path: Path, position: float, switches: tuple[bool, bool]
+) -> None:
+    file = write_scenario(tmp_path, car_position=position)
+    with bench(*LOCKSTEP, '-p', f'plant:scenario:={file}') as b:
+        (sensors,) = Rig(b).sensors
+    assert sensors.car_position == position
+    assert (sensors.below_minimum, sensors.above_maximum) == switches
+    assert (sensors.header.stamp, sensors.header.frame_id) == (stamp_of(0), 'track')
+
+
+@pytest.mark.parametrize('force', [math.nan, math.inf, -math.inf])
+def test_a_command_without_a_finite_force_is_none(force: float) -> None:
+    with bench(*LOCKSTEP) as b:
+        rig = Rig(b)
+        rig.send(force)
+        b.settle()
+        assert len(rig.sensors) == 1
+        rig.cycle(10.0)
+        assert math.isfinite(rig.plant.state.x.sum())
+        assert rig.plant.command == Command(10.0, False)
+
+
+def test_it_stands_on_its_brake_until_a_command_comes_and_after_the_last() -> None:
+    words = ('start_paused:=true', 'command_timeout:=0.05', 'start_timeout:=0.0')
+    with bench(*(w for word in words for w in ('-p', f'plant:{word}'))) as b:
+        rig = Rig(b)
+        plant = rig.plant
+        assert plant.command == Command(0.0, True)
+        plant.paused = False
+        plant._go_on()
+        rig.send(50.0, cycle=1)
+        b.until(lambda: plant.command == Command(50.0, False))
+        while plant.sample < 7:
+            plant.paused = False
+            plant._go_on()
+            plant.paused = True
+        assert plant.command == Command(50.0, False)
+        plant.paused = False
+        plant._go_on()
+        plant.paused = True
+        # 0.06 s after the sample that the last command answered.
+        assert plant.command == Command(0.0, True)
+
+
+@pytest.mark.parametrize(
+    ('word', 'error'),
+    [
+        ('file:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
+        ('model:=cubic', r"model = 'cubic', allowed: nonlinear \| linear"),
+        ('brake:=none', r"brake = 'none', allowed: viscous \| rigid"),
+        ('step:=0.003', r'1 / \(publish_rate step\)|sample_time = 0\.01 s, allowed: multiples'),
+        ('publish_rate:=30.0', r'1 / \(publish_rate step\) = 3\.33333'),
+        ('lenght:=3.0', r"'lenght' is unknown to node /plant"),
+    ],
+)
+def test_refusals(word: str, error: str) -> None:
+    with bench('-p', f'plant:{word}') as b, pytest.raises(InputError, match=error):
+        b.add(PlantNode)
+
+
+def test_the_process_refuses_in_one_line(tmp_path: Path) -> None:
+    scenario = tmp_path / 'scenario.yaml'
+    scenario.write_text('duration: 1.0\nset_points:\n  - {time: 0.0, position: 1.0}\n')
+    crane = tmp_path / 'crane.yaml'
+    crane.write_text('crane: 5\n')
+    for word, error in (
+        (f'scenario:={scenario}', f'{scenario}: set_points[0].position is unknown, allowed here'),
+        (f'file:={crane}', f'{crane}: crane = 5, allowed: a mapping with the keys car_mass'),
+        ('publish_rate:=30.0', '1 / (publish_rate step) = 3.33333, allowed: whole numbers'),
+    ):
+        done = subprocess.run(
+            [executable('plant'), '--ros-args', '-p', word],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 2, done
+        (line,) = (done.stdout + done.stderr).splitlines()
+        assert error in line
+        assert 'FATAL' in line
+
+
+def executable(name: str) -> str:
+    for prefix in os.environ['AMENT_PREFIX_PATH'].split(':'):
+        path = Path(prefix) / 'lib' / 'longreach_crane' / name
+        if path.exists():
+            return str(path)
+    raise AssertionError(f'no {name}; source install/setup.bash')

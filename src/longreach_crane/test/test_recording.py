@@ -1,0 +1,152 @@
+"""A recorded run as the library's table; the bags are written here, without ROS running."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from longreach_msgs.msg import CraneCommand, CraneStatus
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+
+from longreach_crane.parameters import Machinery
+from longreach_crane.recording import compare, read_run, remove_old_bag
+from longreach_crane.scenario import Scenario
+from longreach_crane.simulation import COLUMNS, Result, simulate
+from longreach_dynamics.errors import InputError
+from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
+
+rosbag2 = pytest.importorskip('rosbags.rosbag2')
+
+TYPES: dict[str, Any] = {
+    'joint_states': JointState,
+    'command': CraneCommand,
+    'status': CraneStatus,
+}
+
+
+@pytest.fixture(scope='module')
+def expected(machinery: Machinery, task_c: Scenario) -> Result:
+    """Task C to 48 s, with all of its events."""
+    return simulate(machinery, task_c.replace(duration=48.0))
+
+
+def messages(result: Result) -> list[tuple[str, int, Any]]:
+    """Return what the nodes publish of a run."""
+    found: list[tuple[str, int, Any]] = []
+    reason = 0
+    for row in result.table.tolist():
+        values = dict(zip(COLUMNS, row, strict=True))
+        time = seconds_to_nanoseconds(values['time'])
+        header = Header(stamp=stamp_of(time))
+        joints = JointState(header=header, name=['car_joint', 'cable_joint'])
+        joints.position = [values['car_position'], values['angle']]
+        joints.velocity = [values['car_velocity'], values['angular_velocity']]
+        joints.effort = [values['motor_force'], 0.0]
+        brake, reason = bool(values['brake']), int(values['emergency'])
+        command = CraneCommand(header=header, force=values['command'], brake=brake)
+        status = CraneStatus(
+            header=header, brake=brake, emergency_mode=bool(reason), emergency_reason=reason
+        )
+        found += [('joint_states', time, joints), ('command', time, command)]
+        found.append(('status', time, status))
+    return found
+
+
+def write_bag(path: Path, rows: list[tuple[str, int, Any]], namespace: str = 'crane') -> Path:
+    """Write a recording in the way of any other program."""
+    from longreach_tools.bag import bag_typestore
+
+    store = bag_typestore()
+    with rosbag2.Writer(path, version=9, storage_plugin=rosbag2.StoragePlugin.MCAP) as writer:
+        connections = {
+            name: writer.add_connection(
+                f'/{namespace}/{name}',
+                f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}',
+                typestore=store,
+            )
+            for name, kind in TYPES.items()
+        }
+        for name, time, message in rows:
+            writer.write(connections[name], time, serialize_message(message))
+    return path
+
+
+def test_a_recording_is_the_run(machinery: Machinery, expected: Result, tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / 'bag', messages(expected))
+    recorded = read_run(bag, 'crane', machinery)
+    np.testing.assert_array_equal(recorded.table[:, 1:], expected.table[:, 1:])
+    assert recorded.column('time') == pytest.approx(expected.column('time'), abs=1e-9)
+    assert [e.name for e in recorded.events] == [e.name for e in expected.events]
+    assert [e.time for e in recorded.events] == pytest.approx([e.time for e in expected.events])
+    differences = compare(recorded, expected)
+    assert differences.pop('cycles_compared') == 4801
+    assert differences.pop('cycles_missing') == 0
+    assert set(differences) == set(COLUMNS[1:])
+    assert set(differences.values()) == {0.0}
+
+
+def test_a_difference_is_seen(machinery: Machinery, expected: Result, tmp_path: Path) -> None:
+    changed = expected.table.copy()
+    changed[100, COLUMNS.index('car_position')] += 1e-6
+    changed[200, COLUMNS.index('brake')] = 1.0
+    result = Result(changed, (), (), 0)
+    differences = compare(
+        read_run(write_bag(tmp_path / 'b', messages(result)), '/crane/', machinery), expected
+    )
+    assert differences['car_position'] == pytest.approx(1e-6)
+    assert differences['brake'] == 1.0
+    assert differences['angle'] == 0.0
+
+
+def test_cycles_pair_by_stamp_whatever_the_order(
+    machinery: Machinery, expected: Result, tmp_path: Path
+) -> None:
+    rows = messages(Result(expected.table[:300], (), (), 0))
+    # Every tenth command is lost, and the rest comes in another order.
+    lost = [row for row in rows if row[0] != 'command' or row[1] // 10_000_000 % 10 != 3]
+    shuffled = [lost[i] for i in np.random.default_rng(1).permutation(len(lost))]
+    recorded = read_run(write_bag(tmp_path / 'bag', shuffled), 'crane', machinery)
+    differences = compare(recorded, Result(expected.table[:300], (), (), 0))
+    assert (differences['cycles_compared'], differences['cycles_missing']) == (270, 30)
+    assert max(differences[name] for name in COLUMNS[1:]) == 0.0
+
+
+def test_other_namespaces_and_empty_runs(machinery: Machinery, tmp_path: Path) -> None:
+    result = Result(np.zeros((3, 10)), (), (), 0)
+    bag = write_bag(tmp_path / 'bag', messages(result), namespace='second')
+    assert len(read_run(bag, 'second', machinery).table) == 1
+    with pytest.raises(InputError, match='/crane/joint_states'):
+        read_run(bag, 'crane', machinery)
+    rows = [row for row in messages(result) if row[0] != 'status']
+    with pytest.raises(InputError, match=r'no run of the crane.*command: 1, status: 0|status'):
+        read_run(write_bag(tmp_path / 'half', rows), 'crane', machinery)
+    with pytest.raises(InputError, match='nowhere'):
+        read_run(tmp_path / 'nowhere', 'crane', machinery)
+
+
+def test_nothing_in_common() -> None:
+    early, late = np.zeros((2, 10)), np.zeros((2, 10))
+    early[:, 0], late[:, 0] = (0.0, 0.01), (1.0, 1.01)
+    with pytest.raises(InputError, match='no control cycle in common'):
+        compare(Result(early, (), (), 0), Result(late, (), (), 0))
+
+
+def test_only_a_bag_is_removed(tmp_path: Path) -> None:
+    remove_old_bag(tmp_path / 'none')
+    other = tmp_path / 'letters'
+    other.mkdir()
+    (other / 'letter.txt').write_text('dear')
+    with pytest.raises(InputError, match='is no bag; move it away or choose another --out'):
+        remove_old_bag(other)
+    assert (other / 'letter.txt').exists()
+    with pytest.raises(InputError, match='is no bag'):
+        remove_old_bag(other / 'letter.txt')
+    bag = tmp_path / 'bag'
+    bag.mkdir()
+    (bag / 'bag.mcap').write_bytes(b'')
+    remove_old_bag(bag)
+    assert not bag.exists()

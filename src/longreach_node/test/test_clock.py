@@ -1,0 +1,93 @@
+"""The clock for time-outs: pause, dead simulation, and the wall."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from builtin_interfaces.msg import Time
+from rclpy.node import Node
+from rosgraph_msgs.msg import Clock
+
+from longreach_node import clock, qos
+from longreach_node.clock import LivingClock
+from longreach_node.testing import bench
+
+
+class Wall:
+    """Stands for the module ``time``: a wall clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
+    wall = Wall()
+    monkeypatch.setattr(clock, 'time', wall)
+    return wall
+
+
+def say(b: Any, publisher: Any, living: LivingClock, seconds: int) -> None:
+    publisher.publish(Clock(clock=Time(sec=seconds)))
+    b.until(lambda: living._simulated == seconds, 'time on /clock')
+
+
+def test_without_simulation_time_it_is_the_wall(wall: Wall) -> None:
+    with bench() as b:
+        living = LivingClock(b.add(lambda: Node('toy')), silence=0.5)
+        before = living.now()
+        wall.seconds += 2.5
+        assert living.now() - before == 2.5
+
+
+def test_a_pause_is_no_silence(wall: Wall) -> None:
+    with bench('-p', 'toy:use_sim_time:=true') as b:
+        living = LivingClock(b.add(lambda: Node('toy')), silence=0.5)
+        publisher = b.publisher(Clock, '/clock', qos.CLOCK)
+        say(b, publisher, living, 7)
+        assert living.now() == 7.0
+        # Paused: the same time again and again, while the wall goes on.
+        for _ in range(3):
+            wall.seconds += 0.4
+            seen = living._heard
+            publisher.publish(Clock(clock=Time(sec=7)))
+            b.until(lambda seen=seen: living._heard > seen, 'repeated time')
+            assert living.now() == 7.0
+        say(b, publisher, living, 8)
+        assert living.now() == 8.0
+
+
+def test_a_dead_simulation_does_not_stop_time(wall: Wall) -> None:
+    with bench('-p', 'toy:use_sim_time:=true') as b:
+        living = LivingClock(b.add(lambda: Node('toy')), silence=0.5)
+        publisher = b.publisher(Clock, '/clock', qos.CLOCK)
+        say(b, publisher, living, 7)
+        wall.seconds += 0.5
+        assert living.now() == 7.0
+        wall.seconds += 2.0
+        assert living.now() == pytest.approx(9.0)
+        # It lives again, a new run from the start.
+        say(b, publisher, living, 1)
+        assert living.now() == 1.0
+
+
+def test_a_simulation_that_never_began_does_not_stop_time_either(wall: Wall) -> None:
+    with bench('-p', 'toy:use_sim_time:=true') as b:
+        living = LivingClock(b.add(lambda: Node('toy')), silence=0.5)
+        assert living.now() == 0.0
+        wall.seconds += 1.5
+        assert living.now() == pytest.approx(1.0)
+
+
+def test_the_timer_runs_although_simulation_time_stands_still() -> None:
+    calls: list[float] = []
+    with bench('-p', 'toy:use_sim_time:=true') as b:
+        living = LivingClock(b.add(lambda: Node('toy')), silence=100.0)
+        living.create_timer(0.001, lambda: calls.append(time.monotonic()))
+        b.until(lambda: len(calls) >= 3)
+        assert living.now() == 0.0

@@ -1,0 +1,191 @@
+"""A parameter class as the parameters of a node."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rclpy
+from rcl_interfaces.msg import ParameterType
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import Parameters, choice, quantity
+from longreach_node.parameters import declare, table
+from longreach_node.testing import bench
+
+
+@dataclasses.dataclass(frozen=True)
+class Table(Parameters):
+    """One field of each kind."""
+
+    mass: float = quantity('mass of the load', 'kg', above=0.0, default=10.0)
+    low: float = quantity('lower end', 'm', default=-1.0, read_only=False)
+    high: float = quantity('upper end', 'm', at_most=5.0, default=1.0, read_only=False)
+    count: int = quantity('number of turns', at_least=1, default=3, read_only=False)
+    wet: bool = quantity('with rain', default=False, read_only=False)
+    name: str = quantity('what to call it', '', default='')
+    model: str = choice('equations', ('linear', 'nonlinear'), default='linear')
+
+    def check(self) -> None:
+        if not self.low < self.high:
+            raise InputError(f'low = {self.low} m, allowed: below high = {self.high} m')
+
+
+@dataclasses.dataclass(frozen=True)
+class Required(Parameters):
+    """A field without a default."""
+
+    length: float = quantity('length of the cable', 'm')
+
+
+def declared(*arguments: str, cls: type[Any] = Table) -> Any:
+    with bench(*arguments) as b:
+        return declare(b.add(lambda: Node('toy')), cls)
+
+
+def given(**values: str) -> list[str]:
+    return [word for name, value in values.items() for word in ('-p', f'toy:{name}:={value}')]
+
+
+def test_defaults() -> None:
+    assert declared() == Table()
+
+
+def test_overrides() -> None:
+    words = given(mass='2.5', count='7', wet='true', name='red', model='nonlinear')
+    assert declared(*words) == Table(mass=2.5, count=7, wet=True, name='red', model='nonlinear')
+
+
+def test_an_integer_is_right_for_a_number() -> None:
+    with bench('-p', 'toy:mass:=7') as b:
+        node = b.add(lambda: Node('toy'))
+        values = declare(node, Table)
+        assert values.mass == 7.0
+        assert isinstance(values.mass, float)
+        assert node.get_parameter('mass').type_ is Parameter.Type.DOUBLE
+        assert node.get_parameter('mass').value == 7.0
+
+
+@pytest.mark.parametrize(
+    ('override', 'error'),
+    [
+        ({'mass': '0.0'}, r'mass = 0.0, allowed: \(0, inf\) kg'),
+        ({'mass': '.nan'}, r'mass = nan, allowed: \(0, inf\) kg'),
+        ({'mass': '.inf'}, r'mass = inf, allowed'),
+        ({'mass': 'heavy'}, r"mass = 'heavy', allowed: a number in \(0, inf\) kg"),
+        ({'mass': 'true'}, r'mass = True, allowed: a number'),
+        ({'mass': '[1.0, 2.0]'}, r'mass = .*, allowed: a number'),
+        ({'high': '5.5'}, r'high = 5.5, allowed: \(-inf, 5\] m'),
+        ({'count': '0'}, r'count = 0, allowed: \[1, inf\)'),
+        ({'count': '1.5'}, r'count = 1.5, allowed: an integer'),
+        ({'wet': '1'}, r'wet = 1, allowed: true \| false'),
+        ({'name': '5'}, r'name = 5, allowed: a text'),
+        ({'model': 'cubic'}, r"model = 'cubic', allowed: linear \| nonlinear"),
+        ({'low': '3.0'}, r'low = 3.0 m, allowed: below high = 1.0 m'),
+        ({'mas': '1.0'}, r"parameter 'mas' is unknown to node /toy, allowed: mass, low, high"),
+    ],
+)
+def test_refusals_at_start(override: dict[str, str], error: str) -> None:
+    with pytest.raises(InputError, match=error):
+        declared(*given(**override))
+
+
+def test_a_required_parameter() -> None:
+    with pytest.raises(InputError, match="parameter 'length' is required: length of the cable"):
+        declared(cls=Required)
+    assert declared('-p', 'toy:length:=2', cls=Required).length == 2.0
+
+
+def test_what_ros_itself_sets_is_no_unknown_name(tmp_path: Path) -> None:
+    file = tmp_path / 'all.yaml'
+    file.write_text(
+        '/**:\n  ros__parameters:\n    use_sim_time: true\n    mass: 3.0\n'
+        '    qos_overrides./parameter_events.publisher.depth: 10\n'
+    )
+    assert declared('--params-file', str(file)).mass == 3.0
+
+
+def test_a_file_with_a_wrong_key_is_fatal(tmp_path: Path) -> None:
+    file = tmp_path / 'toy.yaml'
+    file.write_text('toy:\n  ros__parameters:\n    masss: 3.0\n')
+    with pytest.raises(InputError, match="'masss' is unknown"):
+        declared('--params-file', str(file))
+
+
+def test_descriptors() -> None:
+    with bench() as b:
+        node = b.add(lambda: Node('toy'))
+        declare(node, Table)
+        mass, low, model, wet, name = (
+            node.describe_parameter(n) for n in ('mass', 'low', 'model', 'wet', 'name')
+        )
+    assert mass.description == 'mass of the load [kg]'
+    assert mass.type == ParameterType.PARAMETER_DOUBLE
+    assert mass.additional_constraints == '(0, inf) kg'
+    assert mass.read_only
+    assert not low.read_only
+    assert model.additional_constraints == 'linear | nonlinear'
+    assert model.description == 'equations'
+    assert wet.additional_constraints == 'true | false'
+    assert name.additional_constraints == 'a text'
+
+
+def test_changes_at_run_time() -> None:
+    changes: list[Table] = []
+    with bench('-p', 'toy:high:=2.0') as b:
+        node = b.add(lambda: Node('toy'))
+        declare(node, Table, changes.append)
+        (result,) = node.set_parameters([Parameter('low', value=-3.0)])
+        assert result.successful
+        assert changes[-1] == Table(low=-3.0, high=2.0)
+        for value, reason in (
+            (float('nan'), 'low = nan, allowed'),
+            (2.0, 'low = 2.0 m, allowed: below high = 2.0 m'),
+        ):
+            (result,) = node.set_parameters([Parameter('low', value=value)])
+            assert not result.successful
+            assert reason in result.reason
+        assert node.get_parameter('low').value == -3.0
+        # Each alone contradicts the other; together they are right.
+        result = node.set_parameters_atomically(
+            [Parameter('low', value=3.0), Parameter('high', value=4.0)]
+        )
+        assert result.successful
+        assert changes[-1] == Table(low=3.0, high=4.0)
+        (result,) = node.set_parameters([Parameter('count', value=0)])
+        assert 'count = 0, allowed: [1, inf)' in result.reason
+        assert len(changes) == 2
+
+
+def test_a_read_only_parameter_does_not_change() -> None:
+    changes: list[Table] = []
+    with bench() as b:
+        node = b.add(lambda: Node('toy'))
+        declare(node, Table, changes.append)
+        (result,) = node.set_parameters([Parameter('mass', value=3.0)])
+        assert not result.successful
+        assert 'read-only' in result.reason
+        assert node.get_parameter('mass').value == 10.0
+        # Another node's or ROS's own parameters are not our business.
+        (result,) = node.set_parameters([Parameter('use_sim_time', value=True)])
+        assert result.successful
+    assert changes == []
+
+
+def test_table() -> None:
+    lines = table(Table).splitlines()
+    assert lines[0] == '| name | type | default | allowed | meaning |'
+    assert lines[2] == '| `mass` | float | `10.0` | (0, inf) kg | mass of the load |'
+    assert lines[3].endswith('| (-inf, inf) m | lower end (can be changed at run time) |')
+    assert lines[6].split(' | ')[3] == 'true \\| false'
+    assert len(lines) == 2 + len(dataclasses.fields(Table))
+    assert '| `length` | float | `required` |' in table(Required)
+
+
+def test_nothing_is_left_of_a_bench() -> None:
+    declared()
+    assert not rclpy.ok()

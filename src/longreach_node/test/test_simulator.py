@@ -1,0 +1,440 @@
+"""The simulator node with a toy machine: a number that grows by its command in every second."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import Vector3Stamped
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+from std_srvs.srv import Trigger
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.machine import JointSample
+from longreach_node import diagnostics, qos
+from longreach_node import simulator as simulator_module
+from longreach_node.parameters import declare
+from longreach_node.simulator import SimulatorNode, SimulatorParameters
+from longreach_node.stamps import nanoseconds_of, stamp_of
+from longreach_node.testing import Bench, bench
+
+SAFE = -1.0
+CYCLE = 10_000_000  # [ns]
+
+
+class Integrator:
+    """x' = command; remembers every call."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[float, float, float]] = []
+        self.slowness = 0.0
+
+    def initial_state(self) -> float:
+        return 0.0
+
+    def advance(self, state: float, command: float, time_: float, duration: float) -> float:
+        self.calls.append((command, time_, duration))
+        if self.slowness:
+            time.sleep(self.slowness)
+        return state + command * duration
+
+    def joint_sample(self, state: float, command: float) -> JointSample:
+        return JointSample(('x',), (state,), (command,), (0.0,))
+
+
+class Toy(SimulatorNode[float, float]):
+    """Answers come on ``command`` as the x of a vector."""
+
+    def __init__(self) -> None:
+        super().__init__('toy', safe_command=SAFE)
+        self.integrator = Integrator()
+        parameters = declare(self, SimulatorParameters)
+        self._out = self.create_publisher(Vector3Stamped, 'sample', qos.STREAM)
+        commands = self.create_subscription(
+            Vector3Stamped, 'command', self._on_command, qos.STREAM
+        )
+        self.links.append((self._out, commands))
+        self.start(self.integrator, parameters)
+
+    def publish_outputs(self, nanoseconds: int) -> None:
+        message = Vector3Stamped(header=Header(stamp=stamp_of(nanoseconds)))
+        message.vector.x = self.state
+        self._out.publish(message)
+
+    def _on_command(self, message: Vector3Stamped) -> None:
+        self.accept(message.vector.x, nanoseconds_of(message.header.stamp))
+
+
+class World:
+    """The other side of the loop: hears samples, and answers them when told to."""
+
+    def __init__(self, b: Bench, answer: bool = True) -> None:
+        self.bench = b
+        self.answers = answer
+        self.force = 1.0
+        self.samples: list[tuple[int, float]] = []
+        self.commands = b.driver.create_publisher(Vector3Stamped, 'command', qos.STREAM)
+        b.driver.create_subscription(Vector3Stamped, 'sample', self._on_sample, qos.STREAM)
+        self.clock = b.listen(Clock, '/clock', qos.CLOCK)
+        self.joints = b.listen(JointState, 'joint_states')
+        self.toy = b.add(Toy)
+
+    def _on_sample(self, message: Vector3Stamped) -> None:
+        nanoseconds = nanoseconds_of(message.header.stamp)
+        self.samples.append((nanoseconds, message.vector.x))
+        if self.answers:
+            self.send(self.force, nanoseconds)
+
+    def send(self, force: float, nanoseconds: int) -> None:
+        message = Vector3Stamped(header=Header(stamp=stamp_of(nanoseconds)))
+        message.vector.x = force
+        self.commands.publish(message)
+
+    @property
+    def cycles(self) -> list[int]:
+        return [nanoseconds // CYCLE for nanoseconds, _ in self.samples]
+
+    def service(self, name: str) -> Trigger.Response:
+        return self.bench.call(Trigger, f'toy/{name}')
+
+    def heard(self, count: int) -> None:
+        self.bench.until(lambda: len(self.samples) >= count, f'sample number {count}')
+
+
+def words(**parameters: object) -> list[str]:
+    texts = {True: 'true', False: 'false'}
+    return [
+        word
+        for name, value in parameters.items()
+        for word in ('-p', f'toy:{name}:={texts[value] if isinstance(value, bool) else value}')
+    ]
+
+
+LOCKSTEP = words(lockstep=True, real_time_factor=0.0)
+FREE = words(real_time_factor=0.0)
+
+
+# --- parameters --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('values', 'error'),
+    [
+        ({'publish_rate': 30.0}, r'1 / \(publish_rate step\) = 3.33333, allowed: whole numbers'),
+        ({'publish_rate': 200.0}, r'1 / \(publish_rate step\) = 0.5, allowed: whole numbers'),
+        ({'publish_rate': 1e9}, r'1 / \(publish_rate step\) = 1e-07, allowed: whole numbers'),
+        ({'step': 0.0}, r'step = 0.0, allowed: \(0, inf\) s'),
+        ({'duration': 0.005}, r'duration times publish_rate = 0.5, allowed: whole numbers'),
+        ({'duration': 1e308}, r'duration times publish_rate = inf, allowed: whole numbers'),
+        ({'duration': -1.0}, r'duration = -1.0, allowed'),
+        ({'real_time_factor': -1.0}, r'real_time_factor = -1.0, allowed'),
+        ({'lockstep_timeout': 0.0}, r'lockstep_timeout = 0.0, allowed'),
+        ({'listeners': -1}, r'listeners = -1, allowed'),
+    ],
+)
+def test_refusals(values: dict[str, float], error: str) -> None:
+    with pytest.raises(InputError, match=error):
+        SimulatorParameters(**values)
+
+
+def test_steps_per_sample() -> None:
+    assert SimulatorParameters().steps_per_sample == 1
+    assert SimulatorParameters(step=0.001, publish_rate=50.0).steps_per_sample == 20
+    # 1 / (3 * (1 / 3)) is not exactly 1 in floating point.
+    assert SimulatorParameters(step=1.0 / 3.0, publish_rate=3.0).steps_per_sample == 1
+    # One less digit than a double has is still a whole number of cycles.
+    assert SimulatorParameters(duration=0.57).duration == 0.57
+
+
+# --- lockstep ----------------------------------------------------------------------------------
+
+
+def test_lockstep_counts_steps_and_ends() -> None:
+    with bench(*LOCKSTEP, *words(step=0.0025, duration=0.5)) as b:
+        world = World(b)
+        b.until(world.toy.done.done, 'end')
+        b.until(lambda: len(world.samples) == 51 and len(world.joints) == 51)
+        calls = world.toy.integrator.calls
+    assert world.cycles == list(range(51))
+    assert [joint.header.stamp for joint in world.joints] == [
+        stamp_of(nanoseconds) for nanoseconds, _ in world.samples
+    ]
+    assert world.joints[-1].header.frame_id == 'world'
+    # Four steps a sample, each with the answer to the sample before and a time without rounding.
+    assert len(calls) == 200
+    assert calls == [(1.0, round(k * 0.0025, 12), 0.0025) for k in range(200)]
+    assert world.samples[-1][1] == pytest.approx(0.5)
+
+
+def test_only_the_answer_to_the_present_sample_counts() -> None:
+    with bench(*LOCKSTEP) as b:
+        world = World(b, answer=False)
+        world.heard(1)
+        world.send(7.0, 5 * CYCLE)
+        b.settle()
+        assert world.cycles == [0]
+        world.send(2.0, 0)
+        world.heard(2)
+        # The same answer twice, and a late one.
+        world.send(3.0, 0)
+        world.send(4.0, 0)
+        b.settle()
+        assert world.cycles == [0, 1]
+        world.send(5.0, CYCLE)
+        world.send(6.0, CYCLE)
+        world.heard(3)
+        b.settle()
+        assert world.cycles == [0, 1, 2]
+        assert [call[0] for call in world.toy.integrator.calls] == [2.0, 5.0]
+
+
+def test_lockstep_in_real_time_advances_by_answers_alone() -> None:
+    # A thousand times real time: always late, and still one sample per answer.
+    with bench(*words(lockstep=True, real_time_factor=1000.0, duration=0.2)) as b:
+        world = World(b)
+        b.until(world.toy.done.done, 'end')
+        b.until(lambda: len(world.samples) == 21)
+        assert world.cycles == list(range(21))
+        assert [call[0] for call in world.toy.integrator.calls] == [1.0] * 20
+        assert world.toy.overruns == 0
+
+
+def test_lockstep_timeout_names_what_it_waits_for() -> None:
+    with bench(*LOCKSTEP, *words(lockstep_timeout=0.1), '-r', 'command:=/there/command') as b:
+        world = World(b, answer=False)
+        world.heard(1)
+        world.send(1.0, 0)
+        with pytest.raises(
+            LongreachError,
+            match=r'no command on /there/command with the stamp 0\.010000000 s within 0\.1 s'
+            r' \(lockstep_timeout\)',
+        ):
+            b.until(lambda: False)
+        assert world.cycles == [0, 1]
+
+
+@pytest.mark.parametrize('missing', ['subscriber of /sample', 'publisher of /command'])
+def test_lockstep_does_not_begin_alone(missing: str) -> None:
+    with bench(*LOCKSTEP, *words(start_timeout=0.1)) as b:
+        if missing.startswith('publisher'):
+            b.listen(Vector3Stamped, 'sample')
+        toy = b.add(Toy)
+        with pytest.raises(
+            LongreachError,
+            match=f'lockstep cannot begin: after .* s there is no {missing}. Start the controller',
+        ):
+            b.until(lambda: False)
+        assert toy.sample == 0
+        assert toy.integrator.calls == []
+
+
+def test_it_waits_for_the_recorder() -> None:
+    with bench(*LOCKSTEP, *words(listeners=1, duration=0.05)) as b:
+        world = World(b)
+        b.settle()
+        # joint_states has one listener, /diagnostics and the second one of samples are missing.
+        assert world.samples == []
+        diagnosed = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
+        b.settle()
+        assert world.samples == []
+        recorded = b.listen(Vector3Stamped, 'sample')
+        b.until(lambda: len(recorded) == 6 and len(diagnosed) == 1)
+        assert world.cycles == list(range(6))
+
+
+# --- free running ------------------------------------------------------------------------------
+
+
+def test_without_lockstep_it_starts_alone_after_a_while() -> None:
+    with bench(*FREE, *words(start_timeout=0.05, duration=0.3, command_timeout=0.0)) as b:
+        toy = b.add(Toy)
+        b.until(toy.done.done, 'end')
+        assert toy.sample == 30
+        assert toy.state == pytest.approx(0.3 * SAFE)
+
+
+def test_the_latest_command_acts_until_the_next() -> None:
+    with bench(*words(start_paused=True)) as b:
+        world = World(b, answer=False)
+        world.heard(1)
+        world.send(3.0, 0)
+        b.until(lambda: world.toy.command == 3.0)
+        for _ in range(4):
+            assert world.service('step').success
+        assert [call[0] for call in world.toy.integrator.calls] == [3.0] * 4
+        # Late: it answers a sample before the one that the present command answers.
+        world.send(4.0, 2 * CYCLE)
+        b.until(lambda: world.toy.command == 4.0)
+        world.send(5.0, CYCLE)
+        b.settle()
+        assert world.toy.command == 4.0
+
+
+def test_a_command_for_a_sample_that_never_was_is_dropped() -> None:
+    # As after a reset, when an answer to the run before is still under way: it must neither act
+    # nor make those to the new run look late.
+    with bench(*words(start_paused=True)) as b:
+        world = World(b, answer=False)
+        world.heard(1)
+        world.send(9.0, 5000 * CYCLE)
+        b.settle()
+        assert world.toy.command == SAFE
+        world.send(2.0, 0)
+        b.until(lambda: world.toy.command == 2.0)
+
+
+def test_command_timeout_counts_simulation_time() -> None:
+    with bench(*words(start_paused=True, command_timeout=0.05)) as b:
+        world = World(b, answer=False)
+        world.heard(1)
+        world.send(1.0, 0)
+        b.until(lambda: world.toy.command == 1.0)
+        for _ in range(8):
+            assert world.service('step').success
+        # The sample at 0.05 s is not over the time yet, that at 0.06 s is.
+        assert [call[0] for call in world.toy.integrator.calls] == [1.0] * 6 + [SAFE] * 2
+        # A new command ends it.
+        world.send(2.0, 8 * CYCLE)
+        b.until(lambda: world.toy.command == 2.0)
+        assert world.service('step').success
+        assert world.toy.integrator.calls[-1][0] == 2.0
+
+
+def test_in_real_time_every_sample_is_there() -> None:
+    with bench(*words(duration=0.3, real_time_factor=2.0)) as b:
+        world = World(b)
+        b.until(world.toy.done.done, 'end')
+        b.until(lambda: len(world.samples) == 31)
+        assert world.cycles == list(range(31))
+        # Answers act; how soon is a matter of the machine that this runs on.
+        assert 1.0 in {call[0] for call in world.toy.integrator.calls}
+
+
+def test_overruns_are_dropped_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A simulator that is asked for a hundred times more than it can do.
+    monkeypatch.setattr(simulator_module, '_BACKLOG', 0.02)
+    with bench(*words(real_time_factor=200.0, publish_rate=10.0, step=0.1)) as b:
+        world = World(b, answer=False)
+        reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
+        world.toy.integrator.slowness = 0.004
+        b.until(lambda: world.toy.overruns >= 3, 'third overrun')
+        before = len(world.toy.integrator.calls)
+        # No spiral: one tick does not work for longer than the backlog, and others get their turn.
+        assert before <= world.toy.overruns * (0.02 / 0.004 + 2) + 2
+        b.until(lambda: any(r.status[0].level == diagnostics.WARN for r in reports))
+        report = next(r.status[0] for r in reports if r.status[0].level == diagnostics.WARN)
+        assert report.message.endswith('overruns')
+        assert int(next(v.value for v in report.values if v.key == 'overruns')) >= 1
+        assert world.service('pause').success
+        b.settle()
+        steps = len(world.toy.integrator.calls)
+        b.until(lambda: len(world.samples) == steps + 1, 'samples without a gap')
+        assert [n // 100_000_000 for n, _ in world.samples] == list(range(steps + 1))
+
+
+# --- services ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('mode', ['real time', 'fast', 'lockstep', 'lockstep in real time'])
+def test_pause_step_resume_reset(mode: str) -> None:
+    parameters = {
+        'real time': words(),
+        'fast': FREE,
+        'lockstep': LOCKSTEP,
+        'lockstep in real time': words(lockstep=True),
+    }[mode]
+    with bench(*parameters) as b:
+        world = World(b)
+        world.heard(3)
+        refused = world.service('step')
+        assert not refused.success
+        assert 'paused; call ~/pause' in refused.message
+        assert world.service('pause').success
+        b.settle()
+        here = world.toy.sample
+        ticks = len(world.clock)
+        # Time stands still, and is repeated for those who follow it.
+        b.until(lambda: len(world.clock) >= ticks + 3, 'repeated /clock')
+        assert world.toy.sample == here
+        assert world.clock[-1].clock == stamp_of(here * CYCLE)
+        stepped = world.service('step')
+        assert (stepped.success, world.toy.sample) == (True, here + 1)
+        assert stepped.message == f'at {world.toy.time:g} s'
+        b.until(lambda: world.cycles[-1] == here + 1)
+        assert world.service('resume').success
+        b.until(lambda: world.toy.sample > here + 3, 'samples after resume')
+        assert world.service('pause').success
+        b.settle()
+        assert world.cycles == list(range(world.toy.sample + 1))
+        count = len(world.samples)
+        assert world.service('reset').success
+        b.until(lambda: len(world.samples) == count + 1)
+        assert world.samples[-1] == (0, 0.0)
+        assert (world.toy.sample, world.toy.state, world.toy.paused) == (0, 0.0, True)
+        b.settle()
+        assert world.service('resume').success
+        b.until(lambda: len(world.samples) >= count + 4, 'samples after reset')
+        assert world.cycles[count:][:4] == [0, 1, 2, 3]
+
+
+def test_start_paused() -> None:
+    with bench(*LOCKSTEP, *words(start_paused=True, duration=0.05)) as b:
+        world = World(b)
+        world.heard(1)
+        b.settle()
+        assert world.cycles == [0]
+        assert world.service('step').success
+        world.heard(2)
+        b.settle()
+        assert world.cycles == [0, 1]
+        assert world.service('resume').success
+        b.until(world.toy.done.done, 'end')
+
+
+def test_a_step_in_lockstep_needs_its_answer() -> None:
+    with bench(*LOCKSTEP, *words(start_paused=True)) as b:
+        world = World(b, answer=False)
+        world.heard(1)
+        refused = world.service('step')
+        assert not refused.success
+        assert refused.message == 'the command to the sample of 0 s has not come yet'
+        world.send(1.0, 0)
+        b.settle()
+        assert world.service('step').success
+
+
+def test_a_pause_is_no_lockstep_timeout() -> None:
+    with bench(*LOCKSTEP, *words(lockstep_timeout=0.1)) as b:
+        world = World(b, answer=False)
+        world.heard(1)
+        assert world.service('pause').success
+        end = time.monotonic() + 0.3
+        b.until(lambda: time.monotonic() > end)
+        world.send(1.0, 0)
+        b.settle()
+        assert world.service('resume').success
+        world.heard(2)
+
+
+def test_without_a_clock() -> None:
+    with bench(*LOCKSTEP, *words(publish_clock=False, duration=0.05)) as b:
+        world = World(b)
+        b.until(world.toy.done.done, 'end')
+        b.settle()
+        assert world.clock == []
+        assert '/clock' not in {
+            name for name, _ in world.toy.get_publisher_names_and_types_by_node('toy', '/')
+        }
+
+
+def test_the_clock_is_the_samples_time() -> None:
+    with bench(*LOCKSTEP, *words(duration=0.05)) as b:
+        world = World(b)
+        b.until(world.toy.done.done, 'end')
+        b.until(lambda: world.clock and nanoseconds_of(world.clock[-1].clock) == 5 * CYCLE)
+        times = [nanoseconds_of(message.clock) for message in world.clock]
+        assert times == sorted(times)
+        assert {t % CYCLE for t in times} == {0}

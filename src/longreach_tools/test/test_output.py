@@ -1,0 +1,136 @@
+"""Tables, JSON, CSV files and pictures."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_tools.output import add_format, figure, print_result, table, write_csv, writing
+
+
+def test_format(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    add_format(parser)
+    assert parser.parse_args([]).format == 'table'
+    assert parser.parse_args(['--format', 'json']).format == 'json'
+    result = {'x': 0.1 + 0.2, 'name': 'a'}
+    print_result(result, 'for people', 'table')
+    assert capsys.readouterr().out == 'for people\n'
+    print_result(result, 'for people', 'json')
+    assert json.loads(capsys.readouterr().out) == result
+    with pytest.raises(ValueError, match='JSON'):
+        print_result({'x': math.nan}, '', 'json')
+
+
+def test_table() -> None:
+    text = table(('name', 'value'), [('x', 1.0 / 3.0), ('longer name', 2), ('', 'text')])
+    assert text.splitlines() == [
+        '       name     value',
+        '          x  0.333333',
+        'longer name         2',
+        '                 text',
+    ]
+    assert table(('a', 'b'), []) == 'a  b'
+
+
+def test_csv_keeps_every_bit(tmp_path: Path) -> None:
+    file = tmp_path / 'a.csv'
+    values = np.array([[0.1 + 0.2, 1.0, 1e-300], [math.pi, 0.0, -5e22], [1e16 + 2, -1.0, 1.5]])
+    write_csv(file, ('x', 'flag', 'y'), values)
+    with file.open(newline='') as stream:
+        head, *rows = csv.reader(stream)
+    assert head == ['x', 'flag', 'y']
+    np.testing.assert_array_equal(np.array(rows, dtype=float), values)
+    assert [row[1] for row in rows] == ['1', '0', '-1']
+    assert rows[0][0] == '0.30000000000000004'
+
+
+def test_a_file_appears_complete_or_not_at_all(tmp_path: Path) -> None:
+    file = tmp_path / 'a.txt'
+    file.write_text('old')
+
+    def write_half() -> None:
+        with writing(file) as path:
+            path.write_text('half')
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_half()
+    assert file.read_text() == 'old'
+    with writing(file) as path:
+        path.write_text('new')
+        assert file.read_text() == 'old'
+        # Next to its place: a rename there is atomic, and the ending tells the format.
+        assert (path.parent, path.suffix) == (tmp_path, '.txt')
+    assert file.read_text() == 'new'
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_file_is_as_open_as_any_other(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        with writing(tmp_path / 'a') as path:
+            path.write_text('x')
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / 'a').stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize(
+    ('place', 'error'),
+    [
+        ('', 'is a directory; name a file'),
+        ('no/such/file.csv', r'cannot be written: No such file or directory; name a file in'),
+        ('file/a.csv', r'cannot be written: Not a directory'),
+    ],
+)
+def test_places_that_cannot_be_written(tmp_path: Path, place: str, error: str) -> None:
+    (tmp_path / 'file').write_text('')
+    with pytest.raises(InputError, match=error), writing(tmp_path / place):
+        raise AssertionError('not reached')
+    assert [path.name for path in tmp_path.iterdir()] == ['file']
+
+
+@pytest.mark.parametrize(
+    ('ending', 'begin'), [('png', b'\x89PNG\r\n\x1a\n'), ('pdf', b'%PDF'), ('svg', b'<?xml')]
+)
+def test_figure(tmp_path: Path, ending: str, begin: bytes) -> None:
+    file = tmp_path / f'a.{ending}'
+    with figure(file, size=(3.0, 2.0), rows=2) as axes:
+        assert len(axes) == 2
+        axes[0].plot([0.0, 1.0], [1.0, 0.0])
+        assert not file.exists()
+    assert file.read_bytes().startswith(begin)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_the_same_data_give_the_same_svg(tmp_path: Path) -> None:
+    for name in ('a', 'b'):
+        with figure(tmp_path / f'{name}.svg', size=(3.0, 2.0)) as (axis,):
+            axis.plot([0.0, 1.0], [1.0, 0.0])
+    assert (tmp_path / 'a.svg').read_bytes() == (tmp_path / 'b.svg').read_bytes()
+
+
+def test_an_unknown_ending_is_refused_before_the_work(tmp_path: Path) -> None:
+    with (
+        pytest.raises(InputError, match=r"has the ending 'doc', allowed: .*pdf.*png.*svg"),
+        figure(tmp_path / 'a.doc', size=(3.0, 2.0)),
+    ):
+        raise AssertionError('not reached')
+    with pytest.raises(InputError, match="has the ending ''"), figure(tmp_path / 'a', (3.0, 2.0)):
+        raise AssertionError('not reached')
+
+
+def test_a_failed_drawing_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), figure(tmp_path / 'a.png', size=(3.0, 2.0)):
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
