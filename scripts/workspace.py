@@ -77,7 +77,9 @@ def main(arguments: list[str]) -> int:
             case ['pip-only']:
                 print(*(PIP_ONLY | PIP_ONLY_TESTS).values())
             case _:
-                raise SetupError(f'got {arguments}; allowed: setup | run -- COMMAND ... | lock | pip-only')
+                raise SetupError(
+                    f'got {arguments}; allowed: setup | run -- COMMAND ... | lock | pip-only'
+                )
     except SetupError as error:
         print(f'set-up: {error}', file=sys.stderr)
         return 2
@@ -418,12 +420,13 @@ def remove(*paths: Path) -> None:
             shutil.rmtree(path)
 
 
-def read_json(path: Path) -> object:
-    """Return the contents of a JSON file, or None where there is none or it is damaged."""
+def read_json(path: Path) -> dict[str, str]:
+    """Return the contents of a JSON file, or nothing where there is none or it is damaged."""
     try:
-        return json.loads(path.read_text())
+        contents = json.loads(path.read_text())
     except (OSError, ValueError):
-        return None
+        return {}
+    return contents if isinstance(contents, dict) else {}
 
 
 if __name__ == '__main__':

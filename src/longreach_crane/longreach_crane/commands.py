@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -265,7 +266,7 @@ def _run_demo(arguments: argparse.Namespace) -> int:
     print('\n$ ' + ' '.join(words), flush=True)
     code = subprocess.call(words)
     if code == 0:
-        print(_NEXT.format(bag=bag, picture=picture, file=default_file()))
+        print(_NEXT.format(bag=bag, picture=picture, file=os.path.relpath(default_file())))
     return code
 
 
@@ -275,5 +276,6 @@ The bag is in {bag}, the picture in {picture}. What to try next, after . install
   longreach crane c13r --task c --brake rigid --plot out/rigid.png
   longreach launch crane scenario:=task_b          in real time; Ctrl-C ends it
   longreach crane set-point 2.5                    in a second shell meanwhile
-  longreach crane run config/scenarios/task_c.yaml --file my_crane.yaml
-                                                   with a copy of {file}"""
+  cp {file} my_crane.yaml
+                                                   change a number in it, then:
+  longreach crane c13r --task b --file my_crane.yaml --plot out/mine.png"""

@@ -318,6 +318,8 @@ def test_taking_over_in_mid_run_begins_at_the_measured_position(
     start = Controller.of(machinery).initial_state(3.25)
     states = cycles_of(machinery, [Sample(3.25, False, False)] * 2, state=start)
     assert [a[1:] for a in answers] == [tuple(s.command) for s in states]
+    assert [m.car_position for m in rig.statuses] == [s.observer[1] for s in states]
+    assert [m.car_velocity for m in rig.statuses] == [s.observer[2] for s in states]
     assert rig.statuses[-1].missed_samples == 0
 
 

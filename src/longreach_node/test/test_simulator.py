@@ -406,6 +406,17 @@ def test_a_step_in_lockstep_needs_its_answer() -> None:
         assert world.service('step').success
 
 
+def test_of_two_answers_the_first_counts() -> None:
+    with bench(*LOCKSTEP, *words(start_paused=True)) as b:
+        world = World(b, answer=False)
+        world.heard(1)
+        world.send(1.0, 0)
+        world.send(2.0, 0)
+        b.settle()
+        assert world.service('step').success
+        assert [call[0] for call in world.toy.integrator.calls] == [1.0]
+
+
 def test_a_pause_is_no_lockstep_timeout() -> None:
     with bench(*LOCKSTEP, *words(lockstep_timeout=0.1)) as b:
         world = World(b, answer=False)
