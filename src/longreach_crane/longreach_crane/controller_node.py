@@ -30,7 +30,6 @@ from longreach_crane.scenario import Scenario, load_scenario
 from longreach_dynamics.parameters import Parameters, choice, quantity
 from longreach_node import diagnostics, qos
 from longreach_node.clock import LivingClock
-from longreach_node.outbox import Outbox
 from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds, stamp_of
 
@@ -58,18 +57,8 @@ class ControllerNodeParameters(Parameters):
         default='as_in_file',
     )
     lockstep: bool = quantity('only stamps count, the clock does not', default=False)
-    plant: bool = quantity(
-        'in lockstep: a plant waits for the first command; false for a recording that is played',
-        default=True,
-    )
     late_after: float = quantity(
         'cycles without a sample before the observer goes on alone', at_least=0.5, default=2.0
-    )
-    listeners: int = quantity(
-        'subscribers of each output to wait for, such as a recorder', at_least=0, default=0
-    )
-    start_timeout: float = quantity(
-        'longest wait for them before the first command', 's', at_least=0.0, default=10.0
     )
 
 
@@ -89,17 +78,11 @@ class ControllerNode(Node):
         self._period = seconds_to_nanoseconds(self._rules.sample_time)
         self._counts = dict.fromkeys(('missed', 'late', 'duplicate', 'invalid'), 0)
         self._begin()
-        listeners = self._settings.listeners
-        outbox = Outbox(self, self._settings.start_timeout)
         self._diagnostics = diagnostics.Diagnostics(self, 'controller')
-        self._diagnostics.publisher = outbox.hold(self._diagnostics.publisher, listeners)
-        status = self.create_publisher(CraneStatus, 'status', qos.STREAM)
-        self._status = outbox.hold(status, listeners)
-        commands = self.create_publisher(CraneCommand, 'command', qos.STREAM)
-        # In lockstep the plant waits for each of them, the first one included.
-        waiting = self._settings.lockstep and self._settings.plant
-        self._commands = outbox.hold(commands, listeners + waiting)
-        self.create_subscription(CraneSensors, 'sensors', self._on_sensors, qos.STREAM)
+        stream = qos.stream(self._settings.lockstep)
+        self._status = self.create_publisher(CraneStatus, 'status', stream)
+        self._commands = self.create_publisher(CraneCommand, 'command', stream)
+        self.create_subscription(CraneSensors, 'sensors', self._on_sensors, stream)
         self.create_subscription(Float64, 'set_point', self._on_set_point, qos.SET_POINT)
         self.create_service(Trigger, '~/reset', self._on_reset)
         if not self._settings.lockstep:

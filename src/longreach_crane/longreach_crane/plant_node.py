@@ -50,8 +50,9 @@ class PlantNode(SimulatorNode[CraneState, Command]):
             scenario = load_scenario(parameters.scenario, sample_time)
         warm_up()
         self._crane = Crane(machinery.crane, scenario, parameters.model, parameters.brake)
-        self._sensors = self.create_publisher(CraneSensors, 'sensors', qos.STREAM)
-        commands = self.create_subscription(CraneCommand, 'command', self._on_command, qos.STREAM)
+        stream = qos.stream(parameters.lockstep)
+        self._sensors = self.create_publisher(CraneSensors, 'sensors', stream)
+        commands = self.create_subscription(CraneCommand, 'command', self._on_command, stream)
         self.links.append((self._sensors, commands))
         self.start(self._crane, parameters)
 

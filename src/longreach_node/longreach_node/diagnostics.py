@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -31,7 +30,7 @@ class Diagnostics:
     def __init__(self, node: Node, hardware: str) -> None:
         self._name = node.get_fully_qualified_name().lstrip('/')
         self._hardware = hardware
-        self.publisher: Any = node.create_publisher(DiagnosticArray, '/diagnostics', DIAGNOSTICS)
+        self.publisher = node.create_publisher(DiagnosticArray, '/diagnostics', DIAGNOSTICS)
 
     def publish(self, stamp: Time, level: bytes, text: str, values: Mapping[str, object]) -> None:
         """Publish level (OK, WARN, ERROR of this module), a sentence, and values by name."""

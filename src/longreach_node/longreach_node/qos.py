@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
-__all__ = ['CLOCK', 'DIAGNOSTICS', 'SET_POINT', 'STREAM', 'VISUAL']
+__all__ = ['CLOCK', 'DIAGNOSTICS', 'LOCKSTEP', 'SET_POINT', 'STREAM', 'VISUAL', 'stream']
 
 # Samples, commands, states. Reliable: a closed loop in lockstep stands still without every one.
 # Deep, because a simulation that runs faster than real time can be seconds ahead of a recorder
@@ -14,6 +14,16 @@ STREAM = QoSProfile(
     depth=1000,
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.VOLATILE,
+)
+
+# The same in lockstep, and latched: discovery is not simultaneous on both sides, and a loop that
+# waits for one message must not stand still because the other side was found a moment too late. A
+# recorder that joins late also gets what it has missed.
+LOCKSTEP = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST,
+    depth=10_000,
+    reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
 
 # A set point is an order: the latest counts, and none may be lost.
@@ -33,11 +43,12 @@ CLOCK = QoSProfile(
     durability=DurabilityPolicy.VOLATILE,
 )
 
+# Latched, so that nothing is missing at the start of a recording.
 DIAGNOSTICS = QoSProfile(
     history=HistoryPolicy.KEEP_LAST,
     depth=100,
     reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.VOLATILE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
 
 # Markers: a viewer that starts late sees the latest ones.
@@ -47,3 +58,8 @@ VISUAL = QoSProfile(
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
+
+
+def stream(lockstep: bool) -> QoSProfile:
+    """Return the quality of service of samples, commands and states."""
+    return LOCKSTEP if lockstep else STREAM

@@ -133,7 +133,9 @@ class SimulatorNode(Node, Generic[State, Command]):
         self._answered = False
         self._started = False
         self._born = time.monotonic()
-        self._joints = self.create_publisher(JointState, 'joint_states', qos.STREAM)
+        self._joints = self.create_publisher(
+            JointState, 'joint_states', qos.stream(parameters.lockstep)
+        )
         self.outputs.append(self._joints)
         self._clock_publisher = (
             self.create_publisher(Clock, '/clock', qos.CLOCK) if parameters.publish_clock else None
@@ -289,11 +291,15 @@ class SimulatorNode(Node, Generic[State, Command]):
     def _check_deadline(self) -> None:
         """End the node when the answer in lockstep is overdue."""
         waited = time.monotonic() - self._waiting_since
-        if waited > self.settings.lockstep_timeout:
+        limit = self.settings.lockstep_timeout
+        if self.sample == 0:
+            # The first answer may have to wait for discovery, too.
+            limit += self.settings.start_timeout
+        if waited > limit:
             topics = ', '.join(s.topic_name for _, s in self.links)
             raise LongreachError(
                 f'no command on {topics} with the stamp {self.time:.9f} s within'
-                f' {self.settings.lockstep_timeout:g} s (lockstep_timeout). Does the controller'
+                f' {limit:g} s (lockstep_timeout). Does the controller'
                 ' still run, and with the same sample time?'
             )
 
