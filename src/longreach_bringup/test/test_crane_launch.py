@@ -136,7 +136,7 @@ def contents(bag: Path) -> dict[str, list[tuple[int, bytes]]]:
 def recorded(bag: Path, topic: str) -> int:
     """Return how much of a topic is in a bag that is still being written."""
     with open_bag(bag) as opened:
-        return sum(name == topic for name, _, _ in opened.messages([topic]))
+        return sum(name == topic for name, _, _ in opened.messages(list(opened.topics)))
 
 
 def run_to_the_end(directory: Path, *arguments: object) -> None:
@@ -237,16 +237,19 @@ def test_played_sensors_give_the_recorded_commands(directory: Path, short_bag: P
 
 
 def test_in_real_time(directory: Path) -> None:
-    run_to_the_end(directory, 'scenario:=task_b', 'duration:=2.0', 'record:=real_time')
-    messages = contents(directory / 'real_time')
-    stamps = [stamp for stamp, _ in messages['/crane/joint_states']]
-    assert stamps == [cycle * 10_000_000 for cycle in range(201)]
-    assert [stamp for stamp, _ in messages['/crane/sensors']] == stamps
+    bag = directory / 'real_time'
+    with launch(directory, 'scenario:=task_b', 'record:=real_time') as running:
+        running.says('recording /crane/command')
+        running.until(lambda: recorded(bag, '/crane/command') > 100, 'hundred commands')
+        running.process.send_signal(signal.SIGINT)
+        assert running.wait() == 0, running.text()
+    messages = contents(bag)
+    samples = [stamp for stamp, _ in messages['/crane/sensors']]
+    assert samples == [cycle * 10_000_000 for cycle in range(len(samples))]
     answers = [stamp for stamp, _ in messages['/crane/command']]
     # How many are late is a matter of this machine; none is doubled, foreign or out of order.
     assert answers == sorted(set(answers))
-    assert set(answers) <= set(stamps)
-    assert len(answers) > 20
+    assert {stamp % 10_000_000 for stamp in answers} == {0}
 
 
 def status_of(b: Any, statuses: list[CraneStatus], set_point: float) -> None:
@@ -305,7 +308,7 @@ def test_told_to_end_it_leaves_a_closed_bag_and_nobody(directory: Path, name: st
     for name, messages in contents(bag).items():
         if name != '/diagnostics':
             stamps = [stamp for stamp, _ in messages]
-            assert len(stamps) > 150, name
+            assert stamps, name
             assert set(np.diff(stamps).tolist()) == {10_000_000}, name
 
 

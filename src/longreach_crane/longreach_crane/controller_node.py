@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import time
 
 from longreach_msgs.msg import CraneCommand, CraneSensors, CraneStatus
 from rclpy.node import Node
@@ -34,6 +35,10 @@ from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds, stamp_of
 
 __all__ = ['ControllerNode', 'ControllerNodeParameters']
+
+# In lockstep, a sample that comes again this long after the answer [s of wall time] is no doubled
+# message but a plant that has not heard the answer.
+_ASKED_AGAIN = 0.25
 
 _LONGEST_PREDICTION = 60.0  # [s]
 
@@ -82,7 +87,7 @@ class ControllerNode(Node):
         stream = qos.stream(self._settings.lockstep)
         self._status = self.create_publisher(CraneStatus, 'status', stream)
         self._commands = self.create_publisher(CraneCommand, 'command', stream)
-        self.create_subscription(CraneSensors, 'sensors', self._on_sensors, stream)
+        self.create_subscription(CraneSensors, 'sensors', self._on_sensors, qos.STREAM)
         self.create_subscription(Float64, 'set_point', self._on_set_point, qos.SET_POINT)
         self.create_service(Trigger, '~/reset', self._on_reset)
         if not self._settings.lockstep:
@@ -96,6 +101,7 @@ class ControllerNode(Node):
         self._stamp = 0
         self._heard = 0.0
         self._suspicious = False
+        self._answered = 0.0
         self._override: float | None = None
 
     def _on_sensors(self, message: CraneSensors) -> None:
@@ -131,6 +137,10 @@ class ControllerNode(Node):
             return Arrival(Kind.NEW)
         elif arrival.kind is not Kind.NEW:
             self._counts['duplicate' if arrival.kind is Kind.DUPLICATE else 'late'] += 1
+            asked_again = time.monotonic() - self._answered > _ASKED_AGAIN
+            if arrival.kind is Kind.DUPLICATE and self._settings.lockstep and asked_again:
+                self._answer()
+                return arrival
             hint = '; in emergency mode only ~/reset begins anew'
             self._warn(
                 f'{arrival.kind.value} sample of {where}, is not used'
@@ -182,6 +192,12 @@ class ControllerNode(Node):
         if self._cycle % round(1.0 / self._rules.sample_time) == 0:
             self._report()
         # Last: in lockstep the plant goes on as soon as it has this.
+        self._answer()
+
+    def _answer(self) -> None:
+        """Publish the command of this cycle."""
+        self._answered = time.monotonic()
+        stamp = stamp_of(self._stamp)
         self._commands.publish(command_to_message(self._state.command, stamp))
 
     def _report(self) -> None:

@@ -12,8 +12,9 @@ from longreach_crane.conversions import command_from_message, sample_to_message
 from longreach_crane.diagnosis import sense
 from longreach_crane.model import CAR_POSITION
 from longreach_crane.parameters import load_machinery
-from longreach_crane.scenario import Scenario, cycle_count, load_scenario
+from longreach_crane.scenario import Scenario, load_scenario
 from longreach_crane.simulation import BRAKES, MODELS, Crane, CraneState, warm_up
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import choice, quantity
 from longreach_node import qos
 from longreach_node.parameters import declare
@@ -31,8 +32,34 @@ class PlantParameters(SimulatorParameters):
     scenario: str = quantity(
         'scenario file, for initial state and disturbances; empty for none', '', default=''
     )
+    step: float = quantity(
+        'length of a simulation step; 0 is a control cycle', 's', at_least=0.0, default=0.0
+    )
+    publish_rate: float = quantity(
+        'samples per second of simulation; 0 is one for each control cycle, all that is allowed',
+        'Hz',
+        at_least=0.0,
+        default=0.0,
+    )
     model: str = choice('equations of motion', MODELS, default='nonlinear')
     brake: str = choice('model of the closed brake', BRAKES, default='viscous')
+
+    def following(self, sample_time: float) -> PlantParameters:
+        """
+        Return the parameters with step and publish_rate for a control cycle [s].
+
+        Raises
+        ------
+        InputError
+            When a step is no part of the cycle, or there is more or less than a sample for each.
+        """
+        rate = 1.0 / sample_time
+        if self.publish_rate and abs(self.publish_rate * sample_time - 1.0) > 1e-9:
+            raise InputError(
+                f'publish_rate = {self.publish_rate} Hz, allowed with the sample time'
+                f' {sample_time} s of the controller: {rate:g} Hz, or 0'
+            )
+        return self.replace(step=self.step or sample_time, publish_rate=rate)
 
 
 class PlantNode(SimulatorNode[CraneState, Command]):
@@ -44,15 +71,16 @@ class PlantNode(SimulatorNode[CraneState, Command]):
         parameters = declare(self, PlantParameters)
         machinery = load_machinery(parameters.file or None)
         sample_time = machinery.controller.sample_time
-        cycle_count(sample_time, parameters.step, 'controller.sample_time')
+        parameters = parameters.following(sample_time)
         scenario = Scenario(duration=1.0)
         if parameters.scenario:
             scenario = load_scenario(parameters.scenario, sample_time)
         warm_up()
         self._crane = Crane(machinery.crane, scenario, parameters.model, parameters.brake)
-        stream = qos.stream(parameters.lockstep)
-        self._sensors = self.create_publisher(CraneSensors, 'sensors', stream)
-        commands = self.create_subscription(CraneCommand, 'command', self._on_command, stream)
+        self._sensors = self.create_publisher(
+            CraneSensors, 'sensors', qos.stream(parameters.lockstep)
+        )
+        commands = self.create_subscription(CraneCommand, 'command', self._on_command, qos.STREAM)
         self.links.append((self._sensors, commands))
         self.start(self._crane, parameters)
 

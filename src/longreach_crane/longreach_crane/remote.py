@@ -9,6 +9,7 @@ from rclpy.context import Context
 from rclpy.duration import Duration
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from std_msgs.msg import Float64
 
 from longreach_dynamics.errors import LongreachError
@@ -42,11 +43,12 @@ def send_set_point(position: float, namespace: str, timeout: float) -> str:
         executor = SingleThreadedExecutor(context=context)
         executor.add_node(node)
         deadline = time.monotonic() + timeout
-        while publisher.get_subscription_count() == 0:
+        while not _controller_listens(node, publisher):
             if time.monotonic() > deadline:
                 raise LongreachError(
-                    f'nobody listens to {publisher.topic_name} after {timeout:g} s; start one with'
-                    ' longreach launch crane, in the same ROS_DOMAIN_ID, or name its --namespace'
+                    f'no controller listens to {publisher.topic_name} after {timeout:g} s;'
+                    ' start one with longreach launch crane, in the same ROS_DOMAIN_ID, or name'
+                    ' its --namespace'
                 )
             executor.spin_once(timeout_sec=0.05)
         publisher.publish(Float64(data=position))
@@ -57,3 +59,10 @@ def send_set_point(position: float, namespace: str, timeout: float) -> str:
         return str(publisher.topic_name)
     finally:
         rclpy.shutdown(context=context)
+
+
+def _controller_listens(node: Node, publisher: Publisher) -> bool:
+    """Tell whether a controller, and not only a recorder, is connected to a publisher."""
+    listeners = node.get_subscriptions_info_by_topic(publisher.topic_name)
+    known = any(listener.node_name == 'controller' for listener in listeners)
+    return known and int(publisher.get_subscription_count()) >= len(listeners)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rclpy.node import Node
 from std_msgs.msg import Float64
 
 from longreach_crane.parameters import Machinery, default_file
@@ -266,16 +267,25 @@ def test_urdf_with_another_cable(capsys: pytest.CaptureFixture[str], tmp_path: P
 
 def test_a_set_point_that_nobody_hears(capsys: pytest.CaptureFixture[str]) -> None:
     done = Outcome(capsys, 'set-point', '2.5', '--namespace', 'moon', '--timeout', '0.2')
-    done.refused('nobody listens to /moon/set_point after 0.2 s', code=1)
+    done.refused('no controller listens to /moon/set_point after 0.2 s', code=1)
 
 
 @pytest.mark.parametrize('value', ['2.5', '-0.5'])
 def test_a_set_point_arrives(capsys: pytest.CaptureFixture[str], value: str) -> None:
+    heard: list[Float64] = []
     with bench() as b:
-        heard = b.listen(Float64, '/north/set_point', qos.SET_POINT)
+        controller = b.add(lambda: Node('controller'))
+        controller.create_subscription(Float64, '/north/set_point', heard.append, qos.SET_POINT)
         # The command spins a context of its own; the message waits in the reader's queue.
         done = Outcome(capsys, 'set-point', value, '--namespace', 'north')
         assert done.code == 0, done.err
         assert done.out == f'set point {value} m sent to /north/set_point\n'
         b.until(lambda: heard)
     assert [message.data for message in heard] == [float(value)]
+
+
+def test_a_recorder_is_no_controller(capsys: pytest.CaptureFixture[str]) -> None:
+    with bench() as b:
+        b.listen(Float64, '/north/set_point', qos.SET_POINT)
+        done = Outcome(capsys, 'set-point', '1.0', '--namespace', 'north', '--timeout', '0.5')
+        done.refused('no controller listens to /north/set_point', code=1)

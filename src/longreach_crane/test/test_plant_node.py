@@ -14,7 +14,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from longreach_crane.control import Command
-from longreach_crane.parameters import CraneParameters
+from longreach_crane.parameters import CraneParameters, default_file
 from longreach_crane.plant_node import PlantNode
 from longreach_crane.scenario import Disturbance, InitialState, Scenario
 from longreach_crane.simulation import Crane, CraneState
@@ -155,8 +155,12 @@ def test_it_stands_on_its_brake_until_a_command_comes_and_after_the_last() -> No
         ('file:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
         ('model:=cubic', r"model = 'cubic', allowed: nonlinear \| linear"),
         ('brake:=none', r"brake = 'none', allowed: viscous \| rigid"),
-        ('step:=0.003', r'1 / \(publish_rate step\)|sample_time = 0\.01 s, allowed: multiples'),
-        ('publish_rate:=30.0', r'1 / \(publish_rate step\) = 3\.33333'),
+        ('step:=0.003', r'1 / \(publish_rate step\) = 3\.33333, allowed: whole numbers'),
+        ('step:=0.02', r'1 / \(publish_rate step\) = 0\.5, allowed: whole numbers'),
+        (
+            'publish_rate:=30.0',
+            r'publish_rate = 30\.0 Hz, allowed with .* 0\.01 s .*: 100 Hz, or 0',
+        ),
         ('lenght:=3.0', r"'lenght' is unknown to node /plant"),
     ],
 )
@@ -173,7 +177,7 @@ def test_the_process_refuses_in_one_line(tmp_path: Path) -> None:
     for word, error in (
         (f'scenario:={scenario}', f'{scenario}: set_points[0].position is unknown, allowed here'),
         (f'file:={crane}', f'{crane}: crane = 5, allowed: a mapping with the keys car_mass'),
-        ('publish_rate:=30.0', '1 / (publish_rate step) = 3.33333, allowed: whole numbers'),
+        ('publish_rate:=30.0', 'publish_rate = 30.0 Hz, allowed with the sample time 0.01 s'),
     ):
         done = subprocess.run(
             [executable('plant'), '--ros-args', '-p', word],
@@ -194,3 +198,22 @@ def executable(name: str) -> str:
         if path.exists():
             return str(path)
     raise AssertionError(f'no {name}; source install/setup.bash')
+
+
+def test_samples_follow_the_control_cycle_of_the_crane_file(tmp_path: Path) -> None:
+    text = default_file().read_text().replace('sample_time: 0.01', 'sample_time: 0.025')
+    crane = tmp_path / 'crane.yaml'
+    crane.write_text(text)
+    with bench(*LOCKSTEP, '-p', f'plant:file:={crane}') as b:
+        rig = Rig(b)
+        rig.send(10.0, cycle=0)
+        b.until(lambda: len(rig.sensors) == 2)
+        assert rig.sensors[1].header.stamp == stamp_of(25_000_000)
+
+
+def test_in_lockstep_a_sample_is_sent_again_until_it_is_answered() -> None:
+    with bench(*LOCKSTEP) as b:
+        rig = Rig(b)
+        b.until(lambda: len(rig.sensors) >= 3, 'the sample again')
+        assert {message.header.stamp.nanosec for message in rig.sensors} == {0}
+        assert len(rig.joints) == 1

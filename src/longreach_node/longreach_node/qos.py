@@ -16,9 +16,8 @@ STREAM = QoSProfile(
     durability=DurabilityPolicy.VOLATILE,
 )
 
-# The same in lockstep, and latched: discovery is not simultaneous on both sides, and a loop that
-# waits for one message must not stand still because the other side was found a moment too late. A
-# recorder that joins late also gets what it has missed.
+# What a publisher offers in lockstep: the same, and latched, so that a recorder that is discovered
+# late also gets what it has missed. Whoever does not ask for latched messages still hears it.
 LOCKSTEP = QoSProfile(
     history=HistoryPolicy.KEEP_LAST,
     depth=10_000,
@@ -61,5 +60,5 @@ VISUAL = QoSProfile(
 
 
 def stream(lockstep: bool) -> QoSProfile:
-    """Return the quality of service of samples, commands and states."""
+    """Return what a publisher of samples, commands or states offers."""
     return LOCKSTEP if lockstep else STREAM

@@ -46,6 +46,8 @@ Command = TypeVar('Command')
 
 # A tick that finds more than this left to do drops it [s of wall time].
 _BACKLOG = 0.2
+# In lockstep a sample is sent again when no answer came for this long [s of wall time].
+_ASK_AGAIN = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,8 +83,10 @@ class SimulatorParameters(Parameters):
 
     def check(self) -> None:
         """Raise InputError when samples or the end do not fall on steps."""
-        _whole(1.0 / (self.publish_rate * self.step), '1 / (publish_rate step)', at_least=1)
-        _whole(self.duration * self.publish_rate, 'duration times publish_rate', at_least=0)
+        if self.publish_rate and self.step:
+            _whole(1.0 / (self.publish_rate * self.step), '1 / (publish_rate step)', at_least=1)
+        if self.publish_rate:
+            _whole(self.duration * self.publish_rate, 'duration times publish_rate', at_least=0)
 
     @property
     def steps_per_sample(self) -> int:
@@ -131,6 +135,7 @@ class SimulatorNode(Node, Generic[State, Command]):
         self.overruns = 0
         self._command_sample = 0
         self._answered = False
+        self._asked_again = 0.0
         self._started = False
         self._born = time.monotonic()
         self._joints = self.create_publisher(
@@ -289,8 +294,14 @@ class SimulatorNode(Node, Generic[State, Command]):
         return self._due() / (self.settings.publish_rate * self.settings.real_time_factor)
 
     def _check_deadline(self) -> None:
-        """End the node when the answer in lockstep is overdue."""
-        waited = time.monotonic() - self._waiting_since
+        """Ask again for an answer that does not come; end the node when it is overdue."""
+        now = time.monotonic()
+        waited = now - self._waiting_since
+        if now - max(self._waiting_since, self._asked_again) > _ASK_AGAIN:
+            # Discovery is not simultaneous on both sides: the sample, or the answer, may have
+            # been sent before the other side could hear it.
+            self._asked_again = now
+            self.publish_outputs(seconds_to_nanoseconds(self.time))
         limit = self.settings.lockstep_timeout
         if self.sample == 0:
             # The first answer may have to wait for discovery, too.

@@ -38,8 +38,18 @@ def test_every_cycle_of_an_hour_has_its_own_exact_stamp() -> None:
 
 
 def test_qualities_of_service() -> None:
-    assert set(qos.__all__) == {'CLOCK', 'DIAGNOSTICS', 'SET_POINT', 'STREAM', 'VISUAL'}
-    for name in qos.__all__:
+    assert set(qos.__all__) == {
+        'CLOCK',
+        'DIAGNOSTICS',
+        'LOCKSTEP',
+        'SET_POINT',
+        'STREAM',
+        'VISUAL',
+        'stream',
+    }
+    assert qos.stream(lockstep=True) == qos.LOCKSTEP
+    assert qos.stream(lockstep=False) == qos.STREAM
+    for name in set(qos.__all__) - {'stream'}:
         profile = getattr(qos, name)
         assert profile.reliability is ReliabilityPolicy.RELIABLE, name
         assert profile.history is HistoryPolicy.KEEP_LAST, name
@@ -47,6 +57,8 @@ def test_qualities_of_service() -> None:
     # Who joins late sees the latest marker, but no old sample.
     assert qos.VISUAL.durability is DurabilityPolicy.TRANSIENT_LOCAL
     assert qos.STREAM.durability is DurabilityPolicy.VOLATILE
+    # A recorder that joins a run in lockstep late gets what it has missed.
+    assert qos.LOCKSTEP.durability is DurabilityPolicy.TRANSIENT_LOCAL
     assert qos.STREAM.depth >= 1000
     assert qos.CLOCK.depth == 1
 
