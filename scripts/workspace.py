@@ -128,19 +128,18 @@ def check_installed_ros() -> None:
         raise SetupError(
             'colcon was not found; install it with: apt install python3-colcon-common-extensions'
         )
-    missing = [
-        requirement
-        for module, requirement in (PIP_ONLY | PIP_ONLY_TESTS).items()
-        if importlib.util.find_spec(module) is None
-    ]
-    if missing:
-        print(
-            'set-up: not found, and without a rosdep key: '
-            + ', '.join(missing)
-            + '\n        bags need rosbags, the tests need the others; install them with:'
-            f'\n        pip install {" ".join(missing)}',
-            file=sys.stderr,
-        )
+    for needed_by, packages in (('nodes and bags', PIP_ONLY), ('the tests', PIP_ONLY_TESTS)):
+        missing = [
+            requirement
+            for module, requirement in packages.items()
+            if importlib.util.find_spec(module) is None
+        ]
+        if missing:
+            print(
+                f'set-up: {needed_by} need what rosdep cannot install; install it with:'
+                f'\n        pip install --break-system-packages {" ".join(missing)}',
+                file=sys.stderr,
+            )
 
 
 @contextlib.contextmanager
