@@ -11,6 +11,7 @@ import argparse
 import math
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools.output import add_format, print_result, table, write_csv
 
 __all__ = ['SUMMARY', 'configure']
+
+# Up to here a recording and the library's run are the same [SI units].
+_SAME = 1e-9
 
 SUMMARY = 'a crane with digital control and diagnosis (ARGESIM C13R)'
 
@@ -244,8 +248,14 @@ def _run_compare(arguments: argparse.Namespace) -> None:
     summary = {'bag': str(arguments.bag), 'differences': differences} | recorded.summary()
     _hand_out(arguments, recorded, summary)
     if arguments.format == 'table':
-        rows = [(name, value) for name, value in differences.items()]
-        print('\n' + table(('largest difference from the library', 'value'), rows))
+        print('\n' + table(('largest difference from the library', 'value'), differences.items()))
+    if max(differences[name] for name in COLUMNS[1:]) > _SAME or differences['cycles_missing']:
+        print(
+            'longreach crane compare: the recording is not this run of the library. Name what was'
+            ' run with --scenario, --file and the variants; set points by hand and a run in real'
+            ' time differ, too',
+            file=sys.stderr,
+        )
 
 
 def _run_demo(arguments: argparse.Namespace) -> int:

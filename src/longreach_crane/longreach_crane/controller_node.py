@@ -25,7 +25,7 @@ from longreach_crane.conversions import (
     status_to_message,
 )
 from longreach_crane.cycles import Arrival, Kind, classify
-from longreach_crane.diagnosis import Emergency, Sample, is_valid
+from longreach_crane.diagnosis import Emergency, Sample, is_permitted, is_valid
 from longreach_crane.parameters import MATRICES, OUTPUTS, load_machinery
 from longreach_crane.scenario import Scenario, load_scenario
 from longreach_dynamics.parameters import Parameters, choice, quantity
@@ -241,6 +241,10 @@ class ControllerNode(Node):
             return
         self._override = message.data
         self.get_logger().info(f'set point by hand: {message.data:g} m')
+        if self._state.emergency is not Emergency.NONE:
+            self.get_logger().warn('in emergency mode it has no effect; call ~/reset first')
+        elif not is_permitted(message.data, self._controller.crane):
+            self.get_logger().warn('it lies beyond a limit: the car will be stopped there')
 
     def _on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Begin anew, also from the emergency mode."""

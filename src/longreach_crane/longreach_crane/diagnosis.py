@@ -14,7 +14,15 @@ from typing import NamedTuple
 
 from longreach_crane.parameters import ControllerParameters, CraneParameters
 
-__all__ = ['Emergency', 'Sample', 'is_valid', 'position_emergency', 'sense', 'silence_emergency']
+__all__ = [
+    'Emergency',
+    'Sample',
+    'is_permitted',
+    'is_valid',
+    'position_emergency',
+    'sense',
+    'silence_emergency',
+]
 
 
 class Emergency(IntEnum):
@@ -56,9 +64,17 @@ def silence_emergency(silent_cycles: int, parameters: ControllerParameters) -> E
     return Emergency.NONE
 
 
+def is_permitted(car_position: float, crane: CraneParameters) -> bool:
+    """Tell whether a car position [m] lies within the limits."""
+    return crane.minimum_position <= car_position <= crane.maximum_position
+
+
 def position_emergency(sample: Sample, crane: CraneParameters) -> Emergency:
     """Return the emergency that a valid sample calls for; switches and position each suffice."""
-    beyond = not crane.minimum_position <= sample.car_position <= crane.maximum_position
-    if beyond or sample.below_minimum or sample.above_maximum:
+    if (
+        not is_permitted(sample.car_position, crane)
+        or sample.below_minimum
+        or sample.above_maximum
+    ):
         return Emergency.POSITION_LIMIT
     return Emergency.NONE

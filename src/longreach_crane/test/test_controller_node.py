@@ -582,3 +582,16 @@ def test_in_lockstep_a_plant_that_asks_again_gets_the_same_answer() -> None:
             if len(rig.commands) > 1:
                 break
         assert rig.commands[1] == rig.commands[0]
+
+
+@pytest.mark.parametrize(('position', 'text'), [(9.0, 'beyond a limit'), (2.0, '')])
+def test_a_set_point_beyond_a_limit_is_told(
+    position: float, text: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with bench(*LOCKSTEP) as b:
+        rig = Rig(b)
+        rig.by_hand(position)
+        rig.send(0)
+        rig.answers(1)
+    said = capfd.readouterr()
+    assert ('beyond a limit' in said.err + said.out) == bool(text)

@@ -327,7 +327,8 @@ class SimulatorNode(Node, Generic[State, Command]):
             if silent > parameters.command_timeout and self.command != self.safe_command:
                 self.get_logger().warn(
                     f'no command for {silent:.2f} s (command_timeout ='
-                    f' {parameters.command_timeout:g} s): {self.safe_command} acts'
+                    f' {parameters.command_timeout:g} s): {self.safe_command} acts',
+                    throttle_duration_sec=1.0,
                 )
                 self.command = self.safe_command
         first = self.sample * parameters.steps_per_sample
@@ -371,7 +372,7 @@ class SimulatorNode(Node, Generic[State, Command]):
     def _finish(self) -> None:
         """End after the last sample, once everybody has everything."""
         for publisher in (*self.outputs, *(p for p, _ in self.links)):
-            publisher.wait_for_all_acked(Duration(seconds=2))
+            publisher.wait_for_all_acked(Duration(seconds=0.5))
         self.get_logger().info(f'finished at {self.time:g} s')
         self.done.set_result(None)
 

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -141,3 +142,13 @@ def figure(file: str | Path, size: tuple[float, float], rows: int = 1) -> Iterat
     metadata = {'Date': None} if ending == 'svg' else None
     with writing(file) as path, rc_context({'svg.hashsalt': 'longreach'}):
         canvas.savefig(path, dpi=130, format=ending, metadata=metadata)
+        if ending == 'svg':
+            _number_clip_paths(path)
+
+
+def _number_clip_paths(file: Path) -> None:
+    """Give the clip paths of an SVG names by their order; matplotlib takes memory addresses."""
+    text = file.read_text(encoding='utf-8')
+    for number, name in enumerate(dict.fromkeys(re.findall(r'id="(p[0-9a-f]{10})"', text))):
+        text = text.replace(name, f'clip{number}')
+    file.write_text(text, encoding='utf-8')

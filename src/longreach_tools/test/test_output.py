@@ -8,6 +8,8 @@ import json
 import math
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -134,3 +136,21 @@ def test_a_failed_drawing_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), figure(tmp_path / 'a.png', size=(3.0, 2.0)):
         raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_same_picture_is_the_same_file(tmp_path: Path) -> None:
+    # matplotlib names clip paths by memory addresses: other processes have others.
+    code = (
+        'import sys\n'
+        'padding = [bytearray(int(sys.argv[2])) for _ in range(50)]\n'
+        'from longreach_tools.output import figure\n'
+        'with figure(sys.argv[1], (3.0, 2.0)) as (axis,):\n'
+        '    axis.plot([0.0, 1.0, 2.0], [0.0, 2.0, 1.0])\n'
+    )
+    pictures = []
+    for name, padding in (('a.svg', '10'), ('b.svg', '100000')):
+        file = tmp_path / name
+        subprocess.run([sys.executable, '-c', code, str(file), padding], check=True, timeout=60)
+        pictures.append(file.read_bytes())
+    assert pictures[0] == pictures[1]
+    assert b'clip0' in pictures[0]

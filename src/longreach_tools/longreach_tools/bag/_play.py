@@ -193,6 +193,13 @@ class _Player:
                 )
             time.sleep(0.02)
         self._sleep_until(time.monotonic() + (_MATCH_PAUSE if wanted else self._options.delay))
+        unheard = [
+            publisher.topic_name
+            for publisher in self._publishers.values()
+            if publisher.get_subscription_count() == 0
+        ]
+        if unheard and not self._stop():
+            self._say(f'nobody listens to {", ".join(unheard)} yet; --wait-for-subscribers waits')
 
     def play(self, messages: Iterator[Message]) -> None:
         """Publish one pass, each message at its time."""
