@@ -29,6 +29,7 @@ from longreach_crane.design import ControllerMatrices, controller_matrices
 from longreach_crane.diagnosis import (
     Emergency,
     Sample,
+    is_switched,
     is_valid,
     position_emergency,
     silence_emergency,
@@ -116,12 +117,13 @@ class Controller:
         ControllerState
             With the command that acts from this cycle on.
         """
+        switched = sample is not None and is_switched(sample)
         if sample is not None and not is_valid(sample):
             sample = None
         silent = 0 if sample is not None else state.silent_cycles + 1
         emergency = state.emergency
-        if emergency is Emergency.NONE:
-            emergency = self._diagnose(sample, silent)
+        if emergency is Emergency.NONE and self.diagnosis:
+            emergency = self._diagnose(sample, silent, switched)
         if self.parameters.output == 'same_cycle':
             q = self._observe(state.observer, sample, state.command.force)
             computed = self._regulate(q, set_point)
@@ -132,10 +134,11 @@ class Controller:
             computed = self._regulate(q, set_point)
         return ControllerState(q, command, computed, steady, silent, emergency)
 
-    def _diagnose(self, sample: Sample | None, silent_cycles: int) -> Emergency:
+    def _diagnose(self, sample: Sample | None, silent_cycles: int, switched: bool) -> Emergency:
         """Return the emergency that this cycle calls for."""
-        if not self.diagnosis:
-            return Emergency.NONE
+        if switched:
+            # A stop switch counts even when the position beside it is not valid.
+            return Emergency.POSITION_LIMIT
         if sample is None:
             return silence_emergency(silent_cycles, self.parameters)
         return position_emergency(sample, self.crane)

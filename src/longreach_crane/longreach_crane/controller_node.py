@@ -124,21 +124,24 @@ class ControllerNode(Node):
         """Tell what a sample is, count and report what is not the next one."""
         T = self._rules.sample_time
         if self._cycle < 0:
+            if stamp >= self._period and not is_valid(sample) and not self._settings.lockstep:
+                # In mid-run the first sample tells where the car is: wait for one that does.
+                return Arrival(Kind.LATE)
             self._take_over(stamp, sample)
             return Arrival(Kind.NEW)
         arrival = classify(stamp, self._stamp, T, self._rules.sensor_timeout)
         where = f'{stamp * 1e-9:.6f} s, after {self._stamp * 1e-9:.6f} s'
         if arrival.kind is Kind.NEW and arrival.missed:
             self._warn(f'{arrival.missed} samples missing before the one of {where}')
-        elif arrival.kind is Kind.RESTART and self._state.emergency is Emergency.NONE:
+        elif self._is_restart(arrival.kind, stamp):
             self.get_logger().info(f'time began anew: sample of {where}')
             self._begin()
             self._take_over(stamp, sample)
             return Arrival(Kind.NEW)
         elif arrival.kind is not Kind.NEW:
             self._counts['duplicate' if arrival.kind is Kind.DUPLICATE else 'late'] += 1
-            asked_again = time.monotonic() - self._answered > _ASKED_AGAIN
-            if arrival.kind is Kind.DUPLICATE and self._settings.lockstep and asked_again:
+            doubled = arrival.kind is Kind.DUPLICATE
+            if doubled and self._settings.lockstep and self._is_asked_again():
                 self._answer()
                 return arrival
             hint = '; in emergency mode only ~/reset begins anew'
@@ -147,6 +150,18 @@ class ControllerNode(Node):
                 + (hint if arrival.kind is Kind.RESTART else '')
             )
         return arrival
+
+    def _is_restart(self, kind: Kind, stamp: int) -> bool:
+        """Tell whether a sample means that time began anew; never in emergency mode."""
+        if self._state.emergency is not Emergency.NONE:
+            return False
+        # In lockstep a plant that was reset soon after its start insists on its first sample.
+        insists = self._settings.lockstep and stamp == 0 and self._is_asked_again()
+        return kind is Kind.RESTART or (kind is Kind.LATE and insists)
+
+    def _is_asked_again(self) -> bool:
+        """Tell whether a sample that comes now is a question, and no stray message."""
+        return time.monotonic() - self._answered > _ASKED_AGAIN
 
     def _take_over(self, stamp: int, sample: Sample) -> None:
         """Begin with a sample: from zero with the run, from the measured position in mid-run."""
@@ -223,11 +238,15 @@ class ControllerNode(Node):
             self._suspicious = True
             return
         self._warn(f'no sample after the one of {self._stamp * 1e-9:.6f} s: predicting')
-        while self._is_late():
+        # Not without end, after a jump of the clock: a second's worth, then it counts as now.
+        for _ in range(round(1.0 / self._rules.sample_time) + 1):
+            if not self._is_late():
+                return
             self._counts['missed'] += 1
             self._run_cycle(None, self._stamp + self._period)
             self._heard += self._rules.sample_time
             self._publish()
+        self._heard = self._now()
 
     def _is_late(self) -> bool:
         """Tell whether the next sample is overdue."""

@@ -18,6 +18,7 @@ __all__ = [
     'Emergency',
     'Sample',
     'is_permitted',
+    'is_switched',
     'is_valid',
     'position_emergency',
     'sense',
@@ -64,6 +65,11 @@ def silence_emergency(silent_cycles: int, parameters: ControllerParameters) -> E
     return Emergency.NONE
 
 
+def is_switched(sample: Sample) -> bool:
+    """Tell whether a stop switch says that the car is beyond a limit."""
+    return sample.below_minimum or sample.above_maximum
+
+
 def is_permitted(car_position: float, crane: CraneParameters) -> bool:
     """Tell whether a car position [m] lies within the limits."""
     return crane.minimum_position <= car_position <= crane.maximum_position
@@ -71,10 +77,6 @@ def is_permitted(car_position: float, crane: CraneParameters) -> bool:
 
 def position_emergency(sample: Sample, crane: CraneParameters) -> Emergency:
     """Return the emergency that a valid sample calls for; switches and position each suffice."""
-    if (
-        not is_permitted(sample.car_position, crane)
-        or sample.below_minimum
-        or sample.above_maximum
-    ):
+    if is_switched(sample) or not is_permitted(sample.car_position, crane):
         return Emergency.POSITION_LIMIT
     return Emergency.NONE

@@ -45,6 +45,8 @@ class MarkersNode(Node):
 
     def _on_joints(self, message: JointState) -> None:
         """Publish the markers of a sample, when one is due."""
+        if len(message.position) < 2:
+            return
         now = nanoseconds_of(message.header.stamp)
         if now < self._latest:
             self._suspensions.clear()

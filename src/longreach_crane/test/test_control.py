@@ -157,7 +157,7 @@ def test_observer_is_told_that_the_brake_takes_the_force_away(machinery: Machine
 
 @pytest.mark.parametrize('output', ['same_cycle', 'next_cycle'])
 @pytest.mark.parametrize(
-    'missing', [None, Sample(math.nan, False, False), Sample(math.inf, False, True)]
+    'missing', [None, Sample(math.nan, False, False), Sample(math.inf, False, False)]
 )
 def test_without_a_sample_the_observer_feeds_on_its_prediction(
     output: str, missing: Sample | None, machinery: Machinery
@@ -231,3 +231,11 @@ def test_initial_state_is_at_rest(machinery: Machinery) -> None:
     # Taking over at the set point moves nothing.
     states = run(control, [1.5] * 100, Sample(1.5, False, False), control.initial_state(1.5))
     assert max(abs(force) for force in forces(states)) < 1e-9
+
+
+def test_a_stop_switch_counts_beside_a_position_that_is_not_valid(machinery: Machinery) -> None:
+    controller = Controller.of(machinery)
+    state = controller.cycle(controller.initial_state(), Sample(math.nan, False, True), 0.0)
+    assert state.emergency is Emergency.POSITION_LIMIT
+    assert state.command == Command(0.0, True)
+    assert np.all(np.isfinite(state.observer))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -20,6 +21,9 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.resources import use_dds_profile
 
 __all__ = ['node_entry']
+
+# For the middleware to end [s].
+_PATIENCE = 3.0
 
 
 def node_entry(path: str) -> Callable[[], None]:
@@ -89,6 +93,10 @@ def _spin(factory: Callable[[], Any]) -> int:
         if ok():
             raise
     finally:
+        # What matters is done. Should the middleware hang while it is taken down, leave anyway.
+        watchdog = threading.Timer(_PATIENCE, os._exit, [code])
+        watchdog.daemon = True
+        watchdog.start()
         # A second Ctrl-C is only noted meanwhile.
         if node is not None:
             node.destroy_node()

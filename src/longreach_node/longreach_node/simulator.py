@@ -48,6 +48,10 @@ Command = TypeVar('Command')
 _BACKLOG = 0.2
 # In lockstep a sample is sent again when no answer came for this long [s of wall time].
 _ASK_AGAIN = 0.5
+# While paused, time is told this often [s of wall time].
+_PAUSED_CLOCK = 0.05
+# As fast as possible: so long at a time [s of wall time].
+_RUSH = 2e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +159,7 @@ class SimulatorNode(Node, Generic[State, Command]):
         ):
             self.create_service(Trigger, f'~/{service}', callback)
         factor = parameters.real_time_factor
-        period = 0.0 if factor == 0.0 else max(1e-3, 1.0 / (parameters.publish_rate * factor))
+        period = 1e-3 if factor == 0.0 else max(1e-3, 1.0 / (parameters.publish_rate * factor))
         if parameters.lockstep and factor == 0.0:
             # Each answer drives the loop; the tick only watches the deadline.
             period = 0.05
@@ -260,19 +264,26 @@ class SimulatorNode(Node, Generic[State, Command]):
             return
         if self.paused:
             # Time stands still, and those who follow it see that the simulation lives.
-            self._publish_clock()
-            self._waiting_since = time.monotonic()
+            if time.monotonic() - self._waiting_since > _PAUSED_CLOCK:
+                self._publish_clock()
+                self._waiting_since = time.monotonic()
         elif self.settings.lockstep and not self._answered:
             self._check_deadline()
         elif self.settings.real_time_factor == 0.0:
             if not self.settings.lockstep:
-                self._go_on()
+                self._rush()
         elif self.settings.lockstep:
             # Lockstep in real time: an answer lets time pass, one sample at most.
             if self._due() > 0:
                 self._go_on()
         else:
             self._catch_up()
+
+    def _rush(self) -> None:
+        """Advance as fast as possible, with pauses in which commands and services come through."""
+        begun = time.monotonic()
+        while time.monotonic() - begun < _RUSH and not (self.paused or self.done.done()):
+            self._go_on()
 
     def _catch_up(self) -> None:
         """Advance to the present, but not for longer than the backlog that is worth making up."""

@@ -367,7 +367,7 @@ def test_pause_step_resume_reset(mode: str) -> None:
         assert world.service('resume').success
         b.until(lambda: world.toy.sample > here + 3, 'samples after resume')
         assert world.service('pause').success
-        b.settle()
+        b.until(lambda: len(world.cycles) > world.toy.sample, 'all samples')
         assert world.cycles == list(range(world.toy.sample + 1))
         count = len(world.samples)
         assert world.service('reset').success

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import re
 import tempfile
@@ -103,7 +104,13 @@ def write_csv(file: str | Path, columns: Sequence[str], values: np.ndarray) -> N
     with writing(file) as path, path.open('w', encoding='utf-8') as stream:
         stream.write(','.join(columns) + '\n')
         for row in values.tolist():
-            stream.write(','.join(str(int(v)) if v == int(v) else repr(v) for v in row) + '\n')
+            stream.write(','.join(map(_number, row)) + '\n')
+
+
+def _number(value: float) -> str:
+    """Return a number as a text from which the same number is read; whole ones without a point."""
+    text = repr(float(value))
+    return text.removesuffix('.0') if math.isfinite(value) else text
 
 
 @contextlib.contextmanager
