@@ -46,8 +46,9 @@ Command = TypeVar('Command')
 
 # A tick that finds more than this left to do drops it [s of wall time].
 _BACKLOG = 0.2
-# In lockstep a sample is sent again when no answer came for this long [s of wall time].
-_ASK_AGAIN = 0.5
+# In lockstep a sample is sent again when no answer came for this long [s of wall time]: the first
+# one, which the other side may not have been able to hear yet, and later ones.
+_ASK_AGAIN_FIRST, _ASK_AGAIN = 1.0, 3.0
 # While paused, time is told this often [s of wall time].
 _PAUSED_CLOCK = 0.05
 # As fast as possible: so long at a time [s of wall time].
@@ -308,7 +309,8 @@ class SimulatorNode(Node, Generic[State, Command]):
         """Ask again for an answer that does not come; end the node when it is overdue."""
         now = time.monotonic()
         waited = now - self._waiting_since
-        if now - max(self._waiting_since, self._asked_again) > _ASK_AGAIN:
+        patience = _ASK_AGAIN if self.sample else _ASK_AGAIN_FIRST
+        if now - max(self._waiting_since, self._asked_again) > patience:
             # Discovery is not simultaneous on both sides: the sample, or the answer, may have
             # been sent before the other side could hear it.
             self._asked_again = now
