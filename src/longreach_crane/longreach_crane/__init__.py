@@ -1,1 +1,11 @@
-"""TODO."""
+"""
+The crane of ARGESIM benchmark C13R.
+
+``parameters``, ``model``, ``motion``   the crane and its equations of motion
+``control``, ``diagnosis``, ``cycles``  its digital controller
+``design``                              controllers for other cranes
+``scenario``, ``simulation``, ``c13r``  crane and controller through time
+``plant_node``, ``controller_node``, ``markers_node``, ``conversions``, ``nodes``
+                                        the same over ROS
+``commands``                            ``longreach crane``
+"""

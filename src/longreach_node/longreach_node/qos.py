@@ -6,57 +6,38 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 
 __all__ = ['CLOCK', 'DIAGNOSTICS', 'LOCKSTEP', 'SET_POINT', 'STREAM', 'VISUAL', 'stream']
 
+
+def _reliable(depth: int, durability: DurabilityPolicy) -> QoSProfile:
+    """Return a reliable profile that keeps the last ``depth`` messages."""
+    return QoSProfile(
+        history=HistoryPolicy.KEEP_LAST,
+        depth=depth,
+        reliability=ReliabilityPolicy.RELIABLE,
+        durability=durability,
+    )
+
+
 # Samples, commands, states. Reliable: a closed loop in lockstep stands still without every one.
 # Deep, because a simulation that runs faster than real time can be seconds ahead of a recorder
 # which the scheduler has set aside; a late reader then still finds everything.
-STREAM = QoSProfile(
-    history=HistoryPolicy.KEEP_LAST,
-    depth=1000,
-    reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.VOLATILE,
-)
+STREAM = _reliable(1000, DurabilityPolicy.VOLATILE)
 
 # What a publisher offers in lockstep: the same, and latched, so that a recorder that is discovered
 # late also gets what it has missed. Whoever does not ask for latched messages still hears it.
-LOCKSTEP = QoSProfile(
-    history=HistoryPolicy.KEEP_LAST,
-    depth=10_000,
-    reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.TRANSIENT_LOCAL,
-)
+LOCKSTEP = _reliable(10_000, DurabilityPolicy.TRANSIENT_LOCAL)
 
 # A set point is an order: the latest counts, and none may be lost.
-SET_POINT = QoSProfile(
-    history=HistoryPolicy.KEEP_LAST,
-    depth=10,
-    reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.VOLATILE,
-)
+SET_POINT = _reliable(10, DurabilityPolicy.VOLATILE)
 
 # As ROS expects of /clock: only the newest time is of use. Offered as reliable, so that both
 # kinds of readers match.
-CLOCK = QoSProfile(
-    history=HistoryPolicy.KEEP_LAST,
-    depth=1,
-    reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.VOLATILE,
-)
+CLOCK = _reliable(1, DurabilityPolicy.VOLATILE)
 
 # Latched, so that nothing is missing at the start of a recording.
-DIAGNOSTICS = QoSProfile(
-    history=HistoryPolicy.KEEP_LAST,
-    depth=100,
-    reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.TRANSIENT_LOCAL,
-)
+DIAGNOSTICS = _reliable(100, DurabilityPolicy.TRANSIENT_LOCAL)
 
 # Markers: a viewer that starts late sees the latest ones.
-VISUAL = QoSProfile(
-    history=HistoryPolicy.KEEP_LAST,
-    depth=1,
-    reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.TRANSIENT_LOCAL,
-)
+VISUAL = _reliable(1, DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 def stream(lockstep: bool) -> QoSProfile:
