@@ -25,8 +25,12 @@ class MarkersParameters(Parameters):
     """Parameters of the markers node."""
 
     file: str = quantity('crane file; empty for C13R', '', default='')
-    rate: float = quantity('markers per second of simulation', 'Hz', above=0.0, default=30.0)
-    trace: float = quantity('length of the traces', 's', at_least=0.0, default=10.0)
+    rate: float = quantity(
+        'markers per second of simulation', 'Hz', above=0.0, at_most=1e3, default=30.0
+    )
+    trace: float = quantity(
+        'length of the traces', 's', at_least=0.0, at_most=3600.0, default=10.0
+    )
 
 
 class MarkersNode(Node):

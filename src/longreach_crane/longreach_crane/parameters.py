@@ -58,7 +58,7 @@ class CraneParameters(Parameters):
 class ControllerParameters(Parameters):
     """Cycle, observer and regulator variant, limits and brake rule of the digital controller."""
 
-    sample_time: float = quantity('cycle time, T', 's', above=0.0)
+    sample_time: float = quantity('cycle time, T', 's', at_least=1e-5, at_most=10.0)
     matrices: str = choice(
         'numbers of observer and regulator', ('auto', 'corrected', 'as_printed', 'designed')
     )

@@ -39,6 +39,7 @@ class PlantParameters(SimulatorParameters):
         'samples per second of simulation; 0 is one for each control cycle, all that is allowed',
         'Hz',
         at_least=0.0,
+        at_most=1e5,
         default=0.0,
     )
     model: str = choice('equations of motion', MODELS, default='nonlinear')

@@ -37,7 +37,7 @@ __all__ = [
 class SetPoint(Parameters):
     """A desired car position that holds from a time on."""
 
-    time: float = quantity('from when on', 's', at_least=0.0)
+    time: float = quantity('from when on', 's', at_least=0.0, at_most=1e9)
     car_position: float = quantity('desired position of the car', 'm')
 
 
@@ -45,8 +45,8 @@ class SetPoint(Parameters):
 class Disturbance(Parameters):
     """A constant horizontal force on the load for some time; several at a time add up."""
 
-    time: float = quantity('from when on', 's', at_least=0.0)
-    duration: float = quantity('for how long', 's', above=0.0)
+    time: float = quantity('from when on', 's', at_least=0.0, at_most=1e9)
+    duration: float = quantity('for how long', 's', above=0.0, at_most=1e9)
     force: float = quantity('force on the load, f_d', 'N')
 
 
@@ -69,7 +69,7 @@ class InitialState(Parameters):
 class Scenario(Parameters):
     """A whole scenario."""
 
-    duration: float = quantity('length of the simulation', 's', above=0.0)
+    duration: float = quantity('length of the simulation', 's', above=0.0, at_most=1e9)
     set_points: tuple[SetPoint, ...] = quantity('desired positions', default=())
     disturbances: tuple[Disturbance, ...] = quantity('forces on the load', default=())
     initial_state: InitialState = quantity('state at time 0', default=InitialState())

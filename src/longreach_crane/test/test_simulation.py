@@ -238,8 +238,10 @@ def test_at_rest_without_a_set_point_nothing_moves(machinery: Machinery) -> None
 
 
 def test_a_scenario_too_long_for_a_table_is_refused(machinery: Machinery) -> None:
-    with pytest.raises(InputError, match=r'duration = 1e\+300 s is .* cycles, allowed: 10000000'):
-        simulate(machinery, Scenario(duration=1e300))
+    with pytest.raises(
+        InputError, match=r'duration = 1e\+09 s is 1e\+11 cycles, allowed: 10000000'
+    ):
+        simulate(machinery, Scenario(duration=1e9))
 
 
 def test_integers_of_time_compile_nothing_anew(machinery: Machinery) -> None:

@@ -378,7 +378,7 @@ def load_yaml(file: str | Path) -> dict[str, Any]:
         mark = error.problem_mark
         where = f':{mark.line + 1}:{mark.column + 1}' if mark else ''
         raise InputError(f'{path}{where}: not valid YAML: {error.problem}') from error
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, AttributeError) as error:
         raise InputError(f'{path}: not valid YAML: {error}') from error
     if not isinstance(values, dict):
         raise InputError(f'{path}: the top of the file must be a mapping of names to values')

@@ -56,6 +56,7 @@ def _leave_at_once(number: int, frame: object) -> None:  # noqa: ARG001
 def _spin(factory: Callable[[], Any]) -> int:
     """Make a node, let it work until it is done or told to stop, and return the exit code."""
     import rclpy
+    from rclpy.exceptions import ParameterException
     from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
     from rclpy.logging import get_logger
     from rclpy.signals import SignalHandlerOptions, install_signal_handlers
@@ -69,7 +70,11 @@ def _spin(factory: Callable[[], Any]) -> int:
         # instance, which swallows it with a traceback, and so could the end of the context.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda number, _: early.append(number))
-        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+        try:
+            rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+        except RuntimeError as error:
+            print(f'arguments after --ros-args cannot be used: {error}', file=sys.stderr)
+            return 2
         node = factory()
         # From here on rclpy ends the spinning on both signals.
         install_signal_handlers(SignalHandlerOptions.ALL)
@@ -88,6 +93,9 @@ def _spin(factory: Callable[[], Any]) -> int:
         logger = node.get_logger() if node is not None else get_logger('longreach')
         logger.fatal(str(error))
         code = 2 if isinstance(error, InputError) else 1
+    except ParameterException as error:
+        get_logger('longreach').fatal(str(error))
+        code = 2
     except RuntimeError:
         # What a node does while a signal ends its context fails in many ways, all of this type.
         if ok():

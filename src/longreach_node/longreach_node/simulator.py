@@ -61,10 +61,13 @@ class SimulatorParameters(Parameters):
 
     step: float = quantity('length of a simulation step', 's', above=0.0, default=0.01)
     publish_rate: float = quantity(
-        'samples per second of simulation', 'Hz', above=0.0, default=100.0
+        'samples per second of simulation', 'Hz', above=0.0, at_most=1e5, default=100.0
     )
     real_time_factor: float = quantity(
-        'speed against real time; 0 is as fast as possible', at_least=0.0, default=1.0
+        'speed against real time; 0 is as fast as possible',
+        at_least=0.0,
+        at_most=1e4,
+        default=1.0,
     )
     lockstep: bool = quantity('wait for the command to each sample', default=False)
     lockstep_timeout: float = quantity(
@@ -88,6 +91,10 @@ class SimulatorParameters(Parameters):
 
     def check(self) -> None:
         """Raise InputError when samples or the end do not fall on steps."""
+        if 0.0 < self.real_time_factor < 1e-4:
+            raise InputError(
+                f'real_time_factor = {self.real_time_factor}, allowed: 0, or [0.0001, 10000]'
+            )
         if self.publish_rate and self.step:
             _whole(1.0 / (self.publish_rate * self.step), '1 / (publish_rate step)', at_least=1)
         if self.publish_rate:

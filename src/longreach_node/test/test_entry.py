@@ -151,3 +151,17 @@ def test_it_ends_when_the_node_is_done(tmp_path: Path) -> None:
     toy(tmp_path, body='self.done = Future()', tick='self.done.set_result(None)')
     running = process(tmp_path, RUN)
     assert (output(running), running.returncode) == ('', 0)
+
+
+def test_arguments_that_ros_cannot_read_are_bad_input() -> None:
+    code = "from longreach_node.entry import node_entry; node_entry('rclpy.node:Node')()"
+    done = subprocess.run(
+        [sys.executable, '-c', code, '--ros-args', '-p', 'lockstep'],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert 'arguments after --ros-args cannot be used' in done.stderr
+    assert 'Traceback' not in done.stderr

@@ -125,7 +125,10 @@ FREE = words(real_time_factor=0.0)
     [
         ({'publish_rate': 30.0}, r'1 / \(publish_rate step\) = 3.33333, allowed: whole numbers'),
         ({'publish_rate': 200.0}, r'1 / \(publish_rate step\) = 0.5, allowed: whole numbers'),
-        ({'publish_rate': 1e9}, r'1 / \(publish_rate step\) = 1e-07, allowed: whole numbers'),
+        ({'publish_rate': 1e5}, r'1 / \(publish_rate step\) = 0\.001, allowed: whole numbers'),
+        ({'publish_rate': 1e9}, r'publish_rate = 1000000000\.0, allowed: \(0, 100000\] Hz'),
+        ({'real_time_factor': 1e-300}, r'real_time_factor = 1e-300, allowed: 0, or'),
+        ({'real_time_factor': 1e300}, r'real_time_factor = 1e\+300, allowed: \[0, 10000\]'),
         ({'step': 0.0}, r'step = 0.0, allowed: \(0, inf\) s'),
         ({'duration': 0.005}, r'duration times publish_rate = 0.5, allowed: whole numbers'),
         ({'duration': 1e308}, r'duration times publish_rate = inf, allowed: whole numbers'),
