@@ -1,0 +1,3 @@
+"""
+A flexible boom with hydraulic cylinders: the concrete pump of Henikl et al. (2015).
+"""

@@ -1,0 +1,418 @@
+"""
+Parameters of a boom: beams, cylinders, linkages, valves, oil, and how its bending is described.
+
+The numbers live in config/boom.yaml. Symbols are those of Henikl, Kemmetmueller, Bader, Kugi,
+"Modelling, simulation and identification of a mobile concrete pump" (2015).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+
+from longreach_dynamics.beams import BASIS_SETS, Beam
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.linkages import Linkage
+from longreach_dynamics.parameters import Parameters, choice, load, quantity
+from longreach_dynamics.resources import share_directory
+
+__all__ = [
+    'DAMPINGS',
+    'ROTATIONS',
+    'BeamParameters',
+    'BoomParameters',
+    'CylinderParameters',
+    'Distribution',
+    'FrictionParameters',
+    'Marker',
+    'OilParameters',
+    'Pose',
+    'RitzParameters',
+    'StrainGauge',
+    'ValveParameters',
+    'default_file',
+    'load_boom',
+]
+
+ROTATIONS = ('exact', 'printed')
+DAMPINGS = ('distributed', 'kelvin_voigt')
+
+
+@dataclasses.dataclass(frozen=True)
+class Distribution(Parameters):
+    """
+    A quantity along a beam: from root to tip by a power law, or a table with straight lines.
+
+    The power law is root (1 + (r - 1) x / L)^exponent with r = (tip / root)^(1 / exponent).
+    """
+
+    root: float | None = quantity('value at x = 0', '', above=0.0, default=None)
+    tip: float | None = quantity('value at x = L', '', above=0.0, default=None)
+    exponent: float = quantity('exponent; 1 is a straight line', above=0.0, default=1.0)
+    table: tuple[tuple[float, float], ...] = quantity(
+        'pairs [x in m, value], from x = 0 to x = L, in place of root and tip', '', default=()
+    )
+
+    def check(self) -> None:
+        """Raise InputError when neither a law nor a table is given, or a table is no table."""
+        law = (self.root is not None, self.tip is not None)
+        if self.table and any(law):
+            raise InputError('root, tip and table are given, allowed: root and tip, or a table')
+        if not self.table and not all(law):
+            raise InputError('root and tip, or a table, are missing')
+        if not self.table:
+            return
+        if len(self.table) < 2:
+            raise InputError(f'table has {len(self.table)} row, allowed: at least 2')
+        for index, (place, value) in enumerate(self.table):
+            if value <= 0.0:
+                raise InputError(f'table[{index}] has the value {value}, allowed: above 0')
+            if index and place <= self.table[index - 1][0]:
+                raise InputError(
+                    f'table[{index}] has x = {place} m, allowed: above'
+                    f' {self.table[index - 1][0]} m of the row before; sort the rows'
+                )
+
+    def at(self, x: np.ndarray, length: float) -> np.ndarray:
+        """Return the values at places [m] along a beam of a length [m]."""
+        if self.table:
+            places, values = np.array(self.table).T
+            return np.interp(x, places, values)
+        assert self.root is not None
+        assert self.tip is not None
+        ratio = (self.tip / self.root) ** (1.0 / self.exponent)
+        return np.asarray(
+            self.root * (1.0 + (ratio - 1.0) * np.asarray(x) / length) ** self.exponent
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class StrainGauge(Parameters):
+    """A strain gauge, Henikl 2015, (28)."""
+
+    position: float = quantity('place along the beam, x_SG', 'm', at_least=0.0)
+    gain: float = quantity('distance from the neutral line, k_SG', 'm', above=0.0)
+    bias: float = quantity('bias, b_SG', '1', default=0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class BeamParameters(Parameters):
+    """One beam and the joint at its root."""
+
+    name: str = quantity('name', '')
+    length: float = quantity('length, L', 'm', above=0.0, at_most=1e3)
+    mass_per_length: Distribution = quantity('mass per length, sigma(x)', 'kg/m')
+    second_moment: Distribution = quantity('second moment of area, I(x)', 'm^4')
+    joint_damping: float = quantity('viscous damping of the joint, d_phi', 'N m s', at_least=0.0)
+    beam_damping: float = quantity(
+        'damping of the deflection, d_w, for damping: distributed', 'N s/m^2', at_least=0.0
+    )
+    loss_time: float = quantity(
+        'ratio of damping to stiffness, for damping: kelvin_voigt', 's', at_least=0.0
+    )
+    strain_gauge: StrainGauge = quantity('strain gauge')
+    support: float = quantity(
+        'place of the cylinder that carries it, x_m; 0: clamped at the root',
+        'm',
+        at_least=0.0,
+        default=0.0,
+    )
+
+    def check(self) -> None:
+        """Raise InputError when places lie outside the beam."""
+        if self.support >= self.length:
+            raise InputError(
+                f'support = {self.support} m, allowed: [0, {self.length:g}) m, the length'
+            )
+        for name in ('mass_per_length', 'second_moment'):
+            table = getattr(self, name).table
+            if table and (table[0][0] != 0.0 or abs(table[-1][0] - self.length) > 1e-9):
+                raise InputError(
+                    f'{name}.table spans [{table[0][0]:g}, {table[-1][0]:g}] m,'
+                    f' allowed: [0, {self.length:g}] m, the whole beam'
+                )
+        if self.strain_gauge.position > self.length:
+            raise InputError(
+                f'strain_gauge.position = {self.strain_gauge.position} m,'
+                f' allowed: [0, {self.length:g}] m'
+            )
+
+    def beam(self, youngs_modulus: float) -> Beam:
+        """Return the beam as the mechanics know it, for Young's modulus [Pa]."""
+        tables = (*self.mass_per_length.table, *self.second_moment.table)
+        return Beam(
+            self.length,
+            lambda x: self.mass_per_length.at(x, self.length),
+            lambda x: youngs_modulus * self.second_moment.at(x, self.length),
+            self.support,
+            tuple(sorted({place for place, _ in tables})),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ValveParameters(Parameters):
+    """A proportional directional valve."""
+
+    area: float = quantity('opening at full spool, A_v', 'm^2', above=0.0)
+    area_ratio: float = quantity('opening to the rod side over that to the head side', above=0.0)
+    dead_band: float = quantity(
+        'spool position up to which it is closed', at_least=0.0, at_most=0.9
+    )
+    time_constant: float = quantity('time constant of the spool', 's', at_least=5e-3, at_most=10.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class FrictionParameters(Parameters):
+    """Friction of a piston, Henikl 2015, (25) to (27) and figure 7."""
+
+    viscous: float = quantity('viscous friction, r_V', 'N s/m', at_least=0.0)
+    coulomb: float = quantity('Coulomb friction, r_C', 'N', at_least=0.0)
+    static: float = quantity('static friction, r_S', 'N', at_least=0.0)
+
+    def check(self) -> None:
+        """Raise InputError when a sliding piston would feel more than a sticking one can hold."""
+        if self.static < self.coulomb:
+            raise InputError(
+                f'static = {self.static} N, allowed: at least coulomb = {self.coulomb} N'
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class CylinderParameters(Parameters):
+    """A cylinder with its linkage, valve and friction."""
+
+    name: str = quantity('name', '')
+    bore: float = quantity('diameter of the piston', 'm', above=0.0, at_most=10.0)
+    rod: float = quantity('diameter of the rod', 'm', above=0.0)
+    stroke: float = quantity('stroke, from s_p = 0', 'm', above=0.0)
+    dead_length: float = quantity('length that stays filled at each end', 'm', at_least=0.0)
+    line_volume: float = quantity('volume of the line to each chamber', 'm^3', above=0.0)
+    linkage: Linkage = quantity('linkage to the joint')
+    valve: ValveParameters = quantity('valve')
+    friction: FrictionParameters = quantity('friction of the piston')
+
+    def check(self) -> None:
+        """Raise InputError when rod and piston, or stroke and linkage, do not fit."""
+        if self.rod >= self.bore:
+            raise InputError(f'rod = {self.rod} m, allowed: below bore = {self.bore} m')
+        try:
+            self.linkage.angles(self.stroke)
+        except InputError as error:
+            raise InputError(f'stroke = {self.stroke} m does not fit: {error}') from error
+
+    @property
+    def head_area(self) -> float:
+        """Piston area A_1 [m^2]."""
+        return math.pi / 4.0 * self.bore**2
+
+    @property
+    def rod_area(self) -> float:
+        """Ring area A_2 [m^2]."""
+        return math.pi / 4.0 * (self.bore**2 - self.rod**2)
+
+    @property
+    def head_volume(self) -> float:
+        """Volume V_01 of the head side at s_p = 0 [m^3]."""
+        return self.dead_length * self.head_area + self.line_volume
+
+    @property
+    def rod_volume(self) -> float:
+        """Volume V_02 of the rod side at s_p = 0 [m^3]."""
+        return (self.stroke + self.dead_length) * self.rod_area + self.line_volume
+
+
+@dataclasses.dataclass(frozen=True)
+class OilParameters(Parameters):
+    """Oil and supply."""
+
+    supply_pressure: float = quantity('supply pressure, p_s', 'Pa', above=0.0, at_most=1e9)
+    tank_pressure: float = quantity('tank pressure, p_t', 'Pa', at_least=0.0)
+    preload: float = quantity('pressure of the relieved side at rest', 'Pa', above=0.0)
+    vapour_pressure: float = quantity('pressure below which no chamber falls', 'Pa', at_least=0.0)
+    bulk_modulus: float = quantity('bulk modulus, beta', 'Pa', above=1e6, at_most=1e11)
+    density: float = quantity('density, rho', 'kg/m^3', above=0.0)
+    contraction: float = quantity('contraction coefficient, alpha', above=0.0, at_most=1.0)
+    laminar_pressure: float = quantity(
+        'pressure difference below which a valve flows in proportion', 'Pa', above=0.0
+    )
+
+    def check(self) -> None:
+        """Raise InputError when the pressures are not in their order."""
+        if not self.tank_pressure < self.supply_pressure:
+            raise InputError(
+                f'tank_pressure = {self.tank_pressure:g} Pa, allowed: below supply_pressure ='
+                f' {self.supply_pressure:g} Pa'
+            )
+        if not self.vapour_pressure <= self.tank_pressure:
+            raise InputError(
+                f'vapour_pressure = {self.vapour_pressure:g} Pa, allowed: at most tank_pressure ='
+                f' {self.tank_pressure:g} Pa'
+            )
+        if not self.tank_pressure <= self.preload <= self.supply_pressure:
+            raise InputError(
+                f'preload = {self.preload:g} Pa, allowed: from tank_pressure ='
+                f' {self.tank_pressure:g} to supply_pressure = {self.supply_pressure:g} Pa'
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class RitzParameters(Parameters):
+    """How bending is described."""
+
+    basis: str = choice('set of Ritz functions', tuple(BASIS_SETS))
+    functions: int = quantity('functions for each beam', at_least=1, at_most=5)
+    order: int = quantity('order of the fitted polynomial of basis: printed', at_least=2, at_most=9)
+    rotation: str = choice('rotation at a beam tip', ROTATIONS)
+    damping: str = choice('damping of the beams', DAMPINGS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pose(Parameters):
+    """A named pose."""
+
+    name: str = quantity('name', '')
+    angles_deg: tuple[float, ...] = quantity('joint angles, phi', 'deg')
+
+
+@dataclasses.dataclass(frozen=True)
+class Marker(Parameters):
+    """A marker that cameras see, on a beam or on the truck."""
+
+    name: str = quantity('name', '')
+    beam: str = quantity('name of its beam; empty: at rest beside the truck', '', default='')
+    position: float = quantity('along the beam, or x in the world', 'm', default=0.0)
+    offset: float = quantity('along the normal of the beam, or z in the world', 'm', default=0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class BoomParameters(Parameters):
+    """A whole boom file."""
+
+    gravity: float = quantity('gravity, g', 'm/s^2', at_least=0.0, at_most=100.0)
+    youngs_modulus: float = quantity("Young's modulus, E", 'Pa', above=0.0)
+    ritz: RitzParameters = quantity('description of bending')
+    oil: OilParameters = quantity('oil and supply')
+    beams: tuple[BeamParameters, ...] = quantity('beams, from the truck outwards')
+    cylinders: tuple[CylinderParameters, ...] = quantity('cylinders, one for each beam')
+    poses: tuple[Pose, ...] = quantity('named poses', default=())
+    markers: tuple[Marker, ...] = quantity('markers for cameras', default=())
+
+    def check(self) -> None:
+        """Raise InputError when numbers of beams, names or poses do not fit together."""
+        if not self.beams:
+            raise InputError('beams is empty, allowed: at least one')
+        if len(self.cylinders) != len(self.beams):
+            raise InputError(
+                f'cylinders has {len(self.cylinders)} entries, allowed: {len(self.beams)}, one for'
+                ' each beam'
+            )
+        for what in ('beams', 'cylinders', 'poses', 'markers'):
+            names = [item.name for item in getattr(self, what)]
+            for name in names:
+                if not name or names.count(name) > 1:
+                    raise InputError(f'{what} has the name {name!r}, allowed: one for each, no two')
+        for index, pose in enumerate(self.poses):
+            try:
+                self.check_pose(np.radians(pose.angles_deg))
+            except InputError as error:
+                raise InputError(f'poses[{index}] ({pose.name}): {error}') from error
+        for index, marker in enumerate(self.markers):
+            if marker.beam:
+                self.place(marker.beam, marker.position, f'markers[{index}]')
+
+    @property
+    def size(self) -> int:
+        """Number of beams, N."""
+        return len(self.beams)
+
+    def beam_index(self, name: str) -> int:
+        """
+        Return the index of a beam.
+
+        Raises
+        ------
+        InputError
+            For an unknown beam.
+        """
+        names = [beam.name for beam in self.beams]
+        if name not in names:
+            raise InputError(f'beam = {name!r}, allowed: {" | ".join(names)}')
+        return names.index(name)
+
+    def place(self, beam: str, position: float, what: str) -> int:
+        """
+        Return the index of a beam on which a place [m] lies.
+
+        Raises
+        ------
+        InputError
+            For an unknown beam or a place beside it; ``what`` is named first.
+        """
+        try:
+            index = self.beam_index(beam)
+        except InputError as error:
+            raise InputError(f'{what}: {error}') from error
+        length = self.beams[index].length
+        if not 0.0 <= position <= length:
+            raise InputError(f'{what}: position = {position} m, allowed: [0, {length:g}] m')
+        return index
+
+    def check_pose(self, angles: np.ndarray) -> None:
+        """
+        Check joint angles [rad], shape (N,).
+
+        Raises
+        ------
+        InputError
+            When their number is wrong, one is not finite, or a piston would be beyond its stroke.
+        """
+        if len(angles) != self.size:
+            raise InputError(f'pose has {len(angles)} angles, allowed: {self.size}')
+        for angle, beam, cylinder in zip(angles, self.beams, self.cylinders, strict=True):
+            low, high = cylinder.linkage.angles(cylinder.stroke)
+            # A pose at an end of the stroke is one that rounding may put beyond it.
+            if not low - 1e-9 <= angle <= high + 1e-9:
+                raise InputError(
+                    f'angle of joint {beam.name} = {math.degrees(angle):.6g} deg, allowed by the'
+                    f' stroke of {cylinder.name}:'
+                    f' [{math.degrees(low):.4f}, {math.degrees(high):.4f}] deg'
+                )
+
+    def pose(self, name: str) -> np.ndarray:
+        """
+        Return the joint angles of a named pose [rad], shape (N,).
+
+        Raises
+        ------
+        InputError
+            For an unknown name.
+        """
+        for pose in self.poses:
+            if pose.name == name:
+                return np.radians(pose.angles_deg)
+        raise InputError(f'pose = {name!r}, allowed: {" | ".join(p.name for p in self.poses)}')
+
+
+def default_file() -> Path:
+    """Return the boom file that is installed with this package: a pump boom of 36 m."""
+    return share_directory('longreach_boom') / 'config' / 'boom.yaml'
+
+
+def load_boom(file: str | Path | None = None) -> BoomParameters:
+    """
+    Read a boom file.
+
+    Parameters
+    ----------
+    file : path, optional
+        The YAML file; the installed one by default.
+
+    Raises
+    ------
+    InputError
+        With file, key, value and allowed range.
+    """
+    return load(BoomParameters, default_file() if file is None else file)

@@ -1,0 +1,204 @@
+"""
+Scenarios: what happens to a boom over time, read from YAML.
+
+    duration: 20.0                  # [s]
+    pose: site                      # a pose of the boom file, or pose_deg: [70, -50, -35, -30]
+    friction: true
+    loads:                          # hang on the boom at rest at time 0
+      - {mass: 90.0}                # at the tip; or with beam and position
+    release: [0.0]                  # times at which all loads come off
+    attach:
+      - {time: 8.0, mass: 50.0, beam: beam_3, position: 4.0}
+    valve_commands:                 # spool positions, open loop, until the next
+      - {time: 1.0, spools: [0.2, 0.0, 0.0, 0.0]}
+    trajectory:                     # or joint angles that the controller follows
+      - {time: 0.0, angles_deg: [70, -50, -35, -30]}
+      - {time: 8.0, angles_deg: [60, -45, -30, -20]}
+
+A load that is attached moves with the boom from then on; the boom keeps its velocity.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+
+from longreach_boom.model import Load
+from longreach_boom.parameters import BoomParameters
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import Parameters, load, quantity
+
+__all__ = [
+    'Attachment',
+    'HangingLoad',
+    'Scenario',
+    'ValveCommand',
+    'Waypoint',
+    'load_scenario',
+    'step_count',
+]
+
+
+def step_count(time: float, step: float, what: str) -> int:
+    """
+    Return a time [s] in whole steps.
+
+    Raises
+    ------
+    InputError
+        When it is no whole number of them; ``what`` is named first.
+    """
+    count = round(time / step)
+    if abs(count * step - time) > 1e-9 * max(step, time):
+        raise InputError(
+            f'{what} = {time:g} s, allowed: whole steps of {step:g} s; next one: {count * step:g} s'
+        )
+    return count
+
+
+@dataclasses.dataclass(frozen=True)
+class HangingLoad(Parameters):
+    """A point mass that hangs on the boom."""
+
+    mass: float = quantity('mass', 'kg', above=0.0, at_most=1e6)
+    beam: str = quantity('name of the beam; empty: the last', '', default='')
+    position: float | None = quantity(
+        'along the beam; none: at its tip', 'm', at_least=0.0, default=None
+    )
+
+    def on(self, boom: BoomParameters, what: str = 'load') -> Load:
+        """
+        Return the load as the mechanics know it.
+
+        Raises
+        ------
+        InputError
+            For an unknown beam or a place beside it; ``what`` is named first.
+        """
+        name = self.beam or boom.beams[-1].name
+        index = boom.place(name, self.position or 0.0, what)
+        length = boom.beams[index].length
+        return Load(self.mass, index, length if self.position is None else self.position)
+
+
+@dataclasses.dataclass(frozen=True)
+class Attachment(Parameters):
+    """A load that is hung on at a time."""
+
+    time: float = quantity('when', 's', at_least=0.0, at_most=1e6)
+    mass: float = quantity('mass', 'kg', above=0.0, at_most=1e6)
+    beam: str = quantity('name of the beam; empty: the last', '', default='')
+    position: float | None = quantity(
+        'along the beam; none: at its tip', 'm', at_least=0.0, default=None
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ValveCommand(Parameters):
+    """Spool positions that are commanded from a time on."""
+
+    time: float = quantity('from when on', 's', at_least=0.0, at_most=1e6)
+    spools: tuple[float, ...] = quantity('spool positions', at_least=-1.0, at_most=1.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Waypoint(Parameters):
+    """Joint angles at a time; between two waypoints the way is smooth, at each the boom rests."""
+
+    time: float = quantity('when', 's', at_least=0.0, at_most=1e6)
+    angles_deg: tuple[float, ...] = quantity('joint angles', 'deg')
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario(Parameters):
+    """A whole scenario."""
+
+    duration: float = quantity('length of the simulation', 's', above=0.0, at_most=1e6)
+    pose: str = quantity('pose of the boom file at time 0', '', default='')
+    pose_deg: tuple[float, ...] = quantity('joint angles at time 0', 'deg', default=())
+    friction: bool = quantity('friction of the pistons', default=True)
+    loads: tuple[HangingLoad, ...] = quantity('loads at time 0', default=())
+    release: tuple[float, ...] = quantity(
+        'times at which all loads come off', 's', at_least=0.0, at_most=1e6, default=()
+    )
+    attach: tuple[Attachment, ...] = quantity('loads that are hung on', default=())
+    valve_commands: tuple[ValveCommand, ...] = quantity('spool positions', default=())
+    trajectory: tuple[Waypoint, ...] = quantity('joint angles to follow', default=())
+
+    def check(self) -> None:
+        """Raise InputError when what is given contradicts itself."""
+        if bool(self.pose) == bool(self.pose_deg):
+            raise InputError('pose and pose_deg: allowed: one of them')
+        if self.valve_commands and self.trajectory:
+            raise InputError('valve_commands and trajectory are given, allowed: one of them')
+        for name in ('valve_commands', 'trajectory'):
+            times = [item.time for item in getattr(self, name)]
+            for index in range(1, len(times)):
+                if times[index] <= times[index - 1]:
+                    raise InputError(
+                        f'{name}[{index}].time = {times[index]} s, allowed: after'
+                        f' {times[index - 1]} s; sort them'
+                    )
+
+    def angles(self, boom: BoomParameters) -> np.ndarray:
+        """Return the joint angles at time 0 [rad], shape (N,)."""
+        return boom.pose(self.pose) if self.pose else np.radians(self.pose_deg)
+
+    def initial_loads(self, boom: BoomParameters) -> tuple[Load, ...]:
+        """Return the loads at time 0."""
+        return tuple(item.on(boom, f'loads[{i}]') for i, item in enumerate(self.loads))
+
+    def load_changes(self, boom: BoomParameters) -> tuple[tuple[float, Load | None], ...]:
+        """Return (time [s], load that is attached, or None for a release), in the order of time."""
+        changes: list[tuple[float, Load | None]] = [(time, None) for time in self.release]
+        for index, item in enumerate(self.attach):
+            load = HangingLoad(mass=item.mass, beam=item.beam, position=item.position)
+            changes.append((item.time, load.on(boom, f'attach[{index}]')))
+        return tuple(sorted(changes, key=lambda change: change[0]))
+
+    def check_with(self, boom: BoomParameters, step: float) -> None:
+        """
+        Check the scenario against a boom and the length of a step [s].
+
+        Raises
+        ------
+        InputError
+            For a pose outside the strokes, a time that is not on a step, an unknown beam, or lists
+            of the wrong length.
+        """
+        boom.check_pose(self.angles(boom))
+        self.initial_loads(boom)
+        step_count(self.duration, step, 'duration')
+        for index, (time, _) in enumerate(self.load_changes(boom)):
+            step_count(time, step, f'release or attach ({index}) time')
+        for index, command in enumerate(self.valve_commands):
+            step_count(command.time, step, f'valve_commands[{index}].time')
+            if len(command.spools) != boom.size:
+                raise InputError(
+                    f'valve_commands[{index}].spools has {len(command.spools)} values,'
+                    f' allowed: {boom.size}'
+                )
+        for index, point in enumerate(self.trajectory):
+            try:
+                boom.check_pose(np.radians(point.angles_deg))
+            except InputError as error:
+                raise InputError(f'trajectory[{index}]: {error}') from error
+
+
+def load_scenario(file: str | Path, boom: BoomParameters, step: float) -> Scenario:
+    """
+    Read a scenario file and check it against a boom.
+
+    Raises
+    ------
+    InputError
+        With file, key, value and what is allowed.
+    """
+    scenario = load(Scenario, file)
+    try:
+        scenario.check_with(boom, step)
+    except InputError as error:
+        raise InputError(f'{file}: {error}') from error
+    return scenario

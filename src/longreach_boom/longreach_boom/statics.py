@@ -1,0 +1,123 @@
+"""
+Static equilibrium: deflections, cylinder forces and pressures of a boom at rest.
+
+At given joint angles the beams bend until g(q) vanishes for every h; what g(q) leaves for the
+angles, the cylinders hold: F_i = g_i / f_i'(phi_i), Henikl 2015, (20) and (22). The relieved side,
+as a rule the rod side, keeps the preload; the other follows from the force.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_boom.model import Constants, Load, constants_of, point_motion
+from longreach_boom.motion import evaluate
+from longreach_boom.parameters import BoomParameters
+from longreach_dynamics.errors import LongreachError
+from longreach_dynamics.linkages import lever_arm
+
+__all__ = ['Equilibrium', 'equilibrium', 'potential_forces', 'tangent_stiffness']
+
+
+class Equilibrium(NamedTuple):
+    """A boom at rest."""
+
+    q: np.ndarray  # (n,) coordinates
+    forces: np.ndarray  # (N,) of the cylinders [N]
+    head_pressures: np.ndarray  # (N,) p_1 [Pa]
+    rod_pressures: np.ndarray  # (N,) p_2 [Pa]
+    tip: np.ndarray  # (2,) x and z [m]
+
+
+def potential_forces(q: np.ndarray, constants: Constants) -> np.ndarray:
+    """Return g(q) of Henikl 2015, (22), shape (n,)."""
+    N, n = constants.length.size, q.size
+    y = np.concatenate([q, np.zeros(n + 3 * N)])
+    M, g, dy = np.empty((n, n)), np.empty(n), np.empty(y.size)
+    evaluate(y, np.zeros(N, dtype=np.int64), np.zeros(N), constants, M, g, dy)
+    return g
+
+
+def tangent_stiffness(q: np.ndarray, constants: Constants) -> np.ndarray:
+    """Return dg/dq (n, n), by central differences of g; symmetric, as V's second derivative is."""
+    n = q.size
+    K = np.empty((n, n))
+    for k in range(n):
+        delta = np.zeros(n)
+        # The balance of truncation and rounding for differences of second order.
+        delta[k] = 1e-5
+        K[:, k] = (potential_forces(q + delta, constants) - potential_forces(q - delta, constants))
+        K[:, k] /= 2e-5
+    return (K + K.T) / 2.0
+
+
+def equilibrium(
+    boom: BoomParameters, angles: np.ndarray, loads: tuple[Load, ...] = ()
+) -> Equilibrium:
+    """
+    Return the static equilibrium at given joint angles.
+
+    Parameters
+    ----------
+    boom : BoomParameters
+    angles : ndarray, shape (N,)
+        Joint angles [rad].
+    loads : tuple of Load
+
+    Raises
+    ------
+    InputError
+        For a pose outside the strokes.
+    LongreachError
+        When the beams are too weak to carry their weight in this pose.
+    """
+    boom.check_pose(angles)
+    constants = constants_of(boom, loads)
+    N = boom.size
+    n = N * (1 + boom.ritz.functions)
+    q = np.concatenate([angles, np.zeros(n - N)])
+    scale = float(constants.mass.sum()) * max(boom.gravity, 1e-9)
+    for _ in range(50):
+        residual = potential_forces(q, constants)[N:]
+        K = tangent_stiffness(q, constants)[N:, N:]
+        change = np.linalg.solve(K, residual)
+        q[N:] -= change
+        # Newton's method has arrived when what it changes is rounding.
+        if np.abs(change).max() < 1e-14 * boom_reach(boom):
+            break
+        if not np.all(np.isfinite(q)) or np.abs(q[N:]).max() > boom_reach(boom):
+            break
+    residual = potential_forces(q, constants)[N:]
+    if not np.abs(residual).max() < 1e-9 * scale:
+        raise LongreachError(
+            f'no static equilibrium found at the angles {np.degrees(angles).tolist()} deg: the'
+            ' beams are too weak for this weight; raise second_moment or lower mass and load'
+        )
+    g = potential_forces(q, constants)
+    arms = np.array(
+        [lever_arm(constants.linkage[i], float(angles[i])) for i in range(N)]
+    )
+    forces = g[:N] / arms
+    head, rod = pressures_for(boom, constants, forces)
+    tip = point_motion(boom, q, np.zeros(n), N - 1, boom.beams[-1].length).position
+    return Equilibrium(q, forces, head, rod, tip)
+
+
+def boom_reach(boom: BoomParameters) -> float:
+    """Return the sum of the beams' lengths [m]."""
+    return sum(beam.length for beam in boom.beams)
+
+
+def pressures_for(
+    boom: BoomParameters, constants: Constants, forces: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pressures of both sides [Pa] that give cylinder forces [N], without friction."""
+    rod = np.full(forces.shape, boom.oil.preload)
+    head = (forces + rod * constants.rod_area) / constants.head_area
+    # A pulling cylinder relieves the head side, which then keeps the tank pressure.
+    pulled = head < boom.oil.tank_pressure
+    head = np.where(pulled, boom.oil.tank_pressure, head)
+    rod = np.where(pulled, (head * constants.head_area - forces) / constants.rod_area, rod)
+    return head, rod

@@ -1,0 +1,33 @@
+from glob import glob
+
+from setuptools import find_packages, setup
+
+NAME = 'longreach_boom'
+
+setup(
+    name=NAME,
+    version='0.1.0',
+    packages=find_packages(include=[NAME, NAME + '.*']),
+    package_data={NAME: ['py.typed']},
+    data_files=[
+        ('share/ament_index/resource_index/packages', ['resource/' + NAME]),
+        ('share/' + NAME, ['package.xml']),
+        ('share/' + NAME + '/config', glob('config/*')),
+        ('share/' + NAME + '/urdf', glob('urdf/*')),
+    ],
+    install_requires=['setuptools', 'numba', 'numpy', 'scipy'],
+    zip_safe=False,
+    maintainer='Longreach developers',
+    maintainer_email='longreach@example.org',
+    description='Flexible boom of a concrete pump: beams, hydraulics, friction, control, sensors.',
+    license='Apache-2.0',
+    extras_require={'test': ['pytest']},
+    entry_points={
+        'console_scripts': [
+            'controller = longreach_boom.nodes:controller',
+            'plant = longreach_boom.nodes:plant',
+        ],
+        'longreach.commands': ['boom = longreach_boom.commands'],
+        'longreach.warm_up': ['boom = longreach_boom.simulation:warm_up'],
+    },
+)

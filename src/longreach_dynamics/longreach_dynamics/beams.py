@@ -1,0 +1,387 @@
+"""
+Euler-Bernoulli beams of varying section, their static bending lines, and Ritz functions.
+
+A beam lies along x from 0 to L and bends by w(x), positive along its normal. Its root is carried
+in one of two ways (Henikl 2015, figures 3 to 5):
+
+- clamped: w(0) = w'(0) = 0;
+- supported, with ``support`` x_m > 0: pinned at 0 and held at x_m, w(0) = w(x_m) = 0. The x axis
+  is then the line through both places, and the shear force jumps at x_m.
+
+Either way a bending line follows from its curvature alone, so a :class:`BendingLine` is made from
+w''(x): a piecewise polynomial of degree 7, integrated twice without error. Polynomials and numerical
+solutions are the same thing to whoever uses them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.polynomial import chebyshev
+from scipy.interpolate import PPoly
+
+from longreach_dynamics.errors import InputError
+
+__all__ = [
+    'BASIS_SETS',
+    'Beam',
+    'BendingLine',
+    'FittedLine',
+    'RitzBasis',
+    'fit_polynomial',
+    'ritz_basis',
+    'self_weight_line',
+    'tip_force_line',
+    'tip_moment_line',
+]
+
+Distribution = Callable[[np.ndarray], np.ndarray]
+
+# Panels between two breaks, nodes in each for the curvature, and Gauss points in each.
+_PANELS = 4
+_DEGREE = 7
+_GAUSS = 12
+
+
+@dataclasses.dataclass(frozen=True)
+class Beam:
+    """
+    A beam.
+
+    Parameters
+    ----------
+    length : float
+        L [m].
+    mass_per_length : callable
+        sigma(x) [kg/m], of an array of places [m].
+    bending_stiffness : callable
+        EI(x) [N m^2].
+    support : float
+        x_m [m]; 0 for a beam that is clamped at its root.
+    breaks : tuple of float
+        Places [m] where sigma or EI have a kink.
+    """
+
+    length: float
+    mass_per_length: Distribution
+    bending_stiffness: Distribution
+    support: float = 0.0
+    breaks: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the lengths."""
+        if not 0.0 < self.length < np.inf:
+            raise InputError(f'length = {self.length} m, allowed: (0, inf) m')
+        if not 0.0 <= self.support < self.length:
+            raise InputError(
+                f'support = {self.support} m, allowed: [0, {self.length:g}) m, along the beam'
+            )
+
+    @property
+    def grid(self) -> np.ndarray:
+        """Edges of the panels [m], ascending from 0 to L."""
+        inner = [x for x in (self.support, *self.breaks) if 0.0 < x < self.length]
+        edges = np.unique([0.0, *inner, self.length])
+        parts = np.linspace(edges[:-1], edges[1:], _PANELS, endpoint=False, axis=1).ravel()
+        return np.append(parts, self.length)
+
+    def gauss(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return places [m] and weights [m] of a Gauss quadrature over the beam."""
+        nodes, weights = np.polynomial.legendre.leggauss(_GAUSS)
+        left, width = self.grid[:-1, None], np.diff(self.grid)[:, None]
+        return (left + width * (nodes + 1.0) / 2.0).ravel(), (width * weights / 2.0).ravel()
+
+    def integral(self, values: np.ndarray) -> float:
+        """Return the integral over the beam of values given at the Gauss points."""
+        return float(np.sum(values * self.gauss()[1], axis=-1))
+
+
+@dataclasses.dataclass(frozen=True)
+class BendingLine:
+    """
+    A deflection w(x) that keeps the beam's geometric boundary conditions.
+
+    Parameters
+    ----------
+    deflection : scipy.interpolate.PPoly
+        w [m] over x [m].
+    """
+
+    deflection: PPoly
+
+    @classmethod
+    def from_curvature(cls, beam: Beam, curvature: Distribution) -> BendingLine:
+        """Return the line with w'' = curvature(x) [1/m]; kinks only at the beam's grid."""
+        nodes = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
+        to_powers = np.linalg.inv(chebyshev.chebvander(nodes, _DEGREE))
+        left, width = beam.grid[:-1], np.diff(beam.grid)
+        values = curvature((left[:, None] + width[:, None] * (nodes + 1.0) / 2.0).ravel())
+        coefficients = np.empty((_DEGREE + 1, left.size))
+        for panel, row in enumerate(np.reshape(values, (left.size, -1))):
+            local = chebyshev.cheb2poly(to_powers @ row)
+            # From the variable on [-1, 1] to the distance from the panel's left edge.
+            shifted = np.polynomial.Polynomial(local)(
+                np.polynomial.Polynomial([-1.0, 2.0 / width[panel]])
+            ).coef
+            padded = np.zeros(_DEGREE + 1)
+            padded[: shifted.size] = shifted
+            coefficients[:, panel] = padded[::-1]
+        deflection = PPoly(coefficients, beam.grid).antiderivative(2)
+        if beam.support:
+            slope = float(deflection(beam.support)) / beam.support
+            deflection = _plus_linear(deflection, -slope)
+        return cls(deflection)
+
+    def at(self, x: np.ndarray | float, derivative: int = 0) -> np.ndarray:
+        """Return w or a derivative of it at places [m] along the beam."""
+        return np.asarray(self.deflection(x, derivative))
+
+    def scaled(self, factor: float) -> BendingLine:
+        """Return the line times a factor."""
+        return BendingLine(PPoly(self.deflection.c * factor, self.deflection.x))
+
+    def plus(self, other: BendingLine, factor: float) -> BendingLine:
+        """Return this line plus a factor times another of the same beam."""
+        return BendingLine(
+            PPoly(self.deflection.c + factor * other.deflection.c, self.deflection.x)
+        )
+
+    def normalised(self) -> BendingLine:
+        """Return the line with w(L) = 1."""
+        return self.scaled(1.0 / float(self.at(self.deflection.x[-1])))
+
+
+def _plus_linear(function: PPoly, slope: float) -> PPoly:
+    """Return function + slope x."""
+    coefficients = function.c.copy()
+    coefficients[-2] += slope
+    coefficients[-1] += slope * function.x[:-1]
+    return PPoly(coefficients, function.x)
+
+
+def _line(beam: Beam, moment: Distribution) -> BendingLine:
+    """Return the line under a bending moment [N m], EI w'' = M, normalised."""
+    line = BendingLine.from_curvature(beam, lambda x: moment(x) / beam.bending_stiffness(x))
+    return line.normalised()
+
+
+def _root_share(beam: Beam, x: np.ndarray) -> np.ndarray:
+    """Return M(x) / M(x_m) between root pin and support, where the moment grows from 0; else 1."""
+    return np.minimum(x / beam.support, 1.0) if beam.support else np.ones_like(x)
+
+
+def tip_force_line(beam: Beam) -> BendingLine:
+    """
+    Return the bending line of the massless beam under a force at its tip, with w(L) = 1.
+
+    Henikl 2015, (9) to (11): EI w'' = f (L - x), and f (L - x_m) x / x_m inboard of a support.
+    """
+    L = beam.length
+    return _line(beam, lambda x: _root_share(beam, x) * (L - np.maximum(x, beam.support)))
+
+
+def tip_moment_line(beam: Beam) -> BendingLine:
+    """Return the bending line of the massless beam under a moment at its tip, with w(L) = 1."""
+    return _line(beam, lambda x: _root_share(beam, x))
+
+
+def self_weight_line(beam: Beam) -> BendingLine:
+    """
+    Return the bending line of the beam under its own weight, with w(L) = 1.
+
+    Henikl 2015, (12) and (13); with a support, its reaction makes the moment vanish at the root.
+    """
+    places, weights = beam.gauss()
+    mass = beam.mass_per_length(places) * weights
+    nodes, node_weights = np.polynomial.legendre.leggauss(_GAUSS)
+    grid = beam.grid
+
+    def outboard(x: np.ndarray) -> np.ndarray:
+        """Return the moment of the weight outboard of x, per unit of gravity [kg m]."""
+        moments = np.zeros_like(x)
+        for i, place in enumerate(x):
+            panel = min(int(np.searchsorted(grid, place, side='right')), grid.size - 1)
+            # The rest of the panel that x lies in, then whole panels.
+            width = grid[panel] - place
+            rest = place + width * (nodes + 1.0) / 2.0
+            density = beam.mass_per_length(rest) * width / 2.0
+            whole = slice(panel * _GAUSS, None)
+            moments[i] = np.sum(node_weights * density * (rest - place)) + np.sum(
+                mass[whole] * (places[whole] - place)
+            )
+        return moments
+
+    reaction = float(np.sum(mass * places)) / beam.support if beam.support else 0.0
+    return _line(
+        beam, lambda x: outboard(x) - reaction * np.maximum(beam.support - x, 0.0)
+    )
+
+
+def _polynomial(beam: Beam, power: int) -> BendingLine:
+    """Return (x - x_m) x^(power - 1) in units of L, the terms of Henikl 2015, (14) and (15)."""
+    L, share = beam.length, beam.support / beam.length
+
+    def curvature(x: np.ndarray) -> np.ndarray:
+        s = x / L
+        first = power * (power - 1) * s ** (power - 2)
+        if share == 0.0:
+            return first / L**2
+        second = share * (power - 1) * (power - 2) * s ** max(power - 3, 0)
+        return (first - second) / L**2
+
+    return BendingLine.from_curvature(beam, curvature)
+
+
+@dataclasses.dataclass(frozen=True)
+class FittedLine:
+    """
+    A polynomial in place of a bending line.
+
+    Parameters
+    ----------
+    line : BendingLine
+        The polynomial, with w(L) = 1.
+    error : float
+        Largest deviation from the line that it replaces, over that one's largest deflection.
+    """
+
+    line: BendingLine
+    error: float
+
+
+def fit_polynomial(beam: Beam, line: BendingLine, order: int) -> FittedLine:
+    """
+    Fit a polynomial that keeps the geometric boundary conditions, Henikl 2015, (14).
+
+    Parameters
+    ----------
+    beam : Beam
+    line : BendingLine
+    order : int
+        Highest power, 2 to 9. The paper does not name its own.
+    """
+    if not 2 <= order <= _DEGREE + 2:
+        raise InputError(f'order = {order}, allowed: 2 to {_DEGREE + 2}')
+    places, weights = beam.gauss()
+    terms = [_polynomial(beam, power) for power in range(2, order + 1)]
+    root = np.sqrt(weights)
+    matrix = np.stack([term.at(places) * root for term in terms], axis=1)
+    wanted = line.at(places)
+    factors = np.linalg.lstsq(matrix, wanted * root, rcond=None)[0]
+    fitted = terms[0].scaled(factors[0])
+    for term, factor in zip(terms[1:], factors[1:], strict=True):
+        fitted = fitted.plus(term, factor)
+    error = float(np.abs(fitted.at(places) - wanted).max() / np.abs(wanted).max())
+    return FittedLine(fitted.normalised(), error)
+
+
+@dataclasses.dataclass(frozen=True)
+class RitzBasis:
+    """
+    Functions eta(x) of which a beam's deflection is made, w(x, t) = sum_e h_e(t) eta_e(x).
+
+    Parameters
+    ----------
+    beam : Beam
+    lines : tuple of BendingLine
+        Orthogonal, int eta_e eta_f dx = 0; each is 1 at the tip, so that h_e is in metres there.
+    fit_error : float
+        Of the polynomial in place of the static bending line; 0 where none was fitted.
+    """
+
+    beam: Beam
+    lines: tuple[BendingLine, ...]
+    fit_error: float = 0.0
+
+    def at(self, x: np.ndarray | float, derivative: int = 0) -> np.ndarray:
+        """Return all functions or derivatives of them at places (...) [m], shape (F, ...)."""
+        return np.stack([line.at(x, derivative) for line in self.lines])
+
+
+def _orthogonal(
+    beam: Beam, candidate: BendingLine, helpers: Sequence[BendingLine], to: Sequence[BendingLine]
+) -> BendingLine:
+    """Return candidate plus a combination of helpers, orthogonal to as many lines; w(L) = 1."""
+    places, _ = beam.gauss()
+    products = np.array(
+        [[beam.integral(a.at(places) * b.at(places)) for b in helpers] for a in to]
+    )
+    wanted = [-beam.integral(a.at(places) * candidate.at(places)) for a in to]
+    for helper, factor in zip(helpers, np.linalg.solve(products, wanted), strict=True):
+        candidate = candidate.plus(helper, factor)
+    return candidate.normalised()
+
+
+def _with_polynomials(beam: Beam, first: BendingLine, count: int) -> list[BendingLine]:
+    """Return a line and orthogonal polynomials, Henikl 2015, (15) and (16), and on like these."""
+    lines = [first]
+    terms = [_polynomial(beam, power) for power in range(2, count + 2)]
+    for k in range(1, count):
+        lines.append(_orthogonal(beam, terms[k], terms[:k], lines))
+    return lines
+
+
+def _printed(beam: Beam, last: bool, count: int, order: int) -> tuple[list[BendingLine], float]:
+    """Return the paper's functions: fitted static line, orthogonal polynomials."""
+    static = self_weight_line(beam) if last else tip_force_line(beam)
+    fitted = fit_polynomial(beam, static, order)
+    return _with_polynomials(beam, fitted.line, count), fitted.error
+
+
+def _moment(
+    beam: Beam, last: bool, count: int, order: int  # noqa: ARG001
+) -> tuple[list[BendingLine], float]:
+    """
+    Return the lines of tip force and tip moment, then of the weight, and polynomials after these.
+
+    An inner beam carries a moment at its tip, too, which the paper's first function lacks. The
+    last beam carries its own weight.
+    """
+    if last:
+        return _with_polynomials(beam, self_weight_line(beam), count), 0.0
+    lines = [tip_force_line(beam)]
+    candidates = [tip_moment_line(beam), self_weight_line(beam)]
+    candidates += [_polynomial(beam, power) for power in range(3, 3 + max(0, count - 3))]
+    for candidate in candidates[: count - 1]:
+        lines.append(_orthogonal(beam, candidate, lines, lines))
+    return lines, 0.0
+
+
+# Name -> (beam, whether it is the last, number of functions, order) -> lines, error of the fit.
+BASIS_SETS: dict[str, Callable[[Beam, bool, int, int], tuple[list[BendingLine], float]]] = {
+    'printed': _printed,
+    'moment': _moment,
+}
+
+
+def ritz_basis(
+    beam: Beam, last: bool, basis: str = 'moment', functions: int = 2, order: int = 6
+) -> RitzBasis:
+    """
+    Return the Ritz functions of one beam of a boom.
+
+    Parameters
+    ----------
+    beam : Beam
+    last : bool
+        Whether nothing but a load hangs on the beam's tip.
+    basis : str
+        A key of :data:`BASIS_SETS`: 'printed' is Henikl 2015, 'moment' closer to finite elements.
+    functions : int
+        How many, from 1 on; the paper has 2.
+    order : int
+        Of the fitted polynomial in 'printed'.
+
+    Raises
+    ------
+    InputError
+        For an unknown set, too few or too many functions or too high an order.
+    """
+    if basis not in BASIS_SETS:
+        raise InputError(f'basis = {basis!r}, allowed: {" | ".join(BASIS_SETS)}')
+    if not 1 <= functions <= 5:
+        raise InputError(f'functions = {functions}, allowed: 1 to 5')
+    lines, error = BASIS_SETS[basis](beam, last, functions, order)
+    return RitzBasis(beam, tuple(lines), error)

@@ -1,0 +1,150 @@
+"""
+Linkages between a cylinder and the joint that it drives: piston position s_p = f(phi).
+
+A linkage is a row of numbers for compiled code and a pair of parameter classes for people. The
+functions f are strictly increasing between the ends of the stroke (Henikl 2015, (19), (20)).
+
+- triangle: the cylinder spans a triangle with two sides a and b fixed to the two links,
+  f = sqrt(a^2 + b^2 - 2 a b cos(phi + delta)) - c, c the length of the cylinder run in.
+- rocker: f = r ((1 - k) phi + k sin phi) + s_0, for the small links that let a joint fold by
+  nearly half a turn.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Self
+
+import numpy as np
+from numba import njit
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import Parameters, choice, quantity
+
+__all__ = ['Linkage', 'lever_arm', 'piston_position']
+
+_KINDS = ('triangle', 'rocker')
+
+
+@njit
+def piston_position(row, angle):  # type: ignore[no-untyped-def]
+    """Return s_p = f(phi) [m] of a linkage's row (5,) at a joint angle [rad]."""
+    if row[0] == 0.0:
+        a, b = row[1], row[2]
+        return math.sqrt(a * a + b * b - 2.0 * a * b * math.cos(angle + row[3])) - row[4]
+    return row[1] * ((1.0 - row[2]) * angle + row[2] * math.sin(angle)) + row[4]
+
+
+@njit
+def lever_arm(row, angle):  # type: ignore[no-untyped-def]
+    """Return df/dphi [m] of a linkage's row (5,) at a joint angle [rad]."""
+    if row[0] == 0.0:
+        a, b = row[1], row[2]
+        turned = angle + row[3]
+        length = math.sqrt(a * a + b * b - 2.0 * a * b * math.cos(turned))
+        return a * b * math.sin(turned) / length
+    return row[1] * ((1.0 - row[2]) + row[2] * math.cos(angle))
+
+
+@dataclasses.dataclass(frozen=True)
+class Linkage(Parameters):
+    """A linkage between piston and joint; see the module for the two kinds."""
+
+    kind: str = choice('shape of the linkage', _KINDS)
+    near: float | None = quantity('triangle: side a, fixed inboard', 'm', above=0.0, default=None)
+    far: float | None = quantity('triangle: side b, fixed outboard', 'm', above=0.0, default=None)
+    offset_angle: float | None = quantity(
+        'triangle: angle delta between both sides at phi = 0', 'rad', default=None
+    )
+    retracted: float | None = quantity(
+        'triangle: distance of the pins with the cylinder run in', 'm', above=0.0, default=None
+    )
+    lever: float | None = quantity('rocker: lever r at phi = 0', 'm', above=0.0, default=None)
+    shape: float | None = quantity(
+        'rocker: share k of the sine', '1', at_least=0.0, below=0.5, default=None
+    )
+    offset: float | None = quantity('rocker: piston position s_0 at phi = 0', 'm', default=None)
+
+    def check(self) -> None:
+        """Raise InputError when a number of the chosen kind is missing, or one of another given."""
+        own = {'triangle': ('near', 'far', 'offset_angle', 'retracted')}
+        own['rocker'] = ('lever', 'shape', 'offset')
+        for kind, names in own.items():
+            for name in names:
+                if (getattr(self, name) is None) == (kind == self.kind):
+                    what = 'is missing' if kind == self.kind else f'belongs to kind {kind}'
+                    raise InputError(
+                        f'{name} {what}; kind {self.kind} has {", ".join(own[self.kind])}'
+                    )
+
+    def row(self) -> np.ndarray:
+        """Return the numbers for compiled code, shape (5,)."""
+        numbers: Any
+        if self.kind == 'triangle':
+            numbers = (0.0, self.near, self.far, self.offset_angle, self.retracted)
+        else:
+            numbers = (1.0, self.lever, self.shape, 0.0, self.offset)
+        return np.array(numbers, dtype=float)
+
+    def position(self, angle: float) -> float:
+        """Return the piston position [m] at a joint angle [rad]."""
+        return float(piston_position(self.row(), float(angle)))
+
+    def arm(self, angle: float) -> float:
+        """Return the lever arm df/dphi [m] at a joint angle [rad]."""
+        return float(lever_arm(self.row(), float(angle)))
+
+    def angle(self, position: float) -> float:
+        """
+        Return the joint angle [rad] at a piston position [m], on the rising branch.
+
+        Raises
+        ------
+        InputError
+            When no angle of the rising branch has this position.
+        """
+        low, high = self._rising_branch()
+        lowest, highest = self.position(low), self.position(high)
+        if not lowest <= position <= highest:
+            raise InputError(
+                f'piston position = {position} m, allowed by the linkage:'
+                f' [{lowest:.6g}, {highest:.6g}] m'
+            )
+        if self.kind == 'triangle':
+            a, b, length = self.row()[1], self.row()[2], position + self.row()[4]
+            cosine = (a * a + b * b - length * length) / (2.0 * a * b)
+            return math.acos(min(1.0, max(-1.0, cosine))) - float(self.row()[3])
+        # Newton from within a bracket; f is monotone, so this cannot leave it for long.
+        angle = 0.5 * (low + high)
+        for _ in range(100):
+            error = self.position(angle) - position
+            low, high = (low, angle) if error > 0.0 else (angle, high)
+            step = angle - error / self.arm(angle)
+            step = step if low < step < high else 0.5 * (low + high)
+            if abs(step - angle) < 1e-15 * max(1.0, abs(angle)):
+                break
+            angle = step
+        return angle
+
+    def angles(self, stroke: float) -> tuple[float, float]:
+        """
+        Return the joint angles [rad] at the ends of a stroke [m] that begins at position 0.
+
+        Raises
+        ------
+        InputError
+            When the linkage cannot reach both ends.
+        """
+        return self.angle(0.0), self.angle(stroke)
+
+    def _rising_branch(self) -> tuple[float, float]:
+        """Return the angles [rad] between which f rises."""
+        if self.kind == 'triangle':
+            return -float(self.row()[3]), math.pi - float(self.row()[3])
+        return -2.0 * math.pi, 2.0 * math.pi
+
+    @classmethod
+    def straight(cls, lever: float, offset: float) -> Self:
+        """Return the linkage f = lever phi + offset."""
+        return cls(kind='rocker', lever=lever, shape=0.0, offset=offset)

@@ -1,0 +1,547 @@
+"""
+Chains of beams against textbook frequencies and against derivations that share nothing with them.
+
+The other derivations: the general solution of the beam equation, a power series for beams under
+their own weight, frame elements in Cartesian coordinates, and rigid links with finite rotations.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import linalg
+from scipy.optimize import brentq
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.finite_elements import ChainBeam, chain_modes, chain_points
+
+LENGTH, SIGMA, EI = 9.0, 120.0, 4.0e7
+UP, DOWN = math.pi / 2.0, -math.pi / 2.0
+
+
+def constant(value: float) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda x: np.full(np.shape(x), value)
+
+
+def uniform(length: float = LENGTH, angle: float = 0.0, **others: object) -> ChainBeam:
+    beam = ChainBeam(length, constant(SIGMA), constant(EI), angle)
+    return beam._replace(**others)
+
+
+def tapered(length: float = LENGTH, angle: float = 0.0, **others: object) -> ChainBeam:
+    def sigma(x: np.ndarray) -> np.ndarray:
+        return SIGMA * (1.0 - 0.5 * x / length)
+
+    def stiffness(x: np.ndarray) -> np.ndarray:
+        return EI * (1.0 - 0.5 * x / length) ** 3
+
+    return ChainBeam(length, sigma, stiffness, angle)._replace(**others)
+
+
+def hertz(beta_length: np.ndarray | float, length: float = LENGTH) -> np.ndarray:
+    """Frequency of the wave number beta of the uniform beam."""
+    return np.asarray(
+        (np.asarray(beta_length) / length) ** 2 * math.sqrt(EI / SIGMA) / (2.0 * math.pi)
+    )
+
+
+def roots(function: Callable[[float], float], low: float, high: float, count: int) -> list[float]:
+    """Return the first sign changes of a function on a grid, refined."""
+    grid = np.linspace(low, high, 2000)
+    values = [function(x) for x in grid]
+    found = []
+    for i in range(grid.size - 1):
+        if values[i] * values[i + 1] < 0.0:
+            found.append(brentq(function, grid[i], grid[i + 1], xtol=1e-13, rtol=1e-14))
+    assert len(found) >= count
+    return found[:count]
+
+
+def wave(beta: float, length: float) -> np.ndarray:
+    """Take (w, w', w'', w''') over a length of uniform beam at the wave number beta."""
+    c, s = math.cosh(beta * length), math.sinh(beta * length)
+    d, t = math.cos(beta * length), math.sin(beta * length)
+    first = np.array([(c + d) / 2, (s + t) / 2 / beta, (c - d) / 2 / beta**2, 0.0])
+    first[3] = (s - t) / 2 / beta**3
+    rows = [first]
+    for _ in range(3):
+        # The derivative with respect to length of each row, by w'''' = beta^4 w.
+        rows.append(np.array([beta**4 * rows[-1][3], *rows[-1][:3]]))
+    return np.array(rows)
+
+
+def with_mass(beta: float, mass: float) -> np.ndarray:
+    """Take (w, w', w'', w''') over a point mass: its inertia is a jump of the shear force."""
+    jump = np.eye(4)
+    jump[3, 0] = mass * beta**4 / SIGMA
+    return jump
+
+
+# Textbook: uniform beams.
+
+
+def test_cantilever_has_textbook_frequencies() -> None:
+    betas = [
+        1.8751040687119611,
+        4.6940911329741745,
+        7.8547574382376126,
+        10.995540734875467,
+    ]
+    modes = chain_modes([uniform()], elements=60, count=4)
+    # The error grows with the fourth power of the wave number: (beta h)^4 / 1440.
+    np.testing.assert_allclose(modes.frequencies, hertz(betas), rtol=1e-6)
+
+
+def test_beam_on_hinge_is_pinned_and_free() -> None:
+    betas = roots(lambda b: math.tan(b) - math.tanh(b), 3.5, 7.5, 2)
+    betas = [beta for beta in betas if abs(math.cos(beta)) > 1e-3]
+    assert betas[0] == pytest.approx(3.92660231, abs=1e-8)
+    modes = chain_modes([uniform()], elements=60, count=2, joint_stiffness=[0.0])
+    assert abs(modes.frequencies[0]) < 1e-5 * modes.frequencies[1]
+    assert modes.frequencies[1] == pytest.approx(float(hertz(betas[0])), rel=1e-7)
+
+
+def test_joint_stiffness_interpolates_between_hinge_and_clamp() -> None:
+    # EI w''(0) = k w'(0), from the general solution.
+    stiffness = 2.0 * EI / LENGTH
+
+    def condition(beta_length: float) -> float:
+        beta = beta_length / LENGTH
+        across = wave(beta, LENGTH) @ np.array([[0, 0], [1.0, 0], [stiffness / EI, 0], [0, 1.0]])
+        return float(linalg.det(across[2:]))
+
+    expected = hertz(roots(condition, 0.5, 9.0, 3))
+    modes = chain_modes([uniform()], elements=60, count=3, joint_stiffness=[stiffness])
+    np.testing.assert_allclose(modes.frequencies, expected, rtol=4e-7)
+    locked = chain_modes([uniform()], count=3)
+    hard = chain_modes([uniform()], count=3, joint_stiffness=[1e9 * EI / LENGTH])
+    np.testing.assert_allclose(hard.frequencies, locked.frequencies, rtol=1e-6)
+
+
+@pytest.mark.parametrize('support', [0.3, 2.4, 6.0, 8.99])
+def test_overhang_on_support(support: float) -> None:
+    # Pinned at the root; the support's reaction, of unknown size, is a jump of w'''.
+    def condition(beta_length: float) -> float:
+        beta = beta_length / LENGTH
+        start = np.array([[0, 0], [1.0, 0], [0, 0], [0, 1.0]])
+        at = wave(beta, support) @ start
+        null = np.array([at[0, 1], -at[0, 0]])
+        null /= np.abs(null).max()
+        beyond = wave(beta, LENGTH - support) @ np.column_stack([at @ null, np.eye(4)[3]])
+        return float(linalg.det(beyond[2:]))
+
+    expected = hertz(roots(condition, 0.5, 9.0, 2))
+    modes = chain_modes([uniform(support=support)], elements=60, count=2)
+    np.testing.assert_allclose(modes.frequencies, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize('mass', [10.0, 1000.0, 1e5])
+def test_mass_at_the_tip(mass: float) -> None:
+    ratio = mass / (SIGMA * LENGTH)
+
+    def condition(b: float) -> float:
+        return (
+            1.0
+            + math.cos(b) * math.cosh(b)
+            + ratio * b * (math.cos(b) * math.sinh(b) - math.sin(b) * math.cosh(b))
+        )
+
+    expected = hertz(roots(condition, 0.05, 9.0, 3))
+    modes = chain_modes([uniform(masses=((LENGTH, mass),))], elements=60, count=3)
+    np.testing.assert_allclose(modes.frequencies, expected, rtol=4e-7)
+
+
+@pytest.mark.parametrize('place', [1.234, 5.0, 8.0])
+def test_mass_along_the_beam(place: float) -> None:
+    mass = 700.0
+
+    def condition(beta_length: float) -> float:
+        beta = beta_length / LENGTH
+        across = wave(beta, LENGTH - place) @ with_mass(beta, mass) @ wave(beta, place)
+        return float(linalg.det(across[2:, 2:]))
+
+    expected = hertz(roots(condition, 0.5, 9.0, 3))
+    modes = chain_modes([uniform(masses=((place, mass),))], elements=60, count=3)
+    np.testing.assert_allclose(modes.frequencies, expected, rtol=4e-7)
+
+
+def test_mass_at_a_joint_belongs_to_either_beam() -> None:
+    pose = [tapered(5.0, 0.9), tapered(4.0, -0.3), tapered(6.0, -1.2)]
+    at_tip = [pose[0]._replace(masses=((5.0, 300.0),)), *pose[1:]]
+    at_root = [pose[0], pose[1]._replace(masses=((0.0, 100.0), (0.0, 200.0))), pose[2]]
+    for gravity in (0.0, 9.81):
+        first, second = (
+            chain_modes(beams, joint_stiffness=[1e7, 1e6, 1e6], gravity=gravity).frequencies
+            for beams in (at_tip, at_root)
+        )
+        np.testing.assert_allclose(first, second, rtol=1e-9)
+    without = chain_modes(pose).frequencies
+    assert np.all(chain_modes(at_tip).frequencies < without)
+    at_the_clamp = [pose[0]._replace(masses=((0.0, 1e4),)), *pose[1:]]
+    np.testing.assert_allclose(chain_modes(at_the_clamp).frequencies, without, rtol=1e-9)
+
+
+# Chains against one beam, against breaks, against frame elements.
+
+
+@pytest.mark.parametrize('angle', [0.0, 0.7, UP])
+@pytest.mark.parametrize('gravity', [0.0, 9.81])
+def test_beams_in_line_are_one_beam(angle: float, gravity: float) -> None:
+    whole = chain_modes([uniform(12.0, angle)], elements=100, count=4, gravity=gravity)
+    parts = [uniform(length, angle) for length in (3.0, 1.5, 4.5, 3.0)]
+    chain = chain_modes(parts, elements=30, count=4, gravity=gravity)
+    np.testing.assert_allclose(chain.frequencies, whole.frequencies, rtol=5e-7)
+
+
+def test_stepped_beam_is_two_beams_in_line() -> None:
+    step = 3.71
+
+    def stiffness(x: np.ndarray) -> np.ndarray:
+        return np.where(x < step, EI, EI / 5.0)
+
+    def sigma(x: np.ndarray) -> np.ndarray:
+        return np.where(x < step, SIGMA, SIGMA / 3.0)
+
+    stepped = ChainBeam(LENGTH, sigma, stiffness, UP, breaks=(step,))
+    outer = ChainBeam(LENGTH - step, constant(SIGMA / 3.0), constant(EI / 5.0), UP)
+    for gravity in (0.0, 9.81):
+        one = chain_modes([stepped], elements=100, gravity=gravity)
+        two = chain_modes([uniform(step, UP), outer], elements=50, gravity=gravity)
+        np.testing.assert_allclose(one.frequencies, two.frequencies, rtol=2e-6)
+    without = chain_modes([stepped._replace(breaks=())], elements=100)
+    assert np.abs(without.frequencies / one.frequencies - 1.0).max() > 1e-4
+
+
+def test_breaks_close_together_lose_no_digits() -> None:
+    plain = chain_modes([tapered()], elements=40)
+    crowded = tapered(breaks=(0.0, 3.0, 3.0 + 1e-12, 3.0 + 1e-6, 3.0 + 1e-3, LENGTH))
+    np.testing.assert_allclose(
+        chain_modes([crowded], elements=40).frequencies, plain.frequencies, rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        chain_modes([crowded], elements=200, count=3).frequencies,
+        chain_modes([tapered()], elements=200, count=3).frequencies,
+        rtol=1e-9,
+    )
+
+
+def frame_frequencies(beams: list[ChainBeam], elements: int, count: int) -> np.ndarray:
+    """Return frequencies by frame elements in Cartesian coordinates, stiff along their axes."""
+    nodes = elements * len(beams) + 1
+    M, K = np.zeros((2, 3 * nodes, 3 * nodes))
+    for i, beam in enumerate(beams):
+        h = beam.length / elements
+        c, s = math.cos(beam.angle), math.sin(beam.angle)
+        sigma, ei = (section(0.0) for section in (beam.mass_per_length, beam.bending_stiffness))
+        ea = 1e7 * ei / beam.length**2
+        k, m = np.zeros((2, 6, 6))
+        bend, axial = np.ix_([1, 2, 4, 5], [1, 2, 4, 5]), np.ix_([0, 3], [0, 3])
+        k[axial] = ea / h * np.array([[1, -1], [-1, 1]])
+        m[axial] = sigma * h / 6.0 * np.array([[2, 1], [1, 2]])
+        k[bend] = (
+            ei
+            / h**3
+            * np.array(
+                [
+                    [12, 6 * h, -12, 6 * h],
+                    [6 * h, 4 * h**2, -6 * h, 2 * h**2],
+                    [-12, -6 * h, 12, -6 * h],
+                    [6 * h, 2 * h**2, -6 * h, 4 * h**2],
+                ]
+            )
+        )
+        m[bend] = (
+            sigma
+            * h
+            / 420.0
+            * np.array(
+                [
+                    [156, 22 * h, 54, -13 * h],
+                    [22 * h, 4 * h**2, 13 * h, -3 * h**2],
+                    [54, 13 * h, 156, -22 * h],
+                    [-13 * h, -3 * h**2, -22 * h, 4 * h**2],
+                ]
+            )
+        )
+        turn = linalg.block_diag(*2 * [np.array([[c, s, 0], [-s, c, 0], [0, 0, 1.0]])])
+        for e in range(elements):
+            at = slice(3 * (i * elements + e), 3 * (i * elements + e) + 6)
+            K[at, at] += turn.T @ k @ turn
+            M[at, at] += turn.T @ m @ turn
+    values = linalg.eigh(K[3:, 3:], M[3:, 3:], eigvals_only=True, subset_by_index=[0, count - 1])
+    return np.asarray(np.sqrt(values) / (2.0 * math.pi))
+
+
+@pytest.mark.parametrize('angles', [(UP, 0.0), (1.2, -0.9, -1.4), (0.4, 2.9, -2.0, 0.1)])
+def test_bent_chain_is_a_frame(angles: tuple[float, ...]) -> None:
+    beams = []
+    for i, angle in enumerate(angles):
+        scale = 0.5**i
+        length = 8.0 - i
+        beams.append(ChainBeam(length, constant(SIGMA * scale), constant(EI * scale**2), angle))
+    expected = frame_frequencies(beams, 20, 5)
+    np.testing.assert_allclose(chain_modes(beams, count=5).frequencies, expected, rtol=1e-5)
+
+
+def test_chain_turned_as_a_whole_keeps_its_frequencies() -> None:
+    def pose(turn: float) -> list[ChainBeam]:
+        return [
+            tapered(8.0, 1.0 + turn, support=2.0, masses=((5.0, 90.0),)),
+            uniform(6.0, -0.4 + turn),
+        ]
+
+    expected = chain_modes(pose(0.0)).frequencies
+    np.testing.assert_allclose(chain_modes(pose(2.1)).frequencies, expected, rtol=1e-9)
+    assert np.abs(chain_modes(pose(2.1), gravity=9.81).frequencies / expected - 1.0).max() > 1e-3
+
+
+# Convergence.
+
+
+def test_fourth_order_convergence_from_above() -> None:
+    pose = [tapered(8.0, 1.0, support=2.0), tapered(6.0, -0.4, masses=((3.0, 50.0),))]
+    exact = chain_modes(pose, elements=128, count=4, gravity=9.81).frequencies
+    errors = [
+        chain_modes(pose, elements=n, count=4, gravity=9.81).frequencies / exact - 1.0
+        for n in (8, 16, 32)
+    ]
+    assert np.all(errors[2] > 0.0)
+    for coarse, fine in itertools.pairwise(errors):
+        np.testing.assert_allclose(np.log2(coarse / fine), 4.0, atol=0.2)
+
+
+def test_quadrature_is_exact_for_polynomial_sections() -> None:
+    # One element, sigma linear, EI cubic: the 2 x 2 eigenvalue problem by exact integration.
+    P = np.polynomial.Polynomial
+    x = P([0.0, 1.0])
+    shapes = [x**2 / 2 - x**3 / 6, x**3 / 6]
+    sigma, stiffness = P([3.0, -1.0]), P([2.0, -0.5]) ** 3
+    M, K = np.empty((2, 2, 2))
+    for i, j in itertools.product(range(2), repeat=2):
+        M[i, j] = (sigma * shapes[i] * shapes[j]).integ()(1.0)
+        K[i, j] = (stiffness * shapes[i].deriv(2) * shapes[j].deriv(2)).integ()(1.0)
+    expected = np.sqrt(linalg.eigh(K, M, eigvals_only=True)) / (2.0 * math.pi)
+    beam = ChainBeam(1.0, lambda x: 3.0 - x, lambda x: (2.0 - 0.5 * x) ** 3, 0.0)
+    modes = chain_modes([beam], elements=1, count=2)
+    np.testing.assert_allclose(modes.frequencies, expected, rtol=1e-12)
+
+
+# Weight.
+
+
+def heavy_frequencies(load: float, count: int, hinged: bool = False) -> np.ndarray:
+    """
+    Return frequencies of a vertical beam with L = sigma = EI = 1 and the weight ``load``.
+
+    Power series from the free end for w'''' - load (y w')' = omega^2 w; positive: hanging.
+    """
+    terms = 120
+
+    def condition(omega_squared: float) -> float:
+        a = np.zeros((2, terms))
+        a[0, 0], a[1, 1] = 1.0, 1.0
+        for k in range(terms - 4):
+            right = load * (k + 1) ** 2 * a[:, k + 1] + omega_squared * a[:, k]
+            a[:, k + 4] = right / ((k + 4) * (k + 3) * (k + 2) * (k + 1))
+        k = np.arange(terms)
+        condition = a @ (k * (k - 1)) if hinged else a @ k
+        return float(linalg.det(np.array([a.sum(axis=1), condition])))
+
+    values = np.array(roots(condition, -60.0, 6000.0, count))
+    return np.asarray(np.sign(values) * np.sqrt(np.abs(values)) / (2.0 * math.pi))
+
+
+@pytest.mark.parametrize('load', [-10.0, -7.0, 1.0, 30.0])
+def test_vertical_beam_under_its_weight(load: float) -> None:
+    beam = ChainBeam(1.0, constant(1.0), constant(1.0), DOWN if load > 0.0 else UP)
+    modes = chain_modes([beam], elements=40, count=3, gravity=abs(load))
+    np.testing.assert_allclose(modes.frequencies, heavy_frequencies(load, 3), rtol=2e-6)
+    assert (modes.frequencies[0] < 0.0) == (load < -7.8373)
+    # The sign of gravity is that of the direction.
+    turned = beam._replace(angle=-beam.angle)
+    again = chain_modes([turned], elements=40, count=3, gravity=-abs(load))
+    np.testing.assert_allclose(again.frequencies, modes.frequencies, rtol=1e-9)
+
+
+def test_hinged_hanging_beam_under_its_weight() -> None:
+    beam = ChainBeam(1.0, constant(1.0), constant(1.0), DOWN)
+    modes = chain_modes([beam], 40, 3, joint_stiffness=[0.0], gravity=20.0)
+    expected = heavy_frequencies(20.0, 3, hinged=True)
+    np.testing.assert_allclose(modes.frequencies, expected, rtol=2e-6)
+
+
+def test_column_buckles_at_the_greenhill_height() -> None:
+    def first(height: float) -> float:
+        found = chain_modes([uniform(height, UP)], 20, 1, gravity=9.81).frequencies[0]
+        return float(found * abs(found))
+
+    greenhill = (7.83734744 * EI / (SIGMA * 9.81)) ** (1.0 / 3.0)
+    assert brentq(first, 0.8 * greenhill, 1.2 * greenhill) == pytest.approx(greenhill, rel=1e-6)
+
+
+def test_hanging_stiff_beam_is_a_pendulum() -> None:
+    stiff = uniform(LENGTH, DOWN, bending_stiffness=constant(1e4 * EI))
+    for beam in (stiff, stiff._replace(support=2.4)):
+        modes = chain_modes([beam], 20, 2, joint_stiffness=[0.0], gravity=9.81)
+        expected = math.sqrt(1.5 * 9.81 / LENGTH) / (2.0 * math.pi)
+        assert modes.frequencies[0] == pytest.approx(expected, rel=1e-6)
+        # Horizontal: the weight does not change with the square of the angle.
+        level = chain_modes([beam._replace(angle=0.0)], 20, 2, [0.0], gravity=9.81)
+        assert abs(level.frequencies[0]) < 1e-3 * expected
+
+
+@pytest.mark.parametrize('angles', [(-1.5, -1.2, -2.0), (1.2, 0.3, -0.8), (2.5, 1.0, 0.0)])
+def test_stiff_chain_is_a_chain_of_rigid_links(angles: tuple[float, ...]) -> None:
+    # Potential energy at finite rotations, differentiated twice numerically.
+    lengths, sigmas, joints = np.array([5.0, 4.0, 3.0]), [150.0, 90.0, 60.0], [4e5, 1e5, 2e4]
+    place, mass, gravity = 1.3, 250.0, 9.81
+    load_on = 1
+
+    def points(turns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return 12 points of each link and that of the point mass, shape (37, 2), with masses."""
+        absolute = np.array(angles) + np.cumsum(turns)
+        nodes, weights = np.polynomial.legendre.leggauss(12)
+        root, found, masses = np.zeros(2), [], []
+        for i, angle in enumerate(absolute):
+            along = np.array([math.cos(angle), math.sin(angle)])
+            found.append(root + np.outer((nodes + 1.0) / 2.0 * lengths[i], along))
+            masses.append(weights / 2.0 * lengths[i] * sigmas[i])
+            if i == load_on:
+                found.append([root + place * along])
+                masses.append([mass])
+            root = root + lengths[i] * along
+        return np.concatenate(found), np.concatenate(masses)
+
+    def potential(turns: np.ndarray) -> float:
+        where, masses = points(turns)
+        return float(gravity * masses @ where[:, 1])
+
+    d = 1e-3
+    steps = d * np.eye(3)
+    jacobian = np.array([(points(h)[0] - points(-h)[0]) / (2.0 * d) for h in steps])
+    M = np.einsum('ipc,jpc,p->ij', jacobian, jacobian, points(np.zeros(3))[1])
+    K = np.diag(joints)
+    for i, j in itertools.product(range(3), repeat=2):
+        a, b = steps[i], steps[j]
+        K[i, j] += (potential(a + b) - potential(a - b) - potential(b - a) + potential(-a - b)) / (
+            4.0 * d * d
+        )
+    values = linalg.eigh(K, M, eigvals_only=True)
+    expected = np.sign(values) * np.sqrt(np.abs(values)) / (2.0 * math.pi)
+
+    beams = [
+        ChainBeam(length, constant(sigma), constant(1e4 * EI), angle)
+        for length, sigma, angle in zip(lengths, sigmas, angles, strict=True)
+    ]
+    beams[0] = beams[0]._replace(support=1.0)
+    beams[load_on] = beams[load_on]._replace(masses=((place, mass),))
+    modes = chain_modes(beams, 10, 3, joint_stiffness=joints, gravity=gravity)
+    np.testing.assert_allclose(modes.frequencies, expected, rtol=3e-5)
+
+
+# Shapes.
+
+
+def test_shape_of_the_cantilever() -> None:
+    modes = chain_modes([uniform()], elements=30, count=1)
+    x = np.linspace(0.0, LENGTH, 31)
+    b = 1.8751040687119611
+    ratio = (math.cosh(b) + math.cos(b)) / (math.sinh(b) + math.sin(b))
+    y = b * x / LENGTH
+    w = np.cosh(y) - np.cos(y) - ratio * (np.sinh(y) - np.sin(y))
+    assert modes.shapes.shape == (1, 31, 2)
+    np.testing.assert_allclose(modes.shapes[0, :, 0], x, atol=1e-12)
+    np.testing.assert_allclose(modes.shapes[0, :, 1], 0.1 * LENGTH * w / w[-1], atol=1e-6)
+
+
+def test_shapes_keep_the_root_the_support_and_the_angle_at_a_joint() -> None:
+    beams = [uniform(8.0, 1.1, support=2.0), uniform(6.0, -0.5, masses=((2.05, 1.0),))]
+    modes, points = chain_modes(beams, elements=40, count=3), chain_points(beams, elements=40)
+    assert points.shape == (40 + 41 + 1, 2)
+    np.testing.assert_allclose(
+        points[-1],
+        8.0 * np.array([math.cos(1.1), math.sin(1.1)])
+        + 6.0 * np.array([math.cos(0.5), -math.sin(0.5)]),
+    )
+    moved = modes.shapes - points
+    np.testing.assert_allclose(moved[:, [0, 10]], 0.0, atol=1e-12)
+    np.testing.assert_allclose(np.hypot(*np.moveaxis(moved, -1, 0)).max(axis=1), 1.4)
+    h = np.linalg.norm(points[41] - points[40])
+    # Both beams turn by the same angle at the joint; quotients of second order in h.
+    for mode in moved:
+        normal = [np.array([-math.sin(beam.angle), math.cos(beam.angle)]) for beam in beams]
+        before = (1.5 * mode[40] - 2.0 * mode[39] + 0.5 * mode[38]) @ normal[0] / 0.2
+        after = (-1.5 * mode[40] + 2.0 * mode[41] - 0.5 * mode[42]) @ normal[1] / h
+        assert after == pytest.approx(before, rel=0.02)
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize(
+    ('beams', 'arguments', 'text'),
+    [
+        ([], {}, 'beams is empty'),
+        ([uniform()], {'elements': 0}, 'elements = 0, allowed'),
+        ([uniform()], {'elements': 2.5}, 'elements = 2.5, allowed'),
+        ([uniform()], {'elements': math.nan}, 'elements = nan, allowed'),
+        ([uniform()], {'count': 0}, r'count = 0, allowed .* \[1, 40\]'),
+        ([uniform()], {'elements': 2, 'count': 5}, r'\[1, 4\]; take more elements'),
+        ([uniform()], {'gravity': math.inf}, 'gravity = inf'),
+        ([uniform()], {'joint_stiffness': [1.0, 1.0]}, '2 values, allowed: one for each of the 1'),
+        ([uniform()], {'joint_stiffness': [-1.0]}, r'joint_stiffness\[0\] = -1.0'),
+        ([uniform()], {'joint_stiffness': [math.nan]}, r'joint_stiffness\[0\] = nan'),
+        ([uniform(), uniform(0.0)], {}, r'beams\[1\].length = 0.0'),
+        ([uniform(math.inf)], {}, r'beams\[0\].length = inf'),
+        ([uniform(angle=math.nan)], {}, r'beams\[0\].angle = nan'),
+        ([uniform(support=LENGTH)], {}, r'beams\[0\].support = 9.0, allowed: \[0, 9\) m'),
+        ([uniform(support=-1.0)], {}, r'beams\[0\].support = -1.0'),
+        ([uniform(support=math.nan)], {}, r'beams\[0\].support = nan'),
+        ([uniform(breaks=(1.0, 9.5))], {}, r'beams\[0\].breaks has 9.5'),
+        ([uniform(breaks=(math.nan,))], {}, r'beams\[0\].breaks has nan'),
+        ([uniform(masses=((-0.1, 1.0),))], {}, r'beams\[0\].masses has one at x = -0.1'),
+        ([uniform(masses=((1.0, -1.0),))], {}, r'beams\[0\].masses has m = -1.0'),
+        ([uniform(masses=((1.0, math.inf),))], {}, r'beams\[0\].masses has m = inf'),
+        (
+            [uniform(mass_per_length=lambda x: 5.0 - x)],
+            {},
+            r'beams\[0\].mass_per_length = -0.\d+ at x = 5.0\d+ m, allowed: \(0, inf\) kg/m',
+        ),
+        (
+            [uniform(), uniform(bending_stiffness=constant(math.nan))],
+            {},
+            r'beams\[1\].bending_stiffness = nan at x = .* m, allowed: \(0, inf\) N m\^2',
+        ),
+        (
+            [uniform(bending_stiffness=lambda x: x[:-1])],
+            {},
+            r'beams\[0\].bending_stiffness returned shape \(119,\) for x of shape \(120,\)',
+        ),
+    ],
+)
+def test_bad_input_is_refused(beams: list[ChainBeam], arguments: dict, text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        chain_modes(beams, **arguments)
+
+
+def test_points_refuse_what_modes_refuse() -> None:
+    with pytest.raises(InputError, match=r'beams\[0\].support'):
+        chain_points([uniform(support=20.0)])
+
+
+def test_a_number_for_all_places_is_a_section() -> None:
+    plain = ChainBeam(LENGTH, lambda _: SIGMA, lambda _: EI, 0.0)  # type: ignore[arg-type,return-value]
+    expected = chain_modes([uniform()]).frequencies
+    np.testing.assert_array_equal(chain_modes([plain]).frequencies, expected)
+
+
+def test_what_cannot_be_resolved_is_no_result() -> None:
+    stiff = uniform(bending_stiffness=constant(1e16 * EI))
+    with pytest.raises(LongreachError, match=r'8 modes cannot be told .* ask for fewer modes'):
+        chain_modes([stiff, uniform()], elements=2, count=8)
+    with pytest.raises(LongreachError, match='beyond comparison with the stiffness'):
+        chain_modes([uniform(angle=UP)], gravity=1e200)
