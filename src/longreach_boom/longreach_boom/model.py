@@ -1,9 +1,9 @@
 """
 Equations of motion of the boom: M(q) q'' + c(q, q') + D q' + g(q) = Q, Henikl 2015, (1) to (22).
 
-The boom moves in the vertical x-z plane, x forward, z up; a positive joint angle lifts. A point of
-the plane is a complex number x + j z, which makes a rotation a product: with u = x_i + j w_i(x_i) a
-place in the frame of beam i, the paper's (1) to (5) read
+The boom moves in the vertical x-z plane, x forward, z up; a positive joint angle lifts. A point
+of the plane is a complex number x + j z, which makes a rotation a product: with u = x_i + j
+w_i(x_i) a place in the frame of beam i, the paper's (1) to (5) read
 
     r_0^i = d_i + z_i u,    z_1 = e^(j phi_1),    z_(i+1) = z_i c_i e^(j phi_(i+1)),
     d_1 = 0,                d_(i+1) = d_i + z_i (L_i + j w_i(L_i)),
@@ -11,10 +11,10 @@ place in the frame of beam i, the paper's (1) to (5) read
 with the rotation at a beam's tip c_i = 1 + j w_i'(L_i) as ``printed``, which stretches, or
 c_i = e^(j w_i'(L_i)), ``exact``.
 
-q = (phi_1..phi_N, h^1_1..h^1_N, .., h^F_1..h^F_N), n = N (1 + F); the paper's h^b is h^1, its h^o is
-h^2. A column dr/dq_k of the Jacobian is tau_k + lambda_k r at every place outboard of coordinate k.
-So inertia, forces and weight of all that lies outboard enter through five sums, gathered from the
-tip inwards: int dm, int r dm, int |r|^2 dm, int r'' dm and int conj(r) r'' dm. That costs O(n^2).
+q = (phi_1..phi_N, h^1_1..h^1_N, .., h^F_1..h^F_N), n = N (1 + F); the paper's h^b is h^1, its h^o
+is h^2. A column dr/dq_k of the Jacobian is tau_k + lambda_k r at every place outboard of coordinate
+k. So inertia, forces and weight of all that lies outboard enter through five sums, gathered from
+the tip inwards: int dm, int r dm, int |r|^2 dm, int r'' dm, int conj(r) r'' dm. That costs O(n^2).
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ from longreach_boom.parameters import BoomParameters
 from longreach_dynamics.beams import RitzBasis, ritz_basis
 
 __all__ = [
+    'HELD',
     'Constants',
     'Load',
     'PointMotion',
+    'beam_table',
     'boom_bases',
     'constants_of',
     'mass_and_forces',
@@ -177,64 +179,117 @@ def constants_of(
     )
 
 
+# Columns of the table that compiled code reads of the beams, (N, 5 + 4 F + 3 F^2): these, then
+# blocks of F columns and blocks of F^2, in the order of Constants. One array instead of a dozen,
+# because numba counts references to each array at each use, which took half of the time.
+LENGTH, MASS, MOMENT, INERTIA, JOINT_DAMPING, FUNCTIONS = range(6)
+# Rows of the workspace: Jacobian columns tau + lambda r, then for each beam its frame and origin,
+# the frame's rate, and accelerations of both for q'' = 0; real and imaginary parts. From HELD on
+# there is a row for each joint, in which motion.py keeps the inertia of those that stand.
+TAU, TAU_IM, LAM, LAM_IM, Z, Z_IM, D, D_IM = range(8)
+Z_VEL, Z_VEL_IM, Z_ACC, Z_ACC_IM, D_ACC, D_ACC_IM, HELD = range(8, 15)
+
+
 @njit
-def workspace(n):  # type: ignore[no-untyped-def]
+def beam_table(p):  # type: ignore[no-untyped-def]
+    """Return the numbers of all beams as one array, see LENGTH and following."""
+    N, F = p.mass_eta.shape
+    table = np.empty((N, FUNCTIONS + 4 * F + 3 * F * F))
+    for i in range(N):
+        table[i, LENGTH] = p.length[i]
+        table[i, MASS] = p.mass[i]
+        table[i, MOMENT] = p.moment[i]
+        table[i, INERTIA] = p.inertia[i]
+        table[i, JOINT_DAMPING] = p.joint_damping[i]
+        for e in range(F):
+            table[i, FUNCTIONS + e] = p.tip[i, e]
+            table[i, FUNCTIONS + F + e] = p.tip_slope[i, e]
+            table[i, FUNCTIONS + 2 * F + e] = p.mass_eta[i, e]
+            table[i, FUNCTIONS + 3 * F + e] = p.moment_eta[i, e]
+            for m in range(F):
+                place = FUNCTIONS + 4 * F + e * F + m
+                table[i, place] = p.mass_matrix[i, e, m]
+                table[i, place + F * F] = p.stiffness[i, e, m]
+                table[i, place + 2 * F * F] = p.damping[i, e, m]
+    return table
+
+
+@njit
+def workspace(N, n):  # type: ignore[no-untyped-def]
     """Return what :func:`mass_and_forces` keeps its intermediate results in."""
-    return np.empty((7, n), dtype=np.complex128)
+    return np.empty((HELD + N, n))
 
 
 @njit
-def _couple(M, k, i, shape, P, Q, tau, lam):  # type: ignore[no-untyped-def]
-    """Write the inertia between coordinate k of beam i and phi_1..phi_i, h_1..h_(i-1)."""
-    N, F = shape
-    for other in range(i + 1):
-        M[k, other] = M[other, k] = (P * tau[other] + Q * lam[other]).real
-    for m in range(F):
-        for other in range(N * (1 + m), N * (1 + m) + i):
-            M[k, other] = M[other, k] = (P * tau[other] + Q * lam[other]).real
+def _couple(M, k, last, P, Q, work):  # type: ignore[no-untyped-def]
+    """Write the inertia between row k and all rows up to ``last``, Re(P tau + Q lambda)."""
+    p_re, p_im, q_re, q_im = P.real, P.imag, Q.real, Q.imag
+    for other in range(last + 1):
+        M[k, other] = (
+            p_re * work[TAU, other]
+            - p_im * work[TAU_IM, other]
+            + q_re * work[LAM, other]
+            - q_im * work[LAM_IM, other]
+        )
 
 
 @njit
-def mass_and_forces(q, v, p, M, f, work):  # type: ignore[no-untyped-def]
+def mass_and_forces(y, n, beam, gravity, printed, M, f, work):  # type: ignore[no-untyped-def]
     """
-    Write M(q) into ``M`` and c(q, q') + D q' + g(q) into ``f``.
+    Write the lower triangle of M(q) into ``M`` and c(q, q') + D q' + g(q) into ``f``.
+
+    Their rows go from beam to beam, (phi_1, h_1^1..h_1^F, phi_2, ...), row i (1 + F) for phi_i, so
+    that what couples to a coordinate lies before it without gaps.
 
     Parameters
     ----------
-    q, v, f : ndarray, shape (n,)
-    p : Constants
+    y : ndarray
+        Begins with q and q', (2 n,), in the paper's order.
+    n : int
+    beam : ndarray from :func:`beam_table`
+    gravity : float
+    printed : bool
     M : ndarray, shape (n, n)
+    f : ndarray, shape (n,)
     work : ndarray from :func:`workspace`
     """
-    shape = p.mass_eta.shape
-    N, F = shape
-    tau, lam, frame, origin = work[0], work[1], work[2], work[3]
-    turn_vel, turn_acc, origin_acc = work[4], work[5], work[6]
+    N = beam.shape[0]
+    F = n // N - 1
+    # Columns of the blocks.
+    tip, tip_slope = FUNCTIONS, FUNCTIONS + F
+    mass_eta, moment_eta = FUNCTIONS + 2 * F, FUNCTIONS + 3 * F
+    mass_matrix = FUNCTIONS + 4 * F
+    stiffness, damping = mass_matrix + F * F, mass_matrix + 2 * F * F
 
     # Outwards: frames z_i and origins d_i, and their accelerations where q'' = 0.
     z, z_vel, z_acc = complex(1.0), complex(0.0), complex(0.0)
     d, d_acc = complex(0.0), complex(0.0)
     for i in range(N):
-        turn = complex(math.cos(q[i]), math.sin(q[i]))
-        rate = complex(0.0, v[i])
+        turn = complex(math.cos(y[i]), math.sin(y[i]))
+        rate = complex(0.0, y[n + i])
         z_acc = (z_acc + 2.0 * rate * z_vel + rate * rate * z) * turn
         z_vel = (z_vel + rate * z) * turn
         z = z * turn
-        frame[i], origin[i] = z, d
-        turn_vel[i], turn_acc[i], origin_acc[i] = z_vel, z_acc, d_acc
-        lam[i] = 1j
-        tau[i] = -1j * d
+        work[Z, i], work[Z_IM, i] = z.real, z.imag
+        work[D, i], work[D_IM, i] = d.real, d.imag
+        work[Z_VEL, i], work[Z_VEL_IM, i] = z_vel.real, z_vel.imag
+        work[Z_ACC, i], work[Z_ACC_IM, i] = z_acc.real, z_acc.imag
+        work[D_ACC, i], work[D_ACC_IM, i] = d_acc.real, d_acc.imag
+        row = i * (1 + F)
+        # phi_i turns what lies outboard about d_i: lambda = j, tau = -j d_i.
+        work[TAU, row], work[TAU_IM, row] = d.imag, -d.real
+        work[LAM, row], work[LAM_IM, row] = 0.0, 1.0
         w, w_vel, slope, slope_vel = 0.0, 0.0, 0.0, 0.0
         for e in range(F):
             k = N * (1 + e) + i
-            w += p.tip[i, e] * q[k]
-            w_vel += p.tip[i, e] * v[k]
-            slope += p.tip_slope[i, e] * q[k]
-            slope_vel += p.tip_slope[i, e] * v[k]
-        u = complex(p.length[i], w)
+            w += beam[i, tip + e] * y[k]
+            w_vel += beam[i, tip + e] * y[n + k]
+            slope += beam[i, tip_slope + e] * y[k]
+            slope_vel += beam[i, tip_slope + e] * y[n + k]
+        u = complex(beam[i, LENGTH], w)
         d_acc = d_acc + z_acc * u + complex(0.0, 2.0 * w_vel) * z_vel
         d = d + z * u
-        if p.printed:
+        if printed:
             bend = complex(1.0, slope)
             bend_vel = complex(0.0, slope_vel)
             bend_acc = complex(0.0)
@@ -245,9 +300,12 @@ def mass_and_forces(q, v, p, M, f, work):  # type: ignore[no-untyped-def]
             bend_acc = -slope_vel * slope_vel * bend
             per_slope = complex(0.0, 1.0)
         for e in range(F):
-            k = N * (1 + e) + i
-            lam[k] = per_slope * p.tip_slope[i, e]
-            tau[k] = complex(0.0, p.tip[i, e]) * z - lam[k] * d
+            # h_i^e moves it by j z eta(L), and turns it about d_(i+1).
+            lam = per_slope * beam[i, tip_slope + e]
+            tau = complex(0.0, beam[i, tip + e]) * z - lam * d
+            row += 1
+            work[TAU, row], work[TAU_IM, row] = tau.real, tau.imag
+            work[LAM, row], work[LAM_IM, row] = lam.real, lam.imag
         z_acc = z_acc * bend + 2.0 * z_vel * bend_vel + z * bend_acc
         z_vel = z_vel * bend + z * bend_vel
         z = z * bend
@@ -257,79 +315,75 @@ def mass_and_forces(q, v, p, M, f, work):  # type: ignore[no-untyped-def]
     mass, first, second = 0.0, complex(0.0), 0.0
     push, twist = complex(0.0), complex(0.0)
     for i in range(N - 1, -1, -1):
-        z, d = frame[i], origin[i]
-        conj_z = z.conjugate()
+        base = i * (1 + F)
+        z, d = complex(work[Z, i], work[Z_IM, i]), complex(work[D, i], work[D_IM, i])
+        conj_z = complex(z.real, -z.imag)
+        z_vel = complex(work[Z_VEL, i], work[Z_VEL_IM, i])
+        z_acc = complex(work[Z_ACC, i], work[Z_ACC_IM, i])
+        acc = complex(work[D_ACC, i], work[D_ACC_IM, i] + gravity)
         stretch = z.real * z.real + z.imag * z.imag
-        acc = origin_acc[i] + complex(0.0, p.gravity)
         eta_mass, eta_mass_vel, eta_moment_vel = 0.0, 0.0, 0.0
         square, square_vel = 0.0, 0.0
         for e in range(F):
-            k = N * (1 + e) + i
-            bent, bent_vel = 0.0, 0.0
+            k, row = N * (1 + e) + i, base + 1 + e
+            bent, bent_vel, elastic = 0.0, 0.0, 0.0
             for m in range(F):
-                other = N * (1 + m) + i
-                bent += p.mass_matrix[i, e, m] * q[other]
-                bent_vel += p.mass_matrix[i, e, m] * v[other]
-            eta_mass += p.mass_eta[i, e] * q[k]
-            eta_mass_vel += p.mass_eta[i, e] * v[k]
-            eta_moment_vel += p.moment_eta[i, e] * v[k]
-            square += bent * q[k]
-            square_vel += bent_vel * q[k]
+                other, place = N * (1 + m) + i, e * F + m
+                bent += beam[i, mass_matrix + place] * y[other]
+                bent_vel += beam[i, mass_matrix + place] * y[n + other]
+                elastic += beam[i, stiffness + place] * y[other]
+                elastic += beam[i, damping + place] * y[n + other]
+            eta_mass += beam[i, mass_eta + e] * y[k]
+            eta_mass_vel += beam[i, mass_eta + e] * y[n + k]
+            eta_moment_vel += beam[i, moment_eta + e] * y[n + k]
+            square += bent * y[k]
+            square_vel += bent_vel * y[k]
             # h_i^e moves what lies outboard of beam i ...
-            conj_tau, conj_lam = tau[k].conjugate(), lam[k].conjugate()
-            P = conj_tau * mass + conj_lam * first.conjugate()
+            conj_tau = complex(work[TAU, row], -work[TAU_IM, row])
+            conj_lam = complex(work[LAM, row], -work[LAM_IM, row])
+            P = conj_tau * mass + conj_lam * complex(first.real, -first.imag)
             Q = conj_tau * first + conj_lam * second
             for m in range(e + 1):
-                other = N * (1 + m) + i
-                M[k, other] = M[other, k] = (
-                    P * tau[other] + Q * lam[other]
-                ).real + stretch * p.mass_matrix[i, e, m]
+                other = base + 1 + m
+                coupling = P * complex(work[TAU, other], work[TAU_IM, other])
+                coupling += Q * complex(work[LAM, other], work[LAM_IM, other])
+                M[row, other] = coupling.real + stretch * beam[i, mass_matrix + e * F + m]
             # ... and the beam itself, by j z eta.
             own = complex(0.0, -1.0) * conj_z
-            arm = complex(p.moment_eta[i, e], bent)
-            total = (conj_tau * push + conj_lam * twist).real
-            total += (
-                own
-                * (
-                    acc * p.mass_eta[i, e]
-                    + turn_acc[i] * arm
-                    + turn_vel[i] * complex(0.0, 2.0 * bent_vel)
-                )
-            ).real
-            for m in range(F):
-                other = N * (1 + m) + i
-                total += p.stiffness[i, e, m] * q[other] + p.damping[i, e, m] * v[other]
-            f[k] = total
-            P += own * p.mass_eta[i, e]
-            Q += own * (d * p.mass_eta[i, e] + z * arm)
-            _couple(M, k, i, shape, P, Q, tau, lam)
+            arm = complex(beam[i, moment_eta + e], bent)
+            force = conj_tau * push + conj_lam * twist
+            force += own * (
+                acc * beam[i, mass_eta + e] + z_acc * arm + z_vel * complex(0.0, 2.0 * bent_vel)
+            )
+            f[row] = force.real + elastic
+            P += own * beam[i, mass_eta + e]
+            Q += own * (d * beam[i, mass_eta + e] + z * arm)
+            _couple(M, row, base, P, Q, work)
         # The beam joins what lies outboard of its joint.
-        turned = z * complex(p.moment[i], eta_mass)
-        spread = p.inertia[i] + square
-        own_push = (
-            acc * p.mass[i]
-            + turn_acc[i] * complex(p.moment[i], eta_mass)
-            + turn_vel[i] * complex(0.0, 2.0 * eta_mass_vel)
-        )
+        s1 = complex(beam[i, MOMENT], eta_mass)
+        s2 = beam[i, INERTIA] + square
+        turned = z * s1
+        own_push = acc * beam[i, MASS] + z_acc * s1 + z_vel * complex(0.0, 2.0 * eta_mass_vel)
         twist += (
-            d.conjugate() * own_push
-            + turned.conjugate() * acc
-            + conj_z
-            * (turn_acc[i] * spread + turn_vel[i] * 2.0 * complex(square_vel, eta_moment_vel))
+            complex(d.real, -d.imag) * own_push
+            + complex(turned.real, -turned.imag) * acc
+            + conj_z * (z_acc * s2 + z_vel * complex(2.0 * square_vel, 2.0 * eta_moment_vel))
         )
         push += own_push
         second += (
-            (d.real * d.real + d.imag * d.imag) * p.mass[i]
-            + 2.0 * (d.conjugate() * turned).real
-            + stretch * spread
+            (d.real * d.real + d.imag * d.imag) * beam[i, MASS]
+            + 2.0 * (d.real * turned.real + d.imag * turned.imag)
+            + stretch * s2
         )
-        first += d * p.mass[i] + turned
-        mass += p.mass[i]
-        conj_tau, conj_lam = tau[i].conjugate(), lam[i].conjugate()
-        P = conj_tau * mass + conj_lam * first.conjugate()
+        first += d * beam[i, MASS] + turned
+        mass += beam[i, MASS]
+        conj_tau = complex(work[TAU, base], -work[TAU_IM, base])
+        conj_lam = complex(0.0, -1.0)
+        P = conj_tau * mass + conj_lam * complex(first.real, -first.imag)
         Q = conj_tau * first + conj_lam * second
-        _couple(M, i, i, shape, P, Q, tau, lam)
-        f[i] = (conj_tau * push + conj_lam * twist).real + p.joint_damping[i] * v[i]
+        _couple(M, base, base, P, Q, work)
+        torque = (conj_tau * push + conj_lam * twist).real
+        f[base] = torque + beam[i, JOINT_DAMPING] * y[n + i]
 
 
 class PointMotion(NamedTuple):

@@ -1,23 +1,25 @@
 """
-The boom's motion: fourth-order Runge-Kutta steps of fixed length, with pistons that stick and slip.
+The boom's motion: Runge-Kutta steps of fixed length, with pistons that stick and slip.
 
-State y = (q, q', p_1, p_2, s_v), 2 n + 3 N numbers: coordinates, their rates, pressures of head and
-rod side [Pa], spool positions. Beside it each piston has a mode: it slides outwards or inwards,
-sticks, or rests against an end of its stroke. Modes change between steps only; within a step
-friction keeps its direction, so that the right-hand side is smooth in velocity.
+State y = (q, q', p_1, p_2, s_v), 2 n + 3 N numbers: coordinates, their rates, pressures of head
+and rod side [Pa], spool positions. Beside it each piston has a mode: it slides outwards or inwards,
+sticks, or rests against an end of its stroke. Modes change between steps only; within a step, of
+the classical method of order 4, friction keeps its direction, so that nothing there jumps.
 
 Sticking a piston means an impulse that takes its velocity, and moves the rest of the boom by what
-the inertia couples to it: v_free += M_ff^-1 M_fs v_s. (Setting v_s to zero alone would add energy.)
+the inertia couples to it: v_free += M_ff^-1 M_fs v_s. (Setting v_s to zero alone can add energy.)
 Whether stuck pistons hold is asked anew at the beginning of every step, all at once: a piston that
 comes loose changes the forces on the others.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
-from longreach_boom.model import mass_and_forces, workspace
+from longreach_boom.model import HELD, beam_table, mass_and_forces, workspace
 from longreach_dynamics.hydraulics import (
     chamber_pressure,
     pressure_rates,
@@ -26,7 +28,7 @@ from longreach_dynamics.hydraulics import (
 )
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
-from longreach_dynamics.linkages import lever_arm, piston_position
+from longreach_dynamics.linkages import piston_and_arm
 
 __all__ = [
     'AT_HEAD_END',
@@ -36,220 +38,267 @@ __all__ = [
     'STUCK',
     'advance_motion',
     'evaluate',
+    'impulse_stop',
 ]
 
-# Modes of a piston. At an end of the stroke it is held like a stuck one, by a force that only pushes.
+# Modes of a piston. At an end of the stroke it is held like a stuck one, by a force that only
+# pushes: run in with the head side empty, run out with the rod side empty.
 INWARDS, STUCK, OUTWARDS = -1, 0, 1
-AT_ROD_END, AT_HEAD_END = 2, -2  # run out, run in
+AT_HEAD_END, AT_ROD_END = -2, 2
 
-_OK, _NOT_FINITE = 0, 1
+# Columns of the table that compiled code reads of the cylinders: five of the linkage, and these.
+STROKE, HEAD_AREA, ROD_AREA, HEAD_VOLUME, ROD_VOLUME, HEAD_OPENING, ROD_OPENING = range(5, 12)
+DEAD_BAND, SPOOL_RATE, VISCOUS, COULOMB, STATIC, COLUMNS = range(12, 18)
+
+
+class Medium(NamedTuple):
+    """Numbers that hold for the whole boom."""
+
+    gravity: float
+    printed: bool
+    bulk_modulus: float
+    supply: float
+    tank: float
+    vapour: float
+    flow_coefficient: float
+    laminar: float
+
+
+@njit
+def _tables(p):  # type: ignore[no-untyped-def]
+    """Return beams and cylinders as one array each (see model.LENGTH), and the Medium."""
+    N = p.length.size
+    cylinder = np.empty((N, COLUMNS))
+    for i in range(N):
+        for k in range(5):
+            cylinder[i, k] = p.linkage[i, k]
+        cylinder[i, STROKE] = p.stroke[i]
+        cylinder[i, HEAD_AREA] = p.head_area[i]
+        cylinder[i, ROD_AREA] = p.rod_area[i]
+        cylinder[i, HEAD_VOLUME] = p.head_volume[i]
+        cylinder[i, ROD_VOLUME] = p.rod_volume[i]
+        cylinder[i, HEAD_OPENING] = p.head_opening[i]
+        cylinder[i, ROD_OPENING] = p.rod_opening[i]
+        cylinder[i, DEAD_BAND] = p.dead_band[i]
+        cylinder[i, SPOOL_RATE] = p.spool_rate[i]
+        cylinder[i, VISCOUS] = p.viscous[i]
+        cylinder[i, COULOMB] = p.coulomb[i]
+        cylinder[i, STATIC] = p.static[i]
+    medium = Medium(
+        p.gravity,
+        p.printed,
+        p.bulk_modulus,
+        p.supply,
+        p.tank,
+        p.vapour,
+        p.flow_coefficient,
+        p.laminar,
+    )
+    return beam_table(p), cylinder, medium
 
 
 @njit
 def _held(mode):  # type: ignore[no-untyped-def]
     """Tell whether a piston stands."""
-    return mode != -1 and mode != 1
+    return mode != INWARDS and mode != OUTWARDS
 
 
 @njit
-def _hydraulic_force(y, i, n, p):  # type: ignore[no-untyped-def]
-    """Return p_1 A_1 - p_2 A_2 of a cylinder [N]."""
-    N = p.length.size
-    p1 = chamber_pressure(y[2 * n + i], p.vapour)
-    p2 = chamber_pressure(y[2 * n + N + i], p.vapour)
-    return p1 * p.head_area[i] - p2 * p.rod_area[i]
+def _take_out_held(modes, M, work):  # type: ignore[no-untyped-def]
+    """Put rows and columns of the identity in place of standing joints, and keep them in work."""
+    N, n = modes.size, M.shape[0]
+    width = n // N
+    for i in range(N):
+        if _held(modes[i]):
+            row = i * width
+            for k in range(row + 1):
+                work[HELD + i, k] = M[row, k]
+            for k in range(row + 1, n):
+                work[HELD + i, k] = M[k, row]
+    for i in range(N):
+        if _held(modes[i]):
+            row = i * width
+            for k in range(row):
+                M[row, k] = 0.0
+            for k in range(row + 1, n):
+                M[k, row] = 0.0
+            M[row, row] = 1.0
 
 
 @njit
-def _derivative(y, modes, spools, p, M, f, acc, work, dy):  # type: ignore[no-untyped-def]
+def _derivative(y, modes, spools, beam, cylinder, medium, M, f, acc, work, dy):  # type: ignore[no-untyped-def]
     """
     Write the time derivative of the state into ``dy``; return whether M was positive definite.
 
-    Afterwards M holds its Cholesky factor below, and itself above the diagonal, with rows and
-    columns of standing joints taken out of the factor; f holds c + D q' + g, acc q''.
+    Afterwards f holds c + D q' + g and acc q'', in the order of rows of :func:`mass_and_forces`.
     """
-    N, n = p.length.size, f.size
-    mass_and_forces(y[:n], y[n : 2 * n], p, M, f, work)
+    N, n = modes.size, f.size
+    width = n // N
+    mass_and_forces(y, n, beam, medium.gravity, medium.printed, M, f, work)
     for k in range(n):
         acc[k] = -f[k]
     for i in range(N):
-        angle, rate = y[i], y[n + i]
-        arm = lever_arm(p.linkage[i], angle)
-        position = piston_position(p.linkage[i], angle)
-        velocity = arm * rate
-        p1 = chamber_pressure(y[2 * n + i], p.vapour)
-        p2 = chamber_pressure(y[2 * n + N + i], p.vapour)
-        force = p1 * p.head_area[i] - p2 * p.rod_area[i] - p.viscous[i] * velocity
-        if modes[i] == 1:
-            force -= p.coulomb[i]
-        elif modes[i] == -1:
-            force += p.coulomb[i]
-        acc[i] += force * arm
+        position, arm = piston_and_arm(cylinder, i, y[i])
+        velocity = arm * y[n + i]
+        p1 = chamber_pressure(y[2 * n + i], medium.vapour)
+        p2 = chamber_pressure(y[2 * n + N + i], medium.vapour)
         spool = y[2 * n + 2 * N + i]
+        dy[2 * n + 2 * N + i] = cylinder[i, SPOOL_RATE] * (spools[i] - spool)
         q1, q2 = valve_flows(
             spool,
             p1,
             p2,
-            p.supply,
-            p.tank,
-            valve_opening(spool, p.dead_band[i], p.head_opening[i]),
-            valve_opening(spool, p.dead_band[i], p.rod_opening[i]),
-            p.flow_coefficient,
-            p.laminar,
+            medium.supply,
+            medium.tank,
+            valve_opening(spool, cylinder[i, DEAD_BAND], cylinder[i, HEAD_OPENING]),
+            valve_opening(spool, cylinder[i, DEAD_BAND], cylinder[i, ROD_OPENING]),
+            medium.flow_coefficient,
+            medium.laminar,
         )
         dy[2 * n + i], dy[2 * n + N + i] = pressure_rates(
             position,
             velocity,
             q1,
             q2,
-            p.head_area[i],
-            p.rod_area[i],
-            p.head_volume[i],
-            p.rod_volume[i],
-            p.bulk_modulus,
+            cylinder[i, HEAD_AREA],
+            cylinder[i, ROD_AREA],
+            cylinder[i, HEAD_VOLUME],
+            cylinder[i, ROD_VOLUME],
+            medium.bulk_modulus,
         )
-        dy[2 * n + 2 * N + i] = p.spool_rate[i] * (spools[i] - spool)
-    for i in range(N):
         if _held(modes[i]):
-            for k in range(n):
-                if k > i:
-                    M[k, i] = 0.0
-                elif k < i:
-                    M[i, k] = 0.0
-            acc[i] = 0.0
-    # The diagonal of the matrix itself, which the factor overwrites.
-    for k in range(n):
-        work[0, k] = M[k, k]
-    for i in range(N):
-        if _held(modes[i]):
-            M[i, i] = 1.0
+            acc[i * width] = 0.0
+        else:
+            force = p1 * cylinder[i, HEAD_AREA] - p2 * cylinder[i, ROD_AREA]
+            force -= cylinder[i, VISCOUS] * velocity + cylinder[i, COULOMB] * modes[i]
+            acc[i * width] += force * arm
+    _take_out_held(modes, M, work)
     definite = cholesky(M)
     cholesky_solve(M, acc)
-    for k in range(n):
-        dy[k] = y[n + k]
-        dy[n + k] = acc[k]
+    for i in range(N):
+        for e in range(width):
+            k = N * e + i
+            dy[k] = y[n + k]
+            dy[n + k] = acc[i * width + e]
     return definite
 
 
 @njit
-def _needed_force(i, arm, M, f, acc, work):  # type: ignore[no-untyped-def]
-    """Return the force that the mechanics need from a cylinder, Henikl 2015, (26), after _derivative."""
-    total = f[i] + work[0, i].real * acc[i]
-    for k in range(i):
-        total += M[k, i] * acc[k]
-    for k in range(i + 1, f.size):
-        total += M[i, k] * acc[k]
-    return total / arm
-
-
-@njit
-def _overload(y, i, mode, p, M, f, acc, work):  # type: ignore[no-untyped-def]
+def _overload(y, i, modes, cylinder, medium, f, acc, work):  # type: ignore[no-untyped-def]
     """
     Return by how much the force on a standing piston is more than holds it, with its sign [N].
 
-    0.0 when it holds, (27). An end of the stroke holds any force that presses against it.
+    0.0 when it holds, Henikl 2015, (26) and (27). An end of the stroke holds any force that
+    presses against it. Needs f, acc and work as :func:`_derivative` leaves them.
     """
-    n = f.size
-    arm = lever_arm(p.linkage[i], y[i])
-    net = _hydraulic_force(y, i, n, p) - _needed_force(i, arm, M, f, acc, work)
-    if net > p.static[i] and mode != 2:
-        return net - p.static[i]
-    if net < -p.static[i] and mode != -2:
-        return net + p.static[i]
+    N, n = modes.size, f.size
+    row = i * (n // N)
+    needed = f[row]
+    for k in range(n):
+        needed += work[HELD + i, k] * acc[k]
+    _, arm = piston_and_arm(cylinder, i, y[i])
+    p1 = chamber_pressure(y[2 * n + i], medium.vapour)
+    p2 = chamber_pressure(y[2 * n + N + i], medium.vapour)
+    net = p1 * cylinder[i, HEAD_AREA] - p2 * cylinder[i, ROD_AREA] - needed / arm
+    if net > cylinder[i, STATIC] and modes[i] != AT_ROD_END:
+        return net - cylinder[i, STATIC]
+    if net < -cylinder[i, STATIC] and modes[i] != AT_HEAD_END:
+        return net + cylinder[i, STATIC]
     return 0.0
 
 
 @njit
-def _derivative_settled(y, modes, spools, p, M, f, acc, work, dy):  # type: ignore[no-untyped-def]
-    """Let go of pistons that no longer hold, worst first, until all that stand do; then as _derivative."""
-    N = p.length.size
+def _settle(y, modes, spools, beam, cylinder, medium, M, f, acc, work, dy):  # type: ignore[no-untyped-def]
+    """Let go of pistons that no longer hold, worst first, until all do; else as _derivative."""
+    N = modes.size
+    definite = True
     for _ in range(N + 1):
-        definite = _derivative(y, modes, spools, p, M, f, acc, work, dy)
-        worst, direction = 0.0, 0
-        loose = -1
+        definite = _derivative(y, modes, spools, beam, cylinder, medium, M, f, acc, work, dy)
+        worst, loose = 0.0, -1
         for i in range(N):
             if _held(modes[i]):
-                over = _overload(y, i, modes[i], p, M, f, acc, work)
-                if abs(over) > worst:
-                    worst, loose = abs(over), i
-                    direction = 1 if over > 0.0 else -1
+                over = _overload(y, i, modes, cylinder, medium, f, acc, work)
+                if abs(over) > abs(worst):
+                    worst, loose = over, i
         if loose < 0:
             break
-        modes[loose] = direction
+        modes[loose] = OUTWARDS if worst > 0.0 else INWARDS
     return definite
 
 
 @njit
-def stop_pistons(q, v, modes, p, M, f, work):  # type: ignore[no-untyped-def]
-    """Take the velocity of all standing joints by impulses at them, v_free += M_ff^-1 M_fs v_s."""
-    N, n = p.length.size, q.size
-    mass_and_forces(q, v, p, M, f, work)
-    # Momentum stays along every free coordinate: solve M_ff v_f = (M v)_f.
-    change = np.zeros(n)
+def _stop(y, modes, beam, medium, M, f, change, work):  # type: ignore[no-untyped-def]
+    """Take the velocity of all standing joints by impulses at them, see the module."""
+    N, n = modes.size, f.size
+    width = n // N
+    mass_and_forces(y, n, beam, medium.gravity, medium.printed, M, f, work)
+    # Momentum stays along every free coordinate: M_ff (change of v_f) = M_fs v_s.
     for k in range(n):
+        change[k] = 0.0
         for i in range(N):
+            row = i * width
             if _held(modes[i]):
-                change[k] += M[k, i] * v[i]
+                change[k] += (M[k, row] if k >= row else M[row, k]) * y[n + i]
     for i in range(N):
         if _held(modes[i]):
-            for k in range(n):
-                M[k, i] = 0.0
-                M[i, k] = 0.0
-            M[i, i] = 1.0
-            change[i] = -v[i]
+            change[i * width] = -y[n + i]
+    _take_out_held(modes, M, work)
     cholesky(M)
     cholesky_solve(M, change)
-    for k in range(n):
-        v[k] += change[k]
     for i in range(N):
+        for e in range(width):
+            y[n + N * e + i] += change[i * width + e]
         if _held(modes[i]):
-            v[i] = 0.0
+            y[n + i] = 0.0
 
 
 @njit
-def _change_modes(y, modes, before, spools, p, M, f, acc, work, dy):  # type: ignore[no-untyped-def]
+def _change_modes(y, modes, before, saved, spools, beam, cylinder, medium, M, f, acc, work, dy):  # type: ignore[no-untyped-def]
     """
     Stick, stop or turn the pistons whose velocity has passed zero or whose stroke has ended.
 
     A piston whose velocity has changed its sign sticks if static friction holds it there, and
-    otherwise goes on the other way. ``before`` is room for the modes.
+    otherwise goes on the other way. ``before`` and ``saved`` are room for modes and velocities.
     """
-    N, n = p.length.size, f.size
+    N, n = modes.size, f.size
     passed = False
     for i in range(N):
         before[i] = modes[i]
         if _held(modes[i]):
             continue
-        position = piston_position(p.linkage[i], y[i])
+        position, _ = piston_and_arm(cylinder, i, y[i])
         rate = y[n + i]
-        if rate > 0.0 and position >= p.stroke[i]:
-            modes[i] = 2
+        if rate > 0.0 and position >= cylinder[i, STROKE]:
+            modes[i] = AT_ROD_END
             passed = True
         elif rate < 0.0 and position <= 0.0:
-            modes[i] = -2
+            modes[i] = AT_HEAD_END
             passed = True
-        elif rate * modes[i] <= 0.0 and rate != 0.0:
-            if p.static[i] > 0.0:
-                modes[i] = 0
+        elif rate * modes[i] < 0.0:
+            if cylinder[i, STATIC] > 0.0:
+                modes[i] = STUCK
                 passed = True
             else:
-                modes[i] = 1 if rate > 0.0 else -1
+                modes[i] = -modes[i]
     if not passed:
         return
-    saved = y[n : 2 * n].copy()
+    for k in range(n):
+        saved[k] = y[n + k]
     for _ in range(N + 1):
-        stop_pistons(y[:n], y[n : 2 * n], modes, p, M, f, work)
-        _derivative(y, modes, spools, p, M, f, acc, work, dy)
+        _stop(y, modes, beam, medium, M, f, acc, work)
+        _derivative(y, modes, spools, beam, cylinder, medium, M, f, acc, work, dy)
         again = False
         for i in range(N):
-            # What stood before is asked at the beginning of the next step.
-            if modes[i] == 0 and before[i] != 0:
-                if _overload(y, i, 0, p, M, f, acc, work) != 0.0:
-                    modes[i] = 1 if saved[i] > 0.0 else -1
-                    again = True
+            # Those that stood before are asked at the beginning of the next step.
+            if modes[i] != STUCK or _held(before[i]):
+                continue
+            if _overload(y, i, modes, cylinder, medium, f, acc, work) != 0.0:
+                modes[i] = OUTWARDS if saved[i] > 0.0 else INWARDS
+                again = True
         if not again:
             return
-        y[n : 2 * n] = saved
+        for k in range(n):
+            y[n + k] = saved[k]
 
 
 @kernel
@@ -278,52 +327,73 @@ def advance_motion(y, modes, spools, p, step, steps, every, table, mode_table): 
     taken : int
         Number of steps that were taken: less than ``steps`` when the state did not stay finite.
     """
-    N = p.length.size
-    size = y.size
+    N, size = modes.size, y.size
     n = (size - 3 * N) // 2
-    M, f, acc, work = np.empty((n, n)), np.empty(n), np.empty(n), workspace(n)
-    k1, k2, k3, k4, trial = (
-        np.empty(size),
-        np.empty(size),
-        np.empty(size),
-        np.empty(size),
-        np.empty(size),
-    )
-    before = np.empty(N, dtype=np.int64)
-    start_modes = np.empty(N, dtype=np.int64)
+    beam, cylinder, medium = _tables(p)
+    M, f, acc, work = np.empty((n, n)), np.empty(n), np.empty(n), workspace(N, n)
+    k1, k2, k3, k4 = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    trial, saved = np.empty(size), np.empty(n)
+    before, start = np.empty(N, dtype=np.int64), np.empty(N, dtype=np.int64)
     for taken in range(steps):
-        start_modes[:] = modes
-        good = _derivative_settled(y, modes, spools, p, M, f, acc, work, k1)
+        for i in range(N):
+            start[i] = modes[i]
+        good = _settle(y, modes, spools, beam, cylinder, medium, M, f, acc, work, k1)
         for k in range(size):
             trial[k] = y[k] + 0.5 * step * k1[k]
-        good &= _derivative(trial, modes, spools, p, M, f, acc, work, k2)
+        good &= _derivative(trial, modes, spools, beam, cylinder, medium, M, f, acc, work, k2)
         for k in range(size):
             trial[k] = y[k] + 0.5 * step * k2[k]
-        good &= _derivative(trial, modes, spools, p, M, f, acc, work, k3)
+        good &= _derivative(trial, modes, spools, beam, cylinder, medium, M, f, acc, work, k3)
         for k in range(size):
             trial[k] = y[k] + step * k3[k]
-        good &= _derivative(trial, modes, spools, p, M, f, acc, work, k4)
+        good &= _derivative(trial, modes, spools, beam, cylinder, medium, M, f, acc, work, k4)
         total = 0.0
         for k in range(size):
             trial[k] = y[k] + step / 6.0 * (k1[k] + 2.0 * (k2[k] + k3[k]) + k4[k])
-            total += trial[k] - trial[k]
+            # Stays 0 unless a number is infinite or none.
+            total += 0.0 * trial[k]
         if not good or total != 0.0:
-            modes[:] = start_modes
+            for i in range(N):
+                modes[i] = start[i]
             return taken
-        y[:] = trial
-        _change_modes(y, modes, before, spools, p, M, f, acc, work, k1)
+        for k in range(size):
+            y[k] = trial[k]
+        _change_modes(y, modes, before, saved, spools, beam, cylinder, medium, M, f, acc, work, k1)
         if (taken + 1) % every == 0:
             row = (taken + 1) // every - 1
-            table[row] = y
-            mode_table[row] = modes
+            for k in range(size):
+                table[row, k] = y[k]
+            for i in range(N):
+                mode_table[row, i] = modes[i]
     return steps
 
 
 @kernel
 def evaluate(y, modes, spools, p, M, f, dy):  # type: ignore[no-untyped-def]
-    """Write M(q), c + D q' + g and the derivative of the state for given modes; unchecked."""
-    n = f.size
-    work = workspace(n)
-    acc = np.empty(n)
-    _derivative(y, modes, spools, p, M, f, acc, work, dy)
-    mass_and_forces(y[:n], y[n : 2 * n], p, M, f, work)
+    """
+    Write M(q), c + D q' + g and the derivative of the state for given modes; unchecked.
+
+    M (n, n) and f (n,) are in the order of q; see advance_motion for the rest.
+    """
+    N, n = modes.size, f.size
+    width = n // N
+    beam, cylinder, medium = _tables(p)
+    work, acc, rows, forces = workspace(N, n), np.empty(n), np.empty((n, n)), np.empty(n)
+    _derivative(y, modes, spools, beam, cylinder, medium, rows, forces, acc, work, dy)
+    mass_and_forces(y, n, beam, medium.gravity, medium.printed, rows, forces, work)
+    for i in range(N):
+        for e in range(width):
+            row, k = i * width + e, N * e + i
+            f[k] = forces[row]
+            for other in range(row + 1):
+                column = N * (other % width) + other // width
+                M[k, column] = M[column, k] = rows[row, other]
+
+
+@kernel
+def impulse_stop(y, modes, p):  # type: ignore[no-untyped-def]
+    """Take the velocity of standing pistons from the state by impulses, in place; unchecked."""
+    N = modes.size
+    n = (y.size - 3 * N) // 2
+    beam, _, medium = _tables(p)
+    _stop(y, modes, beam, medium, np.empty((n, n)), np.empty(n), np.empty(n), workspace(N, n))

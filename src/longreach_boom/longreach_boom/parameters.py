@@ -24,6 +24,7 @@ __all__ = [
     'ROTATIONS',
     'BeamParameters',
     'BoomParameters',
+    'ControllerParameters',
     'CylinderParameters',
     'Distribution',
     'FrictionParameters',
@@ -80,7 +81,7 @@ class Distribution(Parameters):
         """Return the values at places [m] along a beam of a length [m]."""
         if self.table:
             places, values = np.array(self.table).T
-            return np.interp(x, places, values)
+            return np.asarray(np.interp(x, places, values))
         assert self.root is not None
         assert self.tip is not None
         ratio = (self.tip / self.root) ** (1.0 / self.exponent)
@@ -264,9 +265,41 @@ class RitzParameters(Parameters):
 
     basis: str = choice('set of Ritz functions', tuple(BASIS_SETS))
     functions: int = quantity('functions for each beam', at_least=1, at_most=5)
-    order: int = quantity('order of the fitted polynomial of basis: printed', at_least=2, at_most=9)
+    order: int = quantity(
+        'order of the fitted polynomial of basis: printed', at_least=2, at_most=9
+    )
     rotation: str = choice('rotation at a beam tip', ROTATIONS)
     damping: str = choice('damping of the beams', DAMPINGS)
+
+
+@dataclasses.dataclass(frozen=True)
+class ControllerParameters(Parameters):
+    """The joint position controller, which acts on piston positions."""
+
+    proportional_gain: float = quantity(
+        'piston velocity per error, K_p', '1/s', at_least=0.0, at_most=50.0
+    )
+    integral_gain: float = quantity(
+        'growth of piston velocity per error, K_i', '1/s^2', at_least=0.0, at_most=500.0
+    )
+    integral_limit: float = quantity(
+        'largest piston velocity that the integral asks for', 'm/s', at_least=0.0
+    )
+    maximum_velocity: float = quantity('largest piston velocity asked for', 'm/s', above=0.0)
+    closing_error: float = quantity(
+        'error below which the valve closes at a reference at rest', 'm', at_least=0.0
+    )
+    opening_error: float = quantity(
+        'error above which it opens again', 'm', at_least=0.0, at_most=1.0
+    )
+
+    def check(self) -> None:
+        """Raise InputError when the valve would open again as soon as it has closed."""
+        if self.opening_error < self.closing_error:
+            raise InputError(
+                f'opening_error = {self.opening_error:g} m, allowed: at least closing_error ='
+                f' {self.closing_error:g} m'
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -297,6 +330,7 @@ class BoomParameters(Parameters):
     oil: OilParameters = quantity('oil and supply')
     beams: tuple[BeamParameters, ...] = quantity('beams, from the truck outwards')
     cylinders: tuple[CylinderParameters, ...] = quantity('cylinders, one for each beam')
+    controller: ControllerParameters = quantity('joint position controller')
     poses: tuple[Pose, ...] = quantity('named poses', default=())
     markers: tuple[Marker, ...] = quantity('markers for cameras', default=())
 
@@ -313,7 +347,9 @@ class BoomParameters(Parameters):
             names = [item.name for item in getattr(self, what)]
             for name in names:
                 if not name or names.count(name) > 1:
-                    raise InputError(f'{what} has the name {name!r}, allowed: one for each, no two')
+                    raise InputError(
+                        f'{what} has the name {name!r}, allowed: one for each, no two'
+                    )
         for index, pose in enumerate(self.poses):
             try:
                 self.check_pose(np.radians(pose.angles_deg))

@@ -53,7 +53,7 @@ def step_count(time: float, step: float, what: str) -> int:
     count = round(time / step)
     if abs(count * step - time) > 1e-9 * max(step, time):
         raise InputError(
-            f'{what} = {time:g} s, allowed: whole steps of {step:g} s; next one: {count * step:g} s'
+            f'{what} = {time:g} s, allowed: whole steps of {step:g} s, such as {count * step:g} s'
         )
     return count
 
@@ -151,7 +151,7 @@ class Scenario(Parameters):
         return tuple(item.on(boom, f'loads[{i}]') for i, item in enumerate(self.loads))
 
     def load_changes(self, boom: BoomParameters) -> tuple[tuple[float, Load | None], ...]:
-        """Return (time [s], load that is attached, or None for a release), in the order of time."""
+        """Return (time [s], load that is hung on, or None for a release), sorted by time."""
         changes: list[tuple[float, Load | None]] = [(time, None) for time in self.release]
         for index, item in enumerate(self.attach):
             load = HangingLoad(mass=item.mass, beam=item.beam, position=item.position)

@@ -9,6 +9,7 @@ changes nothing: a run over ROS is the library's own to the last bit.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from longreach_boom.parameters import BoomParameters, load_boom
 from longreach_boom.scenario import Scenario, step_count
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.linkages import lever_arm, piston_position
+from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.machine import JointSample, step_time
 from longreach_dynamics.stepping import IntegrationError
 
@@ -187,7 +188,7 @@ class Boom:
         tables, mode_tables = [], []
         y, modes, loads = state.y.copy(), state.modes.copy(), state.loads
         spools = np.array(command.spools, dtype=float)
-        for begin, end in zip(edges[:-1], edges[1:], strict=True):
+        for begin, end in itertools.pairwise(edges):
             for at, load in self._load_changes:
                 if at == begin:
                     loads = () if load is None else (*loads, load)
@@ -240,7 +241,7 @@ class Boom:
         """
         Return joints, pistons, and how each beam's tip is bent.
 
-        Joint angles phi [rad] with the torque of the cylinder, piston positions [m] with its force,
+        Joint angles phi [rad] with the cylinder's torque, piston positions [m] with its force,
         deflections w(L) [m] and slopes w'(L) [rad]; see urdf/boom.urdf.
         """
         boom, constants = self.parameters, self.constants(state.loads)
@@ -251,16 +252,16 @@ class Boom:
         velocities: list[float] = []
         efforts: list[float] = []
         forces = hydraulic_forces(parts, constants).tolist()
-        arms = [lever_arm(constants.linkage[i], parts.q[i]) for i in range(N)]
+        pistons, arms = pistons_and_arms(constants.linkage, parts.q[None, :N])
         for i, beam in enumerate(boom.beams):
             names.append(f'{beam.name}_joint')
             positions.append(float(parts.q[i]))
             velocities.append(float(parts.v[i]))
-            efforts.append(forces[i] * arms[i])
+            efforts.append(forces[i] * float(arms[0, i]))
         for i, cylinder in enumerate(boom.cylinders):
             names.append(cylinder.name)
-            positions.append(piston_position(constants.linkage[i], parts.q[i]))
-            velocities.append(arms[i] * float(parts.v[i]))
+            positions.append(float(pistons[0, i]))
+            velocities.append(float(arms[0, i] * parts.v[i]))
             efforts.append(forces[i])
         for what, shape in (('deflection', constants.tip), ('slope', constants.tip_slope)):
             for i, beam in enumerate(boom.beams):
@@ -273,17 +274,14 @@ class Boom:
 
 def hydraulic_forces(parts: StateParts, constants: Constants) -> np.ndarray:
     """Return p_1 A_1 - p_2 A_2 [N], shape (..., N)."""
-    return (
-        parts.head_pressures * constants.head_area - parts.rod_pressures * constants.rod_area
-    )
+    forces = parts.head_pressures * constants.head_area - parts.rod_pressures * constants.rod_area
+    return np.asarray(forces)
 
 
 def piston_positions(angles: np.ndarray, constants: Constants) -> np.ndarray:
     """Return the piston positions [m] at joint angles (..., N) [rad]."""
-    flat = np.reshape(angles, (-1, angles.shape[-1]))
-    rows = constants.linkage
-    positions = [[piston_position(rows[i], a) for i, a in enumerate(row)] for row in flat]
-    return np.reshape(positions, angles.shape)
+    flat = np.ascontiguousarray(np.reshape(angles, (-1, angles.shape[-1])))
+    return np.reshape(pistons_and_arms(constants.linkage, flat)[0], angles.shape)
 
 
 def strains(parts: StateParts, boom: BoomParameters) -> np.ndarray:
@@ -319,8 +317,8 @@ def series(
     Returns
     -------
     ndarray, shape (rows, 3 + 8 N)
-        Columns as in :func:`columns_of`: [s], [m], [rad], [m], p_1 A_1 - p_2 A_2 [N], strain, [Pa],
-        spool positions, modes as in :mod:`longreach_boom.motion`.
+        Columns as in :func:`columns_of`: [s], [m], [rad], [m], p_1 A_1 - p_2 A_2 [N], strain,
+        [Pa], spool positions, modes as in :mod:`longreach_boom.motion`.
     """
     constants = constants_of(boom)
     parts = StateParts.of(states, boom)
@@ -433,9 +431,7 @@ def simulate(
     rows = np.concatenate(states)
     N, n = parameters.size, parameters.size * (1 + parameters.ritz.functions)
     low = rows[:, 2 * n : 2 * n + 2 * N].min(axis=0) < parameters.oil.vapour_pressure
-    cavitated = tuple(
-        c.name for i, c in enumerate(parameters.cylinders) if low[i] or low[N + i]
-    )
+    cavitated = tuple(c.name for i, c in enumerate(parameters.cylinders) if low[i] or low[N + i])
     return Result(
         parameters, series(parameters, times, rows, np.concatenate(modes)), rows, cavitated
     )

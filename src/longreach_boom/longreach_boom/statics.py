@@ -16,7 +16,7 @@ from longreach_boom.model import Constants, Load, constants_of, point_motion
 from longreach_boom.motion import evaluate
 from longreach_boom.parameters import BoomParameters
 from longreach_dynamics.errors import LongreachError
-from longreach_dynamics.linkages import lever_arm
+from longreach_dynamics.linkages import pistons_and_arms
 
 __all__ = ['Equilibrium', 'equilibrium', 'potential_forces', 'tangent_stiffness']
 
@@ -48,7 +48,7 @@ def tangent_stiffness(q: np.ndarray, constants: Constants) -> np.ndarray:
         delta = np.zeros(n)
         # The balance of truncation and rounding for differences of second order.
         delta[k] = 1e-5
-        K[:, k] = (potential_forces(q + delta, constants) - potential_forces(q - delta, constants))
+        K[:, k] = potential_forces(q + delta, constants) - potential_forces(q - delta, constants)
         K[:, k] /= 2e-5
     return (K + K.T) / 2.0
 
@@ -96,10 +96,8 @@ def equilibrium(
             ' beams are too weak for this weight; raise second_moment or lower mass and load'
         )
     g = potential_forces(q, constants)
-    arms = np.array(
-        [lever_arm(constants.linkage[i], float(angles[i])) for i in range(N)]
-    )
-    forces = g[:N] / arms
+    _, arms = pistons_and_arms(constants.linkage, q[None, :N])
+    forces = g[:N] / arms[0]
     head, rod = pressures_for(boom, constants, forces)
     tip = point_motion(boom, q, np.zeros(n), N - 1, boom.beams[-1].length).position
     return Equilibrium(q, forces, head, rod, tip)

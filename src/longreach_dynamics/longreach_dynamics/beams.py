@@ -9,8 +9,8 @@ in one of two ways (Henikl 2015, figures 3 to 5):
   is then the line through both places, and the shear force jumps at x_m.
 
 Either way a bending line follows from its curvature alone, so a :class:`BendingLine` is made from
-w''(x): a piecewise polynomial of degree 7, integrated twice without error. Polynomials and numerical
-solutions are the same thing to whoever uses them.
+w''(x): a piecewise polynomial of degree 7, integrated twice without error. Polynomials and
+numerical solutions are the same thing to whoever uses them.
 """
 
 from __future__ import annotations
@@ -214,9 +214,7 @@ def self_weight_line(beam: Beam) -> BendingLine:
         return moments
 
     reaction = float(np.sum(mass * places)) / beam.support if beam.support else 0.0
-    return _line(
-        beam, lambda x: outboard(x) - reaction * np.maximum(beam.support - x, 0.0)
-    )
+    return _line(beam, lambda x: outboard(x) - reaction * np.maximum(beam.support - x, 0.0))
 
 
 def _polynomial(beam: Beam, power: int) -> BendingLine:
@@ -331,7 +329,10 @@ def _printed(beam: Beam, last: bool, count: int, order: int) -> tuple[list[Bendi
 
 
 def _moment(
-    beam: Beam, last: bool, count: int, order: int  # noqa: ARG001
+    beam: Beam,
+    last: bool,
+    count: int,
+    order: int,  # noqa: ARG001
 ) -> tuple[list[BendingLine], float]:
     """
     Return the lines of tip force and tip moment, then of the weight, and polynomials after these.

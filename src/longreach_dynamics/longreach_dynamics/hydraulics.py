@@ -1,12 +1,12 @@
 """
 Cylinders and proportional valves, as compiled functions of numbers.
 
-Head side 1 (pushes the piston out), rod side 2. Pressures are absolute [Pa], flows [m^3/s] positive
-into chamber 1 and out of chamber 2, spool positions a share of the spool's travel in [-1, 1],
-positive connects the supply with chamber 1. Source: Henikl 2015, (23), (24).
+Head side 1 (pushes the piston out), rod side 2. Pressures are absolute [Pa], flows [m^3/s]
+positive into chamber 1 and out of chamber 2, spool positions a share of the spool's travel in
+[-1, 1]; a positive one connects the supply with chamber 1. Source: Henikl 2015, (23), (24).
 
-Cavitation: (23) conserves oil; it is the derivative of p = beta ln(V_oil / V). Where it leads below
-the vapour pressure, p goes on as a measure of how much oil is missing, V - V_oil = V (1 -
+Cavitation: (23) conserves oil; it is the derivative of p = beta ln(V_oil / V). Where it leads
+below the vapour pressure, p goes on as a measure of how much oil is missing, V - V_oil = V (1 -
 exp((p - p_v) / beta)), while the piston feels :func:`chamber_pressure`, which stops at the vapour
 pressure. Oil is so neither lost nor made, and nothing is discontinuous.
 """
@@ -45,6 +45,8 @@ def valve_flows(spool, p1, p2, supply, tank, opening_1, opening_2, coefficient, 
     For a negative spool position both are negative, which the printed equation leaves out.
     ``coefficient`` is alpha sqrt(2 / rho).
     """
+    if opening_1 == 0.0 and opening_2 == 0.0:
+        return 0.0, 0.0
     if spool >= 0.0:
         q1 = coefficient * opening_1 * signed_root(supply - p1, smallest)
         q2 = coefficient * opening_2 * signed_root(p2 - tank, smallest)

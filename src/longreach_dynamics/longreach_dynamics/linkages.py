@@ -22,29 +22,59 @@ from numba import njit
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, quantity
 
-__all__ = ['Linkage', 'lever_arm', 'piston_position']
+__all__ = ['Linkage', 'lever_arm', 'piston_and_arm', 'piston_position', 'pistons_and_arms']
 
 _KINDS = ('triangle', 'rocker')
 
 
 @njit
+def piston_and_arm(rows, i, angle):  # type: ignore[no-untyped-def]
+    """
+    Return s_p = f(phi) [m] and df/dphi [m] of a linkage at a joint angle [rad].
+
+    ``rows`` (N, 5 or more) holds linkages as :meth:`Linkage.row` gives them, i is the one meant.
+    """
+    if rows[i, 0] == 0.0:
+        a, b, turned = rows[i, 1], rows[i, 2], angle + rows[i, 3]
+        length = math.sqrt(a * a + b * b - 2.0 * a * b * math.cos(turned))
+        return length - rows[i, 4], a * b * math.sin(turned) / length
+    r, k = rows[i, 1], rows[i, 2]
+    position = r * ((1.0 - k) * angle + k * math.sin(angle)) + rows[i, 4]
+    return position, r * ((1.0 - k) + k * math.cos(angle))
+
+
+@njit
+def pistons_and_arms(rows, angles):  # type: ignore[no-untyped-def]
+    """
+    Return positions [m] and lever arms [m] of N linkages at many joint angles.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (N, 5)
+    angles : ndarray, shape (M, N)
+        [rad].
+
+    Returns
+    -------
+    positions, arms : ndarray, shape (M, N)
+    """
+    positions, arms = np.empty(angles.shape), np.empty(angles.shape)
+    for k in range(angles.shape[0]):
+        for i in range(angles.shape[1]):
+            positions[k, i], arms[k, i] = piston_and_arm(rows, i, angles[k, i])
+    return positions, arms
+
+
+@njit
 def piston_position(row, angle):  # type: ignore[no-untyped-def]
-    """Return s_p = f(phi) [m] of a linkage's row (5,) at a joint angle [rad]."""
-    if row[0] == 0.0:
-        a, b = row[1], row[2]
-        return math.sqrt(a * a + b * b - 2.0 * a * b * math.cos(angle + row[3])) - row[4]
-    return row[1] * ((1.0 - row[2]) * angle + row[2] * math.sin(angle)) + row[4]
+    """Return s_p = f(phi) [m] of one linkage's row (5,) at a joint angle [rad]."""
+    return piston_and_arm(row.reshape((1, -1)), 0, angle)[0]
 
 
 @njit
 def lever_arm(row, angle):  # type: ignore[no-untyped-def]
-    """Return df/dphi [m] of a linkage's row (5,) at a joint angle [rad]."""
-    if row[0] == 0.0:
-        a, b = row[1], row[2]
-        turned = angle + row[3]
-        length = math.sqrt(a * a + b * b - 2.0 * a * b * math.cos(turned))
-        return a * b * math.sin(turned) / length
-    return row[1] * ((1.0 - row[2]) + row[2] * math.cos(angle))
+    """Return df/dphi [m] of one linkage's row (5,) at a joint angle [rad]."""
+    return piston_and_arm(row.reshape((1, -1)), 0, angle)[1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,8 +97,10 @@ class Linkage(Parameters):
     offset: float | None = quantity('rocker: piston position s_0 at phi = 0', 'm', default=None)
 
     def check(self) -> None:
-        """Raise InputError when a number of the chosen kind is missing, or one of another given."""
-        own = {'triangle': ('near', 'far', 'offset_angle', 'retracted')}
+        """Raise InputError when a number of the kind is missing, or one of the other given."""
+        own: dict[str, tuple[str, ...]] = {
+            'triangle': ('near', 'far', 'offset_angle', 'retracted')
+        }
         own['rocker'] = ('lever', 'shape', 'offset')
         for kind, names in own.items():
             for name in names:
