@@ -1,4 +1,517 @@
-"""A flexible boom with hydraulic cylinders."""
-SUMMARY = 'a flexible concrete-pump boom'
-def configure(parser):
-    pass
+"""
+The flexible boom of a concrete pump, Henikl et al. (2015).
+
+Natural modes beside finite elements, static equilibrium, the sudden release of a load, scenarios,
+sweeps over a parameter, and the comparison of recordings with the library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longreach_boom.model import Load, boom_bases
+from longreach_boom.modes import ABOUT, PISTONS, natural_modes
+from longreach_boom.parameters import ROTATIONS, BoomParameters, load_boom
+from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
+from longreach_boom.simulation import SAMPLE_TIME, STEP, Result, columns_of, simulate
+from longreach_boom.statics import static_row
+from longreach_dynamics.beams import BASIS_SETS
+from longreach_dynamics.errors import InputError
+from longreach_tools.output import add_format, print_result, table, write_csv
+
+__all__ = ['SUMMARY', 'configure']
+
+SUMMARY = 'a flexible concrete-pump boom with hydraulics (Henikl 2015)'
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommands of ``longreach boom``."""
+    commands = parser.add_subparsers(required=True, metavar='COMMAND')
+
+    modes = commands.add_parser('modes', help='natural frequencies beside finite elements')
+    _add_boom(modes)
+    _add_pose(modes, 'sprawled')
+    modes.add_argument('--pistons', choices=PISTONS, default='locked')
+    modes.add_argument('--about', choices=ABOUT, default='equilibrium', help='state of rest')
+    modes.add_argument('--count', type=_count, default=6, help='how many (default: 6)')
+    modes.add_argument(
+        '--elements',
+        type=_elements,
+        default=20,
+        help='finite elements for each beam (default: 20)',
+    )
+    add_format(modes)
+    modes.add_argument('--plot', metavar='FILE', type=Path, help='mode shapes')
+    modes.set_defaults(run=_run_modes)
+
+    statics = commands.add_parser('statics', help='forces, pressures and deflections at rest')
+    _add_boom(statics)
+    _add_pose(statics, 'sprawled')
+    statics.add_argument(
+        '--sweep',
+        metavar='START:STOP:COUNT',
+        type=_sweep,
+        help='angles of the first joint in place of that in --pose, in its unit',
+    )
+    _add_results(statics, 'figure 12 of the paper; needs --sweep')
+    statics.set_defaults(run=_run_statics)
+
+    release = commands.add_parser('release', help='sudden release of a load')
+    _add_boom(release)
+    _add_pose(release, 'site', load=90.0)
+    release.add_argument('--duration', type=_positive, default=20.0, help='[s] (default: 20)')
+    release.add_argument(
+        '--friction', choices=('on', 'off'), default='on', help='of the pistons (default: on)'
+    )
+    _add_steps(release)
+    _add_results(release, 'figures 13 and 14 of the paper')
+    release.set_defaults(run=_run_release)
+
+    run = commands.add_parser('run', help='run a scenario file')
+    run.add_argument('scenario', metavar='SCENARIO.yaml', type=Path)
+    _add_boom(run)
+    _add_steps(run)
+    _add_results(run, 'forces, strains, pistons and beam tips over time')
+    run.set_defaults(run=_run_scenario)
+
+    sweep = commands.add_parser('sweep', help='release a load for many values of a parameter')
+    sweep.add_argument(
+        'parameter', help='as in the boom file: oil.bulk_modulus, beams.beam_1.length'
+    )
+    sweep.add_argument('values', metavar='START:STOP:COUNT', type=_sweep)
+    _add_boom(sweep)
+    _add_pose(sweep, 'site', load=90.0)
+    sweep.add_argument('--duration', type=_positive, default=20.0, help='[s] (default: 20)')
+    sweep.add_argument('--processes', type=_count, help='at a time (default: one for each core)')
+    add_format(sweep)
+    sweep.add_argument('--csv', metavar='FILE', type=Path, help='one row for each value')
+    sweep.set_defaults(run=_run_sweep)
+
+    basis = commands.add_parser('basis', help='Ritz functions of the beams')
+    _add_boom(basis)
+    add_format(basis)
+    basis.add_argument('--plot', metavar='FILE', type=Path, help='figure 11 of the paper')
+    basis.set_defaults(run=_run_basis)
+
+    urdf = commands.add_parser('urdf', help='print the robot description of a boom')
+    _add_file(urdf)
+    urdf.set_defaults(run=_run_urdf)
+
+    compare = commands.add_parser('compare', help='compare a recorded run with the library')
+    compare.add_argument('bag', metavar='BAG', type=Path)
+    compare.add_argument(
+        '--scenario', metavar='SCENARIO.yaml', type=Path, required=True, help='what was run'
+    )
+    compare.add_argument('--namespace', default='boom', help='of the recorded topics')
+    _add_file(compare)
+    _add_results(compare, 'of the recorded run')
+    compare.set_defaults(run=_run_compare)
+
+
+# --- arguments ------------------------------------------------------------------------------
+
+
+def _add_file(parser: argparse.ArgumentParser) -> None:
+    """Add ``--file``, the boom."""
+    # Launch files pass an empty name where none is given.
+    parser.add_argument(
+        '--file',
+        metavar='BOOM.yaml',
+        type=lambda text: Path(text) if text else None,
+        help='the boom (default: a pump boom of 36 m)',
+    )
+
+
+def _add_boom(parser: argparse.ArgumentParser) -> None:
+    """Add the boom and how its bending is described."""
+    _add_file(parser)
+    parser.add_argument('--basis', choices=tuple(BASIS_SETS), help='Ritz functions')
+    parser.add_argument('--functions', type=_count, help='Ritz functions for each beam')
+    parser.add_argument('--rotation', choices=ROTATIONS, help='rotation at a beam tip')
+
+
+def _add_pose(parser: argparse.ArgumentParser, pose: str, load: float = 0.0) -> None:
+    """Add pose and load."""
+    parser.add_argument(
+        '--pose',
+        default=pose,
+        help=f'a pose of the boom file, or joint angles a,b,.. [rad] (default: {pose})',
+    )
+    parser.add_argument('--degrees', action='store_true', help='angles are in degrees')
+    parser.add_argument(
+        '--load',
+        type=_not_negative,
+        default=load,
+        help=f'mass at the tip [kg] (default: {load:g})',
+    )
+    parser.add_argument(
+        '--load-beam', default='', help='beam that it hangs on (default: the last)'
+    )
+    parser.add_argument(
+        '--load-position', type=_not_negative, help='along that beam [m] (default: its tip)'
+    )
+
+
+def _add_steps(parser: argparse.ArgumentParser) -> None:
+    """Add lengths of steps and of intervals between rows."""
+    parser.add_argument(
+        '--step', type=_positive, default=STEP, help=f'of the integration [s] (default: {STEP:g})'
+    )
+    parser.add_argument(
+        '--sample-time',
+        type=_positive,
+        default=SAMPLE_TIME,
+        help=f'between rows, and of the controller [s] (default: {SAMPLE_TIME:g})',
+    )
+
+
+def _add_results(parser: argparse.ArgumentParser, picture: str) -> None:
+    """Add what becomes of the results."""
+    add_format(parser)
+    parser.add_argument('--csv', metavar='FILE', type=Path, help='a table of all rows')
+    parser.add_argument('--plot', metavar='FILE', type=Path, help=picture)
+
+
+def _finite(text: str) -> float:
+    """Return a finite number."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f'{text}, allowed: finite numbers')
+    return value
+
+
+def _positive(text: str) -> float:
+    """Return a finite number above 0."""
+    value = _finite(text)
+    if value <= 0.0:
+        raise argparse.ArgumentTypeError(f'{text}, allowed: above 0')
+    return value
+
+
+def _not_negative(text: str) -> float:
+    """Return a finite number from 0 on."""
+    value = _finite(text)
+    if value < 0.0:
+        raise argparse.ArgumentTypeError(f'{text}, allowed: 0 or more')
+    return value
+
+
+def _count(text: str) -> int:
+    """Return a whole number from 1 on."""
+    value = int(text)
+    if not 1 <= value <= 1_000_000:
+        raise argparse.ArgumentTypeError(f'{text}, allowed: 1 to 1000000')
+    return value
+
+
+def _elements(text: str) -> int:
+    """Return a number of finite elements: more only cost time, the matrices are dense."""
+    value = int(text)
+    if not 1 <= value <= 200:
+        raise argparse.ArgumentTypeError(f'{text}, allowed: 1 to 200')
+    return value
+
+
+def _sweep(text: str) -> np.ndarray:
+    """Return the numbers that START:STOP:COUNT means."""
+    try:
+        start, stop, count = text.split(':')
+        values = np.linspace(_finite(start), _finite(stop), int(count))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f'{text!r}, allowed: START:STOP:COUNT such as -5:85:19'
+        ) from error
+    if not 1 <= values.size <= 100_000:
+        raise argparse.ArgumentTypeError(f'{text!r}: COUNT is allowed from 1 to 100000')
+    return values
+
+
+def _boom(arguments: argparse.Namespace) -> BoomParameters:
+    """Return the boom file with the description of bending that the arguments name."""
+    boom = load_boom(arguments.file)
+    names = ('basis', 'functions', 'rotation')
+    given = {name: getattr(arguments, name, None) for name in names}
+    changes = {name: value for name, value in given.items() if value is not None}
+    return boom.replace(ritz=boom.ritz.replace(**changes)) if changes else boom
+
+
+def _angles(arguments: argparse.Namespace, boom: BoomParameters) -> np.ndarray:
+    """Return the joint angles [rad] of ``--pose``."""
+    text: str = arguments.pose
+    if text in [pose.name for pose in boom.poses]:
+        return boom.pose(text)
+    try:
+        angles = np.array([_finite(part) for part in text.split(',')])
+    except (ValueError, argparse.ArgumentTypeError) as error:
+        names = ', '.join(pose.name for pose in boom.poses)
+        raise InputError(
+            f'--pose {text}, allowed: {names}, or {boom.size} angles with commas between'
+        ) from error
+    return np.radians(angles) if arguments.degrees else angles
+
+
+def _hanging(arguments: argparse.Namespace) -> tuple[HangingLoad, ...]:
+    """Return the load that the arguments name."""
+    if arguments.load == 0.0:
+        return ()
+    return (
+        HangingLoad(
+            mass=arguments.load, beam=arguments.load_beam, position=arguments.load_position
+        ),
+    )
+
+
+def _loads(arguments: argparse.Namespace, boom: BoomParameters) -> tuple[Load, ...]:
+    """Return the same as the mechanics know it."""
+    return tuple(item.on(boom, '--load') for item in _hanging(arguments))
+
+
+# --- without motion -------------------------------------------------------------------------
+
+
+def _run_modes(arguments: argparse.Namespace) -> None:
+    """Run ``modes``."""
+    boom = _boom(arguments)
+    modes = natural_modes(
+        boom,
+        _angles(arguments, boom),
+        _loads(arguments, boom),
+        arguments.pistons,
+        arguments.count,
+        arguments.about,
+        arguments.elements,
+    )
+    if arguments.plot is not None:
+        from longreach_boom.figures import draw_modes
+
+        draw_modes(arguments.plot, modes)
+    columns = {
+        'frequencies_hz': modes.frequencies.tolist(),
+        'damping_ratios': modes.damping_ratios.tolist(),
+        'finite_element_hz': modes.finite_element.tolist(),
+        'relative_error': modes.relative_error.tolist(),
+    }
+    head = ('mode', 'frequency [Hz]', 'damping', 'finite elements [Hz]', 'relative error')
+    rows = [(k + 1, *row) for k, row in enumerate(zip(*columns.values(), strict=True))]
+    print_result(columns, table(head, rows), arguments.format)
+
+
+def _run_statics(arguments: argparse.Namespace) -> None:
+    """Run ``statics``."""
+    boom = _boom(arguments)
+    loads = _loads(arguments, boom)
+    angles = _angles(arguments, boom)
+    if arguments.sweep is None:
+        if arguments.plot is not None or arguments.csv is not None:
+            raise InputError('--csv and --plot show a sweep; add --sweep START:STOP:COUNT')
+        row = static_row(boom, angles, loads)
+        print_result(row, _static_text(boom, row), arguments.format)
+        return
+    first = np.radians(arguments.sweep) if arguments.degrees else arguments.sweep
+    rows = [static_row(boom, np.append(angle, angles[1:]), loads) for angle in first]
+    if arguments.csv is not None:
+        names = ('force', 'strain', 'p_head', 'p_rod')
+        numbered = [f'{name}_{i + 1}' for name in names for i in range(boom.size)]
+        values = [
+            [
+                row['angles'][0],
+                *row['tip'],
+                *row['force'],
+                *row['strain'],
+                *row['head_pressure'],
+                *row['rod_pressure'],
+            ]
+            for row in rows
+        ]
+        write_csv(arguments.csv, ('phi_1', 'tip_x', 'tip_z', *numbered), np.array(values))
+    if arguments.plot is not None:
+        from longreach_boom.figures import draw_statics
+
+        draw_statics(arguments.plot, boom, first, rows)
+    head = ['phi_1 [deg]', 'tip z [m]']
+    head += [f'F_{i + 1}/(p_s A_1)' for i in range(boom.size)]
+    head += [f'strain_{i + 1} [1e-6]' for i in range(boom.size)]
+    cells = [
+        [
+            math.degrees(row['angles'][0]),
+            row['tip'][1],
+            *row['force_share'],
+            *(1e6 * s for s in row['strain']),
+        ]
+        for row in rows
+    ]
+    print_result({'rows': rows}, table(head, cells), arguments.format)
+
+
+def _static_text(boom: BoomParameters, row: dict[str, Any]) -> str:
+    """Return one static equilibrium for people."""
+    head = (
+        'cylinder',
+        'force [kN]',
+        'force/(p_s A_1)',
+        'head [bar]',
+        'rod [bar]',
+        'tip deflection [m]',
+        'strain [1e-6]',
+    )
+    rows = [
+        (
+            cylinder.name,
+            row['force'][i] / 1e3,
+            row['force_share'][i],
+            row['head_pressure'][i] / 1e5,
+            row['rod_pressure'][i] / 1e5,
+            row['deflection'][i],
+            row['strain'][i] * 1e6,
+        )
+        for i, cylinder in enumerate(boom.cylinders)
+    ]
+    x, z = row['tip']
+    text = table(head, rows) + f'\n\ntip of the boom: x = {x:.4f} m, z = {z:.4f} m'
+    for name in row['beyond_supply']:
+        text += f'\n{name} needs more than the supply pressure: it cannot lift this'
+    return text
+
+
+def _run_basis(arguments: argparse.Namespace) -> None:
+    """Run ``basis``."""
+    boom = _boom(arguments)
+    if arguments.plot is not None:
+        from longreach_boom.figures import draw_basis
+
+        draw_basis(arguments.plot, boom)
+    rows = []
+    for beam, basis in zip(boom.beams, boom_bases(boom), strict=True):
+        L = beam.length
+        rows.append(
+            {
+                'beam': beam.name,
+                'fit_error': basis.fit_error,
+                'tip_slopes': basis.at(L, 1).tolist(),
+            }
+        )
+    head = ('beam', 'error of the fit', "eta'(L) [1/m]")
+    cells = [
+        (row['beam'], row['fit_error'], ' '.join(f'{s:.6f}' for s in row['tip_slopes']))
+        for row in rows
+    ]
+    print_result(
+        {'basis': boom.ritz.basis, 'order': boom.ritz.order, 'beams': rows},
+        table(head, cells),
+        arguments.format,
+    )
+
+
+def _run_urdf(arguments: argparse.Namespace) -> None:
+    """Run ``urdf``."""
+    from longreach_boom.description import robot_description
+
+    print(robot_description(load_boom(arguments.file)))
+
+
+# --- in motion ------------------------------------------------------------------------------
+
+
+def _release_scenario(arguments: argparse.Namespace, boom: BoomParameters) -> Scenario:
+    """Return the release of the load at time 0."""
+    angles = _angles(arguments, boom)
+    boom.check_pose(angles)
+    return Scenario(
+        duration=arguments.duration,
+        pose_deg=tuple(np.degrees(angles).tolist()),
+        friction=getattr(arguments, 'friction', 'on') == 'on',
+        loads=_hanging(arguments),
+        release=(0.0,),
+    )
+
+
+def _run_release(arguments: argparse.Namespace) -> None:
+    """Run ``release``."""
+    boom = _boom(arguments)
+    scenario = _release_scenario(arguments, boom)
+    _simulate(arguments, boom, scenario)
+
+
+def _run_scenario(arguments: argparse.Namespace) -> None:
+    """Run ``run``."""
+    boom = _boom(arguments)
+    _simulate(arguments, boom, load_scenario(arguments.scenario, boom, arguments.step))
+
+
+def _simulate(arguments: argparse.Namespace, boom: BoomParameters, scenario: Scenario) -> None:
+    """Simulate a scenario and hand out the results."""
+    result = simulate(boom, scenario, arguments.step, arguments.sample_time)
+    _hand_out(arguments, result, result.summary())
+
+
+def _hand_out(arguments: argparse.Namespace, result: Result, summary: dict[str, Any]) -> None:
+    """Write CSV and picture where asked for, then print the summary."""
+    if arguments.csv is not None:
+        write_csv(arguments.csv, columns_of(result.boom), result.table)
+    if arguments.plot is not None:
+        from longreach_boom.figures import draw_run
+
+        draw_run(arguments.plot, result)
+    rows = [(name, _plain(value)) for name, value in summary.items()]
+    print_result(summary, table(('quantity', 'value [s, m, Pa]'), rows), arguments.format)
+    for name in result.cavitated:
+        print(
+            f'longreach boom: {name} ran out of oil for some time (cavitation): its pressure stood'
+            ' at the vapour pressure',
+            file=sys.stderr,
+        )
+
+
+def _plain(value: Any) -> str:
+    """Return a value of a summary for people."""
+    if isinstance(value, list):
+        return ' '.join(_plain(item) for item in value) or 'none'
+    return f'{value:.6g}' if isinstance(value, float) else str(value)
+
+
+def _run_sweep(arguments: argparse.Namespace) -> None:
+    """Run ``sweep``."""
+    from longreach_boom.sweep import simulate_many
+
+    boom = _boom(arguments)
+    booms = [boom.with_value(arguments.parameter, value) for value in arguments.values.tolist()]
+    scenarios = [_release_scenario(arguments, one) for one in booms]
+    results = simulate_many(booms, scenarios, arguments.processes)
+    names = ('tip_lift', 'longest_piston_travel', 'highest_pressure')
+    rows = []
+    for value, result in zip(arguments.values.tolist(), results, strict=True):
+        summary = result.summary()
+        lift = summary['tip_highest'] - summary['tip_start'][1]
+        travel = max(summary['piston_travel'])
+        rows.append((value, lift, travel, summary['highest_pressure']))
+    if arguments.csv is not None:
+        write_csv(arguments.csv, ('value', *names), np.array(rows))
+    result_rows = [dict(zip(('value', *names), row, strict=True)) for row in rows]
+    head = (arguments.parameter, 'tip lift [m]', 'longest piston travel [m]', 'pressure [Pa]')
+    print_result(
+        {'parameter': arguments.parameter, 'rows': result_rows},
+        table(head, rows),
+        arguments.format,
+    )
+
+
+def _run_compare(arguments: argparse.Namespace) -> None:
+    """Run ``compare``."""
+    from longreach_boom.recording import compare, read_run
+
+    boom = load_boom(arguments.file)
+    scenario = load_scenario(arguments.scenario, boom, STEP)
+    recorded = read_run(arguments.bag, arguments.namespace, boom)
+    differences = compare(recorded, simulate(boom, scenario))
+    rows = list(differences.items())
+    print_result(
+        {'bag': str(arguments.bag), 'differences': differences},
+        table(('largest difference from the library', 'value'), rows),
+        arguments.format,
+    )

@@ -8,17 +8,17 @@ as a rule the rod side, keeps the preload; the other follows from the force.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_boom.model import Constants, Load, constants_of, point_motion
+from longreach_boom.model import Constants, Load, boom_bases, constants_of, point_motion
 from longreach_boom.motion import evaluate
 from longreach_boom.parameters import BoomParameters
 from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.linkages import pistons_and_arms
 
-__all__ = ['Equilibrium', 'equilibrium', 'potential_forces', 'tangent_stiffness']
+__all__ = ['Equilibrium', 'equilibrium', 'potential_forces', 'static_row', 'tangent_stiffness']
 
 
 class Equilibrium(NamedTuple):
@@ -119,3 +119,39 @@ def pressures_for(
     head = np.where(pulled, boom.oil.tank_pressure, head)
     rod = np.where(pulled, (head * constants.head_area - forces) / constants.rod_area, rod)
     return head, rod
+
+
+def static_row(
+    boom: BoomParameters, angles: np.ndarray, loads: tuple[Load, ...] = ()
+) -> dict[str, Any]:
+    """
+    Return an equilibrium as plain numbers.
+
+    Angles [rad], forces [N] and as a share of p_s A_1, pressures [Pa], tip deflections w(L) [m],
+    strains of the gauges, tip [m], and cylinders that would need more than the supply pressure.
+    """
+    rest = equilibrium(boom, angles, loads)
+    constants = constants_of(boom, loads)
+    N = boom.size
+    strain, deflection = [], []
+    for i, (basis, beam) in enumerate(zip(boom_bases(boom), boom.beams, strict=True)):
+        h, gauge = rest.q[N + i :: N], beam.strain_gauge
+        strain.append(float(gauge.gain * (h @ basis.at(gauge.position, 2)) + gauge.bias))
+        deflection.append(float(h @ constants.tip[i]))
+    share = rest.forces / (boom.oil.supply_pressure * constants.head_area)
+    highest = np.maximum(rest.head_pressures, rest.rod_pressures)
+    return {
+        'angles': np.asarray(angles).tolist(),
+        'force': rest.forces.tolist(),
+        'force_share': share.tolist(),
+        'head_pressure': rest.head_pressures.tolist(),
+        'rod_pressure': rest.rod_pressures.tolist(),
+        'deflection': deflection,
+        'strain': strain,
+        'tip': rest.tip.tolist(),
+        'beyond_supply': [
+            cylinder.name
+            for cylinder, pressure in zip(boom.cylinders, highest, strict=True)
+            if pressure > boom.oil.supply_pressure
+        ],
+    }

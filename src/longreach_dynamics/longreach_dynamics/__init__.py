@@ -1,10 +1,15 @@
 """
 Numerics shared by the machines of Longreach, free of ROS.
 
-``errors``      the two errors that are raised on purpose
-``parameters``  parameter objects with units and bounds, and the YAML files they come from
-``machine``     the protocol that the simulator node drives
-``kernels``     compiled functions with a cache that notices every change
-``stepping``    adaptive integration of smooth intervals, stiff and not
-``resources``   where installed files are found
+``errors``           the two errors that are raised on purpose
+``parameters``       parameter objects with units and bounds, and the YAML files they come from
+``machine``          the protocol that the simulator node drives
+``kernels``          compiled functions with a cache that notices every change
+``stepping``         adaptive integration of smooth intervals, stiff and not
+``linear_algebra``   small dense systems inside compiled code
+``beams``            bending lines of beams of varying section, and Ritz functions
+``finite_elements``  natural frequencies and sag of chains of beams, a second opinion
+``linkages``         from a cylinder's piston to the joint that it drives, and back
+``hydraulics``       cylinders and proportional valves
+``resources``        where installed files are found
 """

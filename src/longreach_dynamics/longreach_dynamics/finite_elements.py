@@ -1,13 +1,18 @@
 """
 Natural frequencies of chains of planar beams by finite elements: a second opinion.
 
-Model: straight, inextensible Euler-Bernoulli beams in the vertical plane, small displacements
-about the undeformed chain, no rotary inertia. Beam i has the root D_i, the angle alpha_i, the
-directions t_i = (cos alpha_i, sin alpha_i) and n_i = (-sin alpha_i, cos alpha_i), the rotation
-theta_i of its own straight line and the deflection w_i(x) from that line:
+Model: straight, inextensible Euler-Bernoulli beams in the vertical plane, no rotary inertia. A
+point of the plane is the complex number x + j z. Beam i has the root d_i, the undeformed angle
+alpha_i, the rotation theta_i of its own straight line and the deflection w_i(x) from that line,
+with w_i' as the angle between the two:
 
-    point    u_i(x) = D_i + (theta_i x + w_i(x)) n_i,     D_{i+1} = u_i(L_i)
+    point    r_i(x) = d_i + z_i u_i(x),     z_i = e^(j (alpha_i + theta_i)),    d_{i+1} = r_i(L_i)
+             u_i(x) = int_0^x e(w_i') ds,   e(psi) = 1 + j psi - 1/2 psi^2
     angle    theta_{i+1} = theta_i + w_i'(L_i) + delta phi_{i+1},     theta_1 = delta phi_1
+
+theta_i may be of any size. The last term of e is the beam's own foreshortening, to second order;
+without it u_i = x + j w_i, as in models that let each beam bend at right angles to its line only.
+Modes are small displacements about the undeformed chain or about its static equilibrium.
 
 A beam without support has w(0) = w'(0) = 0. One with a support at x_m has w(0) = w(x_m) = 0 and a
 free slope: its line is the chord from the root pin to the support, and the support pushes at right
@@ -20,15 +25,21 @@ and slopes. The two sets describe the same functions; with curvatures the stiffn
 Integrals are Gauss-Legendre sums of 6 points for each element, exact for sigma of degree 5 and EI
 of degree 9 within the element. Frequencies converge with the fourth power of the element length.
 
-Weight, to second order: a beam element at rotation psi = theta_i + w_i' rises over ds by
-sin(alpha_i + psi) ds, of which -1/2 sin(alpha_i) psi^2 ds is of second order and lifts, or lowers,
-all mass outboard of it, m_o(s). Summed over the chain
+Weight: the piece ds of beam i lifts all mass m_i(s) outboard of it, on this and on later beams, by
+Im(z_i e(w_i')) ds. So the weight's potential, with its derivatives, is a sum over beams
 
-    V_2 = 1/2 sum_i int_0^{L_i} N_i(s) (theta_i + w_i')^2 ds,     N_i = -g sin(alpha_i) m_o(s)
+    V   = g sum_i Im(z_i S_i),     S_i = int_0^{L_i} m_i e(w_i') ds
+    dV  = g sum_i Im(j z_i S_i dtheta_i + z_i dS_i)
+    ddV = g sum_i Im(-z_i S_i dtheta_i^2 + 2 j z_i dS_i dtheta_i + z_i ddS_i)
 
-which covers the rotation of whole beams and their foreshortening at once: N_i is the normal force,
-tension positive, so that a hanging beam gets stiffer and a standing one softer. First-order terms
-are held by the static deflection and the joints' moments; that static deflection is neglected.
+where ddS_i = -int m_i dw_i'^2 ds comes from foreshortening alone. About the undeformed chain it is
+
+    ddV = sum_i int_0^{L_i} N_i (dtheta_i + dw_i')^2 ds,     N_i = -g sin(alpha_i) m_i
+
+without the term N_i dw_i'^2 where foreshortening is left out. N_i is the normal force, tension
+positive: a hanging beam gets stiffer and a standing one softer. Of the first order, the moments
+in the joints hold what goes with delta phi_i; the rest vanishes in static equilibrium and is
+neglected about the undeformed chain.
 
 Source: Hughes, The Finite Element Method (1987), section 1.16 (cubics) and chapter 7
 (convergence of frequencies).
@@ -45,7 +56,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
 
-__all__ = ['ChainBeam', 'Modes', 'chain_modes', 'chain_points']
+__all__ = ['ChainBeam', 'Modes', 'chain_equilibrium', 'chain_modes', 'chain_points']
 
 _GAUSS_POINTS = 6
 # Places on a beam that are nearer than this part of its length are one node.
@@ -54,6 +65,12 @@ _SAME_PLACE = 1e-9
 _DRAWN = 0.1
 # Eigenvalues 1 / lambda below this part of the largest hold no digits that could be trusted.
 _RESOLVED = 1e-12
+# Newton's method stops after a step in which no angle changes by more [rad]: the next would be in
+# the last digits.
+_SETTLED = 1e-8
+_MOST_STEPS = 50
+# Largest slope of a beam at rest for which e still stands for the rotation [rad].
+_MOST_SLOPE = 1.0
 
 
 class ChainBeam(NamedTuple):
@@ -82,7 +99,7 @@ class Modes(NamedTuple):
     Frequencies are ascending; a negative one -f stands for an unstable mode that grows with the
     rate 2 pi f, as of a column that buckles under its weight. Each mode is scaled so that its
     largest displacement is a tenth of the chain's length; the places without displacement are
-    those of :func:`chain_points`.
+    those of :func:`chain_points`, or of :func:`chain_equilibrium` for a sagged chain.
     """
 
     frequencies: np.ndarray  # (count,) [Hz]
@@ -95,6 +112,8 @@ def chain_modes(
     count: int = 6,
     joint_stiffness: Sequence[float] | None = None,
     gravity: float = 0.0,
+    sagged: bool = False,
+    foreshortening: bool = True,
 ) -> Modes:
     """
     Return the lowest natural frequencies of a chain and their shapes.
@@ -109,8 +128,13 @@ def chain_modes(
         The number of modes.
     joint_stiffness : sequence of float, shape (beams,), optional
         Rotational stiffness [N m/rad] on each delta phi_i, 0 for a hinge. None locks all joints.
+        The springs' rest positions are such that delta phi = 0 in equilibrium.
     gravity : float
         Acceleration of the second-order effect of the weight [m/s^2], 0 for none.
+    sagged : bool
+        Whether modes are about the static equilibrium under gravity, else about straight beams.
+    foreshortening : bool
+        Whether a beam that bends gets shorter along its own line.
 
     Returns
     -------
@@ -121,30 +145,66 @@ def chain_modes(
     InputError
         For values that are not finite or out of range, with the beam's index.
     LongreachError
-        When numbers are too large or too far apart for modes to be found.
+        When numbers are too large or too far apart for modes to be found, or no static
+        equilibrium was found.
     """
     _check(beams, elements, joint_stiffness, gravity)
-    parts = [_Part(index, beam, elements) for index, beam in enumerate(beams)]
     joints = np.asarray([] if joint_stiffness is None else joint_stiffness, dtype=float)
-    size = joints.size + sum(part.size for part in parts)
-    if count not in range(1, size + 1):
+    chain = _Chain(beams, elements, joints, gravity, foreshortening)
+    if count not in range(1, chain.size + 1):
         raise InputError(
-            f'count = {count}, allowed with {size} degrees of freedom: [1, {size}];'
+            f'count = {count}, allowed with {chain.size} degrees of freedom: [1, {chain.size}];'
             ' take more elements for more modes'
         )
-    M, K, weight, rows = _assemble(parts, joints, gravity)
+    q = chain.equilibrium() if sagged else np.zeros(chain.size)
+    M, points, rows = chain.inertia(q)
+    weight = chain.weight(q)[1]
     # The least Rayleigh quotient of the elements' own coordinates: a natural size of lambda.
-    elastic = slice(joints.size, size)
-    shift = float(np.min(np.diag(K)[elastic] / np.diag(M)[elastic]))
-    values, vectors = _lowest(M, K + weight, shift, int(count))
+    elastic = slice(joints.size, chain.size)
+    shift = float(np.min(np.diag(chain.stiffness)[elastic] / np.diag(M)[elastic]))
+    values, vectors = _lowest(M, chain.stiffness + weight, shift, int(count))
     frequencies = np.sign(values) * np.sqrt(np.abs(values)) / (2.0 * math.pi)
 
-    modes = np.moveaxis(rows @ vectors, -1, 0)
+    modes = _plane(np.transpose(rows @ vectors))
     reach = sum(beam.length for beam in beams)
     for mode in modes:
         tip = mode[-1, np.argmax(np.abs(mode[-1]))]
         mode *= math.copysign(_DRAWN * reach / np.max(np.hypot(mode[:, 0], mode[:, 1])), tip)
-    return Modes(frequencies, chain_points(beams, elements) + modes)
+    return Modes(frequencies, _plane(points) + modes)
+
+
+def chain_equilibrium(
+    beams: Sequence[ChainBeam],
+    elements: int = 20,
+    gravity: float = 0.0,
+    foreshortening: bool = True,
+) -> np.ndarray:
+    """
+    Return the element boundaries of a chain that sags under its weight, with all joints locked.
+
+    Parameters
+    ----------
+    beams : sequence of ChainBeam
+    elements : int
+    gravity : float
+    foreshortening : bool
+        All as of :func:`chain_modes`.
+
+    Returns
+    -------
+    array, shape (points, 2)
+        x, z [m]; the chain's root is the origin and the first point, as in :func:`chain_points`.
+
+    Raises
+    ------
+    InputError
+        As :func:`chain_modes`.
+    LongreachError
+        When no static equilibrium was found.
+    """
+    _check(beams, elements, None, gravity)
+    chain = _Chain(beams, elements, np.zeros(0), gravity, foreshortening)
+    return _plane(chain.inertia(chain.equilibrium())[1])
 
 
 def chain_points(beams: Sequence[ChainBeam], elements: int = 20) -> np.ndarray:
@@ -179,7 +239,6 @@ class _Part:
 
     def __init__(self, index: int, beam: ChainBeam, elements: int) -> None:
         self.beam = beam
-        self.normal = np.array([-math.sin(beam.angle), math.cos(beam.angle)])
         self.nodes = _nodes(beam, elements)
         h = np.diff(self.nodes)[:, np.newaxis]
         self.size = 2 * h.size
@@ -198,6 +257,7 @@ class _Part:
 
         abscissae, weights = np.polynomial.legendre.leggauss(_GAUSS_POINTS)
         abscissae, weights = (abscissae + 1.0) / 2.0, weights / 2.0
+        self._rule = abscissae, weights
         self.points = (self.nodes[:-1, np.newaxis] + h * abscissae).ravel()
         self.weights = (h * weights).ravel()
         sigma = _section(index, beam, 'mass_per_length', self.points)
@@ -237,19 +297,27 @@ class _Part:
         w += h * h * ((square - cube) * left + cube * right)
         return w, start + h * ((part - square) * left + square * right)
 
-    def displacement(
-        self, x: np.ndarray, own: slice, root: np.ndarray, theta: np.ndarray
-    ) -> np.ndarray:
+    def shortening(self, x: np.ndarray, own: np.ndarray) -> np.ndarray:
         """
-        Return the rows of u(x), shape (x.size, 2, all), for all coordinates of the chain.
+        Return the rows of int_0^x psi dw' ds, shape (x.size, size).
 
-        ``own`` picks this beam's among them; ``root`` (2, all) and ``theta`` (all,) are the rows
-        of D and of the rotation of the beam's line.
+        psi is the slope with the coordinates ``own`` (size,); half the rows times ``own`` is the
+        shortening itself.
         """
-        across = np.outer(x, theta)
-        across[:, own] += self.deflection(x)[0]
-        u: np.ndarray = root + across[:, np.newaxis, :] * self.normal[:, np.newaxis]
-        return u
+
+        def weighted(places: np.ndarray, weights: np.ndarray) -> np.ndarray:
+            slope = self.deflection(places)[1]
+            rows = (weights * (slope @ own))[:, np.newaxis] * slope
+            return np.asarray(rows.reshape(-1, _GAUSS_POINTS, self.size).sum(axis=1))
+
+        whole = np.zeros((self.nodes.size, self.size))
+        whole[1:] = np.cumsum(weighted(self.points, self.weights), axis=0)
+        element = self._place(x)[0]
+        start = self.nodes[element, np.newaxis]
+        abscissae, weights = self._rule
+        rest = x[:, np.newaxis] - start
+        rows = weighted((start + rest * abscissae).ravel(), (rest * weights).ravel())
+        return np.asarray(whole[element] + rows)
 
     def outboard_mass(self) -> np.ndarray:
         """Return the mass of this beam outboard of each Gauss point, shape (points,) [kg]."""
@@ -260,45 +328,140 @@ class _Part:
         return m
 
 
-def _assemble(
-    parts: Sequence[_Part], joints: np.ndarray, gravity: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+class _Chain:
     """
-    Return the matrices of mass, elastic stiffness and weight, and the displacements of the nodes.
+    The parts of a chain and what they have in common.
 
-    The coordinates are the free delta phi_i, none where ``joints`` (beams,) or (0,) [N m/rad] is
-    empty, and those of the parts, in order. Displacements are rows (points, 2, size).
+    The coordinates q are the free delta phi_i, none where ``joints`` (beams,) or (0,) [N m/rad] is
+    empty, and those of the parts, in order.
     """
-    size = joints.size + sum(part.size for part in parts)
-    M, K, weight = np.zeros((3, size, size))
-    K[: joints.size, : joints.size] = np.diag(joints)
-    # Rows that take all coordinates to D of the present beam and to the rotation of its line.
-    root, theta = np.zeros((2, size)), np.zeros(size)
-    nodes = [root[np.newaxis]]
-    column = joints.size
-    for index, part in enumerate(parts):
-        if joints.size:
-            theta[index] += 1.0
-        own = slice(column, column + part.size)
-        column += part.size
 
-        x = part.points
-        for places, mass in ((x, part.mass_weights), (part.mass_places, part.point_masses)):
-            scale = np.sqrt(mass)[:, np.newaxis, np.newaxis]
-            u = (scale * part.displacement(places, own, root, theta)).reshape(-1, size)
-            M += u.T @ u
-        curvature = part.curvature(x)
-        K[own, own] += curvature.T @ (part.stiffness_weights[:, np.newaxis] * curvature)
-        outboard = part.outboard_mass() + sum(later.mass for later in parts[index + 1 :])
-        force = -gravity * math.sin(part.beam.angle) * outboard
-        slope = np.tile(theta, (x.size, 1))
-        slope[:, own] += part.deflection(x)[1]
-        weight += slope.T @ ((part.weights * force)[:, np.newaxis] * slope)
+    def __init__(
+        self,
+        beams: Sequence[ChainBeam],
+        elements: int,
+        joints: np.ndarray,
+        gravity: float,
+        foreshortening: bool,
+    ) -> None:
+        self._parts = [_Part(index, beam, elements) for index, beam in enumerate(beams)]
+        self._joints = joints.size
+        self._foreshortening = foreshortening
+        ends = joints.size + np.cumsum([0, *(part.size for part in self._parts)])
+        self.size = int(ends[-1])
+        self._own = [slice(int(a), int(b)) for a, b in itertools.pairwise(ends)]
 
-        nodes.append(part.displacement(part.nodes[1:], own, root, theta))
-        root = nodes[-1][-1]
-        theta[own] += part.deflection(part.nodes[-1:])[1][0]
-    return M, K, weight, np.concatenate(nodes)
+        self.stiffness = np.zeros((self.size, self.size))
+        self.stiffness[: joints.size, : joints.size] = np.diag(joints)
+        # Rows that take q to theta_i.
+        self._theta = np.zeros((len(beams), self.size))
+        # Slopes at the Gauss points, and the weight outboard of each times its length [N m].
+        self._slopes = []
+        self._lifts = []
+        for index, (part, own) in enumerate(zip(self._parts, self._own, strict=True)):
+            curvature = part.curvature(part.points)
+            self.stiffness[own, own] += curvature.T @ (
+                part.stiffness_weights[:, np.newaxis] * curvature
+            )
+            if joints.size:
+                self._theta[index:, index] = 1.0
+            self._theta[index + 1 :, own] = part.deflection(part.nodes[-1:])[1][0]
+            self._slopes.append(part.deflection(part.points)[1])
+            outboard = part.outboard_mass() + sum(later.mass for later in self._parts[index + 1 :])
+            self._lifts.append(gravity * part.weights * outboard)
+
+    def weight(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return gradient (size,) and Hessian (size, size) of the potential of the weight at q."""
+        gradient, hessian = np.zeros(self.size), np.zeros((self.size, self.size))
+        for part, own, theta, slope, lift in zip(
+            self._parts, self._own, self._theta, self._slopes, self._lifts, strict=True
+        ):
+            z = np.exp(1j * (part.beam.angle + theta @ q))
+            psi = slope @ q[own]
+            e, rate = 1.0 + 1j * psi, np.full(psi.shape, 1j)
+            if self._foreshortening:
+                e -= psi**2 / 2.0
+                rate -= psi
+                bent = slope.T @ (lift[:, np.newaxis] * slope)
+                hessian[own, own] -= z.imag * bent
+            turned = 1j * z * (lift @ e)
+            moved = z * (slope.T @ (lift * rate))
+            gradient += turned.imag * theta
+            gradient[own] += moved.imag
+            hessian -= (z * (lift @ e)).imag * np.outer(theta, theta)
+            mixed = np.outer((1j * moved).imag, theta)
+            hessian[own] += mixed
+            hessian[:, own] += mixed.T
+        return gradient, hessian
+
+    def inertia(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """
+        Return the mass matrix at q, the places of the nodes and the rows of their displacements.
+
+        Places (points,) and rows (points, size) are complex, x + j z [m].
+        """
+        M = np.zeros((self.size, self.size))
+        place, root = 0j, np.zeros(self.size, dtype=complex)
+        places, rows = [np.array([place])], [root[np.newaxis]]
+        for part, own, theta in zip(self._parts, self._own, self._theta, strict=True):
+            z = np.exp(1j * (part.beam.angle + theta @ q))
+            for x, mass in (
+                (part.points, part.mass_weights),
+                (part.mass_places, part.point_masses),
+            ):
+                moved = root + z * self._along(part, x, q, own, theta)[1]
+                heavy = np.sqrt(mass)[:, np.newaxis] * moved
+                M += heavy.real.T @ heavy.real + heavy.imag.T @ heavy.imag
+            u, du = self._along(part, part.nodes[1:], q, own, theta)
+            places.append(place + z * u)
+            rows.append(root + z * du)
+            place, root = places[-1][-1], rows[-1][-1]
+        return M, np.concatenate(places), np.concatenate(rows)
+
+    def _along(
+        self, part: _Part, x: np.ndarray, q: np.ndarray, own: slice, theta: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return u(x) (x.size,) and its rows with those of the rotation (x.size, size)."""
+        w = part.deflection(x)[0]
+        u, du = x + 1j * (w @ q[own]), 1j * w
+        if self._foreshortening and q.any():
+            shortening = part.shortening(x, q[own])
+            u -= shortening @ q[own] / 2.0
+            du -= shortening
+        rows = 1j * np.outer(u, theta)
+        rows[:, own] += du
+        return u, rows
+
+    def equilibrium(self) -> np.ndarray:
+        """Return q at rest under the weight, shape (size,), with delta phi = 0."""
+        q = np.zeros(self.size)
+        free = slice(self._joints, self.size)
+        step = np.zeros(self.size)
+        # What overflows is not finite in the end, and every comparison with it is false.
+        with np.errstate(all='ignore'):
+            for _ in range(_MOST_STEPS):
+                gradient, hessian = self.weight(q)
+                residual = gradient + self.stiffness @ q
+                tangent = hessian + self.stiffness
+                try:
+                    step[free] = np.linalg.solve(tangent[free, free], -residual[free])
+                except np.linalg.LinAlgError:
+                    break
+                q += step
+                if self._largest_slope(step) < _SETTLED:
+                    if self._largest_slope(q) < _MOST_SLOPE:
+                        return q
+                    break
+        raise LongreachError(
+            'no static equilibrium was found in which every beam bends by less than'
+            f' {_MOST_SLOPE:g} rad: the chain is too slender for its weight; make several beams of'
+            ' one, or look for gravity, masses or EI of impossible size'
+        )
+
+    def _largest_slope(self, q: np.ndarray) -> float:
+        """Return the largest |w'| at the Gauss points of all beams [rad]."""
+        slopes = [slope @ q[own] for slope, own in zip(self._slopes, self._own, strict=True)]
+        return float(np.max(np.abs(np.concatenate(slopes))))
 
 
 def _lowest(
@@ -364,6 +527,11 @@ def _section(index: int, beam: ChainBeam, name: str, x: np.ndarray) -> np.ndarra
             f' allowed: (0, inf) {unit}'
         )
     return values
+
+
+def _plane(places: np.ndarray) -> np.ndarray:
+    """Return x + j z (...) as x and z (..., 2)."""
+    return np.stack([places.real, places.imag], axis=-1)
 
 
 def _positive_definite(matrix: np.ndarray) -> bool:

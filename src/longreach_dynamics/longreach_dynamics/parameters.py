@@ -162,6 +162,48 @@ class Parameters:
         """Return a checked copy with other values."""
         return dataclasses.replace(self, **changes)
 
+    def with_value(self, path: str, value: Any) -> Self:
+        """
+        Return a checked copy with one value changed, however deep it lies.
+
+        Parameters
+        ----------
+        path : str
+            Names between dots, as in a YAML file: ``oil.density``, ``beams.beam_2.length``. What
+            stands in a list is meant by its name, or its number from 0 on.
+        value : object
+            What a YAML file could hold.
+
+        Raises
+        ------
+        InputError
+            For a path that leads nowhere, with what would be allowed there, or a value that is not
+            allowed.
+        """
+        name, _, rest = path.partition('.')
+        fields = {field.name for field in dataclasses.fields(self)}
+        if name not in fields:
+            raise InputError(f'{name} is unknown, allowed here: {_names(type(self))}')
+        if not rest:
+            return self.replace(**{name: value})
+        inner = getattr(self, name)
+        try:
+            if isinstance(inner, tuple):
+                key, _, rest = rest.partition('.')
+                names = [str(getattr(item, 'name', i)) for i, item in enumerate(inner)]
+                numbers = [str(i) for i in range(len(inner))]
+                if key not in names + numbers:
+                    raise InputError(f'{key} is unknown, allowed here: {", ".join(names)}')
+                index = names.index(key) if key in names else int(key)
+                items = list(inner)
+                items[index] = items[index].with_value(rest, value) if rest else value
+                return self.replace(**{name: tuple(items)})
+            if not isinstance(inner, Parameters):
+                raise InputError(f'{rest} is unknown, allowed here: a value')
+            return self.replace(**{name: inner.with_value(rest, value)})
+        except InputError as error:
+            raise InputError(f'{name}.{error}') from error
+
 
 def rule_of(field: dataclasses.Field[Any]) -> Rule:
     """Return the rule that a field was declared with."""

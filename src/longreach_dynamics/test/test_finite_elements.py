@@ -2,7 +2,8 @@
 Chains of beams against textbook frequencies and against derivations that share nothing with them.
 
 The other derivations: the general solution of the beam equation, a power series for beams under
-their own weight, frame elements in Cartesian coordinates, and rigid links with finite rotations.
+their own weight, frame elements in Cartesian coordinates, rigid links with finite rotations,
+polynomials with a potential that is differentiated numerically, and the elastica.
 """
 
 from __future__ import annotations
@@ -14,10 +15,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from scipy import linalg
-from scipy.optimize import brentq
+from scipy.integrate import solve_bvp
+from scipy.optimize import brentq, minimize
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.finite_elements import ChainBeam, chain_modes, chain_points
+from longreach_dynamics.finite_elements import (
+    ChainBeam,
+    chain_equilibrium,
+    chain_modes,
+    chain_points,
+)
 
 LENGTH, SIGMA, EI = 9.0, 120.0, 4.0e7
 UP, DOWN = math.pi / 2.0, -math.pi / 2.0
@@ -439,8 +446,238 @@ def test_stiff_chain_is_a_chain_of_rigid_links(angles: tuple[float, ...]) -> Non
     ]
     beams[0] = beams[0]._replace(support=1.0)
     beams[load_on] = beams[load_on]._replace(masses=((place, mass),))
-    modes = chain_modes(beams, 10, 3, joint_stiffness=joints, gravity=gravity)
-    np.testing.assert_allclose(modes.frequencies, expected, rtol=3e-5)
+    for sagged, foreshortening in ((False, True), (False, False), (True, True), (True, False)):
+        modes = chain_modes(beams, 10, 3, joints, gravity, sagged, foreshortening)
+        np.testing.assert_allclose(modes.frequencies, expected, rtol=3e-5)
+
+
+# Static equilibrium.
+
+
+def test_equilibrium_under_little_weight_is_the_textbook_bending_line() -> None:
+    gravity = 1e-3
+    load = SIGMA * gravity / EI
+    x = np.linspace(0.0, LENGTH, 31)
+    for foreshortening in (True, False):
+        points = chain_equilibrium([uniform()], 30, gravity, foreshortening)
+        line = -load * x**2 / 24.0 * (6.0 * LENGTH**2 - 4.0 * LENGTH * x + x**2)
+        np.testing.assert_allclose(points, np.column_stack([x, line]), atol=1e-10)
+    # Pinned at the root, supported in the middle: all weight is on the support.
+    points = chain_equilibrium([uniform(support=LENGTH / 2.0)], 20, gravity)
+    np.testing.assert_allclose(points[[0, 10]], [[0.0, 0.0], [LENGTH / 2.0, 0.0]], atol=1e-12)
+    # The cantilever beyond it, turned by the inner half: its moment M by M a / (3 EI), less what
+    # the weight between the supports turns back, q a^3 / (24 EI).
+    half = LENGTH / 2.0
+    tip = -load * half**4 * (1.0 / 8.0 + 0.5 / 3.0 - 1.0 / 24.0)
+    assert points[-1, 1] == pytest.approx(tip, rel=1e-9)
+
+
+def elastica_tip(load: float, angle: float) -> np.ndarray:
+    """Return the tip of a clamped inextensible beam with L = EI = 1 and the weight ``load``."""
+
+    def slopes(s: np.ndarray, y: np.ndarray) -> np.ndarray:
+        # The moment psi' = -load times the lever of all that is outboard.
+        return np.array([y[1], load * (1.0 - s) * np.cos(y[0]), np.cos(y[0]), np.sin(y[0])])
+
+    def ends(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.array([a[0] - angle, b[1], a[2], a[3]])
+
+    s = np.linspace(0.0, 1.0, 201)
+    start = np.array([np.full(201, angle), 0.0 * s, s * math.cos(angle), s * math.sin(angle)])
+    found = solve_bvp(slopes, ends, s, start, tol=1e-10, max_nodes=20000)
+    assert found.success
+    return np.asarray(found.y[2:, -1])
+
+
+@pytest.mark.parametrize('angle', [0.0, 0.9, -2.0])
+def test_short_beams_in_line_are_the_elastica(angle: float) -> None:
+    load, errors = 4.0, []
+    expected = elastica_tip(load, angle)
+    for count in (4, 8, 16):
+        beams = [ChainBeam(1.0 / count, constant(1.0), constant(1.0), angle)] * count
+        errors.append(
+            [
+                np.abs(chain_equilibrium(beams, 4, load, foreshortening)[-1] - expected).max()
+                for foreshortening in (True, False)
+            ]
+        )
+    # The bending of one beam is in error by its third or second order, and there are more beams.
+    orders = np.log2(np.array(errors)[:-1] / np.array(errors)[1:])
+    assert np.all(orders > [2.7, 1.8])
+    assert errors[-1][0] < 1e-4 < errors[-1][1] < 2e-3
+    # What is left is no matter of how the beam is cut: the modes agree, too.
+    with_it, without = (
+        chain_modes(beams, 2, 3, None, load, True, foreshortening).frequencies
+        for foreshortening in (True, False)
+    )
+    np.testing.assert_allclose(with_it, without, rtol=3e-3)
+
+
+def test_foreshortening_brings_one_beam_closer_to_the_elastica() -> None:
+    for load in (0.2, 0.4):
+        beam = ChainBeam(1.0, constant(1.0), constant(1.0), 0.6)
+        expected = elastica_tip(load, 0.6)
+        near, far = (
+            np.abs(chain_equilibrium([beam], 20, load, foreshortening)[-1] - expected).max()
+            for foreshortening in (True, False)
+        )
+        assert near < 0.1 * far
+
+
+def test_nothing_sags_that_is_light_or_stiff_or_plumb() -> None:
+    pose = [tapered(8.0, 1.1, support=2.0), tapered(7.0, -0.4, masses=((3.0, 200.0),))]
+    joints = [1e7, 3e6]
+
+    def stiff(beam: ChainBeam) -> ChainBeam:
+        return beam._replace(bending_stiffness=lambda x: 1e7 * beam.bending_stiffness(x))
+
+    plumb = [tapered(8.0, DOWN, support=2.0), tapered(7.0, DOWN), tapered(3.0, UP)]
+    cases = [
+        (pose, joints, 1e-5, 1e-6),
+        ([stiff(beam) for beam in pose], joints, 9.81, 1e-6),
+        (plumb, None, 9.81, 1e-11),
+    ]
+    for beams, springs, gravity, tolerance in cases:
+        for foreshortening in (True, False):
+            points = chain_equilibrium(beams, 10, gravity, foreshortening)
+            np.testing.assert_allclose(points, chain_points(beams, 10), atol=15.0 * tolerance)
+            sagged, straight = (
+                chain_modes(beams, 10, 2, springs, gravity, sagged, foreshortening)
+                for sagged in (True, False)
+            )
+            np.testing.assert_allclose(
+                sagged.frequencies, straight.frequencies, rtol=10.0 * tolerance
+            )
+            scale = 100.0 * tolerance
+            np.testing.assert_allclose(sagged.shapes, straight.shapes, atol=scale)
+    # Otherwise it makes a difference.
+    sagged, straight = (
+        chain_modes(pose, 10, 2, joints, 9.81, sagged).frequencies for sagged in (True, False)
+    )
+    assert np.all(np.abs(sagged / straight - 1.0) > 1e-3)
+
+
+@pytest.mark.parametrize('angle', [DOWN, -0.7, 0.0, 0.7, UP])
+def test_sagged_stiff_pendulum(angle: float) -> None:
+    # The moment that holds the joint stays; only the lever of the weight changes with the angle.
+    expected = -math.sin(angle) * 1.5 * 9.81 / LENGTH
+    beam = uniform(LENGTH, angle, bending_stiffness=constant(1e5 * EI))
+    for foreshortening in (True, False):
+        found = chain_modes([beam], 20, 1, [0.0], 9.81, True, foreshortening).frequencies[0]
+        squared = (2.0 * math.pi) ** 2 * found * abs(found)
+        assert squared == pytest.approx(expected, rel=2e-4, abs=2e-4)
+
+
+@pytest.mark.parametrize('sagged', [True, False])
+@pytest.mark.parametrize('foreshortening', [True, False])
+@pytest.mark.parametrize('joints', [None, (2e7, 8e6)])
+def test_modes_follow_from_the_potential_at_finite_rotations(
+    sagged: bool, foreshortening: bool, joints: tuple[float, float] | None
+) -> None:
+    # With one element between any two places that ask for a node, w is a cubic in each; so two
+    # polynomials span what the elements span, and two more beyond a support.
+    gravity, load, support = 9.81, 400.0, 3.0
+    lengths, angles = (9.0, 7.0), (0.8, -0.5)
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    beams = [
+        tapered(lengths[0], angles[0], support=support),
+        tapered(lengths[1], angles[1], masses=((lengths[1], load),)),
+    ]
+
+    def quadrature(low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+        return low + (high - low) * (nodes + 1.0) / 2.0, weights * (high - low) / 2.0
+
+    def functions(beam: int, x: np.ndarray, derivative: int) -> np.ndarray:
+        """Return w, w' or w'' of each function at x, shape (functions, x.size)."""
+        P = np.polynomial.Polynomial
+        if beam == 1:
+            return np.array([P(c).deriv(derivative)(x) for c in ([0, 0, 0.02], [0, 0, 0, 0.003])])
+        inner = [P([0, -support, 1.0]) / 50.0, P([0, -(support**2), 0, 1.0]) / 700.0]
+        outer = [P([0, 0, 1.0]) / 40.0, P([0, 0, 0, 1.0]) / 200.0]
+        rows = [function.deriv(derivative)(x) for function in inner]
+        beyond = np.maximum(x - support, 0.0)
+        rows += [function.deriv(derivative)(beyond) * (x > support) for function in outer]
+        return np.array(rows)
+
+    own = (slice(2, 6), slice(6, 8))
+    places = []
+    for parts in (((0.0, support), (support, lengths[0])), ((0.0, lengths[1]),)):
+        halves = [quadrature(*part) for part in parts]
+        places.append([np.concatenate(both) for both in zip(*halves, strict=True)])
+    bending = [functions(beam, places[beam][0], 2) for beam in range(2)]
+    # Up to every place, w' squared is summed by a quadrature of its own.
+    ends = [np.append(places[beam][0], lengths[beam]) for beam in range(2)]
+    lines, squares = [], []
+    for beam in range(2):
+        lines.append(functions(beam, ends[beam], 0))
+        rows = []
+        for x in ends[beam]:
+            total = 0.0
+            for low, high in ((0.0, min(x, support)), (min(x, support), x)):
+                s, w = quadrature(low, high)
+                slope = functions(beam, s, 1)
+                total = total + (slope * w) @ slope.T
+            rows.append(total)
+        squares.append(np.array(rows))
+    turn = functions(0, np.array([lengths[0]]), 1)[:, 0]
+
+    def points(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return places as complex numbers, with their masses."""
+        root, rotation = 0j, 0.0
+        found, masses = [], []
+        for beam in range(2):
+            c = q[own[beam]]
+            rotation += q[beam]
+            u = ends[beam] + 1j * (c @ lines[beam])
+            if foreshortening:
+                u = u - 0.5 * np.einsum('a,xab,b->x', c, squares[beam], c)
+            r = root + np.exp(1j * (angles[beam] + rotation)) * u
+            found.append(r)
+            x, w = places[beam]
+            masses.append(np.append(w * beams[beam].mass_per_length(x), load if beam else 0.0))
+            root = r[-1]
+            rotation += turn @ c if beam == 0 else 0.0
+        return np.concatenate(found), np.concatenate(masses)
+
+    K = np.zeros((8, 8))
+    for beam in range(2):
+        x, w = places[beam]
+        EI_x = w * beams[beam].bending_stiffness(x)
+        K[own[beam], own[beam]] = (bending[beam] * EI_x) @ bending[beam].T
+
+    def potential(q: np.ndarray) -> float:
+        where, masses = points(q)
+        return float(gravity * masses @ where.imag + 0.5 * q @ K @ q)
+
+    h = 2e-3
+    steps = h * np.eye(8)
+    rest = np.zeros(8)
+    if sagged:
+        scale = 1.0 / np.sqrt(np.diag(K)[2:])
+        found = minimize(
+            lambda y: potential(np.append([0.0, 0.0], scale * y)), np.zeros(6), tol=1e-9
+        )
+        rest[2:] = scale * found.x
+    jacobian = np.array([(points(rest + d)[0] - points(rest - d)[0]) / (2.0 * h) for d in steps])
+    M = np.real((jacobian.conj() * points(rest)[1]) @ jacobian.T)
+    hessian = np.zeros((8, 8))
+    for i, j in itertools.product(range(8), repeat=2):
+        a, b = steps[i], steps[j]
+        signed = potential(rest + a + b) + potential(rest - a - b)
+        signed -= potential(rest + a - b) + potential(rest - a + b)
+        hessian[i, j] = signed / (4.0 * h * h)
+    free = slice(0 if joints else 2, 8)
+    if joints:
+        hessian[:2, :2] += np.diag(joints)
+    values = linalg.eigh(hessian[free, free], M[free, free], eigvals_only=True)[:4]
+    expected = np.sqrt(values) / (2.0 * math.pi)
+
+    modes = chain_modes(beams, 1, 4, joints, gravity, sagged, foreshortening)
+    np.testing.assert_allclose(modes.frequencies, expected, rtol=2e-5)
+    if sagged:
+        tip = points(rest)[0][-1]
+        found = chain_equilibrium(beams, 1, gravity, foreshortening)
+        np.testing.assert_allclose(found[-1], [tip.real, tip.imag], atol=1e-5)
 
 
 # Shapes.
@@ -529,8 +766,19 @@ def test_bad_input_is_refused(beams: list[ChainBeam], arguments: dict, text: str
 
 
 def test_points_refuse_what_modes_refuse() -> None:
-    with pytest.raises(InputError, match=r'beams\[0\].support'):
-        chain_points([uniform(support=20.0)])
+    for points in (chain_points, chain_equilibrium):
+        with pytest.raises(InputError, match=r'beams\[0\].support'):
+            points([uniform(support=20.0)])
+    with pytest.raises(InputError, match='gravity = nan'):
+        chain_equilibrium([uniform()], gravity=math.nan)
+
+
+@pytest.mark.parametrize('gravity', [1e3, 1e30, 1e200])
+def test_what_falls_over_has_no_equilibrium(gravity: float) -> None:
+    with pytest.raises(LongreachError, match=r'no static equilibrium .* too slender'):
+        chain_equilibrium([uniform(30.0, 0.3)], gravity=gravity)
+    with pytest.raises(LongreachError, match='no static equilibrium'):
+        chain_modes([uniform(30.0, 0.3)], gravity=gravity, sagged=True)
 
 
 def test_a_number_for_all_places_is_a_section() -> None:

@@ -1,0 +1,131 @@
+"""Pictures of runs, statics, Ritz functions and modes, as in Henikl 2015, figures 11 to 14."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longreach_boom.model import boom_bases, point_motion
+from longreach_boom.modes import NaturalModes
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.simulation import Result, StateParts
+from longreach_dynamics.beams import self_weight_line, tip_force_line
+from longreach_tools.output import figure
+
+__all__ = ['draw_basis', 'draw_modes', 'draw_run', 'draw_statics']
+
+
+def _legend(axis: Any, columns: int) -> None:
+    """Put the legend above the right end of an axis, where it hides nothing."""
+    axis.legend(loc='lower right', bbox_to_anchor=(1.0, 0.98), frameon=False, ncols=columns)
+
+
+def draw_run(file: str | Path, result: Result) -> None:
+    """
+    Draw forces, strains, piston and marker motion over time, Henikl 2015, figures 13 and 14.
+
+    Parameters
+    ----------
+    file : path
+        Picture to write; its ending decides the format.
+    result : Result
+    """
+    boom = result.boom
+    N = range(boom.size)
+    time = result.column('time')
+    parts = StateParts.of(result.states, boom)
+    with figure(file, size=(9.0, 10.0), rows=5) as (force, strain, piston, ahead, above):
+        for i in N:
+            colour, name = f'C{i}', f'{i + 1}'
+            full = boom.oil.supply_pressure * boom.cylinders[i].head_area
+            force.plot(time, result.column(f'force_{i + 1}') / full, color=colour, label=name)
+            strain.plot(time, 1e6 * result.column(f'strain_{i + 1}'), color=colour)
+            way = result.column(f'piston_{i + 1}')
+            piston.plot(time, 1e3 * (way - way[0]), color=colour)
+            place = point_motion(boom, parts.q, parts.v, i, boom.beams[i].length).position
+            ahead.plot(time, place[:, 0] - place[0, 0], color=colour)
+            above.plot(time, place[:, 1] - place[0, 1], color=colour)
+        force.set_ylabel(r'force / $(p_s A_1)$')
+        strain.set_ylabel(r'strain [$10^{-6}$]')
+        piston.set_ylabel('piston [mm]')
+        ahead.set_ylabel(r'beam tip $\Delta x$ [m]')
+        above.set_ylabel(r'beam tip $\Delta z$ [m]')
+        above.set_xlabel('time [s]')
+        above.set_xlim(time[0], time[-1])
+        _legend(force, boom.size)
+
+
+def draw_statics(
+    file: str | Path, boom: BoomParameters, angles: np.ndarray, rows: list[dict[str, Any]]
+) -> None:
+    """
+    Draw cylinder forces and strains over the first joint's angle, Henikl 2015, figure 12.
+
+    Parameters
+    ----------
+    file : path
+    boom : BoomParameters
+    angles : ndarray, shape (poses,)
+        phi_1 [rad].
+    rows : list of dict
+        As ``longreach boom statics --sweep`` prints them.
+    """
+    with figure(file, size=(8.0, 6.0), rows=2) as (force, strain):
+        for i in range(boom.size):
+            shares = [row['force_share'][i] for row in rows]
+            force.plot(np.degrees(angles), shares, color=f'C{i}', label=f'{i + 1}')
+            shown = [1e6 * row['strain'][i] for row in rows]
+            strain.plot(np.degrees(angles), shown, color=f'C{i}')
+        force.set_ylabel(r'force / $(p_s A_1)$')
+        strain.set_ylabel(r'strain [$10^{-6}$]')
+        strain.set_xlabel(r'$\varphi_1$ [deg]')
+        _legend(force, boom.size)
+
+
+def draw_basis(file: str | Path, boom: BoomParameters) -> None:
+    """
+    Draw the Ritz functions of every beam and the static bending lines, Henikl 2015, figure 11.
+
+    Parameters
+    ----------
+    file : path
+    boom : BoomParameters
+    """
+    with figure(file, size=(8.0, 2.2 * boom.size), rows=boom.size) as axes:
+        for i, (axis, basis) in enumerate(zip(axes, boom_bases(boom), strict=True)):
+            beam = basis.beam
+            x = np.linspace(0.0, beam.length, 200)
+            line = self_weight_line(beam) if i == boom.size - 1 else tip_force_line(beam)
+            axis.plot(x / beam.length, line.at(x), color='0.75', linewidth=4.0, label='static')
+            for e, values in enumerate(basis.at(x)):
+                scale = np.abs(values).max()
+                axis.plot(x / beam.length, values / scale, color=f'C{e}', label=f'$\\eta^{e + 1}$')
+            axis.set_ylabel(boom.beams[i].name)
+        axes[-1].set_xlabel('$x / L$')
+        axes[-1].set_xlim(0.0, 1.0)
+        _legend(axes[0], boom.ritz.functions + 1)
+
+
+def draw_modes(file: str | Path, modes: NaturalModes) -> None:
+    """
+    Draw mode shapes over the boom at rest.
+
+    Parameters
+    ----------
+    file : path
+    modes : NaturalModes
+    """
+    with figure(file, size=(9.0, 7.0)) as (axis,):
+        rest = modes.rest.reshape(-1, 2)
+        reach = float(np.ptp(rest, axis=0).max())
+        axis.plot(*rest.T, color='0.7', linewidth=4.0, label='at rest')
+        for k, shape in enumerate(modes.shapes[:6]):
+            moved = rest + 0.08 * reach * shape.reshape(-1, 2)
+            label = f'{modes.frequencies[k]:.3g} Hz'
+            axis.plot(*moved.T, color=f'C{k}', linewidth=1.2, label=label)
+        axis.set_aspect('equal', adjustable='datalim')
+        axis.set_xlabel('$x$ [m]')
+        axis.set_ylabel('$z$ [m]')
+        axis.legend(frameon=False)

@@ -1,0 +1,206 @@
+"""
+Natural frequencies, damping and mode shapes of a boom, beside those of fine finite elements.
+
+Linearised about the static equilibrium in a pose, weight and sag included, or about the straight
+unloaded beams. With ``locked`` pistons the joint angles are fixed; with ``free`` ones the oil of
+closed valves is a spring, k = beta (A_1^2 / V_1 + A_2^2 / V_2), and friction is viscous only.
+
+The finite elements share the kinematics (Henikl 2015, (1) to (5), beams that bend without getting
+shorter), so that the difference is that of the Ritz functions alone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_boom.model import Constants, Load, boom_bases, constants_of, point_motion
+from longreach_boom.motion import evaluate
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.statics import equilibrium, tangent_stiffness
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.finite_elements import ChainBeam, chain_modes
+from longreach_dynamics.linkages import pistons_and_arms
+
+__all__ = ['ABOUT', 'PISTONS', 'NaturalModes', 'natural_modes']
+
+PISTONS = ('locked', 'free')
+ABOUT = ('equilibrium', 'straight')
+# Points of a mode shape on each beam.
+_POINTS = 25
+
+
+class NaturalModes(NamedTuple):
+    """Modes in ascending order of frequency."""
+
+    frequencies: np.ndarray  # (count,) undamped [Hz]
+    damping_ratios: np.ndarray  # (count,)
+    finite_element: np.ndarray  # (count,) [Hz]
+    rest: np.ndarray  # (N, points, 2) the boom at rest, x and z [m]
+    shapes: np.ndarray  # (count, N, points, 2) displacement, largest 1
+
+    @property
+    def relative_error(self) -> np.ndarray:
+        """Return the deviation from the finite elements, shape (count,)."""
+        return self.frequencies / self.finite_element - 1.0
+
+
+def natural_modes(
+    boom: BoomParameters,
+    angles: np.ndarray,
+    loads: tuple[Load, ...] = (),
+    pistons: str = 'locked',
+    count: int = 6,
+    about: str = 'equilibrium',
+    elements: int = 20,
+) -> NaturalModes:
+    """
+    Return natural modes in a pose.
+
+    Parameters
+    ----------
+    boom : BoomParameters
+    angles : ndarray, shape (N,)
+        Joint angles [rad].
+    loads : tuple of Load
+    pistons : 'locked' or 'free'
+    count : int
+        How many; fewer when the model has fewer.
+    about : 'equilibrium' or 'straight'
+        Whether the boom hangs under its weight, or gravity and sag are left out.
+    elements : int
+        Finite elements for each beam.
+
+    Raises
+    ------
+    InputError
+        For a pose outside the strokes or an unknown choice.
+    LongreachError
+        When the boom does not stand stably in this pose.
+    """
+    for name, value, allowed in (('pistons', pistons, PISTONS), ('about', about, ABOUT)):
+        if value not in allowed:
+            raise InputError(f'{name} = {value!r}, allowed: {" | ".join(allowed)}')
+    if count < 1:
+        raise InputError(f'count = {count}, allowed: at least 1')
+    N = boom.size
+    if about == 'straight':
+        boom.check_pose(angles)
+        boom = boom.replace(gravity=0.0)
+        q = np.concatenate([angles, np.zeros(N * boom.ritz.functions)])
+    else:
+        q = equilibrium(boom, angles, loads).q
+    constants = constants_of(boom, loads)
+    M, D, K = _linear_model(q, constants)
+    springs = None
+    free = np.arange(N, q.size)
+    if pistons == 'free':
+        springs, dampers = _oil(q, constants, equilibrium(boom, angles, loads).forces)
+        K[range(N), range(N)] += springs
+        D[range(N), range(N)] += dampers
+        free = np.arange(q.size)
+    M, D, K = (matrix[np.ix_(free, free)] for matrix in (M, D, K))
+    frequencies, vectors, ratios = _eigen(M, D, K)
+    bases = boom_bases(boom)
+    absolute = np.cumsum(angles)
+    chain = [
+        ChainBeam(
+            basis.beam.length,
+            basis.beam.mass_per_length,
+            basis.beam.bending_stiffness,
+            float(absolute[i]),
+            basis.beam.support,
+            basis.beam.breaks,
+            tuple((load.position, load.mass) for load in loads if load.beam == i),
+        )
+        for i, basis in enumerate(bases)
+    ]
+    reference = chain_modes(
+        chain,
+        elements=elements,
+        count=min(count, free.size),
+        joint_stiffness=springs,
+        gravity=boom.gravity,
+        sagged=about == 'equilibrium',
+        foreshortening=False,
+    )
+    count = min(count, free.size, reference.frequencies.size)
+    rest, shapes = _shapes(boom, q, free, vectors[:, :count])
+    return NaturalModes(
+        frequencies[:count], ratios[:count], reference.frequencies[:count], rest, shapes
+    )
+
+
+def _linear_model(
+    q: np.ndarray, constants: Constants
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return M, D and K (n, n) of small motion about a state at rest."""
+    N, n = constants.length.size, q.size
+    y = np.concatenate([q, np.zeros(n + 3 * N)])
+    M, f, dy = np.empty((n, n)), np.empty(n), np.empty(y.size)
+    modes = np.zeros(N, dtype=np.int64)
+    evaluate(y, modes, np.zeros(N), constants, M, f, dy)
+    D = np.zeros((n, n))
+    D[range(N), range(N)] = constants.joint_damping
+    for i in range(N):
+        D[N + i :: N, N + i :: N] = constants.damping[i]
+    return M, D, tangent_stiffness(q, constants)
+
+
+def _oil(q: np.ndarray, p: Constants, forces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return stiffness [N m/rad] and damping [N m s/rad] of closed cylinders at the joints."""
+    N = forces.size
+    h = 1e-6
+    pistons, arms = pistons_and_arms(p.linkage, np.stack([q[:N] - h, q[:N], q[:N] + h]))
+    s, arm = pistons[1], arms[1]
+    volume_1, volume_2 = p.head_volume + p.head_area * s, p.rod_volume - p.rod_area * s
+    oil = p.bulk_modulus * (p.head_area**2 / volume_1 + p.rod_area**2 / volume_2)
+    # The lever changes, too, under the force that holds the boom.
+    return oil * arm**2 - forces * (arms[2] - arms[0]) / (2.0 * h), p.viscous * arm**2
+
+
+def _eigen(
+    M: np.ndarray, D: np.ndarray, K: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return undamped frequencies [Hz], mass-normalised vectors, and damping ratios."""
+    from scipy.linalg import eig, eigh
+
+    squares, vectors = eigh(K, M)
+    if squares[0] <= 0.0:
+        raise LongreachError(
+            'the boom does not stand stably in this pose: the stiffness has the eigenvalue'
+            f' {squares[0]:.3g} 1/s^2; raise second_moment, or lower mass and load'
+        )
+    omega = np.sqrt(squares)
+    n = omega.size
+    damping = vectors.T @ D @ vectors
+    ratios = np.diag(damping) / (2.0 * omega)
+    # In the undamped modes' coordinates a damped mode is recognised by its largest part.
+    state = np.block([[np.zeros((n, n)), np.eye(n)], [-np.diag(squares), -damping]])
+    values, parts = eig(state)
+    for value, part in zip(values, parts.T, strict=True):
+        if value.imag > 0.0:
+            k = int(np.argmax(np.abs(part[:n]) * omega))
+            ratios[k] = -value.real / abs(value)
+    return omega / (2.0 * np.pi), vectors, ratios
+
+
+def _shapes(
+    boom: BoomParameters, q: np.ndarray, free: np.ndarray, vectors: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the boom at rest and displacements of modes, see NaturalModes."""
+    rates = np.zeros((vectors.shape[1], q.size))
+    rates[:, free] = vectors.T
+    states = np.broadcast_to(q, rates.shape)
+    rest, shapes = [], []
+    for i, beam in enumerate(boom.beams):
+        # A velocity is a displacement of first order.
+        motions = [
+            point_motion(boom, states, rates, i, x) for x in np.linspace(0.0, beam.length, _POINTS)
+        ]
+        rest.append([motion.position[0] for motion in motions])
+        shapes.append(np.stack([motion.velocity for motion in motions], axis=1))
+    found = np.stack(shapes, axis=1)
+    largest = np.linalg.norm(found, axis=-1).max(axis=(1, 2))
+    return np.array(rest), found / largest[:, None, None, None]

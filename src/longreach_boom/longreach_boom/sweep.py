@@ -1,0 +1,98 @@
+"""Many runs at once, over processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import TypeVar
+
+from tqdm import tqdm
+
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.scenario import Scenario
+from longreach_boom.simulation import STEP, Result, simulate
+from longreach_dynamics.errors import InputError, LongreachError
+
+__all__ = ['simulate_many']
+
+Outcome = TypeVar('Outcome')
+
+
+def simulate_many(
+    parameters: Sequence[BoomParameters],
+    scenario: Scenario | Sequence[Scenario],
+    processes: int | None = None,
+    progress: bool | None = None,
+    step: float = STEP,
+) -> list[Result]:
+    """
+    Simulate many booms.
+
+    Nothing is compiled anew for other parameters, so a sweep costs what its runs cost.
+
+    Parameters
+    ----------
+    parameters : sequence of BoomParameters
+    scenario : Scenario or sequence of them
+        One for all, or one for each boom.
+    processes : int, optional
+        At a time; by default one for each core. 1 stays in this process.
+    progress : bool, optional
+        Show a bar on stderr; by default if that is a terminal.
+    step : float
+        Length of a step [s].
+
+    Returns
+    -------
+    list of Result
+        In the order of ``parameters``.
+
+    Raises
+    ------
+    InputError, LongreachError
+        Of the first run that fails, with its index; runs that have not begun are dropped.
+    """
+    scenarios = [scenario] * len(parameters) if isinstance(scenario, Scenario) else list(scenario)
+    if len(scenarios) != len(parameters):
+        raise InputError(
+            f'scenario has {len(scenarios)} entries, allowed: one, or {len(parameters)}, one for'
+            ' each boom'
+        )
+    if processes is not None and processes < 1:
+        raise InputError(f'processes = {processes}, allowed: at least 1')
+    jobs = [(p, s, step) for p, s in zip(parameters, scenarios, strict=True)]
+    processes = min(processes or os.cpu_count() or 1, max(1, len(jobs)))
+    # tqdm's None means: only on a terminal.
+    hidden = None if progress is None else not progress
+    with tqdm(total=len(jobs), disable=hidden, unit='run') as bar:
+        if processes == 1:
+            return [_named(i, _run, job, bar) for i, job in enumerate(jobs)]
+        # Not forked: a copy of a process with threads, such as a node's, may hang.
+        context = multiprocessing.get_context('spawn')
+        with ProcessPoolExecutor(processes, mp_context=context) as pool:
+            futures = [pool.submit(_run, job) for job in jobs]
+            try:
+                return [_named(i, lambda f: f.result(), f, bar) for i, f in enumerate(futures)]
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+
+def _run(job: tuple[BoomParameters, Scenario, float]) -> Result:
+    """Simulate one boom."""
+    parameters, scenario, step = job
+    return simulate(parameters, scenario, step)
+
+
+def _named(index: int, action: Callable[..., Outcome], argument: object, bar: tqdm) -> Outcome:
+    """Return what an action returns; name the run in its error."""
+    try:
+        outcome = action(argument)
+    except InputError as error:
+        raise InputError(f'run {index}: {error}') from error
+    except LongreachError as error:
+        raise LongreachError(f'run {index}: {error}') from error
+    bar.update()
+    return outcome

@@ -1,0 +1,470 @@
+"""
+Bending lines and Ritz functions against textbook formulas and against independent solutions.
+
+The independent solutions: the boundary-value problem Henikl 2015, (9) to (13), as it is printed,
+by collocation with the reactions unknown, and adaptive quadrature of the curvature.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.integrate import quad, solve_bvp
+
+from longreach_dynamics.beams import (
+    BASIS_SETS,
+    Beam,
+    BendingLine,
+    RitzBasis,
+    fit_polynomial,
+    ritz_basis,
+    self_weight_line,
+    tip_force_line,
+    tip_moment_line,
+)
+from longreach_dynamics.errors import InputError
+
+LENGTH, SIGMA, EI = 9.6, 190.0, 8.0e7
+LINES = {'force': tip_force_line, 'moment': tip_moment_line, 'weight': self_weight_line}
+
+
+def constant(value: float) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda x: np.full(np.shape(x), value)
+
+
+def uniform(support: float = 0.0, length: float = LENGTH) -> Beam:
+    return Beam(length, constant(SIGMA), constant(EI), support)
+
+
+def tapered(support: float = 0.0, length: float = LENGTH, tip: float = 1.0 / 3.0) -> Beam:
+    """Return a beam with the taper of a pump boom: EI falls with the third power of the depth."""
+    ratio = tip ** (1.0 / 3.0)
+    return Beam(
+        length,
+        lambda x: SIGMA * (1.0 - 0.4 * np.asarray(x) / length),
+        lambda x: EI * (1.0 + (ratio - 1.0) * np.asarray(x) / length) ** 3,
+        support,
+    )
+
+
+def kinked(support: float = 0.0) -> Beam:
+    """Return a beam whose sigma and EI come from tables: straight lines with corners."""
+    places = np.array([0.0, 1.7, 3.1, 7.0, LENGTH])
+    sigma = np.array([300.0, 120.0, 180.0, 90.0, 60.0])
+    stiffness = EI * np.array([1.0, 0.9, 0.3, 0.25, 0.1])
+    return Beam(
+        LENGTH,
+        lambda x: np.interp(x, places, sigma),
+        lambda x: np.interp(x, places, stiffness),
+        support,
+        tuple(places),
+    )
+
+
+def boundary_value_solution(beam: Beam, load: str, x: np.ndarray) -> np.ndarray:
+    """
+    Return w(x) of (9) to (13), scaled to w(L) = 1, shape (len(x),).
+
+    Two parts, left and right of the support or of the middle, each with w, w', EI w'' and its
+    derivative; the scale of the load is a ninth unknown. The reaction of the support follows.
+    """
+    split = beam.support or 0.5 * beam.length
+    widths = np.array([split, beam.length - split])
+
+    def derivative(s: np.ndarray, y: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        rates = np.empty_like(y)
+        for part, offset in enumerate((0.0, split)):
+            w = 4 * part
+            place = offset + widths[part] * s
+            distributed = scale[0] * beam.mass_per_length(place) if load == 'weight' else 0.0
+            rates[w] = y[w + 1]
+            rates[w + 1] = y[w + 2] / beam.bending_stiffness(place)
+            rates[w + 2] = y[w + 3]
+            rates[w + 3] = distributed
+            rates[w : w + 4] *= widths[part]
+        return rates
+
+    def conditions(left: np.ndarray, right: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        root = [left[0], left[2] / EI] if beam.support else [left[0], left[1]]
+        if beam.support:
+            across = [right[0], left[4]]
+        else:
+            across = [right[0] - left[4], (right[3] - left[7]) / EI]
+        across += [right[1] - left[5], (right[2] - left[6]) / EI]
+        moment = scale[0] if load == 'moment' else 0.0
+        force = scale[0] if load == 'force' else 0.0
+        tip = [(right[6] - moment) / EI, (right[7] - force) / EI, right[4] - 1.0]
+        return np.array([*root, *across, *tip])
+
+    mesh = np.linspace(0.0, 1.0, 81)
+    solution = solve_bvp(
+        derivative, conditions, mesh, np.zeros((8, mesh.size)), [EI], tol=1e-9, max_nodes=20000
+    )
+    assert solution.success
+    inner = x <= split
+    values = solution.sol(np.where(inner, x / split, (x - split) / widths[1]))
+    return np.where(inner, values[0], values[4])
+
+
+# Textbook: uniform beams.
+
+
+def clamped_force(s: np.ndarray) -> np.ndarray:
+    return s**2 * (3.0 - s) / 2.0
+
+
+def clamped_moment(s: np.ndarray) -> np.ndarray:
+    return s**2
+
+
+def clamped_weight(s: np.ndarray) -> np.ndarray:
+    return s**2 * (6.0 - 4.0 * s + s**2) / 3.0
+
+
+@pytest.mark.parametrize(
+    ('load', 'expected'),
+    [('force', clamped_force), ('moment', clamped_moment), ('weight', clamped_weight)],
+)
+def test_uniform_cantilever(load: str, expected: Callable[[np.ndarray], np.ndarray]) -> None:
+    s = np.linspace(0.0, 1.0, 57)
+    line = LINES[load](uniform())
+    np.testing.assert_allclose(line.at(s * LENGTH), expected(s), atol=1e-13)
+    middle, step = s[1:-1], 1e-4
+    slope = (expected(middle + step) - expected(middle - step)) / (2.0 * step * LENGTH)
+    np.testing.assert_allclose(line.at(middle * LENGTH, 1), slope, atol=1e-8)
+
+
+def overhanging(load: str, a: float, x: np.ndarray) -> np.ndarray:
+    """Return the uniform beam's line over two supports at 0 and a, up to a factor; by hand."""
+    c, s = LENGTH - a, x - a
+    if load == 'weight':
+        reaction = LENGTH**2 / (2.0 * a)
+        root = LENGTH - reaction
+        # Upward forces at both supports, load 1 a metre; two integrations, w(0) = w(a) = 0.
+        particular = x**4 / 24.0 - root * x**3 / 6.0 - reaction * np.maximum(s, 0.0) ** 3 / 6.0
+        return particular - x * (a**3 / 24.0 - root * a**2 / 6.0)
+    inner = {'force': c, 'moment': 1.0}[load] * (x**3 - a**2 * x) / (6.0 * a)
+    if load == 'force':
+        outer = c * a / 3.0 * s + c * s**2 / 2.0 - s**3 / 6.0
+    else:
+        outer = a / 3.0 * s + s**2 / 2.0
+    return np.where(x < a, inner, outer)
+
+
+@pytest.mark.parametrize('support', [0.2, 2.4, 5.0, 9.0])
+@pytest.mark.parametrize('load', LINES)
+def test_uniform_beam_on_two_supports(load: str, support: float) -> None:
+    x = np.linspace(0.0, LENGTH, 97)
+    expected = overhanging(load, support, x)
+    line = LINES[load](uniform(support))
+    np.testing.assert_allclose(line.at(x), expected / expected[-1], atol=1e-11)
+
+
+# The boundary-value problem, varying sections.
+
+
+@pytest.mark.parametrize('support', [0.0, 2.4])
+@pytest.mark.parametrize('section', [tapered, kinked])
+@pytest.mark.parametrize('load', LINES)
+def test_line_solves_the_boundary_value_problem(
+    load: str, section: Callable[[float], Beam], support: float
+) -> None:
+    beam = section(support)
+    x = np.linspace(0.0, LENGTH, 41)
+    expected = boundary_value_solution(beam, load, x)
+    np.testing.assert_allclose(LINES[load](beam).at(x), expected, atol=2e-7)
+
+
+@pytest.mark.parametrize('tip', [0.5, 0.1, 0.02])
+def test_strong_taper_by_quadrature(tip: float) -> None:
+    beam = tapered(tip=tip)
+    places = np.array([1.0, 4.0, 8.5, LENGTH])
+
+    def deflection(x: float) -> float:
+        value, _ = quad(
+            lambda s: (x - s) * (LENGTH - s) / float(beam.bending_stiffness(s)),
+            0.0,
+            x,
+            epsabs=0.0,
+            epsrel=1e-12,
+        )
+        return float(value)
+
+    expected = np.array([deflection(x) for x in places])
+    np.testing.assert_allclose(
+        tip_force_line(beam).at(places), expected / expected[-1], rtol=1e-6, atol=0.0
+    )
+
+
+def test_shear_jumps_at_the_support() -> None:
+    # (10b), (10c) are limits from both sides: the moment is continuous, its derivative is not.
+    beam = tapered(2.4)
+    line = tip_force_line(beam)
+    step = 1e-3
+
+    def moment(x: float) -> float:
+        return float(beam.bending_stiffness(np.array(x)) * line.at(x, 2))
+
+    inboard = (moment(2.4 - step) - moment(2.4 - 2.0 * step)) / step
+    outboard = (moment(2.4 + 2.0 * step) - moment(2.4 + step)) / step
+    assert inboard / outboard == pytest.approx(-(LENGTH - 2.4) / 2.4, rel=1e-4)
+    assert moment(2.4 - 1e-9) == pytest.approx(moment(2.4 + 1e-9), rel=1e-6)
+    assert moment(0.0) == pytest.approx(0.0, abs=1e-6 * moment(2.4))
+
+
+def test_weight_line_follows_the_mass() -> None:
+    # All mass near the tip bends the beam as a force there does.
+    def near_tip(x: np.ndarray) -> np.ndarray:
+        return np.where(np.asarray(x) > 0.999 * LENGTH, 1e4, 1e-6)
+
+    beam = Beam(LENGTH, near_tip, constant(EI), 0.0, (0.999 * LENGTH,))
+    x = np.linspace(0.0, LENGTH, 20)
+    np.testing.assert_allclose(self_weight_line(beam).at(x), clamped_force(x / LENGTH), atol=1e-3)
+
+
+@pytest.mark.parametrize('support', [0.0, 2.4])
+@pytest.mark.parametrize('line', LINES.values())
+def test_lines_keep_the_geometric_conditions(
+    line: Callable[[Beam], BendingLine], support: float
+) -> None:
+    bent = line(kinked(support))
+    assert bent.at(0.0) == 0.0
+    if support:
+        assert bent.at(support) == pytest.approx(0.0, abs=1e-15)
+    else:
+        assert bent.at(0.0, 1) == 0.0
+    assert bent.at(LENGTH) == pytest.approx(1.0, abs=1e-15)
+
+
+def test_scale_of_the_section_does_not_matter() -> None:
+    # An arbitrary f_L only scales the line, and so do E and g.
+    x = np.linspace(0.0, LENGTH, 11)
+    for line in LINES.values():
+        soft = Beam(LENGTH, constant(1.0), constant(1e-3), 2.4)
+        np.testing.assert_allclose(line(soft).at(x), line(uniform(2.4)).at(x), atol=1e-13)
+
+
+def test_line_algebra() -> None:
+    beam = tapered(2.4)
+    force, moment = tip_force_line(beam), tip_moment_line(beam)
+    x = np.linspace(0.0, LENGTH, 11)
+    for derivative in range(4):
+        together = force.scaled(3.0).plus(moment, -2.0).at(x, derivative)
+        expected = 3.0 * force.at(x, derivative) - 2.0 * moment.at(x, derivative)
+        np.testing.assert_allclose(together, expected, atol=1e-12)
+    assert force.scaled(-7.0).normalised().at(LENGTH) == pytest.approx(1.0, abs=1e-15)
+
+
+def test_grid_has_its_edges_at_support_and_kinks() -> None:
+    beam = kinked(2.4)
+    for place in (0.0, 1.7, 2.4, 3.1, 7.0, LENGTH):
+        assert np.abs(beam.grid - place).min() == 0.0
+    assert np.all(np.diff(beam.grid) > 0.0)
+
+
+def test_quadrature_is_exact_for_products_of_functions() -> None:
+    beam = kinked(2.4)
+    x, weights = beam.gauss()
+    assert weights.sum() == pytest.approx(LENGTH, rel=1e-14)
+    for power in (1, 6, 20):
+        expected = LENGTH ** (power + 1) / (power + 1)
+        assert beam.integral(x**power) == pytest.approx(expected, rel=1e-13)
+    mass, _ = quad(
+        lambda s: float(beam.mass_per_length(np.array(s))), 0.0, LENGTH, points=[1.7, 3.1, 7.0]
+    )
+    assert beam.integral(beam.mass_per_length(x)) == pytest.approx(mass, rel=1e-12)
+
+
+# The fit (14).
+
+
+@pytest.mark.parametrize('support', [0.0, 2.4])
+def test_fit_has_the_printed_form(support: float) -> None:
+    # sum_j c_j (x - x_m) x^(j - 1), j = 2..6: one polynomial of degree 6 over the whole beam.
+    beam = tapered(support)
+    fitted = fit_polynomial(beam, tip_force_line(beam), 6).line
+    x = np.linspace(0.0, LENGTH, 61)
+    s, share = x / LENGTH, support / LENGTH
+    terms = np.stack([(s - share) * s ** (j - 1) for j in range(2, 7)], axis=1)
+    factors, *_ = np.linalg.lstsq(terms, fitted.at(x), rcond=None)
+    np.testing.assert_allclose(terms @ factors, fitted.at(x), atol=1e-12)
+    assert abs(factors[-1]) > 1e-6
+    assert fitted.at(LENGTH) == pytest.approx(1.0, abs=1e-14)
+
+
+@pytest.mark.parametrize('support', [0.0, 2.4])
+def test_fit_is_the_best_in_the_mean_square(support: float) -> None:
+    beam = tapered(support)
+    line = tip_force_line(beam)
+    fitted = fit_polynomial(beam, line, 5).line
+    x, _ = beam.gauss()
+    scale = beam.integral(line.at(x) * fitted.at(x)) / beam.integral(fitted.at(x) ** 2)
+    left = line.at(x) - scale * fitted.at(x)
+    size = math.sqrt(beam.integral(left**2))
+    assert size > 1e-9
+    for j in range(2, 6):
+        term = (x - support) * x ** (j - 1)
+        cosine = beam.integral(left * term) / (size * math.sqrt(beam.integral(term**2)))
+        assert abs(cosine) < 1e-6
+
+
+@pytest.mark.parametrize('support', [0.0, 2.4])
+def test_fit_reports_its_error(support: float) -> None:
+    beam = tapered(support)
+    line = tip_force_line(beam)
+    x = np.linspace(0.0, LENGTH, 2001)
+    places, _ = beam.gauss()
+    errors = []
+    for order in range(2, 10):
+        fit = fit_polynomial(beam, line, order)
+        # Before the normalisation.
+        fitted = fit.line.at(places)
+        scale = beam.integral(line.at(places) * fitted) / beam.integral(fitted**2)
+        seen = np.abs(line.at(x) - scale * fit.line.at(x)).max() / np.abs(line.at(x)).max()
+        # From quadrature points, which leave out the very tip.
+        assert 0.7 * seen <= fit.error <= 1.01 * seen
+        errors.append(fit.error)
+    # Smooth lines converge quickly; the corner of the curvature at a support holds it up.
+    assert all(later < earlier for earlier, later in zip(errors, errors[2:], strict=False))
+    assert errors[4] < (1e-3 if support else 2e-5)
+    assert errors[0] > 1e-2
+
+
+def test_fit_of_a_polynomial_is_exact() -> None:
+    beam = uniform()
+    line = tip_force_line(beam)
+    assert fit_polynomial(beam, line, 2).error > 0.01
+    for order in (3, 6, 9):
+        fit = fit_polynomial(beam, line, order)
+        assert fit.error < 1e-13
+        x = np.linspace(0.0, LENGTH, 9)
+        np.testing.assert_allclose(fit.line.at(x), line.at(x), atol=1e-12)
+
+
+# Ritz functions.
+
+
+def integrals(basis: RitzBasis) -> np.ndarray:
+    """Return int eta_e eta_f dx, shape (F, F), by a rule finer than the one that made them."""
+    edges = np.unique(np.concatenate([basis.beam.grid, np.linspace(0.0, LENGTH, 40)]))
+    nodes, weights = np.polynomial.legendre.leggauss(7)
+    halves = np.diff(edges)[:, None] / 2.0
+    places = (edges[:-1, None] + halves * (nodes + 1.0)).ravel()
+    values = basis.at(places)
+    return np.asarray((values * (halves * weights).ravel()) @ values.T)
+
+
+@pytest.mark.parametrize('support', [0.0, 2.4])
+@pytest.mark.parametrize('last', [False, True])
+@pytest.mark.parametrize('name', BASIS_SETS)
+def test_functions_are_orthogonal_and_normalised(name: str, last: bool, support: float) -> None:
+    basis = ritz_basis(kinked(support), last, name, 3)
+    products = integrals(basis)
+    sizes = np.sqrt(np.diag(products))
+    np.testing.assert_allclose(products / np.outer(sizes, sizes), np.eye(3), atol=1e-9)
+    np.testing.assert_allclose(basis.at(LENGTH), 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize('support', [0.0, 2.4])
+@pytest.mark.parametrize('last', [False, True])
+@pytest.mark.parametrize('name', BASIS_SETS)
+def test_one_to_five_functions(name: str, last: bool, support: float) -> None:
+    beam = tapered(support)
+    x, _ = beam.gauss()
+    largest = ritz_basis(beam, last, name, 5).at(x)
+    for count in range(1, 6):
+        basis = ritz_basis(beam, last, name, count)
+        values = basis.at(x)
+        assert values.shape == (count, x.size)
+        # More functions are added to those there are.
+        np.testing.assert_allclose(values, largest[:count], atol=1e-8)
+        products = np.array([[beam.integral(a * b) for b in values] for a in values])
+        sizes = np.sqrt(np.diag(products))
+        np.testing.assert_allclose(products / np.outer(sizes, sizes), np.eye(count), atol=1e-7)
+        np.testing.assert_allclose(basis.at(0.0), 0.0, atol=1e-14)
+        np.testing.assert_allclose(basis.at(LENGTH), 1.0, atol=1e-10)
+        held = basis.at(support) if support else basis.at(0.0, 1)
+        np.testing.assert_allclose(held, 0.0, atol=1e-10)
+
+
+@pytest.mark.parametrize('last', [False, True])
+@pytest.mark.parametrize('support', [0.0, 2.4])
+def test_second_printed_function_has_the_form_15(support: float, last: bool) -> None:
+    # (x - x_m) x^2 + c (x - x_m) x, up to the normalisation.
+    second = ritz_basis(tapered(support), last, 'printed', 2).lines[1]
+    x = np.linspace(0.0, LENGTH, 41)
+    terms = np.stack([(x - support) * x**2, (x - support) * x], axis=1) / LENGTH**3
+    factors, *_ = np.linalg.lstsq(terms, second.at(x), rcond=None)
+    np.testing.assert_allclose(terms @ factors, second.at(x), atol=1e-12)
+    assert abs(factors[0]) > 0.1
+
+
+@pytest.mark.parametrize('support', [0.0, 2.4])
+def test_printed_first_function_is_the_fitted_static_line(support: float) -> None:
+    beam = tapered(support)
+    x = np.linspace(0.0, LENGTH, 31)
+    for last, line in ((False, tip_force_line(beam)), (True, self_weight_line(beam))):
+        for order in (3, 6):
+            basis = ritz_basis(beam, last, 'printed', 2, order)
+            fit = fit_polynomial(beam, line, order)
+            assert basis.fit_error == fit.error
+            np.testing.assert_allclose(basis.lines[0].at(x), fit.line.at(x), atol=1e-14)
+    assert ritz_basis(beam, False, 'moment', 2).fit_error == 0.0
+
+
+def span_error(basis: RitzBasis, line: BendingLine) -> float:
+    """Return what the functions leave of a line, as a share of its largest deflection."""
+    x = np.linspace(0.0, LENGTH, 101)
+    values, wanted = basis.at(x).T, line.at(x)
+    factors, *_ = np.linalg.lstsq(values, wanted, rcond=None)
+    return float(np.abs(values @ factors - wanted).max() / np.abs(wanted).max())
+
+
+@pytest.mark.parametrize('support', [0.0, 2.4])
+def test_moment_set_holds_the_lines_of_tip_force_and_moment(support: float) -> None:
+    beam = kinked(support)
+    force, moment, weight = (line(beam) for line in LINES.values())
+    inner = [ritz_basis(beam, False, 'moment', count) for count in (1, 2, 3)]
+    assert span_error(inner[0], force) < 1e-12
+    assert span_error(inner[0], moment) > 1e-2
+    assert max(span_error(inner[1], line) for line in (force, moment)) < 1e-10
+    assert span_error(inner[1], weight) > 1e-4
+    assert max(span_error(inner[2], line) for line in (force, moment, weight)) < 1e-9
+    last = ritz_basis(beam, True, 'moment', 2)
+    assert span_error(last, weight) < 1e-12
+    # What the paper's pair lacks on an inner beam.
+    printed = ritz_basis(beam, False, 'printed', 2)
+    assert span_error(printed, moment) > 100.0 * span_error(inner[1], moment)
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize('length', [0.0, -1.0, math.nan, math.inf])
+def test_length_is_positive_and_finite(length: float) -> None:
+    with pytest.raises(InputError, match=rf'length = {length} m, allowed: \(0, inf\) m'):
+        uniform(length=length)
+
+
+@pytest.mark.parametrize('support', [-0.1, LENGTH, 20.0, math.nan])
+def test_support_is_along_the_beam(support: float) -> None:
+    with pytest.raises(InputError, match=rf'support = {support} m, allowed: \[0, 9\.6\) m'):
+        uniform(support)
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        ({'basis': 'eigen'}, r"basis = 'eigen', allowed: printed \| moment"),
+        ({'functions': 0}, r'functions = 0, allowed: 1 to 5'),
+        ({'functions': 6}, r'functions = 6, allowed: 1 to 5'),
+        ({'basis': 'printed', 'order': 1}, r'order = 1, allowed: 2 to 9'),
+        ({'basis': 'printed', 'order': 10}, r'order = 10, allowed: 2 to 9'),
+    ],
+)
+def test_impossible_bases_are_refused(arguments: dict[str, int | str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ritz_basis(uniform(), False, **arguments)  # type: ignore[arg-type]

@@ -1,0 +1,82 @@
+"""Small dense systems against LAPACK."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import linalg
+
+from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
+
+
+def definite(random: np.random.Generator, size: int, condition: float = 1e4) -> np.ndarray:
+    """Return a random symmetric matrix with eigenvalues from 1 to a condition number."""
+    vectors, _ = np.linalg.qr(random.normal(size=(size, size)))
+    matrix = (vectors * np.logspace(0.0, math.log10(condition), size)) @ vectors.T
+    return np.asarray((matrix + matrix.T) / 2.0)
+
+
+@pytest.mark.parametrize('size', [1, 2, 3, 8, 12, 24])
+def test_factor_is_lapacks(size: int) -> None:
+    matrix = definite(np.random.default_rng(size), size)
+    factor = matrix.copy()
+    assert cholesky(factor)
+    expected = np.linalg.cholesky(matrix)
+    np.testing.assert_allclose(np.tril(factor, -1), np.tril(expected, -1), rtol=1e-9, atol=1e-9)
+    # The diagonal is kept as what the solution multiplies by.
+    np.testing.assert_allclose(np.diag(factor), 1.0 / np.diag(expected), rtol=1e-9)
+
+
+@pytest.mark.parametrize('size', [1, 2, 3, 8, 12, 24])
+def test_solution_is_lapacks(size: int) -> None:
+    random = np.random.default_rng(100 + size)
+    matrix, vector = definite(random, size), random.normal(size=size)
+    expected = linalg.solve(matrix, vector, assume_a='pos')
+    factor, solution = matrix.copy(), vector.copy()
+    assert cholesky(factor)
+    cholesky_solve(factor, solution)
+    np.testing.assert_allclose(solution, expected, rtol=1e-9, atol=1e-9 * abs(expected).max())
+
+
+def test_solution_of_an_ill_conditioned_system_has_a_small_residual() -> None:
+    random = np.random.default_rng(3)
+    matrix, vector = definite(random, 12, 1e12), random.normal(size=12)
+    factor, solution = matrix.copy(), vector.copy()
+    assert cholesky(factor)
+    cholesky_solve(factor, solution)
+    size = np.abs(matrix).max() * np.abs(solution).max()
+    assert np.abs(matrix @ solution - vector).max() < 1e-14 * size
+
+
+def test_only_the_lower_triangle_is_read_and_the_upper_one_stays() -> None:
+    matrix = definite(np.random.default_rng(5), 6)
+    clean, spoilt = matrix.copy(), np.tril(matrix) + np.triu(np.full((6, 6), math.nan), 1)
+    assert cholesky(clean)
+    assert cholesky(spoilt)
+    np.testing.assert_array_equal(np.tril(spoilt), np.tril(clean))
+    assert np.all(np.isnan(spoilt[np.triu_indices(6, 1)]))
+    np.testing.assert_array_equal(clean[np.triu_indices(6, 1)], matrix[np.triu_indices(6, 1)])
+    solutions = np.ones(6), np.ones(6)
+    cholesky_solve(clean, solutions[0])
+    cholesky_solve(spoilt, solutions[1])
+    np.testing.assert_array_equal(*solutions)
+
+
+@pytest.mark.parametrize('row', [0, 2, 4])
+def test_indefinite_matrices_are_told(row: int) -> None:
+    matrix = definite(np.random.default_rng(7), 5, 10.0)
+    negative = matrix.copy()
+    negative[row, row] = -1.0
+    assert not cholesky(negative)
+    assert not cholesky(np.zeros((3, 3)))
+    # Semidefinite: the last row repeats the first.
+    assert not cholesky(np.array([[4.0, 2.0], [2.0, 1.0]]))
+
+
+@pytest.mark.parametrize('place', [(0, 0), (2, 1), (4, 4)])
+def test_nan_is_not_definite(place: tuple[int, int]) -> None:
+    matrix = definite(np.random.default_rng(9), 5)
+    matrix[place] = math.nan
+    assert not cholesky(matrix)

@@ -1,0 +1,164 @@
+"""Linkages against the geometry that they stand for, and the angles at which they end."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.linkages import Linkage, lever_arm, piston_position
+
+TRIANGLE: dict[str, Any] = {
+    'kind': 'triangle',
+    'near': 1.05,
+    'far': 2.4,
+    'offset_angle': math.pi / 3.0,
+    'retracted': 1.9,
+}
+ROCKER: dict[str, Any] = {'kind': 'rocker', 'lever': 0.62, 'shape': 0.25, 'offset': 1.5}
+LINKAGES = [Linkage(**TRIANGLE), Linkage(**ROCKER), Linkage(**(ROCKER | {'shape': 0.49}))]
+STROKE = {'triangle': 1.5, 'rocker': 1.7}
+
+
+def pins(angle: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the triangle's two pins in the plane of the joint: the fixed and the turned one."""
+    # The fixed side points down by the offset angle, the other along the turned link.
+    fixed = 1.05 * np.array([math.cos(-math.pi / 3.0), math.sin(-math.pi / 3.0)])
+    return fixed, 2.4 * np.array([math.cos(angle), math.sin(angle)])
+
+
+@pytest.mark.parametrize('angle', np.radians([-5.0, 0.0, 31.0, 85.0]))
+def test_triangle_is_the_distance_of_its_pins(angle: float) -> None:
+    fixed, turned = pins(angle)
+    linkage = LINKAGES[0]
+    assert linkage.position(angle) == pytest.approx(
+        float(np.linalg.norm(turned - fixed)) - 1.9, abs=1e-14
+    )
+
+
+@pytest.mark.parametrize('angle', np.radians([-5.0, 0.0, 31.0, 85.0]))
+def test_triangles_lever_arm_is_the_distance_of_the_cylinder_from_the_joint(angle: float) -> None:
+    fixed, turned = pins(angle)
+    along = (turned - fixed) / np.linalg.norm(turned - fixed)
+    moment = turned[0] * along[1] - turned[1] * along[0]
+    assert LINKAGES[0].arm(angle) == pytest.approx(float(moment), abs=1e-14)
+
+
+@pytest.mark.parametrize('angle', [-2.0, -0.3, 0.0, 0.4])
+def test_rocker_is_its_formula(angle: float) -> None:
+    expected = 0.62 * (0.75 * angle + 0.25 * math.sin(angle)) + 1.5
+    assert LINKAGES[1].position(angle) == pytest.approx(expected, abs=1e-15)
+
+
+def test_lever_of_a_rocker_is_that_at_angle_zero() -> None:
+    for linkage in LINKAGES[1:]:
+        assert linkage.arm(0.0) == 0.62
+        assert linkage.position(0.0) == 1.5
+
+
+@pytest.mark.parametrize('linkage', LINKAGES)
+def test_lever_arm_is_the_derivative(linkage: Linkage) -> None:
+    step = 1e-5
+    for angle in np.linspace(*linkage.angles(STROKE[linkage.kind]), 23):
+        slope = linkage.position(angle + step) - linkage.position(angle - step)
+        assert linkage.arm(angle) == pytest.approx(slope / (2.0 * step), abs=1e-9)
+
+
+@pytest.mark.parametrize('linkage', LINKAGES)
+def test_angle_is_the_inverse_over_the_whole_stroke(linkage: Linkage) -> None:
+    stroke = STROKE[linkage.kind]
+    positions = np.linspace(0.0, stroke, 41)
+    angles = [linkage.angle(position) for position in positions]
+    np.testing.assert_allclose([linkage.position(a) for a in angles], positions, atol=1e-13)
+    assert np.all(np.diff(angles) > 0.0)
+    assert linkage.angles(stroke) == (angles[0], angles[-1])
+    assert min(linkage.arm(angle) for angle in angles) > 0.0
+
+
+def test_inverse_of_random_linkages() -> None:
+    random = np.random.default_rng(19)
+    for _ in range(100):
+        lever, shape = random.uniform(0.1, 2.0), random.uniform(0.0, 0.499)
+        rocker = Linkage(kind='rocker', lever=lever, shape=shape, offset=random.normal())
+        near, far = random.uniform(0.2, 3.0, 2)
+        triangle = Linkage(
+            kind='triangle',
+            near=near,
+            far=far,
+            offset_angle=random.uniform(-1.0, 3.0),
+            retracted=abs(near - far) + 0.1,
+        )
+        for linkage, low in ((rocker, -3.0), (triangle, -triangle.row()[3] + 0.05)):
+            angle = low + random.uniform(0.0, 3.0)
+            back = linkage.angle(linkage.position(angle))
+            assert back == pytest.approx(angle, abs=1e-9)
+
+
+def test_joint_1_covers_its_working_range() -> None:
+    low, high = np.degrees(LINKAGES[0].angles(1.5))
+    assert low < -5.0
+    assert high > 85.0
+
+
+def test_compiled_functions_take_the_row() -> None:
+    for linkage in LINKAGES:
+        row = linkage.row()
+        assert row.shape == (5,)
+        assert piston_position(row, 0.3) == linkage.position(0.3)
+        assert lever_arm(row, 0.3) == linkage.arm(0.3)
+
+
+def test_straight_linkage() -> None:
+    linkage = Linkage.straight(0.4, 0.7)
+    for angle in (-3.0, 0.0, 1.0):
+        assert linkage.position(angle) == pytest.approx(0.4 * angle + 0.7, abs=1e-15)
+        assert linkage.arm(angle) == 0.4
+    assert linkage.angles(1.2) == pytest.approx((-1.75, 1.25), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ('linkage', 'position', 'message'),
+    [
+        (LINKAGES[0], -0.6, r'piston position = -0\.6 m, .*: \[-0\.55, 1\.55\] m'),
+        (LINKAGES[0], 1.6, r'piston position = 1\.6 m, allowed by the linkage: \[-0\.55, 1\.55\]'),
+        (LINKAGES[1], 9.0, r'piston position = 9\.0 m, allowed by the linkage: \[-1\.42168, 4\.'),
+        (LINKAGES[1], math.nan, r'piston position = nan m, allowed by the linkage'),
+        (LINKAGES[0], math.inf, r'piston position = inf m, allowed by the linkage'),
+    ],
+)
+def test_positions_out_of_reach(linkage: Linkage, position: float, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        linkage.angle(position)
+
+
+@pytest.mark.parametrize('stroke', [1.56, 5.0, math.nan])
+def test_stroke_beyond_the_linkage(stroke: float) -> None:
+    with pytest.raises(InputError, match=rf'piston position = {stroke} m, allowed by the linkage'):
+        LINKAGES[0].angles(stroke)
+
+
+@pytest.mark.parametrize(
+    ('base', 'changes', 'message'),
+    [
+        (TRIANGLE, {'near': 0.0}, r'near = 0\.0, allowed: \(0, inf\) m'),
+        (TRIANGLE, {'far': -2.4}, r'far = -2\.4, allowed: \(0, inf\) m'),
+        (TRIANGLE, {'offset_angle': math.nan}, r'offset_angle = nan, allowed: \(-inf, inf\) rad'),
+        (TRIANGLE, {'retracted': 0.0}, r'retracted = 0\.0, allowed: \(0, inf\) m'),
+        (TRIANGLE, {'near': None}, r'near is missing; kind triangle has near, far, offset_angle'),
+        (TRIANGLE, {'lever': 1.0}, r'lever belongs to kind rocker; kind triangle has near'),
+        (ROCKER, {'lever': 0.0}, r'lever = 0\.0, allowed: \(0, inf\) m'),
+        (ROCKER, {'shape': 0.5}, r'shape = 0\.5, allowed: \[0, 0\.5\)'),
+        (ROCKER, {'shape': -0.1}, r'shape = -0\.1, allowed: \[0, 0\.5\)'),
+        (ROCKER, {'offset': None}, r'offset is missing; kind rocker has lever, shape, offset'),
+        (ROCKER, {'near': 1.0}, r'near belongs to kind triangle; kind rocker has lever'),
+        (ROCKER, {'kind': 'spindle'}, r"kind = 'spindle', allowed: triangle \| rocker"),
+    ],
+)
+def test_impossible_linkages_are_refused(
+    base: dict[str, Any], changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        Linkage(**(base | changes))
