@@ -23,7 +23,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.finite_elements import ChainBeam, chain_modes
 from longreach_dynamics.linkages import pistons_and_arms
 
-__all__ = ['ABOUT', 'PISTONS', 'NaturalModes', 'natural_modes']
+__all__ = ['ABOUT', 'PISTONS', 'NaturalModes', 'fastest_rate', 'natural_modes']
 
 PISTONS = ('locked', 'free')
 ABOUT = ('equilibrium', 'straight')
@@ -158,6 +158,27 @@ def _oil(q: np.ndarray, p: Constants, forces: np.ndarray) -> tuple[np.ndarray, n
     oil = p.bulk_modulus * (p.head_area**2 / volume_1 + p.rod_area**2 / volume_2)
     # The lever changes, too, under the force that holds the boom.
     return oil * arm**2 - forces * (arms[2] - arms[0]) / (2.0 * h), p.viscous * arm**2
+
+
+def fastest_rate(q: np.ndarray, forces: np.ndarray, constants: Constants) -> float:
+    """
+    Return the largest eigenvalue [1/s], by its size, of small motion about rest with free pistons.
+
+    Parameters
+    ----------
+    q : ndarray, shape (n,)
+    forces : ndarray, shape (N,)
+        Of the cylinders [N].
+    constants : Constants
+    """
+    N, n = forces.size, q.size
+    M, D, K = _linear_model(q, constants)
+    springs, dampers = _oil(q, constants, forces)
+    K[range(N), range(N)] += springs
+    D[range(N), range(N)] += dampers
+    inverse = np.linalg.inv(M)
+    state = np.block([[np.zeros((n, n)), np.eye(n)], [-inverse @ K, -inverse @ D]])
+    return float(np.abs(np.linalg.eigvals(state)).max())
 
 
 def _eigen(

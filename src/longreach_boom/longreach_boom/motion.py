@@ -2,9 +2,9 @@
 The boom's motion: Runge-Kutta steps of fixed length, with pistons that stick and slip.
 
 State y = (q, q', p_1, p_2, s_v), 2 n + 3 N numbers: coordinates, their rates, pressures of head
-and rod side [Pa], spool positions. Beside it each piston has a mode: it slides outwards or inwards,
-sticks, or rests against an end of its stroke. Modes change between steps only; within a step, of
-the classical method of order 4, friction keeps its direction, so that nothing there jumps.
+and rod side [Pa], spool positions. Beside it each piston has a mode: it slides outwards or
+inwards, sticks, or rests against an end of its stroke. Modes change between steps only; within a
+step, of the classical method of order 4, friction keeps its direction, so that nothing jumps.
 
 Sticking a piston means an impulse that takes its velocity, and moves the rest of the boom by what
 the inertia couples to it: v_free += M_ff^-1 M_fs v_s. (Setting v_s to zero alone can add energy.)
@@ -309,7 +309,7 @@ def advance_motion(y, modes, spools, p, step, steps, every, table, mode_table): 
     Parameters
     ----------
     y : ndarray, shape (2 n + 3 N,)
-        State; at the end that of the last step, or of the last one that was finite.
+        State; at the end that of the last step, or that before the step which failed.
     modes : ndarray of int64, shape (N,)
     spools : ndarray, shape (N,)
         Commanded spool positions.
@@ -332,11 +332,13 @@ def advance_motion(y, modes, spools, p, step, steps, every, table, mode_table): 
     beam, cylinder, medium = _tables(p)
     M, f, acc, work = np.empty((n, n)), np.empty(n), np.empty(n), workspace(N, n)
     k1, k2, k3, k4 = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    trial, saved = np.empty(size), np.empty(n)
+    trial, saved, last = np.empty(size), np.empty(n), np.empty(size)
     before, start = np.empty(N, dtype=np.int64), np.empty(N, dtype=np.int64)
     for taken in range(steps):
         for i in range(N):
             start[i] = modes[i]
+        for k in range(size):
+            last[k] = y[k]
         good = _settle(y, modes, spools, beam, cylinder, medium, M, f, acc, work, k1)
         for k in range(size):
             trial[k] = y[k] + 0.5 * step * k1[k]
@@ -347,18 +349,19 @@ def advance_motion(y, modes, spools, p, step, steps, every, table, mode_table): 
         for k in range(size):
             trial[k] = y[k] + step * k3[k]
         good &= _derivative(trial, modes, spools, beam, cylinder, medium, M, f, acc, work, k4)
+        for k in range(size):
+            y[k] += step / 6.0 * (k1[k] + 2.0 * (k2[k] + k3[k]) + k4[k])
+        _change_modes(y, modes, before, saved, spools, beam, cylinder, medium, M, f, acc, work, k1)
+        # Stays 0 unless a number is infinite or none.
         total = 0.0
         for k in range(size):
-            trial[k] = y[k] + step / 6.0 * (k1[k] + 2.0 * (k2[k] + k3[k]) + k4[k])
-            # Stays 0 unless a number is infinite or none.
-            total += 0.0 * trial[k]
+            total += 0.0 * y[k]
         if not good or total != 0.0:
+            for k in range(size):
+                y[k] = last[k]
             for i in range(N):
                 modes[i] = start[i]
             return taken
-        for k in range(size):
-            y[k] = trial[k]
-        _change_modes(y, modes, before, saved, spools, beam, cylinder, medium, M, f, acc, work, k1)
         if (taken + 1) % every == 0:
             row = (taken + 1) // every - 1
             for k in range(size):

@@ -286,6 +286,12 @@ class ControllerParameters(Parameters):
         'largest piston velocity that the integral asks for', 'm/s', at_least=0.0
     )
     maximum_velocity: float = quantity('largest piston velocity asked for', 'm/s', above=0.0)
+    force_time: float = quantity(
+        'time constant of the lags that tell weight from vibration in a cylinder force',
+        's',
+        above=0.0,
+        at_most=1e3,
+    )
     closing_error: float = quantity(
         'error below which the valve closes at a reference at rest', 'm', at_least=0.0
     )

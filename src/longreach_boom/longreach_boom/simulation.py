@@ -10,12 +10,20 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from longreach_boom.control import JointController, Trajectory
+from longreach_boom.description import (
+    swing_angles,
+    swing_joints,
+    swing_ratios,
+    swinging_cylinders,
+)
 from longreach_boom.model import Constants, Load, boom_bases, constants_of, point_motion
+from longreach_boom.modes import fastest_rate
 from longreach_boom.motion import OUTWARDS, STUCK, advance_motion
 from longreach_boom.parameters import BoomParameters, load_boom
 from longreach_boom.scenario import Scenario, step_count
@@ -38,6 +46,8 @@ __all__ = [
 
 STEP = 1e-3  # [s]
 SAMPLE_TIME = 5e-3  # [s], of the controller, of rows and of messages
+# Classical Runge-Kutta steps are stable up to 2.78 over the fastest rate; poses differ a little.
+_STABILITY = 2.3
 # A table of so many rows takes some gigabytes.
 _MOST_ROWS = 10_000_000
 
@@ -110,18 +120,24 @@ class Boom:
 
     def __post_init__(self) -> None:
         """Check the scenario."""
-        # Runge-Kutta's limit for the stiffest part, beams and oil, is about four times this.
-        if not 0.0 < self.step <= 2e-3:
-            raise InputError(f'step = {self.step} s, allowed: (0, 0.002] s')
+        # The spools, and a controller's cycle, want no longer ones; see also _check_step.
+        if not 1e-6 <= self.step <= 5e-3:
+            raise InputError(f'step = {self.step} s, allowed: [1e-06, 0.005] s')
         self.scenario.check_with(self.parameters, self.step)
         changes = self.scenario.load_changes(self.parameters)
+        object.__setattr__(self, '_constants', {})
         object.__setattr__(
             self, '_changes', [(round(time / self.step), load) for time, load in changes]
         )
 
     def constants(self, loads: tuple[Load, ...]) -> Constants:
         """Return the numbers of the boom with loads, for compiled code."""
-        return constants_of(self.parameters, loads, self.scenario.friction)
+        # Looked up in each call of advance: hashing all parameters would take longer than a step.
+        known: dict[tuple[Load, ...], Constants] = self.__dict__['_constants']
+        if loads not in known:
+            known.clear()
+            known[loads] = constants_of(self.parameters, loads, self.scenario.friction)
+        return known[loads]
 
     def initial_state(self) -> BoomState:
         """
@@ -129,6 +145,8 @@ class Boom:
 
         Raises
         ------
+        InputError
+            When the step is too long for the boom.
         LongreachError
             When there is no equilibrium.
         """
@@ -138,9 +156,20 @@ class Boom:
         y = np.concatenate(
             [rest.q, np.zeros(rest.q.size), rest.head_pressures, rest.rod_pressures, zeros]
         )
+        self._check_step(rest.q, rest.forces, loads)
         static = self.constants(loads).static
         modes = np.where(static > 0.0, STUCK, OUTWARDS).astype(np.int64)
         return BoomState(y, modes, loads)
+
+    def _check_step(self, q: np.ndarray, forces: np.ndarray, loads: tuple[Load, ...]) -> None:
+        """Raise InputError when the step is too long for the boom's fastest motion."""
+        fastest = fastest_rate(q, forces, self.constants(loads))
+        if self.step * fastest > _STABILITY:
+            raise InputError(
+                f'step = {self.step:g} s, allowed for this boom in this pose: at most'
+                f' {_STABILITY / fastest:.2g} s, because its fastest motion is at'
+                f' {fastest / (2.0 * math.pi):.4g} Hz; short, light or stiff beams have such'
+            )
 
     def attach(self, state: BoomState, load: Load) -> BoomState:
         """Return the state with one more load, which moves with the boom from now on."""
@@ -242,7 +271,7 @@ class Boom:
         Return joints, pistons, and how each beam's tip is bent.
 
         Joint angles phi [rad] with the cylinder's torque, piston positions [m] with its force,
-        deflections w(L) [m] and slopes w'(L) [rad]; see urdf/boom.urdf.
+        deflections w(L) [m] and slopes w'(L) [rad], swing of cylinders [rad]; see urdf/boom.urdf.
         """
         boom, constants = self.parameters, self.constants(state.loads)
         parts = StateParts.of(state.y, boom)
@@ -269,6 +298,13 @@ class Boom:
                 positions.append(float(shape[i] @ parts.q[N + i :: N]))
                 velocities.append(float(shape[i] @ parts.v[N + i :: N]))
                 efforts.append(0.0)
+        # Barrels of cylinders that swing about their pins.
+        swinging = swinging_cylinders(boom)
+        angles = parts.q[:N]
+        names += swing_joints(boom)
+        positions += swing_angles(boom, angles).tolist()
+        velocities += (swing_ratios(boom, angles) * parts.v[swinging]).tolist()
+        efforts += [0.0] * len(swinging)
         return JointSample(tuple(names), tuple(positions), tuple(velocities), tuple(efforts))
 
 

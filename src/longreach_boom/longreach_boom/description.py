@@ -1,0 +1,349 @@
+"""
+The robot description of a boom, made from its boom file.
+
+Frames: ``boom_base`` is the root, at joint 1, x forward, z up. The frame of a beam turns with its
+joint, x along the unbent beam; ``<beam>_end`` follows the deflection of its tip, ``<beam>_tip``
+its slope as well, and carries the next beam. So the frames are where the bent boom is, for
+rotation: exact; the printed one stretches, which no frame can.
+
+A cylinder of kind triangle swings on a pin of the link inboard of its joint. Nothing fixes where a
+cylinder of kind rocker sits: it is drawn along the underside of the beam before.
+"""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+import numpy as np
+
+from longreach_boom.model import Constants, constants_of
+from longreach_boom.parameters import BeamParameters, BoomParameters, CylinderParameters
+from longreach_dynamics.errors import InputError
+
+__all__ = [
+    'ROOT_FRAME',
+    'half_height',
+    'robot_description',
+    'swing_angles',
+    'swing_joints',
+    'swing_ratios',
+    'swinging_cylinders',
+]
+
+ROOT_FRAME = 'boom_base'
+
+_COLORS = {
+    'steel': '0.45 0.48 0.52 1.0',
+    'yellow': '0.95 0.75 0.10 1.0',
+    'dark': '0.18 0.19 0.21 1.0',
+    'chrome': '0.80 0.82 0.85 1.0',
+}
+# Material, size and centre [m] of what the boom stands on. Joint 1 is 3.6 m above the ground.
+_TRUCK = (
+    ('steel', (1.3, 1.1, 2.4), (0.15, 0.0, -1.1)),
+    ('dark', (10.5, 2.4, 0.5), (-2.25, 0.0, -2.55)),
+    ('yellow', (1.9, 2.4, 1.5), (3.95, 0.0, -2.05)),
+    ('dark', (1.0, 2.5, 1.0), (3.2, 0.0, -3.1)),
+    ('dark', (1.0, 2.5, 1.0), (-4.4, 0.0, -3.1)),
+    ('dark', (1.0, 2.5, 1.0), (-5.8, 0.0, -3.1)),
+)
+# A beam is drawn in so many pieces; its width is this share of its height.
+_PIECES = 4
+_WIDTH = 0.8
+# Shares of the length of a run-in cylinder: its barrel, and what its rod leaves in it at least.
+_BARREL = 0.95
+_OVERLAP = 0.1
+# Limits that no joint_states reach: deflection in lengths of the beam, slope [rad].
+_DEFLECTION = 0.25
+_SLOPE = 1.0
+_HOSE = (0.14, 0.14, 2.5)
+
+
+def half_height(beam: BeamParameters, x: np.ndarray | float) -> np.ndarray:
+    """
+    Return the distance of a beam's surface from its neutral line at places x (...) [m].
+
+    A boom file has it at one place only, the gain k_SG of the strain gauge. From there it goes
+    with the cube root of the second moment of area, as for sections whose height alone changes.
+    """
+    gauge = beam.strain_gauge
+    here = beam.second_moment.at(np.asarray(x, dtype=float), beam.length)
+    there = beam.second_moment.at(np.asarray(gauge.position), beam.length)
+    return np.asarray(gauge.gain * np.cbrt(here / there))
+
+
+def swinging_cylinders(boom: BoomParameters) -> list[int]:
+    """Return the indices of the cylinders that swing."""
+    return [i for i, c in enumerate(boom.cylinders) if c.linkage.kind == 'triangle']
+
+
+def swing_joints(boom: BoomParameters) -> tuple[str, ...]:
+    """Return the names of the joints about which cylinders of kind triangle swing."""
+    return tuple(f'{boom.cylinders[i].name}_swing' for i in swinging_cylinders(boom))
+
+
+def swing_angles(boom: BoomParameters, angles: np.ndarray) -> np.ndarray:
+    """
+    Return the angles of the joints of :func:`swing_joints`.
+
+    Parameters
+    ----------
+    boom : BoomParameters
+    angles : ndarray, shape (..., N)
+        Joint angles phi [rad].
+
+    Returns
+    -------
+    ndarray, shape (..., K)
+        [rad], from the x axis of the link that carries the pin to the cylinder, positive: up.
+    """
+    a, b, offset, turned = _sides(boom, angles)
+    # From the pin the joint is seen at pi - delta; less the triangle's angle there.
+    return np.asarray(math.pi - offset - np.arctan2(b * np.sin(turned), a - b * np.cos(turned)))
+
+
+def swing_ratios(boom: BoomParameters, angles: np.ndarray) -> np.ndarray:
+    """Return the derivatives of :func:`swing_angles` by the joints' own angles, shape (..., K)."""
+    a, b, _, turned = _sides(boom, angles)
+    square = a * a + b * b - 2.0 * a * b * np.cos(turned)
+    return np.asarray((b * b - a * b * np.cos(turned)) / square)
+
+
+def _sides(
+    boom: BoomParameters, angles: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the sides a and b (K,) [m], delta (K,) and phi + delta (..., K) of the triangles."""
+    chosen = swinging_cylinders(boom)
+    rows = np.reshape([boom.cylinders[i].linkage.row() for i in chosen], (-1, 5))
+    offset = rows[:, 3]
+    return rows[:, 1], rows[:, 2], offset, np.asarray(angles)[..., chosen] + offset
+
+
+def robot_description(boom: BoomParameters) -> str:
+    """
+    Return the URDF of a boom.
+
+    Its joints are those of the boom's joint_states and of :func:`swing_joints`.
+
+    Parameters
+    ----------
+    boom : BoomParameters
+
+    Raises
+    ------
+    InputError
+        When names of beams and cylinders make two links or joints of one name.
+    """
+    root = Element('robot', name='boom')
+    for name, color in _COLORS.items():
+        SubElement(SubElement(root, 'material', name=name), 'color', rgba=color)
+    base = SubElement(root, 'link', name=ROOT_FRAME)
+    for material, size, centre in _TRUCK:
+        _box(base, material, size, centre)
+    constants = constants_of(boom)
+    inboard = ROOT_FRAME
+    for index, (beam, cylinder) in enumerate(zip(boom.beams, boom.cylinders, strict=True)):
+        _add_beam(root, boom, constants, index, inboard)
+        if cylinder.linkage.kind == 'triangle':
+            _add_swinging(root, boom, constants, index, inboard)
+        else:
+            _add_along(root, boom, constants, index)
+        inboard = f'{beam.name}_tip'
+    # It hangs on no joint of its own, so it turns with the last beam.
+    hose = SubElement(root, 'link', name='end_hose')
+    _box(hose, 'dark', _HOSE, (0.0, 0.0, -_HOSE[2] / 2.0))
+    _joint(root, 'end_hose_mount', 'fixed', inboard, 'end_hose')
+    _check_names(root)
+    ElementTree.indent(root)
+    return (
+        '<?xml version="1.0"?>\n'
+        '<!-- `longreach boom urdf` makes this of a boom file. x forward, z up; a positive angle\n'
+        '     lifts. Cylinders and hose have no mass of their own, as in the model. -->\n'
+        + ElementTree.tostring(root, encoding='unicode')
+        + '\n'
+    )
+
+
+def _check_names(root: Element) -> None:
+    """Raise InputError for two links, or two joints, of one name."""
+    for kind in ('link', 'joint'):
+        names = [element.attrib['name'] for element in root.findall(kind)]
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(
+                    f'the names of beams and cylinders make two {kind}s named {name!r}, allowed:'
+                    ' one; rename a beam or a cylinder of the boom file'
+                )
+
+
+def _text(*values: float) -> str:
+    """Return numbers as URDF writes them."""
+    return ' '.join(f'{value:.12g}' for value in values)
+
+
+def _box(
+    link: Element,
+    material: str,
+    size: tuple[float, float, float],
+    centre: tuple[float, float, float],
+) -> None:
+    """Add a box [m] to what is seen of a link."""
+    visual = SubElement(link, 'visual')
+    SubElement(visual, 'origin', xyz=_text(*centre))
+    SubElement(SubElement(visual, 'geometry'), 'box', size=_text(*size))
+    SubElement(visual, 'material', name=material)
+
+
+def _tube(link: Element, material: str, radius: float, begin: float, end: float) -> None:
+    """Add a cylinder along x, from begin to end [m], to what is seen of a link."""
+    visual = SubElement(link, 'visual')
+    # URDF's cylinders lie along z.
+    centre, turn = _text((begin + end) / 2.0, 0.0, 0.0), _text(0.0, math.pi / 2, 0.0)
+    SubElement(visual, 'origin', xyz=centre, rpy=turn)
+    SubElement(
+        SubElement(visual, 'geometry'),
+        'cylinder',
+        radius=_text(radius),
+        length=_text(end - begin),
+    )
+    SubElement(visual, 'material', name=material)
+
+
+def _joint(
+    root: Element,
+    name: str,
+    kind: str,
+    parent: str,
+    child: str,
+    origin: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    axis: tuple[float, float, float] | None = None,
+    limit: tuple[float, float, float, float] | None = None,
+    pitch: float = 0.0,
+) -> None:
+    """Add a joint; limit is lower, upper, effort, velocity."""
+    joint = SubElement(root, 'joint', name=name, type=kind)
+    SubElement(joint, 'parent', link=parent)
+    SubElement(joint, 'child', link=child)
+    place = SubElement(joint, 'origin', xyz=_text(*origin))
+    if pitch:
+        place.set('rpy', _text(0.0, pitch, 0.0))
+    if axis is not None:
+        SubElement(joint, 'axis', xyz=_text(*axis))
+    if limit is not None:
+        names = ('lower', 'upper', 'effort', 'velocity')
+        SubElement(
+            joint, 'limit', {key: _text(value) for key, value in zip(names, limit, strict=True)}
+        )
+
+
+# A turn about -y lifts.
+_LIFT = (0.0, -1.0, 0.0)
+
+
+def _strength(boom: BoomParameters, cylinder: CylinderParameters) -> tuple[float, float]:
+    """Return the force at supply pressure [N] and the speed with an open valve [m/s]."""
+    oil = boom.oil
+    drop = oil.supply_pressure - oil.tank_pressure
+    flow = oil.contraction * math.sqrt(2.0 / oil.density * drop) * cylinder.valve.area
+    return oil.supply_pressure * cylinder.head_area, flow / cylinder.head_area
+
+
+def _add_beam(
+    root: Element, boom: BoomParameters, constants: Constants, index: int, inboard: str
+) -> None:
+    """Add a beam with its joint, and the frames of its tip."""
+    beam, cylinder = boom.beams[index], boom.cylinders[index]
+    link = SubElement(root, 'link', name=beam.name)
+    edges = np.linspace(0.0, beam.length, _PIECES + 1)
+    heights = 2.0 * half_height(beam, (edges[:-1] + edges[1:]) / 2.0)
+    mass = float(constants.mass[index])
+    centre = float(constants.moment[index]) / mass
+    across = float(constants.inertia[index]) - mass * centre**2
+    height = float(heights.mean())
+    along = mass * height**2 * (1.0 + _WIDTH**2) / 12.0
+    inertial = SubElement(link, 'inertial')
+    SubElement(inertial, 'origin', xyz=_text(centre, 0.0, 0.0))
+    SubElement(inertial, 'mass', value=_text(mass))
+    moments = {'ixx': along, 'ixy': 0.0, 'ixz': 0.0, 'iyy': across, 'iyz': 0.0, 'izz': across}
+    SubElement(inertial, 'inertia', {key: _text(value) for key, value in moments.items()})
+    for left, right, high in zip(edges[:-1], edges[1:], heights, strict=True):
+        size = (float(right - left), _WIDTH * float(high), float(high))
+        _box(link, 'yellow', size, (float(left + right) / 2.0, 0.0, 0.0))
+    force, speed = _strength(boom, cylinder)
+    low, high = cylinder.linkage.angles(cylinder.stroke)
+    arm = max(cylinder.linkage.arm(angle) for angle in np.linspace(low, high, 101))
+    _joint(
+        root, f'{beam.name}_joint', 'revolute', inboard, beam.name,
+        axis=_LIFT, limit=(low, high, force * arm, speed / arm),
+    )  # fmt: skip
+    end, tip = f'{beam.name}_end', f'{beam.name}_tip'
+    SubElement(root, 'link', name=end)
+    _joint(
+        root, f'{beam.name}_deflection', 'prismatic', beam.name, end,
+        origin=(beam.length, 0.0, 0.0), axis=(0.0, 0.0, 1.0),
+        limit=(-_DEFLECTION * beam.length, _DEFLECTION * beam.length, 0.0, 10.0),
+    )  # fmt: skip
+    SubElement(root, 'link', name=tip)
+    _joint(
+        root, f'{beam.name}_slope', 'revolute', end, tip,
+        axis=_LIFT, limit=(-_SLOPE, _SLOPE, 0.0, 10.0),
+    )  # fmt: skip
+
+
+def _add_swinging(
+    root: Element, boom: BoomParameters, constants: Constants, index: int, inboard: str
+) -> None:
+    """Add a cylinder of kind triangle, from its pin on the link inboard to its eye on the beam."""
+    cylinder = boom.cylinders[index]
+    _, near, far, offset, retracted = constants.linkage[index].tolist()
+    low, high = cylinder.linkage.angles(cylinder.stroke)
+    angles = np.zeros((2, boom.size))
+    angles[:, index] = low, high
+    swung = swing_angles(boom, angles)[:, swinging_cylinders(boom).index(index)]
+    _, speed = _strength(boom, cylinder)
+    _add_tubes(root, boom, index, retracted)
+    _joint(
+        root, f'{cylinder.name}_swing', 'revolute', inboard, f'{cylinder.name}_barrel',
+        origin=(near * math.cos(offset), 0.0, -near * math.sin(offset)), axis=_LIFT,
+        limit=(float(swung.min()), float(swung.max()), 0.0, speed / min(near, far)),
+    )  # fmt: skip
+
+
+def _add_along(root: Element, boom: BoomParameters, constants: Constants, index: int) -> None:
+    """Add a cylinder of kind rocker; its rod, run out, ends where the beam before does."""
+    cylinder = boom.cylinders[index]
+    retracted = 1.2 * cylinder.stroke
+    reach = retracted + cylinder.stroke
+    _add_tubes(root, boom, index, retracted)
+    name, barrel = f'{cylinder.name}_mount', f'{cylinder.name}_barrel'
+    if index == 0:
+        # No beam before the first: upright before the slewing gear.
+        place = (1.0 + cylinder.bore, 0.0, -reach)
+        _joint(root, name, 'fixed', ROOT_FRAME, barrel, origin=place, pitch=-math.pi / 2)
+        return
+    before = boom.beams[index - 1]
+    below = float(half_height(before, 0.0)) + cylinder.bore
+    _joint(
+        root, name, 'fixed', before.name, barrel,
+        origin=(float(constants.length[index - 1]) - reach, 0.0, -below),
+    )  # fmt: skip
+
+
+def _add_tubes(root: Element, boom: BoomParameters, index: int, retracted: float) -> None:
+    """Add barrel and rod of a cylinder that is as long as ``retracted`` [m] when run in."""
+    cylinder = boom.cylinders[index]
+    barrel, rod = f'{cylinder.name}_barrel', f'{cylinder.name}_rod'
+    _tube(
+        SubElement(root, 'link', name=barrel),
+        'steel', 0.6 * cylinder.bore, 0.0, _BARREL * retracted,
+    )  # fmt: skip
+    length = min(retracted, cylinder.stroke + _OVERLAP * retracted)
+    _tube(SubElement(root, 'link', name=rod), 'chrome', 0.5 * cylinder.rod, -length, 0.0)
+    # The frame of the rod is its eye.
+    _joint(
+        root, cylinder.name, 'prismatic', barrel, rod,
+        origin=(retracted, 0.0, 0.0), axis=(1.0, 0.0, 0.0),
+        limit=(0.0, cylinder.stroke, *_strength(boom, cylinder)),
+    )  # fmt: skip

@@ -1,0 +1,245 @@
+"""
+What is to be seen of a boom: its bent beams with their stress, and its markers.
+
+Both are asked for many times a second, so all that depends on the boom alone is kept in tables.
+"""
+
+from __future__ import annotations
+
+import cmath
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_boom.description import half_height
+from longreach_boom.model import Constants, boom_bases, constants_of
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.simulation import BoomState
+from longreach_dynamics.errors import InputError
+
+__all__ = [
+    'YIELD_STRENGTH',
+    'BeamShape',
+    'MarkerMotion',
+    'marker_positions',
+    'shape_of',
+    'stress_colours',
+]
+
+# Of the fine-grained steels of the older booms, S355 [Pa]; newer ones have twice that.
+YIELD_STRENGTH = 355e6
+
+# Red, green, blue from no stress to yield.
+_SCALE = np.array([[0.16, 0.42, 0.78], [0.25, 0.68, 0.38], [0.96, 0.80, 0.15], [0.84, 0.12, 0.12]])
+
+
+class BeamShape(NamedTuple):
+    """A bent beam."""
+
+    name: str
+    points: np.ndarray  # (K, 2) x and z of the neutral line, from root to tip [m]
+    stress: np.ndarray  # (K,) size of the bending stress at the surface [Pa]
+
+
+class MarkerMotion(NamedTuple):
+    """The markers of a boom file, in the frame ``boom_base``."""
+
+    names: tuple[str, ...]
+    positions: np.ndarray  # (K, 3) [m]
+    velocities: np.ndarray  # (K, 3) [m/s]
+
+
+class _Frame(NamedTuple):
+    """The frame of a beam: directions and places as complex numbers, see longreach_boom.model."""
+
+    turn: complex
+    turn_rate: complex
+    origin: complex
+    origin_rate: complex
+
+
+def _coordinates(boom: BoomParameters, state: BoomState) -> tuple[list[float], list[float]]:
+    """Return q and q' of a state."""
+    n = boom.size * (1 + boom.ritz.functions)
+    return state.y[:n].tolist(), state.y[n : 2 * n].tolist()
+
+
+def _frames(constants: Constants, q: list[float], v: list[float]) -> list[_Frame]:
+    """
+    Return the frames of all beams, Henikl 2015, (1) to (5).
+
+    The numbers are Python's own: for so few of them an array costs more than it saves.
+    """
+    lengths, tips = constants.length.tolist(), constants.tip.tolist()
+    slopes = constants.tip_slope.tolist()
+    N = len(lengths)
+    frames = []
+    z, z_rate, d, d_rate = 1.0 + 0.0j, 0.0j, 0.0j, 0.0j
+    for i in range(N):
+        turn = cmath.exp(1j * q[i])
+        z_rate = (z_rate + 1j * v[i] * z) * turn
+        z *= turn
+        frames.append(_Frame(z, z_rate, d, d_rate))
+        w = w_rate = slope = slope_rate = 0.0
+        for e, (eta, eta_slope) in enumerate(zip(tips[i], slopes[i], strict=True)):
+            k = N * (1 + e) + i
+            w += eta * q[k]
+            w_rate += eta * v[k]
+            slope += eta_slope * q[k]
+            slope_rate += eta_slope * v[k]
+        u = complex(lengths[i], w)
+        d_rate += z_rate * u + z * complex(0.0, w_rate)
+        d += z * u
+        bend = complex(1.0, slope) if constants.printed else cmath.exp(1j * slope)
+        bend_rate = 1j * slope_rate if constants.printed else 1j * slope_rate * bend
+        z_rate = z_rate * bend + z * bend_rate
+        z *= bend
+    return frames
+
+
+class _Lines(NamedTuple):
+    """Tables of a beam at K places."""
+
+    places: np.ndarray  # (K,) [m]
+    eta: np.ndarray  # (F, K)
+    stress: np.ndarray  # (F, K) E eta'' times the distance of the surface [Pa/m]
+
+
+@functools.lru_cache(maxsize=16)
+def _lines(boom: BoomParameters, points: int) -> tuple[_Lines, ...]:
+    """Return the tables of all beams."""
+    lines = []
+    for basis, beam in zip(boom_bases(boom), boom.beams, strict=True):
+        places = np.linspace(0.0, beam.length, points)
+        per_curvature = boom.youngs_modulus * half_height(beam, places)
+        lines.append(_Lines(places, basis.at(places), basis.at(places, 2) * per_curvature))
+    return tuple(lines)
+
+
+def shape_of(boom: BoomParameters, state: BoomState, points: int = 24) -> tuple[BeamShape, ...]:
+    """
+    Return the bent beams of a boom.
+
+    The stress is E |w''| times the distance of the surface from the neutral line. That is the gain
+    k_SG of the strain gauge where the gauge sits, and elsewhere follows from it by
+    :func:`longreach_boom.description.half_height`.
+
+    Parameters
+    ----------
+    boom : BoomParameters
+    state : BoomState
+    points : int
+        Places along each beam, evenly, both ends among them.
+
+    Raises
+    ------
+    InputError
+        For fewer than two points.
+    """
+    if points < 2:
+        raise InputError(f'points = {points}, allowed: at least 2 for each beam')
+    q, v = _coordinates(boom, state)
+    N = boom.size
+    shapes = []
+    frames = _frames(constants_of(boom), q, v)
+    for i, (beam, frame, lines) in enumerate(
+        zip(boom.beams, frames, _lines(boom, points), strict=True)
+    ):
+        h = np.array(q[N + i :: N])
+        at = frame.origin + frame.turn * (lines.places + 1j * (h @ lines.eta))
+        shapes.append(
+            BeamShape(beam.name, np.stack([at.real, at.imag], axis=1), np.abs(h @ lines.stress))
+        )
+    return tuple(shapes)
+
+
+def stress_colours(stress: np.ndarray, yield_strength: float = YIELD_STRENGTH) -> np.ndarray:
+    """
+    Return colours for bending stresses, from blue where there is none to red from yield on.
+
+    Parameters
+    ----------
+    stress : ndarray, shape (...)
+        [Pa], of either sign.
+    yield_strength : float
+        [Pa].
+
+    Returns
+    -------
+    ndarray, shape (..., 3)
+        Red, green and blue, from 0 to 1.
+
+    Raises
+    ------
+    InputError
+        For a yield strength that is not positive.
+    """
+    if not 0.0 < yield_strength < np.inf:
+        raise InputError(f'yield_strength = {yield_strength} Pa, allowed: (0, inf) Pa')
+    share = np.abs(stress) / yield_strength
+    knots = np.linspace(0.0, 1.0, len(_SCALE))
+    return np.stack([np.interp(share, knots, channel) for channel in _SCALE.T], axis=-1)
+
+
+class _MarkerTable(NamedTuple):
+    """Where a marker sits, and the Ritz functions there."""
+
+    beam: int  # index; -1: at rest
+    place: complex  # along the beam and along its normal; at rest: in the world [m]
+    eta: list[float]  # (F,)
+    eta_slope: list[float]  # (F,)
+
+
+@functools.lru_cache(maxsize=16)
+def _marker_tables(boom: BoomParameters) -> tuple[tuple[str, ...], tuple[_MarkerTable, ...]]:
+    """Return the names and tables of all markers."""
+    tables = []
+    for marker in boom.markers:
+        place = complex(marker.position, marker.offset)
+        if not marker.beam:
+            tables.append(_MarkerTable(-1, place, [], []))
+            continue
+        beam = boom.beam_index(marker.beam)
+        basis = boom_bases(boom)[beam]
+        eta, eta_slope = basis.at(marker.position), basis.at(marker.position, 1)
+        tables.append(_MarkerTable(beam, place, eta.tolist(), eta_slope.tolist()))
+    return tuple(marker.name for marker in boom.markers), tuple(tables)
+
+
+def marker_positions(boom: BoomParameters, state: BoomState) -> MarkerMotion:
+    """
+    Return where the markers of a boom are, and how they move.
+
+    A marker beside the neutral line follows the slope of the beam, as
+    :func:`longreach_boom.model.point_motion` has it. All are in the plane y = 0 of the boom.
+
+    Parameters
+    ----------
+    boom : BoomParameters
+    state : BoomState
+    """
+    q, v = _coordinates(boom, state)
+    N = boom.size
+    frames = _frames(constants_of(boom), q, v)
+    names, tables = _marker_tables(boom)
+    positions, velocities = [], []
+    for table in tables:
+        at, rate = table.place, 0.0j
+        if table.beam >= 0:
+            frame = frames[table.beam]
+            w = w_rate = slope = slope_rate = 0.0
+            for e, (eta, eta_slope) in enumerate(zip(table.eta, table.eta_slope, strict=True)):
+                k = N * (1 + e) + table.beam
+                w += eta * q[k]
+                w_rate += eta * v[k]
+                slope += eta_slope * q[k]
+                slope_rate += eta_slope * v[k]
+            offset = table.place.imag
+            u = table.place + complex(-offset * slope, w)
+            u_rate = complex(-offset * slope_rate, w_rate)
+            at = frame.origin + frame.turn * u
+            rate = frame.origin_rate + frame.turn_rate * u + frame.turn * u_rate
+        positions.append((at.real, 0.0, at.imag))
+        velocities.append((rate.real, 0.0, rate.imag))
+    return MarkerMotion(names, np.reshape(positions, (-1, 3)), np.reshape(velocities, (-1, 3)))

@@ -1,0 +1,237 @@
+"""``longreach boom``: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from longreach_boom.parameters import default_file, load_boom
+from longreach_boom.scenario import HangingLoad, Scenario
+from longreach_boom.simulation import columns_of, simulate
+from longreach_tools.cli import main
+
+PNG = b'\x89PNG'
+
+
+class Outcome:
+    """Exit code, stdout and stderr of one call."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], *words: object) -> None:
+        try:
+            self.code = main(['boom', *map(str, words)])
+        except SystemExit as end:
+            self.code = end.code
+        self.out, self.err = capsys.readouterr()
+
+    @property
+    def json(self) -> Any:
+        assert self.code == 0, self.err
+
+        def no_constant(name: str) -> None:
+            raise AssertionError(f'{name} is no JSON')
+
+        return json.loads(self.out, parse_constant=no_constant)
+
+    def refused(self, text: str) -> None:
+        assert self.code == 2
+        assert self.out == ''
+        assert text in self.err
+        assert 'Traceback' not in self.err
+
+
+def read(file: Path) -> tuple[list[str], np.ndarray]:
+    with file.open() as stream:
+        head, *rows = csv.reader(stream)
+    return head, np.array(rows, dtype=float)
+
+
+# --- modes ----------------------------------------------------------------------------------
+
+
+def test_modes_as_json(capsys):
+    found = Outcome(capsys, 'modes', '--pose', '0,0,0,0', '--format', 'json').json
+    assert set(found) == {
+        'frequencies_hz',
+        'damping_ratios',
+        'finite_element_hz',
+        'relative_error',
+    }
+    assert all(len(values) == 6 for values in found.values())
+    assert found['frequencies_hz'] == sorted(found['frequencies_hz'])
+    for f, fe, error in zip(
+        found['frequencies_hz'], found['finite_element_hz'], found['relative_error'], strict=True
+    ):
+        assert error == pytest.approx(f / fe - 1.0)
+
+
+def test_modes_take_degrees_basis_rotation_pistons_and_count(capsys):
+    words = ['modes', '--pose', '70,-50,-35,-30', '--degrees', '--count', 2, '--format', 'json']
+    plain = Outcome(capsys, *words).json
+    named = Outcome(capsys, 'modes', '--pose', 'site', '--count', 2, '--format', 'json').json
+    np.testing.assert_allclose(plain['frequencies_hz'], named['frequencies_hz'], rtol=1e-9)
+    seen = [plain['frequencies_hz'][0]]
+    for more in (['--basis', 'printed'], ['--rotation', 'printed'], ['--pistons', 'free']):
+        seen.append(Outcome(capsys, *words, *more).json['frequencies_hz'][0])
+    assert len(set(seen)) == 4
+    assert len(plain['frequencies_hz']) == 2
+
+
+def test_negative_first_angle_can_be_given(capsys):
+    found = Outcome(capsys, 'modes', '--pose=-0.05,0,0,0', '--count', 1, '--format', 'json').json
+    assert found['frequencies_hz'][0] > 0.0
+
+
+# --- statics --------------------------------------------------------------------------------
+
+
+def test_statics_show_forces_and_pressures(capsys):
+    found = Outcome(capsys, 'statics', '--load', 90, '--format', 'json').json
+    boom = load_boom()
+    # What the notes of the boom file's author expect of it, sprawled with 90 kg.
+    assert all(0.56 < share < 0.70 for share in found['force_share'])
+    for i, cylinder in enumerate(boom.cylinders):
+        force = found['head_pressure'][i] * cylinder.head_area
+        force -= found['rod_pressure'][i] * cylinder.rod_area
+        assert force == pytest.approx(found['force'][i], rel=1e-12)
+    assert found['beyond_supply'] == []
+    heavy = Outcome(capsys, 'statics', '--load', 1500)
+    assert 'needs more than the supply pressure' in heavy.out
+
+
+def test_sweep_over_the_first_joint(capsys, tmp_path):
+    file, picture = tmp_path / 'sweep.csv', tmp_path / 'sweep.png'
+    words = ('statics', '--sweep=-5:85:7', '--degrees', '--csv', file, '--plot', picture)
+    rows = Outcome(capsys, *words, '--format', 'json').json['rows']
+    head, table = read(file)
+    assert head[:4] == ['phi_1', 'tip_x', 'tip_z', 'force_1']
+    np.testing.assert_allclose(np.degrees(table[:, 0]), np.linspace(-5.0, 85.0, 7))
+    np.testing.assert_allclose(table[:, 3], [row['force'][0] for row in rows])
+    assert picture.read_bytes().startswith(PNG)
+    # Gravity's moment falls as the boom rises.
+    assert table[0, 3 + 4] < table[-1, 3 + 4] < 0.0
+
+
+# --- release --------------------------------------------------------------------------------
+
+
+def test_release_writes_the_librarys_run(capsys, tmp_path):
+    file, picture = tmp_path / 'run.csv', tmp_path / 'run.png'
+    words = ('release', '--load', 90, '--pose', 'site', '--duration', 2, '--friction', 'on')
+    summary = Outcome(capsys, *words, '--csv', file, '--plot', picture, '--format', 'json').json
+    head, table = read(file)
+    boom = load_boom()
+    assert head[: 3 + 6 * 4] == list(columns_of(boom))[: 3 + 6 * 4]
+    assert head[:4] == ['time', 'tip_x', 'tip_z', 'phi_1']
+    assert picture.read_bytes().startswith(PNG)
+    scenario = Scenario(duration=2.0, pose='site', loads=(HangingLoad(mass=90.0),), release=(0.0,))
+    np.testing.assert_allclose(table, simulate(boom, scenario).table, rtol=1e-12, atol=1e-12)
+    assert summary['tip_end'] == pytest.approx(table[-1, 1:3])
+    assert summary['tip_highest'] - summary['tip_start'][1] > 0.5
+
+
+def test_friction_off_lets_all_pistons_slide(capsys, tmp_path):
+    modes = {}
+    for friction in ('on', 'off'):
+        file = tmp_path / f'{friction}.csv'
+        words = ('release', '--duration', 1, '--friction', friction, '--csv', file)
+        assert Outcome(capsys, *words).code == 0
+        head, table = read(file)
+        modes[friction] = table[:, [head.index(f'mode_{i}') for i in range(1, 5)]]
+    assert (modes['on'] == 0).any()
+    assert (modes['off'] != 0).all()
+
+
+def test_load_hangs_where_it_is_told_to(capsys):
+    words = ('release', '--duration', 0.1, '--format', 'json')
+    tip = Outcome(capsys, *words).json['tip_start']
+    inner = Outcome(capsys, *words, '--load-beam', 'beam_2', '--load-position', 3).json
+    assert inner['tip_start'][1] > tip[1]
+    none = Outcome(capsys, *words, '--load', 0).json
+    assert none['tip_start'] == pytest.approx(none['tip_end'], abs=1e-12)
+
+
+def test_sweep_of_a_parameter(capsys, tmp_path):
+    file = tmp_path / 'sweep.csv'
+    words = ('sweep', 'oil.bulk_modulus', '0.7e9:1.4e9:2', '--duration', 2, '--processes', 1)
+    found = Outcome(capsys, *words, '--csv', file, '--format', 'json').json
+    head, table = read(file)
+    assert head == ['value', 'tip_lift', 'longest_piston_travel', 'highest_pressure']
+    assert table[0, 1] > table[1, 1]
+    assert found['rows'][0]['tip_lift'] == table[0, 1]
+
+
+def test_basis_reports_the_error_of_the_fit(capsys, tmp_path):
+    picture = tmp_path / 'basis.png'
+    words = ('basis', '--basis', 'printed', '--plot', picture, '--format', 'json')
+    beams = Outcome(capsys, *words).json['beams']
+    assert 1e-4 < beams[0]['fit_error'] < 1e-3
+    assert all(beam['fit_error'] < 1e-4 for beam in beams[1:])
+    assert picture.read_bytes().startswith(PNG)
+
+
+def test_mode_shapes_are_drawn(capsys, tmp_path):
+    picture = tmp_path / 'modes.png'
+    assert Outcome(capsys, 'modes', '--plot', picture).code == 0
+    assert picture.read_bytes().startswith(PNG)
+
+
+def test_urdf_is_printed(capsys):
+    assert '<robot name="boom">' in Outcome(capsys, 'urdf').out
+
+
+# --- what is refused ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('words', 'text'),
+    [
+        (('modes', '--pose', '0,0,0'), 'pose has 3 angles, allowed: 4'),
+        (('modes', '--pose', '0,0,0,nan'), '--pose 0,0,0,nan, allowed: sprawled, site, upright'),
+        (('modes', '--pose', 'flat'), '--pose flat, allowed: sprawled, site, upright'),
+        (('modes', '--pose', '2,0,0,0'), 'angle of joint beam_1 = 114.592 deg'),
+        (('modes', '--count', '0'), 'allowed: 1 to'),
+        (('modes', '--elements', '100000'), 'allowed: 1 to 200'),
+        (('modes', '--functions', '9'), 'functions = 9'),
+        (('statics', '--csv', 'x.csv'), 'add --sweep'),
+        (('statics', '--sweep', '1:2'), 'START:STOP:COUNT'),
+        (('statics', '--load=-3'), 'allowed: 0 or more'),
+        (('release', '--duration', 'inf'), 'allowed: finite numbers'),
+        (('release', '--duration', '0.0003'), 'whole steps'),
+        (('release', '--step', '0.004'), 'step = 0.004 s, allowed for this boom'),
+        (('release', '--load-beam', 'beam_9'), "beam = 'beam_9', allowed: beam_1"),
+        (('release', '--load-position', '99'), 'position = 99.0 m, allowed: [0, 9] m'),
+        (('sweep', 'oil.colour', '1:2:2'), 'oil.colour is unknown'),
+        (('sweep', 'oil.density', '0:1:2'), 'density = 0.0, allowed: (0, inf) kg/m^3'),
+        (('run', 'no_such.yaml'), 'no_such.yaml cannot be read'),
+        (('release', '--file', 'no_such.yaml'), 'no_such.yaml cannot be read'),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(capsys, words, text):
+    Outcome(capsys, *words).refused(text)
+
+
+def test_nothing_half_written_stays(capsys, tmp_path):
+    file = tmp_path / 'none' / 'x.csv'
+    Outcome(capsys, 'release', '--duration', 0.1, '--csv', file).refused('cannot be written')
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_changed_number_changes_the_run(capsys, tmp_path):
+    file = tmp_path / 'mine.yaml'
+    text = default_file().read_text()
+    assert 'bulk_modulus: 1.4e+9' in text
+    file.write_text(text.replace('bulk_modulus: 1.4e+9', 'bulk_modulus: 0.7e+9'))
+    words = ('release', '--duration', 2, '--format', 'json')
+    lift = [
+        summary['tip_highest']
+        for summary in (
+            Outcome(capsys, *words).json,
+            Outcome(capsys, *words, '--file', file).json,
+        )
+    ]
+    assert lift[1] > lift[0] + 0.05

@@ -1,0 +1,582 @@
+"""
+Trajectories, the valve equation solved for the spool, and the controller: alone and in the loop.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from longreach_boom.control import (
+    ControllerState,
+    JointController,
+    Reference,
+    Trajectory,
+    spool_positions,
+)
+from longreach_boom.model import constants_of
+from longreach_boom.motion import STUCK
+from longreach_boom.parameters import BoomParameters, ControllerParameters
+from longreach_boom.scenario import Scenario, Waypoint, load_scenario
+from longreach_boom.simulation import (
+    SAMPLE_TIME,
+    STEP,
+    Boom,
+    BoomCommand,
+    Result,
+    StateParts,
+    simulate,
+)
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics import pressure_rates, valve_flows, valve_opening
+
+SITE = (70.0, -50.0, -35.0, -30.0)
+SCENARIOS = Path(__file__).resolve().parents[3] / 'config' / 'scenarios'
+
+
+@pytest.fixture(scope='module')
+def wave(boom: BoomParameters) -> Scenario:
+    return load_scenario(SCENARIOS / 'boom_wave.yaml', boom, STEP)
+
+
+def tuned(boom: BoomParameters, **changes: float) -> BoomParameters:
+    """Return the boom with another controller."""
+    return boom.replace(controller=boom.controller.replace(**changes))
+
+
+def with_valves(
+    boom: BoomParameters, share: float = 1.0, static: float = 1.0, **changes: float
+) -> BoomParameters:
+    """Return the boom with other valves, and other static friction."""
+    return boom.replace(
+        cylinders=tuple(
+            c.replace(
+                valve=c.valve.replace(area=share * c.valve.area, **changes),
+                friction=c.friction.replace(static=static * c.friction.static),
+            )
+            for c in boom.cylinders
+        )
+    )
+
+
+# Trajectories
+
+
+@pytest.fixture(scope='module')
+def trajectory() -> Trajectory:
+    angles = np.radians([[10.0, 5.0], [40.0, 5.0], [-20.0, 8.0]])
+    return Trajectory(np.array([1.0, 5.0, 8.0]), angles)
+
+
+def test_a_trajectory_rests_in_its_waypoints(trajectory: Trajectory) -> None:
+    for time, index in ((-3.0, 0), (0.0, 0), (1.0, 0), (5.0, 1), (8.0, 2), (8.001, 2), (1e6, 2)):
+        reference = trajectory.at(time)
+        np.testing.assert_array_equal(reference.angles, trajectory.angles[index])
+        np.testing.assert_array_equal(reference.rates, [0.0, 0.0])
+    assert trajectory.duration == 8.0
+
+
+def test_rates_are_the_derivative_of_angles(trajectory: Trajectory) -> None:
+    d = 1e-5
+    for time in np.linspace(0.5, 8.5, 161):
+        before, here, after = (trajectory.at(time + k * d) for k in (-1, 0, 1))
+        slope = (after.angles - before.angles) / (2.0 * d)
+        np.testing.assert_allclose(here.rates, slope, rtol=0.0, atol=1e-8)
+
+
+def test_rates_and_accelerations_are_continuous_and_jerk_is_the_least(
+    trajectory: Trajectory,
+) -> None:
+    d = 1e-3
+    times = np.arange(0.0, 9.0, d) + d / 2.0
+    rates = np.array([trajectory.at(time).rates for time in times])
+    acceleration = np.diff(rates, axis=0) / d
+    jerk = np.diff(acceleration, axis=0) / d
+    # The largest jerk of the steepest part, 60 D / T^3: nothing in between is a jump.
+    assert np.abs(jerk).max() < 1.01 * 60.0 * math.radians(60.0) / 3.0**3
+    # No curve from rest to rest can have less than 720 D^2 / T^5.
+    least = 720.0 * (math.radians(30.0) ** 2 / 4.0**5 + math.radians(60.0) ** 2 / 3.0**5)
+    assert np.sum(jerk[:, 0] ** 2) * d == pytest.approx(least, rel=2e-3)
+
+
+def test_a_joint_moves_only_between_its_angles(trajectory: Trajectory) -> None:
+    angles = np.array([trajectory.at(time).angles for time in np.linspace(1.0, 5.0, 101)])
+    assert np.all(np.diff(angles[:, 0]) > 0.0)
+    assert np.all(angles[:, 1] == math.radians(5.0))
+    assert trajectory.at(3.0).rates[0] == pytest.approx(15.0 / 8.0 * math.radians(30.0) / 4.0)
+    assert trajectory.at(3.0).rates[1] == 0.0
+
+
+def test_waypoints_of_a_scenario(boom: BoomParameters) -> None:
+    made = Trajectory.of([Waypoint(0.0, SITE), Waypoint(4.0, (60.0, -40.0, -30.0, -20.0))])
+    np.testing.assert_allclose(
+        made.at(2.0).angles, np.radians([65.0, -45.0, -32.5, -25.0]), rtol=1e-15
+    )
+    made.check_with(boom)
+    single = Trajectory.of([Waypoint(3.0, SITE)])
+    for time in (0.0, 3.0, 9.0):
+        np.testing.assert_array_equal(single.at(time).angles, np.radians(SITE))
+
+
+def test_what_a_trajectory_gives_is_not_part_of_it(trajectory: Trajectory) -> None:
+    trajectory.at(0.0).angles[:] = 99.0
+    np.testing.assert_array_equal(trajectory.at(0.0).angles, np.radians([10.0, 5.0]))
+
+
+@pytest.mark.parametrize(
+    ('times', 'angles', 'text'),
+    [
+        ([], [], r'shape \(0,\)'),
+        ([0.0], [1.0], r'allowed: \(K,\) and \(K, N\)'),
+        ([0.0, 1.0], [[1.0]], r'angles of shape \(1, 1\)'),
+        ([0.0], [[]], 'at least 1'),
+        ([0.0, 1.0], [[1.0], [1.0, 2.0]], 'no arrays of numbers'),
+        (['now'], [[1.0]], 'no arrays of numbers'),
+        ([0.0, 0.0], [[1.0], [2.0]], 'waypoint 1 .* after 0.0 s .* sort them'),
+        ([0.0, 2.0, 1.0], [[1.0], [2.0], [3.0]], 'waypoint 2 .* time 1.0 s'),
+        ([0.0, math.nan], [[1.0], [2.0]], 'waypoint 1 .* time nan, allowed: finite'),
+        ([0.0, 1.0], [[1.0, 2.0], [2.0, -math.inf]], 'waypoint 1 .* angle -inf'),
+    ],
+)
+def test_bad_trajectories(times: Any, angles: Any, text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        Trajectory(times, angles)
+
+
+def test_trajectories_that_do_not_fit_the_boom(boom: BoomParameters) -> None:
+    with pytest.raises(InputError, match=r'\[2, 4\] angles'):
+        Trajectory.of([Waypoint(0.0, SITE), Waypoint(1.0, (1.0, 2.0))])
+    with pytest.raises(InputError, match='allowed'):
+        Trajectory.of([])
+    with pytest.raises(InputError, match=r'waypoint 0 .* 2 angles, allowed: 4'):
+        Trajectory.of([Waypoint(0.0, (1.0, 2.0))]).check_with(boom)
+    with pytest.raises(InputError, match=r'waypoint 1 .* beam_1 = 120 deg, allowed by the stroke'):
+        Trajectory.of([Waypoint(0.0, SITE), Waypoint(1.0, (120.0, *SITE[1:]))]).check_with(boom)
+    with pytest.raises(InputError, match='time = nan s'):
+        Trajectory.of([Waypoint(0.0, SITE)]).at(math.nan)
+
+
+# The valve equation
+
+
+@pytest.mark.parametrize('area_ratio', [1.0, 0.5])
+def test_the_spool_gives_the_velocity_at_which_the_force_stays(
+    area_ratio: float, boom: BoomParameters
+) -> None:
+    random = np.random.default_rng(1)
+    p = constants_of(with_valves(boom, area_ratio=area_ratio))
+    within = 0
+    for _ in range(200):
+        velocities = random.uniform(-0.03, 0.03, 4)
+        pistons = random.uniform(0.0, 1.0, 4) * p.stroke
+        head, rod = random.uniform(p.tank, p.supply, (2, 4))
+        spools = spool_positions(p, velocities, pistons, head, rod)
+        for i in range(4):
+            assert spools[i] * velocities[i] > 0.0
+            if abs(spools[i]) > 1.0:
+                continue
+            within += 1
+            q1, q2 = valve_flows(
+                spools[i],
+                head[i],
+                rod[i],
+                p.supply,
+                p.tank,
+                valve_opening(spools[i], p.dead_band[i], p.head_opening[i]),
+                valve_opening(spools[i], p.dead_band[i], p.rod_opening[i]),
+                p.flow_coefficient,
+                p.laminar,
+            )
+            rates = pressure_rates(
+                pistons[i],
+                velocities[i],
+                q1,
+                q2,
+                p.head_area[i],
+                p.rod_area[i],
+                p.head_volume[i],
+                p.rod_volume[i],
+                p.bulk_modulus,
+            )
+            parts = rates[0] * p.head_area[i], rates[1] * p.rod_area[i]
+            assert parts[0] - parts[1] == pytest.approx(0.0, abs=1e-9 * abs(parts[0]) + 1e-3)
+    assert within > 400
+
+
+@pytest.mark.parametrize('sign', [1.0, -1.0])
+def test_in_steady_motion_it_is_the_printed_equation(sign: float, boom: BoomParameters) -> None:
+    p = constants_of(boom)
+    head = np.full(4, 200e5)
+    drop = p.supply - head if sign > 0.0 else head - p.tank
+    # What leaves one side and what enters the other fit the areas.
+    other = (p.rod_area / p.head_area) ** 2 * drop
+    rod = p.tank + other if sign > 0.0 else p.supply - other
+    velocities = sign * np.array([0.01, 0.02, 0.01, 0.03])
+    spools = spool_positions(p, velocities, np.full(4, 0.5), head, rod)
+    opening = p.head_area * np.abs(velocities)
+    opening /= boom.oil.contraction * np.sqrt(2.0 / boom.oil.density * drop)
+    expected = p.dead_band + (1.0 - p.dead_band) * opening / p.head_opening
+    # But for the laminar pressure.
+    np.testing.assert_allclose(spools, sign * expected, rtol=1e-5)
+
+
+def test_slow_motion_begins_beyond_the_dead_band(boom: BoomParameters) -> None:
+    p = constants_of(with_valves(boom, dead_band=0.2))
+    pistons, pressures = np.full(4, 0.5), np.full(4, 100e5)
+    spools = spool_positions(p, np.array([1e-9, -1e-9, 0.0, -0.0]), pistons, pressures, pressures)
+    np.testing.assert_allclose(spools, [0.2, -0.2, 0.0, 0.0], rtol=0.0, atol=1e-6)
+    assert np.all(np.abs(spools[:2]) > 0.2)
+
+
+def test_a_load_that_is_too_heavy_cannot_be_lifted(boom: BoomParameters) -> None:
+    p = constants_of(boom)
+    pistons, head, rod = np.full(4, 0.5), np.full(4, 400e5), np.full(4, 5e5)
+    up = spool_positions(p, np.full(4, 0.01), pistons, head, rod)
+    np.testing.assert_array_equal(up, np.full(4, math.inf))
+    down = spool_positions(p, np.full(4, -0.01), pistons, head, rod)
+    assert np.all((down > -1.0) & (down < 0.0))
+
+
+# The controller
+
+
+class Stand:
+    """A controller with pistons that are put where a test wants them."""
+
+    def __init__(self, boom: BoomParameters, sample_time: float = SAMPLE_TIME) -> None:
+        self.control = JointController(boom, sample_time)
+        self.memory = self.control.initial_state()
+        self.target = np.array(
+            [c.linkage.position(a) for c, a in zip(boom.cylinders, np.radians(SITE), strict=True)]
+        )
+        self.head, self.rod = np.full(4, 150e5), np.full(4, 100e5)
+
+    def cycle(
+        self, errors: Any, rates: Any = (0.0,) * 4, head: np.ndarray | None = None
+    ) -> np.ndarray:
+        reference = Reference(np.radians(SITE), np.array(rates))
+        pistons = self.target - np.array(errors)
+        head = self.head if head is None else head
+        self.memory, spools = self.control.cycle(self.memory, pistons, head, self.rod, reference)
+        return spools
+
+
+def test_the_piston_velocity_is_feed_forward_and_error(boom: BoomParameters) -> None:
+    stand = Stand(boom)
+    rates = np.array([0.01, -0.02, 0.03, -0.04])
+    errors = np.array([1e-3, 1e-3, -1e-3, 0.0])
+    spools = stand.cycle(errors, rates)
+    arms = [c.linkage.arm(a) for c, a in zip(boom.cylinders, np.radians(SITE), strict=True)]
+    wanted = arms * rates + boom.controller.proportional_gain * errors
+    p = constants_of(boom)
+    expected = spool_positions(p, wanted, stand.target - errors, stand.head, stand.rod)
+    np.testing.assert_allclose(spools, expected, rtol=1e-12)
+    # The integral acts from the next cycle on.
+    growth = boom.controller.integral_gain * SAMPLE_TIME * errors
+    np.testing.assert_allclose(stand.memory.integral, growth, rtol=1e-12)
+    again = stand.cycle(errors, rates)
+    expected = spool_positions(p, wanted + growth, stand.target - errors, stand.head, stand.rod)
+    np.testing.assert_allclose(again, expected, rtol=1e-12)
+
+
+def test_spools_and_velocities_are_limited(boom: BoomParameters) -> None:
+    np.testing.assert_array_equal(Stand(boom).cycle([0.2, -0.2, 0.2, -0.2]), [1, -1, 1, -1])
+    slow = tuned(boom, maximum_velocity=0.01)
+    errors = np.array([0.2, -0.2, 0.2, -0.2])
+    stand = Stand(slow)
+    expected = spool_positions(
+        constants_of(slow), 0.01 * np.sign(errors), stand.target - errors, stand.head, stand.rod
+    )
+    np.testing.assert_allclose(stand.cycle(errors), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(('limit', 'error'), [('maximum_velocity', 0.2), ('valve', 0.04)])
+def test_the_integral_does_not_grow_when_no_faster_is_possible(
+    limit: str, error: float, boom: BoomParameters
+) -> None:
+    if limit == 'valve':
+        boom = with_valves(boom, 0.1)
+    stand = Stand(boom)
+    for _ in range(200):
+        stand.cycle([error, -error, error, -error])
+    np.testing.assert_array_equal(stand.memory.integral, np.zeros(4))
+    # Back it goes at once.
+    stand.memory = stand.memory._replace(integral=np.array([3e-3, -3e-3, 3e-3, -3e-3]))
+    stand.cycle([-1e-3, 1e-3, -1e-3, 1e-3])
+    assert np.all(np.abs(stand.memory.integral) < 3e-3)
+
+
+def test_the_integral_is_limited(boom: BoomParameters) -> None:
+    limit = boom.controller.integral_limit
+    stand = Stand(boom)
+    for _ in range(1000):
+        stand.cycle([4e-3, -4e-3, 3e-3, -3e-3])
+    np.testing.assert_allclose(stand.memory.integral, limit * np.array([1, -1, 1, -1]))
+
+
+def test_a_load_beyond_the_supply_leaves_the_valve_closed(boom: BoomParameters) -> None:
+    stand = Stand(boom)
+    too_much = np.full(4, 400e5)
+    stand.rod = np.full(4, 5e5)
+    np.testing.assert_array_equal(stand.cycle([0.01] * 4, head=too_much), np.zeros(4))
+    np.testing.assert_array_equal(stand.memory.integral, np.zeros(4))
+
+
+def test_the_valve_closes_at_rest_and_opens_again_with_hysteresis(boom: BoomParameters) -> None:
+    gains = boom.controller
+    between = (gains.closing_error + gains.opening_error) / 2.0
+    below, above = 0.9 * gains.closing_error, 1.1 * gains.opening_error
+    stand = Stand(boom)
+    # It begins closed, and stays so up to the larger error, of either sign.
+    np.testing.assert_array_equal(stand.cycle([between, -between, 0.0, between]), np.zeros(4))
+    assert stand.memory.closed.all()
+    opened = stand.cycle([above, -above, 0.0, between])
+    np.testing.assert_array_equal(np.sign(opened), [1, -1, 0, 0])
+    np.testing.assert_array_equal(stand.memory.closed, [False, False, True, True])
+    # What is open goes on to the smaller error, what is closed stays.
+    now = stand.cycle([between, -between, between, between])
+    np.testing.assert_array_equal(np.sign(now), [1, -1, 0, 0])
+    assert np.all(stand.memory.integral[:2] != 0.0)
+    np.testing.assert_array_equal(stand.cycle([below, -below, below, between]), np.zeros(4))
+    np.testing.assert_array_equal(stand.memory.integral, np.zeros(4))
+    # A reference that moves opens at any error.
+    moving = stand.cycle([0.0, 0.0, 0.0, 0.0], [1e-4, -1e-4, 0.0, 0.0])
+    np.testing.assert_array_equal(np.sign(moving), [1, -1, 0, 0])
+
+
+def test_a_piston_that_gives_way_by_its_oil_is_left_alone(boom: BoomParameters) -> None:
+    p = constants_of(boom)
+    stand = Stand(boom)
+    stand.rod = np.full(4, 200e5)
+    stand.cycle(np.zeros(4))
+    # Closed valves, pushed in by 3 mm: at first as briefly as by a vibration, then for good.
+    pushed, steps = np.full(4, 3e-3), 1000
+    head, rod, s = stand.head.copy(), stand.rod.copy(), stand.target.copy()
+    for _ in range(steps):
+        for i in range(4):
+            rates = pressure_rates(
+                s[i],
+                -1.0,
+                0.0,
+                0.0,
+                p.head_area[i],
+                p.rod_area[i],
+                p.head_volume[i],
+                p.rod_volume[i],
+                p.bulk_modulus,
+            )
+            head[i] += rates[0] * pushed[i] / steps
+            rod[i] += rates[1] * pushed[i] / steps
+        s -= pushed / steps
+    stand.rod = rod
+    for _ in range(10):
+        np.testing.assert_array_equal(stand.cycle(pushed, head=head), np.zeros(4))
+    for _ in range(round(10.0 * boom.controller.force_time / SAMPLE_TIME)):
+        spools = stand.cycle(pushed, head=head)
+    assert np.all(spools > 0.0)
+
+
+def test_cycles_leave_their_arguments_alone(boom: BoomParameters) -> None:
+    stand = Stand(boom)
+    stand.cycle([3e-3] * 4)
+    before = stand.memory
+    copies = ControllerState(*(field.copy() for field in before))
+    stand.cycle([4e-3] * 4)
+    for kept, copy in zip(before, copies, strict=True):
+        np.testing.assert_array_equal(kept, copy)
+
+
+@pytest.mark.parametrize('sample_time', [0.0, -0.005, math.nan, math.inf, 1.0])
+def test_bad_sample_times(sample_time: float, boom: BoomParameters) -> None:
+    with pytest.raises(InputError, match=r'sample_time = .* allowed: \(0, 0.1\] s'):
+        JointController(boom, sample_time)
+
+
+@pytest.mark.parametrize('name', ['pistons', 'head_pressures', 'rod_pressures', 'angles', 'rates'])
+@pytest.mark.parametrize('bad', [[0.5, 0.5, math.nan, 0.5], [0.5, 0.5, 0.5], 0.5])
+def test_bad_measurements(name: str, bad: Any, boom: BoomParameters) -> None:
+    arguments: dict[str, Any] = {
+        'pistons': np.full(4, 0.5),
+        'head_pressures': np.full(4, 1e7),
+        'rod_pressures': np.full(4, 1e7),
+    }
+    reference = Reference(np.radians(SITE), np.zeros(4))
+    if name in arguments:
+        arguments[name] = np.array(bad)
+    else:
+        reference = reference._replace(**{name: np.array(bad)})
+    control = JointController(boom, SAMPLE_TIME)
+    with pytest.raises(InputError, match=f'{name} = .* allowed: 4 finite numbers'):
+        control.cycle(control.initial_state(), reference=reference, **arguments)
+
+
+def test_bad_gains(boom: BoomParameters) -> None:
+    fields = dataclasses.asdict(boom.controller)
+    with pytest.raises(InputError, match=r'opening_error = 0.0001 m, allowed: at least closing'):
+        ControllerParameters(**{**fields, 'opening_error': 1e-4})
+    for name in fields:
+        with pytest.raises(InputError, match=rf'{name} = -1.0, allowed'):
+            ControllerParameters(**{**fields, name: -1.0})
+        with pytest.raises(InputError, match=rf'{name} = nan, allowed'):
+            ControllerParameters(**{**fields, name: math.nan})
+
+
+# In the loop
+
+
+def joint_errors(result: Result, trajectory: Trajectory) -> np.ndarray:
+    """Return reference minus angle in each row, (rows, N) [deg]."""
+    wanted = np.array([trajectory.at(time).angles for time in result.column('time')])
+    joints = range(1, result.boom.size + 1)
+    return np.degrees(wanted - np.stack([result.column(f'phi_{i}') for i in joints], axis=1))
+
+
+def commanded_open(result: Result, boom: BoomParameters) -> np.ndarray:
+    """Tell in which rows which spools are beyond the dead band, (rows, N)."""
+    joints = range(1, boom.size + 1)
+    spools = np.stack([result.column(f'spool_{i}') for i in joints], axis=1)
+    bands: np.ndarray = np.abs(spools) > [c.valve.dead_band for c in boom.cylinders]
+    return bands
+
+
+def swing(result: Result, begin: float, end: float) -> float:
+    """Return how far the tip swings about its mean way between two times, root mean square [m]."""
+    time, z = result.column('time'), result.column('tip_z')
+    chosen = (time >= begin) & (time < end)
+    about = z[chosen] - np.polyval(np.polyfit(time[chosen], z[chosen], 3), time[chosen])
+    return float(np.sqrt(np.mean(about**2)))
+
+
+@pytest.mark.parametrize(
+    ('load', 'friction', 'allowed'), [(0.0, True, 0.3), (0.0, False, 0.3), (90.0, True, 0.7)]
+)
+def test_the_boom_follows_the_wave_and_comes_to_rest(
+    load: float, friction: bool, allowed: float, wave: Scenario, boom: BoomParameters
+) -> None:
+    scenario = wave.replace(friction=friction, loads=[{'mass': load}] if load else [])
+    result = simulate(boom, scenario)
+    trajectory = Trajectory.of(wave.trajectory)
+    errors = joint_errors(result, trajectory)
+    assert np.abs(errors).max() < allowed
+    assert np.sqrt(np.mean(errors**2, axis=0)).max() < allowed / 2.0
+    # Every joint moves by several degrees.
+    assert np.all(np.ptp(trajectory.angles, axis=0) > math.radians(5.0))
+    after = result.column('time') > trajectory.duration + 1.0
+    assert not commanded_open(result, boom)[after].any()
+    # The vibration that the motion leaves stays to be seen.
+    assert swing(result, trajectory.duration + 2.0, scenario.duration) > 2e-3
+
+
+def test_static_friction_does_not_make_it_hunt(wave: Scenario, boom: BoomParameters) -> None:
+    sticky = with_valves(boom, static=4.0)
+    result = simulate(sticky, wave.replace(duration=60.0))
+    time = result.column('time')
+    assert not commanded_open(result, sticky)[time > 30.0].any()
+    modes = np.stack([result.column(f'mode_{i}') for i in range(1, 5)], axis=1)
+    assert np.all(modes[time > 55.0] == STUCK)
+    assert np.abs(joint_errors(result, Trajectory.of(wave.trajectory))[-1]).max() < 0.1
+
+
+def test_a_load_that_comes_and_goes_is_held(boom: BoomParameters) -> None:
+    scenario = Scenario(
+        duration=60.0,
+        pose='site',
+        trajectory=(Waypoint(0.0, SITE),),
+        attach=({'time': 2.0, 'mass': 300.0},),
+        release=(30.0,),
+    )
+    result = simulate(boom, scenario)
+    time = result.column('time')
+    opened = commanded_open(result, boom).any(axis=1)
+    assert opened[(time > 2.0) & (time < 30.0)].any()
+    assert opened[(time > 30.0) & (time < 50.0)].any()
+    assert not opened[time > 50.0].any()
+    errors = joint_errors(result, Trajectory.of(scenario.trajectory))
+    assert np.abs(errors[time < 2.0]).max() < 1e-6
+    assert np.abs(errors[-1]).max() < 0.5
+
+
+@pytest.mark.parametrize(('force_time', 'grows'), [(None, False), (1e-3, True)])
+def test_the_controller_does_not_drive_the_swing(
+    force_time: float | None, grows: bool, boom: BoomParameters
+) -> None:
+    # A slow motion, so that valves stay open, and a load that goes; no friction but in the beams.
+    if force_time:
+        boom = tuned(boom, force_time=force_time)
+    scenario = Scenario(
+        duration=45.0,
+        pose='site',
+        friction=False,
+        loads=({'mass': 90.0},),
+        release=(5.0,),
+        trajectory=(Waypoint(0.0, SITE), Waypoint(60.0, (66.0, -54.0, -31.0, -26.0))),
+    )
+    result = simulate(boom, scenario)
+    early, late = swing(result, 10.0, 20.0), swing(result, 35.0, 45.0)
+    assert (late > 1.5 * early) if grows else (late < 0.9 * early)
+
+
+def test_a_valve_that_is_too_small_comes_late_and_does_not_overshoot(
+    wave: Scenario, boom: BoomParameters
+) -> None:
+    small = with_valves(boom, 0.5)
+    scenario = wave.replace(duration=14.0, trajectory=wave.trajectory[:2])
+    result = simulate(small, scenario)
+    errors = joint_errors(result, Trajectory.of(scenario.trajectory))
+    assert np.abs(errors[:, 1]).max() > 2.0
+    assert np.abs(errors[-1]).max() < 0.3
+    # Joint 2 goes up, and lags behind all the time.
+    assert errors[:, 1].min() > -0.3
+
+
+@pytest.mark.parametrize('share', [0.8, 1.2])
+def test_a_controller_with_wrong_valve_data_still_follows(
+    share: float, wave: Scenario, boom: BoomParameters
+) -> None:
+    plant = Boom(boom, wave)
+    control = JointController(with_valves(boom, share), SAMPLE_TIME)
+    trajectory = Trajectory.of(wave.trajectory)
+    state, memory = plant.initial_state(), control.initial_state()
+    worst = np.zeros(4)
+    for k in range(round(trajectory.duration / SAMPLE_TIME)):
+        time = k * SAMPLE_TIME
+        parts, reference = StateParts.of(state.y, boom), trajectory.at(time)
+        angles = parts.q[:4]
+        worst = np.maximum(worst, np.abs(angles - reference.angles))
+        pistons = np.array(
+            [c.linkage.position(a) for c, a in zip(boom.cylinders, angles, strict=True)]
+        )
+        memory, spools = control.cycle(
+            memory, pistons, parts.head_pressures, parts.rod_pressures, reference
+        )
+        state = plant.advance(state, BoomCommand(tuple(spools)), time, SAMPLE_TIME)
+    assert np.degrees(worst).max() < 1.0
+
+
+@pytest.mark.parametrize('count', [1, 2, 6])
+def test_any_number_of_beams(count: int, resized: Callable[..., BoomParameters]) -> None:
+    boom = resized(count)
+    start = np.degrees(boom.pose('site'))
+    waypoints = (Waypoint(0.5, tuple(start)), Waypoint(8.5, tuple(start - 4.0)))
+    result = simulate(boom, Scenario(duration=12.0, pose='site', trajectory=waypoints))
+    errors = joint_errors(result, Trajectory.of(waypoints))
+    assert np.abs(errors).max() < 0.5
+    assert np.abs(errors[-1]).max() < 0.2
+
+
+@pytest.mark.parametrize('name', ['boom_hold', 'boom_load_release', 'boom_wave'])
+def test_the_scenario_files_fit_the_boom(name: str, boom: BoomParameters) -> None:
+    scenario = load_scenario(SCENARIOS / f'{name}.yaml', boom, STEP)
+    assert scenario.angles(boom) == pytest.approx(np.radians(SITE))
+
+
+def test_in_the_hold_scenario_nothing_happens(boom: BoomParameters) -> None:
+    result = simulate(boom, load_scenario(SCENARIOS / 'boom_hold.yaml', boom, STEP))
+    assert np.ptp(result.column('tip_x')) < 1e-6
+    assert np.ptp(result.column('tip_z')) < 1e-6

@@ -1,0 +1,278 @@
+"""The robot description: a second forward kinematics finds the bent boom in its frames."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pytest
+
+from longreach_boom.description import (
+    half_height,
+    robot_description,
+    swing_angles,
+    swing_joints,
+    swing_ratios,
+)
+from longreach_boom.model import boom_bases, constants_of, point_motion
+from longreach_boom.parameters import BoomParameters, Distribution
+from longreach_boom.scenario import Scenario
+from longreach_boom.simulation import Boom, BoomCommand, BoomState
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.resources import share_directory
+
+ROOT = 'boom_base'
+
+
+def tree(boom: BoomParameters) -> ElementTree.Element:
+    return ElementTree.fromstring(robot_description(boom))
+
+
+def numbers(element: ElementTree.Element, path: str, name: str, default: str = '') -> np.ndarray:
+    found = element.find(path)
+    text = default if found is None else found.attrib.get(name, default)
+    return np.array([float(word) for word in text.split()])
+
+
+def end_of(joint: ElementTree.Element, which: str) -> str:
+    element = joint.find(which)
+    assert element is not None
+    return element.attrib['link']
+
+
+def turned(axis: np.ndarray, angle: float) -> np.ndarray:
+    """Rodrigues' formula."""
+    x, y, z = axis
+    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.eye(3) + math.sin(angle) * cross + (1.0 - math.cos(angle)) * cross @ cross
+
+
+def frames(
+    root: ElementTree.Element, positions: Mapping[str, float]
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return rotation and origin of each link in the root frame, from the URDF alone."""
+    found = {ROOT: (np.eye(3), np.zeros(3))}
+    pending = list(root.findall('joint'))
+    while pending:
+        ready = [joint for joint in pending if end_of(joint, 'parent') in found]
+        assert ready, 'the links are no tree'
+        for joint in ready:
+            pending.remove(joint)
+            rotation, origin = found[end_of(joint, 'parent')]
+            roll, pitch, yaw = numbers(joint, 'origin', 'rpy', '0 0 0')
+            origin = origin + rotation @ numbers(joint, 'origin', 'xyz', '0 0 0')
+            x, y, z = np.eye(3)
+            rotation = rotation @ turned(z, yaw) @ turned(y, pitch) @ turned(x, roll)
+            if joint.attrib['type'] != 'fixed':
+                axis = numbers(joint, 'axis', 'xyz', '1 0 0')
+                value = positions[joint.attrib['name']]
+                if joint.attrib['type'] == 'prismatic':
+                    origin = origin + rotation @ axis * value
+                else:
+                    rotation = rotation @ turned(axis, value)
+            child = end_of(joint, 'child')
+            assert child not in found, 'a link has two parents'
+            found[child] = rotation, origin
+    assert found.keys() == {link.attrib['name'] for link in root.findall('link')}
+    return found
+
+
+def middle(boom: BoomParameters) -> np.ndarray:
+    return np.array([np.mean(c.linkage.angles(c.stroke)) for c in boom.cylinders])
+
+
+def bent(boom: BoomParameters, random: np.random.Generator) -> tuple[np.ndarray, dict[str, float]]:
+    """Return coordinates of a bent boom and the positions of its joints."""
+    N, F = boom.size, boom.ritz.functions
+    machine = Boom(boom, Scenario(duration=1.0, pose_deg=tuple(np.degrees(middle(boom)))))
+    ends = np.array([c.linkage.angles(c.stroke) for c in boom.cylinders])
+    angles = ends[:, 0] + random.uniform(0.05, 0.95, N) * (ends[:, 1] - ends[:, 0])
+    lengths = np.array([beam.length for beam in boom.beams])
+    h = random.normal(size=(F, N)) * 0.02 * lengths
+    q = np.concatenate([angles, h.ravel()])
+    y = np.concatenate([q, random.normal(size=q.size), np.full(2 * N, 1e7), np.zeros(N)])
+    state = BoomState(y, np.zeros(N, dtype=np.int64))
+    sample = machine.joint_sample(state, BoomCommand((0.0,) * N))
+    positions = dict(zip(sample.names, sample.positions, strict=True))
+    swings = swing_angles(boom, angles).tolist()
+    return q, positions | dict(zip(swing_joints(boom), swings, strict=True))
+
+
+@pytest.fixture(params=range(8))
+def some_boom(
+    request: pytest.FixtureRequest,
+    boom: BoomParameters,
+    random_boom: Callable[..., BoomParameters],
+) -> BoomParameters:
+    """The installed boom, and others of 1 to 5 beams with cylinders of both kinds."""
+    if request.param == 0:
+        return boom
+    random = np.random.default_rng(request.param)
+    return random_boom(random, 1 + request.param % 5, functions=1 + request.param % 3)
+
+
+def test_frames_are_where_the_bent_boom_is(some_boom: BoomParameters) -> None:
+    random = np.random.default_rng(5)
+    for _ in range(3):
+        q, positions = bent(some_boom, random)
+        found = frames(tree(some_boom), positions)
+        for index, beam in enumerate(some_boom.beams):
+            root = point_motion(some_boom, q, 0.0 * q, index, 0.0)
+            tip = point_motion(some_boom, q, 0.0 * q, index, beam.length)
+            h = q[some_boom.size + index :: some_boom.size]
+            slope = float(h @ boom_bases(some_boom)[index].at(0.0, 1))
+            # A pinned beam starts with a slope of its own: its frame is the line of its supports.
+            assert (slope == 0.0) == (beam.support == 0.0)
+            expected = {
+                beam.name: (root.position, root.inclination - slope),
+                f'{beam.name}_end': (tip.position, root.inclination - slope),
+                f'{beam.name}_tip': (tip.position, tip.inclination),
+            }
+            for name, ((x, z), angle) in expected.items():
+                rotation, origin = found[name]
+                np.testing.assert_allclose(origin, [x, 0.0, z], rtol=0.0, atol=1e-9)
+                direction = [math.cos(angle), 0.0, math.sin(angle)]
+                np.testing.assert_allclose(rotation[:, 0], direction, rtol=0.0, atol=1e-9)
+                np.testing.assert_allclose(rotation[:, 1], [0.0, 1.0, 0.0], rtol=0.0, atol=1e-12)
+
+
+def test_swinging_cylinders_end_at_their_beams(some_boom: BoomParameters) -> None:
+    random = np.random.default_rng(6)
+    root = tree(some_boom)
+    for _ in range(3):
+        q, positions = bent(some_boom, random)
+        found = frames(root, positions)
+        for index, cylinder in enumerate(some_boom.cylinders):
+            if cylinder.linkage.kind != 'triangle':
+                continue
+            rotation, origin = found[some_boom.beams[index].name]
+            eye = origin + rotation @ [cylinder.linkage.far, 0.0, 0.0]
+            np.testing.assert_allclose(found[f'{cylinder.name}_rod'][1], eye, atol=1e-9)
+            pin = found[f'{cylinder.name}_barrel'][1]
+            length = cylinder.linkage.retracted + cylinder.linkage.position(q[index])
+            assert np.linalg.norm(eye - pin) == pytest.approx(length, rel=1e-12)
+
+
+def test_the_first_cylinder_of_the_installed_boom_stands_on_the_truck(
+    boom: BoomParameters,
+) -> None:
+    assert swing_joints(boom) == ('cylinder_1_swing',)
+    # Its pin is 1.05 m from joint 1, 60 degrees below the x axis: with a level beam it looks up
+    # to the place 2.4 m along it.
+    angles = np.zeros((2, boom.size))
+    a, b = 1.05, 2.4
+    expected = math.atan2(a * math.sin(math.pi / 3), b - a * math.cos(math.pi / 3))
+    assert swing_angles(boom, angles).shape == (2, 1)
+    np.testing.assert_allclose(swing_angles(boom, angles), expected, rtol=1e-12)
+
+
+def test_swing_ratios_are_derivatives(some_boom: BoomParameters) -> None:
+    angles, step = middle(some_boom), 1e-6
+    slopes = (swing_angles(some_boom, angles + step) - swing_angles(some_boom, angles - step)) / (
+        2.0 * step
+    )
+    np.testing.assert_allclose(swing_ratios(some_boom, angles), slopes, rtol=1e-6, atol=1e-9)
+
+
+def test_joints_are_those_of_joint_states(some_boom: BoomParameters) -> None:
+    _, positions = bent(some_boom, np.random.default_rng(7))
+    joints = {j.attrib['name']: j for j in tree(some_boom).findall('joint')}
+    moving = {name for name, joint in joints.items() if joint.attrib['type'] != 'fixed'}
+    assert moving == positions.keys()
+    for beam, cylinder in zip(some_boom.beams, some_boom.cylinders, strict=True):
+        joint = joints[f'{beam.name}_joint']
+        assert numbers(joint, 'axis', 'xyz').tolist() == [0.0, -1.0, 0.0]
+        limits = [numbers(joint, 'limit', name)[0] for name in ('lower', 'upper')]
+        assert limits == pytest.approx(cylinder.linkage.angles(cylinder.stroke), rel=1e-11)
+        stroke = numbers(joints[cylinder.name], 'limit', 'upper')
+        assert stroke == pytest.approx(cylinder.stroke, rel=1e-11)
+    for name in moving:
+        low, high = (numbers(joints[name], 'limit', end)[0] for end in ('lower', 'upper'))
+        assert low <= positions[name] <= high
+        assert all(numbers(joints[name], 'limit', end)[0] >= 0.0 for end in ('effort', 'velocity'))
+
+
+def test_masses_are_those_of_the_beams(some_boom: BoomParameters) -> None:
+    root, constants = tree(some_boom), constants_of(some_boom)
+    carrying = [link for link in root.findall('link') if link.find('inertial') is not None]
+    assert [link.attrib['name'] for link in carrying] == [beam.name for beam in some_boom.beams]
+    for i, link in enumerate(carrying):
+        mass = numbers(link, 'inertial/mass', 'value')[0]
+        centre = numbers(link, 'inertial/origin', 'xyz')[0]
+        along, across, third = (
+            numbers(link, 'inertial/inertia', name)[0] for name in ('ixx', 'iyy', 'izz')
+        )
+        assert mass == pytest.approx(constants.mass[i], rel=1e-11)
+        assert mass * centre == pytest.approx(constants.moment[i], rel=1e-11)
+        assert across + mass * centre**2 == pytest.approx(constants.inertia[i], rel=1e-10)
+        assert across == third
+        # No solid body has moments of inertia of which one exceeds the sum of the others.
+        assert 0.0 < along <= 2.0 * across
+
+
+def test_rods_are_never_seen_to_leave_their_barrels(some_boom: BoomParameters) -> None:
+    root = tree(some_boom)
+    for cylinder in some_boom.cylinders:
+        spans = {}
+        for part in ('barrel', 'rod'):
+            link = root.find(f"link[@name='{cylinder.name}_{part}']")
+            assert link is not None
+            length = numbers(link, 'visual//cylinder', 'length')[0]
+            centre = numbers(link, 'visual/origin', 'xyz')[0]
+            spans[part] = centre - length / 2.0, centre + length / 2.0
+        joint = root.find(f"joint[@name='{cylinder.name}']")
+        assert joint is not None
+        run_in = numbers(joint, 'origin', 'xyz')[0]
+        assert spans['barrel'][0] == pytest.approx(0.0, abs=1e-9)
+        assert run_in > spans['barrel'][1]
+        assert run_in + spans['rod'][0] >= -1e-9
+        if cylinder.stroke < 0.9 * run_in:
+            assert run_in + cylinder.stroke + spans['rod'][0] < spans['barrel'][1]
+
+
+def test_half_height_is_the_gain_of_the_gauge_and_goes_with_the_section(
+    boom: BoomParameters,
+) -> None:
+    for beam in boom.beams:
+        gauge = beam.strain_gauge
+        assert half_height(beam, gauge.position) == pytest.approx(gauge.gain, rel=1e-12)
+    # A quarter of the height has a sixty-fourth of I, for sections whose height alone changes.
+    tapered = boom.beams[1].replace(second_moment=Distribution(root=6.4e-4, tip=1e-5, exponent=3))
+    heights = half_height(tapered, np.array([0.0, tapered.length]))
+    assert heights[1] == pytest.approx(heights[0] / 4.0, rel=1e-12)
+
+
+def test_the_installed_file_is_that_of_the_installed_boom(boom: BoomParameters) -> None:
+    file = share_directory('longreach_boom') / 'urdf' / 'boom.urdf'
+    pairs = list(zip(ElementTree.parse(file).getroot().iter(), tree(boom).iter(), strict=True))
+    assert len(pairs) > 100
+    for old, new in pairs:
+        assert (old.tag, old.attrib.keys()) == (new.tag, new.attrib.keys())
+        for name, text in old.attrib.items():
+            if old.tag in ('link', 'robot', 'material') or name in ('name', 'type', 'link'):
+                assert new.attrib[name] == text
+            else:
+                made = [float(word) for word in new.attrib[name].split()]
+                # To rounding: the last digit that is written may be another one elsewhere.
+                assert made == pytest.approx([float(w) for w in text.split()], abs=1e-9)
+
+
+def test_every_material_is_defined_once(boom: BoomParameters) -> None:
+    root = tree(boom)
+    defined = [material.attrib['name'] for material in root.findall('material')]
+    used = {material.attrib['name'] for material in root.findall('link/visual/material')}
+    assert len(defined) == len(set(defined))
+    assert set(defined) == used
+
+
+def test_names_that_make_two_links_or_joints_are_refused(boom: BoomParameters) -> None:
+    first, *others = boom.cylinders
+    same = boom.replace(cylinders=(first.replace(name='beam_2_joint'), *others))
+    with pytest.raises(InputError, match="two joints named 'beam_2_joint', allowed: one; rename"):
+        robot_description(same)
+    first_beam, second, *rest = boom.beams
+    same = boom.replace(beams=(first_beam, second.replace(name='beam_1_tip'), *rest), markers=())
+    with pytest.raises(InputError, match="two links named 'beam_1_tip'"):
+        robot_description(same)

@@ -1,0 +1,184 @@
+"""Natural modes: against finite elements, textbooks, and the boom's own motion."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from longreach_boom.model import Load, constants_of
+from longreach_boom.modes import fastest_rate, natural_modes
+from longreach_boom.parameters import BoomParameters, Distribution
+from longreach_boom.scenario import HangingLoad, Scenario
+from longreach_boom.simulation import Boom, BoomCommand, StateParts, simulate
+from longreach_boom.statics import equilibrium
+from longreach_dynamics.errors import InputError, LongreachError
+
+
+def poses(boom: BoomParameters, count: int, seed: int) -> np.ndarray:
+    """Return random poses in which the boom is neither upside down nor beyond a stroke."""
+    random = np.random.default_rng(seed)
+    ends = np.array([c.linkage.angles(c.stroke) for c in boom.cylinders])
+    low = np.maximum(ends[:, 0], np.radians(-100.0))
+    return low + random.random((count, boom.size)) * (ends[:, 1] - low)
+
+
+@pytest.mark.parametrize('about', ['equilibrium', 'straight'])
+def test_moment_basis_is_close_to_finite_elements_in_every_pose(boom, about):
+    for angles in poses(boom, 12, seed=1):
+        error = np.abs(natural_modes(boom, angles, count=2, about=about).relative_error)
+        assert error[0] < 0.003
+        assert error[1] < 0.01
+
+
+def test_printed_basis_is_within_three_percent(boom):
+    printed = boom.replace(ritz=boom.ritz.replace(basis='printed'))
+    for angles in poses(boom, 12, seed=2):
+        error = np.abs(natural_modes(printed, angles, count=2).relative_error)
+        assert error.max() < 0.03
+        moment = np.abs(natural_modes(boom, angles, count=1).relative_error)
+        assert moment[0] < 0.1 * error[0]
+
+
+def test_free_pistons_are_close_too(boom):
+    for angles in poses(boom, 5, seed=3):
+        modes = natural_modes(boom, angles, pistons='free', count=2)
+        locked = natural_modes(boom, angles, count=2)
+        assert np.abs(modes.relative_error).max() < 0.01
+        assert (modes.frequencies < locked.frequencies).all()
+
+
+def test_load_lowers_the_frequencies_in_both_models(boom):
+    angles = boom.pose('site')
+    load = (Load(90.0, 3, 9.0), Load(300.0, 1, 4.0))
+    bare, loaded = (natural_modes(boom, angles, loads, count=3) for loads in ((), load))
+    assert (loaded.frequencies < bare.frequencies).all()
+    assert np.abs(loaded.relative_error[:2]).max() < 0.01
+
+
+def test_more_functions_are_closer(boom):
+    angles = boom.pose('site')
+    errors = [
+        abs(
+            natural_modes(
+                boom.replace(ritz=boom.ritz.replace(functions=count)), angles, count=2
+            ).relative_error
+        )
+        for count in (1, 2, 3)
+    ]
+    assert (errors[1] < errors[0]).all()
+    assert (errors[2] < errors[1]).all()
+
+
+def uniform(boom: BoomParameters, support: float) -> BoomParameters:
+    """Return one uniform beam."""
+    beam = boom.beams[0].replace(
+        mass_per_length=Distribution(root=100.0, tip=100.0),
+        second_moment=Distribution(root=1e-4, tip=1e-4),
+        support=support,
+    )
+    return boom.replace(beams=(beam,), cylinders=boom.cylinders[:1], poses=(), markers=())
+
+
+def test_uniform_beam_is_the_textbook_cantilever(boom):
+    one = uniform(boom, 0.0)
+    one = one.replace(ritz=one.ritz.replace(functions=4))
+    L = one.beams[0].length
+    scale = np.sqrt(one.youngs_modulus * 1e-4 / 100.0) / (2.0 * np.pi * L**2)
+    modes = natural_modes(one, np.zeros(1), about='straight', count=2)
+    # Roots of cos x cosh x = -1.
+    textbook = np.array([1.875104069, 4.694091133]) ** 2 * scale
+    # Four polynomials from above, as Ritz's method always is.
+    error = modes.frequencies / textbook - 1.0
+    assert 0.0 < error[0] < 2e-5
+    assert 0.0 < error[1] < 0.01
+    np.testing.assert_allclose(modes.finite_element, textbook, rtol=1e-6)
+
+
+def test_kelvin_voigt_damping_grows_with_the_frequency(boom):
+    loss_time = boom.beams[0].loss_time
+    kelvin = boom.replace(ritz=boom.ritz.replace(damping='kelvin_voigt'))
+    modes = natural_modes(kelvin, boom.pose('site'), about='straight', count=4)
+    # Damping is loss_time times stiffness, so each ratio is that of its own mode.
+    expected = loss_time * np.pi * modes.frequencies
+    np.testing.assert_allclose(modes.damping_ratios, expected, rtol=1e-9)
+
+
+def test_frequency_and_damping_are_those_of_the_motion(boom):
+    # Without friction, and after a push so small that nothing else counts.
+    scenario = Scenario(
+        duration=30.0, pose='site', friction=False, loads=(HangingLoad(mass=0.1),), release=(0.0,)
+    )
+    result = simulate(boom, scenario)
+    still = boom.replace(
+        cylinders=tuple(
+            c.replace(friction=c.friction.replace(viscous=0.0)) for c in boom.cylinders
+        )
+    )
+    modes = natural_modes(still, boom.pose('site'), pistons='free', count=1)
+    time, z = result.column('time'), result.column('tip_z')
+    z = (z - z[-400:].mean())[time > 5.0]
+    time = time[time > 5.0]
+    ups = np.flatnonzero((z[:-1] < 0.0) & (z[1:] >= 0.0))
+    crossings = time[ups] - z[ups] * 0.005 / (z[ups + 1] - z[ups])
+    frequency = (len(crossings) - 1) / (crossings[-1] - crossings[0])
+    assert frequency == pytest.approx(modes.frequencies[0], rel=0.01)
+    # The decay is that of the first mode once the others have gone.
+    peaks = [abs(z[a:b]).max() for a, b in itertools.pairwise(ups)]
+    decay = np.log(peaks[0] / peaks[-1]) / (2.0 * np.pi * (len(peaks) - 1))
+    assert decay == pytest.approx(modes.damping_ratios[0], rel=0.15)
+
+
+def test_shapes_are_displacements_of_the_boom_at_rest(boom):
+    angles = boom.pose('site')
+    modes = natural_modes(boom, angles, count=3)
+    np.testing.assert_allclose(modes.rest[-1, -1], equilibrium(boom, angles).tip, atol=1e-12)
+    assert np.linalg.norm(modes.shapes, axis=-1).max(axis=(1, 2)) == pytest.approx(1.0)
+    np.testing.assert_allclose(modes.shapes[:, 0, 0], 0.0, atol=1e-12)
+    # Beams stay together.
+    np.testing.assert_allclose(modes.shapes[:, 1:, 0], modes.shapes[:, :-1, -1], atol=1e-12)
+
+
+def test_fastest_rate_bounds_the_step(boom: BoomParameters):
+    rest = equilibrium(boom, boom.pose('sprawled'))
+    fastest = fastest_rate(rest.q, rest.forces, constants_of(boom))
+    scenario = Scenario(duration=1.0, pose='sprawled', friction=False)
+    command = BoomCommand((0.0,) * 4)
+    good = Boom(boom, scenario, round(2.2 / fastest, 6))
+    state = good.initial_state()
+    # A push, after which a stable method comes to rest.
+    y = state.y.copy()
+    y[12:24] += 1e-6
+    state = state._replace(y=y)
+    later = good.advance(state, command, 0.0, 400 * good.step)
+    assert np.abs(StateParts.of(later.y, boom).v).max() < 1e-3
+    with pytest.raises(InputError, match=r'step = 0\.005 s, allowed for this boom'):
+        Boom(boom, scenario, 0.005).initial_state()
+
+
+@pytest.mark.parametrize(
+    ('changes', 'text'),
+    [
+        ({'pistons': 'loose'}, r"pistons = 'loose', allowed: locked \| free"),
+        ({'about': 'bent'}, r"about = 'bent', allowed: equilibrium \| straight"),
+        ({'count': 0}, 'count = 0, allowed: at least 1'),
+        ({'elements': 0}, 'elements'),
+    ],
+)
+def test_bad_choices_are_refused(boom, changes, text):
+    with pytest.raises(InputError, match=text):
+        natural_modes(boom, boom.pose('site'), **changes)
+
+
+def test_pose_beyond_the_stroke_is_refused(boom):
+    with pytest.raises(InputError, match=r'angle of joint beam_1 = 100 deg'):
+        natural_modes(boom, np.radians([100.0, 0.0, 0.0, 0.0]), about='straight')
+
+
+def test_boom_that_does_not_stand_is_an_error(
+    boom: BoomParameters, resized: Callable[..., BoomParameters]
+):
+    soft = boom.replace(youngs_modulus=boom.youngs_modulus / 60.0)
+    with pytest.raises(LongreachError):
+        natural_modes(soft, boom.pose('upright'))

@@ -1,0 +1,63 @@
+"""Many runs over processes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from longreach_boom.motion import advance_motion
+from longreach_boom.scenario import HangingLoad, Scenario
+from longreach_boom.simulation import simulate
+from longreach_boom.sweep import simulate_many
+from longreach_dynamics.errors import InputError, LongreachError
+
+RELEASE = Scenario(duration=0.5, pose='site', loads=(HangingLoad(mass=90.0),), release=(0.0,))
+
+
+@pytest.fixture(scope='module')
+def booms(boom):
+    return [boom.with_value('oil.bulk_modulus', value) for value in (0.8e9, 1.0e9, 1.2e9)]
+
+
+def test_processes_give_what_single_runs_give_in_their_order(booms):
+    results = simulate_many(booms, RELEASE, processes=2)
+    for one, result in zip(booms, results, strict=True):
+        assert result.boom == one
+        np.testing.assert_array_equal(result.table, simulate(one, RELEASE).table)
+
+
+def test_each_boom_can_have_its_own_scenario(boom):
+    scenarios = [RELEASE, RELEASE.replace(friction=False)]
+    on, off = simulate_many([boom, boom], scenarios, processes=1)
+    assert not np.array_equal(on.table, off.table)
+
+
+def test_nothing_is_compiled_for_other_parameters(booms, boom):
+    simulate(boom, RELEASE)
+    before = len(advance_motion.signatures)
+    simulate_many(booms, RELEASE, processes=1)
+    assert len(advance_motion.signatures) == before == 1
+
+
+def test_progress_is_shown_when_asked_for(booms, capsys):
+    simulate_many(booms[:1], RELEASE, processes=1, progress=True)
+    assert '1/1' in capsys.readouterr().err
+    simulate_many(booms[:1], RELEASE, processes=1, progress=False)
+    assert capsys.readouterr().err == ''
+
+
+def test_failing_run_is_named(boom, booms):
+    soft = boom.replace(youngs_modulus=1e9)
+    with pytest.raises(LongreachError, match='run 1: '):
+        simulate_many([booms[0], soft], RELEASE, processes=1)
+    elsewhere = RELEASE.replace(pose='nowhere')
+    with pytest.raises(InputError, match="run 0: pose = 'nowhere'"):
+        simulate_many([boom], elsewhere, processes=1)
+
+
+def test_bad_numbers_are_refused(boom):
+    with pytest.raises(InputError, match='scenario has 2 entries, allowed: one, or 1'):
+        simulate_many([boom], [RELEASE, RELEASE])
+    with pytest.raises(InputError, match='processes = 0, allowed: at least 1'):
+        simulate_many([boom], RELEASE, processes=0)
+    assert simulate_many([], RELEASE) == []

@@ -1,0 +1,160 @@
+"""What is to be seen of a boom, held against the mechanics."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from longreach_boom.description import half_height
+from longreach_boom.model import point_motion
+from longreach_boom.parameters import BoomParameters, Distribution, Marker, StrainGauge
+from longreach_boom.simulation import BoomState, StateParts, strains
+from longreach_boom.statics import equilibrium
+from longreach_boom.visuals import marker_positions, shape_of, stress_colours
+from longreach_dynamics.errors import InputError
+
+
+def some_state(boom: BoomParameters, seed: int) -> BoomState:
+    """A moving, bent boom."""
+    random = np.random.default_rng(seed)
+    N, n = boom.size, boom.size * (1 + boom.ritz.functions)
+    angles = random.uniform(-1.0, 1.0, N)
+    h = 0.2 * random.normal(size=n - N)
+    y = np.concatenate([angles, h, random.normal(size=n), np.full(2 * N, 1e7), np.zeros(N)])
+    return BoomState(y, np.zeros(N, dtype=np.int64))
+
+
+@pytest.mark.parametrize('rotation', ['exact', 'printed'])
+@pytest.mark.parametrize('count', [1, 2, 4, 5])
+def test_shapes_are_the_neutral_lines(
+    resized: Callable[..., BoomParameters], count: int, rotation: str
+) -> None:
+    boom = resized(count, rotation=rotation, functions=1 + count % 3)
+    state = some_state(boom, count)
+    q = StateParts.of(state.y, boom).q
+    shapes = shape_of(boom, state, points=7)
+    assert [shape.name for shape in shapes] == [beam.name for beam in boom.beams]
+    for i, (shape, beam) in enumerate(zip(shapes, boom.beams, strict=True)):
+        expected = [
+            point_motion(boom, q, 0.0 * q, i, x).position for x in np.linspace(0, beam.length, 7)
+        ]
+        np.testing.assert_allclose(shape.points, expected, rtol=0.0, atol=1e-11)
+    # Each beam begins where the one before ends.
+    for inner, outer in itertools.pairwise(shapes):
+        np.testing.assert_allclose(outer.points[0], inner.points[-1], rtol=0.0, atol=1e-11)
+
+
+def test_stress_at_a_gauge_is_what_the_gauge_shows(boom: BoomParameters) -> None:
+    beams = tuple(
+        beam.replace(strain_gauge=StrainGauge(beam.length / 2.0, beam.strain_gauge.gain, 3e-5))
+        for beam in boom.beams
+    )
+    gauged = boom.replace(beams=beams)
+    state = some_state(gauged, 1)
+    shown = strains(StateParts.of(state.y, gauged), gauged) - 3e-5
+    stress = [shape.stress[1] for shape in shape_of(gauged, state, points=3)]
+    np.testing.assert_allclose(stress, np.abs(gauged.youngs_modulus * shown), rtol=1e-9)
+
+
+def test_stress_of_a_level_beam_is_its_bending_moment_over_its_section(
+    resized: Callable[..., BoomParameters],
+) -> None:
+    boom = resized(1)
+    # Uniform and clamped, so that the moment is a textbook one: m g (L - x)^2 / 2.
+    beam = boom.beams[0].replace(mass_per_length=Distribution(root=200.0, tip=200.0), support=0.0)
+    boom = boom.replace(beams=(beam,), markers=())
+    rest = equilibrium(boom, np.zeros(1))
+    y = np.concatenate([rest.q, np.zeros(rest.q.size + 3)])
+    (shape,) = shape_of(boom, BoomState(y, np.zeros(1, dtype=np.int64)), points=30)
+    x = np.linspace(0.0, beam.length, 30)
+    moment = 200.0 * boom.gravity * (beam.length - x) ** 2 / 2.0
+    section = beam.second_moment.at(x, beam.length) / half_height(beam, x)
+    np.testing.assert_allclose(shape.stress, moment / section, rtol=1e-6, atol=1e-6 * 1e8)
+    assert 1e7 < shape.stress[0] < 1e9
+
+
+def test_too_few_points_are_refused(boom: BoomParameters) -> None:
+    with pytest.raises(InputError, match='points = 1, allowed: at least 2'):
+        shape_of(boom, some_state(boom, 1), points=1)
+
+
+def test_colours_go_from_blue_to_red() -> None:
+    stress = np.array([[0.0, 100e6, -100e6], [355e6, 1e12, -355e6]])
+    colours = stress_colours(stress)
+    assert colours.shape == (2, 3, 3)
+    assert np.all((colours >= 0.0) & (colours <= 1.0))
+    red, green, blue = colours[0, 0]
+    assert blue > green > red
+    np.testing.assert_array_equal(colours[0, 1], colours[0, 2])
+    # Beyond yield nothing changes any more.
+    np.testing.assert_array_equal(colours[1, 0], colours[1, 1])
+    np.testing.assert_array_equal(colours[1, 0], colours[1, 2])
+    red, green, blue = colours[1, 0]
+    assert red > 0.8
+    assert max(green, blue) < 0.2
+    # Half the yield strength of one steel is that of another.
+    np.testing.assert_array_equal(
+        stress_colours(np.array([90e6])), stress_colours(np.array([180e6]), 710e6)
+    )
+
+
+@pytest.mark.parametrize('strength', [0.0, -1.0, float('nan'), float('inf')])
+def test_impossible_yield_strength_is_refused(strength: float) -> None:
+    with pytest.raises(InputError, match='yield_strength = '):
+        stress_colours(np.zeros(2), strength)
+
+
+MARKERS = (
+    Marker('truck', '', 0.3, -0.5),
+    Marker('root', 'beam_1', 0.0, 0.4),
+    Marker('elbow', 'beam_2', 3.1, -0.2),
+    Marker('tip', 'beam_4', 9.0),
+)
+
+
+@pytest.mark.parametrize('rotation', ['exact', 'printed'])
+def test_markers_move_with_their_beams(boom: BoomParameters, rotation: str) -> None:
+    marked = boom.replace(markers=MARKERS, ritz=boom.ritz.replace(rotation=rotation))
+    state = some_state(marked, 2)
+    parts = StateParts.of(state.y, marked)
+    names, positions, velocities = marker_positions(marked, state)
+    assert names == ('truck', 'root', 'elbow', 'tip')
+    assert positions.shape == velocities.shape == (4, 3)
+    assert np.all(positions[:, 1] == 0.0)
+    assert np.all(velocities[:, 1] == 0.0)
+    np.testing.assert_array_equal(positions[0], [0.3, 0.0, -0.5])
+    np.testing.assert_array_equal(velocities[0], 0.0)
+    for row, marker in list(enumerate(MARKERS))[1:]:
+        expected = point_motion(
+            marked,
+            parts.q,
+            parts.v,
+            marked.beam_index(marker.beam),
+            marker.position,
+            marker.offset,
+        )
+        np.testing.assert_allclose(positions[row, ::2], expected.position, rtol=0, atol=1e-11)
+        np.testing.assert_allclose(velocities[row, ::2], expected.velocity, rtol=0, atol=1e-10)
+
+
+def test_velocities_are_the_rates_of_positions(boom: BoomParameters) -> None:
+    marked = boom.replace(markers=MARKERS)
+    state = some_state(marked, 3)
+    n = StateParts.of(state.y, marked).q.size
+    step = np.zeros_like(state.y)
+    step[:n] = 1e-6 * state.y[n : 2 * n]
+    ahead, behind = (
+        marker_positions(marked, state._replace(y=state.y + sign * step)).positions
+        for sign in (1.0, -1.0)
+    )
+    velocities = marker_positions(marked, state).velocities
+    np.testing.assert_allclose(velocities, (ahead - behind) / 2e-6, rtol=0.0, atol=1e-6)
+
+
+def test_without_markers(boom: BoomParameters) -> None:
+    motion = marker_positions(boom.replace(markers=()), some_state(boom, 4))
+    assert motion.names == ()
+    assert motion.positions.shape == motion.velocities.shape == (0, 3)
