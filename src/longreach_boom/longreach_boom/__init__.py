@@ -1,3 +1,15 @@
 """
 A flexible boom with hydraulic cylinders: the concrete pump of Henikl et al. (2015).
+
+``parameters``, ``model``, ``motion``   the boom and its equations of motion, friction included
+``statics``, ``modes``                  equilibrium; natural modes beside finite elements
+``scenario``, ``simulation``, ``sweep`` runs through time, one or many
+``control``                             a joint position controller
+``sensors``                             what sensors show, noise and drift included
+``reference``                           a slow, exact simulation for tests and benchmarks
+``description``, ``visuals``            the boom for RViz
+``plant_node``, ``controller_node``, ``conversions``, ``nodes``
+                                        the same over ROS
+``commands``, ``figures``, ``recording``
+                                        ``longreach boom``
 """

@@ -12,9 +12,9 @@ with the rotation at a beam's tip c_i = 1 + j w_i'(L_i) as ``printed``, which st
 c_i = e^(j w_i'(L_i)), ``exact``.
 
 q = (phi_1..phi_N, h^1_1..h^1_N, .., h^F_1..h^F_N), n = N (1 + F); the paper's h^b is h^1, its h^o
-is h^2. A column dr/dq_k of the Jacobian is tau_k + lambda_k r at every place outboard of coordinate
-k. So inertia, forces and weight of all that lies outboard enter through five sums, gathered from
-the tip inwards: int dm, int r dm, int |r|^2 dm, int r'' dm, int conj(r) r'' dm. That costs O(n^2).
+is h^2. A column dr/dq_k of the Jacobian is tau_k + lambda_k r wherever r lies outboard of
+coordinate k. So inertia, forces and weight of what lies outboard enter through five sums, gathered
+from the tip inwards: int dm, int r dm, int |r|^2 dm, int r'' dm and int conj(r) r'' dm: O(n^2).
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from numba import njit
 from longreach_boom.model import HELD, beam_table, mass_and_forces, workspace
 from longreach_dynamics.hydraulics import (
     chamber_pressure,
+    oil_share,
     pressure_rates,
     valve_flows,
     valve_opening,
@@ -158,8 +159,8 @@ def _derivative(y, modes, spools, beam, cylinder, medium, M, f, acc, work, dy): 
         dy[2 * n + i], dy[2 * n + N + i] = pressure_rates(
             position,
             velocity,
-            q1,
-            q2,
+            q1 / oil_share(y[2 * n + i], medium.vapour, medium.bulk_modulus),
+            q2 / oil_share(y[2 * n + N + i], medium.vapour, medium.bulk_modulus),
             cylinder[i, HEAD_AREA],
             cylinder[i, ROD_AREA],
             cylinder[i, HEAD_VOLUME],

@@ -21,6 +21,7 @@ A load that is attached moves with the boom from then on; the boom keeps its vel
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 
 import numpy as np
@@ -50,10 +51,13 @@ def step_count(time: float, step: float, what: str) -> int:
     InputError
         When it is no whole number of them; ``what`` is named first.
     """
+    if not math.isfinite(time):
+        raise InputError(f'{what} = {time} s, allowed: finite numbers')
     count = round(time / step)
     if abs(count * step - time) > 1e-9 * max(step, time):
+        near = round(count * step, 9)
         raise InputError(
-            f'{what} = {time:g} s, allowed: whole steps of {step:g} s, such as {count * step:g} s'
+            f'{what} = {time:.12g} s, allowed: whole steps of {step:g} s, such as {near:.12g} s'
         )
     return count
 
@@ -171,8 +175,11 @@ class Scenario(Parameters):
         boom.check_pose(self.angles(boom))
         self.initial_loads(boom)
         step_count(self.duration, step, 'duration')
-        for index, (time, _) in enumerate(self.load_changes(boom)):
-            step_count(time, step, f'release or attach ({index}) time')
+        self.load_changes(boom)
+        for index, time in enumerate(self.release):
+            step_count(time, step, f'release[{index}]')
+        for index, item in enumerate(self.attach):
+            step_count(item.time, step, f'attach[{index}].time')
         for index, command in enumerate(self.valve_commands):
             step_count(command.time, step, f'valve_commands[{index}].time')
             if len(command.spools) != boom.size:

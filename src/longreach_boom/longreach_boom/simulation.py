@@ -450,6 +450,8 @@ def simulate(
         When the state does not stay finite.
     """
     boom = Boom(parameters, scenario, step)
+    if not sample_time >= 0.5 * step:
+        raise InputError(f'sample_time = {sample_time} s, allowed: whole steps of {step:g} s')
     every = step_count(sample_time, step, 'sample_time')
     samples = step_count(scenario.duration, sample_time, 'duration')
     if every < 1 or samples > _MOST_ROWS:

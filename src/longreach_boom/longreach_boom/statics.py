@@ -21,6 +21,10 @@ from longreach_dynamics.linkages import pistons_and_arms
 __all__ = ['Equilibrium', 'equilibrium', 'potential_forces', 'static_row', 'tangent_stiffness']
 
 
+# Slope at a beam's tip beyond which nothing here is small any more [rad].
+_STEEPEST = 1.0
+
+
 class Equilibrium(NamedTuple):
     """A boom at rest."""
 
@@ -90,7 +94,12 @@ def equilibrium(
         if not np.all(np.isfinite(q)) or np.abs(q[N:]).max() > boom_reach(boom):
             break
     residual = potential_forces(q, constants)[N:]
-    if not np.abs(residual).max() < 1e-9 * scale:
+    settled = bool(np.abs(residual).max() < 1e-9 * scale)
+    # Newton's method finds saddles, too, and shapes far from small deflections.
+    slopes = np.array([p @ q[N + i :: N] for i, p in enumerate(constants.tip_slope)])
+    settled = settled and bool(np.abs(slopes).max() < _STEEPEST)
+    settled = settled and np.linalg.eigvalsh(K).min() > 0.0
+    if not settled:
         raise LongreachError(
             f'no static equilibrium found at the angles {np.degrees(angles).tolist()} deg: the'
             ' beams are too weak for this weight; raise second_moment or lower mass and load'

@@ -202,7 +202,7 @@ def test_urdf_is_printed(capsys):
         (('statics', '--load=-3'), 'allowed: 0 or more'),
         (('release', '--duration', 'inf'), 'allowed: finite numbers'),
         (('release', '--duration', '0.0003'), 'whole steps'),
-        (('release', '--step', '0.004'), 'step = 0.004 s, allowed for this boom'),
+        (('release', '--step', '0.005', '--pose', 'upright'), 'step = 0.005 s, allowed for this'),
         (('release', '--load-beam', 'beam_9'), "beam = 'beam_9', allowed: beam_1"),
         (('release', '--load-position', '99'), 'position = 99.0 m, allowed: [0, 9] m'),
         (('sweep', 'oil.colour', '1:2:2'), 'oil.colour is unknown'),

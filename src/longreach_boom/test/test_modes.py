@@ -89,11 +89,11 @@ def test_uniform_beam_is_the_textbook_cantilever(boom):
     modes = natural_modes(one, np.zeros(1), about='straight', count=2)
     # Roots of cos x cosh x = -1.
     textbook = np.array([1.875104069, 4.694091133]) ** 2 * scale
-    # Four polynomials from above, as Ritz's method always is.
+    # Four polynomials, from above as Ritz's method always is.
     error = modes.frequencies / textbook - 1.0
     assert 0.0 < error[0] < 2e-5
     assert 0.0 < error[1] < 0.01
-    np.testing.assert_allclose(modes.finite_element, textbook, rtol=1e-6)
+    np.testing.assert_allclose(modes.finite_element, textbook, rtol=1e-5)
 
 
 def test_kelvin_voigt_damping_grows_with_the_frequency(boom):
@@ -143,9 +143,10 @@ def test_shapes_are_displacements_of_the_boom_at_rest(boom):
 def test_fastest_rate_bounds_the_step(boom: BoomParameters):
     rest = equilibrium(boom, boom.pose('sprawled'))
     fastest = fastest_rate(rest.q, rest.forces, constants_of(boom))
-    scenario = Scenario(duration=1.0, pose='sprawled', friction=False)
+    step = round(2.2 / fastest, 6)
+    scenario = Scenario(duration=1000 * step, pose='sprawled', friction=False)
     command = BoomCommand((0.0,) * 4)
-    good = Boom(boom, scenario, round(2.2 / fastest, 6))
+    good = Boom(boom, scenario, step)
     state = good.initial_state()
     # A push, after which a stable method comes to rest.
     y = state.y.copy()
@@ -154,7 +155,7 @@ def test_fastest_rate_bounds_the_step(boom: BoomParameters):
     later = good.advance(state, command, 0.0, 400 * good.step)
     assert np.abs(StateParts.of(later.y, boom).v).max() < 1e-3
     with pytest.raises(InputError, match=r'step = 0\.005 s, allowed for this boom'):
-        Boom(boom, scenario, 0.005).initial_state()
+        Boom(boom, scenario.replace(duration=1.0), 0.005).initial_state()
 
 
 @pytest.mark.parametrize(
@@ -176,9 +177,7 @@ def test_pose_beyond_the_stroke_is_refused(boom):
         natural_modes(boom, np.radians([100.0, 0.0, 0.0, 0.0]), about='straight')
 
 
-def test_boom_that_does_not_stand_is_an_error(
-    boom: BoomParameters, resized: Callable[..., BoomParameters]
-):
+def test_boom_that_does_not_stand_is_an_error(boom):
     soft = boom.replace(youngs_modulus=boom.youngs_modulus / 60.0)
     with pytest.raises(LongreachError):
         natural_modes(soft, boom.pose('upright'))

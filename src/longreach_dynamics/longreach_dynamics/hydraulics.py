@@ -7,8 +7,8 @@ positive into chamber 1 and out of chamber 2, spool positions a share of the spo
 
 Cavitation: (23) conserves oil; it is the derivative of p = beta ln(V_oil / V). Where it leads
 below the vapour pressure, p goes on as a measure of how much oil is missing, V - V_oil = V (1 -
-exp((p - p_v) / beta)), while the piston feels :func:`chamber_pressure`, which stops at the vapour
-pressure. Oil is so neither lost nor made, and nothing is discontinuous.
+exp((p - p_v) / beta)), to which an inflow counts by the volume of oil, see :func:`oil_share`. The
+piston feels :func:`chamber_pressure`, which stops at the vapour pressure. Oil is so neither lost nor made, and nothing is discontinuous.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ import math
 
 from numba import njit
 
-__all__ = ['chamber_pressure', 'pressure_rates', 'signed_root', 'valve_flows', 'valve_opening']
+__all__ = [
+    'chamber_pressure',
+    'oil_share',
+    'pressure_rates',
+    'signed_root',
+    'valve_flows',
+    'valve_opening',
+]
 
 
 @njit
@@ -66,6 +73,19 @@ def pressure_rates(position, velocity, q1, q2, area_1, area_2, volume_1, volume_
     rate_1 = bulk_modulus / (volume_1 + area_1 * position) * (q1 - area_1 * velocity)
     rate_2 = bulk_modulus / (volume_2 - area_2 * position) * (area_2 * velocity - q2)
     return rate_1, rate_2
+
+
+@njit
+def oil_share(pressure, vapour, bulk_modulus):  # type: ignore[no-untyped-def]
+    """
+    Return V_oil / V of a chamber: 1, or less below the vapour pressure [Pa].
+
+    There q / V_oil in place of q / V in (23) fills it again; hand ``q / oil_share`` to
+    :func:`pressure_rates`.
+    """
+    if pressure >= vapour:
+        return 1.0
+    return math.exp((pressure - vapour) / bulk_modulus)
 
 
 @njit

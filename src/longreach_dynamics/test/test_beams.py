@@ -160,7 +160,13 @@ def test_uniform_beam_on_two_supports(load: str, support: float) -> None:
     x = np.linspace(0.0, LENGTH, 97)
     expected = overhanging(load, support, x)
     line = LINES[load](uniform(support))
-    np.testing.assert_allclose(line.at(x), expected / expected[-1], atol=1e-11)
+    # Where next to nothing hangs over, the bulge inboard is the measure.
+    largest = expected[np.argmax(np.abs(expected))]
+    bulging = abs(expected[-1]) < 0.1 * abs(largest)
+    scale = line.at(x)[np.argmax(np.abs(expected))] / largest if bulging else 1.0 / expected[-1]
+    np.testing.assert_allclose(line.at(x), scale * expected, atol=1e-11)
+    if bulging:
+        assert np.abs(line.at(x)).max() == pytest.approx(1.0, abs=0.02)
 
 
 # The boundary-value problem, varying sections.
@@ -324,8 +330,8 @@ def test_fit_reports_its_error(support: float) -> None:
         fitted = fit.line.at(places)
         scale = beam.integral(line.at(places) * fitted) / beam.integral(fitted**2)
         seen = np.abs(line.at(x) - scale * fit.line.at(x)).max() / np.abs(line.at(x)).max()
-        # From quadrature points, which leave out the very tip.
-        assert 0.7 * seen <= fit.error <= 1.01 * seen
+        # Over quadrature points and the tip.
+        assert 0.98 * seen <= fit.error <= 1.01 * seen
         errors.append(fit.error)
     # Smooth lines converge quickly; the corner of the curvature at a support holds it up.
     assert all(later < earlier for earlier, later in zip(errors, errors[2:], strict=False))

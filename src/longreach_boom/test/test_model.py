@@ -1,0 +1,562 @@
+"""
+The equations of motion against a second derivation, textbooks, and conservation of energy.
+
+The second derivation is Lagrange's: CasADi differentiates T and V, which are sums over mass
+particles, whose places follow from rotation matrices as Henikl 2015, (1) to (7), print them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import casadi
+import numpy as np
+import pytest
+from scipy import linalg
+from scipy.integrate import solve_ivp
+from scipy.optimize import brentq
+
+from longreach_boom.model import Load, boom_bases, constants_of, point_motion
+from longreach_boom.motion import evaluate
+from longreach_boom.parameters import BoomParameters, Distribution
+from longreach_boom.statics import potential_forces, tangent_stiffness
+
+MakeBoom = Callable[..., BoomParameters]
+GAUSS = np.polynomial.legendre.leggauss(10)
+
+
+class Lagrange(NamedTuple):
+    """What the second derivation gives: CasADi functions of q and v."""
+
+    mass: Any  # (n, n)
+    bias: Any  # (n, 1) c + g
+    kinetic: Any
+    potential: Any
+    weight: Any  # (n, 1) dV/dq
+    stiffness: Any  # (n, n) d^2 V / dq^2
+    joints: Any  # (2, N + 1) places of all joints, then of the tip
+
+
+def rotation(cosine: Any, sine: Any) -> Any:
+    return casadi.vertcat(casadi.horzcat(cosine, -sine), casadi.horzcat(sine, cosine))
+
+
+def quadrature(edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return places and weights of a quadrature that is exact for degree 19 between edges."""
+    nodes, weights = GAUSS
+    halves = np.diff(edges)[:, None] / 2.0
+    return (edges[:-1, None] + halves * (nodes + 1.0)).ravel(), (halves * weights).ravel()
+
+
+def lagrange(boom: BoomParameters, loads: tuple[Load, ...] = ()) -> Lagrange:
+    """Derive the equations of motion of a boom anew."""
+    N, F = boom.size, boom.ritz.functions
+    q, v = casadi.SX.sym('q', N * (1 + F)), casadi.SX.sym('v', N * (1 + F))
+    turned, origin = casadi.SX.eye(2), casadi.SX.zeros(2, 1)
+    kinetic, potential = casadi.SX(0), casadi.SX(0)
+    joints = [origin]
+    for i, (parameters, basis) in enumerate(zip(boom.beams, boom_bases(boom), strict=True)):
+        x, weights = quadrature(basis.beam.grid)
+        h = casadi.vertcat(*(q[N * (1 + e) + i] for e in range(F)))
+        masses = parameters.mass_per_length.at(x, parameters.length) * weights
+        own = [load for load in loads if load.beam == i]
+        places = np.append(x, [load.position for load in own])
+        masses = np.append(masses, [load.mass for load in own])
+        turned = turned @ rotation(casadi.cos(q[i]), casadi.sin(q[i]))
+        bent = casadi.DM(basis.at(places)).T @ h
+        r = turned @ casadi.horzcat(casadi.DM(places), bent).T + casadi.repmat(
+            origin, 1, places.size
+        )
+        velocity = casadi.reshape(casadi.jtimes(casadi.vec(r), q, v), 2, places.size)
+        kinetic += casadi.dot(casadi.sum1(velocity**2).T, casadi.DM(masses)) / 2
+        potential += boom.gravity * casadi.dot(r[1, :].T, casadi.DM(masses))
+        stiffness = boom.youngs_modulus * parameters.second_moment.at(x, parameters.length)
+        curvature = casadi.DM(basis.at(x, 2)).T @ h
+        potential += casadi.dot(curvature**2, casadi.DM(stiffness * weights)) / 2
+        end = parameters.length
+        deflection, slope = (casadi.dot(casadi.DM(basis.at(end, k)), h) for k in (0, 1))
+        origin = origin + turned @ casadi.vertcat(end, deflection)
+        joints.append(origin)
+        if boom.ritz.rotation == 'printed':
+            turned = turned @ rotation(1, slope)
+        else:
+            turned = turned @ rotation(casadi.cos(slope), casadi.sin(slope))
+    by_rate = casadi.gradient(kinetic, v)
+    weight = casadi.gradient(potential, q)
+    bias = casadi.jtimes(by_rate, q, v) - casadi.gradient(kinetic, q) + weight
+    outputs = (
+        casadi.jacobian(by_rate, v),
+        bias,
+        kinetic,
+        potential,
+        weight,
+        casadi.jacobian(weight, q),
+        casadi.horzcat(*joints),
+    )
+    return Lagrange(*(casadi.Function('f', [q, v], [output]) for output in outputs))
+
+
+def mass_and_bias(
+    boom: BoomParameters, q: np.ndarray, v: np.ndarray, loads: tuple[Load, ...] = ()
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return M(q) and c + D q' + g of the model."""
+    N, n = boom.size, q.size
+    y = np.concatenate([q, v, np.zeros(3 * N)])
+    M, f, dy = np.full((n, n), math.nan), np.full(n, math.nan), np.empty(y.size)
+    evaluate(y, np.ones(N, dtype=np.int64), np.zeros(N), constants_of(boom, loads), M, f, dy)
+    return M, f
+
+
+def damping(boom: BoomParameters) -> np.ndarray:
+    """Return D of (8), or of Kelvin and Voigt, shape (n, n)."""
+    N, F = boom.size, boom.ritz.functions
+    D = np.zeros((N * (1 + F), N * (1 + F)))
+    for i, (parameters, basis) in enumerate(zip(boom.beams, boom_bases(boom), strict=True)):
+        D[i, i] = parameters.joint_damping
+        x, weights = quadrature(basis.beam.grid)
+        rows = N * (1 + np.arange(F)) + i
+        if boom.ritz.damping == 'distributed':
+            eta = basis.at(x)
+            D[np.ix_(rows, rows)] = parameters.beam_damping * (eta * weights) @ eta.T
+        else:
+            curvature = basis.at(x, 2)
+            EI = boom.youngs_modulus * parameters.second_moment.at(x, parameters.length)
+            D[np.ix_(rows, rows)] = parameters.loss_time * (curvature * weights * EI) @ curvature.T
+    return D
+
+
+def random_state(random: np.random.Generator, boom: BoomParameters) -> tuple[Any, Any]:
+    """Return coordinates with large angles and deflections, and rates."""
+    N = boom.size
+    n = N * (1 + boom.ritz.functions)
+    q = np.append(random.uniform(-math.pi, math.pi, N), random.normal(0.0, 0.3, n - N))
+    return q, random.normal(size=n)
+
+
+def assert_equations_agree(
+    boom: BoomParameters, loads: tuple[Load, ...], random: np.random.Generator, states: int = 4
+) -> None:
+    expected = lagrange(boom, loads)
+    D = damping(boom)
+    for _ in range(states):
+        q, v = random_state(random, boom)
+        M, f = mass_and_bias(boom, q, v, loads)
+        M_expected = expected.mass(q, v).full()
+        # Each entry beside the size that positive definiteness allows it.
+        sizes = np.sqrt(np.diag(M_expected))
+        assert np.abs((M - M_expected) / np.outer(sizes, sizes)).max() < 1e-9
+        f_expected = expected.bias(q, v).full().ravel() + D @ v
+        assert np.abs(f - f_expected).max() < 1e-9 * np.abs(f_expected).max()
+
+
+# The second derivation.
+
+
+@pytest.mark.parametrize('rotation', ['exact', 'printed'])
+@pytest.mark.parametrize('count', [1, 2, 3, 4, 5])
+def test_equations_are_lagranges(
+    count: int, rotation: str, random_boom: MakeBoom, resized: MakeBoom
+) -> None:
+    random = np.random.default_rng(10 * count + len(rotation))
+    for functions in (1, 2, 3) if count < 4 else (count - 2,):
+        basis = str(random.choice(['printed', 'moment']))
+        boom = random_boom(random, count, functions=functions, rotation=rotation, basis=basis)
+        loads = tuple(
+            Load(random.uniform(1.0, 500.0), beam, random.uniform(0.0, boom.beams[beam].length))
+            for beam in random.integers(0, count, 3).tolist()
+        )
+        assert_equations_agree(boom, loads, random)
+    assert_equations_agree(resized(count, rotation=rotation), (), random)
+
+
+@pytest.mark.parametrize('rotation', ['exact', 'printed'])
+@pytest.mark.parametrize('basis', ['moment', 'printed'])
+def test_installed_boom_is_lagranges(basis: str, rotation: str, boom: BoomParameters) -> None:
+    random = np.random.default_rng(4)
+    changed = boom.replace(ritz=boom.ritz.replace(basis=basis, rotation=rotation))
+    assert_equations_agree(changed, (Load(90.0, 3, 9.0), Load(200.0, 1, 3.0)), random)
+
+
+def test_kelvin_voigt_damping_is_stiffness_times_loss_time(random_boom: MakeBoom) -> None:
+    random = np.random.default_rng(5)
+    boom = random_boom(random, 3, functions=3, damping='kelvin_voigt')
+    assert_equations_agree(boom, (), random)
+
+
+@pytest.mark.parametrize('kind', ['distributed', 'kelvin_voigt'])
+def test_damping_alone(kind: str, boom: BoomParameters) -> None:
+    # c and g do not change with the sign of v, D v does.
+    changed = boom.replace(ritz=boom.ritz.replace(damping=kind))
+    q, v = random_state(np.random.default_rng(6), changed)
+    forwards, backwards = (mass_and_bias(changed, q, sign * v)[1] for sign in (1.0, -1.0))
+    expected = damping(changed) @ v
+    difference = (forwards - backwards) / 2.0
+    assert np.abs(difference - expected).max() < 1e-9 * np.abs(forwards).max()
+    # (8) with (16): diagonal.
+    if kind == 'distributed':
+        D = damping(changed)
+        assert np.abs(D - np.diag(np.diag(D))).max() < 1e-9 * D.max()
+
+
+@pytest.mark.parametrize('rotation', ['exact', 'printed'])
+def test_weight_and_stiffness_are_the_potentials_derivatives(
+    rotation: str, random_boom: MakeBoom
+) -> None:
+    random = np.random.default_rng(8)
+    boom = random_boom(random, 3, rotation=rotation)
+    loads = (Load(70.0, 2, boom.beams[2].length),)
+    expected, constants = lagrange(boom, loads), constants_of(boom, loads)
+    for _ in range(5):
+        q, v = random_state(random, boom)
+        weight, stiffness = expected.weight(q, v).full().ravel(), expected.stiffness(q, v).full()
+        g, K = potential_forces(q, constants), tangent_stiffness(q, constants)
+        assert np.abs(g - weight).max() < 1e-10 * np.abs(weight).max()
+        assert np.abs(K - stiffness).max() < 1e-7 * np.abs(stiffness).max()
+        assert np.array_equal(K, K.T)
+
+
+# The mass matrix, energy.
+
+
+def test_mass_matrix_is_symmetric_and_positive_definite(random_boom: MakeBoom) -> None:
+    random = np.random.default_rng(9)
+    for count in range(1, 7):
+        boom = random_boom(random, count, functions=int(random.integers(1, 5)))
+        for _ in range(20):
+            M, _ = mass_and_bias(boom, *random_state(random, boom))
+            assert np.array_equal(M, M.T)
+            # In coordinates of equal size, for what rounding does to eigenvalues.
+            sizes = np.sqrt(np.diag(M))
+            assert np.linalg.eigvalsh(M / np.outer(sizes, sizes))[0] > 0.0
+
+
+@pytest.mark.parametrize('rotation', ['exact', 'printed'])
+def test_inertial_forces_take_no_power(rotation: str, random_boom: MakeBoom) -> None:
+    # v' (M' - 2 C) v = 0, the passivity of the mechanics: c' v = v' M' v / 2.
+    random = np.random.default_rng(11)
+    boom = random_boom(random, 4, rotation=rotation)
+    D, step = damping(boom), 1e-5
+    for _ in range(10):
+        q, v = random_state(random, boom)
+        rate = mass_and_bias(boom, q + step * v, v)[0] - mass_and_bias(boom, q - step * v, v)[0]
+        coupled = v @ rate @ v / (4.0 * step)
+        still = mass_and_bias(boom, q, np.zeros_like(v))[1]
+        c = mass_and_bias(boom, q, v)[1] - still - D @ v
+        assert v @ c == pytest.approx(coupled, rel=1e-6, abs=1e-7 * np.abs(c * v).sum())
+
+
+@pytest.mark.parametrize('rotation', ['exact', 'printed'])
+def test_free_motion_loses_what_damping_takes(rotation: str, resized: MakeBoom) -> None:
+    boom = resized(2, rotation=rotation)
+    loads = (Load(90.0, 1, 9.0),)
+    energies = lagrange(boom, loads)
+    n = boom.size * (1 + boom.ritz.functions)
+    D = damping(boom)
+
+    def derivative(t: float, y: np.ndarray) -> np.ndarray:
+        q, v = y[:n], y[n : 2 * n]
+        M, f = mass_and_bias(boom, q, v, loads)
+        return np.concatenate([v, linalg.solve(M, -f, assume_a='pos'), [v @ D @ v]])
+
+    start = np.concatenate([[0.4, -0.3], np.zeros(n - 2), [0.5, -1.0], np.zeros(n - 2), [0.0]])
+    run = solve_ivp(derivative, (0.0, 1.5), start, method='DOP853', rtol=1e-10, atol=1e-10)
+    total = np.array(
+        [
+            float(energies.kinetic(y[:n], y[n:-1]) + energies.potential(y[:n], y[n:-1])) + y[-1]
+            for y in run.y.T
+        ]
+    )
+    taken = run.y[-1, -1]
+    assert taken > 100.0
+    assert np.ptp(total) < 1e-6 * taken
+    assert np.all(np.diff(total - run.y[-1]) < 0.0)
+
+
+# Loads.
+
+
+def test_load_is_a_part_of_the_mass(random_boom: MakeBoom) -> None:
+    # Its inertia is m J' J, its weight m g J_z, with J from how its place moves.
+    random = np.random.default_rng(12)
+    boom = random_boom(random, 4)
+    load = Load(120.0, 2, 0.6 * boom.beams[2].length)
+    q, _ = random_state(random, boom)
+    n, still = q.size, np.zeros(q.size)
+    moved = point_motion(boom, np.tile(q, (n, 1)), np.eye(n), load.beam, load.position)
+    J = moved.velocity.T
+    M, f = mass_and_bias(boom, q, still, (load,))
+    M_bare, f_bare = mass_and_bias(boom, q, still)
+    assert np.abs(M - M_bare - load.mass * J.T @ J).max() < 1e-12 * np.abs(M).max()
+    assert np.abs(f - f_bare - load.mass * boom.gravity * J[1]).max() < 1e-12 * np.abs(f).max()
+    # The last beam does not feel it.
+    assert np.all(J[:, 3] == 0.0)
+
+
+def test_loads_add_up(boom: BoomParameters) -> None:
+    q, v = random_state(np.random.default_rng(13), boom)
+    twice = (Load(40.0, 1, 5.0), Load(50.0, 1, 5.0))
+    for split, whole in zip(
+        mass_and_bias(boom, q, v, twice),
+        mass_and_bias(boom, q, v, (Load(90.0, 1, 5.0),)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(split, whole, rtol=1e-12, atol=1e-12 * np.abs(whole).max())
+
+
+def test_load_at_a_tip_is_one_at_the_next_root(boom: BoomParameters) -> None:
+    q, v = random_state(np.random.default_rng(14), boom)
+    for tip, root in zip(
+        mass_and_bias(boom, q, v, (Load(90.0, 1, 8.6),)),
+        mass_and_bias(boom, q, v, (Load(90.0, 2, 0.0),)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(tip, root, rtol=1e-10, atol=1e-10 * np.abs(tip).max())
+
+
+def test_stiff_boom_is_a_rigid_pendulum(resized: MakeBoom) -> None:
+    # One beam: inertia and moment about its joint by hand, sigma falling from 280 to 190 kg/m.
+    boom = resized(1)
+    L, root, tip = 9.6, 280.0, 190.0
+    inertia = L**3 * (root / 3.0 + (tip - root) / 4.0)
+    moment = L**2 * (root / 2.0 + (tip - root) / 3.0)
+    q = np.array([0.7, 0.0, 0.0])
+    M, f = mass_and_bias(boom, q, np.zeros(3), (Load(90.0, 0, L),))
+    assert M[0, 0] == pytest.approx(inertia + 90.0 * L**2, rel=1e-12)
+    assert f[0] == pytest.approx(9.81 * math.cos(0.7) * (moment + 90.0 * L), rel=1e-12)
+
+
+# Textbook: one uniform beam.
+
+
+def uniform(resized: MakeBoom, support: float, **ritz: Any) -> BoomParameters:
+    boom = resized(1, **ritz)
+    beam = boom.beams[0].replace(
+        mass_per_length=Distribution(root=120.0, tip=120.0),
+        second_moment=Distribution(root=2e-4, tip=2e-4),
+        support=support,
+    )
+    return boom.replace(beams=(beam,), gravity=0.0)
+
+
+def wave_numbers(boom: BoomParameters, locked: bool) -> np.ndarray:
+    """Return beta L of the natural frequencies of one beam, with its joint locked or free."""
+    n = 1 + boom.ritz.functions
+    M, _ = mass_and_bias(boom, np.zeros(n), np.zeros(n))
+    K = tangent_stiffness(np.zeros(n), constants_of(boom))
+    first = 1 if locked else 0
+    squares = linalg.eigh(K[first:, first:], M[first:, first:], eigvals_only=True)
+    L = boom.beams[0].length
+    factor = 120.0 * L**4 / (boom.youngs_modulus * 2e-4)
+    return np.asarray(np.abs(squares * factor) ** 0.25)
+
+
+CANTILEVER = (1.8751040687119611, 4.6940911329741745, 7.8547574382376126)
+PINNED = (3.9266023120479186, 7.0685827456287323)
+
+
+# Shares by which Ritz's frequencies may lie above the exact ones: the first, the second.
+CANTILEVER_SHARES = {1: (5e-3,), 2: (5e-3, 0.6), 3: (5e-4, 1e-2), 4: (2e-6, 6e-3), 5: (1e-7, 5e-5)}
+PINNED_SHARES = {1: (0.5,), 2: (0.3, 0.4), 3: (1e-2, 0.4), 4: (2e-3, 3e-2), 5: (1e-5, 2e-2)}
+
+
+@pytest.mark.parametrize('basis', ['moment', 'printed'])
+@pytest.mark.parametrize(
+    ('locked', 'exact', 'shares'),
+    [(True, CANTILEVER, CANTILEVER_SHARES), (False, PINNED, PINNED_SHARES)],
+)
+def test_uniform_beam_has_textbook_frequencies(
+    locked: bool,
+    exact: tuple[float, ...],
+    shares: dict[int, tuple[float, ...]],
+    basis: str,
+    resized: MakeBoom,
+) -> None:
+    before = [math.inf] * 2
+    for count, allowed in shares.items():
+        found = wave_numbers(uniform(resized, 0.0, basis=basis, functions=count), locked)
+        if not locked:
+            assert found[0] < 0.02
+            found = found[1:]
+        for k, share in enumerate(allowed):
+            excess = (found[k] / exact[k]) ** 2 - 1.0
+            # They come from above, and fall with each function.
+            assert -1e-9 < excess < min(share, before[k])
+            before[k] = excess
+
+
+@pytest.mark.parametrize('basis', ['moment', 'printed'])
+@pytest.mark.parametrize('locked', [True, False])
+@pytest.mark.parametrize('count', [3, 4, 5])
+def test_uniform_beam_is_ritzs_with_plain_powers(
+    count: int, locked: bool, basis: str, resized: MakeBoom
+) -> None:
+    # From three on, the functions span all polynomials x^2 .. x^(count + 1), and phi adds x.
+    powers = np.arange(2 if locked else 1, count + 2)
+    i, j = np.meshgrid(powers, powers)
+    mass = 1.0 / (i + j + 1.0)
+    stiffness = i * j * (i - 1.0) * (j - 1.0) / np.maximum(i + j - 3.0, 1.0)
+    expected = linalg.eigh(stiffness, mass, eigvals_only=True)
+    found = wave_numbers(uniform(resized, 0.0, basis=basis, functions=count), locked)
+    rigid = 0 if locked else 1
+    np.testing.assert_allclose(found[rigid:] ** 4, expected[rigid:], rtol=1e-7)
+
+
+def overhang_wave_number(a: float, length: float) -> float:
+    """Return the smallest beta L of a uniform beam on supports at 0 and a, free at L."""
+
+    def determinant(beta_length: float) -> float:
+        # Inner part A sin + B sinh from the pinned root, outer part the free wave seen from L.
+        b = beta_length / length
+        s, c = math.sin(b * a), math.cos(b * a)
+        sh, ch = math.sinh(b * a), math.cosh(b * a)
+        inner = np.array([[s, sh], [c, ch], [-s, sh]])
+        x = b * (length - a)
+        s, c, sh, ch = math.sin(x), math.cos(x), math.sinh(x), math.cosh(x)
+        # w = C (cos + cosh) + D (sin + sinh) of b (L - x): no moment and no shear at L.
+        outer = np.array([[c + ch, s + sh], [s - sh, -c - ch], [-c + ch, -s + sh]])
+        zero = np.zeros(2)
+        rows = [
+            [*inner[0], *zero],
+            [*zero, *outer[0]],
+            [*inner[1], *-outer[1]],
+            [*inner[2], *-outer[2]],
+        ]
+        return float(np.linalg.det(np.array(rows)))
+
+    grid = np.linspace(0.3, 8.0, 400)
+    values = [determinant(x) for x in grid]
+    at = next(i for i in range(len(grid) - 1) if values[i] * values[i + 1] < 0.0)
+    return float(brentq(determinant, grid[at], grid[at + 1], xtol=1e-13))
+
+
+@pytest.mark.parametrize('basis', ['moment', 'printed'])
+def test_supported_beam_has_the_frequency_of_an_overhang(basis: str, resized: MakeBoom) -> None:
+    expected = overhang_wave_number(2.4, 9.6)
+    # Near a clamp it is nearly a cantilever of the rest.
+    assert overhang_wave_number(0.01, 9.6) == pytest.approx(CANTILEVER[0], rel=1e-2)
+    limits = {'moment': (2.5e-3, 2e-3, 5e-4), 'printed': (3e-2, 2.5e-2, 5e-3)}[basis]
+    for count, limit in zip((2, 3, 5), limits, strict=True):
+        found = wave_numbers(uniform(resized, 2.4, basis=basis, functions=count), True)[0]
+        assert -1e-9 < (found / expected) ** 2 - 1.0 < limit
+
+
+# Places.
+
+
+@pytest.mark.parametrize('rotation', ['exact', 'printed'])
+def test_places_are_those_of_the_second_derivation(rotation: str, random_boom: MakeBoom) -> None:
+    random = np.random.default_rng(15)
+    boom = random_boom(random, 5, rotation=rotation)
+    joints = lagrange(boom).joints
+    for _ in range(5):
+        q, v = random_state(random, boom)
+        expected = joints(q, v).full()
+        for beam in range(5):
+            root = point_motion(boom, q, v, beam, 0.0).position
+            tip = point_motion(boom, q, v, beam, boom.beams[beam].length).position
+            np.testing.assert_allclose(root, expected[:, beam], atol=1e-12)
+            np.testing.assert_allclose(tip, expected[:, beam + 1], atol=1e-12)
+
+
+@pytest.mark.parametrize('rotation', ['exact', 'printed'])
+@pytest.mark.parametrize('offset', [0.0, -0.4])
+def test_velocity_is_the_positions_derivative(
+    offset: float, rotation: str, random_boom: MakeBoom
+) -> None:
+    random = np.random.default_rng(16)
+    boom = random_boom(random, 4, functions=3, rotation=rotation)
+    step = 1e-6
+    for beam in range(4):
+        q, v = random_state(random, boom)
+        x = random.uniform(0.0, boom.beams[beam].length)
+        after, before = (
+            point_motion(boom, q + sign * step * v, v, beam, x, offset).position
+            for sign in (1.0, -1.0)
+        )
+        velocity = point_motion(boom, q, v, beam, x, offset).velocity
+        expected = (after - before) / (2.0 * step)
+        np.testing.assert_allclose(velocity, expected, atol=1e-8 * np.abs(velocity).max())
+
+
+def test_inclination_is_the_direction_of_the_bent_beam(random_boom: MakeBoom) -> None:
+    # (39), where a slope stands for its angle.
+    random = np.random.default_rng(17)
+    boom = random_boom(random, 4, rotation='exact')
+    q, v = random_state(random, boom)
+    q[4:] *= 1e-3
+    for beam in range(4):
+        x = 0.5 * boom.beams[beam].length
+        after, before = (point_motion(boom, q, v, beam, x + d).position for d in (1e-5, -1e-5))
+        along = complex(*(after - before))
+        angle = point_motion(boom, q, v, beam, x).inclination
+        difference = complex(math.cos(angle), -math.sin(angle)) * along / abs(along)
+        assert abs(difference - 1.0) < 1e-6
+        slopes = [
+            float(q[4 + i :: 4] @ basis.at(boom.beams[i].length, 1))
+            for i, basis in enumerate(boom_bases(boom)[:beam])
+        ]
+        own = float(q[4 + beam :: 4] @ boom_bases(boom)[beam].at(x, 1))
+        assert angle == pytest.approx(q[: beam + 1].sum() + sum(slopes) + own, abs=1e-12)
+
+
+def test_offset_stands_on_the_bent_beam(random_boom: MakeBoom) -> None:
+    random = np.random.default_rng(18)
+    boom = random_boom(random, 3)
+    q, v = random_state(random, boom)
+    for beam in range(3):
+        x, step = 0.7 * boom.beams[beam].length, 1e-6
+        on, off = (point_motion(boom, q, v, beam, x, d).position for d in (0.0, 0.3))
+        after, before = (point_motion(boom, q, v, beam, x + d).position for d in (step, -step))
+        tangent = (after - before) / (2.0 * step)
+        # The normal is the tangent turned to the left.
+        np.testing.assert_allclose(off - on, 0.3 * np.array([-tangent[1], tangent[0]]), atol=1e-7)
+
+
+def test_printed_rotation_stretches(boom: BoomParameters) -> None:
+    # [1 -w'; w' 1] lengthens what lies outboard by sqrt(1 + w'^2), and turns it by atan w'.
+    printed = boom.replace(ritz=boom.ritz.replace(rotation='printed'))
+    q, v = np.zeros(12), np.zeros(12)
+    q[4] = 0.5
+    slope = 0.5 * float(boom_bases(boom)[0].at(9.6, 1)[0])
+    for changed, length in ((boom, 8.6), (printed, 8.6 * math.hypot(1.0, slope))):
+        root, tip = (point_motion(changed, q, v, 1, x).position for x in (0.0, 8.6))
+        assert np.linalg.norm(tip - root) == pytest.approx(length, rel=1e-12)
+        angle = slope if changed is boom else math.atan(slope)
+        assert math.atan2(*(tip - root)[::-1]) == pytest.approx(angle, abs=1e-12)
+
+
+def test_positive_angles_lift(boom: BoomParameters) -> None:
+    q, v = np.zeros(12), np.zeros(12)
+    q[0], v[0] = math.pi / 2.0, 1.0
+    tip = point_motion(boom, q, v, 3, 9.0)
+    np.testing.assert_allclose(tip.position, [0.0, 35.6], atol=1e-12)
+    np.testing.assert_allclose(tip.velocity, [-35.6, 0.0], atol=1e-12)
+    assert tip.inclination == pytest.approx(math.pi / 2.0)
+
+
+def test_many_states_at_once(boom: BoomParameters) -> None:
+    random = np.random.default_rng(20)
+    q, v = random.normal(size=(2, 3, 12)), random.normal(size=(2, 3, 12))
+    together = point_motion(boom, q, v, 2, 4.0, 0.1)
+    assert together.position.shape == together.velocity.shape == (2, 3, 2)
+    assert together.inclination.shape == (2, 3)
+    for index in np.ndindex(2, 3):
+        alone = point_motion(boom, q[index], v[index], 2, 4.0, 0.1)
+        for many, one in zip(together, alone, strict=True):
+            np.testing.assert_allclose(many[index], one, rtol=1e-13, atol=1e-13)
+
+
+def test_constants_are_kept_and_loads_make_new_ones(boom: BoomParameters) -> None:
+    bare, loaded = constants_of(boom), constants_of(boom, (Load(90.0, 3, 9.0),))
+    assert constants_of(boom) is bare
+    assert loaded.mass[3] == pytest.approx(bare.mass[3] + 90.0)
+    assert bare.mass.sum() == pytest.approx(
+        9.6 * 235.0 + 8.6 * 160.0 + 8.4 * 95.0 + 9.0 * 47.5, rel=1e-12
+    )
+    for name in ('stiffness', 'damping', 'tip', 'tip_slope', 'linkage'):
+        np.testing.assert_array_equal(getattr(bare, name), getattr(loaded, name))
+    assert not constants_of(boom, friction=False).static.any()
+    assert not constants_of(boom, friction=False).coulomb.any()
+    assert not constants_of(boom, friction=False).viscous.any()

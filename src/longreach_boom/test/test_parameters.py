@@ -1,0 +1,419 @@
+"""The boom file: its numbers, what follows from them, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from scipy.integrate import quad
+
+from longreach_boom.parameters import (
+    BoomParameters,
+    Distribution,
+    default_file,
+    load_boom,
+)
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import load_yaml
+
+MakeBoom = Callable[..., BoomParameters]
+BAR = 1e5
+
+
+@pytest.fixture(scope='module')
+def installed() -> dict[str, Any]:
+    return load_yaml(default_file())
+
+
+@pytest.fixture
+def content(installed: dict[str, Any]) -> dict[str, Any]:
+    return copy.deepcopy(installed)
+
+
+def entry(content: dict[str, Any], path: str) -> tuple[Any, Any]:
+    """Return the container of an entry and its key, for a path like beams.0.length."""
+    *outer, last = [int(part) if part.isdigit() else part for part in path.split('.')]
+    for part in outer:
+        content = content[part]
+    return content, last
+
+
+def load_content(tmp_path: Path, content: dict[str, Any]) -> BoomParameters:
+    file = tmp_path / 'my_boom.yaml'
+    file.write_text(yaml.safe_dump(content))
+    return load_boom(file)
+
+
+# The installed file: the notes' table.
+
+
+@pytest.mark.parametrize(
+    ('name', 'values'),
+    [
+        ('length', (9.6, 8.6, 8.4, 9.0)),
+        ('mass_per_length.root', (280.0, 190.0, 115.0, 60.0)),
+        ('mass_per_length.tip', (190.0, 130.0, 75.0, 35.0)),
+        ('mass_per_length.exponent', (1.0, 1.0, 1.0, 1.0)),
+        ('second_moment.root', (6.9e-4, 2.4e-4, 7.4e-5, 1.9e-5)),
+        ('second_moment.tip', (2.3e-4, 7.9e-5, 2.1e-5, 3.3e-6)),
+        ('second_moment.exponent', (3.0, 3.0, 3.0, 3.0)),
+        ('joint_damping', (3e4, 1.5e4, 4e3, 6e2)),
+        ('beam_damping', (600.0, 400.0, 250.0, 120.0)),
+        ('support', (2.4, 0.0, 0.0, 0.0)),
+    ],
+)
+def test_installed_beams(name: str, values: tuple[float, ...], boom: BoomParameters) -> None:
+    assert tuple(field(beam, name) for beam in boom.beams) == values
+
+
+@pytest.mark.parametrize(
+    ('name', 'values'),
+    [
+        ('bore', (0.2, 0.16, 0.11, 0.07)),
+        ('rod', (0.14, 0.1, 0.07, 0.045)),
+        ('stroke', (1.5, 1.7, 1.25, 0.87)),
+        ('dead_length', (0.05,) * 4),
+        ('line_volume', (2e-4,) * 4),
+        ('linkage.kind', ('triangle', 'rocker', 'rocker', 'rocker')),
+        ('valve.area', (1.2e-5, 8e-6, 5e-6, 2.5e-6)),
+        ('friction.viscous', (4e4, 2.5e4, 1.2e4, 5e3)),
+        ('friction.coulomb', (9e3, 6e3, 3e3, 1.1e3)),
+        ('friction.static', (12e3, 8e3, 4e3, 1.5e3)),
+    ],
+)
+def test_installed_cylinders(name: str, values: tuple[Any, ...], boom: BoomParameters) -> None:
+    assert tuple(field(cylinder, name) for cylinder in boom.cylinders) == values
+
+
+def field(item: Any, name: str) -> Any:
+    for part in name.split('.'):
+        item = getattr(item, part)
+    return item
+
+
+def test_installed_linkages(boom: BoomParameters) -> None:
+    arms = [cylinder.linkage.arm(0.0) for cylinder in boom.cylinders]
+    assert arms[1:] == [0.62, 0.45, 0.3]
+    # The triangle's 1.05 m is the side; its lever is a little less.
+    assert 0.9 < arms[0] < 1.05
+    places = [cylinder.linkage.position(0.0) for cylinder in boom.cylinders]
+    assert places[1:] == [1.5, 1.08, 0.73]
+    first = boom.cylinders[0].linkage
+    assert (first.near, first.far, first.retracted) == (1.05, 2.4, 1.9)
+    assert first.offset_angle == pytest.approx(math.pi / 3.0, rel=1e-15)
+    # f_1 rises from -5 to 85 degrees.
+    arms = [first.arm(angle) for angle in np.radians(np.linspace(-5.0, 85.0, 50))]
+    assert min(arms) > 0.3
+
+
+def test_installed_oil_and_rest(boom: BoomParameters) -> None:
+    oil = boom.oil
+    assert (boom.gravity, boom.youngs_modulus, boom.size) == (9.81, 2.06e11, 4)
+    assert oil.supply_pressure == pytest.approx(330.0 * BAR)
+    assert oil.tank_pressure == pytest.approx(5.0 * BAR)
+    assert oil.preload == pytest.approx(40.0 * BAR)
+    assert (oil.bulk_modulus, oil.density, oil.contraction) == (1.4e9, 860.0, 0.65)
+    assert (boom.ritz.basis, boom.ritz.functions, boom.ritz.rotation) == ('moment', 2, 'exact')
+    np.testing.assert_allclose(boom.pose('site'), np.radians([70.0, -50.0, -35.0, -30.0]))
+    np.testing.assert_array_equal(boom.pose('sprawled'), np.zeros(4))
+    assert [marker.beam for marker in boom.markers] == [
+        '',
+        *(beam.name for beam in boom.beams),
+    ]
+
+
+def test_areas_and_volumes(boom: BoomParameters) -> None:
+    first = boom.cylinders[0]
+    assert first.head_area == pytest.approx(math.pi * 0.1**2, rel=1e-14)
+    assert first.rod_area == pytest.approx(math.pi * (0.1**2 - 0.07**2), rel=1e-14)
+    assert first.head_volume == pytest.approx(0.05 * first.head_area + 2e-4, rel=1e-14)
+    # At s_p = 0 the rod side is full.
+    assert first.rod_volume == pytest.approx(1.55 * first.rod_area + 2e-4, rel=1e-14)
+
+
+# Distributions.
+
+
+def test_power_law() -> None:
+    law = Distribution(root=6.9e-4, tip=2.3e-4, exponent=3.0)
+    x = np.linspace(0.0, 9.6, 25)
+    ratio = (2.3 / 6.9) ** (1.0 / 3.0)
+    expected = 6.9e-4 * (1.0 + (ratio - 1.0) * x / 9.6) ** 3
+    np.testing.assert_allclose(law.at(x, 9.6), expected, rtol=1e-14)
+    np.testing.assert_allclose(law.at(x[[0, -1]], 9.6), [6.9e-4, 2.3e-4], rtol=1e-14)
+    straight = Distribution(root=280.0, tip=190.0)
+    np.testing.assert_allclose(straight.at(x, 9.6), 280.0 - 90.0 * x / 9.6, rtol=1e-14)
+
+
+def test_table_has_straight_lines() -> None:
+    table = Distribution(table=((0.0, 10.0), (1.0, 20.0), (4.0, 5.0)))
+    np.testing.assert_allclose(table.at(np.array([0.0, 0.5, 1.0, 2.0, 4.0]), 4.0),
+                               [10.0, 15.0, 20.0, 15.0, 5.0])  # fmt: skip
+
+
+def test_beam_knows_sections_and_kinks(content: dict[str, Any], tmp_path: Path) -> None:
+    beam = content['beams'][1]
+    beam['mass_per_length'] = {'table': [[0, 190], [3.3, 150], [8.6, 120]]}
+    beam['second_moment'] = {'table': [[0, 2e-4], [5.1, 1e-4], [8.6, 1e-4]]}
+    made = load_content(tmp_path, content).beams[1].beam(2.06e11)
+    assert (made.length, made.support) == (8.6, 0.0)
+    assert {3.3, 5.1} <= set(made.grid.tolist())
+    x, _ = made.gauss()
+    mass = 3.3 * 170.0 + 5.3 * 135.0
+    assert made.integral(made.mass_per_length(x)) == pytest.approx(mass, rel=1e-13)
+    assert made.bending_stiffness(np.array([8.0])) == pytest.approx(2.06e7, rel=1e-14)
+    tapered = load_boom().beams[0].beam(2.06e11)
+    expected, _ = quad(lambda s: 2.06e11 * 6.9e-4 * (1.0 - 0.30663873 * s / 9.6) ** 3, 0.0, 9.6)
+    x, _ = tapered.gauss()
+    assert tapered.integral(tapered.bending_stiffness(x)) == pytest.approx(expected, rel=1e-6)
+
+
+# Sizes and names.
+
+
+@pytest.mark.parametrize('count', [1, 2, 3, 5, 8])
+def test_any_number_of_beams(count: int, tmp_path: Path, resized: MakeBoom) -> None:
+    boom = resized(count)
+    assert boom.size == count
+    assert len(boom.pose('site')) == count
+    # Through a file and back.
+    again = load_content(tmp_path, plain(boom))
+    assert again == boom
+    assert hash(again) == hash(boom)
+
+
+def plain(item: Any) -> Any:
+    """Return parameters as mappings and lists; what is None is left out."""
+    if dataclasses.is_dataclass(item):
+        pairs = ((f.name, getattr(item, f.name)) for f in dataclasses.fields(item))
+        return {name: plain(value) for name, value in pairs if value not in (None, ())}
+    return [plain(value) for value in item] if isinstance(item, tuple) else item
+
+
+def test_random_booms_survive_a_file(tmp_path: Path, random_boom: MakeBoom) -> None:
+    random = np.random.default_rng(1)
+    for count in (1, 3):
+        boom = random_boom(random, count, functions=3)
+        assert load_content(tmp_path, plain(boom)) == boom
+
+
+def test_beams_and_places_by_name(boom: BoomParameters) -> None:
+    assert boom.beam_index('beam_3') == 2
+    assert boom.place('beam_2', 8.6, 'load') == 1
+    with pytest.raises(InputError, match=r"^beam = 'boom_3', allowed: beam_1 \| beam_2 \| beam_3"):
+        boom.beam_index('boom_3')
+    with pytest.raises(InputError, match=r"^load: beam = '', allowed: beam_1 \| beam_2"):
+        boom.place('', 1.0, 'load')
+    for position in (-0.1, 8.7, math.nan):
+        with pytest.raises(InputError, match=rf'^load: position = {position} m, .* \[0, 8\.6\] m'):
+            boom.place('beam_2', position, 'load')
+    with pytest.raises(InputError, match=r"^pose = 'flat', allowed: sprawled \| site \| upright"):
+        boom.pose('flat')
+
+
+def test_poses_must_fit_the_strokes(boom: BoomParameters) -> None:
+    ends = np.array([c.linkage.angles(c.stroke) for c in boom.cylinders])
+    for column in (0, 1):
+        boom.check_pose(ends[:, column])
+        for joint in range(4):
+            beyond = ends[:, column].copy()
+            beyond[joint] += 1e-3 if column else -1e-3
+            low, high = (f'{value:.4f}' for value in np.degrees(ends[joint]))
+            with pytest.raises(
+                InputError,
+                match=rf'angle of joint beam_{joint + 1} = .* deg, allowed by the stroke of'
+                rf' cylinder_{joint + 1}: \[{low}, {high}\] deg',
+            ):
+                boom.check_pose(beyond)
+    for count in (0, 3, 5):
+        with pytest.raises(InputError, match=rf'pose has {count} angles, allowed: 4'):
+            boom.check_pose(np.zeros(count))
+    for value in (math.nan, math.inf, -math.inf):
+        with pytest.raises(InputError, match=rf'angle of joint beam_2 = {value} deg'):
+            boom.check_pose(np.array([0.0, value, 0.0, 0.0]))
+
+
+# What is refused.
+
+
+def pattern(message: str) -> str:
+    """Return the regular expression of a text with two dots for what is left out."""
+    return '.*'.join(re.escape(part) for part in message.split(' .. '))
+
+
+TABLE = 'beams.0.mass_per_length'
+
+
+@pytest.mark.parametrize(
+    ('path', 'value', 'message'),
+    [
+        ('gravity', -9.81, 'gravity = -9.81, allowed: [0, 100] m/s^2'),
+        ('gravity', math.nan, 'gravity = nan, allowed: [0, 100] m/s^2'),
+        ('youngs_modulus', 0.0, 'youngs_modulus = 0.0, allowed: (0, inf) Pa'),
+        ('youngs_modulus', math.inf, 'youngs_modulus = inf, allowed: (0, inf) Pa'),
+        ('youngs_modulus', 'steel', "youngs_modulus = 'steel', allowed: a number"),
+        ('ritz.basis', 'eigen', "ritz.basis = 'eigen', allowed: printed | moment"),
+        ('ritz.functions', 0, 'ritz.functions = 0, allowed: [1, 5]'),
+        ('ritz.functions', 6, 'ritz.functions = 6, allowed: [1, 5]'),
+        ('ritz.functions', 2.5, 'ritz.functions = 2.5, allowed: an integer'),
+        ('ritz.order', 1, 'ritz.order = 1, allowed: [2, 9]'),
+        ('ritz.order', 10, 'ritz.order = 10, allowed: [2, 9]'),
+        ('ritz.rotation', 'small', "ritz.rotation = 'small', allowed: exact | printed"),
+        ('ritz.damping', 'none', "ritz.damping = 'none', allowed: distributed | kelvin_voigt"),
+        ('oil.supply_pressure', 0.0, 'oil.supply_pressure = 0.0, allowed: (0, 1e+09] Pa'),
+        ('oil.supply_pressure', 4e5, 'oil: tank_pressure = 500000 Pa, allowed: below supply_pr'),
+        ('oil.tank_pressure', -1.0, 'oil.tank_pressure = -1.0, allowed: [0, inf) Pa'),
+        ('oil.preload', 4e5, 'oil: preload = 400000 Pa, allowed: from tank_pressure = 500000 to'),
+        ('oil.preload', 4e7, 'oil: preload = 4e+07 Pa, .. supply_pressure = 3.3e+07 Pa'),
+        ('oil.vapour_pressure', 6e5, 'oil: vapour_pressure = 600000 Pa, allowed: at most tank_'),
+        ('oil.bulk_modulus', 0.0, 'oil.bulk_modulus = 0.0, allowed: (1e+06, 1e+11] Pa'),
+        ('oil.density', -860.0, 'oil.density = -860.0, allowed: (0, inf) kg/m^3'),
+        ('oil.contraction', 1.1, 'oil.contraction = 1.1, allowed: (0, 1]'),
+        ('oil.laminar_pressure', 0.0, 'oil.laminar_pressure = 0.0, allowed: (0, inf) Pa'),
+        ('beams.0.length', 0.0, 'beams[0].length = 0.0, allowed: (0, 1000] m'),
+        ('beams.2.length', -8.4, 'beams[2].length = -8.4, allowed: (0, 1000] m'),
+        ('beams.3.length', math.nan, 'beams[3].length = nan, allowed: (0, 1000] m'),
+        ('beams.1.lenght', 8.6, 'beams[1].lenght is unknown, allowed here: name, length, mass'),
+        ('beams.1.name', 7, 'beams[1].name = 7, allowed: a text'),
+        ('beams.1.name', 'beam_1', "beams has the name 'beam_1', allowed: one for each, no two"),
+        ('beams.1.name', '', "beams has the name '', allowed: one for each"),
+        ('beams.1.joint_damping', -1.0, 'beams[1].joint_damping = -1.0, .. : [0, inf) N m s'),
+        ('beams.1.beam_damping', -1.0, 'beams[1].beam_damping = -1.0, .. N s/m^2'),
+        ('beams.1.loss_time', math.nan, 'beams[1].loss_time = nan, allowed: [0, inf) s'),
+        ('beams.0.support', 9.6, 'beams[0]: support = 9.6 m, allowed: [0, 9.6) m'),
+        ('beams.0.support', -2.4, 'beams[0].support = -2.4, allowed: [0, inf) m'),
+        ('beams.0.strain_gauge.position', 9.7, '[0]: strain_gauge.position = 9.7 m, .. 9.6]'),
+        ('beams.0.strain_gauge.gain', 0.0, '[0].strain_gauge.gain = 0.0, allowed: (0, inf'),
+        (f'{TABLE}.root', 0.0, 'beams[0].mass_per_length.root = 0.0, allowed: (0, inf)'),
+        (f'{TABLE}.tip', -190.0, 'beams[0].mass_per_length.tip = -190.0, allowed: (0, inf'),
+        (f'{TABLE}.exponent', 0.0, 'mass_per_length.exponent = 0.0, allowed: (0, inf)'),
+        ('beams.3.second_moment.root', 0.0, 'beams[3].second_moment.root = 0.0, allowed'),
+        ('beams.3.second_moment.tip', math.nan, 'beams[3].second_moment.tip = nan, allowed'),
+        (TABLE, 280.0, 'beams[0].mass_per_length = 280.0, allowed: a mapping with the keys r'),
+        (TABLE, {'root': 1.0}, 'beams[0].mass_per_length: root and tip, or a table, are miss'),
+        (TABLE, {}, 'beams[0].mass_per_length: root and tip, or a table, are missing'),
+        (TABLE, {'root': 1.0, 'tip': 1.0, 'table': [[0, 1], [9.6, 1]]}, 'root, tip and table are'),
+        (TABLE, {'table': [[0, 280]]}, 'mass_per_length: table has 1 row, allowed: at least 2'),
+        (TABLE, {'table': [[0, 280], [5, 0], [9.6, 190]]}, 'table[1] has the value 0.0, allow'),
+        (TABLE, {'table': [[0, -2], [9.6, 1]]}, 'table[0] has the value -2.0, allowed: above'),
+        (TABLE, {'table': [[0, 2], [7, 1], [5, 1], [9.6, 1]]}, 'x = 5.0 m .. above 7.0 m .. sort'),
+        (TABLE, {'table': [[0, 2], [5, 1], [5, 1], [9.6, 1]]}, 'table[2] has x = 5.0 m'),
+        (TABLE, {'table': [[0, 2], [9, 1]]}, 'beams[0]: mass_per_length.table spans [0, 9] m'),
+        (TABLE, {'table': [[1, 2], [9.6, 1]]}, 'table spans [1, 9.6] m, allowed: [0, 9.6]'),
+        (TABLE, {'table': [[0, 2], [9.6, math.nan]]}, 'mass_per_length.table[1][1] = nan'),
+        (TABLE, {'table': [[0, 2], [9.6]]}, 'mass_per_length.table[1] has 1 values, allowed: 2'),
+        (TABLE, {'table': [[0, 2], 9.6]}, 'mass_per_length.table[1] = 9.6, allowed: a list'),
+        ('cylinders.0.bore', 0.0, 'cylinders[0].bore = 0.0, allowed: (0, 10] m'),
+        ('cylinders.0.rod', 0.2, 'cylinders[0]: rod = 0.2 m, allowed: below bore = 0.2 m'),
+        ('cylinders.0.rod', 0.0, 'cylinders[0].rod = 0.0, allowed: (0, inf) m'),
+        ('cylinders.1.stroke', 0.0, 'cylinders[1].stroke = 0.0, allowed: (0, inf) m'),
+        ('cylinders.0.stroke', 2.0, '[0]: stroke = 2.0 m does not fit: .. [-0.55, 1.55] m'),
+        ('cylinders.0.stroke', 1.0, 'poses[1] (site): angle of joint beam_1 = 70 deg, allowed'),
+        ('cylinders.1.dead_length', -0.1, 'cylinders[1].dead_length = -0.1, .. : [0, inf) m'),
+        ('cylinders.1.line_volume', 0.0, 'cylinders[1].line_volume = 0.0, .. : (0, inf) m^3'),
+        ('cylinders.1.name', 'cylinder_1', "cylinders has the name 'cylinder_1', allowed: one"),
+        ('cylinders.1.linkage.kind', 'rope', "linkage.kind = 'rope', allowed: triangle | rock"),
+        ('cylinders.1.linkage.lever', 0.0, 'cylinders[1].linkage.lever = 0.0, allowed: (0'),
+        ('cylinders.1.linkage.shape', 0.5, 'linkage.shape = 0.5, allowed: [0, 0.5)'),
+        ('cylinders.0.linkage.lever', 1.0, 'cylinders[0].linkage: lever belongs to kind rocker'),
+        ('cylinders.1.valve.area', 0.0, 'cylinders[1].valve.area = 0.0, allowed: (0, inf)'),
+        ('cylinders.1.valve.area_ratio', -1, 'valve.area_ratio = -1, allowed: (0, inf)'),
+        ('cylinders.1.valve.dead_band', 1.0, 'valve.dead_band = 1.0, allowed: [0, 0.9]'),
+        ('cylinders.1.valve.time_constant', 1e-4, 'time_constant = 0.0001, allowed: [0.005, 1'),
+        ('cylinders.1.friction.viscous', -1.0, 'friction.viscous = -1.0, allowed: [0, inf)'),
+        ('cylinders.1.friction.static', 5e3, 'friction: static = 5000.0 N .. coulomb = 6000.0 N'),
+        ('controller.maximum_velocity', 0.0, 'controller.maximum_velocity = 0.0, allowed: (0,'),
+        ('controller.opening_error', 1e-4, 'opening_error = 0.0001 m .. closing_error = 0.0005'),
+        ('controller.proportional_gain', math.nan, 'controller.proportional_gain = nan, allowed'),
+        ('poses.1.angles_deg', [70, -50, -35], 'poses[1] (site): pose has 3 angles, allowed: 4'),
+        ('poses.1.angles_deg', [120, 0, 0, 0], '(site): .. beam_1 = 120 deg, .. 98.7557] deg'),
+        ('poses.1.angles_deg', [math.nan, 0, 0, 0], 'poses[1].angles_deg[0] = nan, allowed'),
+        ('poses.1.angles_deg', 70.0, 'poses[1].angles_deg = 70.0, allowed: a list'),
+        ('poses.1.name', 'sprawled', "poses has the name 'sprawled', allowed: one for each, no"),
+        ('markers.1.beam', 'jib', "markers[1]: beam = 'jib', allowed: beam_1 | beam_2 | beam"),
+        ('markers.1.position', 9.7, 'markers[1]: position = 9.7 m, allowed: [0, 9.6] m'),
+        ('markers.1.offset', math.inf, 'markers[1].offset = inf, allowed: (-inf, inf) m'),
+        ('markers.1.name', 'truck', "markers has the name 'truck', allowed: one for each, no two"),
+        ('beams', [], 'beams is empty, allowed: at least one'),
+        ('beams', 4, 'beams = 4, allowed: a list'),
+        ('beams.2', 'steel', "beams[2] = 'steel', allowed: a mapping with the keys name, length"),
+        ('cylinders', [], 'cylinders has 0 entries, allowed: 4, one for each beam'),
+        ('ballast', 3.0, 'ballast is unknown, allowed here: gravity, youngs_modulus, ritz, oil'),
+    ],
+)  # fmt: skip
+def test_refusals(
+    path: str, value: object, message: str, tmp_path: Path, content: dict[str, Any]
+) -> None:
+    container, key = entry(content, path)
+    container[key] = value
+    with pytest.raises(InputError, match=rf'my_boom\.yaml: .*{pattern(message)}'):
+        load_content(tmp_path, content)
+
+
+@pytest.mark.parametrize(
+    ('path', 'message'),
+    [
+        ('gravity', r'gravity is missing: gravity, g \[m/s\^2\]'),
+        ('ritz', r'ritz is missing: description of bending'),
+        ('oil.density', r'oil\.density is missing: density, rho \[kg/m\^3\]'),
+        ('beams.2.length', r'beams\[2\]\.length is missing: length, L \[m\]'),
+        ('beams.2.second_moment', r'beams\[2\]\.second_moment is missing: second moment of area'),
+        ('beams.2.mass_per_length.tip', r'beams\[2\]\.mass_per_length: root and tip, or a table'),
+        ('cylinders.0.linkage.far', r'cylinders\[0\]\.linkage: far is missing; kind triangle has'),
+        ('cylinders.3.valve.area', r'cylinders\[3\]\.valve\.area is missing: opening at full sp'),
+        ('poses.0.angles_deg', r'poses\[0\]\.angles_deg is missing: joint angles, phi \[deg\]'),
+    ],
+)
+def test_what_is_missing_is_named(
+    path: str, message: str, tmp_path: Path, content: dict[str, Any]
+) -> None:
+    container, key = entry(content, path)
+    del container[key]
+    with pytest.raises(InputError, match=rf'my_boom\.yaml: {message}'):
+        load_content(tmp_path, content)
+
+
+@pytest.mark.parametrize('key', ['poses', 'markers'])
+def test_poses_and_markers_may_be_left_out(
+    key: str, tmp_path: Path, content: dict[str, Any]
+) -> None:
+    del content[key]
+    assert getattr(load_content(tmp_path, content), key) == ()
+
+
+def test_a_missing_cylinder_is_told(tmp_path: Path, content: dict[str, Any]) -> None:
+    del content['cylinders'][2]
+    with pytest.raises(InputError, match=r'cylinders has 3 entries, allowed: 4, one for each'):
+        load_content(tmp_path, content)
+
+
+def test_a_changed_number_is_read(tmp_path: Path, content: dict[str, Any]) -> None:
+    content['beams'][3]['length'] = 9
+    content['oil']['preload'] = 6e6
+    boom = load_content(tmp_path, content)
+    assert boom.beams[3].length == 9.0
+    assert boom.oil.preload == 6e6
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r'none\.yaml cannot be read: No such file'):
+        load_boom(tmp_path / 'none.yaml')
+    file = tmp_path / 'broken.yaml'
+    file.write_text('beams: [1, 2\noil: {')
+    with pytest.raises(InputError, match=r'broken\.yaml:2:\d+: not valid YAML'):
+        load_boom(file)
+
+
+def test_parameters_are_frozen(boom: BoomParameters) -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        boom.gravity = 1.0  # type: ignore[misc]
+    with pytest.raises(InputError, match=r'gravity = -1\.0, allowed'):
+        boom.replace(gravity=-1.0)

@@ -1,0 +1,228 @@
+"""Scenarios: what they say of loads, valves and poses, and how mistakes are refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from longreach_boom.model import Load
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.scenario import (
+    Attachment,
+    HangingLoad,
+    Scenario,
+    ValveCommand,
+    Waypoint,
+    load_scenario,
+    step_count,
+)
+from longreach_dynamics.errors import InputError
+
+STEP = 1e-3
+RELEASE = """
+duration: 20.0
+pose: site
+friction: false
+loads:
+  - {mass: 90.0}
+  - {mass: 12.5, beam: beam_2, position: 3.0}
+release: [2.5]
+attach:
+  - {time: 8.0, mass: 50.0, beam: beam_3, position: 4.0}
+valve_commands:
+  - {time: 1.0, spools: [0.2, 0.0, 0.0, -1.0]}
+  - {time: 1.5, spools: [0.0, 0.0, 0.0, 0.0]}
+"""
+DRIVE = """
+duration: 8.0
+pose_deg: [70, -50, -35, -30]
+trajectory:
+  - {time: 0.0, angles_deg: [70, -50, -35, -30]}
+  - {time: 8.0, angles_deg: [60, -45, -30, -20]}
+"""
+
+
+def load_text(tmp_path: Path, text: str, boom: BoomParameters, step: float = STEP) -> Scenario:
+    file = tmp_path / 'scenario.yaml'
+    file.write_text(text)
+    return load_scenario(file, boom, step)
+
+
+def test_file_becomes_a_scenario(tmp_path: Path, boom: BoomParameters) -> None:
+    assert load_text(tmp_path, RELEASE, boom) == Scenario(
+        duration=20.0,
+        pose='site',
+        friction=False,
+        loads=(HangingLoad(90.0), HangingLoad(12.5, 'beam_2', 3.0)),
+        release=(2.5,),
+        attach=(Attachment(8.0, 50.0, 'beam_3', 4.0),),
+        valve_commands=(
+            ValveCommand(1.0, (0.2, 0.0, 0.0, -1.0)),
+            ValveCommand(1.5, (0.0, 0.0, 0.0, 0.0)),
+        ),
+    )
+    drive = load_text(tmp_path, DRIVE, boom)
+    assert drive.friction
+    assert drive.trajectory[1] == Waypoint(8.0, (60.0, -45.0, -30.0, -20.0))
+
+
+def test_duration_and_pose_are_enough(tmp_path: Path, boom: BoomParameters) -> None:
+    scenario = load_text(tmp_path, 'duration: 1\npose: sprawled', boom)
+    assert scenario == Scenario(duration=1.0, pose='sprawled', friction=True)
+    assert scenario.initial_loads(boom) == ()
+    assert scenario.load_changes(boom) == ()
+
+
+def test_angles_by_name_or_number(boom: BoomParameters) -> None:
+    expected = np.radians([70.0, -50.0, -35.0, -30.0])
+    by_name = Scenario(duration=1.0, pose='site')
+    by_number = Scenario(duration=1.0, pose_deg=(70.0, -50.0, -35.0, -30.0))
+    np.testing.assert_allclose(by_name.angles(boom), expected, rtol=1e-15)
+    np.testing.assert_allclose(by_number.angles(boom), expected, rtol=1e-15)
+
+
+def test_loads_hang_at_the_tip_of_the_last_beam_unless_told(boom: BoomParameters) -> None:
+    assert HangingLoad(90.0).on(boom) == Load(90.0, 3, 9.0)
+    assert HangingLoad(90.0, 'beam_2').on(boom) == Load(90.0, 1, 8.6)
+    assert HangingLoad(90.0, position=0.0).on(boom) == Load(90.0, 3, 0.0)
+    assert HangingLoad(90.0, 'beam_1', 2.4).on(boom) == Load(90.0, 0, 2.4)
+    scenario = Scenario(
+        duration=1.0, pose='site', loads=(HangingLoad(1.0), HangingLoad(2.0, 'beam_1'))
+    )
+    assert scenario.initial_loads(boom) == (Load(1.0, 3, 9.0), Load(2.0, 0, 9.6))
+
+
+def test_load_changes_come_in_the_order_of_time(boom: BoomParameters) -> None:
+    scenario = Scenario(
+        duration=10.0,
+        pose='site',
+        release=(5.0, 1.0),
+        attach=(Attachment(6.0, 3.0), Attachment(1.0, 2.0, 'beam_3', 4.0), Attachment(0.5, 1.0)),
+    )
+    # At the same time: first off, then on.
+    assert scenario.load_changes(boom) == (
+        (0.5, Load(1.0, 3, 9.0)),
+        (1.0, None),
+        (1.0, Load(2.0, 2, 4.0)),
+        (5.0, None),
+        (6.0, Load(3.0, 3, 9.0)),
+    )
+
+
+@pytest.mark.parametrize(
+    ('time', 'step', 'count'),
+    [(0.0, STEP, 0), (0.007, STEP, 7), (0.29, 0.01, 29), (20.0, STEP, 20000), (4.1, 0.02, 205)],
+)
+def test_step_count(time: float, step: float, count: int) -> None:
+    assert step_count(time, step, 'time') == count
+
+
+@pytest.mark.parametrize(
+    ('time', 'nearest'), [(0.0014, '0.001'), (0.0016, '0.002'), (1e-7, '0'), (3.00051, '3.001')]
+)
+def test_times_between_steps_are_refused(time: float, nearest: str) -> None:
+    message = rf'^release = {time:g} s, allowed: whole steps of 0\.001 s.* {nearest} s$'
+    with pytest.raises(InputError, match=message):
+        step_count(time, STEP, 'release')
+
+
+@pytest.mark.parametrize(
+    ('old', 'new', 'message'),
+    [
+        ('duration: 20.0', 'duration: 0', 'duration = 0, allowed: (0, 1e+06] s'),
+        ('duration: 20.0', 'duration: -1.0', 'duration = -1.0, allowed: (0, 1e+06] s'),
+        ('duration: 20.0', 'duration: .nan', 'duration = nan, allowed: (0, 1e+06] s'),
+        ('duration: 20.0', 'duration: 20.0005', 'duration = 20.0005 s, allowed: whole steps'),
+        ('duration: 20.0', '', 'duration is missing: length of the simulation [s]'),
+        ('duration: 20.0', 'time: 20.0', 'time is unknown, allowed here: duration, pose, pose_d'),
+        ('pose: site', '', 'pose and pose_deg: allowed: one of them'),
+        ('pose: site', 'pose: site\npose_deg: [0, 0, 0, 0]', 'pose and pose_deg: allowed: one'),
+        ('pose: site', 'pose: flat', "pose = 'flat', allowed: sprawled | site | upright"),
+        ('pose: site', 'pose: 3', 'pose = 3, allowed: a text'),
+        ('pose: site', 'pose_deg: [0, 0, 0]', 'pose has 3 angles, allowed: 4'),
+        ('pose: site', 'pose_deg: [0, 0, 0, .nan]', 'pose_deg[3] = nan, allowed: (-inf, inf'),
+        ('pose: site', 'pose_deg: [0, 19, 0, 0]', 'joint beam_2 = 19 deg, allowed by the stroke'),
+        ('friction: false', 'friction: 0', 'friction = 0, allowed: true | false'),
+        ('mass: 90.0', 'mass: 0.0', 'loads[0].mass = 0.0, allowed: (0, 1e+06] kg'),
+        ('mass: 90.0', 'mass: -90', 'loads[0].mass = -90, allowed: (0, 1e+06] kg'),
+        ('mass: 90.0', 'mass: .nan', 'loads[0].mass = nan, allowed'),
+        ('mass: 90.0', 'weight: 90', 'loads[0].weight is unknown, allowed here: mass, beam, p'),
+        ('beam: beam_2', 'beam: jib', "loads[1]: beam = 'jib', allowed: beam_1 | beam_2 | b"),
+        ('position: 3.0', 'position: 8.7', 'loads[1]: position = 8.7 m, allowed: [0, 8.6]'),
+        ('position: 3.0', 'position: -1', 'loads[1].position = -1, allowed: [0, inf) m'),
+        ('position: 3.0', 'position: .nan', 'loads[1].position = nan, allowed'),
+        ('[2.5]', '[-2.5]', 'release[0] = -2.5, allowed: [0, 1e+06] s'),
+        ('[2.5]', '[.nan]', 'release[0] = nan, allowed: [0, 1e+06] s'),
+        ('[2.5]', '2.5', 'release = 2.5, allowed: a list'),
+        ('[2.5]', '[2.5003]', 'release[0] = 2.5003 s, allowed: whole steps of'),
+        ('time: 8.0', 'time: 8.0004', 'attach[0].time = 8.0004 s, allowed: whole steps'),
+        ('time: 8.0', 'time: -8.0', 'attach[0].time = -8.0, allowed: [0, 1e+06] s'),
+        ('mass: 50.0', 'mass: 0', 'attach[0].mass = 0, allowed: (0, 1e+06] kg'),
+        ('beam: beam_3', 'beam: b3', "attach[0]: beam = 'b3', allowed: beam_1 | beam_2 | bea"),
+        ('position: 4.0', 'position: 9', 'attach[0]: position = 9.0 m, allowed: [0, 8.4] m'),
+        ('[0.2, 0.0, 0.0, -1.0]', '[0.2, 0.0, 0.0]', 'valve_commands[0].spools has 3 values, a'),
+        ('[0.2, 0.0, 0.0, -1.0]', '[0.2, 0, 0, -1.1]', '[0].spools[3] = -1.1, allowed: [-1, 1]'),
+        ('[0.2, 0.0, 0.0, -1.0]', '[1.01, 0, 0, 0]', '[0].spools[0] = 1.01, allowed: [-1'),
+        ('[0.2, 0.0, 0.0, -1.0]', '[.nan, 0, 0, 0]', '[0].spools[0] = nan, allowed: [-1, 1'),
+        ('time: 1.0,', 'time: 1.0001,', 'valve_commands[0].time = 1.0001 s, allowed: whole s'),
+        ('time: 1.5', 'time: 1.0', 'valve_commands[1].time = 1.0 s, allowed: after 1.0 s; s'),
+        ('time: 1.5', 'time: 0.5', 'valve_commands[1].time = 0.5 s, allowed: after 1.0 s; s'),
+        ('valve_commands', 'valves', 'valves is unknown, allowed here: duration, pose, pose_deg'),
+        ('friction: false', 'trajectory: [{time: 0, angles_deg: [0]}]', 'trajectory are given'),
+    ],
+)  # fmt: skip
+def test_mistakes_are_refused(
+    old: str, new: str, message: str, tmp_path: Path, boom: BoomParameters
+) -> None:
+    assert old in RELEASE
+    with pytest.raises(InputError, match=rf'scenario\.yaml: .*{re.escape(message)}'):
+        load_text(tmp_path, RELEASE.replace(old, new, 1), boom)
+
+
+@pytest.mark.parametrize(
+    ('old', 'new', 'message'),
+    [
+        ('time: 8.0', 'time: 0.0', 'trajectory[1].time = 0.0 s, allowed: after 0.0 s; sort'),
+        ('time: 8.0', 'time: .nan', 'trajectory[1].time = nan, allowed: [0, 1e+06] s'),
+        ('[60, -45, -30, -20]', '[60, -45, -30]', 'trajectory[1]: pose has 3 angles, allowed'),
+        ('[60, -45, -30, -20]', '[100, 0, 0, 0]', 'trajectory[1]: angle of joint beam_1 = 100'),
+        ('[60, -45, -30, -20]', '[60, .inf, 0, 0]', 'trajectory[1].angles_deg[1] = inf, all'),
+        ('[60, -45, -30, -20]', '60', 'trajectory[1].angles_deg = 60, allowed: a list'),
+    ],
+)
+def test_mistakes_in_trajectories_are_refused(
+    old: str, new: str, message: str, tmp_path: Path, boom: BoomParameters
+) -> None:
+    assert old in DRIVE
+    with pytest.raises(InputError, match=rf'scenario\.yaml: .*{re.escape(message)}'):
+        load_text(tmp_path, DRIVE.replace(old, new, 1), boom)
+
+
+def test_another_boom_has_other_beams_and_poses(tmp_path: Path, boom: BoomParameters) -> None:
+    small = boom.replace(beams=boom.beams[:2], cylinders=boom.cylinders[:2], poses=(), markers=())
+    with pytest.raises(InputError, match=r"pose = 'site', allowed"):
+        load_text(tmp_path, RELEASE, small)
+    with pytest.raises(InputError, match=r'pose has 4 angles, allowed: 2'):
+        load_text(tmp_path, DRIVE, small)
+    assert load_text(tmp_path, 'duration: 1\npose_deg: [0, 0]\nloads: [{mass: 1}]', small)
+
+
+def test_another_step_allows_other_times(tmp_path: Path, boom: BoomParameters) -> None:
+    text = RELEASE.replace('[2.5]', '[2.5005]')
+    with pytest.raises(InputError, match=r'release\[0\] = 2\.5005 s, allowed: whole steps of 0\.001 s'):
+        load_text(tmp_path, text, boom)
+    assert load_text(tmp_path, text, boom, 5e-4).release == (2.5005,)
+
+
+def test_scenarios_are_frozen_and_checked_when_changed() -> None:
+    scenario = Scenario(duration=1.0, pose='site')
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        scenario.duration = 2.0  # type: ignore[misc]
+    assert hash(scenario) == hash(scenario.replace())
+    with pytest.raises(InputError, match=r'duration = nan, allowed: \(0, 1e\+06\] s'):
+        scenario.replace(duration=math.nan)

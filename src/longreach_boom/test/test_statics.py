@@ -1,0 +1,307 @@
+"""
+Static equilibrium against the minimum of a potential energy that is written down anew.
+
+The potential is a sum over mass particles in plain NumPy; its derivatives are complex steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from longreach_boom.model import Load, boom_bases, constants_of, point_motion
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.statics import Equilibrium, equilibrium, potential_forces, tangent_stiffness
+from longreach_dynamics.errors import InputError, LongreachError
+
+MakeBoom = Callable[..., BoomParameters]
+TIP_LOAD = Load(90.0, 3, 9.0)
+# Some beams turned back over the truck, so that cylinders pull.
+BACKWARDS = np.radians([85.0, 15.0, 15.0, 15.0])
+POSES = {
+    'sprawled': np.zeros(4),
+    'site': np.radians([70.0, -50.0, -35.0, -30.0]),
+    'low': np.radians([-5.0, 0.0, 0.0, 0.0]),
+    'folded': np.radians([85.0, -170.0, 10.0, -60.0]),
+    'backwards': BACKWARDS,
+}
+
+
+class Potential:
+    """V(q) of (7) with loads, for a vector q that may be complex."""
+
+    def __init__(self, boom: BoomParameters, loads: tuple[Load, ...] = ()) -> None:
+        self.boom = boom
+        self.parts = []
+        for i, (beam, basis) in enumerate(zip(boom.beams, boom_bases(boom), strict=True)):
+            grid = basis.beam.grid
+            nodes, weights = np.polynomial.legendre.leggauss(10)
+            halves = np.diff(grid)[:, None] / 2.0
+            x = (grid[:-1, None] + halves * (nodes + 1.0)).ravel()
+            dx = (halves * weights).ravel()
+            own = [load for load in loads if load.beam == i]
+            places = np.append(x, [load.position for load in own])
+            masses = beam.mass_per_length.at(x, beam.length) * dx
+            masses = np.append(masses, [load.mass for load in own])
+            EI = boom.youngs_modulus * beam.second_moment.at(x, beam.length)
+            ends = [basis.at(beam.length, k) for k in (0, 1)]
+            self.parts.append(
+                (beam.length, places, masses, basis.at(places), basis.at(x, 2), EI * dx, ends)
+            )
+
+    def __call__(self, q: np.ndarray) -> complex:
+        """Return V [J]."""
+        N = self.boom.size
+        x, z = 0.0, 0.0
+        # Unit vectors of the frame, as the rotation matrices of (2) and (3) make them.
+        along, across = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+        total = 0.0
+        for i, (length, places, masses, eta, curvature, stiffness, ends) in enumerate(self.parts):
+            h = q[N + i :: N]
+            along, across = self._turned(along, across, np.cos(q[i]), np.sin(q[i]))
+            heights = z + along[1] * places + across[1] * (h @ eta)
+            total = total + self.boom.gravity * (masses @ heights)
+            total = total + (stiffness @ (h @ curvature) ** 2) / 2.0
+            deflection, slope = h @ ends[0], h @ ends[1]
+            x = x + along[0] * length + across[0] * deflection
+            z = z + along[1] * length + across[1] * deflection
+            if self.boom.ritz.rotation == 'printed':
+                along, across = self._turned(along, across, 1.0, slope)
+            else:
+                along, across = self._turned(along, across, np.cos(slope), np.sin(slope))
+        self.tip = np.array([x, z])
+        return total
+
+    @staticmethod
+    def _turned(
+        along: np.ndarray, across: np.ndarray, c: complex, s: complex
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return c * along + s * across, c * across - s * along
+
+    def gradient(self, q: np.ndarray) -> np.ndarray:
+        """Return dV/dq, shape (n,), exact to rounding."""
+        steps = 1e-30j * np.eye(q.size)
+        return np.array([self(q + step).imag / 1e-30 for step in steps])
+
+
+def bent(potential: Potential, angles: np.ndarray) -> np.ndarray:
+    """Return q with the deflections that minimise V at given angles."""
+    N = potential.boom.size
+    count = N * potential.boom.ritz.functions
+
+    def energy(h: np.ndarray) -> float:
+        return float(np.real(potential(np.concatenate([angles, h]))))
+
+    def slope(h: np.ndarray) -> np.ndarray:
+        return potential.gradient(np.concatenate([angles, h]))[N:]
+
+    downhill = optimize.minimize(energy, np.zeros(count), jac=slope, method='BFGS')
+    sharp = optimize.root(slope, downhill.x, tol=1e-13)
+    assert abs(energy(sharp.x) - downhill.fun) < 1e-6 * abs(downhill.fun)
+    return np.concatenate([angles, sharp.x])
+
+
+@pytest.mark.parametrize('rotation', ['exact', 'printed'])
+@pytest.mark.parametrize('loads', [(), (TIP_LOAD, Load(150.0, 1, 3.0))])
+@pytest.mark.parametrize('pose', POSES)
+def test_boom_rests_where_its_potential_is_least(
+    pose: str, loads: tuple[Load, ...], rotation: str, boom: BoomParameters
+) -> None:
+    changed = boom.replace(ritz=boom.ritz.replace(rotation=rotation))
+    potential = Potential(changed, loads)
+    q = bent(potential, POSES[pose])
+    rest = equilibrium(changed, POSES[pose], loads)
+    np.testing.assert_allclose(rest.q, q, atol=1e-8)
+    np.testing.assert_array_equal(rest.q[:4], POSES[pose])
+    # Virtual work: F_i f_i'(phi_i) = dV/dphi_i.
+    arms = np.array([c.linkage.arm(a) for c, a in zip(boom.cylinders, POSES[pose], strict=True)])
+    forces = potential.gradient(q)[:4] / arms
+    np.testing.assert_allclose(rest.forces, forces, rtol=1e-7, atol=1e-7 * np.abs(forces).max())
+    potential(q)
+    np.testing.assert_allclose(rest.tip, np.real(potential.tip), atol=1e-8)
+
+
+@pytest.mark.parametrize('count', [1, 2, 3, 5, 7])
+def test_booms_of_any_size(count: int, resized: MakeBoom) -> None:
+    for functions in (1, 3):
+        boom = resized(count, functions=functions)
+        for pose in ('sprawled', 'site'):
+            angles = boom.pose(pose)
+            load = Load(50.0, count - 1, boom.beams[-1].length)
+            q = bent(Potential(boom, (load,)), angles)
+            np.testing.assert_allclose(equilibrium(boom, angles, (load,)).q, q, atol=1e-8)
+
+
+def test_cylinders_do_the_work_of_a_lift(boom: BoomParameters) -> None:
+    # V of the bent boom rises by F_i ds_i, since V does not change with the deflections.
+    potential, step = Potential(boom, (TIP_LOAD,)), 1e-4
+    angles = POSES['site']
+    rest = equilibrium(boom, angles, (TIP_LOAD,))
+    for i in range(4):
+        after, before = (angles + sign * step * np.eye(4)[i] for sign in (1.0, -1.0))
+        energies = [
+            float(np.real(potential(equilibrium(boom, a, (TIP_LOAD,)).q))) for a in (after, before)
+        ]
+        linkage = boom.cylinders[i].linkage
+        stroke = linkage.position(after[i]) - linkage.position(before[i])
+        assert (energies[0] - energies[1]) / stroke == pytest.approx(rest.forces[i], rel=1e-5)
+
+
+def test_stiff_boom_needs_the_forces_of_rigid_statics(boom: BoomParameters) -> None:
+    # Sprawled: weights of the outboard beams with their levers, by hand; sigma is linear.
+    stiff = boom.replace(youngs_modulus=2.06e17)
+    rest = equilibrium(stiff, POSES['sprawled'], (TIP_LOAD,))
+    np.testing.assert_allclose(rest.tip, [35.6, 0.0], atol=1e-5)
+    np.testing.assert_allclose(rest.q, 0.0, atol=1e-5)
+    ends = np.cumsum([0.0, *(beam.length for beam in boom.beams)])
+    for i, cylinder in enumerate(boom.cylinders):
+        moment = 90.0 * (35.6 - ends[i])
+        for j in range(i, 4):
+            law, L = boom.beams[j].mass_per_length, boom.beams[j].length
+            assert law.root is not None
+            assert law.tip is not None
+            mass = L * (law.root + law.tip) / 2.0
+            centre = L / 3.0 * (law.root + 2.0 * law.tip) / (law.root + law.tip)
+            moment += mass * (ends[j] - ends[i] + centre)
+        expected = 9.81 * moment / cylinder.linkage.arm(0.0)
+        assert rest.forces[i] == pytest.approx(expected, rel=1e-6)
+
+
+def test_forces_of_the_sprawled_boom_are_those_expected(boom: BoomParameters) -> None:
+    # As in figure 12 of the paper, normalised to p_s A_1; with the load that it releases.
+    rest = equilibrium(boom, boom.pose('sprawled'), (TIP_LOAD,))
+    shares = rest.forces / [boom.oil.supply_pressure * c.head_area for c in boom.cylinders]
+    np.testing.assert_allclose(shares, [0.567, 0.639, 0.692, 0.653], atol=5e-4)
+    bare = equilibrium(boom, boom.pose('sprawled'))
+    assert np.all(bare.forces < rest.forces)
+    # The tip hangs by metres, and the load adds tenths.
+    assert -3.3 < rest.tip[1] < -2.9
+    assert 0.3 < bare.tip[1] - rest.tip[1] < 0.6
+
+
+def test_release_at_the_site_pose_lifts_the_resting_tip(boom: BoomParameters) -> None:
+    # About half of the 0.6 m that the notes expect: the boom swings to twice the static change.
+    angles = boom.pose('site')
+    bare, loaded = equilibrium(boom, angles), equilibrium(boom, angles, (TIP_LOAD,))
+    assert 0.2 < bare.tip[1] - loaded.tip[1] < 0.35
+
+
+def assert_pressures_fit(boom: BoomParameters, rest: Equilibrium) -> None:
+    A1 = np.array([c.head_area for c in boom.cylinders])
+    A2 = np.array([c.rod_area for c in boom.cylinders])
+    force = rest.head_pressures * A1 - rest.rod_pressures * A2
+    np.testing.assert_allclose(force, rest.forces, rtol=1e-12, atol=1e-6)
+    tank, preload = boom.oil.tank_pressure, boom.oil.preload
+    assert np.all(rest.head_pressures >= tank)
+    assert np.all(rest.rod_pressures >= preload * (1.0 - 1e-12))
+    # One side or the other is the relieved one.
+    assert np.all((rest.rod_pressures == preload) | (rest.head_pressures == tank))
+
+
+@pytest.mark.parametrize('pose', POSES)
+def test_pressures_give_the_forces(pose: str, boom: BoomParameters) -> None:
+    assert_pressures_fit(boom, equilibrium(boom, POSES[pose], (TIP_LOAD,)))
+
+
+def test_relieved_side_changes_where_the_head_side_reaches_the_tank(boom: BoomParameters) -> None:
+    heads = []
+    for gravity in np.linspace(0.2, 9.81, 30):
+        lighter = boom.replace(gravity=gravity)
+        rest = equilibrium(lighter, BACKWARDS)
+        assert_pressures_fit(lighter, rest)
+        heads.append(rest.head_pressures)
+    at_tank = np.array(heads) == boom.oil.tank_pressure
+    assert not at_tank[0].any()
+    assert at_tank[-1].all()
+    assert np.all(np.diff(heads, axis=0) <= 0.0)
+
+
+def test_cylinders_pull_what_leans_backwards(boom: BoomParameters) -> None:
+    rest = equilibrium(boom, BACKWARDS)
+    assert np.all(rest.forces < -3e4)
+    np.testing.assert_allclose(rest.head_pressures, boom.oil.tank_pressure)
+    assert np.all(rest.rod_pressures > boom.oil.preload)
+    # A small pull leaves both sides under pressure.
+    slight = equilibrium(boom, np.radians([80.0, 18.0, 18.0, 18.0]))
+    assert -2e4 < slight.forces[0] < 0.0
+    assert slight.rod_pressures[0] == boom.oil.preload
+    assert boom.oil.tank_pressure < slight.head_pressures[0] < boom.oil.preload
+
+
+def test_without_gravity_nothing_bends(boom: BoomParameters) -> None:
+    rest = equilibrium(boom.replace(gravity=0.0), POSES['site'], (TIP_LOAD,))
+    np.testing.assert_allclose(rest.q[4:], 0.0, atol=1e-14)
+    np.testing.assert_allclose(rest.forces, 0.0, atol=1e-8)
+
+
+def test_vertical_boom_is_only_compressed(resized: MakeBoom) -> None:
+    boom = resized(1)
+    rest = equilibrium(boom, np.array([math.pi / 2.0]))
+    np.testing.assert_allclose(rest.q[1:], 0.0, atol=1e-12)
+    assert rest.forces[0] == pytest.approx(0.0, abs=1e-6)
+    np.testing.assert_allclose(rest.tip, [0.0, 9.6], atol=1e-12)
+
+
+def test_equilibrium_leaves_no_force_and_is_stable(random_boom: MakeBoom) -> None:
+    random = np.random.default_rng(12)
+    for count in range(1, 5):
+        boom = random_boom(random, count).replace(youngs_modulus=1e12)
+        angles = np.array([random.uniform(*c.linkage.angles(c.stroke)) for c in boom.cylinders])
+        rest, constants = equilibrium(boom, angles), constants_of(boom)
+        g = potential_forces(rest.q, constants)
+        assert np.abs(g[count:]).max() < 1e-8 * (constants.mass.sum() * boom.gravity)
+        K = tangent_stiffness(rest.q, constants)[count:, count:]
+        assert np.linalg.eigvalsh(K)[0] > 0.0
+        tip = point_motion(boom, rest.q, 0.0 * rest.q, count - 1, boom.beams[-1].length)
+        np.testing.assert_array_equal(tip.position, rest.tip)
+
+
+@pytest.mark.parametrize('share', [1e-2, 1e-4])
+def test_weak_beams_are_told(share: float, boom: BoomParameters) -> None:
+    weak = boom.replace(youngs_modulus=share * boom.youngs_modulus)
+    with pytest.raises(
+        LongreachError,
+        match=r'no static equilibrium found at the angles \[0\.0, 0\.0, 0\.0, 0\.0\] deg:'
+        r'.*too weak.*raise second_moment or lower mass and load',
+    ):
+        equilibrium(weak, POSES['sprawled'])
+
+
+def test_unstable_equilibria_are_no_equilibria(boom: BoomParameters) -> None:
+    weak = boom.replace(youngs_modulus=0.02 * boom.youngs_modulus)
+    with pytest.raises(LongreachError, match='too weak'):
+        equilibrium(weak, np.radians([80.0, 0.0, 0.0, 0.0]))
+
+
+@pytest.mark.parametrize(
+    ('angles', 'message'),
+    [
+        ([0.0, 0.0, 0.0], r'pose has 3 angles, allowed: 4'),
+        ([0.0] * 5, r'pose has 5 angles, allowed: 4'),
+        ([1.8, 0.0, 0.0, 0.0], r'beam_1 = 103\.132 deg, .*_1: \[-10\.1910, 98\.7557\] deg'),
+        ([0.0, 0.5, 0.0, 0.0], r'angle of joint beam_2 = 28\.6479 deg, .* cylinder_2: \[-187\.2'),
+        ([0.0, 0.0, 0.0, math.nan], r'angle of joint beam_4 = nan deg, allowed by the stroke'),
+        ([0.0, 0.0, -math.inf, 0.0], r'angle of joint beam_3 = -inf deg, allowed by the stroke'),
+    ],
+)  # fmt: skip
+def test_impossible_poses_are_refused(
+    angles: list[float], message: str, boom: BoomParameters
+) -> None:
+    with pytest.raises(InputError, match=message):
+        equilibrium(boom, np.array(angles))
+
+
+def test_poses_at_the_ends_of_the_strokes(boom: BoomParameters) -> None:
+    for end, position in ((0, 0.0), (1, None)):
+        angles = np.array([c.linkage.angles(c.stroke)[end] for c in boom.cylinders])
+        # The angle itself, and one that rounding put beyond.
+        for pose in (angles, angles * (1.0 + 1e-15)):
+            rest = equilibrium(boom.replace(gravity=0.1), pose)
+            assert np.all(np.isfinite(rest.forces))
+        for cylinder, angle in zip(boom.cylinders, angles, strict=True):
+            expected = cylinder.stroke if position is None else position
+            assert cylinder.linkage.position(angle) == pytest.approx(expected, abs=1e-12)
