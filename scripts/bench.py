@@ -1,13 +1,15 @@
 """
 Measure how fast Longreach is beside what one would use instead; what ``make bench`` calls.
 
-    bench.py [--quick] [--only a,b,c,d]
+    bench.py [--quick] [--only a,b,...]
 
-a  Task B of the crane, library and SciPy        c  lockstep over ROS
-b  Task A of the crane, library and SciPy        d  starting times
+a  Task B of the crane, library and SciPy        e  release of a load by the boom: SciPy, Exudyn
+b  Task A of the crane, library and SciPy        f  the boom: growth with duration and beams
+c  the crane in lockstep over ROS                g  the boom's plant in real time
+d  starting times
 
 All numbers come from one run on one machine, so that their ratios mean something. Nothing is
-asserted. About two minutes on two cores.
+asserted. About six minutes on two cores.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
+import bench_boom
 import bench_crane
 import bench_ros
 from bench_table import Row, format_rows, machine_line
@@ -35,6 +38,11 @@ SECTIONS = {
     'b': Section('Task A, nonlinear, each within about 1e-9 m', bench_crane.task_a),
     'c': Section('Lockstep over ROS, launch to exit', bench_ros.lockstep, 'of 1 s'),
     'd': Section('Starting times', bench_ros.starts),
+    'e': Section(
+        'Release of 90 kg by the boom, no friction, each within 1 mm', bench_boom.without_friction
+    ),
+    'f': Section('Release with oil, stick and slip, steps of 1 ms', bench_boom.stick_and_slip),
+    'g': Section('Boom plant in real time, 1 ms steps, 200 Hz', bench_ros.plant),
 }
 
 

@@ -1,9 +1,10 @@
-"""The crane over ROS, by the commands that a user types: speed in lockstep, and starting times."""
+"""Machines over ROS, by the commands that a user types: lockstep, real time, starting times."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import statistics
 import subprocess
@@ -87,6 +88,31 @@ def starts(quick: bool) -> list[Row]:
     times = tuple(_first_message() for _ in range(repeats))
     rows.append(Row('longreach launch crane to first sensors message', times))
     return rows
+
+
+def plant(quick: bool) -> list[Row]:
+    """
+    Processor time of the boom's plant per second of real time, all its outputs published.
+
+    Start and end are left out: it is the difference between a long and a short run.
+    """
+    short, long = 4.0, 9.0 if quick else 24.0
+    names = {'without sensors': [], 'with sensors': ['sensors:=default']}
+    rows = []
+    for name, more in names.items():
+        spent = [_plant_time(duration, more) for duration in (short, long)]
+        share = (spent[1] - spent[0]) / (long - short)
+        rows.append(Row(f'1 s, {name}', (share,), note=f'{100.0 * share:.0f} % of a core'))
+    return rows
+
+
+def _plant_time(duration: float, more: Sequence[str]) -> float:
+    """Return the processor time that a plant takes from start to exit, alone on its topics [s]."""
+    command = ['longreach', 'launch', 'boom', 'controller:=false', 'scenario:=load_release']
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    _call([*command, f'duration:={duration}', *more])
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def _call(command: Sequence[str]) -> None:

@@ -27,6 +27,7 @@ KEYS = {
     'numpy': 'python3-numpy',
     'pytest': 'python3-pytest',
     'scipy': 'python3-scipy',
+    'tqdm': 'python3-tqdm',
     'yaml': 'python3-yaml',
 }
 # Imported by name, where they are installed.

@@ -52,6 +52,10 @@ STROKE, HEAD_AREA, ROD_AREA, HEAD_VOLUME, ROD_VOLUME, HEAD_OPENING, ROD_OPENING 
 DEAD_BAND, SPOOL_RATE, VISCOUS, COULOMB, STATIC, COLUMNS = range(12, 18)
 
 
+# Coordinates and rates beyond this [m, rad, m/s, rad/s] are no boom's any more.
+_RUNAWAY = 1e4
+
+
 class Medium(NamedTuple):
     """Numbers that hold for the whole boom."""
 
@@ -254,16 +258,10 @@ def _stop(y, modes, beam, medium, M, f, change, work):  # type: ignore[no-untype
 
 
 @njit
-def _change_modes(y, modes, before, saved, spools, beam, cylinder, medium, M, f, acc, work, dy):  # type: ignore[no-untyped-def]
-    """
-    Stick, stop or turn the pistons whose velocity has passed zero or whose stroke has ended.
-
-    A piston whose velocity has changed its sign sticks if static friction holds it there, and
-    otherwise goes on the other way. ``before`` and ``saved`` are room for modes and velocities.
-    """
-    N, n = modes.size, f.size
+def _has_passed(y, modes, before, cylinder, n):  # type: ignore[no-untyped-def]
+    """Stick or stop the pistons whose velocity has passed zero or whose stroke has ended."""
     passed = False
-    for i in range(N):
+    for i in range(modes.size):
         before[i] = modes[i]
         if _held(modes[i]):
             continue
@@ -281,25 +279,39 @@ def _change_modes(y, modes, before, saved, spools, beam, cylinder, medium, M, f,
                 passed = True
             else:
                 modes[i] = -modes[i]
-    if not passed:
-        return
-    for k in range(n):
-        saved[k] = y[n + k]
+    return passed
+
+
+@njit
+def _change_modes(y, modes, before, saved, spools, beam, cylinder, medium, M, f, acc, work, dy):  # type: ignore[no-untyped-def]
+    """
+    Stick, stop or turn the pistons whose velocity has passed zero or whose stroke has ended.
+
+    A piston whose velocity has changed its sign sticks if static friction holds it there, and
+    otherwise goes on the other way. An impulse that stops one may turn another, so all are looked
+    at again. ``before`` and ``saved`` are room for modes and velocities.
+    """
+    N, n = modes.size, f.size
     for _ in range(N + 1):
-        _stop(y, modes, beam, medium, M, f, acc, work)
-        _derivative(y, modes, spools, beam, cylinder, medium, M, f, acc, work, dy)
-        again = False
-        for i in range(N):
-            # Those that stood before are asked at the beginning of the next step.
-            if modes[i] != STUCK or _held(before[i]):
-                continue
-            if _overload(y, i, modes, cylinder, medium, f, acc, work) != 0.0:
-                modes[i] = OUTWARDS if saved[i] > 0.0 else INWARDS
-                again = True
-        if not again:
+        if not _has_passed(y, modes, before, cylinder, n):
             return
         for k in range(n):
-            y[n + k] = saved[k]
+            saved[k] = y[n + k]
+        for _ in range(N + 1):
+            _stop(y, modes, beam, medium, M, f, acc, work)
+            _derivative(y, modes, spools, beam, cylinder, medium, M, f, acc, work, dy)
+            again = False
+            for i in range(N):
+                # Those that stood before are asked at the beginning of the next step.
+                if modes[i] != STUCK or _held(before[i]):
+                    continue
+                if _overload(y, i, modes, cylinder, medium, f, acc, work) != 0.0:
+                    modes[i] = OUTWARDS if saved[i] > 0.0 else INWARDS
+                    again = True
+            if not again:
+                break
+            for k in range(n):
+                y[n + k] = saved[k]
 
 
 @kernel
@@ -326,7 +338,7 @@ def advance_motion(y, modes, spools, p, step, steps, every, table, mode_table): 
     Returns
     -------
     taken : int
-        Number of steps that were taken: less than ``steps`` when the state did not stay finite.
+        Number of steps that were taken: less than ``steps`` when the state ran away.
     """
     N, size = modes.size, y.size
     n = (size - 3 * N) // 2
@@ -353,11 +365,10 @@ def advance_motion(y, modes, spools, p, step, steps, every, table, mode_table): 
         for k in range(size):
             y[k] += step / 6.0 * (k1[k] + 2.0 * (k2[k] + k3[k]) + k4[k])
         _change_modes(y, modes, before, saved, spools, beam, cylinder, medium, M, f, acc, work, k1)
-        # Stays 0 unless a number is infinite or none.
-        total = 0.0
         for k in range(size):
-            total += 0.0 * y[k]
-        if not good or total != 0.0:
+            # Written so that NaN fails, too; pressures have other sizes than coordinates.
+            good &= abs(y[k]) < (_RUNAWAY if k < 2 * n else np.inf)
+        if not good:
             for k in range(size):
                 y[k] = last[k]
             for i in range(N):

@@ -259,9 +259,9 @@ class Boom:
         """Raise the error of a step that did not end with a finite state."""
         time = step_time(count, self.step)
         raise IntegrationError(
-            f'the state of the boom is not finite after the step at t = {time:g} s. To see it'
+            f'the state of the boom runs away in the step at t = {time:g} s. To see it'
             f' again: Boom.advance(BoomState(np.array({y.tolist()}), np.array({modes.tolist()}),'
-            f' {tuple(tuple(load) for load in loads)}), BoomCommand({tuple(command.spools)}),'
+            f' {tuple(loads)}), BoomCommand({tuple(command.spools)}),'
             f' {time:g}, {self.step:g}). Take a shorter step, or look for parameters of impossible'
             ' size'
         )
@@ -399,8 +399,11 @@ class Result:
     cavitated: tuple[str, ...]
 
     def column(self, name: str) -> np.ndarray:
-        """Return one column by its name, shape (rows,)."""
-        return self.table[:, columns_of(self.boom).index(name)]
+        """Return one column by its name, shape (rows,); InputError for a name that is none."""
+        names = columns_of(self.boom)
+        if name not in names:
+            raise InputError(f'column = {name!r}, allowed: {", ".join(names)}')
+        return self.table[:, names.index(name)]
 
     def summary(self) -> dict[str, Any]:
         """Return the tip's travel, piston motion and pressures as plain numbers."""

@@ -214,7 +214,7 @@ def test_another_boom_has_other_beams_and_poses(tmp_path: Path, boom: BoomParame
 
 def test_another_step_allows_other_times(tmp_path: Path, boom: BoomParameters) -> None:
     text = RELEASE.replace('[2.5]', '[2.5005]')
-    with pytest.raises(InputError, match=r'release\[0\] = 2\.5005 s, allowed: whole steps of 0\.001 s'):
+    with pytest.raises(InputError, match=r'release\[0\] = 2\.5005 s, allowed: whole steps'):
         load_text(tmp_path, text, boom)
     assert load_text(tmp_path, text, boom, 5e-4).release == (2.5005,)
 

@@ -154,7 +154,7 @@ class BendingLine:
         """
         Return the line with w(L) = 1.
 
-        With a support near its tip a beam may bend mainly inboard; the largest deflection is 1 then.
+        With a support near its tip a beam may bend mainly inboard; then the largest is 1.
         """
         grid = self.deflection.x
         values = self.at(np.append(np.linspace(grid[:-1], grid[1:], 8, endpoint=False), grid[-1]))

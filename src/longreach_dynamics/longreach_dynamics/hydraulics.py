@@ -8,7 +8,8 @@ positive into chamber 1 and out of chamber 2, spool positions a share of the spo
 Cavitation: (23) conserves oil; it is the derivative of p = beta ln(V_oil / V). Where it leads
 below the vapour pressure, p goes on as a measure of how much oil is missing, V - V_oil = V (1 -
 exp((p - p_v) / beta)), to which an inflow counts by the volume of oil, see :func:`oil_share`. The
-piston feels :func:`chamber_pressure`, which stops at the vapour pressure. Oil is so neither lost nor made, and nothing is discontinuous.
+piston feels :func:`chamber_pressure`, which stops at the vapour pressure. So oil is neither lost
+nor made, and nothing is discontinuous.
 """
 
 from __future__ import annotations
@@ -85,7 +86,11 @@ def oil_share(pressure, vapour, bulk_modulus):  # type: ignore[no-untyped-def]
     """
     if pressure >= vapour:
         return 1.0
-    return math.exp((pressure - vapour) / bulk_modulus)
+    exponent = (pressure - vapour) / bulk_modulus
+    # No machine empties a chamber so far; a state that diverges must not divide by zero.
+    if exponent < -50.0:
+        exponent = -50.0
+    return math.exp(exponent)
 
 
 @njit

@@ -1,0 +1,249 @@
+"""
+A slow and exact simulation of the boom, against which the fast one is measured.
+
+It shares the right-hand side with :mod:`longreach_boom.motion`, whose equations have tests of
+their own, and nothing else. SciPy integrates with its own steps to a tolerance; every change of
+mode is a located event, where integration ends and begins anew: a piston's velocity reaches zero,
+it reaches an end of its stroke, or the force on a standing one exceeds what holds it, Henikl 2015,
+(26), (27).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from longreach_boom.model import Constants
+from longreach_boom.motion import AT_HEAD_END, AT_ROD_END, INWARDS, OUTWARDS, STUCK, evaluate
+from longreach_boom.simulation import Boom
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.linkages import piston_and_arm
+from longreach_dynamics.machine import step_time
+from longreach_dynamics.stepping import IntegrationError
+
+__all__ = ['METHODS', 'Phase', 'reference_run']
+
+METHODS = ('DOP853', 'RK45', 'LSODA', 'Radau', 'BDF')
+
+# Far more than any boom has: what goes on like this is a mistake in the modes.
+_MOST_CHANGES = 100_000
+# Two events of one piston within a step are missed.
+_LONGEST_STEP = 5e-3
+
+
+class Phase:
+    """
+    The boom between two events: nothing but its state changes.
+
+    Parameters
+    ----------
+    constants : Constants
+    modes : ndarray of int64, shape (N,)
+        As in :mod:`longreach_boom.motion`.
+    spools : ndarray, shape (N,)
+        Commanded spool positions.
+    """
+
+    def __init__(self, constants: Constants, modes: np.ndarray, spools: np.ndarray) -> None:
+        self.constants, self.modes, self.spools = constants, modes, spools
+        N, F = constants.mass_eta.shape
+        n = N * (1 + F)
+        self._M, self._f = np.empty((n, n)), np.empty(n)
+        self._known: tuple[bytes, np.ndarray] | None = None
+
+    @property
+    def held(self) -> np.ndarray:
+        """Which pistons stand, shape (N,) of bool."""
+        return np.asarray(np.abs(self.modes) != 1)
+
+    def derivative(self, t: float, y: np.ndarray) -> np.ndarray:  # noqa: ARG002
+        """Return the time derivative of the state, shape (2 n + 3 N,)."""
+        dy = np.empty(y.size)
+        evaluate(y, self.modes, self.spools, self.constants, self._M, self._f, dy)
+        return dy
+
+    def net_forces(self, y: np.ndarray) -> np.ndarray:
+        """Return p_1 A_1 - p_2 A_2 less what the mechanics need, (26), shape (N,) [N]."""
+        key = y.tobytes()
+        if self._known is None or self._known[0] != key:
+            p = self.constants
+            N, n = p.length.size, self._f.size
+            acceleration = self.derivative(0.0, y)[n : 2 * n]
+            arms = np.array([piston_and_arm(p.linkage, i, y[i])[1] for i in range(N)])
+            needed = (self._M[:N] @ acceleration + self._f[:N]) / arms
+            head, rod = np.maximum(y[2 * n : 2 * n + 2 * N].reshape(2, N), p.vapour)
+            self._known = key, head * p.head_area - rod * p.rod_area - needed
+        return self._known[1]
+
+    def stopped(self, y: np.ndarray) -> np.ndarray:
+        """Return the state after an impulse on every piston that stands has taken its velocity."""
+        self.derivative(0.0, y)
+        n = self._f.size
+        held = np.concatenate([self.held, np.zeros(n - self.held.size, dtype=bool)])
+        after = y.copy()
+        v = after[n : 2 * n]
+        coupled = self._M[np.ix_(~held, held)] @ v[held]
+        v[~held] += np.linalg.solve(self._M[np.ix_(~held, ~held)], coupled)
+        v[held] = 0.0
+        return after
+
+    def loosened(self, y: np.ndarray) -> Phase:
+        """Return the phase without the pistons that friction or an end cannot hold, (27)."""
+        phase = self
+        while True:
+            excess = phase._excess(phase.net_forces(y))
+            worst = int(np.argmax(np.abs(excess)))
+            if excess[worst] == 0.0:
+                return phase
+            modes = phase.modes.copy()
+            modes[worst] = OUTWARDS if excess[worst] > 0.0 else INWARDS
+            # The others feel that this one goes: they are all asked again.
+            phase = Phase(self.constants, modes, self.spools)
+
+    def _excess(self, net: np.ndarray) -> np.ndarray:
+        """Return by how much forces exceed what holds the pistons that stand, with their sign."""
+        static, held, modes = self.constants.static, self.held, self.modes
+        outwards = np.where(held & (modes != AT_ROD_END), np.maximum(net - static, 0.0), 0.0)
+        inwards = np.where(held & (modes != AT_HEAD_END), np.minimum(net + static, 0.0), 0.0)
+        return outwards + inwards
+
+    def margin(self, t: float, y: np.ndarray, piston: int, mode: int) -> float:  # noqa: ARG002
+        """Return what rises through zero when a piston changes to a mode."""
+        p = self.constants
+        if mode == STUCK:
+            return float(-self.modes[piston] * y[self._f.size + piston])
+        if mode in (AT_ROD_END, AT_HEAD_END):
+            position = float(piston_and_arm(p.linkage, piston, y[piston])[0])
+            return position - p.stroke[piston] if mode == AT_ROD_END else -position
+        return float(mode * self.net_forces(y)[piston] - p.static[piston])
+
+    def changes(self) -> list[tuple[int, int]]:
+        """Return all that can end the phase: a piston and its next mode."""
+        found = []
+        for i, mode in enumerate(self.modes.tolist()):
+            if self.held[i]:
+                blocked = {AT_ROD_END: OUTWARDS, AT_HEAD_END: INWARDS}.get(mode)
+                found += [(i, new) for new in (OUTWARDS, INWARDS) if new != blocked]
+            else:
+                found += [(i, AT_ROD_END), (i, AT_HEAD_END)]
+                # Without static friction no piston sticks, and its direction does not matter.
+                found += [(i, STUCK)] if self.constants.static[i] > 0.0 else []
+        return found
+
+    def solve(
+        self, time: float, end: float, y: np.ndarray, times: np.ndarray, **options: Any
+    ) -> tuple[Any, list[tuple[int, int]]]:
+        """Integrate to ``end`` or the first change; return SciPy's result and :meth:`changes`."""
+        events, changes = [], self.changes()
+        for piston, mode in changes:
+            event: Any = functools.partial(self.margin, piston=piston, mode=mode)
+            event.terminal, event.direction = True, 1.0
+            events.append(event)
+        options |= {'t_eval': np.union1d(times, [end]), 'max_step': _LONGEST_STEP}
+        trouble = 'the state is not finite.'
+        # From such a state SciPy tries for ever.
+        if np.all(np.isfinite(self.derivative(time, y))):
+            solution = solve_ivp(self.derivative, (time, end), y, events=events, **options)
+            trouble = solution.message if solution.status < 0 else ''
+        if trouble:
+            raise IntegrationError(
+                f'{options["method"]} gave up after t = {time:g} s: {trouble} Take larger'
+                ' tolerances, or look for parameters of impossible size'
+            )
+        return solution, changes
+
+
+def reference_run(
+    boom: Boom,
+    times: np.ndarray,
+    relative: float = 1e-10,
+    absolute: float = 1e-12,
+    method: str = 'DOP853',
+) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Simulate a boom in its scenario with located events.
+
+    Parameters
+    ----------
+    boom : Boom
+        Loads and valve commands change at the times of its scenario.
+    times : ndarray, shape (rows,)
+        Increasing from 0 on [s]. Where a load or a command changes, the state is the one before.
+    relative, absolute : float
+        Tolerances of the local error in the units of the state.
+    method : {'DOP853', 'RK45', 'LSODA', 'Radau', 'BDF'}
+        Of ``scipy.integrate.solve_ivp``.
+
+    Returns
+    -------
+    states : ndarray, shape (rows, 2 n + 3 N)
+        q, q', p_1, p_2 [Pa], s_v; see :mod:`longreach_boom.motion`.
+    modes : ndarray of int64, shape (rows, N)
+
+    Raises
+    ------
+    InputError
+        For times that do not increase from 0, an unknown method or a scenario with a trajectory.
+    IntegrationError
+        When SciPy gives up.
+    LongreachError
+        When modes change without end.
+    """
+    times = np.asarray(times, dtype=float)
+    _check(boom, times, method)
+    state = boom.initial_state()
+    y, modes, loads = state.y, state.modes, state.loads
+    spools = np.zeros(modes.size)
+    states = np.tile(y, (times.size, 1))
+    mode_table = np.tile(modes, (times.size, 1))
+    commands = {round(c.time / boom.step): c.spools for c in boom.scenario.valve_commands}
+    changes = boom.scenario.load_changes(boom.parameters)
+    steps = {0, *commands, *(round(time / boom.step) for time, _ in changes)}
+    edges = [k for k in sorted(steps) if step_time(k, boom.step) < times[-1]]
+    ends = [*(step_time(k, boom.step) for k in edges[1:]), float(times[-1])]
+    options, count = {'method': method, 'rtol': relative, 'atol': absolute}, 0
+    for edge, end in zip(edges, ends, strict=True):
+        time = step_time(edge, boom.step)
+        for at, load in changes:
+            if round(at / boom.step) == edge:
+                loads = () if load is None else (*loads, load)
+        spools = np.array(commands.get(edge, spools), dtype=float)
+        phase = Phase(boom.constants(loads), modes, spools).loosened(y)
+        while time < end:
+            asked = times[(times > time) & (times <= end)]
+            solution, possible = phase.solve(time, end, y, asked, **options)
+            # The end is among the times of the solution even where it is not asked for.
+            reached = min(len(solution.t), asked.size)
+            if reached:
+                rows = np.searchsorted(times, asked[:reached])
+                states[rows], mode_table[rows] = solution.y.T[:reached], phase.modes
+            if solution.status == 0:
+                y = solution.y[:, -1]
+                break
+            count += 1
+            if count > _MOST_CHANGES:
+                raise LongreachError(f'modes change without end at t = {time:g} s')
+            modes = phase.modes.copy()
+            for (piston, mode), at, there in zip(
+                possible, solution.t_events, solution.y_events, strict=True
+            ):
+                if at.size:
+                    time, y, modes[piston] = float(at[0]), there[0], mode
+            phase = Phase(phase.constants, modes, spools)
+            y = phase.stopped(y)
+            phase = phase.loosened(y)
+        modes = phase.modes
+    return states, mode_table
+
+
+def _check(boom: Boom, times: np.ndarray, method: str) -> None:
+    """Raise InputError for arguments that :func:`reference_run` cannot use."""
+    if method not in METHODS:
+        raise InputError(f'method = {method!r}, allowed: {" | ".join(METHODS)}')
+    if times.size < 2 or times[0] != 0.0 or not np.all(np.diff(times) > 0.0):
+        raise InputError('times: allowed: at least two, increasing, the first 0 s')
+    if boom.scenario.trajectory:
+        raise InputError('trajectory: allowed: none, the reference has no controller')

@@ -1,0 +1,623 @@
+"""Steps of the boom: energy, oil, stick and slip, end stops, valves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.integrate import simpson
+
+from longreach_boom.model import Constants, Load, boom_bases, constants_of, point_motion
+from longreach_boom.motion import (
+    AT_HEAD_END,
+    AT_ROD_END,
+    INWARDS,
+    OUTWARDS,
+    STUCK,
+    advance_motion,
+    evaluate,
+    impulse_stop,
+)
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.reference import Phase
+from longreach_boom.scenario import Attachment, HangingLoad, Scenario
+from longreach_boom.simulation import Boom, BoomCommand, BoomState, piston_positions, simulate
+from longreach_boom.statics import equilibrium
+from longreach_dynamics.linkages import pistons_and_arms
+
+STEP = 1e-3
+TIP = HangingLoad(90.0)
+
+
+def of_all(boom: BoomParameters, **friction: float) -> BoomParameters:
+    """Return a boom with other friction at all its pistons."""
+    return boom.replace(
+        cylinders=tuple(c.replace(friction=c.friction.replace(**friction)) for c in boom.cylinders)
+    )
+
+
+def with_damping(boom: BoomParameters, factor: float) -> BoomParameters:
+    """Return a boom whose beams and joints are damped so much more."""
+    return boom.replace(
+        beams=tuple(
+            b.replace(joint_damping=b.joint_damping * factor, beam_damping=b.beam_damping * factor)
+            for b in boom.beams
+        )
+    )
+
+
+def with_valves(boom: BoomParameters, **valve: float) -> BoomParameters:
+    """Return a boom with other valves at all its pistons."""
+    return boom.replace(
+        cylinders=tuple(c.replace(valve=c.valve.replace(**valve)) for c in boom.cylinders)
+    )
+
+
+def run(
+    constants: Constants,
+    start: BoomState,
+    duration: float,
+    spools: tuple[float, ...] | None = None,
+    step: float = STEP,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the states and the modes after 0, 1, 2.. steps."""
+    N, steps = start.modes.size, round(duration / step)
+    y, modes = start.y.copy(), start.modes.copy()
+    table = np.empty((steps, y.size))
+    mode_table = np.empty((steps, N), dtype=np.int64)
+    commands = np.zeros(N) if spools is None else np.array(spools)
+    taken = advance_motion(y, modes, commands, constants, step, steps, 1, table, mode_table)
+    assert taken == steps
+    return np.vstack([start.y, table]), np.vstack([start.modes, mode_table])
+
+
+def flows(p: Constants, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the flows into head sides and out of rod sides, by Henikl 2015, (24) [m^3/s]."""
+    N = p.length.size
+    head, rod, spool = (
+        states[:, -3 * N + k * N : states.shape[1] - (2 - k) * N] for k in range(3)
+    )
+    head, rod = np.maximum(head, p.vapour), np.maximum(rod, p.vapour)
+    share = np.clip((np.abs(spool) - p.dead_band) / (1.0 - p.dead_band), 0.0, 1.0)
+
+    def orifice(area: np.ndarray, difference: np.ndarray) -> np.ndarray:
+        root = difference / (difference**2 + p.laminar**2) ** 0.25
+        return np.asarray(p.flow_coefficient * area * share * root)
+
+    into = np.where(
+        spool >= 0.0,
+        orifice(p.head_opening, p.supply - head),
+        -orifice(p.head_opening, head - p.tank),
+    )
+    out = np.where(
+        spool >= 0.0,
+        orifice(p.rod_opening, rod - p.tank),
+        -orifice(p.rod_opening, p.supply - rod),
+    )
+    return into, out
+
+
+def oil(p: Constants, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return volumes and oil, as a volume at pressure 0, of head and rod sides (rows, 2 N)."""
+    N = p.length.size
+    positions, _ = pistons_and_arms(p.linkage, states[:, :N])
+    volumes = np.hstack(
+        [p.head_volume + p.head_area * positions, p.rod_volume - p.rod_area * positions]
+    )
+    return volumes, volumes * np.exp(states[:, -3 * N : -N] / p.bulk_modulus)
+
+
+def energy(
+    boom: BoomParameters, p: Constants, loads: tuple[Load, ...], states: np.ndarray
+) -> np.ndarray:
+    """Return kinetic energy, weight, bending and compression of the oil (rows,) [J]."""
+    N, F = p.mass_eta.shape
+    n = N * (1 + F)
+    q, v = states[:, :n], states[:, n : 2 * n]
+    total = np.zeros(len(states))
+    M, f, dy = np.empty((n, n)), np.empty(n), np.empty(states.shape[1])
+    for row, y in enumerate(states):
+        evaluate(y, np.ones(N, dtype=np.int64), np.zeros(N), p, M, f, dy)
+        total[row] = 0.5 * v[row] @ M @ v[row]
+    masses = [(load.beam, load.position, load.mass) for load in loads]
+    for i, basis in enumerate(boom_bases(boom)):
+        x, weights = basis.beam.gauss()
+        masses += [
+            (i, place, m)
+            for place, m in zip(x, basis.beam.mass_per_length(x) * weights, strict=True)
+        ]
+        h = q[:, N + i :: N]
+        total += 0.5 * np.einsum('ri,ij,rj->r', h, p.stiffness[i], h)
+    for i, place, mass in masses:
+        total += mass * p.gravity * point_motion(boom, q, v, i, place).position[:, 1]
+    # int p dV down to the volume that the oil has at pressure 0; none below the vapour's.
+    volumes, amount = oil(p, states)
+    pressures = np.maximum(states[:, -3 * N : -N], 0.0)
+    assert p.vapour == 0.0
+    there = volumes * np.exp(np.minimum(states[:, -3 * N : -N], 0.0) / p.bulk_modulus)
+    total += np.sum(p.bulk_modulus * (amount - there) - pressures * there, axis=1)
+    return total
+
+
+def power(p: Constants, states: np.ndarray, modes: np.ndarray) -> np.ndarray:
+    """Return what flows in through the valves less what damping and friction take (rows,) [W]."""
+    N, F = p.mass_eta.shape
+    n = N * (1 + F)
+    v = states[:, n : 2 * n]
+    _, arms = pistons_and_arms(p.linkage, states[:, :N])
+    velocity = arms * v[:, :N]
+    moving = np.where(np.abs(modes) == 1, modes, 0)
+    total = -np.sum(p.joint_damping * v[:, :N] ** 2 + p.viscous * velocity**2, axis=1)
+    total -= np.sum(p.coulomb * moving * velocity, axis=1)
+    for i in range(N):
+        h = v[:, N + i :: N]
+        total -= np.einsum('ri,ij,rj->r', h, p.damping[i], h)
+    into, out = flows(p, states)
+    specific = p.bulk_modulus * np.expm1(
+        np.maximum(states[:, -3 * N : -N], p.vapour) / p.bulk_modulus
+    )
+    return np.asarray(total + np.sum(specific * np.hstack([into, -out]), axis=1))
+
+
+def random_state(boom: BoomParameters, random: np.random.Generator) -> np.ndarray:
+    rest = equilibrium(boom, np.radians([70.0, -50.0, -35.0, -30.0]))
+    q = rest.q + random.normal(size=rest.q.size) * 0.05
+    v = random.normal(size=q.size) * 0.5
+    return np.concatenate([q, v, rest.head_pressures, rest.rod_pressures, np.zeros(boom.size)])
+
+
+# Impulses
+
+
+def stopped(y: np.ndarray, modes: np.ndarray, p: Constants) -> tuple[np.ndarray, np.ndarray]:
+    """Return the velocities after impulse_stop, and the mass matrix."""
+    n = (y.size - 3 * modes.size) // 2
+    M, f, dy = np.empty((n, n)), np.empty(n), np.empty(y.size)
+    evaluate(y, modes, np.zeros(modes.size), p, M, f, dy)
+    after = y.copy()
+    impulse_stop(after, modes, p)
+    assert np.array_equal(np.delete(after, slice(n, 2 * n)), np.delete(y, slice(n, 2 * n)))
+    return after[n : 2 * n], M
+
+
+def test_impulse_takes_energy_where_setting_velocities_to_zero_may_add_it(
+    boom: BoomParameters,
+) -> None:
+    p = constants_of(boom)
+    random = np.random.default_rng(1)
+    gained = 0
+    for _ in range(200):
+        y = random_state(boom, random)
+        modes = random.choice([INWARDS, STUCK, OUTWARDS, AT_ROD_END, AT_HEAD_END], size=4)
+        held = np.concatenate([np.abs(modes) != 1, np.zeros(8, dtype=bool)])
+        v, M = stopped(y, modes, p)
+        before = y[12:24]
+        assert np.all(v[held] == 0.0)
+        # Impulses act at the joints that stop: momentum stays along every other coordinate.
+        assert (M @ (v - before))[~held] == pytest.approx(0.0, abs=1e-9 * np.abs(M @ before).max())
+        lost = 0.5 * before @ M @ before - 0.5 * v @ M @ v
+        change = v - before
+        assert lost == pytest.approx(0.5 * change @ M @ change, rel=1e-9, abs=1e-9)
+        zeroed = np.where(held, 0.0, before)
+        gained += zeroed @ M @ zeroed > before @ M @ before
+    assert gained > 20  # the trap is real
+
+
+def test_trap_in_a_run(boom: BoomParameters) -> None:
+    # Where pistons stick in a real run, a plain zero adds energy; the run itself never gains any.
+    p = constants_of(boom)
+    start = Boom(boom, Scenario(duration=1.0, pose='site', loads=(TIP,))).initial_state()
+    states, modes = run(p, start, 5.0)
+    held = np.abs(modes) != 1
+    rows = np.nonzero(np.any(held[1:] & ~held[:-1], axis=1))[0]
+    assert rows.size > 10
+    total = energy(boom, p, (), states)
+    growth = np.diff(total)[rows]
+    # Friction of the old direction lasts until the end of a step: it gains what it does meanwhile.
+    assert growth.max() < 1e-5 * np.ptp(total)
+    assert growth.sum() < 0.0
+    # Stop pistons at the fastest moment of the swing, each way.
+    fastest = states[np.argmax(np.abs(states[:, 12]))]
+    v, M = stopped(fastest, np.full(4, STUCK), p)
+    before = fastest[12:24]
+    assert v @ M @ v < before @ M @ before
+    zeroed = np.where(np.arange(12) < 4, 0.0, before)
+    assert abs(zeroed @ M @ zeroed - v @ M @ v) > 1e-3 * (before @ M @ before)
+
+
+# Energy
+
+
+def test_energy_is_kept_without_friction_and_damping(boom: BoomParameters) -> None:
+    ideal = with_damping(of_all(boom, viscous=0.0, coulomb=0.0, static=0.0), 0.0)
+    start = Boom(ideal, Scenario(duration=1.0, pose='site', loads=(TIP,))).initial_state()
+    p = constants_of(ideal)
+    drifts = []
+    for step in (1e-3, 5e-4):
+        states, _ = run(p, start, 2.0, step=step)
+        total = energy(ideal, p, (), states[:: round(1e-2 / step)])
+        swing = np.ptp(0.5 * ideal.gravity * p.mass.sum() * states[:, 0]) + 1.0
+        drifts.append(np.abs(total - total[0]).max() / swing)
+    assert drifts[0] < 1e-3
+    # Of fourth order in the states: dissipation by Runge-Kutta even shrinks with the fifth power.
+    assert drifts[1] < drifts[0] / 12.0
+
+
+@pytest.mark.parametrize('friction', [True, False])
+@pytest.mark.parametrize(
+    'spools',
+    [(0.0, 0.0, 0.0, 0.0), (0.3, -0.4, 0.5, -1.0)],
+    ids=['closed', 'open'],
+)
+def test_energy_balance(boom: BoomParameters, friction: bool, spools: tuple[float, ...]) -> None:
+    machine = Boom(boom, Scenario(duration=1.0, pose='site', loads=(TIP,), friction=friction))
+    p = machine.constants(())
+    step = 2.5e-4
+    states, modes = run(p, machine.initial_state(), 2.0, spools, step)
+    total = energy(boom, p, (), states)
+    # Friction acts during a step in the direction of its beginning or, after breakaway, its end.
+    turned = np.where(np.abs(modes[:-1]) == 1, modes[:-1], modes[1:])
+    first, last = power(p, states[:-1], turned), power(p, states[1:], turned)
+    supplied = np.cumsum(0.5 * step * (first + last))
+    turnover = np.sum(0.5 * step * np.abs(first + last))
+    assert turnover > 5.0
+    assert total[1:] - total[0] == pytest.approx(supplied, abs=2e-3 * turnover)
+    if not friction:
+        smooth = simpson(power(p, states, modes), dx=step)
+        assert total[-1] - total[0] == pytest.approx(smooth, abs=1e-6 * turnover)
+
+
+@pytest.mark.parametrize('pose', ['sprawled', 'site', 'upright'])
+def test_unforced_boom_is_passive(boom: BoomParameters, pose: str) -> None:
+    machine = Boom(boom, Scenario(duration=1.0, pose=pose, loads=(HangingLoad(200.0),)))
+    p = machine.constants(())
+    states, modes = run(p, machine.initial_state(), 4.0)
+    total = energy(boom, p, (), states)
+    assert np.any(modes[1:] != modes[:-1])
+    assert total[-1] < total[0] - 1.0
+    growth = np.diff(total)
+    smooth = np.all(modes[1:] == modes[:-1], axis=1)
+    assert np.all(growth[smooth] < 1e-9 * np.ptp(total))
+    # Friction of the old direction lasts until the end of a step: it gains what it does meanwhile.
+    assert growth.max() < 2e-6 * np.ptp(total)
+    assert growth[growth > 0.0].sum() < 1e-5 * np.ptp(total)
+
+
+def test_a_boom_out_of_oil_is_passive_too(boom: BoomParameters) -> None:
+    machine = Boom(boom, Scenario(duration=1.0, pose='site'))
+    load = (Load(600.0, 3, 9.0),)
+    p = machine.constants(load)
+    states, _ = run(p, machine.initial_state(), 3.0)
+    total = energy(boom, p, load, states)
+    assert states[:, 28:32].min() < 0.0
+    assert total[-1] < total[0] - 1.0
+    assert np.diff(total).max() < 2e-6 * np.ptp(total)
+
+
+# Stick and slip
+
+
+def test_pistons_that_stand_are_held_by_friction(boom: BoomParameters) -> None:
+    # (26) and (27) with all other pistons as they are, at the beginning of every step.
+    machine = Boom(boom, Scenario(duration=1.0, pose='site', loads=(TIP,)))
+    p = machine.constants(())
+    states, modes = run(p, machine.initial_state(), 8.0)
+    loose, closest = 0, 0.0
+    for y, then, now, after in zip(states[:-1], states[1:], modes[:-1], modes[1:], strict=True):
+        # One that moved was let go, even if the impulse of another stopped it in the same step.
+        way = np.sign(then[:4] - y[:4]).astype(np.int64)
+        let_go = (now == STUCK) & ((after != STUCK) | (way != 0))
+        during = np.where(let_go, np.where(after == STUCK, way, after), now)
+        phase = Phase(p, during, np.zeros(4))
+        share = np.abs(phase.net_forces(y)) / p.static
+        assert np.all(share[during == STUCK] <= 1.0 + 1e-9)
+        closest = max(closest, share[during == STUCK].max(initial=0.0))
+        if np.any(let_go):
+            loose += 1
+            # Not one that would have held: the forces on them, all stuck as they were.
+            before = Phase(p, now, np.zeros(4)).net_forces(y)
+            assert np.any(np.abs(before)[let_go] > p.static[let_go])
+    assert loose > 30
+    assert closest > 0.99
+
+
+def test_pistons_move_the_way_that_their_mode_says(boom: BoomParameters) -> None:
+    machine = Boom(boom, Scenario(duration=1.0, pose='site', loads=(TIP,)))
+    states, modes = run(machine.constants(()), machine.initial_state(), 8.0)
+    rates = states[:, 12:16]
+    assert np.all(rates[modes == STUCK] == 0.0)
+    assert {INWARDS, STUCK, OUTWARDS} == set(modes.ravel().tolist())
+    assert not np.any(rates * modes < 0.0)
+
+
+def test_breakaway_at_static_friction(resized: Callable[..., BoomParameters]) -> None:
+    # One piston: it holds a change of load just below r_S, and not one just above.
+    boom = resized(1)
+    machine = Boom(boom, Scenario(duration=1.0, pose='site'))
+    start = machine.initial_state()
+    for share in (0.999, 1.001):
+        y = start.y.copy()
+        y[-3] += share * boom.cylinders[0].friction.static / boom.cylinders[0].head_area
+        _, modes = run(machine.constants(()), start._replace(y=y), 0.01)
+        assert np.all(modes == STUCK) == (share < 1.0)
+
+
+def test_all_that_stand_are_asked_at_once(boom: BoomParameters) -> None:
+    # Pressures off balance, all stuck: what comes loose lets go of others that would have held.
+    machine = Boom(boom, Scenario(duration=1.0, pose='site'))
+    p, start = machine.constants(()), machine.initial_state()
+    random = np.random.default_rng(2)
+    several, followers, different = 0, 0, 0
+    for _ in range(300):
+        y = start.y.copy()
+        y[24:28] += random.normal(size=4) * 1.2 * p.static / p.head_area
+        states, modes = run(p, start._replace(y=y), 1e-6, step=1e-6)
+        after = modes[-1]
+        assert np.all(states[-1, 12:16] * after >= 0.0)
+        net = Phase(p, after, np.zeros(4)).net_forces(y)
+        assert np.all(np.abs(net[after == STUCK]) <= p.static[after == STUCK])
+        loosened = Phase(p, start.modes, np.zeros(4)).loosened(y).modes
+        different += not np.array_equal(after, loosened)
+        first = np.abs(Phase(p, start.modes, np.zeros(4)).net_forces(y)) > p.static
+        several += np.count_nonzero(after) > 2
+        followers += bool(np.any((after != STUCK) & ~first))
+    assert several > 20
+    assert followers > 5
+    # One that comes loose may be stopped at once by another that follows.
+    assert different < 30
+
+
+@pytest.mark.parametrize('share', [0.9, 1.1])
+def test_a_piston_turns_without_a_stop_where_friction_cannot_hold_it(
+    resized: Callable[..., BoomParameters], share: float
+) -> None:
+    boom = resized(1)
+    machine = Boom(boom, Scenario(duration=1.0, pose='site'))
+    p, start = machine.constants(()), machine.initial_state()
+    y = start.y.copy()
+    y[6] -= share * p.static[0] / p.head_area[0]
+    y[3] = 1e-6
+    before = BoomState(y, np.array([OUTWARDS]))
+    states, modes = run(p, before, 1e-3)
+    if share < 1.0:
+        assert (modes[1, 0], states[1, 3]) == (STUCK, 0.0)
+    else:
+        assert modes[1, 0] == INWARDS
+        slope = Phase(p, np.array([OUTWARDS]), np.zeros(1)).derivative(0.0, y)[3]
+        assert states[1, 3] == pytest.approx(1e-6 + 1e-3 * slope, rel=0.05)
+        assert states[1, 3] < -1e-5
+
+
+@pytest.mark.parametrize('load', [None, 150.0])
+@pytest.mark.parametrize('pose', ['sprawled', 'site', 'upright'])
+def test_held_boom_does_not_creep(boom: BoomParameters, pose: str, load: float | None) -> None:
+    loads = (HangingLoad(load),) if load else ()
+    result = simulate(boom, Scenario(duration=20.0, pose=pose, loads=loads), sample_time=0.1)
+    for name in ('tip_x', 'tip_z'):
+        assert np.ptp(result.column(name)) < 1e-9
+    assert result.summary()['piston_travel'] == [0.0] * 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('moved', [False, True])
+def test_held_boom_does_not_creep_in_ten_minutes(boom: BoomParameters, moved: bool) -> None:
+    machine = Boom(boom, Scenario(duration=1.0, pose='site', loads=(TIP,)))
+    state, loads = machine.initial_state(), machine.initial_state().loads
+    if moved:
+        # Let go of the load, and calm down with more damping: pistons then stick off balance.
+        damped = constants_of(with_damping(boom, 20.0))
+        states, modes = run(damped, state, 60.0, step=2.5e-4)
+        assert np.all(modes[-1] == STUCK)
+        travel = np.ptp(pistons_and_arms(damped.linkage, states[:, :4])[0], axis=0)
+        assert travel.min() > 1e-5
+        state, loads = BoomState(states[-1], modes[-1]), ()
+        forces = Phase(damped, modes[-1], np.zeros(4)).net_forces(state.y)
+        assert np.abs(forces).max() > 100.0
+    y, modes = state.y.copy(), state.modes.copy()
+    p, closed = machine.constants(loads), np.zeros(4)
+    table, mode_table = np.empty((1200, y.size)), np.empty((1200, 4), dtype=np.int64)
+    assert advance_motion(y, modes, closed, p, STEP, 600_000, 500, table, mode_table) == 600_000
+    tip = point_motion(boom, table[:, :12], table[:, 12:24], 3, 9.0).position
+    assert np.ptp(tip, axis=0).max() < 1e-6
+
+
+# Statics
+
+
+def test_comes_to_rest_in_static_equilibrium(boom: BoomParameters) -> None:
+    damped = with_damping(boom, 20.0)
+    # So much damping asks for shorter steps.
+    scenario = Scenario(duration=1.0, pose='site', loads=(TIP,), friction=False)
+    machine = Boom(damped, scenario, 2.5e-4)
+    y = run(machine.constants(()), machine.initial_state(), 60.0, step=2.5e-4)[0][-1]
+    assert np.abs(y[12:24]).max() < 1e-5
+    rest = equilibrium(damped, y[:4])
+    assert np.abs(y[:4] - machine.initial_state().y[:4]).max() > 1e-4
+    assert y[:12] == pytest.approx(rest.q, abs=3e-6)
+    p = machine.constants(())
+    forces = y[24:28] * p.head_area - y[28:32] * p.rod_area
+    assert forces == pytest.approx(rest.forces, rel=1e-4)
+
+
+# Oil
+
+
+def test_closed_chambers_keep_their_oil(boom: BoomParameters) -> None:
+    machine = Boom(boom, Scenario(duration=1.0, pose='site', loads=(HangingLoad(300.0),)))
+    states, _ = run(machine.constants(()), machine.initial_state(), 5.0)
+    _, amount = oil(machine.constants(()), states)
+    assert np.abs(amount / amount[0] - 1.0).max() < 1e-9
+
+
+@pytest.mark.parametrize('mass', [0.0, 600.0])
+def test_oil_changes_by_flows_alone(boom: BoomParameters, mass: float) -> None:
+    # With the large mass, which sinks, chambers run out of oil and are filled again.
+    machine = Boom(boom, Scenario(duration=1.0, pose='site'))
+    p = machine.constants((Load(mass, 3, 9.0),) if mass else ())
+    spools = (-0.4, -0.3, -0.5, -1.0) if mass else (0.4, -0.3, -0.5, 1.0)
+    start = machine.initial_state()
+    if mass:
+        states, modes = run(p, start, 0.8)
+        start = BoomState(states[-1], modes[-1])
+        assert start.y[28:32].max() < -1e6
+    states, _ = run(p, start, 2.0, spools)
+    _, amount = oil(p, states)
+    into, out = flows(p, states)
+    density = np.exp(np.maximum(states[:, 24:32], p.vapour) / p.bulk_modulus)
+    gained = simpson(np.hstack([into, -out]) * density, dx=STEP, axis=0)
+    assert amount[-1] - amount[0] == pytest.approx(gained, rel=1e-3)
+    assert np.abs(gained).min() > 1e-5
+
+
+def test_cavitation_clamps_and_recovers(boom: BoomParameters) -> None:
+    scenario = Scenario(
+        duration=30.0, pose='site', attach=(Attachment(0.0, 250.0),), release=(6.0,)
+    )
+    result = simulate(boom, scenario)
+    p = constants_of(boom)
+    states = result.states
+    assert states[:, 28].min() < -1e6  # oil that is missing, as a pressure
+    low = states[:, 28] < 0.0
+    assert np.all(result.column('p_rod_1')[low] == 0.0)
+    assert result.column('p_rod_1').min() == 0.0
+    assert result.column('force_1')[low] == pytest.approx(
+        result.column('p_head_1')[low] * p.head_area[0]
+    )
+    assert 'cylinder_1' in result.cavitated
+    # Nothing is lost: the chamber fills again as its piston comes back.
+    _, amount = oil(p, states)
+    assert np.abs(amount / amount[0] - 1.0).max() < 1e-9
+    late = states[-1000:, 28:32]
+    assert late.min() > 0.0
+    assert np.mean(late, axis=0) == pytest.approx(states[0, 28:32], abs=2e5)
+
+
+# Valves
+
+
+def test_open_valve_moves_the_piston_at_the_speed_of_the_orifices(
+    resized: Callable[..., BoomParameters],
+) -> None:
+    damped = with_damping(resized(1), 20.0)
+    machine = Boom(damped, Scenario(duration=1.0, pose_deg=(30.0,)))
+    p = machine.constants(())
+    cylinder = damped.cylinders[0]
+    for spool in (0.6, 0.2, -0.2, -0.6):
+        states, _ = run(p, machine.initial_state(), 4.0, (spool,))
+        y = states[-1]
+        arm = damped.cylinders[0].linkage.arm(y[0])
+        velocity = arm * y[3]
+        assert velocity * spool > 0.0
+        # q = v A on both sides: (24) gives the pressures, and they the force, all by v.
+        needed = equilibrium(damped, y[:1]).forces[0]
+        needed += damped.beams[0].joint_damping * y[3] / arm
+        needed += math.copysign(p.coulomb[0], spool) + p.viscous[0] * velocity
+        opening = cylinder.valve.area * (abs(spool) - 0.05) / 0.95 * p.flow_coefficient
+        source, sink = (p.supply, p.tank) if spool > 0.0 else (p.tank, p.supply)
+        surplus = source * p.head_area[0] - sink * p.rod_area[0] - needed
+        expected = opening * math.sqrt(abs(surplus) / (p.head_area[0] ** 3 + p.rod_area[0] ** 3))
+        assert velocity == pytest.approx(math.copysign(expected, spool), rel=0.02)
+        drop = math.copysign((velocity * p.head_area[0] / opening) ** 2, spool)
+        assert y[6] == pytest.approx(source - drop, rel=0.1)
+
+
+@pytest.mark.parametrize('piston', range(4))
+@pytest.mark.parametrize('spool', [0.5, -0.5])
+def test_valves_move_their_own_pistons(boom: BoomParameters, piston: int, spool: float) -> None:
+    machine = Boom(boom, Scenario(duration=1.0, pose='site'))
+    spools = tuple(spool if i == piston else 0.0 for i in range(4))
+    states, _ = run(machine.constants(()), machine.initial_state(), 3.0, spools)
+    travel = np.diff(piston_positions(states[[0, -1], :4], machine.constants(())), axis=0)[0]
+    assert travel[piston] * spool > 0.02 * abs(spool)
+    assert np.abs(np.delete(travel, piston)).max() < 0.1 * abs(travel[piston])
+
+
+@pytest.mark.parametrize('sign', [1.0, -1.0])
+def test_dead_band_holds(boom: BoomParameters, sign: float) -> None:
+    machine = Boom(boom, Scenario(duration=1.0, pose='site'))
+    start = machine.initial_state()
+    states, _ = run(machine.constants(()), start, 3.0, (sign * 0.0499,) * 4)
+    assert states[-1, -4:] == pytest.approx([sign * 0.0499] * 4)
+    assert np.array_equal(states[-1, :4], start.y[:4])
+    states, _ = run(machine.constants(()), start, 3.0, (sign * 0.07,) * 4)
+    assert np.all(sign * (states[-1, :4] - start.y[:4]) > 0.0)
+
+
+def test_spool_is_of_first_order(boom: BoomParameters) -> None:
+    machine = Boom(boom, Scenario(duration=1.0, pose='site'))
+    states, _ = run(machine.constants(()), machine.initial_state(), 0.1, (0.5, -0.5, 1.0, 0.0))
+    rise = 1.0 - np.exp(-np.arange(101) * STEP / 0.03)
+    for i, command in enumerate((0.5, -0.5, 1.0, 0.0)):
+        assert states[:, 32 + i] == pytest.approx(command * rise, abs=1e-7)
+
+
+# Ends of the stroke
+
+
+@pytest.mark.parametrize('friction', [True, False])
+@pytest.mark.parametrize(('spool', 'end'), [(1.0, AT_ROD_END), (-1.0, AT_HEAD_END)])
+def test_piston_stops_at_the_end_of_its_stroke_and_leaves_again(
+    boom: BoomParameters, friction: bool, spool: float, end: int
+) -> None:
+    cylinder = boom.cylinders[3]
+    near = cylinder.linkage.angle(cylinder.stroke - 0.03 if spool > 0.0 else 0.03)
+    # Folded back, the last beam hangs down: its valve would not hold it up otherwise.
+    others = (60.0, -30.0, -20.0) if spool > 0.0 else (80.0, 5.0, 5.0)
+    pose = (*others, math.degrees(near))
+    scenario = Scenario(duration=1.0, pose_deg=pose, friction=friction)
+    machine = Boom(boom, scenario)
+    p = machine.constants(())
+    states, modes = run(p, machine.initial_state(), 6.0, (0.0, 0.0, 0.0, spool))
+    positions = piston_positions(states[:, :4], p)[:, 3]
+    speeds = np.abs(np.gradient(positions, STEP))
+    beyond = np.maximum(positions - cylinder.stroke, -positions).max()
+    assert -1e-12 <= beyond <= 1.01 * speeds.max() * STEP
+    hit = int(np.argmax(modes[:, 3] == end))
+    assert hit > 100
+    # It bounces off a few times, and stays as long as the valve pushes.
+    settled = modes[-500:, 3]
+    assert np.all(settled == end)
+    assert np.all(states[-500:, 15] == 0.0)
+    pushing = states[-1, 27 if spool > 0.0 else 31]
+    relieved = states[-1, 31 if spool > 0.0 else 27]
+    assert pushing == pytest.approx(p.supply, rel=1e-3)
+    assert relieved == pytest.approx(p.tank, rel=1e-2)
+    # The stop costs energy: it does no work.
+    total = energy(boom, p, (), states[hit - 1 : hit + 1])
+    fed = power(p, states[hit - 1 : hit], modes[hit - 1 : hit])[0] * STEP
+    assert total[1] < total[0] + max(fed, 0.0) + 1e-3
+    back = BoomState(states[-1], modes[-1])
+    states, modes = run(p, back, 2.0, (0.0, 0.0, 0.0, -spool))
+    assert spool * (positions[-1] - piston_positions(states[-1:, :4], p)[0, 3]) > 0.02
+
+
+# Blow-up
+
+
+def test_steps_end_with_the_last_finite_state(boom: BoomParameters) -> None:
+    machine = Boom(boom, Scenario(duration=1.0, pose='site'))
+    start = machine.initial_state()
+    # Oil a thousand times as stiff: unstable at this step.
+    p = machine.constants(())._replace(bulk_modulus=1.4e12)
+    y, modes = start.y.copy(), start.modes.copy()
+    y[12:16] = 1e-3
+    modes[:] = OUTWARDS
+    table, mode_table = np.empty((5000, y.size)), np.empty((5000, 4), dtype=np.int64)
+    taken = advance_motion(y, modes, np.zeros(4), p, STEP, 5000, 1, table, mode_table)
+    assert 0 < taken < 5000
+    assert np.all(np.isfinite(y))
+    assert np.array_equal(y, table[taken - 1])
+    assert np.array_equal(modes, mode_table[taken - 1])
+
+
+def test_given_values_never_compile_anew(resized: Callable[..., BoomParameters]) -> None:
+    for count in (1, 2, 5):
+        for functions in (1, 2, 3):
+            boom = resized(count, functions=functions)
+            machine = Boom(boom, Scenario(duration=1.0, pose='site'))
+            command = BoomCommand((0.1,) * count)
+            machine.advance(machine.initial_state(), command, 0.0, 0.01)
+    assert len(advance_motion.signatures) == 1
+    assert len(evaluate.signatures) == 1

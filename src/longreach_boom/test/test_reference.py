@@ -1,0 +1,237 @@
+"""The fixed-step simulation against the one with located events."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from longreach_boom.model import point_motion
+from longreach_boom.motion import AT_ROD_END, INWARDS, OUTWARDS, STUCK
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.reference import Phase, reference_run
+from longreach_boom.scenario import (
+    Attachment,
+    HangingLoad,
+    Scenario,
+    ValveCommand,
+    Waypoint,
+)
+from longreach_boom.simulation import Boom, Result, simulate
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.linkages import pistons_and_arms
+from longreach_dynamics.stepping import IntegrationError
+
+
+def release(duration: float, friction: bool) -> Scenario:
+    return Scenario(
+        duration=duration,
+        pose='site',
+        loads=(HangingLoad(90.0),),
+        release=(0.0,),
+        friction=friction,
+    )
+
+
+def tip(boom: BoomParameters, states: np.ndarray) -> np.ndarray:
+    """Return where the tip is (rows, 2) [m]."""
+    n = boom.size * (1 + boom.ritz.functions)
+    last = boom.size - 1
+    q, v = states[:, :n], states[:, n : 2 * n]
+    return point_motion(boom, q, v, last, boom.beams[last].length).position
+
+
+def modes_of(result: Result) -> np.ndarray:
+    return np.stack([result.column(f'mode_{i + 1}') for i in range(result.boom.size)], axis=1)
+
+
+# Without friction: smooth, so both are exact
+
+
+def test_release_without_friction(boom: BoomParameters) -> None:
+    scenario = release(20.0, False)
+    result = simulate(boom, scenario)
+    states, _ = reference_run(Boom(boom, scenario), result.column('time'))
+    error = tip(boom, result.states) - tip(boom, states)
+    assert np.ptp(tip(boom, states)[:, 1]) > 0.4
+    assert np.abs(error).max() < 1e-6  # goal: 1 mm
+
+
+def test_steps_are_of_fourth_order(boom: BoomParameters) -> None:
+    scenario = release(1.0, False)
+    times = np.arange(101) * 0.01
+    states, _ = reference_run(Boom(boom, scenario), times, 1e-13, 1e-14)
+    exact = tip(boom, states)
+    errors = [
+        np.abs(tip(boom, simulate(boom, scenario, step, 0.01).states) - exact).max()
+        for step in (2e-3, 1e-3, 5e-4)
+    ]
+    orders = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert orders == pytest.approx(4.0, abs=0.2)
+
+
+@pytest.mark.parametrize('method', ['RK45', 'LSODA', 'Radau'])
+def test_methods_agree(boom: BoomParameters, method: str) -> None:
+    machine = Boom(boom, release(0.3, True))
+    times = np.arange(31) * 0.01
+    best, modes = reference_run(machine, times)
+    other, other_modes = reference_run(machine, times, 1e-7, 1e-9, method)
+    assert np.abs(tip(boom, other) - tip(boom, best)).max() < 1e-6
+    assert np.array_equal(other_modes, modes)
+
+
+# With friction
+
+
+def test_release_with_friction_at_first(boom: BoomParameters) -> None:
+    scenario = release(1.0, True)
+    result = simulate(boom, scenario, sample_time=1e-3)
+    times = result.column('time')
+    states, modes = reference_run(Boom(boom, scenario), times)
+    assert np.abs(tip(boom, result.states) - tip(boom, states)).max() < 1e-3
+    assert {STUCK, OUTWARDS, INWARDS} == set(modes.ravel().tolist())
+    same = modes_of(result) == modes
+    assert np.mean(same) > 0.98
+    # Each piston changes its modes in the same order; a stop of some milliseconds may be missed.
+    for i in range(boom.size):
+        runs = [_long_runs(table[:, i], 60) for table in (modes, modes_of(result))]
+        assert runs[0] == runs[1]
+
+
+def _long_runs(modes: np.ndarray, least: int) -> list[int]:
+    """Return the modes that last for so many rows, each once in its turn."""
+    edges = [0, *(np.nonzero(np.diff(modes))[0] + 1).tolist(), modes.size]
+    found: list[int] = []
+    for first, last in itertools.pairwise(edges):
+        if last - first >= least and (not found or found[-1] != modes[first]):
+            found.append(int(modes[first]))
+    return found
+
+
+def test_shorter_steps_come_closer(boom: BoomParameters) -> None:
+    scenario = release(1.0, True)
+    times = np.arange(201) * 5e-3
+    states, modes = reference_run(Boom(boom, scenario), times)
+    errors, misses = [], []
+    for step in (1e-3, 1.25e-4):
+        result = simulate(boom, scenario, step)
+        errors.append(np.abs(tip(boom, result.states) - tip(boom, states)).max())
+        misses.append(np.count_nonzero(np.any(modes_of(result) != modes, axis=1)))
+    assert errors[1] < 0.3 * errors[0]
+    assert misses[1] <= 4
+
+
+@pytest.mark.slow
+def test_release_with_friction(boom: BoomParameters) -> None:
+    # Which piston sticks when is sensitive: two exact codes part by some millimetres.
+    scenario = release(20.0, True)
+    result = simulate(boom, scenario)
+    states, modes = reference_run(Boom(boom, scenario), result.column('time'))
+    error = tip(boom, result.states) - tip(boom, states)
+    assert np.abs(error).max() < 10e-3
+    assert np.mean(modes_of(result) == modes) > 0.7
+
+
+def test_reference_obeys_the_law_of_friction(boom: BoomParameters) -> None:
+    machine = Boom(boom, release(2.0, True))
+    times = np.arange(401) * 5e-3
+    states, modes = reference_run(machine, times)
+    p = machine.constants(())
+    for y, mode in zip(states[1:], modes[1:], strict=True):
+        rates = y[12:16]
+        assert np.all(rates[mode == STUCK] == 0.0)
+        assert np.all(rates * mode >= 0.0)
+        net = np.abs(Phase(p, mode, np.zeros(4)).net_forces(y))
+        assert np.all(net[mode == STUCK] <= p.static[mode == STUCK] * (1.0 + 1e-9))
+
+
+# Scenarios
+
+
+@pytest.mark.parametrize('friction', [False, True])
+def test_loads_and_valves(boom: BoomParameters, friction: bool) -> None:
+    scenario = Scenario(
+        duration=3.0,
+        pose='site',
+        loads=(HangingLoad(60.0),),
+        release=(0.5,),
+        attach=(
+            Attachment(0.5, 40.0, 'beam_3', 3.0),
+            Attachment(1.2, 20.0),
+        ),
+        valve_commands=(
+            ValveCommand(0.3, (0.4, 0.0, -0.5, 0.2)),
+            ValveCommand(1.7, (0.0, -0.3, 0.0, -0.2)),
+            ValveCommand(2.4, (0.0, 0.0, 0.0, 0.0)),
+        ),
+        friction=friction,
+    )
+    result = simulate(boom, scenario)
+    states, _ = reference_run(Boom(boom, scenario), result.column('time'))
+    error = np.abs(tip(boom, result.states) - tip(boom, states)).max()
+    # Valves open and close at kinks, which no step falls on.
+    assert error < (3e-3 if friction else 1e-5)
+    assert np.ptp(states[:, 0]) > 1e-2
+
+
+def test_end_of_the_stroke(boom: BoomParameters) -> None:
+    cylinder = boom.cylinders[3]
+    near = np.degrees(cylinder.linkage.angle(cylinder.stroke - 0.01))
+    scenario = Scenario(
+        duration=2.0,
+        pose_deg=(60.0, -30.0, -20.0, float(near)),
+        valve_commands=(
+            ValveCommand(0.1, (0.0, 0.0, 0.0, 0.6)),
+            ValveCommand(1.2, (0.0, 0.0, 0.0, -0.6)),
+        ),
+    )
+    machine = Boom(boom, scenario)
+    result = simulate(boom, scenario)
+    states, modes = reference_run(machine, result.column('time'))
+    pistons, _ = pistons_and_arms(machine.constants(()).linkage, states[:, :4])
+    assert pistons[:, 3].max() == pytest.approx(cylinder.stroke, abs=1e-12)
+    assert np.any(modes[:, 3] == AT_ROD_END)
+    assert pistons[-1, 3] < cylinder.stroke - 1e-3
+    assert np.abs(tip(boom, result.states) - tip(boom, states)).max() < 3e-3
+
+
+def test_rows_may_lie_anywhere(boom: BoomParameters) -> None:
+    machine = Boom(boom, release(0.5, True))
+    dense = np.linspace(0.0, 0.4321, 40)
+    states, modes = reference_run(machine, dense)
+    few, few_modes = reference_run(machine, dense[[0, 7, 39]])
+    assert few == pytest.approx(states[[0, 7, 39]], rel=1e-9, abs=1e-12)
+    assert np.array_equal(few_modes, modes[[0, 7, 39]])
+    assert np.array_equal(states[0], machine.initial_state().y)
+
+
+# What it refuses
+
+
+def test_refuses_what_it_cannot_run(boom: BoomParameters) -> None:
+    machine = Boom(boom, release(1.0, True))
+    for times in ([0.0], [0.1, 0.2], [0.0, 0.2, 0.2], [0.0, np.nan]):
+        with pytest.raises(InputError, match='times: allowed: at least two, increasing'):
+            reference_run(machine, np.array(times))
+    with pytest.raises(InputError, match="method = 'Euler', allowed: DOP853"):
+        reference_run(machine, np.array([0.0, 1.0]), method='Euler')
+    points = (Waypoint(0.0, (70.0, -50.0, -35.0, -30.0)),)
+    driven = Boom(boom, Scenario(duration=1.0, pose='site', trajectory=points))
+    with pytest.raises(InputError, match='trajectory: allowed: none'):
+        reference_run(driven, np.array([0.0, 1.0]))
+
+
+@pytest.mark.parametrize(('last', 'reason'), [(-1.0, 'not finite'), (0.1, 'step size')])
+def test_gives_up_with_a_sentence(
+    boom: BoomParameters, monkeypatch: pytest.MonkeyPatch, last: float, reason: str
+) -> None:
+    machine = Boom(boom, release(1.0, False))
+    derivative = Phase.derivative
+
+    def failing(self: Phase, t: float, y: np.ndarray) -> np.ndarray:
+        return derivative(self, t, y) if t < last else np.full(y.size, np.nan)
+
+    monkeypatch.setattr(Phase, 'derivative', failing)
+    with pytest.raises(IntegrationError, match=f'DOP853 gave up after t = 0 s: .*{reason}'):
+        reference_run(machine, np.array([0.0, 1.0]))

@@ -1,0 +1,360 @@
+"""The boom as a machine, and whole runs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from longreach_boom.model import Load, constants_of
+from longreach_boom.motion import OUTWARDS, STUCK
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.scenario import Attachment, HangingLoad, Scenario, ValveCommand
+from longreach_boom.simulation import (
+    Boom,
+    BoomCommand,
+    BoomState,
+    StateParts,
+    columns_of,
+    simulate,
+    strains,
+    warm_up,
+)
+from longreach_boom.statics import equilibrium
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import Machine
+from longreach_dynamics.stepping import IntegrationError
+
+CLOSED = BoomCommand((0.0,) * 4)
+BUSY = Scenario(
+    duration=1.5,
+    pose='site',
+    loads=(HangingLoad(90.0),),
+    release=(0.0, 0.9),
+    attach=(Attachment(0.403, 70.0, 'beam_3', 2.0), Attachment(0.75, 30.0)),
+    valve_commands=(
+        ValveCommand(0.301, (0.4, -0.3, 0.5, 0.0)),
+        ValveCommand(1.1, (0.0, 0.0, 0.0, -0.4)),
+    ),
+)
+
+
+def same(one: BoomState, other: BoomState) -> bool:
+    """Tell whether two states are equal to the last bit."""
+    return (
+        np.array_equal(one.y, other.y)
+        and np.array_equal(one.modes, other.modes)
+        and one.loads == other.loads
+    )
+
+
+def spools_at(scenario: Scenario, step: int) -> BoomCommand:
+    spools = CLOSED.spools
+    for command in scenario.valve_commands:
+        if round(command.time * 1000) <= step:
+            spools = command.spools
+    return BoomCommand(spools)
+
+
+# As a machine
+
+
+def test_boom_is_a_machine(boom: BoomParameters) -> None:
+    plant = Boom(boom, Scenario(duration=1.0, pose='site'))
+    machine: Machine[BoomState, BoomCommand] = plant
+    before = machine.initial_state()
+    kept = before.y.copy(), before.modes.copy()
+    state = machine.advance(before, BoomCommand((0.5, 0.0, 0.0, 0.0)), 0.0, 0.5)
+    assert np.array_equal(before.y, kept[0])
+    assert np.array_equal(before.modes, kept[1])
+    assert not np.shares_memory(state.y, before.y)
+    sample = machine.joint_sample(state, CLOSED)
+    positions = dict(zip(sample.names, sample.positions, strict=True))
+    velocities = dict(zip(sample.names, sample.velocities, strict=True))
+    efforts = dict(zip(sample.names, sample.efforts, strict=True))
+    p = constants_of(boom)
+    for i, (beam, cylinder) in enumerate(zip(boom.beams, boom.cylinders, strict=True)):
+        joint, piston = f'{beam.name}_joint', cylinder.name
+        angle, rate = state.y[i], state.y[12 + i]
+        arm = cylinder.linkage.arm(angle)
+        assert (positions[joint], velocities[joint]) == (angle, rate)
+        assert positions[piston] == pytest.approx(cylinder.linkage.position(angle), rel=1e-14)
+        assert velocities[piston] == pytest.approx(arm * rate, rel=1e-14)
+        # A pressure that drives the piston out lifts.
+        force = state.y[24 + i] * p.head_area[i] - state.y[28 + i] * p.rod_area[i]
+        assert efforts[piston] == pytest.approx(force, rel=1e-14)
+        assert efforts[joint] == pytest.approx(force * arm, rel=1e-12)
+        # Beams bend under their weight, by centimetres.
+        assert 1e-3 < abs(positions[f'{beam.name}_deflection']) < 0.3
+        assert efforts[f'{beam.name}_slope'] == 0.0
+    assert positions['beam_1_deflection'] < 0.0
+    assert state.y[0] > before.y[0]
+
+
+def test_initial_state_is_at_rest(boom: BoomParameters) -> None:
+    for pose in ('sprawled', 'site', 'upright'):
+        scenario = Scenario(duration=1.0, pose=pose, loads=(HangingLoad(90.0),))
+        state = Boom(boom, scenario).initial_state()
+        assert state.loads == (Load(90.0, 3, 9.0),)
+        assert np.all(state.modes == STUCK)
+        later = Boom(boom, scenario).advance(state, CLOSED, 0.0, 1.0)
+        assert later.y == pytest.approx(state.y, rel=1e-9, abs=1e-9)
+        assert np.array_equal(later.y[:4], state.y[:4])
+    free = Boom(boom, Scenario(duration=1.0, pose='site', friction=False))
+    assert np.all(free.initial_state().modes == OUTWARDS)
+    later = free.advance(free.initial_state(), CLOSED, 0.0, 1.0)
+    assert later.y[:12] == pytest.approx(free.initial_state().y[:12], abs=1e-9)
+
+
+# Pieces
+
+
+@pytest.mark.parametrize('friction', [True, False])
+@pytest.mark.parametrize('pieces', [[1500], [1] * 1500, [7, 294, 1, 1, 400, 47, 150, 600]])
+def test_result_does_not_depend_on_the_pieces(
+    boom: BoomParameters, pieces: list[int], friction: bool
+) -> None:
+    scenario = BUSY.replace(friction=friction)
+    result = simulate(boom, scenario)
+    plant = Boom(boom, scenario)
+    state, step = plant.initial_state(), 0
+    for piece in pieces:
+        # Commands begin at steps of their own: cut there, as simulate does.
+        cuts = {step, step + piece} | {k for k in (301, 1100) if step < k < step + piece}
+        edges = sorted(cuts)
+        for first, last in itertools.pairwise(edges):
+            command = spools_at(scenario, first)
+            state = plant.advance(state, command, first * 1e-3, (last - first) * 1e-3)
+        step += piece
+    assert step == 1500
+    assert np.array_equal(state.y, result.states[-1])
+    assert state.modes.tolist() == [result.column(f'mode_{i}')[-1] for i in range(1, 5)]
+
+
+@pytest.mark.parametrize('every', [1, 3, 10, 50])
+def test_rows_do_not_depend_on_how_many_are_asked_for(boom: BoomParameters, every: int) -> None:
+    # From any step on: rows lie on multiples of ``every``.
+    plant = Boom(boom, BUSY)
+    start = plant.initial_state()
+    command = BoomCommand((0.3, 0.0, -0.3, 0.0))
+    all_states = plant.advance_recorded(start, command, 0, 1000, 1)[1]
+    middle = plant.advance(start, command, 0.0, 0.377)
+    end, table, modes = plant.advance_recorded(middle, command, 377, 623, every)
+    wanted = [k for k in range(378, 1001) if k % every == 0]
+    assert table.shape == (len(wanted), 36)
+    assert modes.shape == (len(wanted), 4)
+    assert np.array_equal(table, all_states[np.array(wanted) - 1])
+    assert np.array_equal(end.y, all_states[-1])
+
+
+def test_loads_by_scenario_and_by_hand_are_the_same(boom: BoomParameters) -> None:
+    result = simulate(boom, BUSY.replace(valve_commands=()))
+    plant = Boom(boom, Scenario(duration=1.5, pose='site', loads=BUSY.loads))
+    state = plant.release(plant.initial_state())
+    assert state.loads == ()
+    state = plant.advance(state, CLOSED, 0.0, 0.403)
+    state = plant.attach(state, Load(70.0, 2, 2.0))
+    state = plant.advance(state, CLOSED, 0.403, 0.347)
+    state = plant.attach(state, Load(30.0, 3, 9.0))
+    assert len(state.loads) == 2
+    state = plant.advance(state, CLOSED, 0.75, 0.15)
+    state = plant.advance(plant.release(state), CLOSED, 0.9, 0.6)
+    assert np.array_equal(state.y, result.states[-1])
+    # The loads were felt.
+    bare = simulate(boom, Scenario(duration=1.5, pose='site', loads=BUSY.loads, release=(0.0,)))
+    assert np.abs(result.states[-1, :4] - bare.states[-1, :4]).max() > 1e-4
+
+
+def test_a_load_is_where_it_hangs(boom: BoomParameters) -> None:
+    # Three loads of one place weigh as one.
+    heavy = Boom(boom, Scenario(duration=1.0, pose='site', loads=(HangingLoad(90.0),)))
+    light = Boom(boom, Scenario(duration=1.0, pose='site', loads=(HangingLoad(30.0),) * 3))
+    assert heavy.initial_state().y == pytest.approx(light.initial_state().y, rel=1e-12)
+    # The same mass further inboard needs less of the cylinders.
+    inner = HangingLoad(90.0, 'beam_2', 1.0)
+    inboard = Boom(boom, Scenario(duration=1.0, pose='site', loads=(inner,)))
+    assert inboard.initial_state().y[24] < heavy.initial_state().y[24]
+
+
+# Runs
+
+
+def test_release_of_the_paper(boom: BoomParameters) -> None:
+    scenario = Scenario(duration=20.0, pose='site', loads=(HangingLoad(90.0),), release=(0.0,))
+    result = simulate(boom, scenario)
+    summary = result.summary()
+    # Figure 14 of Henikl 2015: decimetres at the tip, millimetres at the pistons.
+    assert 0.3 < summary['tip_highest'] - summary['tip_start'][1] < 0.9
+    assert max(summary['piston_travel']) < 5e-3
+    assert min(summary['piston_travel']) > 1e-4
+    assert summary['cavitated'] == []
+    assert summary['duration'] == 20.0
+    # The lowest mode shows about 0.4 to 0.5 Hz.
+    z = result.column('tip_z') - result.column('tip_z')[2000:].mean()
+    crossings = np.count_nonzero((z[:-1] < 0.0) & (z[1:] >= 0.0))
+    assert 7 <= crossings <= 11
+    assert np.ptp(z[-500:]) < np.ptp(z[:500])
+
+
+def test_friction_ends_the_motion_of_the_pistons(boom: BoomParameters) -> None:
+    release: dict[str, Any] = {
+        'duration': 20.0,
+        'pose': 'site',
+        'loads': (HangingLoad(90.0),),
+        'release': (0.0,),
+    }
+    rough = simulate(boom, Scenario(**release))
+    smooth = simulate(boom, Scenario(**release, friction=False))
+    for i in range(1, 5):
+        late = [np.ptp(r.column(f'piston_{i}')[-1000:]) for r in (rough, smooth)]
+        assert late[0] < 0.7 * late[1]
+    assert np.all(np.abs(smooth.column('mode_1')) == 1)
+    assert np.any(rough.column('mode_1') == 0)
+
+
+def test_table_and_columns(boom: BoomParameters) -> None:
+    result = simulate(boom, BUSY, sample_time=0.02)
+    assert result.table.shape == (76, 3 + 8 * 4) == (76, len(columns_of(boom)))
+    assert result.column('time') == pytest.approx(np.arange(76) * 0.02, abs=1e-15)
+    y = result.states
+    p = constants_of(boom)
+    assert np.array_equal(result.column('phi_2'), y[:, 1])
+    assert np.array_equal(result.column('p_head_3'), y[:, 26])
+    assert np.array_equal(result.column('spool_4'), y[:, 35])
+    assert result.column('force_1') == pytest.approx(
+        y[:, 24] * p.head_area[0] - y[:, 28] * p.rod_area[0]
+    )
+    linkage = boom.cylinders[1].linkage
+    assert result.column('piston_2') == pytest.approx([linkage.position(a) for a in y[:, 1]])
+    assert result.column('strain_3') == pytest.approx(strains(StateParts.of(y, boom), boom)[:, 2])
+    start = equilibrium(boom, boom.pose('site'), (Load(90.0, 3, 9.0),))
+    assert [result.column('tip_x')[0], result.column('tip_z')[0]] == pytest.approx(start.tip)
+
+
+def test_strain_has_the_sign_of_the_load(boom: BoomParameters) -> None:
+    # Weight bends the beams downwards: w'' < 0 at the root.
+    for load in ((), (HangingLoad(90.0),)):
+        result = simulate(boom, Scenario(duration=0.1, pose='sprawled', loads=load))
+        strain = [result.column(f'strain_{i}')[0] for i in range(1, 5)]
+        assert all(value < -1e-5 for value in strain)
+
+
+@pytest.mark.parametrize('count', [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize('functions', [2, 3])
+def test_booms_of_any_number_of_beams(
+    resized: Callable[..., BoomParameters], count: int, functions: int
+) -> None:
+    boom = resized(count, functions=functions)
+    scenario = Scenario(
+        duration=2.0,
+        pose='site',
+        loads=(HangingLoad(50.0),),
+        release=(0.5,),
+        valve_commands=(ValveCommand(1.0, (0.2,) * count),),
+    )
+    # More beams, and more functions each, have faster motions.
+    result = simulate(boom, scenario, 2.5e-4)
+    assert np.all(np.isfinite(result.table))
+    assert result.states.shape == (401, count * (2 * (1 + functions) + 3))
+    z = result.column('tip_z')
+    # At rest with the load; it springs up; the valves lift.
+    assert np.ptp(z[:101]) < 1e-9
+    assert z[101:201].max() > z[0] + 1e-5
+    assert z[-1] > z[0]
+
+
+def test_warm_up_runs() -> None:
+    warm_up()
+
+
+# What goes wrong
+
+
+def test_a_state_that_is_not_finite_ends_the_run(boom: BoomParameters) -> None:
+    plant = Boom(boom, Scenario(duration=1.0, pose='site'))
+    for place in (0, 5, 12, 20, 24, 31, 35):
+        for value in (math.nan, math.inf):
+            y = plant.initial_state().y
+            y[place] = value
+            state = BoomState(y, plant.initial_state().modes)
+            with pytest.raises(IntegrationError, match=r'runs away in .* t = 0\.25 s'):
+                plant.advance(state, CLOSED, 0.25, 0.1)
+
+
+def diverging(boom: BoomParameters) -> tuple[Boom, BoomState]:
+    """Return a boom and a state of such speed that the first steps leave the numbers."""
+    plant = Boom(boom, Scenario(duration=1.0, pose='site', loads=(HangingLoad(90.0),)))
+    start = plant.initial_state()
+    y = start.y.copy()
+    y[12:24] = 1e120
+    return plant, start._replace(y=y, modes=np.full(4, OUTWARDS))
+
+
+@pytest.mark.parametrize(
+    'loaded',
+    [
+        False,
+        True,
+    ],
+)
+def test_error_says_how_to_see_it_again(boom: BoomParameters, loaded: bool) -> None:
+    plant, state = diverging(boom)
+    state = state if loaded else plant.release(state)
+    with pytest.raises(IntegrationError) as caught:
+        plant.advance(state, CLOSED, 0.5, 0.4)
+    text = str(caught.value)
+    time = re.search(r'in the step at t = ([0-9.]+) s', text)
+    assert time is not None
+    assert 0.5 <= float(time[1]) < 0.9
+    # The call stands in the text, and fails in its first step.
+    call = re.search(r'To see it again: Boom\.advance\((.*)\)\. Take a shorter step', text)
+    assert call is not None
+    constants_of.cache_clear()
+    names = {'np': np, 'BoomState': BoomState, 'BoomCommand': BoomCommand, 'Load': Load}
+    arguments = eval(f'({call[1]})', names)
+    assert np.all(np.isfinite(arguments[0].y))
+    assert arguments[0].loads == state.loads
+    with pytest.raises(IntegrationError) as again:
+        plant.advance(*arguments)
+    assert str(again.value) == text
+
+
+def test_nothing_comes_after_the_error(
+    boom: BoomParameters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Half a run: simulate raises and returns no table.
+    plant, state = diverging(boom)
+    monkeypatch.setattr(Boom, 'initial_state', lambda _: state)
+    with pytest.raises(IntegrationError, match=r'runs away in the step at t = 0'):
+        simulate(plant.parameters, plant.scenario)
+
+
+def test_step_must_suit_the_boom(boom: BoomParameters) -> None:
+    scenario = Scenario(duration=1.0, pose='site')
+    for step in (0.0, -1e-3, 0.1, math.nan):
+        with pytest.raises(InputError, match='step = '):
+            Boom(boom, scenario, step)
+    damped = boom.replace(
+        beams=tuple(b.replace(joint_damping=b.joint_damping * 20.0) for b in boom.beams)
+    )
+    with pytest.raises(InputError, match=r'step = 0\.001 s, allowed for this boom.*at most'):
+        simulate(damped, scenario)
+    viscous = boom.replace(ritz=boom.ritz.replace(damping='kelvin_voigt', functions=3))
+    with pytest.raises(InputError, match=r'step = 0\.001 s, allowed for this boom.*at most'):
+        simulate(viscous, scenario)
+
+
+def test_samples_must_fit_the_steps(boom: BoomParameters) -> None:
+    scenario = Scenario(duration=1.0, pose='site')
+    with pytest.raises(InputError, match=r'sample_time = 0\.0015 s, allowed: whole steps'):
+        simulate(boom, scenario, 1e-3, 1.5e-3)
+    with pytest.raises(InputError, match=r'duration = 1 s, allowed: whole steps of 0\.3 s'):
+        simulate(boom, scenario, 1e-3, 0.3)
+    off = scenario.replace(release=(0.1234,))
+    with pytest.raises(InputError, match=r'release.* 0\.1234 s, allowed: whole steps'):
+        simulate(boom, off)
