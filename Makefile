@@ -11,8 +11,9 @@ help:  ## list the targets
 setup:  ## prepare the environment and build the packages
 	@$(PYTHON) scripts/workspace.py setup
 
-demo: setup  ## drive the crane through Task C over ROS, record it, compare it with the library
+demo: setup  ## crane and boom over ROS: run, record, compare with the library, draw
 	@$(RUN) longreach crane demo --out out/demo
+	@$(RUN) longreach boom demo --out out/demo
 
 test: setup lint  ## all tests
 	@$(RUN) python3 scripts/run_tests.py

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,15 @@ import numpy as np
 
 from longreach_boom.model import Load, boom_bases
 from longreach_boom.modes import ABOUT, PISTONS, natural_modes
-from longreach_boom.parameters import ROTATIONS, BoomParameters, load_boom
+from longreach_boom.parameters import ROTATIONS, BoomParameters, default_file, load_boom
 from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
 from longreach_boom.simulation import SAMPLE_TIME, STEP, Result, columns_of, simulate
 from longreach_boom.statics import static_row
 from longreach_dynamics.beams import BASIS_SETS
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.resources import share_directory
+from longreach_tools.arguments import count, finite, not_negative, optional_file, positive
+from longreach_tools.demo import call_in_sight, remove_old_bag
 from longreach_tools.output import add_format, print_result, table, write_csv
 
 __all__ = ['SUMMARY', 'configure']
@@ -39,10 +43,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_pose(modes, 'sprawled')
     modes.add_argument('--pistons', choices=PISTONS, default='locked')
     modes.add_argument('--about', choices=ABOUT, default='equilibrium', help='state of rest')
-    modes.add_argument('--count', type=_count, default=6, help='how many (default: 6)')
+    modes.add_argument('--count', type=count(1_000_000), default=6, help='how many (default: 6)')
     modes.add_argument(
         '--elements',
-        type=_elements,
+        type=count(200),
         default=20,
         help='finite elements for each beam (default: 20)',
     )
@@ -65,7 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     release = commands.add_parser('release', help='sudden release of a load')
     _add_boom(release)
     _add_pose(release, 'site', load=90.0)
-    release.add_argument('--duration', type=_positive, default=20.0, help='[s] (default: 20)')
+    release.add_argument('--duration', type=positive, default=20.0, help='[s] (default: 20)')
     release.add_argument(
         '--friction', choices=('on', 'off'), default='on', help='of the pistons (default: on)'
     )
@@ -87,8 +91,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     sweep.add_argument('values', metavar='START:STOP:COUNT', type=_sweep)
     _add_boom(sweep)
     _add_pose(sweep, 'site', load=90.0)
-    sweep.add_argument('--duration', type=_positive, default=20.0, help='[s] (default: 20)')
-    sweep.add_argument('--processes', type=_count, help='at a time (default: one for each core)')
+    sweep.add_argument('--duration', type=positive, default=20.0, help='[s] (default: 20)')
+    sweep.add_argument('--processes', type=count(1000), help='at a time (default: a core each)')
     add_format(sweep)
     sweep.add_argument('--csv', metavar='FILE', type=Path, help='one row for each value')
     sweep.set_defaults(run=_run_sweep)
@@ -110,8 +114,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     compare.add_argument('--namespace', default='boom', help='of the recorded topics')
     _add_file(compare)
-    _add_results(compare, 'of the recorded run')
+    add_format(compare)
     compare.set_defaults(run=_run_compare)
+
+    demo = commands.add_parser('demo', help='release over ROS: run, record, compare, draw')
+    demo.add_argument('--out', metavar='DIR', type=Path, default=Path('out/demo'))
+    demo.set_defaults(run=_run_demo)
 
 
 # --- arguments ------------------------------------------------------------------------------
@@ -119,11 +127,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _add_file(parser: argparse.ArgumentParser) -> None:
     """Add ``--file``, the boom."""
-    # Launch files pass an empty name where none is given.
     parser.add_argument(
         '--file',
         metavar='BOOM.yaml',
-        type=lambda text: Path(text) if text else None,
+        type=optional_file,
         help='the boom (default: a pump boom of 36 m)',
     )
 
@@ -132,7 +139,7 @@ def _add_boom(parser: argparse.ArgumentParser) -> None:
     """Add the boom and how its bending is described."""
     _add_file(parser)
     parser.add_argument('--basis', choices=tuple(BASIS_SETS), help='Ritz functions')
-    parser.add_argument('--functions', type=_count, help='Ritz functions for each beam')
+    parser.add_argument('--functions', type=count(1_000_000), help='Ritz functions for each beam')
     parser.add_argument('--rotation', choices=ROTATIONS, help='rotation at a beam tip')
 
 
@@ -146,7 +153,7 @@ def _add_pose(parser: argparse.ArgumentParser, pose: str, load: float = 0.0) -> 
     parser.add_argument('--degrees', action='store_true', help='angles are in degrees')
     parser.add_argument(
         '--load',
-        type=_not_negative,
+        type=not_negative,
         default=load,
         help=f'mass at the tip [kg] (default: {load:g})',
     )
@@ -154,18 +161,18 @@ def _add_pose(parser: argparse.ArgumentParser, pose: str, load: float = 0.0) -> 
         '--load-beam', default='', help='beam that it hangs on (default: the last)'
     )
     parser.add_argument(
-        '--load-position', type=_not_negative, help='along that beam [m] (default: its tip)'
+        '--load-position', type=not_negative, help='along that beam [m] (default: its tip)'
     )
 
 
 def _add_steps(parser: argparse.ArgumentParser) -> None:
     """Add lengths of steps and of intervals between rows."""
     parser.add_argument(
-        '--step', type=_positive, default=STEP, help=f'of the integration [s] (default: {STEP:g})'
+        '--step', type=positive, default=STEP, help=f'of the integration [s] (default: {STEP:g})'
     )
     parser.add_argument(
         '--sample-time',
-        type=_positive,
+        type=positive,
         default=SAMPLE_TIME,
         help=f'between rows, and of the controller [s] (default: {SAMPLE_TIME:g})',
     )
@@ -178,51 +185,11 @@ def _add_results(parser: argparse.ArgumentParser, picture: str) -> None:
     parser.add_argument('--plot', metavar='FILE', type=Path, help=picture)
 
 
-def _finite(text: str) -> float:
-    """Return a finite number."""
-    value = float(text)
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f'{text}, allowed: finite numbers')
-    return value
-
-
-def _positive(text: str) -> float:
-    """Return a finite number above 0."""
-    value = _finite(text)
-    if value <= 0.0:
-        raise argparse.ArgumentTypeError(f'{text}, allowed: above 0')
-    return value
-
-
-def _not_negative(text: str) -> float:
-    """Return a finite number from 0 on."""
-    value = _finite(text)
-    if value < 0.0:
-        raise argparse.ArgumentTypeError(f'{text}, allowed: 0 or more')
-    return value
-
-
-def _count(text: str) -> int:
-    """Return a whole number from 1 on."""
-    value = int(text)
-    if not 1 <= value <= 1_000_000:
-        raise argparse.ArgumentTypeError(f'{text}, allowed: 1 to 1000000')
-    return value
-
-
-def _elements(text: str) -> int:
-    """Return a number of finite elements: more only cost time, the matrices are dense."""
-    value = int(text)
-    if not 1 <= value <= 200:
-        raise argparse.ArgumentTypeError(f'{text}, allowed: 1 to 200')
-    return value
-
-
 def _sweep(text: str) -> np.ndarray:
     """Return the numbers that START:STOP:COUNT means."""
     try:
         start, stop, count = text.split(':')
-        values = np.linspace(_finite(start), _finite(stop), int(count))
+        values = np.linspace(finite(start), finite(stop), int(count))
     except ValueError as error:
         raise argparse.ArgumentTypeError(
             f'{text!r}, allowed: START:STOP:COUNT such as -5:85:19'
@@ -247,7 +214,7 @@ def _angles(arguments: argparse.Namespace, boom: BoomParameters) -> np.ndarray:
     if text in [pose.name for pose in boom.poses]:
         return boom.pose(text)
     try:
-        angles = np.array([_finite(part) for part in text.split(',')])
+        angles = np.array([finite(part) for part in text.split(',')])
     except (ValueError, argparse.ArgumentTypeError) as error:
         names = ', '.join(pose.name for pose in boom.poses)
         raise InputError(
@@ -515,3 +482,38 @@ def _run_compare(arguments: argparse.Namespace) -> None:
         table(('largest difference from the library', 'value'), rows),
         arguments.format,
     )
+
+
+def _run_demo(arguments: argparse.Namespace) -> int:
+    """Run ``demo``: the launch file as a user would call it, then ``compare`` and a picture."""
+    out: Path = arguments.out
+    out.mkdir(parents=True, exist_ok=True)
+    bag, picture = out / 'load_release', out / 'load_release.png'
+    remove_old_bag(bag)
+    launch = ['longreach', 'launch', 'boom', 'scenario:=load_release', 'controller:=false']
+    launch += ['real_time_factor:=0.0', 'duration:=20.0', f'record:={bag}', 'rviz:=false']
+    code = call_in_sight(launch)
+    if code:
+        raise LongreachError(f'the launch ended with exit code {code}; the lines above say why')
+    scenario = share_directory('longreach_bringup') / 'config/scenarios/boom_load_release.yaml'
+    print()
+    name = os.path.relpath(scenario)
+    code = call_in_sight(['longreach', 'boom', 'compare', str(bag), '--scenario', name])
+    if code:
+        return code
+    print()
+    code = call_in_sight(['longreach', 'boom', 'run', name, '--plot', str(picture)])
+    if code == 0:
+        print(_NEXT.format(bag=bag, picture=picture, file=os.path.relpath(default_file())))
+    return code
+
+
+_NEXT = """
+The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
+  longreach boom modes --pose site --plot out/modes.png
+  longreach boom statics --sweep=-5:85:19 --degrees --load 90
+  longreach boom run config/scenarios/boom_wave.yaml --plot out/wave.png
+  longreach launch boom scenario:=wave             in real time; Ctrl-C ends it
+  cp {file} my_boom.yaml
+                                                   change a number in it, then:
+  longreach boom release --file my_boom.yaml --plot out/mine.png"""

@@ -43,7 +43,7 @@ class NaturalModes(NamedTuple):
     @property
     def relative_error(self) -> np.ndarray:
         """Return the deviation from the finite elements, shape (count,)."""
-        return self.frequencies / self.finite_element - 1.0
+        return np.asarray(self.frequencies / self.finite_element - 1.0)
 
 
 def natural_modes(
@@ -120,7 +120,7 @@ def natural_modes(
         chain,
         elements=elements,
         count=min(count, free.size),
-        joint_stiffness=springs,
+        joint_stiffness=None if springs is None else springs.tolist(),
         gravity=boom.gravity,
         sagged=about == 'equilibrium',
         foreshortening=False,

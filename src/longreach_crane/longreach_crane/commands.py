@@ -8,9 +8,7 @@ library, and talks to a crane that runs as nodes.
 from __future__ import annotations
 
 import argparse
-import math
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,8 @@ from longreach_crane.parameters import MATRICES, OUTPUTS, Machinery, default_fil
 from longreach_crane.scenario import load_scenario
 from longreach_crane.simulation import BRAKES, COLUMNS, MODELS, Result, simulate
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_tools.arguments import finite, optional_file, positive
+from longreach_tools.demo import call_in_sight, remove_old_bag
 from longreach_tools.output import add_format, print_result, table, write_csv
 
 __all__ = ['SUMMARY', 'configure']
@@ -56,10 +56,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     urdf.set_defaults(run=_run_urdf)
 
     point = commands.add_parser('set-point', help='send a set point to a running controller')
-    point.add_argument('position', type=_finite, help='desired position of the car [m]')
+    point.add_argument('position', type=finite, help='desired position of the car [m]')
     point.add_argument('--namespace', default='crane', help='of the controller (default: crane)')
     point.add_argument(
-        '--timeout', type=_positive, default=5.0, help='longest wait for a controller [s]'
+        '--timeout', type=positive, default=5.0, help='longest wait for a controller [s]'
     )
     point.set_defaults(run=_run_set_point)
 
@@ -83,12 +83,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _add_file(parser: argparse.ArgumentParser) -> None:
     """Add ``--file``, the crane."""
-    # Launch files pass an empty name where none is given.
     parser.add_argument(
-        '--file',
-        metavar='CRANE.yaml',
-        type=lambda text: Path(text) if text else None,
-        help="the crane (default: C13R's)",
+        '--file', metavar='CRANE.yaml', type=optional_file, help="the crane (default: C13R's)"
     )
 
 
@@ -106,22 +102,6 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
     parser.add_argument('--csv', metavar='FILE', type=Path, help='one row per control cycle')
     parser.add_argument('--plot', metavar='FILE', type=Path, help='a picture: png, pdf or svg')
-
-
-def _finite(text: str) -> float:
-    """Return a finite number."""
-    value = float(text)
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f'{text}, allowed: finite numbers')
-    return value
-
-
-def _positive(text: str) -> float:
-    """Return a finite number above 0."""
-    value = _finite(text)
-    if value <= 0.0:
-        raise argparse.ArgumentTypeError(f'{text}, allowed: above 0')
-    return value
 
 
 def _machinery(arguments: argparse.Namespace) -> Machinery:
@@ -260,21 +240,18 @@ def _run_compare(arguments: argparse.Namespace) -> None:
 
 def _run_demo(arguments: argparse.Namespace) -> int:
     """Run ``demo``: the launch file as a user would call it, then ``compare``."""
-    from longreach_crane.recording import remove_old_bag
-
     out: Path = arguments.out
     out.mkdir(parents=True, exist_ok=True)
     bag, picture = out / 'task_c', out / 'task_c.png'
     remove_old_bag(bag)
     launch = ['longreach', 'launch', 'crane', 'scenario:=task_c', 'lockstep:=true']
     launch += ['real_time_factor:=0.0', 'duration:=60.0', f'record:={bag}', 'rviz:=false']
-    print('$ ' + ' '.join(launch), flush=True)
-    code = subprocess.call(launch)
+    code = call_in_sight(launch)
     if code:
         raise LongreachError(f'the launch ended with exit code {code}; the lines above say why')
     words = ['longreach', 'crane', 'compare', str(bag), '--plot', str(picture)]
-    print('\n$ ' + ' '.join(words), flush=True)
-    code = subprocess.call(words)
+    print()
+    code = call_in_sight(words)
     if code == 0:
         print(_NEXT.format(bag=bag, picture=picture, file=os.path.relpath(default_file())))
     return code

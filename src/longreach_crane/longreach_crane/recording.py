@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from longreach_crane.simulation import COLUMNS, Decision, Result, events_of
 from longreach_dynamics.errors import InputError
 from longreach_tools.bag import read_bag
 
-__all__ = ['compare', 'read_run', 'remove_old_bag']
+__all__ = ['compare', 'read_run']
 
 
 def read_run(bag: str | Path, namespace: str, machinery: Machinery) -> Result:
@@ -95,19 +94,3 @@ def compare(recorded: Result, expected: Result) -> dict[str, float]:
     differences = dict(zip(COLUMNS[1:], difference[1:].tolist(), strict=True))
     missing = max(len(expected.table), len(recorded.table)) - rows.size
     return {**differences, 'cycles_compared': rows.size, 'cycles_missing': missing}
-
-
-def remove_old_bag(bag: Path) -> None:
-    """
-    Remove the bag of an earlier demonstration.
-
-    Raises
-    ------
-    InputError
-        When the directory is something else than a bag.
-    """
-    if not bag.exists():
-        return
-    if not bag.is_dir() or not any(bag.glob('*.mcap')):
-        raise InputError(f'{bag} is there and is no bag; move it away or choose another --out')
-    shutil.rmtree(bag)

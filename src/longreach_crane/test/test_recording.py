@@ -13,7 +13,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from longreach_crane.parameters import Machinery
-from longreach_crane.recording import compare, read_run, remove_old_bag
+from longreach_crane.recording import compare, read_run
 from longreach_crane.scenario import Scenario
 from longreach_crane.simulation import COLUMNS, Result, simulate
 from longreach_dynamics.errors import InputError
@@ -133,20 +133,3 @@ def test_nothing_in_common() -> None:
     early[:, 0], late[:, 0] = (0.0, 0.01), (1.0, 1.01)
     with pytest.raises(InputError, match='no control cycle in common'):
         compare(Result(early, (), (), 0), Result(late, (), (), 0))
-
-
-def test_only_a_bag_is_removed(tmp_path: Path) -> None:
-    remove_old_bag(tmp_path / 'none')
-    other = tmp_path / 'letters'
-    other.mkdir()
-    (other / 'letter.txt').write_text('dear')
-    with pytest.raises(InputError, match='is no bag; move it away or choose another --out'):
-        remove_old_bag(other)
-    assert (other / 'letter.txt').exists()
-    with pytest.raises(InputError, match='is no bag'):
-        remove_old_bag(other / 'letter.txt')
-    bag = tmp_path / 'bag'
-    bag.mkdir()
-    (bag / 'bag.mcap').write_bytes(b'')
-    remove_old_bag(bag)
-    assert not bag.exists()

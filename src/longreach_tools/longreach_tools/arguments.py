@@ -1,0 +1,52 @@
+"""Types of command-line arguments; each refuses what it does not allow, and says what it does."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+__all__ = ['count', 'finite', 'not_negative', 'optional_file', 'positive']
+
+
+def finite(text: str) -> float:
+    """Return a finite number."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f'{text}, allowed: finite numbers')
+    return value
+
+
+def positive(text: str) -> float:
+    """Return a finite number above 0."""
+    value = finite(text)
+    if value <= 0.0:
+        raise argparse.ArgumentTypeError(f'{text}, allowed: above 0')
+    return value
+
+
+def not_negative(text: str) -> float:
+    """Return a finite number from 0 on."""
+    value = finite(text)
+    if value < 0.0:
+        raise argparse.ArgumentTypeError(f'{text}, allowed: 0 or more')
+    return value
+
+
+def count(most: int) -> Callable[[str], int]:
+    """Return the type of whole numbers from 1 to ``most``."""
+
+    # The name is what argparse calls the type when the text is no number at all.
+    def whole_number(text: str) -> int:
+        value = int(text)
+        if not 1 <= value <= most:
+            raise argparse.ArgumentTypeError(f'{text}, allowed: 1 to {most}')
+        return value
+
+    return whole_number
+
+
+def optional_file(text: str) -> Path | None:
+    """Return a path; None for an empty text, as launch files pass where no file is given."""
+    return Path(text) if text else None
