@@ -15,6 +15,9 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from longreach_boom.parameters import load_boom
+from longreach_boom.scenario import load_scenario as load_boom_scenario
+from longreach_boom.simulation import STEP
 from longreach_crane.parameters import load_machinery
 from longreach_crane.scenario import load_scenario
 
@@ -115,8 +118,11 @@ def test_urdf_has_masses_and_inertias_of_real_bodies(path):
 
 @pytest.mark.parametrize('path', SCENARIOS, ids=label)
 def test_scenario_can_be_run(path):
-    scenario = load_scenario(path, load_machinery().controller.sample_time)
-    assert scenario.duration > 0.0
+    if path.stem.startswith('boom_'):
+        assert load_boom_scenario(path, load_boom(), STEP).duration > 0.0
+    else:
+        sample_time = load_machinery().controller.sample_time
+        assert load_scenario(path, sample_time).duration > 0.0
 
 
 @pytest.mark.parametrize('path', LAUNCH, ids=label)
