@@ -15,7 +15,7 @@ setup(
         ('share/' + NAME + '/config', glob('config/*')),
         ('share/' + NAME + '/urdf', glob('urdf/*')),
     ],
-    install_requires=['setuptools', 'numba', 'numpy', 'scipy'],
+    install_requires=['setuptools', 'numba', 'numpy', 'scipy', 'tqdm'],
     zip_safe=False,
     maintainer='Longreach developers',
     maintainer_email='longreach@example.org',
@@ -28,6 +28,9 @@ setup(
             'plant = longreach_boom.nodes:plant',
         ],
         'longreach.commands': ['boom = longreach_boom.commands'],
-        'longreach.warm_up': ['boom = longreach_boom.simulation:warm_up'],
+        'longreach.warm_up': [
+            'boom = longreach_boom.simulation:warm_up',
+            'boom_flows = longreach_boom.hydraulic_state:warm_up',
+        ],
     },
 )

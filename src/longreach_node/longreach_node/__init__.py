@@ -5,6 +5,7 @@ What every node of Longreach shares.
 ``parameters``  a parameter object as the parameters of a node
 ``qos``         the named qualities of service
 ``simulator``   the node that drives any Machine through time
+``pairing``     messages of two topics that belong together
 ``stamps``      times as messages, integers and seconds
 ``diagnostics`` one component's line in /diagnostics
 """

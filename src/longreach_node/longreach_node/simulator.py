@@ -24,6 +24,7 @@ import math
 import time
 from typing import Generic, TypeVar
 
+from builtin_interfaces.msg import Time
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.publisher import Publisher
@@ -126,14 +127,15 @@ class SimulatorNode(Node, Generic[State, Command]):
     name : str
         The node's name.
     safe_command : Command
-        Acts before the first command and after ``command_timeout``.
+        Acts before the first command and after ``command_timeout``. A subclass that wants another
+        one before the first sets ``initial_command``.
     """
 
     def __init__(self, name: str, safe_command: Command) -> None:
         super().__init__(name)
         self.done = Future()
         self.safe_command = safe_command
-        self.command = safe_command
+        self.initial_command = safe_command
         self.links: list[tuple[Publisher, Subscription]] = []
         self.outputs: list[Publisher] = []
 
@@ -142,6 +144,7 @@ class SimulatorNode(Node, Generic[State, Command]):
         self.machine = machine
         self.settings = parameters
         self.state = machine.initial_state()
+        self.command = self.initial_command
         self.paused = parameters.start_paused
         self.sample = 0
         self.overruns = 0
@@ -178,8 +181,25 @@ class SimulatorNode(Node, Generic[State, Command]):
     # --- what a subclass provides or calls ---------------------------------------------------
 
     def publish_outputs(self, nanoseconds: int) -> None:
-        """Publish the machine's own messages for the present state, stamped with its time."""
+        """
+        Publish the machine's own messages for the present state, stamped with its time.
+
+        Called again for the same sample when in lockstep no answer comes.
+        """
         raise NotImplementedError
+
+    def publish_joints(self, stamp: Time) -> None:
+        """Publish the joints of the present state."""
+        joints = self.machine.joint_sample(self.state, self.command)
+        message = JointState(
+            name=joints.names,
+            position=joints.positions,
+            velocity=joints.velocities,
+            effort=joints.efforts,
+        )
+        message.header.stamp = stamp
+        message.header.frame_id = self.get_namespace().strip('/') or 'world'
+        self._joints.publish(message)
 
     def accept(self, command: Command, nanoseconds: int) -> None:
         """
@@ -344,7 +364,8 @@ class SimulatorNode(Node, Generic[State, Command]):
             return
         if not parameters.lockstep and parameters.command_timeout:
             silent = (self.sample - self._command_sample) / parameters.publish_rate
-            if silent > parameters.command_timeout and self.command != self.safe_command:
+            commanded = self.command not in (self.safe_command, self.initial_command)
+            if silent > parameters.command_timeout and commanded:
                 self.get_logger().warn(
                     f'no command for {silent:.2f} s (command_timeout ='
                     f' {parameters.command_timeout:g} s): {self.safe_command} acts',
@@ -366,16 +387,7 @@ class SimulatorNode(Node, Generic[State, Command]):
         self._answered = False
         self._waiting_since = time.monotonic()
         self._publish_clock()
-        joints = self.machine.joint_sample(self.state, self.command)
-        message = JointState(
-            name=joints.names,
-            position=joints.positions,
-            velocity=joints.velocities,
-            effort=joints.efforts,
-        )
-        message.header.stamp = stamp
-        message.header.frame_id = self.get_namespace().strip('/') or 'world'
-        self._joints.publish(message)
+        self.publish_joints(stamp)
         if self.sample % max(1, round(self.settings.publish_rate)) == 0:
             level = diagnostics.WARN if self.overruns else diagnostics.OK
             text = f'{self.overruns} overruns' if self.overruns else 'running'
@@ -432,7 +444,7 @@ class SimulatorNode(Node, Generic[State, Command]):
     def _reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Go back to the initial state at time 0."""
         self.state = self.machine.initial_state()
-        self.command = self.safe_command
+        self.command = self.initial_command
         self.sample = 0
         self._command_sample = 0
         if self._started:

@@ -1,0 +1,245 @@
+"""Between the library's objects and messages; nothing is calculated here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Point, Vector3
+from longreach_msgs.msg import (
+    HydraulicState,
+    InclinationState,
+    MarkerPositions,
+    StrainState,
+    ValveCommand,
+)
+from longreach_msgs.srv import AttachLoad
+from sensor_msgs.msg import JointState
+from std_msgs.msg import ColorRGBA, Header
+from trajectory_msgs.msg import JointTrajectory
+from visualization_msgs.msg import Marker, MarkerArray
+
+from longreach_boom.description import ROOT_FRAME
+from longreach_boom.guidance import Measurement, Order
+from longreach_boom.hydraulic_state import Flows
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.scenario import HangingLoad
+from longreach_boom.simulation import BoomCommand, StateParts
+from longreach_boom.visuals import BeamShape, MarkerMotion
+from longreach_dynamics.errors import InputError
+from longreach_node.stamps import nanoseconds_of
+
+__all__ = [
+    'command_from_message',
+    'command_to_message',
+    'encoders_to_message',
+    'hydraulics_to_message',
+    'inclination_to_message',
+    'load_from_request',
+    'markers_to_message',
+    'measurement_from_messages',
+    'order_from_message',
+    'pressures_to_message',
+    'shape_to_message',
+    'strains_to_message',
+]
+
+# Width of the drawn beams [m].
+_LINE = 0.12
+
+
+def _header(stamp: Time) -> Header:
+    """Return a header in the frame of the boom's base."""
+    return Header(stamp=stamp, frame_id=ROOT_FRAME)
+
+
+def hydraulics_to_message(
+    names: list[str], parts: StateParts, flows: Flows, stamp: Time
+) -> HydraulicState:
+    """Return pressures, flows and spool positions of one state, by the cylinders' names."""
+    return HydraulicState(
+        header=_header(stamp),
+        name=names,
+        head_pressure=parts.head_pressures.tolist(),
+        rod_pressure=parts.rod_pressures.tolist(),
+        head_flow=flows.head.tolist(),
+        rod_flow=flows.rod.tolist(),
+        spool=parts.spools.tolist(),
+    )
+
+
+def pressures_to_message(
+    names: list[str], head: np.ndarray, rod: np.ndarray, stamp: Time
+) -> HydraulicState:
+    """Return what pressure sensors show; flows and spool positions stay empty."""
+    return HydraulicState(
+        header=_header(stamp),
+        name=names,
+        head_pressure=head.tolist(),
+        rod_pressure=rod.tolist(),
+    )
+
+
+def encoders_to_message(names: list[str], pistons: np.ndarray, stamp: Time) -> JointState:
+    """Return the piston positions [m] that encoders show, by the cylinders' names."""
+    return JointState(header=_header(stamp), name=names, position=pistons.tolist())
+
+
+def strains_to_message(names: list[str], strains: np.ndarray, stamp: Time) -> StrainState:
+    """Return what strain gauges show, by the beams' names."""
+    return StrainState(header=_header(stamp), name=names, strain=strains.tolist())
+
+
+def inclination_to_message(
+    names: list[str], root: np.ndarray, tip: np.ndarray, stamp: Time
+) -> InclinationState:
+    """Return what the inclination sensors of the beams show [rad]."""
+    return InclinationState(
+        header=_header(stamp), name=names, root=root.tolist(), tip=tip.tolist()
+    )
+
+
+def markers_to_message(motion: MarkerMotion, stamp: Time) -> MarkerPositions:
+    """Return positions [m] and velocities [m/s] of markers."""
+    return MarkerPositions(
+        header=_header(stamp),
+        name=list(motion.names),
+        position=[Point(x=x, y=y, z=z) for x, y, z in motion.positions.tolist()],
+        velocity=[Vector3(x=x, y=y, z=z) for x, y, z in motion.velocities.tolist()],
+    )
+
+
+def shape_to_message(
+    shapes: Iterable[BeamShape], colours: Iterable[np.ndarray], stamp: Time
+) -> MarkerArray:
+    """Return bent beams as line strips, with red, green, blue in 0..1 for each point."""
+    markers = []
+    for shape, own in zip(shapes, colours, strict=True):
+        marker = Marker(
+            header=_header(stamp), ns=shape.name, type=Marker.LINE_STRIP, action=Marker.ADD
+        )
+        marker.pose.orientation.w = 1.0
+        marker.scale.x = _LINE
+        marker.points = [Point(x=x, y=0.0, z=z) for x, z in shape.points.tolist()]
+        marker.colors = [ColorRGBA(r=r, g=g, b=b, a=1.0) for r, g, b in own.tolist()]
+        markers.append(marker)
+    return MarkerArray(markers=markers)
+
+
+def command_to_message(names: list[str], command: BoomCommand, stamp: Time) -> ValveCommand:
+    """Return a command for the cylinders of these names, with the stamp of what it answers."""
+    return ValveCommand(header=_header(stamp), name=names, spool=list(command.spools))
+
+
+def command_from_message(message: ValveCommand, names: Sequence[str]) -> BoomCommand:
+    """
+    Return a command; the valves of cylinders that it leaves out close.
+
+    Parameters
+    ----------
+    message : ValveCommand
+    names : sequence of str
+        Of the boom's cylinders.
+
+    Raises
+    ------
+    InputError
+        For an unknown or doubled name, a wrong number of spools, or a spool outside [-1, 1].
+    """
+    told = list(message.name) or list(names)
+    if len(message.spool) != len(told):
+        raise InputError(
+            f'valve_command has {len(message.spool)} spool positions, allowed: {len(told)}, one'
+            ' for each name, or for each cylinder when it has no names'
+        )
+    spools = dict.fromkeys(names, 0.0)
+    for index, (name, spool) in enumerate(zip(told, message.spool, strict=True)):
+        if name not in spools or name in told[:index]:
+            raise InputError(
+                f'valve_command has the name {name!r}, allowed, each once: {" | ".join(names)}'
+            )
+        if not -1.0 <= spool <= 1.0:
+            raise InputError(f'valve_command for {name} = {spool}, allowed: [-1, 1]')
+        spools[name] = spool
+    return BoomCommand(tuple(spools.values()))
+
+
+def load_from_request(request: AttachLoad.Request) -> HangingLoad:
+    """
+    Return the load that is to be attached.
+
+    Raises
+    ------
+    InputError
+        When the mass or the place cannot be.
+    """
+    position = None if math.isnan(request.position) else request.position
+    return HangingLoad(mass=request.mass, beam=request.beam, position=position)
+
+
+def measurement_from_messages(
+    boom: BoomParameters, joints: JointState, hydraulics: HydraulicState
+) -> Measurement:
+    """
+    Return what the controller knows of the boom.
+
+    Raises
+    ------
+    InputError
+        When a joint or cylinder is missing, or a number is not finite.
+    """
+    cylinders = [cylinder.name for cylinder in boom.cylinders]
+    positions = dict(zip(joints.name, joints.position, strict=False))
+    return Measurement(
+        _values('joint_states', positions, [f'{beam.name}_joint' for beam in boom.beams]),
+        _values('joint_states', positions, cylinders),
+        *(
+            _values('hydraulics', dict(zip(hydraulics.name, values, strict=False)), cylinders)
+            for values in (hydraulics.head_pressure, hydraulics.rod_pressure)
+        ),
+    )
+
+
+def _values(topic: str, by_name: Mapping[str, float], names: list[str]) -> np.ndarray:
+    """Return values in the order of names; the topic is named in errors."""
+    values = [by_name.get(name, math.nan) for name in names]
+    for name, value in zip(names, values, strict=True):
+        if not math.isfinite(value):
+            what = f'{value}' if name in by_name else 'no value'
+            raise InputError(f'{topic} has {what} for {name}, allowed: a finite number')
+    return np.array(values)
+
+
+def order_from_message(message: JointTrajectory, boom: BoomParameters) -> Order:
+    """
+    Return a trajectory that was sent by hand; velocities and accelerations in it are not used.
+
+    Joints are called as beams, or as in joint_states; without names they are all, in order.
+
+    Raises
+    ------
+    InputError
+        For an unknown or doubled joint, or a point without a position for each.
+    """
+    beams = [beam.name for beam in boom.beams]
+    names = [name.removesuffix('_joint') for name in message.joint_names] or beams
+    for index, name in enumerate(names):
+        if name not in beams or name in names[:index]:
+            raise InputError(
+                f'trajectory has the joint {message.joint_names[index]!r}, allowed, each once:'
+                f' {" | ".join(f"{beam}_joint" for beam in beams)}'
+            )
+    for index, point in enumerate(message.points):
+        if len(point.positions) != len(names):
+            raise InputError(
+                f'trajectory has {len(point.positions)} positions in point {index}, allowed:'
+                f' {len(names)}, one for each joint'
+            )
+    return Order(
+        joints=tuple(beams.index(name) for name in names),
+        times=[nanoseconds_of(point.time_from_start) / 1e9 for point in message.points],
+        angles=[list(point.positions) for point in message.points],
+        start=nanoseconds_of(message.header.stamp) / 1e9,
+    )

@@ -1,0 +1,172 @@
+"""The boom as a node: takes ``valve_command``, gives joints, hydraulics, strain and markers."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from longreach_msgs.msg import HydraulicState, MarkerPositions, StrainState, ValveCommand
+from longreach_msgs.srv import AttachLoad
+from std_srvs.srv import Trigger
+from visualization_msgs.msg import MarkerArray
+
+from longreach_boom import conversions
+from longreach_boom.hydraulic_state import flows_of
+from longreach_boom.open_loop import BY_SCENARIO, ScenarioBoom, closed_valves, resting_scenario
+from longreach_boom.parameters import load_boom
+from longreach_boom.scenario import load_scenario
+from longreach_boom.sensors_node import SensorTopics
+from longreach_boom.simulation import STEP, BoomCommand, BoomState, StateParts, strains, warm_up
+from longreach_boom.visuals import marker_positions, shape_of, stress_colours
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import quantity
+from longreach_node import qos
+from longreach_node.parameters import declare
+from longreach_node.simulator import SimulatorNode, SimulatorParameters
+from longreach_node.stamps import nanoseconds_of, stamp_of
+
+__all__ = ['PlantNode', 'PlantParameters']
+
+# Along each beam of the shape: smooth to the eye, and light at 30 Hz.
+_POINTS = 12
+
+
+@dataclasses.dataclass(frozen=True)
+class PlantParameters(SimulatorParameters):
+    """Parameters of the plant node."""
+
+    file: str = quantity('boom file; empty for the pump boom of 36 m', '', default='')
+    scenario: str = quantity(
+        'scenario file, for pose, loads and valves; empty for the first pose of the boom file',
+        '',
+        default='',
+    )
+    sensors: str = quantity(
+        'sensor file; default (ideal) or typical for the installed ones; empty for no sensors',
+        '',
+        default='',
+    )
+    step: float = quantity('length of a simulation step', 's', above=0.0, default=STEP)
+    publish_rate: float = quantity(
+        'samples per second of simulation', 'Hz', above=0.0, at_most=1e5, default=200.0
+    )
+    visual_rate: float = quantity(
+        'shapes per second of simulation, while somebody looks; 0 is none',
+        'Hz',
+        at_least=0.0,
+        at_most=1e3,
+        default=30.0,
+    )
+
+
+class PlantNode(SimulatorNode[BoomState, BoomCommand]):
+    """The boom, simulated."""
+
+    def __init__(self) -> None:
+        super().__init__('plant', safe_command=BY_SCENARIO)
+        settings = declare(self, PlantParameters)
+        boom = load_boom(settings.file or None)
+        scenario = (
+            load_scenario(settings.scenario, boom, settings.step)
+            if settings.scenario
+            else resting_scenario(boom)
+        )
+        self._boom = ScenarioBoom(boom, scenario, settings.step)
+        self._constants = self._boom.constants(())
+        # After the first use of these parameters, so that caches know them by their identity.
+        warm_up()
+        # Whoever has commanded the valves once and falls silent leaves them closed.
+        self.safe_command = closed_valves(boom.size)
+        self._beams = [beam.name for beam in boom.beams]
+        self._cylinders = [cylinder.name for cylinder in boom.cylinders]
+        self._latest = -1
+        stream = qos.stream(settings.lockstep)
+        self._hydraulics = self.create_publisher(HydraulicState, 'hydraulics', stream)
+        self._strain = self.create_publisher(StrainState, 'strain', stream)
+        self._markers = self.create_publisher(MarkerPositions, 'marker_truth', stream)
+        self.outputs += [self._hydraulics, self._strain, self._markers]
+        self._sensors = SensorTopics(self, boom, settings.sensors, settings.publish_rate, stream)
+        self.outputs += self._sensors.publishers
+        self._shape = self.create_publisher(MarkerArray, 'shape', qos.VISUAL)
+        rate = settings.visual_rate
+        self._visual_every = max(1, round(settings.publish_rate / rate)) if rate else 0
+        commands = self.create_subscription(
+            ValveCommand, 'valve_command', self._on_command, qos.STREAM
+        )
+        self.create_service(AttachLoad, '~/attach_load', self._on_attach)
+        self.create_service(Trigger, '~/release_load', self._on_release)
+        # The boom steps by itself from sample to sample.
+        self.start(self._boom, settings.replace(step=1.0 / settings.publish_rate))
+        if settings.lockstep or scenario.trajectory:
+            self.links += [(self._hydraulics, commands), (self._joints, commands)]
+
+    def publish_outputs(self, nanoseconds: int) -> None:
+        """Publish what is to be seen of the boom."""
+        stamp = stamp_of(nanoseconds)
+        parts = StateParts.of(self.state.y, self._boom.parameters)
+        if nanoseconds == self._latest:
+            # The controller may have missed either half of its sample.
+            self.publish_joints(stamp)
+        else:
+            self._latest = nanoseconds
+            self._strain.publish(
+                conversions.strains_to_message(
+                    self._beams, strains(parts, self._boom.parameters), stamp
+                )
+            )
+            motion = marker_positions(self._boom.parameters, self.state)
+            self._markers.publish(conversions.markers_to_message(motion, stamp))
+            self._sensors.publish(self.state, self.sample, stamp)
+            self._publish_shape()
+        # Last: in lockstep the controller answers to this.
+        flows = flows_of(parts, self._constants)
+        self._hydraulics.publish(
+            conversions.hydraulics_to_message(self._cylinders, parts, flows, stamp)
+        )
+
+    def _publish_shape(self) -> None:
+        """Publish the bent beams when it is time, and somebody looks."""
+        if not self._visual_every or self.sample % self._visual_every:
+            return
+        if self.sample and not self._shape.get_subscription_count():
+            return
+        shapes = shape_of(self._boom.parameters, self.state, _POINTS)
+        colours = [stress_colours(shape.stress) for shape in shapes]
+        stamp = stamp_of(self._latest)
+        self._shape.publish(conversions.shape_to_message(shapes, colours, stamp))
+
+    def _on_command(self, message: ValveCommand) -> None:
+        """Take a command; one that cannot be is as good as none."""
+        try:
+            command = conversions.command_from_message(message, self._cylinders)
+        except InputError as error:
+            self.get_logger().warn(f'ignored: {error}', throttle_duration_sec=1.0)
+            return
+        self.accept(command, nanoseconds_of(message.header.stamp))
+
+    def _on_attach(
+        self, request: AttachLoad.Request, response: AttachLoad.Response
+    ) -> AttachLoad.Response:
+        """Hang a load on the boom."""
+        try:
+            load = conversions.load_from_request(request).on(self._boom.parameters)
+        except InputError as error:
+            response.message = str(error)
+            return response
+        self.state = self._boom.attach(self.state, load)
+        response.success = True
+        response.message = (
+            f'{load.mass:g} kg on {self._beams[load.beam]} at {load.position:g} m'
+            f' from {self.time:g} s on'
+        )
+        return response
+
+    def _on_release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Release all loads."""
+        if not self.state.loads:
+            response.message = 'no load hangs on the boom; hang one on with ~/attach_load'
+            return response
+        mass = sum(load.mass for load in self.state.loads)
+        self.state = self._boom.release(self.state)
+        response.success = True
+        response.message = f'{mass:g} kg released at {self.time:g} s'
+        return response

@@ -1,0 +1,157 @@
+"""A recorded run of the boom as the table that the library's own simulation gives."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.simulation import Result, columns_of
+from longreach_dynamics.errors import InputError
+from longreach_tools.bag import read_bag
+
+__all__ = ['RecordedRun', 'compare', 'read_run', 'recorded_columns']
+
+_TOPICS = ('joint_states', 'hydraulics', 'strain')
+
+
+def recorded_columns(boom: BoomParameters) -> tuple[str, ...]:
+    """Return those columns of a simulation that messages hold: all but the pistons' modes."""
+    return tuple(name for name in columns_of(boom) if not name.startswith('mode_'))
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordedRun:
+    """
+    A recorded run.
+
+    Parameters
+    ----------
+    boom : BoomParameters
+    table : ndarray, shape (rows, 3 + 7 N)
+        Columns as in :func:`recorded_columns`, units as in
+        :func:`longreach_boom.simulation.series`.
+    """
+
+    boom: BoomParameters
+    table: np.ndarray
+
+    def column(self, name: str) -> np.ndarray:
+        """Return one column by its name, shape (rows,)."""
+        return self.table[:, recorded_columns(self.boom).index(name)]
+
+
+def read_run(bag: str | Path, namespace: str, boom: BoomParameters) -> RecordedRun:
+    """
+    Return a recorded run.
+
+    Rows are the samples of which joint_states, hydraulics and strain were recorded, paired by
+    stamp. The tip follows from joints, deflections and slopes.
+
+    Parameters
+    ----------
+    bag : path
+    namespace : str
+        Of the recorded topics.
+    boom : BoomParameters
+        The boom that was run.
+
+    Raises
+    ------
+    InputError
+        When the bag holds no such run, or one of another boom.
+    """
+    prefix = '/' + namespace.strip('/')
+    topics = {f'{prefix}/{name}': name for name in _TOPICS}
+    found: dict[str, dict[int, Any]] = {name: {} for name in _TOPICS}
+    for topic, _, message in read_bag(bag, list(topics)):
+        stamp = message.header.stamp
+        found[topics[topic]][stamp.sec * 1_000_000_000 + stamp.nanosec] = message
+    stamps = sorted(set.intersection(*(set(messages) for messages in found.values())))
+    if not stamps:
+        counts = ', '.join(f'{topic}: {len(found[name])}' for topic, name in topics.items())
+        raise InputError(
+            f'{bag} holds no run of the boom in namespace {prefix}: messages with one stamp on'
+            f' all of {", ".join(_TOPICS)} are needed; found {counts}'
+        )
+    joints, hydraulics, strain = ([found[name][at] for at in stamps] for name in _TOPICS)
+    beams = [beam.name for beam in boom.beams]
+    cylinders = [cylinder.name for cylinder in boom.cylinders]
+    angles, deflections, slopes = (
+        _values('joint_states', joints, 'position', [f'{beam}_{what}' for beam in beams])
+        for what in ('joint', 'deflection', 'slope')
+    )
+    parts = [
+        np.array([[at / 1e9] for at in stamps]),
+        _tips(boom, angles, deflections, slopes),
+        angles,
+        _values('joint_states', joints, 'position', cylinders),
+        _values('joint_states', joints, 'effort', cylinders),
+        _values('strain', strain, 'strain', beams),
+        *(
+            _values('hydraulics', hydraulics, field, cylinders)
+            for field in ('head_pressure', 'rod_pressure', 'spool')
+        ),
+    ]
+    return RecordedRun(boom, np.concatenate(parts, axis=1))
+
+
+def _values(topic: str, messages: list[Any], field: str, names: list[str]) -> np.ndarray:
+    """Return a field of messages by names, shape (rows, names)."""
+    rows = []
+    places: list[int] = []
+    known: list[str] = []
+    for message in messages:
+        if message.name != known:
+            known = list(message.name)
+            missing = [name for name in names if name not in known]
+            if missing:
+                raise InputError(
+                    f'{topic} has no {missing[0]}, found: {", ".join(known)}; give the boom file'
+                    ' of the run'
+                )
+            places = [known.index(name) for name in names]
+        rows.append(np.asarray(getattr(message, field))[places])
+    return np.array(rows)
+
+
+def _tips(
+    boom: BoomParameters, angles: np.ndarray, deflections: np.ndarray, slopes: np.ndarray
+) -> np.ndarray:
+    """Return x and z of the boom's tip [m], Henikl 2015, (1) to (5), shape (rows, 2)."""
+    turn, tip = np.ones(len(angles), complex), np.zeros(len(angles), complex)
+    for i, beam in enumerate(boom.beams):
+        turn = turn * np.exp(1j * angles[:, i])
+        tip = tip + turn * (beam.length + 1j * deflections[:, i])
+        printed = boom.ritz.rotation == 'printed'
+        turn = turn * (1.0 + 1j * slopes[:, i] if printed else np.exp(1j * slopes[:, i]))
+    return np.stack([tip.real, tip.imag], axis=1)
+
+
+def compare(recorded: RecordedRun, expected: Result) -> dict[str, float]:
+    """
+    Return the largest absolute difference of each column over the samples that both have.
+
+    Raises
+    ------
+    InputError
+        When the two have no sample in common.
+    """
+    _, rows, expected_rows = np.intersect1d(
+        np.round(recorded.column('time') * 1e6).astype(int),
+        np.round(expected.column('time') * 1e6).astype(int),
+        return_indices=True,
+    )
+    if rows.size == 0:
+        raise InputError('the recording and the scenario have no sample in common')
+    differences = {
+        name: float(
+            np.abs(recorded.column(name)[rows] - expected.column(name)[expected_rows]).max()
+        )
+        for name in recorded_columns(recorded.boom)[1:]
+    }
+    missing = max(len(expected.table), len(recorded.table)) - rows.size
+    return {**differences, 'samples_compared': rows.size, 'samples_missing': missing}

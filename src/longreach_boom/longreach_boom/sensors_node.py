@@ -1,0 +1,87 @@
+"""The topics of a boom's sensors, a part of the plant node."""
+
+from __future__ import annotations
+
+from builtin_interfaces.msg import Time
+from longreach_msgs.msg import HydraulicState, InclinationState, StrainState
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.qos import QoSProfile
+from sensor_msgs.msg import JointState
+
+from longreach_boom import conversions
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.sensors import Sensors, default_file, load_sensors
+from longreach_boom.simulation import BoomState
+
+__all__ = ['SensorTopics']
+
+_INSTALLED = {'default': 'sensors.yaml', 'typical': 'sensors_typical.yaml'}
+
+
+class SensorTopics:
+    """
+    Publishers of what the sensors of a boom show, below ``sensors/``.
+
+    Parameters
+    ----------
+    node : Node
+    boom : BoomParameters
+    file : str
+        Sensor file; default or typical for an installed one; empty for no sensors at all.
+    sample_rate : float
+        Of the plant [Hz].
+    stream : QoSProfile
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read or does not fit boom and rate.
+    """
+
+    def __init__(
+        self, node: Node, boom: BoomParameters, file: str, sample_rate: float, stream: QoSProfile
+    ) -> None:
+        self.publishers: list[Publisher] = []
+        self._sensors: Sensors | None = None
+        if not file:
+            return
+        path = default_file().with_name(_INSTALLED[file]) if file in _INSTALLED else file
+        self._sensors = Sensors(boom, load_sensors(path), sample_rate)
+        self._beams = [beam.name for beam in boom.beams]
+        self._cylinders = [cylinder.name for cylinder in boom.cylinders]
+        kinds = {
+            'inclination': InclinationState,
+            'pressure': HydraulicState,
+            'encoder': JointState,
+            'strain': StrainState,
+        }
+        self.publishers = [
+            node.create_publisher(kind, f'sensors/{name}', stream) for name, kind in kinds.items()
+        ]
+        self._inclination, self._pressure, self._encoder, self._strain = self.publishers
+
+    def publish(self, state: BoomState, sample: int, stamp: Time) -> None:
+        """Publish the readings of the sensors whose turn it is."""
+        if self._sensors is None:
+            return
+        shown = self._sensors.read(state, sample)
+        beams, cylinders = self._beams, self._cylinders
+        if shown.inclination_root is not None and shown.inclination_tip is not None:
+            self._inclination.publish(
+                conversions.inclination_to_message(
+                    beams, shown.inclination_root, shown.inclination_tip, stamp
+                )
+            )
+        if shown.head_pressures is not None and shown.rod_pressures is not None:
+            self._pressure.publish(
+                conversions.pressures_to_message(
+                    cylinders, shown.head_pressures, shown.rod_pressures, stamp
+                )
+            )
+        if shown.encoders is not None:
+            self._encoder.publish(
+                conversions.encoders_to_message(cylinders, shown.encoders, stamp)
+            )
+        if shown.strains is not None:
+            self._strain.publish(conversions.strains_to_message(beams, shown.strains, stamp))

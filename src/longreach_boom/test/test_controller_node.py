@@ -1,0 +1,313 @@
+"""
+The controller as a node: fed sample by sample, and in a closed loop with the plant.
+
+What it must answer is said by the library: Guidance cycle by cycle, and simulate().
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from diagnostic_msgs.msg import DiagnosticArray
+from longreach_msgs.msg import HydraulicState, ValveCommand
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from longreach_boom.controller_node import ControllerNode
+from longreach_boom.guidance import Guidance, Measurement, Order
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.plant_node import PlantNode
+from longreach_boom.scenario import load_scenario
+from longreach_boom.simulation import simulate
+from longreach_dynamics.errors import InputError
+from longreach_node import diagnostics, qos
+from longreach_node.stamps import nanoseconds_of, stamp_of
+from longreach_node.testing import Bench, bench
+
+SAMPLE = 5_000_000  # [ns]
+SITE = np.radians((70.0, -50.0, -35.0, -30.0))
+WAVE = """
+duration: 1.5
+pose: site
+loads: [{mass: 90.0}]
+release: [0.102]
+trajectory:
+  - {time: 0.1, angles_deg: [70, -50, -35, -30]}
+  - {time: 1.4, angles_deg: [69.5, -49, -34, -28]}
+"""
+VALVES = """
+duration: 0.5
+pose: site
+valve_commands:
+  - {time: 0.1, spools: [0.5, 0.0, 0.0, -0.5]}
+"""
+HOLD = 'duration: 0.5\npose: site\nloads: [{mass: 90.0}]\n'
+
+
+def pushed(k: int) -> np.ndarray:
+    """Return angles [rad] of a boom that moves; not a solution of anything."""
+    return SITE + 0.01 * math.sin(0.3 * k)
+
+
+class Rig:
+    """A controller, and a driver in the plant's place."""
+
+    def __init__(self, b: Bench, boom: BoomParameters) -> None:
+        self.bench, self.boom = b, boom
+        self.commands: list[ValveCommand] = b.listen(ValveCommand, 'valve_command')
+        self.reports: list[DiagnosticArray] = b.listen(
+            DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS
+        )
+        self.node = b.add(ControllerNode)
+        self.joints = b.publisher(JointState, 'joint_states')
+        self.hydraulics = b.publisher(HydraulicState, 'hydraulics')
+        self.trajectory = b.publisher(JointTrajectory, 'trajectory', qos.SET_POINT)
+        b.until(lambda: b.driver.count_publishers('valve_command') == 1)
+
+    def measured(self, k: int) -> Measurement:
+        angles = pushed(k)
+        pistons = [c.linkage.position(a) for c, a in zip(self.boom.cylinders, angles, strict=True)]
+        return Measurement(angles, np.array(pistons), np.full(4, 1.5e7), np.full(4, 5e6))
+
+    def send_joints(self, k: int) -> None:
+        measured = self.measured(k)
+        names = [f'{beam.name}_joint' for beam in self.boom.beams]
+        names += [cylinder.name for cylinder in self.boom.cylinders]
+        position = [*measured.angles.tolist(), *measured.pistons.tolist()]
+        header = Header(stamp=stamp_of(k * SAMPLE))
+        self.joints.publish(JointState(header=header, name=names, position=position))
+
+    def send_hydraulics(self, k: int, head: float = 1.5e7) -> None:
+        self.hydraulics.publish(
+            HydraulicState(
+                header=Header(stamp=stamp_of(k * SAMPLE)),
+                name=[cylinder.name for cylinder in self.boom.cylinders],
+                head_pressure=[head] * 4,
+                rod_pressure=[5e6] * 4,
+            )
+        )
+
+    def send(self, *samples: int) -> None:
+        for k in samples:
+            self.send_joints(k)
+            self.send_hydraulics(k)
+
+    def answers(self, count: int) -> list[tuple[int, tuple[float, ...]]]:
+        """Wait for so many commands, and make sure that there are no more."""
+        self.bench.until(lambda: len(self.commands) >= count, f'command number {count}')
+        self.bench.settle(10)
+        assert len(self.commands) == count
+        return [(nanoseconds_of(c.header.stamp) // SAMPLE, tuple(c.spool)) for c in self.commands]
+
+    def counts(self) -> dict[str, str]:
+        self.bench.until(lambda: self.reports, 'report')
+        return {pair.key: pair.value for pair in self.reports[-1].status[0].values}
+
+
+@pytest.fixture
+def rig(boom: BoomParameters) -> Iterator[Rig]:
+    """A controller that holds the pose of its first sample."""
+    with bench() as b:
+        yield Rig(b, boom)
+
+
+def expected(rig: Rig, samples: list[int], guidance: Guidance | None = None) -> list:
+    """Return the library's answers."""
+    guidance = guidance or Guidance(rig.boom, None, 0.005)
+    state = guidance.begin(pushed(samples[0]))
+    told = []
+    for k in samples:
+        state, command = guidance.cycle(state, k * SAMPLE / 1e9, rig.measured(k))
+        told.append((k, command.spools))
+    return told
+
+
+# --- sample by sample ----------------------------------------------------------------------------
+
+
+def test_a_stream_gives_the_librarys_commands(rig: Rig) -> None:
+    samples = list(range(30))
+    rig.send(*samples)
+    told = rig.answers(30)
+    assert told == expected(rig, samples)
+    assert any(any(spools) for _, spools in told)
+    assert rig.commands[0].name == [cylinder.name for cylinder in rig.boom.cylinders]
+
+
+def test_halves_pair_by_their_stamps(rig: Rig) -> None:
+    for k in (0, 1, 2):
+        rig.send_joints(k)
+    rig.bench.settle()
+    for k in (0, 1, 2):
+        rig.send_hydraulics(k)
+    # A half that is lost: no cycle for it, and a warning.
+    rig.send_hydraulics(3)
+    rig.send(4)
+    assert rig.answers(4) == expected(rig, [0, 1, 2, 4])
+    rig.send(200)
+    rig.answers(5)
+    rig.bench.until(lambda: rig.counts()['unpaired'] == '1', 'count of what has no partner')
+    # 3, and 5 to 199.
+    assert rig.counts()['missed'] == '196'
+    assert rig.reports[-1].status[0].level == diagnostics.WARN
+
+
+def test_a_sample_that_comes_again_is_not_another_cycle(rig: Rig) -> None:
+    rig.send(0, 1, 1, 1, 2)
+    assert rig.answers(3) == expected(rig, [0, 1, 2])
+
+
+def test_a_plant_that_asks_again_is_answered_again(rig: Rig) -> None:
+    rig.send(0, 1)
+    (_, last) = rig.answers(2)
+    rig.node._answered -= 1.0
+    rig.send(1)
+    assert rig.answers(3)[2] == last
+
+
+def test_time_that_goes_back_begins_anew(rig: Rig) -> None:
+    rig.send(50, 51, 52)
+    rig.answers(3)
+    rig.send(0, 1)
+    assert rig.answers(5) == [*expected(rig, [50, 51, 52]), *expected(rig, [0, 1])]
+
+
+def test_a_sample_that_is_no_number_is_not_used(rig: Rig) -> None:
+    rig.send(0)
+    rig.send_joints(1)
+    rig.send_hydraulics(1, math.nan)
+    rig.send(2)
+    assert rig.answers(2) == expected(rig, [0, 2])
+    assert rig.node._counts == {'missed': 1, 'unpaired': 0, 'invalid': 1}
+
+
+def trajectory(seconds: int, *positions: float, names: tuple[str, ...] = ()) -> JointTrajectory:
+    point = JointTrajectoryPoint(positions=positions)
+    point.time_from_start.sec = seconds
+    return JointTrajectory(joint_names=names, points=[point])
+
+
+def test_a_trajectory_by_hand_takes_over(rig: Rig) -> None:
+    rig.send(0, 1)
+    rig.answers(2)
+    rig.trajectory.publish(trajectory(2, 1.2, -0.9, -0.6, -0.4))
+    rig.bench.settle()
+    rig.send(*range(2, 30))
+    told = rig.answers(30)
+    guidance = Guidance(rig.boom, None, 0.005)
+    state = guidance.begin(pushed(0))
+    order = Order((0, 1, 2, 3), [2.0], [(1.2, -0.9, -0.6, -0.4)])
+    for k in range(30):
+        if k == 2:
+            state = guidance.follow(state, order, SAMPLE / 1e9, pushed(1))
+        state, command = guidance.cycle(state, k * SAMPLE / 1e9, rig.measured(k))
+        assert told[k] == (k, command.spools)
+    assert told != expected(rig, list(range(30)))
+
+
+@pytest.mark.parametrize(
+    'message',
+    [
+        trajectory(2, 9.0, 0.0, 0.0, 0.0),
+        trajectory(2, math.nan, 0.0, 0.0, 0.0),
+        trajectory(0, 0.0, 0.0, 0.0, 0.0),
+        trajectory(2, 0.5),
+        trajectory(2, 0.5, names=('arm',)),
+    ],
+)
+def test_a_trajectory_that_cannot_be_changes_nothing(rig: Rig, message: JointTrajectory) -> None:
+    # Before the first sample no one is good.
+    rig.trajectory.publish(trajectory(2, 1.2, -0.9, -0.6, -0.4))
+    rig.bench.settle()
+    rig.send(0, 1)
+    rig.answers(2)
+    rig.trajectory.publish(message)
+    rig.bench.settle()
+    rig.send(2, 3)
+    assert rig.answers(4) == expected(rig, [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ('word', 'error'),
+    [
+        ('file:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
+        ('scenario:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
+        ('sample_rate:=0.0', r'sample_rate = 0\.0, allowed: \[10, 100000\] Hz'),
+        ('gain:=3.0', r"'gain' is unknown to node /controller"),
+    ],
+)
+def test_refusals(word: str, error: str) -> None:
+    with bench('-p', f'controller:{word}') as b, pytest.raises(InputError, match=error):
+        b.add(ControllerNode)
+
+
+# --- the closed loop -----------------------------------------------------------------------------
+
+
+def loop(b: Bench) -> tuple[PlantNode, list[JointState], list[HydraulicState]]:
+    """Let controller and plant run to the end, and return what was published."""
+    joints = b.listen(JointState, 'joint_states')
+    hydraulics = b.listen(HydraulicState, 'hydraulics')
+    b.add(ControllerNode)
+    plant = b.add(PlantNode)
+    b.until(plant.done.done, 'end')
+    b.settle()
+    return plant, joints, hydraulics
+
+
+@pytest.mark.parametrize('text', [WAVE, VALVES, HOLD], ids=['wave', 'valves', 'hold'])
+def test_in_lockstep_the_loop_is_the_librarys_run(
+    boom: BoomParameters, tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / 'scenario.yaml'
+    file.write_text(text)
+    scenario = load_scenario(file, boom, 1e-3)
+    result = simulate(boom, scenario)
+    words: list[Any] = ['-p', 'lockstep:=true', '-p', f'scenario:={file}']
+    words += ['-p', 'plant:real_time_factor:=0.0', '-p', f'plant:duration:={scenario.duration}']
+    with bench(*words, deadline=60.0) as b:
+        _, joints, hydraulics = loop(b)
+    cylinders = [cylinder.name for cylinder in boom.cylinders]
+    for i, name in enumerate(cylinders, start=1):
+        place = list(joints[0].name).index(name)
+        pistons = [joint.position[place] for joint in joints]
+        np.testing.assert_array_equal(pistons, result.column(f'piston_{i}'))
+        spools = [state.spool[i - 1] for state in hydraulics]
+        np.testing.assert_array_equal(spools, result.column(f'spool_{i}'))
+    moved = max(np.ptp(result.column(f'spool_{i}')) for i in range(1, 5))
+    assert (moved > 0.1) == (text != HOLD)
+
+
+def test_a_reset_plant_gives_the_same_run_again(tmp_path: Path) -> None:
+    file = tmp_path / 'scenario.yaml'
+    file.write_text(WAVE)
+    words = [
+        '-p',
+        'lockstep:=true',
+        '-p',
+        f'scenario:={file}',
+        '-p',
+        'plant:real_time_factor:=0.0',
+    ]
+    with bench(*words, deadline=60.0) as b:
+        hydraulics = b.listen(HydraulicState, 'hydraulics')
+        b.add(ControllerNode)
+        plant = b.add(PlantNode)
+        b.until(lambda: plant.sample > 150, 'a moving boom')
+        assert b.call(Trigger, 'plant/pause').success
+        b.settle()
+        count = len(hydraulics)
+        assert b.call(Trigger, 'plant/reset').success
+        assert b.call(Trigger, 'plant/resume').success
+        b.until(lambda: len(hydraulics) > count + 150, 'the same again')
+    first, again = hydraulics[:count], hydraulics[count:]
+    assert again[0].header.stamp == stamp_of(0)
+    for k in range(150):
+        assert again[k] == first[k], k

@@ -1,0 +1,110 @@
+"""Flows through the valves, against the equations written out, and against the simulation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from longreach_boom.hydraulic_state import flows_of
+from longreach_boom.model import constants_of
+from longreach_boom.motion import evaluate
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.simulation import StateParts
+
+
+def parts_of(
+    boom: BoomParameters, spools: np.ndarray, head: np.ndarray, rod: np.ndarray
+) -> StateParts:
+    q = np.zeros((*spools.shape[:-1], boom.size * (1 + boom.ritz.functions)))
+    return StateParts(q, q, head, rod, spools)
+
+
+@pytest.fixture
+def random_parts(boom: BoomParameters) -> StateParts:
+    random = np.random.default_rng(3)
+    spools = random.uniform(-1.0, 1.0, (50, boom.size))
+    head, rod = random.uniform(0.0, 4e7, (2, 50, boom.size))
+    return parts_of(boom, spools, head, rod)
+
+
+def written_out(boom: BoomParameters, i: int, s: float, p1: float, p2: float) -> tuple:
+    """Henikl 2015, (24), for both signs of the spool position."""
+    oil, valve = boom.oil, boom.cylinders[i].valve
+    beyond = max(0.0, (abs(s) - valve.dead_band) / (1.0 - valve.dead_band))
+    k = oil.contraction * math.sqrt(2.0 / oil.density) * valve.area * beyond
+
+    def root(d: float) -> float:
+        return d / (d * d + oil.laminar_pressure**2) ** 0.25
+
+    ps, pt = oil.supply_pressure, oil.tank_pressure
+    if s >= 0.0:
+        return k * root(ps - p1), k * valve.area_ratio * root(p2 - pt)
+    return -k * root(p1 - pt), -k * valve.area_ratio * root(ps - p2)
+
+
+def test_flows_are_those_of_the_equation(boom: BoomParameters, random_parts: StateParts) -> None:
+    flows = flows_of(random_parts, constants_of(boom))
+    assert flows.head.shape == flows.rod.shape == (50, boom.size)
+    for k in range(50):
+        for i in range(boom.size):
+            expected = written_out(
+                boom,
+                i,
+                random_parts.spools[k, i],
+                random_parts.head_pressures[k, i],
+                random_parts.rod_pressures[k, i],
+            )
+            assert (flows.head[k, i], flows.rod[k, i]) == pytest.approx(expected, rel=1e-12)
+
+
+def test_one_state_is_a_row_of_many(boom: BoomParameters, random_parts: StateParts) -> None:
+    table = flows_of(random_parts, constants_of(boom))
+    for k in (0, 49):
+        one = flows_of(StateParts(*(part[k] for part in random_parts)), constants_of(boom))
+        assert one.head.shape == (boom.size,)
+        np.testing.assert_array_equal(one.head, table.head[k])
+        np.testing.assert_array_equal(one.rod, table.rod[k])
+
+
+def test_any_shape_and_rows_that_are_not_contiguous(
+    boom: BoomParameters, random_parts: StateParts
+) -> None:
+    table = flows_of(random_parts, constants_of(boom))
+    folded = StateParts(*(part.reshape(5, 10, -1)[:, ::2] for part in random_parts))
+    flows = flows_of(folded, constants_of(boom))
+    np.testing.assert_array_equal(flows.head, table.head.reshape(5, 10, -1)[:, ::2])
+    empty = StateParts(*(part[:0] for part in random_parts))
+    assert flows_of(empty, constants_of(boom)).rod.shape == (0, boom.size)
+
+
+def test_a_closed_valve_lets_nothing_through(boom: BoomParameters) -> None:
+    bands = np.array([c.valve.dead_band for c in boom.cylinders])
+    spools = np.array([0.0 * bands, bands, -bands])
+    pressures = np.full(spools.shape, 1e7)
+    flows = flows_of(parts_of(boom, spools, pressures, pressures), constants_of(boom))
+    assert not flows.head.any()
+    assert not flows.rod.any()
+
+
+def test_the_simulation_fills_its_chambers_with_these_flows(boom: BoomParameters) -> None:
+    constants, N = constants_of(boom), boom.size
+    n = N * (1 + boom.ritz.functions)
+    random = np.random.default_rng(5)
+    y = np.zeros(2 * n + 3 * N)
+    y[:N] = boom.pose('site')
+    y[2 * n : 2 * n + 2 * N] = random.uniform(2e6, 2e7, 2 * N)
+    y[2 * n + 2 * N :] = (0.5, -0.5, 1.0, -1.0)
+    dy = np.empty(y.size)
+    modes = np.zeros(N, dtype=np.int64)
+    evaluate(y, modes, np.zeros(N), constants, np.empty((n, n)), np.empty(n), dy)
+    flows = flows_of(StateParts.of(y, boom), constants)
+    pistons = np.array([c.linkage.position(a) for c, a in zip(boom.cylinders, y[:N], strict=True)])
+    volume = constants.head_volume + constants.head_area * pistons
+    # Pistons stand: what flows in is all that the pressure rises from, (23).
+    rates = boom.oil.bulk_modulus / volume * flows.head
+    np.testing.assert_allclose(dy[2 * n : 2 * n + N], rates, rtol=1e-12)
+    volume = constants.rod_volume - constants.rod_area * pistons
+    rates = -boom.oil.bulk_modulus / volume * flows.rod
+    np.testing.assert_allclose(dy[2 * n + N : 2 * n + 2 * N], rates, rtol=1e-12)

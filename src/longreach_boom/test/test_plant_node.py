@@ -1,0 +1,351 @@
+"""The boom as a node: what it publishes, commands, loads, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from longreach_msgs.msg import (
+    HydraulicState,
+    InclinationState,
+    MarkerPositions,
+    StrainState,
+    ValveCommand,
+)
+from longreach_msgs.srv import AttachLoad
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+from std_srvs.srv import Trigger
+from visualization_msgs.msg import MarkerArray
+
+from longreach_boom.hydraulic_state import flows_of
+from longreach_boom.model import Load
+from longreach_boom.open_loop import BY_SCENARIO, closed_valves
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.plant_node import PlantNode
+from longreach_boom.scenario import load_scenario
+from longreach_boom.sensors import Sensors, default_file, load_sensors
+from longreach_boom.simulation import (
+    Boom,
+    BoomCommand,
+    Result,
+    StateParts,
+    simulate,
+    strains,
+)
+from longreach_boom.visuals import marker_positions
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import step_time
+from longreach_node import qos
+from longreach_node.stamps import nanoseconds_of, stamp_of
+from longreach_node.testing import Bench, bench
+
+SAMPLE = 5_000_000  # [ns]
+SCENARIO = """
+duration: 0.5
+pose: site
+loads: [{mass: 90.0}]
+release: [0.05]
+valve_commands:
+  - {time: 0.102, spools: [0.5, 0.0, 0.0, -0.5]}
+  - {time: 0.3, spools: [-0.5, 0.2, 0.0, 0.0]}
+"""
+REST = 'duration: 1.0\npose: site\n'
+
+
+def words(**parameters: Any) -> list[str]:
+    return [
+        word for name, value in parameters.items() for word in ('-p', f'plant:{name}:={value}')
+    ]
+
+
+FAST = words(real_time_factor=0.0)
+LOCKSTEP = words(real_time_factor=0.0, lockstep='true')
+
+
+class Rig:
+    """A plant, and all that listens to it."""
+
+    def __init__(self, b: Bench) -> None:
+        self.bench = b
+        self.joints: list[JointState] = b.listen(JointState, 'joint_states')
+        self.hydraulics: list[HydraulicState] = b.listen(HydraulicState, 'hydraulics')
+        self.strain: list[StrainState] = b.listen(StrainState, 'strain')
+        self.markers: list[MarkerPositions] = b.listen(MarkerPositions, 'marker_truth')
+        self.commands = b.driver.create_publisher(ValveCommand, 'valve_command', 10)
+        self.plant = b.add(PlantNode)
+        b.until(lambda: self.hydraulics and self.joints, 'first sample')
+
+    def send(self, *spools: float, sample: int | None = None) -> None:
+        sample = len(self.hydraulics) - 1 if sample is None else sample
+        header = Header(stamp=stamp_of(sample * SAMPLE))
+        self.commands.publish(ValveCommand(header=header, spool=spools))
+
+    def cycle(self, *spools: float) -> None:
+        """Answer the latest sample and wait for the next one."""
+        count = len(self.hydraulics)
+        self.send(*spools)
+        self.bench.until(lambda: len(self.hydraulics) == len(self.joints) == count + 1)
+
+    def run_to_the_end(self, count: int) -> None:
+        self.bench.until(self.plant.done.done, 'end')
+        topics = (self.joints, self.hydraulics, self.strain, self.markers)
+        self.bench.until(lambda: all(len(t) == count for t in topics), f'{count} of each')
+
+    def attach(self, **fields: Any) -> AttachLoad.Response:
+        fields = {'mass': 90.0, 'position': math.nan, **fields}
+        request = AttachLoad.Request(**fields)
+        return self.bench.call(AttachLoad, 'plant/attach_load', request)
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    file = tmp_path / 'scenario.yaml'
+    file.write_text(SCENARIO)
+    return file
+
+
+@pytest.fixture
+def standing(tmp_path: Path) -> Iterator[Rig]:
+    """A boom that nobody drives, paused, in its first sample."""
+    file = tmp_path / 'rest.yaml'
+    file.write_text(REST)
+    with bench(*FAST, *words(start_paused='true', command_timeout=0.05, scenario=file)) as b:
+        yield Rig(b)
+
+
+@pytest.fixture
+def expected(boom: BoomParameters, scenario: Path) -> Result:
+    return simulate(boom, load_scenario(scenario, boom, 1e-3))
+
+
+def test_all_topics_are_the_librarys_run(
+    boom: BoomParameters, scenario: Path, expected: Result
+) -> None:
+    with bench(*FAST, *words(scenario=scenario, duration=0.5)) as b:
+        rig = Rig(b)
+        rig.run_to_the_end(101)
+    machine = Boom(boom, load_scenario(scenario, boom, 1e-3))
+    parts = StateParts.of(expected.states, boom)
+    flows = flows_of(parts, machine.constants(()))
+    shown = strains(parts, boom)
+    state = machine.initial_state()
+    for k in range(101):
+        state = state._replace(y=expected.states[k])
+        joints, hydraulics = rig.joints[k], rig.hydraulics[k]
+        sample = machine.joint_sample(state, closed_valves(4))
+        assert (tuple(joints.name), tuple(joints.position)) == (sample.names, sample.positions)
+        assert tuple(joints.velocity) == sample.velocities
+        assert tuple(joints.effort) == sample.efforts
+        assert list(hydraulics.head_pressure) == parts.head_pressures[k].tolist()
+        assert list(hydraulics.rod_pressure) == parts.rod_pressures[k].tolist()
+        assert list(hydraulics.spool) == parts.spools[k].tolist()
+        assert list(hydraulics.head_flow) == flows.head[k].tolist()
+        assert list(hydraulics.rod_flow) == flows.rod[k].tolist()
+        np.testing.assert_allclose(rig.strain[k].strain, shown[k], rtol=1e-12, atol=1e-18)
+        motion = marker_positions(boom, state)
+        assert rig.markers[k].name == list(motion.names)
+        assert [[p.x, p.y, p.z] for p in rig.markers[k].position] == motion.positions.tolist()
+        assert [[p.x, p.y, p.z] for p in rig.markers[k].velocity] == motion.velocities.tolist()
+        messages = (joints, hydraulics, rig.strain[k], rig.markers[k])
+        assert {nanoseconds_of(m.header.stamp) for m in messages} == {k * SAMPLE}
+    assert rig.hydraulics[0].name == [c.name for c in boom.cylinders]
+    assert rig.strain[0].name == [beam.name for beam in boom.beams]
+    for messages in (rig.hydraulics, rig.strain, rig.markers):
+        assert messages[0].header.frame_id == 'boom_base'
+    # Worth comparing: the valves of the scenario have moved something.
+    assert np.ptp(expected.column('piston_1')) > 1e-3
+
+
+def test_in_lockstep_it_moves_by_the_answers(boom: BoomParameters, scenario: Path) -> None:
+    with bench(*LOCKSTEP, *words(scenario=scenario)) as b:
+        rig = Rig(b)
+        told = [(0.1 * k, 0.0, -0.05 * k, 1.0) for k in range(10)]
+        for spools in told:
+            rig.cycle(*spools)
+    machine = Boom(boom, load_scenario(scenario, boom, 1e-3))
+    state = machine.initial_state()
+    for k, spools in enumerate(told):
+        state = machine.advance(state, BoomCommand(spools), step_time(k, 0.005), 0.005)
+        parts = StateParts.of(state.y, boom)
+        assert list(rig.hydraulics[k + 1].head_pressure) == parts.head_pressures.tolist()
+        assert list(rig.hydraulics[k + 1].spool) == parts.spools.tolist()
+
+
+def test_in_lockstep_both_halves_of_a_sample_are_sent_again(scenario: Path) -> None:
+    with bench(*LOCKSTEP, *words(scenario=scenario)) as b:
+        rig = Rig(b)
+        b.until(lambda: len(rig.hydraulics) >= 2 and len(rig.joints) >= 2, 'the sample again')
+        assert {message.header.stamp.nanosec for message in rig.joints} == {0}
+        assert len(rig.strain) == len(rig.markers) == 1
+
+
+@pytest.mark.parametrize(
+    'spools', [(math.nan, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.5), (0.0,), (math.inf,) * 4]
+)
+def test_a_command_that_cannot_be_is_none(scenario: Path, spools: tuple[float, ...]) -> None:
+    with bench(*LOCKSTEP, *words(scenario=scenario)) as b:
+        rig = Rig(b)
+        rig.send(*spools)
+        b.settle()
+        assert len(rig.hydraulics) == 1
+        rig.cycle(0.1, 0.0, 0.0, 0.0)
+        assert rig.plant.command == BoomCommand((0.1, 0.0, 0.0, 0.0))
+        assert np.isfinite(rig.plant.state.y).all()
+
+
+def advance(rig: Rig, samples: int) -> None:
+    """Let a paused plant advance."""
+    for _ in range(samples):
+        rig.plant.paused = False
+        rig.plant._go_on()
+        rig.plant.paused = True
+
+
+def test_valves_close_after_the_last_command(standing: Rig) -> None:
+    plant, b = standing.plant, standing.bench
+    assert plant.command == BY_SCENARIO
+    advance(standing, 20)
+    # The scenario is nobody who could fall silent.
+    assert plant.command == BY_SCENARIO
+    command = BoomCommand((0.5, 0.0, 0.0, 0.0))
+    standing.send(*command.spools, sample=20)
+    b.until(lambda: plant.command == command)
+    advance(standing, 11)
+    assert plant.command == command
+    advance(standing, 1)
+    assert plant.command == closed_valves(4)
+    assert b.call(Trigger, 'plant/reset').success
+    assert plant.command == BY_SCENARIO
+
+
+def test_loads_come_and_go(boom: BoomParameters, standing: Rig) -> None:
+    plant = standing.plant
+    machine = Boom(boom, plant.machine.scenario)
+    state = plant.state
+    response = standing.attach(mass=120.0, beam='beam_3', position=4.0)
+    assert (response.success, response.message) == (True, '120 kg on beam_3 at 4 m from 0 s on')
+    assert standing.attach().success
+    state = machine.attach(machine.attach(state, Load(120.0, 2, 4.0)), Load(90.0, 3, 9.0))
+    advance(standing, 3)
+    state = machine.advance(state, closed_valves(4), 0.0, 0.015)
+    np.testing.assert_array_equal(plant.state.y, state.y)
+    response = standing.bench.call(Trigger, 'plant/release_load')
+    assert (response.success, response.message) == (True, '210 kg released at 0.015 s')
+    advance(standing, 1)
+    state = machine.advance(machine.release(state), closed_valves(4), 0.015, 0.005)
+    np.testing.assert_array_equal(plant.state.y, state.y)
+    response = standing.bench.call(Trigger, 'plant/release_load')
+    assert not response.success
+    assert 'no load hangs on the boom' in response.message
+
+
+@pytest.mark.parametrize(
+    ('fields', 'error'),
+    [
+        ({'mass': -1.0}, 'mass = -1.0, allowed: (0'),
+        ({'mass': math.nan}, 'mass = nan, allowed'),
+        ({'beam': 'arm'}, "'arm', allowed: beam_1"),
+        ({'position': 100.0}, 'position = 100.0 m, allowed: [0, 9] m'),
+    ],
+)
+def test_loads_that_cannot_be(standing: Rig, fields: dict[str, Any], error: str) -> None:
+    response = standing.attach(**fields)
+    assert not response.success
+    assert error in response.message
+    assert standing.plant.state.loads == ()
+
+
+def test_the_shape_is_for_viewers(scenario: Path) -> None:
+    with bench(*FAST, *words(scenario=scenario, duration=0.5, visual_rate=20.0)) as b:
+        shapes: list[MarkerArray] = b.listen(MarkerArray, 'shape', qos.VISUAL)
+        rig = Rig(b)
+        b.until(rig.plant.done.done, 'end')
+        b.until(lambda: shapes and shapes[-1].markers[0].header.stamp.nanosec == 500_000_000)
+    stamps = [nanoseconds_of(shape.markers[0].header.stamp) for shape in shapes]
+    assert {stamp % 50_000_000 for stamp in stamps} == {0}
+    assert len(stamps) <= 11
+    assert [m.ns for m in shapes[0].markers] == ['beam_1', 'beam_2', 'beam_3', 'beam_4']
+    assert all(len(m.points) == len(m.colors) > 2 for m in shapes[0].markers)
+
+
+def test_sensors_are_off_until_asked_for(scenario: Path) -> None:
+    with bench(*FAST, *words(scenario=scenario, duration=0.1)) as b:
+        Rig(b)
+        topics = [name for name, _ in b.driver.get_topic_names_and_types()]
+    assert not [name for name in topics if 'sensors' in name]
+
+
+@pytest.mark.parametrize('name', ['default', 'typical'])
+def test_sensors_show_what_the_library_says(
+    boom: BoomParameters, scenario: Path, expected: Result, name: str
+) -> None:
+    kinds = {
+        'inclination': InclinationState,
+        'pressure': HydraulicState,
+        'encoder': JointState,
+        'strain': StrainState,
+    }
+    with bench(*FAST, *words(scenario=scenario, duration=0.5, sensors=name)) as b:
+        shown = {key: b.listen(kind, f'sensors/{key}') for key, kind in kinds.items()}
+        rig = Rig(b)
+        rig.run_to_the_end(101)
+        last = stamp_of(100 * SAMPLE)
+        b.until(lambda: all(m[-1].header.stamp == last for m in shown.values()))
+    file = (
+        default_file() if name == 'default' else default_file().with_name('sensors_typical.yaml')
+    )
+    sensors = Sensors(boom, load_sensors(file), 200.0)
+    state = Boom(boom, load_scenario(scenario, boom, 1e-3)).initial_state()
+    counts = dict.fromkeys(kinds, 0)
+    for k in range(101):
+        readings = sensors.read(state._replace(y=expected.states[k]), k)
+        fields = {
+            'inclination': (
+                ('root', readings.inclination_root),
+                ('tip', readings.inclination_tip),
+            ),
+            'pressure': (
+                ('head_pressure', readings.head_pressures),
+                ('rod_pressure', readings.rod_pressures),
+            ),
+            'encoder': (('position', readings.encoders),),
+            'strain': (('strain', readings.strains),),
+        }
+        for key, pairs in fields.items():
+            if pairs[0][1] is None:
+                continue
+            message = shown[key][counts[key]]
+            counts[key] += 1
+            assert nanoseconds_of(message.header.stamp) == k * SAMPLE
+            for field, values in pairs:
+                assert list(getattr(message, field)) == values.tolist(), (key, k)
+    assert {key: len(messages) for key, messages in shown.items()} == counts
+
+
+def test_without_a_scenario_it_stands_in_the_first_pose(boom: BoomParameters) -> None:
+    with bench(*FAST, *words(start_paused='true')) as b:
+        rig = Rig(b)
+    angles = rig.joints[0].position[:4]
+    assert list(angles) == boom.pose(boom.poses[0].name).tolist()
+
+
+@pytest.mark.parametrize(
+    ('word', 'error'),
+    [
+        ('file:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
+        ('scenario:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
+        ('sensors:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
+        ('step:=0.003', r'1 / \(publish_rate step\) = 1\.66667, allowed: whole numbers'),
+        ('step:=0.005', r'step = 0\.005 s, allowed'),
+        ('visual_rate:=-1.0', r'visual_rate = -1\.0, allowed: \[0, 1000\] Hz'),
+        ('lenght:=3.0', r"'lenght' is unknown to node /plant"),
+    ],
+)
+def test_refusals(word: str, error: str) -> None:
+    with bench('-p', f'plant:{word}') as b, pytest.raises(InputError, match=error):
+        b.add(PlantNode)

@@ -1,0 +1,180 @@
+"""A recorded run as the library's table; the bags are written here, without ROS running."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from longreach_msgs.msg import HydraulicState, StrainState
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.recording import compare, read_run, recorded_columns
+from longreach_boom.scenario import HangingLoad, Scenario
+from longreach_boom.simulation import (
+    Boom,
+    BoomCommand,
+    Result,
+    StateParts,
+    columns_of,
+    simulate,
+    strains,
+)
+from longreach_dynamics.errors import InputError
+from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
+
+rosbag2 = pytest.importorskip('rosbags.rosbag2')
+
+TYPES: dict[str, Any] = {
+    'joint_states': JointState,
+    'hydraulics': HydraulicState,
+    'strain': StrainState,
+}
+RELEASE = Scenario(duration=1.0, pose='site', loads=(HangingLoad(90.0),), release=(0.0,))
+
+
+@pytest.fixture(scope='module')
+def expected(boom: BoomParameters) -> Result:
+    return simulate(boom, RELEASE)
+
+
+def messages(boom: BoomParameters, result: Result) -> list[tuple[str, int, Any]]:
+    """Return what the plant publishes of a run."""
+    machine = Boom(boom, RELEASE)
+    state, command = machine.initial_state(), BoomCommand((0.0,) * boom.size)
+    found: list[tuple[str, int, Any]] = []
+    for time, y in zip(result.column('time'), result.states, strict=True):
+        state = state._replace(y=y)
+        parts = StateParts.of(y, boom)
+        stamp = seconds_to_nanoseconds(time)
+        header = Header(stamp=stamp_of(stamp))
+        joints = machine.joint_sample(state, command)
+        found.append(
+            (
+                'joint_states',
+                stamp,
+                JointState(
+                    header=header,
+                    name=joints.names,
+                    position=joints.positions,
+                    velocity=joints.velocities,
+                    effort=joints.efforts,
+                ),
+            )
+        )
+        hydraulics = HydraulicState(
+            header=header,
+            name=[cylinder.name for cylinder in boom.cylinders],
+            head_pressure=parts.head_pressures.tolist(),
+            rod_pressure=parts.rod_pressures.tolist(),
+            head_flow=[0.0] * boom.size,
+            rod_flow=[0.0] * boom.size,
+            spool=parts.spools.tolist(),
+        )
+        beams = [beam.name for beam in boom.beams]
+        strain = StrainState(header=header, name=beams, strain=strains(parts, boom).tolist())
+        found += [('hydraulics', stamp, hydraulics), ('strain', stamp, strain)]
+    return found
+
+
+def write_bag(path: Path, rows: list[tuple[str, int, Any]], namespace: str = 'boom') -> Path:
+    """Write a recording in the way of any other program."""
+    from longreach_tools.bag import bag_typestore
+
+    store = bag_typestore()
+    with rosbag2.Writer(path, version=9, storage_plugin=rosbag2.StoragePlugin.MCAP) as writer:
+        connections = {
+            name: writer.add_connection(
+                f'/{namespace}/{name}',
+                f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}',
+                typestore=store,
+            )
+            for name, kind in TYPES.items()
+        }
+        for name, time, message in rows:
+            writer.write(connections[name], time, serialize_message(message))
+    return path
+
+
+def test_a_recording_is_the_run(boom: BoomParameters, expected: Result, tmp_path: Path) -> None:
+    recorded = read_run(write_bag(tmp_path / 'bag', messages(boom, expected)), '/boom/', boom)
+    assert recorded.table.shape == (201, 3 + 7 * boom.size)
+    np.testing.assert_array_equal(recorded.column('time'), expected.column('time'))
+    differences = compare(recorded, expected)
+    assert differences.pop('samples_compared') == 201
+    assert differences.pop('samples_missing') == 0
+    modes = {name for name in columns_of(boom) if name.startswith('mode')}
+    assert set(differences) == set(columns_of(boom)) - modes - {'time'}
+    # The tip is put together anew, of numbers up to 36 m; all else is in the messages.
+    assert max(differences.pop('tip_x'), differences.pop('tip_z')) < 1e-13
+    # A table's strains are sums in another order than one state's.
+    for i in range(1, boom.size + 1):
+        assert differences.pop(f'strain_{i}') < 1e-18
+    assert set(differences.values()) == {0.0}
+    assert np.ptp(expected.column('tip_z')) > 0.3
+
+
+@pytest.mark.parametrize('rotation', ['exact', 'printed'])
+def test_the_tip_of_any_boom(
+    resized: Callable[..., BoomParameters], tmp_path: Path, rotation: str
+) -> None:
+    boom = resized(3, rotation=rotation, functions=3)
+    result = simulate(boom, RELEASE.replace(duration=0.05))
+    recorded = read_run(write_bag(tmp_path / 'bag', messages(boom, result)), 'boom', boom)
+    for name in ('tip_x', 'tip_z'):
+        np.testing.assert_allclose(recorded.column(name), result.column(name), rtol=0, atol=1e-13)
+
+
+def test_a_difference_is_seen(boom: BoomParameters, expected: Result, tmp_path: Path) -> None:
+    recorded = read_run(write_bag(tmp_path / 'bag', messages(boom, expected)), 'boom', boom)
+    table = expected.table.copy()
+    table[100, columns_of(boom).index('p_rod_2')] += 1.0
+    differences = compare(recorded, dataclasses.replace(expected, table=table))
+    assert differences['p_rod_2'] == pytest.approx(1.0)
+    assert differences['p_rod_1'] == 0.0
+
+
+def test_samples_pair_by_stamp_whatever_the_order(
+    boom: BoomParameters, expected: Result, tmp_path: Path
+) -> None:
+    rows = messages(boom, expected)
+    # Every tenth strain is lost, and the rest comes in another order.
+    lost = [row for row in rows if row[0] != 'strain' or row[1] // 5_000_000 % 10 != 3]
+    shuffled = [lost[i] for i in np.random.default_rng(1).permutation(len(lost))]
+    recorded = read_run(write_bag(tmp_path / 'bag', shuffled), 'boom', boom)
+    differences = compare(recorded, expected)
+    assert (differences['samples_compared'], differences['samples_missing']) == (181, 20)
+    assert differences['phi_1'] == differences['p_head_4'] == 0.0
+
+
+def test_runs_that_are_none(
+    boom: BoomParameters,
+    resized: Callable[..., BoomParameters],
+    expected: Result,
+    tmp_path: Path,
+) -> None:
+    rows = messages(boom, expected)
+    bag = write_bag(tmp_path / 'bag', rows, namespace='second')
+    with pytest.raises(InputError, match=r'/boom/joint_states'):
+        read_run(bag, 'boom', boom)
+    with pytest.raises(InputError, match=r'has no beam_5_joint, found: .* give the boom file'):
+        read_run(bag, 'second', resized(5))
+    half = write_bag(tmp_path / 'half', [row for row in rows if row[0] != 'strain'])
+    with pytest.raises(InputError, match=r'no run of the boom|strain'):
+        read_run(half, 'boom', boom)
+    with pytest.raises(InputError, match='nowhere'):
+        read_run(tmp_path / 'nowhere', 'boom', boom)
+    late = dataclasses.replace(expected, table=expected.table + 100.0)
+    with pytest.raises(InputError, match='no sample in common'):
+        compare(read_run(bag, 'second', boom), late)
+
+
+def test_columns(boom: BoomParameters) -> None:
+    assert recorded_columns(boom)[:4] == ('time', 'tip_x', 'tip_z', 'phi_1')
+    assert len(recorded_columns(boom)) == 3 + 7 * boom.size
