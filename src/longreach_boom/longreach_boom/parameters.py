@@ -365,6 +365,18 @@ class BoomParameters(Parameters):
             if marker.beam:
                 self.place(marker.beam, marker.position, f'markers[{index}]')
 
+    def __hash__(self) -> int:
+        """Return the hash, made once: caches ask for it hundreds of times a second."""
+        known: int | None = self.__dict__.get('_hash')
+        if known is None:
+            known = hash(tuple(getattr(self, field.name) for field in dataclasses.fields(self)))
+            object.__setattr__(self, '_hash', known)
+        return known
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave the hash behind: texts have other ones in other processes."""
+        return {name: value for name, value in self.__dict__.items() if name != '_hash'}
+
     @property
     def size(self) -> int:
         """Number of beams, N."""

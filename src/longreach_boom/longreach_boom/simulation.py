@@ -9,6 +9,7 @@ changes nothing: a run over ROS is the library's own to the last bit.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from typing import Any, NamedTuple
@@ -322,12 +323,19 @@ def piston_positions(angles: np.ndarray, constants: Constants) -> np.ndarray:
 
 def strains(parts: StateParts, boom: BoomParameters) -> np.ndarray:
     """Return what the strain gauges show, Henikl 2015, (28), shape (..., N)."""
-    shown = []
+    h = parts.q[..., boom.size :]
+    gains, biases = _gauges(boom)
+    return np.asarray(h @ gains + biases)
+
+
+@functools.lru_cache(maxsize=64)
+def _gauges(boom: BoomParameters) -> tuple[np.ndarray, np.ndarray]:
+    """Return strains of gauges for each h, (N F, N) [1/m], and biases (N,)."""
+    N = boom.size
+    gains = np.zeros((N * boom.ritz.functions, N))
     for i, (basis, beam) in enumerate(zip(boom_bases(boom), boom.beams, strict=True)):
-        gauge = beam.strain_gauge
-        curvature = parts.q[..., boom.size + i :: boom.size] @ basis.at(gauge.position, 2)
-        shown.append(gauge.gain * curvature + gauge.bias)
-    return np.stack(shown, axis=-1)
+        gains[i::N, i] = beam.strain_gauge.gain * basis.at(beam.strain_gauge.position, 2)
+    return gains, np.array([beam.strain_gauge.bias for beam in boom.beams])
 
 
 def columns_of(boom: BoomParameters) -> tuple[str, ...]:

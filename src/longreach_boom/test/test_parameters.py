@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+import pickle
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -417,3 +418,14 @@ def test_parameters_are_frozen(boom: BoomParameters) -> None:
         boom.gravity = 1.0  # type: ignore[misc]
     with pytest.raises(InputError, match=r'gravity = -1\.0, allowed'):
         boom.replace(gravity=-1.0)
+
+
+def test_hash_is_that_of_the_values_and_stays_in_its_process(boom: BoomParameters) -> None:
+    other = load_boom()
+    assert other is not boom
+    assert hash(other) == hash(boom)
+    assert other == boom
+    assert hash(boom.replace(gravity=1.6)) != hash(boom)
+    copied = pickle.loads(pickle.dumps(boom))
+    assert '_hash' not in copied.__dict__
+    assert copied == boom
