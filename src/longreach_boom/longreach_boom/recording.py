@@ -11,7 +11,7 @@ import numpy as np
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.simulation import Result, columns_of
 from longreach_dynamics.errors import InputError
-from longreach_tools.bag import read_bag
+from longreach_tools.bag import largest_differences, read_samples
 
 __all__ = ['RecordedRun', 'compare', 'read_run', 'recorded_columns']
 
@@ -64,20 +64,7 @@ def read_run(bag: str | Path, namespace: str, boom: BoomParameters) -> RecordedR
     InputError
         When the bag holds no such run, or one of another boom.
     """
-    prefix = '/' + namespace.strip('/')
-    topics = {f'{prefix}/{name}': name for name in _TOPICS}
-    found: dict[str, dict[int, Any]] = {name: {} for name in _TOPICS}
-    for topic, _, message in read_bag(bag, list(topics)):
-        stamp = message.header.stamp
-        found[topics[topic]][stamp.sec * 1_000_000_000 + stamp.nanosec] = message
-    stamps = sorted(set.intersection(*(set(messages) for messages in found.values())))
-    if not stamps:
-        counts = ', '.join(f'{topic}: {len(found[name])}' for topic, name in topics.items())
-        raise InputError(
-            f'{bag} holds no run of the boom in namespace {prefix}: messages with one stamp on'
-            f' all of {", ".join(_TOPICS)} are needed; found {counts}'
-        )
-    joints, hydraulics, strain = ([found[name][at] for at in stamps] for name in _TOPICS)
+    stamps, (joints, hydraulics, strain) = read_samples(bag, namespace, _TOPICS, 'boom')
     beams = [beam.name for beam in boom.beams]
     cylinders = [cylinder.name for cylinder in boom.cylinders]
     angles, deflections, slopes = (
@@ -140,18 +127,15 @@ def compare(recorded: RecordedRun, expected: Result) -> dict[str, float]:
     InputError
         When the two have no sample in common.
     """
-    _, rows, expected_rows = np.intersect1d(
-        np.round(recorded.column('time') * 1e6).astype(int),
-        np.round(expected.column('time') * 1e6).astype(int),
-        return_indices=True,
+    # The modes of pistons are in no message.
+    columns = columns_of(expected.boom)
+    kept = [columns.index(name) for name in recorded_columns(recorded.boom)]
+    differences, compared, missing = largest_differences(
+        recorded.table, expected.table[:, kept], 'sample'
     )
-    if rows.size == 0:
-        raise InputError('the recording and the scenario have no sample in common')
-    differences = {
-        name: float(
-            np.abs(recorded.column(name)[rows] - expected.column(name)[expected_rows]).max()
-        )
-        for name in recorded_columns(recorded.boom)[1:]
+    names = recorded_columns(recorded.boom)[1:]
+    return {
+        **dict(zip(names, differences[1:].tolist(), strict=True)),
+        'samples_compared': compared,
+        'samples_missing': missing,
     }
-    missing = max(len(expected.table), len(recorded.table)) - rows.size
-    return {**differences, 'samples_compared': rows.size, 'samples_missing': missing}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -12,8 +11,7 @@ from longreach_crane.diagnosis import Emergency
 from longreach_crane.model import Constants, load_position
 from longreach_crane.parameters import Machinery
 from longreach_crane.simulation import COLUMNS, Decision, Result, events_of
-from longreach_dynamics.errors import InputError
-from longreach_tools.bag import read_bag
+from longreach_tools.bag import largest_differences, read_samples
 
 __all__ = ['compare', 'read_run']
 
@@ -37,23 +35,11 @@ def read_run(bag: str | Path, namespace: str, machinery: Machinery) -> Result:
     InputError
         When the bag holds no such run.
     """
-    prefix = '/' + namespace.strip('/')
-    names = {f'{prefix}/{name}': name for name in ('joint_states', 'command', 'status')}
-    found: dict[str, dict[int, Any]] = {name: {} for name in names.values()}
-    for topic, _, message in read_bag(bag, list(names)):
-        stamp = message.header.stamp
-        found[names[topic]][stamp.sec * 1_000_000_000 + stamp.nanosec] = message
-    stamps = sorted(set.intersection(*(set(messages) for messages in found.values())))
-    if not stamps:
-        counts = ', '.join(f'{topic}: {len(found[name])}' for topic, name in names.items())
-        raise InputError(
-            f'{bag} holds no run of the crane in namespace {prefix}: messages with one stamp on'
-            f' all of joint_states, command and status are needed; found {counts}'
-        )
+    stamps, messages = read_samples(bag, namespace, ('joint_states', 'command', 'status'), 'crane')
     table = np.empty((len(stamps), len(COLUMNS)))
     decisions = []
-    for row, stamp in enumerate(stamps):
-        joints, command, status = (found[name][stamp] for name in names.values())
+    samples = zip(stamps, *messages, strict=True)
+    for row, (stamp, joints, command, status) in enumerate(samples):
         table[row, 0] = stamp * 1e-9
         table[row, 1:6] = (
             joints.effort[0],
@@ -83,14 +69,8 @@ def compare(recorded: Result, expected: Result) -> dict[str, float]:
     InputError
         When the two have no cycle in common.
     """
-    _, rows, expected_rows = np.intersect1d(
-        np.round(recorded.column('time') * 1e6).astype(int),
-        np.round(expected.column('time') * 1e6).astype(int),
-        return_indices=True,
+    difference, compared, missing = largest_differences(
+        recorded.table, expected.table, 'control cycle'
     )
-    if rows.size == 0:
-        raise InputError('the recording and the scenario have no control cycle in common')
-    difference = np.abs(recorded.table[rows] - expected.table[expected_rows]).max(axis=0)
     differences = dict(zip(COLUMNS[1:], difference[1:].tolist(), strict=True))
-    missing = max(len(expected.table), len(recorded.table)) - rows.size
-    return {**differences, 'cycles_compared': rows.size, 'cycles_missing': missing}
+    return {**differences, 'cycles_compared': compared, 'cycles_missing': missing}

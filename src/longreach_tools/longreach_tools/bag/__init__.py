@@ -12,8 +12,19 @@ No ROS installation is needed for that: a recording carries the definitions of i
 from __future__ import annotations
 
 from ._reading import bag_typestore, read_bag
+from ._samples import largest_differences, read_samples
 from ._sources import Topic
 from ._storage import Bag, open_bag
 from ._writer import BagWriter, recover
 
-__all__ = ['Bag', 'BagWriter', 'Topic', 'bag_typestore', 'open_bag', 'read_bag', 'recover']
+__all__ = [
+    'Bag',
+    'BagWriter',
+    'Topic',
+    'bag_typestore',
+    'largest_differences',
+    'open_bag',
+    'read_bag',
+    'read_samples',
+    'recover',
+]
