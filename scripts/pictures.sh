@@ -7,7 +7,7 @@ longreach crane c13r --task b --plot docs/pictures/crane_task_b.svg >/dev/null
 longreach crane c13r --task c --plot docs/pictures/crane_task_c.svg >/dev/null
 longreach crane c13r --task b --matrices as_printed --plot docs/pictures/crane_as_printed.svg >/dev/null
 longreach boom release --load 90 --pose site --plot docs/pictures/boom_release.svg >/dev/null
-longreach boom statics --load 90 --sweep=-5:85:46 --degrees --plot docs/pictures/boom_statics.svg >/dev/null
+longreach boom statics --load 90 --sweep -5:85:46 --degrees --plot docs/pictures/boom_statics.svg >/dev/null
 longreach boom basis --basis printed --plot docs/pictures/boom_basis.svg >/dev/null
 longreach boom modes --pose site --pistons free --plot docs/pictures/boom_modes.svg >/dev/null
 longreach boom run config/scenarios/boom_wave.yaml --plot docs/pictures/boom_wave.svg >/dev/null

@@ -25,11 +25,21 @@ from longreach_boom.statics import static_row
 from longreach_dynamics.beams import BASIS_SETS
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.resources import share_directory
-from longreach_tools.arguments import count, finite, not_negative, optional_file, positive
+from longreach_tools.arguments import (
+    allow_lists,
+    count,
+    finite,
+    not_negative,
+    optional_file,
+    positive,
+)
 from longreach_tools.demo import call_in_sight, remove_old_bag
 from longreach_tools.output import add_format, print_result, table, write_csv
 
 __all__ = ['SUMMARY', 'configure']
+
+# Up to here a recording's tip and the library's are the same [m].
+_SAME = 1e-9
 
 SUMMARY = 'a flexible concrete-pump boom with hydraulics (Henikl 2015)'
 
@@ -137,6 +147,7 @@ def _add_file(parser: argparse.ArgumentParser) -> None:
 
 def _add_boom(parser: argparse.ArgumentParser) -> None:
     """Add the boom and how its bending is described."""
+    allow_lists(parser)
     _add_file(parser)
     parser.add_argument('--basis', choices=tuple(BASIS_SETS), help='Ritz functions')
     parser.add_argument('--functions', type=count(1_000_000), help='Ritz functions for each beam')
@@ -482,6 +493,14 @@ def _run_compare(arguments: argparse.Namespace) -> None:
         table(('largest difference from the library', 'value'), rows),
         arguments.format,
     )
+    apart = max(differences['tip_x'], differences['tip_z']) > _SAME
+    if apart or differences['samples_missing']:
+        print(
+            'longreach boom compare: the recording is not this run of the library. Name what was'
+            ' run with --scenario and --file; commands by hand and a controller in real time'
+            ' differ, too',
+            file=sys.stderr,
+        )
 
 
 def _run_demo(arguments: argparse.Namespace) -> int:
@@ -511,7 +530,7 @@ def _run_demo(arguments: argparse.Namespace) -> int:
 _NEXT = """
 The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
   longreach boom modes --pose site --plot out/modes.png
-  longreach boom statics --sweep=-5:85:19 --degrees --load 90
+  longreach boom statics --sweep -5:85:19 --degrees --load 90
   longreach boom run config/scenarios/boom_wave.yaml --plot out/wave.png
   longreach launch boom scenario:=wave             in real time; Ctrl-C ends it
   cp {file} my_boom.yaml

@@ -82,8 +82,11 @@ def test_modes_take_degrees_basis_rotation_pistons_and_count(capsys):
 
 
 def test_negative_first_angle_can_be_given(capsys):
-    found = Outcome(capsys, 'modes', '--pose=-0.05,0,0,0', '--count', 1, '--format', 'json').json
-    assert found['frequencies_hz'][0] > 0.0
+    words = ('modes', '--count', 1, '--format', 'json')
+    joined = Outcome(capsys, *words, '--pose=-0.05,-.5,0,0').json
+    apart = Outcome(capsys, *words, '--pose', '-0.05,-.5,0,0').json
+    assert joined == apart
+    assert joined['frequencies_hz'][0] > 0.0
 
 
 # --- statics --------------------------------------------------------------------------------

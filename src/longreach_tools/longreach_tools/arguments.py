@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ['count', 'finite', 'not_negative', 'optional_file', 'positive']
+__all__ = ['allow_lists', 'count', 'finite', 'not_negative', 'optional_file', 'positive']
 
 
 def finite(text: str) -> float:
@@ -32,6 +33,12 @@ def not_negative(text: str) -> float:
     if value < 0.0:
         raise argparse.ArgumentTypeError(f'{text}, allowed: 0 or more')
     return value
+
+
+def allow_lists(parser: argparse.ArgumentParser) -> None:
+    """Let ``--pose -5,0,0,0`` and ``--sweep -5:85:19`` be what they look like: numbers."""
+    # argparse knows single negative numbers only; this is where it keeps what they look like.
+    parser._negative_number_matcher = re.compile(r'^-[\d.][\d.,:eE+-]*$')
 
 
 def count(most: int) -> Callable[[str], int]:
