@@ -315,7 +315,7 @@ def _change_modes(y, modes, before, saved, spools, beam, cylinder, medium, M, f,
 
 
 @kernel
-def advance_motion(y, modes, spools, p, step, steps, every, table, mode_table):  # type: ignore[no-untyped-def]
+def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_table):  # type: ignore[no-untyped-def]
     """
     Take steps with constant commands, in place; unchecked.
 
@@ -329,11 +329,12 @@ def advance_motion(y, modes, spools, p, step, steps, every, table, mode_table): 
     p : Constants
     step : float
         Length of a step [s].
-    steps : int
+    first, steps : int
+        Number of steps before these, and of these.
     every : int
-        A row of the tables is written after each so many steps.
-    table : ndarray, shape (steps // every, 2 n + 3 N)
-    mode_table : ndarray of int64, shape (steps // every, N)
+        A row of the tables is written after each so many steps, counted from step 0; 0: none.
+    table : ndarray, shape (rows, 2 n + 3 N)
+    mode_table : ndarray of int64, shape (rows, N)
 
     Returns
     -------
@@ -374,8 +375,8 @@ def advance_motion(y, modes, spools, p, step, steps, every, table, mode_table): 
             for i in range(N):
                 modes[i] = start[i]
             return taken
-        if (taken + 1) % every == 0:
-            row = (taken + 1) // every - 1
+        if every > 0 and (first + taken + 1) % every == 0:
+            row = (first + taken + 1) // every - first // every - 1
             for k in range(size):
                 table[row, k] = y[k]
             for i in range(N):

@@ -192,7 +192,7 @@ class Boom:
             When the state does not stay finite.
         """
         steps = round(duration / self.step)
-        return self.advance_recorded(state, command, round(time / self.step), steps, steps + 1)[0]
+        return self.advance_recorded(state, command, round(time / self.step), steps, 0)[0]
 
     def advance_recorded(
         self, state: BoomState, command: BoomCommand, first: int, steps: int, every: int
@@ -204,7 +204,7 @@ class Boom:
         -------
         state : BoomState
         table : ndarray, shape (rows, 2 n + 3 N)
-            The state after every ``every``-th step, counted from step 0.
+            The state after every ``every``-th step, counted from step 0; none with 0.
         modes : ndarray of int64, shape (rows, N)
 
         Raises
@@ -213,35 +213,33 @@ class Boom:
             With state, command and time at the beginning of the step that failed.
         """
         last = first + steps
-        cuts = {first, last} | {at for at, _ in self._load_changes if first <= at < last}
-        edges = sorted(cuts)
-        tables, mode_tables = [], []
+        rows = (last // every - first // every) if every else 0
+        table = np.empty((rows, state.y.size))
+        mode_table = np.empty((rows, state.modes.size), dtype=np.int64)
         y, modes, loads = state.y.copy(), state.modes.copy(), state.loads
         spools = np.array(command.spools, dtype=float)
-        for begin, end in itertools.pairwise(edges):
+        cuts = {at for at, _ in self._load_changes if first < at < last}
+        row = 0
+        for begin, end in itertools.pairwise(sorted(cuts | {first, last})):
             for at, load in self._load_changes:
                 if at == begin:
                     loads = () if load is None else (*loads, load)
-            # Rows lie on multiples of ``every``; the kernel counts from where it begins.
-            head = min(-begin % every, end - begin)
-            for piece in (head, end - begin - head):
-                rows = piece // every
-                if piece == head:
-                    rows = int(head > 0 and (begin + head) % every == 0)
-                table = np.empty((rows, y.size))
-                mode_table = np.empty((rows, modes.size), dtype=np.int64)
-                if piece:
-                    interval = piece if piece == head and rows else every
-                    constants = self.constants(loads)
-                    taken = advance_motion(
-                        y, modes, spools, constants, self.step, piece, interval, table, mode_table
-                    )
-                    if taken < piece:
-                        self._fail(begin + taken, y, modes, loads, command)
-                    begin += piece
-                tables.append(table)
-                mode_tables.append(mode_table)
-        return BoomState(y, modes, loads), np.concatenate(tables), np.concatenate(mode_tables)
+            taken = advance_motion(
+                y,
+                modes,
+                spools,
+                self.constants(loads),
+                self.step,
+                begin,
+                end - begin,
+                every,
+                table[row:],
+                mode_table[row:],
+            )
+            if taken < end - begin:
+                self._fail(begin + taken, y, modes, loads, command)
+            row = (end // every - first // every) if every else 0
+        return BoomState(y, modes, loads), table, mode_table
 
     @property
     def _load_changes(self) -> list[tuple[int, Load | None]]:

@@ -68,7 +68,7 @@ def run(
     table = np.empty((steps, y.size))
     mode_table = np.empty((steps, N), dtype=np.int64)
     commands = np.zeros(N) if spools is None else np.array(spools)
-    taken = advance_motion(y, modes, commands, constants, step, steps, 1, table, mode_table)
+    taken = advance_motion(y, modes, commands, constants, step, 0, steps, 1, table, mode_table)
     assert taken == steps
     return np.vstack([start.y, table]), np.vstack([start.modes, mode_table])
 
@@ -418,7 +418,7 @@ def test_held_boom_does_not_creep_in_ten_minutes(boom: BoomParameters, moved: bo
     y, modes = state.y.copy(), state.modes.copy()
     p, closed = machine.constants(loads), np.zeros(4)
     table, mode_table = np.empty((1200, y.size)), np.empty((1200, 4), dtype=np.int64)
-    assert advance_motion(y, modes, closed, p, STEP, 600_000, 500, table, mode_table) == 600_000
+    assert advance_motion(y, modes, closed, p, STEP, 0, 600_000, 500, table, mode_table) == 600_000
     tip = point_motion(boom, table[:, :12], table[:, 12:24], 3, 9.0).position
     assert np.ptp(tip, axis=0).max() < 1e-6
 
@@ -605,7 +605,7 @@ def test_steps_end_with_the_last_finite_state(boom: BoomParameters) -> None:
     y[12:16] = 1e-3
     modes[:] = OUTWARDS
     table, mode_table = np.empty((5000, y.size)), np.empty((5000, 4), dtype=np.int64)
-    taken = advance_motion(y, modes, np.zeros(4), p, STEP, 5000, 1, table, mode_table)
+    taken = advance_motion(y, modes, np.zeros(4), p, STEP, 0, 5000, 1, table, mode_table)
     assert 0 < taken < 5000
     assert np.all(np.isfinite(y))
     assert np.array_equal(y, table[taken - 1])
