@@ -91,7 +91,7 @@ class Guidance:
         if self.scenario is None:
             return GuidanceState(memory, Trajectory(np.zeros(1), np.array([angles])))
         if self.scenario.trajectory:
-            return GuidanceState(memory, Trajectory.of(self.scenario.trajectory))
+            return GuidanceState(memory, Trajectory.of(self.scenario.waypoints(self.parameters)))
         return GuidanceState(memory)
 
     def follow(

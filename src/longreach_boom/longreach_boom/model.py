@@ -28,6 +28,7 @@ from numba import njit
 
 from longreach_boom.parameters import BoomParameters
 from longreach_dynamics.beams import RitzBasis, ritz_basis
+from longreach_dynamics.errors import InputError
 
 __all__ = [
     'HELD',
@@ -112,8 +113,15 @@ def constants_of(
     """
     Return the constants of a boom that carries loads, with or without friction of its pistons.
 
-    A load is a part of its beam's mass distribution, so it changes numbers only.
+    A load is a part of its beam's mass distribution, so it changes numbers only. Raises InputError
+    for one that is on no beam.
     """
+    for load in loads:
+        if not 0 <= load.beam < boom.size:
+            raise InputError(f'load on beam {load.beam}, allowed: 0 to {boom.size - 1}')
+        if not 0.0 < load.mass < np.inf:
+            raise InputError(f'load of {load.mass} kg, allowed: above 0 kg')
+        boom.place(boom.beams[load.beam].name, load.position, 'load')
     N, F = boom.size, boom.ritz.functions
     bases = boom_bases(boom)
     mass, moment, inertia = np.zeros(N), np.zeros(N), np.zeros(N)

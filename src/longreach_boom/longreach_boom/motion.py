@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from longreach_boom.model import HELD, beam_table, mass_and_forces, workspace
+from longreach_boom.model import FUNCTIONS, HELD, beam_table, mass_and_forces, workspace
 from longreach_dynamics.hydraulics import (
     chamber_pressure,
     oil_share,
@@ -36,6 +36,7 @@ __all__ = [
     'AT_ROD_END',
     'INWARDS',
     'OUTWARDS',
+    'STEEPEST',
     'STUCK',
     'advance_motion',
     'evaluate',
@@ -52,8 +53,10 @@ STROKE, HEAD_AREA, ROD_AREA, HEAD_VOLUME, ROD_VOLUME, HEAD_OPENING, ROD_OPENING 
 DEAD_BAND, SPOOL_RATE, VISCOUS, COULOMB, STATIC, COLUMNS = range(12, 18)
 
 
-# Coordinates and rates beyond this [m, rad, m/s, rad/s] are no boom's any more.
+# Coordinates and rates beyond this [m, rad, m/s, rad/s] are no boom's any more, nor are slopes at
+# a beam's tip [rad]: the model is one of small deflections.
 _RUNAWAY = 1e4
+STEEPEST = 1.0
 
 
 class Medium(NamedTuple):
@@ -204,7 +207,9 @@ def _overload(y, i, modes, cylinder, medium, f, acc, work):  # type: ignore[no-u
     _, arm = piston_and_arm(cylinder, i, y[i])
     p1 = chamber_pressure(y[2 * n + i], medium.vapour)
     p2 = chamber_pressure(y[2 * n + N + i], medium.vapour)
-    net = p1 * cylinder[i, HEAD_AREA] - p2 * cylinder[i, ROD_AREA] - needed / arm
+    net = p1 * cylinder[i, HEAD_AREA] - p2 * cylinder[i, ROD_AREA]
+    # A dead point of the linkage holds nothing, and needs nothing.
+    net -= needed / arm if arm != 0.0 else 0.0
     if net > cylinder[i, STATIC] and modes[i] != AT_ROD_END:
         return net - cylinder[i, STATIC]
     if net < -cylinder[i, STATIC] and modes[i] != AT_HEAD_END:
@@ -369,6 +374,11 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
         for k in range(size):
             # Written so that NaN fails, too; pressures have other sizes than coordinates.
             good &= abs(y[k]) < (_RUNAWAY if k < 2 * n else np.inf)
+        for i in range(N):
+            slope = 0.0
+            for e in range(n // N - 1):
+                slope += beam[i, FUNCTIONS + n // N - 1 + e] * y[N * (1 + e) + i]
+            good &= abs(slope) < STEEPEST
         if not good:
             for k in range(size):
                 y[k] = last[k]

@@ -149,7 +149,8 @@ class BeamParameters(Parameters):
             lambda x: self.mass_per_length.at(x, self.length),
             lambda x: youngs_modulus * self.second_moment.at(x, self.length),
             self.support,
-            tuple(sorted({place for place, _ in tables})),
+            # A table may end a rounding beyond the beam.
+            tuple(sorted({min(place, self.length) for place, _ in tables})),
         )
 
 

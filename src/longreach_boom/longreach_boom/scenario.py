@@ -11,8 +11,7 @@ Scenarios: what happens to a boom over time, read from YAML.
       - {time: 8.0, mass: 50.0, beam: beam_3, position: 4.0}
     valve_commands:                 # spool positions, open loop, until the next
       - {time: 1.0, spools: [0.2, 0.0, 0.0, 0.0]}
-    trajectory:                     # or joint angles that the controller follows
-      - {time: 0.0, angles_deg: [70, -50, -35, -30]}
+    trajectory:                     # or joint angles to be at, on a smooth way from the pose
       - {time: 8.0, angles_deg: [60, -45, -30, -20]}
 
 A load that is attached moves with the boom from then on; the boom keeps its velocity.
@@ -21,7 +20,6 @@ A load that is attached moves with the boom from then on; the boom keeps its vel
 from __future__ import annotations
 
 import dataclasses
-import math
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +40,12 @@ __all__ = [
 ]
 
 
+# More can neither be counted to the last one nor waited for.
+_MOST_STEPS = 1e12
+# A trajectory may begin so far from the pose [deg].
+_JUMP_DEG = 0.5
+
+
 def step_count(time: float, step: float, what: str) -> int:
     """
     Return a time [s] in whole steps.
@@ -51,11 +55,11 @@ def step_count(time: float, step: float, what: str) -> int:
     InputError
         When it is no whole number of them; ``what`` is named first.
     """
-    if not math.isfinite(time):
-        raise InputError(f'{what} = {time} s, allowed: finite numbers')
+    if not abs(time) < _MOST_STEPS * step:
+        raise InputError(f'{what} = {time} s, allowed: up to {_MOST_STEPS:g} steps of {step:g} s')
     count = round(time / step)
     if abs(count * step - time) > 1e-9 * max(step, time):
-        near = round(count * step, 9)
+        near = round(max(count, 1) * step, 9)
         raise InputError(
             f'{what} = {time:.12g} s, allowed: whole steps of {step:g} s, such as {near:.12g} s'
         )
@@ -109,7 +113,7 @@ class ValveCommand(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class Waypoint(Parameters):
-    """Joint angles at a time; between two waypoints the way is smooth, at each the boom rests."""
+    """Joint angles at a time; the way from one to the next is smooth, at each the boom rests."""
 
     time: float = quantity('when', 's', at_least=0.0, at_most=1e6)
     angles_deg: tuple[float, ...] = quantity('joint angles', 'deg')
@@ -162,6 +166,13 @@ class Scenario(Parameters):
             changes.append((item.time, load.on(boom, f'attach[{index}]')))
         return tuple(sorted(changes, key=lambda change: change[0]))
 
+    def waypoints(self, boom: BoomParameters) -> tuple[Waypoint, ...]:
+        """Return the trajectory from the pose at time 0 on."""
+        if not self.trajectory or self.trajectory[0].time == 0.0:
+            return self.trajectory
+        start = Waypoint(time=0.0, angles_deg=tuple(np.degrees(self.angles(boom)).tolist()))
+        return (start, *self.trajectory)
+
     def check_with(self, boom: BoomParameters, step: float) -> None:
         """
         Check the scenario against a boom and the length of a step [s].
@@ -192,6 +203,15 @@ class Scenario(Parameters):
                 boom.check_pose(np.radians(point.angles_deg))
             except InputError as error:
                 raise InputError(f'trajectory[{index}]: {error}') from error
+        if self.trajectory and self.trajectory[0].time == 0.0:
+            first = np.array(self.trajectory[0].angles_deg)
+            pose = np.degrees(self.angles(boom))
+            if np.abs(first - pose).max() > _JUMP_DEG:
+                raise InputError(
+                    f'trajectory[0] is {list(first)} deg at time 0, allowed there: within'
+                    f' {_JUMP_DEG} deg of the pose, {pose.round(3).tolist()} deg; give it a later'
+                    ' time, and the way there is smooth'
+                )
 
 
 def load_scenario(file: str | Path, boom: BoomParameters, step: float) -> Scenario:

@@ -15,6 +15,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from tqdm import tqdm
 
 from longreach_boom.control import JointController, Trajectory
 from longreach_boom.description import (
@@ -49,6 +50,8 @@ STEP = 1e-3  # [s]
 SAMPLE_TIME = 5e-3  # [s], of the controller, of rows and of messages
 # Classical Runge-Kutta steps are stable up to 2.78 over the fastest rate; poses differ a little.
 _STABILITY = 2.3
+# Steps in one call of compiled code, a fraction of a second.
+_PIECE = 20_000
 # A table of so many rows takes some gigabytes.
 _MOST_ROWS = 10_000_000
 
@@ -212,6 +215,7 @@ class Boom:
         IntegrationError
             With state, command and time at the beginning of the step that failed.
         """
+        self._check_call(command, steps)
         last = first + steps
         rows = (last // every - first // every) if every else 0
         table = np.empty((rows, state.y.size))
@@ -241,6 +245,16 @@ class Boom:
             row = (end // every - first // every) if every else 0
         return BoomState(y, modes, loads), table, mode_table
 
+    def _check_call(self, command: BoomCommand, steps: int) -> None:
+        """Raise InputError for what compiled code must not be given."""
+        N = self.parameters.size
+        if len(command.spools) != N:
+            raise InputError(f'command has {len(command.spools)} spools, allowed: {N}')
+        if not all(abs(spool) <= 1.0 for spool in command.spools):
+            raise InputError(f'spools = {tuple(command.spools)}, allowed: [-1, 1]')
+        if steps < 0:
+            raise InputError(f'duration is {steps} steps, allowed: 0 or more')
+
     @property
     def _load_changes(self) -> list[tuple[int, Load | None]]:
         """Return (step, load or None for a release), in their order."""
@@ -258,11 +272,12 @@ class Boom:
         """Raise the error of a step that did not end with a finite state."""
         time = step_time(count, self.step)
         raise IntegrationError(
-            f'the state of the boom runs away in the step at t = {time:g} s. To see it'
+            f'the boom runs away in the step at t = {time:g} s: a number is not finite, or a beam'
+            ' bends by more than 1 rad, far beyond the small deflections of the model. To see it'
             f' again: Boom.advance(BoomState(np.array({y.tolist()}), np.array({modes.tolist()}),'
             f' {tuple(loads)}), BoomCommand({tuple(command.spools)}),'
-            f' {time:g}, {self.step:g}). Take a shorter step, or look for parameters of impossible'
-            ' size'
+            f' {time:g}, {self.step:g}). Lighten the load, take a shorter step, or look for'
+            ' parameters of impossible size'
         )
 
     def joint_sample(self, state: BoomState, command: BoomCommand) -> JointSample:  # noqa: ARG002
@@ -397,12 +412,15 @@ class Result:
     states : ndarray, shape (rows, 2 n + 3 N)
     cavitated : tuple of str
         Names of cylinders a chamber of which ran out of oil for some time.
+    reference : ndarray, shape (rows, N), optional
+        Joint angles of the trajectory that was followed [rad].
     """
 
     boom: BoomParameters
     table: np.ndarray
     states: np.ndarray
     cavitated: tuple[str, ...]
+    reference: np.ndarray | None = None
 
     def column(self, name: str) -> np.ndarray:
         """Return one column by its name, shape (rows,); InputError for a name that is none."""
@@ -430,7 +448,15 @@ class Result:
                 min(self.column(f'{side}_{i}').min() for side in ('p_head', 'p_rod') for i in N)
             ),
             'cavitated': list(self.cavitated),
+            'joint_error': self.joint_error(),
         }
+
+    def joint_error(self) -> list[float]:
+        """Return the largest distance of each joint from the trajectory [rad]; empty without."""
+        if self.reference is None:
+            return []
+        angles = np.stack([self.column(f'phi_{i + 1}') for i in range(self.boom.size)], axis=1)
+        return [float(error) for error in np.abs(angles - self.reference).max(axis=0)]
 
 
 def simulate(
@@ -438,6 +464,7 @@ def simulate(
     scenario: Scenario,
     step: float = STEP,
     sample_time: float = SAMPLE_TIME,
+    progress: bool = False,
 ) -> Result:
     """
     Simulate a scenario.
@@ -450,6 +477,8 @@ def simulate(
         Length of a step [s].
     sample_time : float
         Interval of rows and of the controller's cycles [s], a whole number of steps.
+    progress : bool
+        Show a bar on stderr, if that is a terminal and the run takes more than a second.
 
     Raises
     ------
@@ -470,18 +499,29 @@ def simulate(
         )
     state = boom.initial_state()
     states, modes = [state.y[None]], [state.modes[None]]
-    for command, first, count in _commands(boom, scenario, samples, every, states):
-        state, table, mode_table = boom.advance_recorded(state, command, first, count, every)
-        states.append(table)
-        modes.append(mode_table)
+    # tqdm's None means: only on a terminal.
+    with tqdm(total=samples, disable=None if progress else True, delay=1.0, unit='row') as bar:
+        for command, first, count in _commands(boom, scenario, samples, every, states):
+            # In pieces, so that an interruption is heard between them.
+            for begin in range(first, first + count, _PIECE):
+                piece = min(_PIECE, first + count - begin)
+                state, table, mode_table = boom.advance_recorded(
+                    state, command, begin, piece, every
+                )
+                states.append(table)
+                modes.append(mode_table)
+                bar.update(len(table))
     times = np.array([step_time(k * every, step) for k in range(samples + 1)])
     rows = np.concatenate(states)
     N, n = parameters.size, parameters.size * (1 + parameters.ritz.functions)
     low = rows[:, 2 * n : 2 * n + 2 * N].min(axis=0) < parameters.oil.vapour_pressure
     cavitated = tuple(c.name for i, c in enumerate(parameters.cylinders) if low[i] or low[N + i])
-    return Result(
-        parameters, series(parameters, times, rows, np.concatenate(modes)), rows, cavitated
-    )
+    reference = None
+    if scenario.trajectory:
+        trajectory = Trajectory.of(scenario.waypoints(parameters))
+        reference = np.array([trajectory.at(time).angles for time in times])
+    table = series(parameters, times, rows, np.concatenate(modes))
+    return Result(parameters, table, rows, cavitated, reference)
 
 
 def _commands(
@@ -490,7 +530,7 @@ def _commands(
     """Yield (command, first step, steps) until the end; ``states`` ends with the present one."""
     N = boom.parameters.size
     if scenario.trajectory:
-        trajectory = Trajectory.of(scenario.trajectory)
+        trajectory = Trajectory.of(scenario.waypoints(boom.parameters))
         controller = JointController(boom.parameters, every * boom.step)
         memory = controller.initial_state()
         for k in range(samples):

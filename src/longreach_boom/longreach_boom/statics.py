@@ -13,16 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_boom.model import Constants, Load, boom_bases, constants_of, point_motion
-from longreach_boom.motion import evaluate
+from longreach_boom.motion import STEEPEST, evaluate
 from longreach_boom.parameters import BoomParameters
 from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.linkages import pistons_and_arms
 
 __all__ = ['Equilibrium', 'equilibrium', 'potential_forces', 'static_row', 'tangent_stiffness']
-
-
-# Slope at a beam's tip beyond which nothing here is small any more [rad].
-_STEEPEST = 1.0
 
 
 class Equilibrium(NamedTuple):
@@ -97,7 +93,7 @@ def equilibrium(
     settled = bool(np.abs(residual).max() < 1e-9 * scale)
     # Newton's method finds saddles, too, and shapes far from small deflections.
     slopes = np.array([p @ q[N + i :: N] for i, p in enumerate(constants.tip_slope)])
-    settled = settled and bool(np.abs(slopes).max() < _STEEPEST)
+    settled = settled and bool(np.abs(slopes).max() < STEEPEST)
     settled = settled and np.linalg.eigvalsh(K).min() > 0.0
     if not settled:
         raise LongreachError(

@@ -312,7 +312,7 @@ def test_error_says_how_to_see_it_again(boom: BoomParameters, loaded: bool) -> N
     assert time is not None
     assert 0.5 <= float(time[1]) < 0.9
     # The call stands in the text, and fails in its first step.
-    call = re.search(r'To see it again: Boom\.advance\((.*)\)\. Take a shorter step', text)
+    call = re.search(r'To see it again: Boom\.advance\((.*)\)\. Lighten the load', text)
     assert call is not None
     constants_of.cache_clear()
     names = {'np': np, 'BoomState': BoomState, 'BoomCommand': BoomCommand, 'Load': Load}

@@ -43,6 +43,17 @@ Distribution = Callable[[np.ndarray], np.ndarray]
 _PANELS = 4
 _DEGREE = 7
 _GAUSS = 12
+# Column k: Chebyshev's polynomial of degree k at 2 s - 1, in powers of s.
+_SHIFTED_CHEBYSHEV = np.stack(
+    [
+        np.pad(polynomial.coef, (0, _DEGREE + 1 - polynomial.coef.size))
+        for polynomial in (
+            chebyshev.Chebyshev.basis(k)(np.polynomial.Polynomial([-1.0, 2.0]))
+            for k in range(_DEGREE + 1)
+        )
+    ],
+    axis=1,
+)
 # Share of the largest deflection below which the tip's is no measure of a line.
 _SMALL_TIP = 0.1
 
@@ -117,19 +128,12 @@ class BendingLine:
     def from_curvature(cls, beam: Beam, curvature: Distribution) -> BendingLine:
         """Return the line with w'' = curvature(x) [1/m]; kinks only at the beam's grid."""
         nodes = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
-        to_powers = np.linalg.inv(chebyshev.chebvander(nodes, _DEGREE))
         left, width = beam.grid[:-1], np.diff(beam.grid)
         values = curvature((left[:, None] + width[:, None] * (nodes + 1.0) / 2.0).ravel())
-        coefficients = np.empty((_DEGREE + 1, left.size))
-        for panel, row in enumerate(np.reshape(values, (left.size, -1))):
-            local = chebyshev.cheb2poly(to_powers @ row)
-            # From the variable on [-1, 1] to the distance from the panel's left edge.
-            shifted = np.polynomial.Polynomial(local)(
-                np.polynomial.Polynomial([-1.0, 2.0 / width[panel]])
-            ).coef
-            padded = np.zeros(_DEGREE + 1)
-            padded[: shifted.size] = shifted
-            coefficients[:, panel] = padded[::-1]
+        # Chebyshev series, then powers of the distance from the left edge over the width.
+        series = np.linalg.inv(chebyshev.chebvander(nodes, _DEGREE))
+        powers = _SHIFTED_CHEBYSHEV @ series @ np.reshape(values, (left.size, -1)).T
+        coefficients = (powers / width ** np.arange(_DEGREE + 1)[:, None])[::-1]
         deflection = PPoly(coefficients, beam.grid).antiderivative(2)
         if beam.support:
             slope = float(deflection(beam.support)) / beam.support
@@ -208,20 +212,21 @@ def self_weight_line(beam: Beam) -> BendingLine:
     nodes, node_weights = np.polynomial.legendre.leggauss(_GAUSS)
     grid = beam.grid
 
+    # Mass, and mass times place, of the panels from each on.
+    masses = np.append(np.cumsum(mass.reshape(-1, _GAUSS).sum(axis=1)[::-1])[::-1], 0.0)
+    moments = np.append(
+        np.cumsum((mass * places).reshape(-1, _GAUSS).sum(axis=1)[::-1])[::-1], 0.0
+    )
+
     def outboard(x: np.ndarray) -> np.ndarray:
         """Return the moment of the weight outboard of x, per unit of gravity [kg m]."""
-        moments = np.zeros_like(x)
-        for i, place in enumerate(x):
-            panel = min(int(np.searchsorted(grid, place, side='right')), grid.size - 1)
-            # The rest of the panel that x lies in, then whole panels.
-            width = grid[panel] - place
-            rest = place + width * (nodes + 1.0) / 2.0
-            density = beam.mass_per_length(rest) * width / 2.0
-            whole = slice(panel * _GAUSS, None)
-            moments[i] = np.sum(node_weights * density * (rest - place)) + np.sum(
-                mass[whole] * (places[whole] - place)
-            )
-        return moments
+        panel = np.minimum(np.searchsorted(grid, x, side='right'), grid.size - 1)
+        # The rest of the panel that x lies in, then whole panels.
+        width = (grid[panel] - x)[:, None]
+        rest = x[:, None] + width * (nodes + 1.0) / 2.0
+        density = np.reshape(beam.mass_per_length(rest.ravel()), rest.shape) * width / 2.0
+        part = np.sum(node_weights * density * (rest - x[:, None]), axis=1)
+        return np.asarray(part + moments[panel] - x * masses[panel])
 
     reaction = float(np.sum(mass * places)) / beam.support if beam.support else 0.0
     return _line(beam, lambda x: outboard(x) - reaction * np.maximum(beam.support - x, 0.0))

@@ -37,7 +37,9 @@ def piston_and_arm(rows, i, angle):  # type: ignore[no-untyped-def]
     if rows[i, 0] == 0.0:
         a, b, turned = rows[i, 1], rows[i, 2], angle + rows[i, 3]
         length = math.sqrt(a * a + b * b - 2.0 * a * b * math.cos(turned))
-        return length - rows[i, 4], a * b * math.sin(turned) / length
+        # Folded flat, with sides of equal length, the triangle has no lever left.
+        arm = a * b * math.sin(turned) / length if length != 0.0 else 0.0
+        return length - rows[i, 4], arm
     r, k = rows[i, 1], rows[i, 2]
     position = r * ((1.0 - k) * angle + k * math.sin(angle)) + rows[i, 4]
     return position, r * ((1.0 - k) + k * math.cos(angle))

@@ -187,22 +187,25 @@ class Parameters:
         if not rest:
             return self.replace(**{name: value})
         inner = getattr(self, name)
-        try:
-            if isinstance(inner, tuple):
-                key, _, rest = rest.partition('.')
-                names = [str(getattr(item, 'name', i)) for i, item in enumerate(inner)]
-                numbers = [str(i) for i in range(len(inner))]
-                if key not in names + numbers:
-                    raise InputError(f'{key} is unknown, allowed here: {", ".join(names)}')
-                index = names.index(key) if key in names else int(key)
-                items = list(inner)
-                items[index] = items[index].with_value(rest, value) if rest else value
-                return self.replace(**{name: tuple(items)})
-            if not isinstance(inner, Parameters):
-                raise InputError(f'{rest} is unknown, allowed here: a value')
-            return self.replace(**{name: inner.with_value(rest, value)})
-        except InputError as error:
-            raise InputError(f'{name}.{error}') from error
+        if isinstance(inner, tuple):
+            key, _, rest = rest.partition('.')
+            names = [str(getattr(item, 'name', i)) for i, item in enumerate(inner)]
+            if key not in names and key not in map(str, range(len(inner))):
+                raise InputError(f'{name}.{key} is unknown, allowed here: {", ".join(names)}')
+            index = names.index(key) if key in names else int(key)
+            changed = value if not rest else _deeper(inner[index], rest, value, f'{name}.{key}')
+            return self.replace(**{name: (*inner[:index], changed, *inner[index + 1 :])})
+        return self.replace(**{name: _deeper(inner, rest, value, name)})
+
+
+def _deeper(inner: Any, path: str, value: Any, name: str) -> Any:
+    """Return an inner object with one value changed; ``name`` goes before its errors."""
+    if not isinstance(inner, Parameters):
+        raise InputError(f'{name}.{path} is unknown, allowed here: {name}, a value')
+    try:
+        return inner.with_value(path, value)
+    except InputError as error:
+        raise InputError(f'{name}.{error}') from error
 
 
 def rule_of(field: dataclasses.Field[Any]) -> Rule:
