@@ -94,14 +94,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_results(run, 'forces, strains, pistons and beam tips over time')
     run.set_defaults(run=_run_scenario)
 
-    sweep = commands.add_parser('sweep', help='release a load for many values of a parameter')
-    sweep.add_argument(
-        'parameter', help='as in the boom file: oil.bulk_modulus, beams.beam_1.length'
-    )
+    sweep = commands.add_parser('sweep', help='many runs, with many values of a parameter')
+    sweep.add_argument('parameter', help='such as oil.bulk_modulus or beams.beam_1.loss_time')
     sweep.add_argument('values', metavar='START:STOP:COUNT', type=_sweep)
+    sweep.add_argument(
+        '--scenario', metavar='SCENARIO.yaml', type=Path, help='in place of the release of a load'
+    )
     _add_boom(sweep)
     _add_pose(sweep, 'site', load=90.0)
     sweep.add_argument('--duration', type=positive, default=20.0, help='[s] (default: 20)')
+    _add_steps(sweep)
     sweep.add_argument('--processes', type=count(1000), help='at a time (default: a core each)')
     add_format(sweep)
     sweep.add_argument('--csv', metavar='FILE', type=Path, help='one row for each value')
@@ -158,9 +160,10 @@ def _add_pose(parser: argparse.ArgumentParser, pose: str, load: float = 0.0) -> 
     """Add pose and load."""
     parser.add_argument(
         '--pose',
-        default=pose,
-        help=f'a pose of the boom file, or joint angles a,b,.. [rad] (default: {pose})',
+        help='a pose of the boom file, or joint angles a,b,.. [rad]'
+        f' (default: {pose}, or the first of the file)',
     )
+    parser.set_defaults(usual_pose=pose)
     parser.add_argument('--degrees', action='store_true', help='angles are in degrees')
     parser.add_argument(
         '--load',
@@ -199,14 +202,12 @@ def _add_results(parser: argparse.ArgumentParser, picture: str) -> None:
 def _sweep(text: str) -> np.ndarray:
     """Return the numbers that START:STOP:COUNT means."""
     try:
-        start, stop, count = text.split(':')
-        values = np.linspace(finite(start), finite(stop), int(count))
+        start, stop, number = text.split(':')
+        values = np.linspace(finite(start), finite(stop), count(100_000)(number))
     except ValueError as error:
         raise argparse.ArgumentTypeError(
             f'{text!r}, allowed: START:STOP:COUNT such as -5:85:19'
         ) from error
-    if not 1 <= values.size <= 100_000:
-        raise argparse.ArgumentTypeError(f'{text!r}: COUNT is allowed from 1 to 100000')
     return values
 
 
@@ -221,16 +222,25 @@ def _boom(arguments: argparse.Namespace) -> BoomParameters:
 
 def _angles(arguments: argparse.Namespace, boom: BoomParameters) -> np.ndarray:
     """Return the joint angles [rad] of ``--pose``."""
-    text: str = arguments.pose
-    if text in [pose.name for pose in boom.poses]:
+    names = [pose.name for pose in boom.poses]
+    text: str | None = arguments.pose
+    if text is None:
+        if not names:
+            raise InputError('the boom file has no pose; add one to it, or give --pose a,b,..')
+        text = arguments.usual_pose if arguments.usual_pose in names else names[0]
+    if text in names:
         return boom.pose(text)
     try:
         angles = np.array([finite(part) for part in text.split(',')])
     except (ValueError, argparse.ArgumentTypeError) as error:
-        names = ', '.join(pose.name for pose in boom.poses)
         raise InputError(
-            f'--pose {text}, allowed: {names}, or {boom.size} angles with commas between'
+            f'--pose {text}, allowed: {", ".join(names)}, or {boom.size} angles with commas'
+            ' between'
         ) from error
+    if not arguments.degrees and np.abs(angles).max() > 2.0 * np.pi:
+        raise InputError(
+            f'--pose {text} [rad], allowed: up to a turn; if it is deg, add --degrees'
+        )
     return np.radians(angles) if arguments.degrees else angles
 
 
@@ -424,7 +434,7 @@ def _run_scenario(arguments: argparse.Namespace) -> None:
 
 def _simulate(arguments: argparse.Namespace, boom: BoomParameters, scenario: Scenario) -> None:
     """Simulate a scenario and hand out the results."""
-    result = simulate(boom, scenario, arguments.step, arguments.sample_time)
+    result = simulate(boom, scenario, arguments.step, arguments.sample_time, progress=True)
     _hand_out(arguments, result, result.summary())
 
 
@@ -438,12 +448,29 @@ def _hand_out(arguments: argparse.Namespace, result: Result, summary: dict[str, 
         draw_run(arguments.plot, result)
     rows = [(name, _plain(value)) for name, value in summary.items()]
     print_result(summary, table(('quantity', 'value [s, m, Pa]'), rows), arguments.format)
+    for name in _overloaded(result):
+        print(
+            f'longreach boom: {name} needs more than the supply pressure: its closed valve holds'
+            ' this boom, its pump could not have lifted it',
+            file=sys.stderr,
+        )
     for name in result.cavitated:
         print(
             f'longreach boom: {name} ran out of oil for some time (cavitation): its pressure stood'
             ' at the vapour pressure',
             file=sys.stderr,
         )
+
+
+def _overloaded(result: Result) -> list[str]:
+    """Return the cylinders that begin with more than the supply pressure."""
+    boom = result.boom
+    return [
+        cylinder.name
+        for i, cylinder in enumerate(boom.cylinders)
+        if max(result.column(f'{side}_{i + 1}')[0] for side in ('p_head', 'p_rod'))
+        > boom.oil.supply_pressure
+    ]
 
 
 def _plain(value: Any) -> str:
@@ -458,24 +485,48 @@ def _run_sweep(arguments: argparse.Namespace) -> None:
     from longreach_boom.sweep import simulate_many
 
     boom = _boom(arguments)
-    booms = [boom.with_value(arguments.parameter, value) for value in arguments.values.tolist()]
-    scenarios = [_release_scenario(arguments, one) for one in booms]
-    results = simulate_many(booms, scenarios, arguments.processes)
-    names = ('tip_lift', 'longest_piston_travel', 'highest_pressure')
-    rows = []
-    for value, result in zip(arguments.values.tolist(), results, strict=True):
-        summary = result.summary()
-        lift = summary['tip_highest'] - summary['tip_start'][1]
-        travel = max(summary['piston_travel'])
-        rows.append((value, lift, travel, summary['highest_pressure']))
+    values = arguments.values.tolist()
+    booms = [boom.with_value(arguments.parameter, value) for value in values]
+    if arguments.scenario is None:
+        scenarios = [_release_scenario(arguments, one) for one in booms]
+    else:
+        scenarios = [load_scenario(arguments.scenario, one, arguments.step) for one in booms]
+    measured = simulate_many(
+        booms, scenarios, arguments.processes, step=arguments.step, measure=_measure
+    )
+    names = (arguments.parameter, *_MEASURED)
+    rows = [(value, *row) for value, row in zip(values, measured, strict=True)]
     if arguments.csv is not None:
-        write_csv(arguments.csv, ('value', *names), np.array(rows))
-    result_rows = [dict(zip(('value', *names), row, strict=True)) for row in rows]
-    head = (arguments.parameter, 'tip lift [m]', 'longest piston travel [m]', 'pressure [Pa]')
+        write_csv(arguments.csv, names, np.array(rows))
     print_result(
-        {'parameter': arguments.parameter, 'rows': result_rows},
-        table(head, rows),
+        {
+            'parameter': arguments.parameter,
+            'rows': [dict(zip(names, r, strict=True)) for r in rows],
+        },
+        table((arguments.parameter, *(f'{n} [{u}]' for n, u in _MEASURED.items())), rows),
         arguments.format,
+    )
+
+
+# What a sweep keeps of a run, with units.
+_MEASURED = {
+    'tip_highest': 'm',
+    'tip_lowest': 'm',
+    'longest_piston_travel': 'm',
+    'highest_pressure': 'Pa',
+    'largest_joint_error': 'rad',
+}
+
+
+def _measure(result: Result) -> tuple[float, ...]:
+    """Return the numbers of a sweep; what the controller leaves is 0 where none acts."""
+    summary = result.summary()
+    return (
+        summary['tip_highest'],
+        summary['tip_lowest'],
+        max(summary['piston_travel']),
+        summary['highest_pressure'],
+        max(summary['joint_error'], default=0.0),
     )
 
 
@@ -494,7 +545,12 @@ def _run_compare(arguments: argparse.Namespace) -> None:
         arguments.format,
     )
     apart = max(differences['tip_x'], differences['tip_z']) > _SAME
-    if apart or differences['samples_missing']:
+    if not apart and not differences['samples_missing']:
+        if arguments.format == 'table':
+            print(
+                '\nthe recording is this run of the library; the tip is put together from joints'
+            )
+    else:
         print(
             'longreach boom compare: the recording is not this run of the library. Name what was'
             ' run with --scenario and --file; commands by hand and a controller in real time'

@@ -36,9 +36,17 @@ def draw_run(file: str | Path, result: Result) -> None:
     N = range(boom.size)
     time = result.column('time')
     parts = StateParts.of(result.states, boom)
-    with figure(file, size=(9.0, 10.0), rows=5) as (force, strain, piston, ahead, above):
+    followed = result.reference is not None
+    with figure(file, size=(9.0, 10.0 + 2.0 * followed), rows=5 + followed) as axes:
+        force, strain, piston, ahead, above = axes[-5:]
+        if result.reference is not None:
+            axes[0].set_ylabel(r'joint $\varphi$ [deg]')
+            for i in N:
+                reference = np.degrees(result.reference[:, i])
+                axes[0].plot(time, reference, color='0.6', linestyle='--', linewidth=2.5)
+                axes[0].plot(time, np.degrees(result.column(f'phi_{i + 1}')), color=f'C{i}')
         for i in N:
-            colour, name = f'C{i}', f'{i + 1}'
+            colour, name = f'C{i}', f'beam and cylinder {i + 1}' if i == 0 else f'{i + 1}'
             full = boom.oil.supply_pressure * boom.cylinders[i].head_area
             force.plot(time, result.column(f'force_{i + 1}') / full, color=colour, label=name)
             strain.plot(time, 1e6 * result.column(f'strain_{i + 1}'), color=colour)
@@ -49,7 +57,7 @@ def draw_run(file: str | Path, result: Result) -> None:
             above.plot(time, place[:, 1] - place[0, 1], color=colour)
         force.set_ylabel(r'force / $(p_s A_1)$')
         strain.set_ylabel(r'strain [$10^{-6}$]')
-        piston.set_ylabel('piston [mm]')
+        piston.set_ylabel(r'piston $\Delta s_p$ [mm]')
         ahead.set_ylabel(r'beam tip $\Delta x$ [m]')
         above.set_ylabel(r'beam tip $\Delta z$ [m]')
         above.set_xlabel('time [s]')
@@ -75,7 +83,8 @@ def draw_statics(
     with figure(file, size=(8.0, 6.0), rows=2) as (force, strain):
         for i in range(boom.size):
             shares = [row['force_share'][i] for row in rows]
-            force.plot(np.degrees(angles), shares, color=f'C{i}', label=f'{i + 1}')
+            name = f'cylinder and beam {i + 1}' if i == 0 else f'{i + 1}'
+            force.plot(np.degrees(angles), shares, color=f'C{i}', label=name)
             shown = [1e6 * row['strain'][i] for row in rows]
             strain.plot(np.degrees(angles), shown, color=f'C{i}')
         force.set_ylabel(r'force / $(p_s A_1)$')
@@ -121,11 +130,11 @@ def draw_modes(file: str | Path, modes: NaturalModes) -> None:
         rest = modes.rest.reshape(-1, 2)
         reach = float(np.ptp(rest, axis=0).max())
         axis.plot(*rest.T, color='0.7', linewidth=4.0, label='at rest')
-        for k, shape in enumerate(modes.shapes[:6]):
+        for k, shape in enumerate(modes.shapes[:4]):
             moved = rest + 0.08 * reach * shape.reshape(-1, 2)
             label = f'{modes.frequencies[k]:.3g} Hz'
             axis.plot(*moved.T, color=f'C{k}', linewidth=1.2, label=label)
         axis.set_aspect('equal', adjustable='datalim')
         axis.set_xlabel('$x$ [m]')
         axis.set_ylabel('$z$ [m]')
-        axis.legend(frameon=False)
+        axis.legend(frameon=False, title='shapes, of arbitrary size and sign')

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 from tqdm import tqdm
 
@@ -20,17 +22,42 @@ __all__ = ['simulate_many']
 Outcome = TypeVar('Outcome')
 
 
+@overload
+def simulate_many(
+    parameters: Sequence[BoomParameters],
+    scenario: Scenario | Sequence[Scenario],
+    processes: int | None = ...,
+    progress: bool | None = ...,
+    step: float = ...,
+) -> list[Result]: ...
+
+
+@overload
+def simulate_many(
+    parameters: Sequence[BoomParameters],
+    scenario: Scenario | Sequence[Scenario],
+    processes: int | None = ...,
+    progress: bool | None = ...,
+    step: float = ...,
+    *,
+    measure: Callable[[Result], Outcome],
+) -> list[Outcome]: ...
+
+
 def simulate_many(
     parameters: Sequence[BoomParameters],
     scenario: Scenario | Sequence[Scenario],
     processes: int | None = None,
     progress: bool | None = None,
     step: float = STEP,
-) -> list[Result]:
+    *,
+    measure: Callable[[Result], object] | None = None,
+) -> list[Any]:
     """
     Simulate many booms.
 
-    Nothing is compiled anew for other parameters, so a sweep costs what its runs cost.
+    Nothing is compiled anew for other parameters, so a sweep costs what its runs cost. Processes
+    are started, so a script calls this below ``if __name__ == '__main__':``.
 
     Parameters
     ----------
@@ -43,16 +70,19 @@ def simulate_many(
         Show a bar on stderr; by default if that is a terminal.
     step : float
         Length of a step [s].
+    measure : callable, optional
+        What to keep of each Result, a function of a module; by default all of it, which is some
+        megabytes a run.
 
     Returns
     -------
-    list of Result
-        In the order of ``parameters``.
+    list
+        Of Result, or of what ``measure`` returns, in the order of ``parameters``.
 
     Raises
     ------
     InputError, LongreachError
-        Of the first run that fails, with its index; runs that have not begun are dropped.
+        Of the first run that fails, with its index; the others are dropped.
     """
     scenarios = [scenario] * len(parameters) if isinstance(scenario, Scenario) else list(scenario)
     if len(scenarios) != len(parameters):
@@ -62,7 +92,7 @@ def simulate_many(
         )
     if processes is not None and processes < 1:
         raise InputError(f'processes = {processes}, allowed: at least 1')
-    jobs = [(p, s, step) for p, s in zip(parameters, scenarios, strict=True)]
+    jobs = [(p, s, step, measure) for p, s in zip(parameters, scenarios, strict=True)]
     processes = min(processes or os.cpu_count() or 1, max(1, len(jobs)))
     # tqdm's None means: only on a terminal.
     hidden = None if progress is None else not progress
@@ -72,18 +102,35 @@ def simulate_many(
         # Not forked: a copy of a process with threads, such as a node's, may hang.
         context = multiprocessing.get_context('spawn')
         with ProcessPoolExecutor(processes, mp_context=context) as pool:
-            futures = [pool.submit(_run, job) for job in jobs]
+            with _deaf_to_interrupts():
+                futures = [pool.submit(_run, job) for job in jobs]
             try:
                 return [_named(i, lambda f: f.result(), f, bar) for i, f in enumerate(futures)]
             except BaseException:
+                # Whoever interrupts does not want to wait for the runs that have begun.
+                for process in list((pool._processes or {}).values()):
+                    process.terminate()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
 
-def _run(job: tuple[BoomParameters, Scenario, float]) -> Result:
-    """Simulate one boom."""
-    parameters, scenario, step = job
-    return simulate(parameters, scenario, step)
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Let processes that are started here never hear Ctrl-C: this one hears it for them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _run(
+    job: tuple[BoomParameters, Scenario, float, Callable[[Result], object] | None],
+) -> object:
+    """Simulate one boom, and return what is wanted of it."""
+    parameters, scenario, step, measure = job
+    result = simulate(parameters, scenario, step)
+    return result if measure is None else measure(result)
 
 
 def _named(index: int, action: Callable[..., Outcome], argument: object, bar: tqdm) -> Outcome:

@@ -123,7 +123,8 @@ def test_step_count(time: float, step: float, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ('time', 'nearest'), [(0.0014, '0.001'), (0.0016, '0.002'), (1e-7, '0.001'), (3.00051, '3.001')]
+    ('time', 'nearest'),
+    [(0.0014, '0.001'), (0.0016, '0.002'), (1e-7, '0.001'), (3.00051, '3.001')],
 )
 def test_times_between_steps_are_refused(time: float, nearest: str) -> None:
     message = rf'^release = {time:g} s, allowed: whole steps of 0\.001 s.* {nearest} s$'
@@ -226,3 +227,16 @@ def test_scenarios_are_frozen_and_checked_when_changed() -> None:
     assert hash(scenario) == hash(scenario.replace())
     with pytest.raises(InputError, match=r'duration = nan, allowed: \(0, 1e\+06\] s'):
         scenario.replace(duration=math.nan)
+
+
+def test_trajectory_begins_at_the_pose(boom: BoomParameters) -> None:
+    later = Scenario(
+        duration=9.0, pose='site', trajectory=(Waypoint(8.0, (60.0, -50.0, -35.0, -30.0)),)
+    )
+    first, second = later.waypoints(boom)
+    assert first.time == 0.0
+    assert first.angles_deg == pytest.approx((70.0, -50.0, -35.0, -30.0))
+    assert second == later.trajectory[0]
+    at_once = later.replace(trajectory=(Waypoint(0.0, (60.0, -50.0, -35.0, -30.0)),))
+    with pytest.raises(InputError, match=r'trajectory\[0\] is \[60.*within 0.5 deg of the pose'):
+        at_once.check_with(boom, STEP)

@@ -1,0 +1,553 @@
+"""
+Planar serial chains of rigid links: recursive Newton-Euler, mass matrix, forward dynamics.
+
+The chain moves in the vertical x-z plane, x forward, z up; its first joint is at the origin of the
+world. Link i turns about joint i, the next joint lies at its distance L_i along the link's x axis,
+and q_i is the angle from link i - 1 (from the world's x axis for the first) to link i. Positive
+angles, torques and moments lift; they turn x towards z. A place of a link may be off its axis.
+
+A vector of the plane is a complex number x + j z, so that z_i = e^(j theta_i), theta_i = q_1 + ..
++ q_i, turns it from the frame of link i into the world's. The cross product is Im(conj(r) f), and
+a joint's acceleration gives that of a place u of its link as s'' + (j theta'' - theta'^2) z u.
+
+- Inverse dynamics, O(n): accelerations outwards, then the force and the moment with which each
+  link is carried inwards (Luh, Walker, Paul 1980). Gravity is an acceleration of the ground.
+- Forward dynamics in absolute angles. With b_j = m_j c_j + L_j (m_(j+1) + .. + m_n) the inertia
+  between links i < j is Re X and their centrifugal force Im X, X = L_i b_j conj(z_i) z_j: one
+  product for each pair. For the few links of a machine a Cholesky solution of this has fewer
+  operations than articulated bodies, O(n), which are for long chains.
+
+:class:`PlanarChain` is for people. Compiled code of a machine makes :meth:`PlanarChain.table`
+once, calls :func:`place_links` for each pose, :func:`add_wrench` for what acts there, and then
+:func:`newton_euler` or :func:`accelerations`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numba.core.errors import NumbaError
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.kernels import kernel
+from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
+
+__all__ = [
+    'PlanarChain',
+    'Wrench',
+    'absolute_mass_matrix',
+    'accelerations',
+    'add_wrench',
+    'newton_euler',
+    'place_links',
+    'swing',
+]
+
+# Rows of the table that compiled code works with, one column for each link. One array for numbers
+# and for intermediate results, because numba counts references to each array at each use, and each
+# costs a call from Python 40 ns. The numbers: b_i, and the inertia about the joint with the mass
+# of what lies outboard at the tip, follow from the others.
+LENGTH, MASS, CENTER, CENTER_IM, INERTIA, FIRST, FIRST_IM, SECOND, GRAVITY = range(9)
+# z_i, theta_i', the wrench on each link with its moment about the link's joint, the force with
+# which the link is carried, z_i b_i; then n rows for a mass matrix.
+Z, Z_IM, RATE, PUSH, PUSH_IM, TWIST, FORCE, FORCE_IM, TURNED, TURNED_IM, MATRIX = range(9, 20)
+
+
+class Wrench(NamedTuple):
+    """
+    A force on a place of a link, and a moment; several may act on one link.
+
+    The place turns with the link and is given in its frame like a centre of gravity. The force is
+    in the world's axes.
+    """
+
+    link: int  # index, from 0
+    distance: float  # of the place from the link's joint [m]
+    angle: float  # from the link's x axis to the place [rad]
+    fx: float  # forward [N]
+    fz: float  # up [N]
+    moment: float = 0.0  # positive lifts [N m]
+
+
+@njit
+def place_links(q, v, table):  # type: ignore[no-untyped-def]
+    """Put the links where q (n,) and q' = v (n,) have them, and take all wrenches away."""
+    angle, rate = 0.0, 0.0
+    for i in range(table.shape[1]):
+        angle += q[i]
+        rate += v[i]
+        table[Z, i] = math.cos(angle)
+        table[Z_IM, i] = math.sin(angle)
+        table[RATE, i] = rate
+        table[PUSH, i] = 0.0
+        table[PUSH_IM, i] = 0.0
+        table[TWIST, i] = 0.0
+
+
+@njit
+def add_wrench(link, x, z, fx, fz, moment, table):  # type: ignore[no-untyped-def]
+    """Add a force [N], in the world's axes, on the place (x, z) [m] of a link's frame."""
+    out = x * table[Z, link] - z * table[Z_IM, link]
+    up = x * table[Z_IM, link] + z * table[Z, link]
+    table[PUSH, link] += fx
+    table[PUSH_IM, link] += fz
+    table[TWIST, link] += out * fz - up * fx + moment
+
+
+@njit
+def newton_euler(torque, table):  # type: ignore[no-untyped-def]
+    """
+    Overwrite q'' (n,) [rad/s^2] with the joint torques [N m], by recursive Newton-Euler.
+
+    Afterwards rows FORCE and FORCE_IM of the table hold the force with which each link is carried
+    by its predecessor [N], in the world's axes.
+    """
+    n = table.shape[1]
+    joint, turn = complex(0.0, table[GRAVITY, 0]), 0.0
+    for i in range(n):
+        turn += torque[i]
+        z = complex(table[Z, i], table[Z_IM, i])
+        arm = z * complex(table[CENTER, i], table[CENTER_IM, i])
+        spin = complex(-table[RATE, i] * table[RATE, i], turn)
+        force = (joint + spin * arm) * table[MASS, i]
+        torque[i] = table[INERTIA, i] * turn + arm.real * force.imag - arm.imag * force.real
+        torque[i] -= table[TWIST, i]
+        table[FORCE, i] = force.real - table[PUSH, i]
+        table[FORCE_IM, i] = force.imag - table[PUSH_IM, i]
+        joint += spin * z * table[LENGTH, i]
+    for i in range(n - 2, -1, -1):
+        lever = table[Z, i] * table[FORCE_IM, i + 1] - table[Z_IM, i] * table[FORCE, i + 1]
+        torque[i] += torque[i + 1] + table[LENGTH, i] * lever
+        table[FORCE, i] += table[FORCE, i + 1]
+        table[FORCE_IM, i] += table[FORCE_IM, i + 1]
+
+
+@njit
+def absolute_mass_matrix(table):  # type: ignore[no-untyped-def]
+    """Write the lower triangle of the mass matrix of the absolute angles into MATRIX [kg m^2]."""
+    for j in range(table.shape[1]):
+        turned = table[Z, j] * table[FIRST, j] - table[Z_IM, j] * table[FIRST_IM, j]
+        turned_im = table[Z_IM, j] * table[FIRST, j] + table[Z, j] * table[FIRST_IM, j]
+        table[TURNED, j] = turned
+        table[TURNED_IM, j] = turned_im
+        for i in range(j):
+            along = table[Z, i] * turned + table[Z_IM, i] * turned_im
+            table[MATRIX + j, i] = table[LENGTH, i] * along
+        table[MATRIX + j, j] = table[SECOND, j]
+
+
+@njit
+def accelerations(torque, table):  # type: ignore[no-untyped-def]
+    """
+    Overwrite the joint torques (n,) [N m] with q'' [rad/s^2].
+
+    Returns whether the mass matrix was positive definite, as it is unless the inertias of links
+    are too different for floating point.
+    """
+    n, gravity = table.shape[1], table[GRAVITY, 0]
+    absolute_mass_matrix(table)
+    push, push_im, outboard = 0.0, 0.0, 0.0
+    for i in range(n - 1, -1, -1):
+        own = torque[i]
+        torque[i] = own - outboard + table[TWIST, i] - gravity * table[TURNED, i]
+        torque[i] += table[LENGTH, i] * (table[Z, i] * push_im - table[Z_IM, i] * push)
+        push += table[PUSH, i]
+        push_im += table[PUSH_IM, i]
+        outboard = own
+    for j in range(1, n):
+        for i in range(j):
+            across = table[Z, i] * table[TURNED_IM, j] - table[Z_IM, i] * table[TURNED, j]
+            across *= table[LENGTH, i]
+            torque[i] += across * table[RATE, j] * table[RATE, j]
+            torque[j] -= across * table[RATE, i] * table[RATE, i]
+    matrix = table[MATRIX:]
+    definite = cholesky(matrix)
+    cholesky_solve(matrix, torque)
+    for i in range(n - 1, 0, -1):
+        torque[i] -= torque[i - 1]
+    return definite
+
+
+@njit
+def _check(vector, table):  # type: ignore[no-untyped-def]
+    """Raise ValueError for a vector that has not n finite numbers; the caller says which."""
+    if vector.size != table.shape[1]:
+        raise ValueError
+    for i in range(vector.size):
+        if not math.isfinite(vector[i]):
+            raise ValueError
+
+
+@njit
+def _add_wrenches(wrenches, table):  # type: ignore[no-untyped-def]
+    """Add rows of :class:`Wrench`; raise ValueError for those that cannot be used."""
+    if wrenches.shape[1] != 6:
+        raise ValueError
+    for k in range(wrenches.shape[0]):
+        for m in range(6):
+            if not math.isfinite(wrenches[k, m]):
+                raise ValueError
+        link = int(wrenches[k, 0])
+        if link != wrenches[k, 0] or not 0 <= link < table.shape[1]:
+            raise ValueError
+        distance, angle = wrenches[k, 1], wrenches[k, 2]
+        x, z = distance * math.cos(angle), distance * math.sin(angle)
+        add_wrench(link, x, z, wrenches[k, 3], wrenches[k, 4], wrenches[k, 5], table)
+
+
+# What Python calls, with few arrays: each result takes the place of an argument, because numba
+# takes longer to hand out an array than to fill it. Checks are made here, where they cost nothing.
+# These hold Python's lock, so that threads may share a chain and its table.
+
+
+@kernel
+def _inverse(q, v, torque, table):  # type: ignore[no-untyped-def]
+    """Overwrite q'' with joint torques."""
+    _check(q, table)
+    _check(v, table)
+    _check(torque, table)
+    place_links(q, v, table)
+    newton_euler(torque, table)
+
+
+@kernel
+def _reactions(q, v, a, wrenches, reactions, table):  # type: ignore[no-untyped-def]
+    """Write forces and torques of the joints (n, 3)."""
+    _check(q, table)
+    _check(v, table)
+    _check(a, table)
+    place_links(q, v, table)
+    _add_wrenches(wrenches, table)
+    torque = reactions[:, 2]
+    for i in range(a.size):
+        torque[i] = a[i]
+    newton_euler(torque, table)
+    for i in range(a.size):
+        reactions[i, 0] = table[FORCE, i]
+        reactions[i, 1] = table[FORCE_IM, i]
+
+
+@kernel
+def _forward(q, v, a, table):  # type: ignore[no-untyped-def]
+    """Overwrite joint torques with q''."""
+    _check(q, table)
+    _check(v, table)
+    _check(a, table)
+    place_links(q, v, table)
+    if not accelerations(a, table):
+        raise ValueError
+
+
+@kernel
+def _forward_loaded(q, v, a, wrenches, table):  # type: ignore[no-untyped-def]
+    """Overwrite joint torques with q'' under wrenches."""
+    _check(q, table)
+    _check(v, table)
+    _check(a, table)
+    place_links(q, v, table)
+    _add_wrenches(wrenches, table)
+    if not accelerations(a, table):
+        raise ValueError
+
+
+@kernel
+def _mass_matrix(q, M, table):  # type: ignore[no-untyped-def]
+    """Write the mass matrix of the relative angles (n, n)."""
+    _check(q, table)
+    place_links(q, q, table)
+    absolute_mass_matrix(table)
+    # theta_k holds all q_i with i <= k, so that each row and column is the sum of those after it.
+    n = q.size
+    for i in range(n - 1, -1, -1):
+        total = 0.0
+        for k in range(n - 1, -1, -1):
+            total += table[MATRIX + i, k] if k < i else table[MATRIX + k, i]
+            M[i, k] = total if i == n - 1 else total + M[i + 1, k]
+
+
+@kernel
+def _swing(q, v, step, states, table):  # type: ignore[no-untyped-def]
+    """Write states (steps + 1, 2 n) of a chain without torques, by classical Runge-Kutta."""
+    n = q.size
+    at_q, at_v, a, sum_v, sum_a = q.copy(), v.copy(), q.copy(), q.copy(), v.copy()
+    for i in range(n):
+        states[0, i], states[0, n + i] = q[i], v[i]
+    for k in range(states.shape[0] - 1):
+        for i in range(n):
+            at_q[i], at_v[i] = states[k, i], states[k, n + i]
+            sum_v[i] = sum_a[i] = 0.0
+        for stage in range(4):
+            for i in range(n):
+                a[i] = 0.0
+            place_links(at_q, at_v, table)
+            accelerations(a, table)
+            weight = step / 6.0 if stage in (0, 3) else step / 3.0
+            ahead = step if stage == 2 else 0.5 * step
+            for i in range(n):
+                sum_v[i] += weight * at_v[i]
+                sum_a[i] += weight * a[i]
+                at_q[i] = states[k, i] + ahead * at_v[i]
+                at_v[i] = states[k, n + i] + ahead * a[i]
+        for i in range(n):
+            states[k + 1, i] = states[k, i] + sum_v[i]
+            states[k + 1, n + i] = states[k, n + i] + sum_a[i]
+
+
+_NO_WRENCHES = np.empty((0, 6))
+# What a call of these raises for arguments of other types, and for numbers that cannot be used.
+_REFUSED = (TypeError, ValueError, AttributeError, NumbaError)
+# They compile in _open alone: a call with integers would make a version that rounds its result.
+_ENTRIES: tuple[Any, ...] = (_inverse, _reactions, _forward, _forward_loaded, _mass_matrix, _swing)
+for _entry in _ENTRIES:
+    _entry._can_compile = False
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanarChain:
+    """
+    A planar serial chain of n rigid links; conventions are in the module's docstring.
+
+    Each argument has one value for each link, first link first.
+
+    Parameters
+    ----------
+    lengths : sequence of float, shape (n,)
+        L from joint to joint [m]; nothing here depends on the last.
+    masses : sequence of float, shape (n,)
+        m [kg].
+    centers : sequence of (float, float), shape (n, 2)
+        Centres of gravity in the frames of their links: distance from the joint [m], and angle
+        from the link's x axis [rad].
+    inertias : sequence of float, shape (n,)
+        About the centre of gravity [kg m^2].
+    gravity : float
+        Downwards [m/s^2].
+
+    Raises
+    ------
+    InputError
+        For numbers that no rigid link has, and for no link.
+
+    Notes
+    -----
+    Vectors q, v, a, torque are of shape (n,), for relative joint angles: [rad], [rad/s],
+    [rad/s^2], [N m]. ``wrenches`` are rows of :class:`Wrench`, or an array (m, 6) of their
+    numbers. C-contiguous arrays of float take less than a microsecond; what has to be converted
+    to them, such as lists, takes a tenth of a millisecond. All methods raise InputError for shapes
+    and numbers that cannot be used, and LongreachError where floating point does not suffice.
+    """
+
+    lengths: Sequence[float]
+    masses: Sequence[float]
+    centers: Sequence[tuple[float, float]]
+    inertias: Sequence[float]
+    gravity: float = dataclasses.field(default=9.81, kw_only=True)
+    _table: np.ndarray = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check the numbers and keep them as tuples."""
+        n = len(self.lengths)
+        if n == 0:
+            raise InputError('lengths is empty, allowed: one link or more')
+        lengths = _numbers('lengths', self.lengths, (n,))
+        masses = _numbers('masses', self.masses, (n,))
+        centers = _numbers('centers', self.centers, (n, 2))
+        inertias = _numbers('inertias', self.inertias, (n,))
+        gravity = _numbers('gravity', self.gravity, ())
+        _within('lengths', lengths, lengths > 0.0, '(0, inf) m')
+        _within('masses', masses, masses > 0.0, '(0, inf) kg')
+        _within('centers', centers, centers >= [0.0, -np.inf], '[0, inf) m from the joint')
+        _within('inertias', inertias, inertias >= 0.0, '[0, inf) kg m^2')
+        # Else there are motions without kinetic energy.
+        massive = (inertias > 0.0) | (centers[:, 0] > 0.0)
+        _within('inertias', inertias, massive, '(0, inf) kg m^2 for a centre at the joint')
+        for name, values in (('lengths', lengths), ('masses', masses), ('inertias', inertias)):
+            object.__setattr__(self, name, tuple(values.tolist()))
+        object.__setattr__(self, 'centers', tuple(map(tuple, centers.tolist())))
+        object.__setattr__(self, 'gravity', float(gravity))
+
+        outboard = np.append(np.cumsum(masses[::-1])[::-1][1:], 0.0)
+        center = centers[:, 0] * np.exp(1j * centers[:, 1])
+        first = masses * center + lengths * outboard
+        table = np.zeros((MATRIX + n, n))
+        table[LENGTH], table[MASS], table[INERTIA], table[GRAVITY] = (
+            lengths,
+            masses,
+            inertias,
+            gravity,
+        )
+        table[CENTER], table[CENTER_IM] = center.real, center.imag
+        table[FIRST], table[FIRST_IM] = first.real, first.imag
+        table[SECOND] = inertias + masses * centers[:, 0] ** 2 + outboard * lengths**2
+        object.__setattr__(self, '_table', table)
+
+    @property
+    def size(self) -> int:
+        """Number of links."""
+        return len(self.lengths)
+
+    def table(self) -> np.ndarray:
+        """Return numbers and room for the compiled functions, see LENGTH and following."""
+        return self._table.copy()
+
+    def inverse_dynamics(
+        self, q: np.ndarray, v: np.ndarray, a: np.ndarray, wrenches: Any = None
+    ) -> np.ndarray:
+        """Return the joint torques (n,) [N m] of a motion q, q' = v, q'' = a under wrenches."""
+        if wrenches is not None:
+            return self.reactions(q, v, a, wrenches)[:, 2].copy()
+        try:
+            torque = a.copy()
+            _inverse(q, v, torque, self._table)
+        except _REFUSED:
+            q, v, torque = self._vectors(q=q, v=v, a=a)
+            _open(_inverse, q, v, torque, self._table)
+        return torque
+
+    def forward_dynamics(
+        self, q: np.ndarray, v: np.ndarray, torque: np.ndarray, wrenches: Any = None
+    ) -> np.ndarray:
+        """Return q'' (n,) [rad/s^2] under joint torques and wrenches."""
+        try:
+            a = torque.copy()
+            if wrenches is None:
+                _forward(q, v, a, self._table)
+            else:
+                _forward_loaded(q, v, a, wrenches, self._table)
+        except _REFUSED:
+            q, v, a = self._vectors(q=q, v=v, torque=torque)
+            if wrenches is None:
+                _open(_forward, q, v, a, self._table)
+            else:
+                _open(_forward_loaded, q, v, a, self._rows(wrenches), self._table)
+        return a
+
+    def mass_matrix(self, q: np.ndarray) -> np.ndarray:
+        """Return the mass matrix of the relative joint angles (n, n) [kg m^2]."""
+        M = np.empty((len(self.lengths), len(self.lengths)))
+        try:
+            _mass_matrix(q, M, self._table)
+        except _REFUSED:
+            _open(_mass_matrix, *self._vectors(q=q), M, self._table)
+        return M
+
+    def bias(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return c(q, q') + g(q) (n,) [N m], the torques of a motion with q'' = 0."""
+        return self.inverse_dynamics(q, v, np.zeros(len(self.lengths)))
+
+    def reactions(
+        self, q: np.ndarray, v: np.ndarray, a: np.ndarray, wrenches: Any = None
+    ) -> np.ndarray:
+        """
+        Return what acts on each link from its predecessor, in the joint between them.
+
+        Parameters
+        ----------
+        q, v, a : ndarray, shape (n,)
+        wrenches : rows of Wrench, optional
+
+        Returns
+        -------
+        ndarray, shape (n, 3)
+            Force forward and up, in the world's axes [N], and joint torque [N m]. The
+            predecessor, for the first link the ground, gets the opposite.
+        """
+        reactions = np.empty((len(self.lengths), 3))
+        rows = _NO_WRENCHES if wrenches is None else wrenches
+        try:
+            _reactions(q, v, a, rows, reactions, self._table)
+        except _REFUSED:
+            vectors = self._vectors(q=q, v=v, a=a)
+            _open(_reactions, *vectors, self._rows(rows), reactions, self._table)
+        return reactions
+
+    def _vectors(self, **vectors: Any) -> list[np.ndarray]:
+        """Return arrays that kernels take; raise InputError for those that cannot be used."""
+        return [_numbers(name, vector, (self.size,)) for name, vector in vectors.items()]
+
+    def _rows(self, wrenches: Any) -> np.ndarray:
+        """Return wrenches as the array that kernels take; raise InputError if there is none."""
+        count = np.shape(wrenches)[:1] or (1,)
+        rows = _numbers('wrenches', wrenches if count[0] else _NO_WRENCHES, (*count, 6))
+        links = rows[:, 0]
+        good = (links >= 0.0) & (links < self.size) & (links == np.floor(links))
+        _within(
+            'wrenches', rows, good[:, None] | [False] + [True] * 5, f'links 0 to {self.size - 1}'
+        )
+        return rows
+
+
+def swing(chain: PlanarChain, q: np.ndarray, v: np.ndarray, step: float, steps: int) -> np.ndarray:
+    """
+    Let a chain swing freely from q, v, by the classical Runge-Kutta method of order 4.
+
+    Parameters
+    ----------
+    chain : PlanarChain
+    q, v : ndarray, shape (n,)
+        Relative joint angles [rad] and their rates [rad/s] at the beginning.
+    step : float
+        Length of a step [s].
+    steps : int
+        How many.
+
+    Returns
+    -------
+    ndarray, shape (steps + 1, 2 n)
+        Rows of q and v, the beginning first.
+
+    Raises
+    ------
+    InputError
+        For a step or a state that cannot be used.
+    LongreachError
+        When the step is too long for the motion, so that the state runs away.
+    """
+    if not 0.0 < step < math.inf:
+        raise InputError(f'step = {step} s, allowed: (0, inf) s')
+    if not (steps >= 0 and float(steps).is_integer()):
+        raise InputError(f'steps = {steps}, allowed: integers from 0')
+    states = np.empty((int(steps) + 1, 2 * chain.size))
+    _open(_swing, *chain._vectors(q=q, v=v), float(step), states, chain.table())
+    if not np.isfinite(states[-1]).all():
+        raise LongreachError(f'the chain ran away with steps of {step:g} s; take shorter ones')
+    return states
+
+
+def _open(entry: Any, *arguments: Any) -> None:
+    """Call a kernel with checked arrays of its types, for which it may have to be compiled."""
+    entry._can_compile = True
+    try:
+        entry(*arguments)
+    except ValueError:
+        raise LongreachError(
+            'the mass matrix is not positive definite in floating point; look for masses, lengths'
+            ' and inertias of impossible size, and for huge angles'
+        ) from None
+    finally:
+        entry._can_compile = False
+
+
+def _numbers(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Return values as an array of finite numbers, in an order that kernels take."""
+    try:
+        array = np.array(values, dtype=float, order='C')
+    except (TypeError, ValueError):
+        raise InputError(f'{name} = {values!r}, allowed: numbers of shape {shape}') from None
+    if array.shape != shape:
+        raise InputError(f'{name} has shape {array.shape}, allowed: {shape}')
+    _within(name, array, np.isfinite(array), 'finite numbers')
+    return array
+
+
+def _within(name: str, array: np.ndarray, good: np.ndarray, allowed: str) -> None:
+    """Raise InputError for the first number that is not good."""
+    bad = np.argwhere(~good)
+    if len(bad):
+        place = ''.join(f'[{index}]' for index in bad[0])
+        raise InputError(f'{name}{place} = {array[tuple(bad[0])]:g}, allowed: {allowed}')

@@ -1,0 +1,444 @@
+"""Planar chains against Lagrange's equations, Pinocchio, free bodies, and energy."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import casadi
+import numpy as np
+import pytest
+from numba import njit
+from scipy.special import ellipk
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.planar_chain import (
+    PlanarChain,
+    Wrench,
+    accelerations,
+    add_wrench,
+    newton_euler,
+    place_links,
+    swing,
+)
+
+SIZES = [1, 2, 3, 4, 5, 6]
+# Three links of an excavator of 20 t, and its centres of gravity off the line.
+EXCAVATOR = PlanarChain(
+    (5.16, 2.59, 1.33), (1566.0, 735.0, 432.0), ((2.8, 0.21), (0.8, 0.28), (0.78, 0.52)),
+    (3920.0, 730.0, 107.0),
+)  # fmt: skip
+
+
+def random_chain(random: np.random.Generator, size: int) -> PlanarChain:
+    """Return a chain with centres of gravity anywhere."""
+    return PlanarChain(
+        random.uniform(0.3, 3.0, size),
+        random.uniform(0.5, 20.0, size),
+        np.stack([random.uniform(0.0, 2.0, size), random.uniform(-4.0, 4.0, size)], axis=1),
+        random.uniform(0.1, 10.0, size),
+        gravity=random.uniform(-12.0, 12.0),
+    )
+
+
+def random_wrenches(random: np.random.Generator, size: int, count: int) -> list[Wrench]:
+    """Return wrenches on places anywhere; links may get several or none."""
+    return [
+        Wrench(int(random.integers(size)), *random.normal(0.0, [2.0, 3.0, 50.0, 50.0, 50.0]))
+        for _ in range(count)
+    ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Lagrange:
+    """A chain's equations from its energies, and the kinematics that they come from."""
+
+    mass_matrix: Any
+    bias: Any
+    energy: Any
+    virtual_work: Any  # of the wrenches
+    centers: Any  # places, velocities and accelerations of the centres of gravity, (2, n) each
+    joints: Any  # places (2, n)
+    places: Any  # of the wrenches (2, m)
+
+
+def lagrange(chain: PlanarChain, wrenches: list[Wrench] | tuple[Wrench, ...] = ()) -> Lagrange:
+    """Derive the equations of motion of a chain anew."""
+    n = chain.size
+    q, v, a = (casadi.SX.sym(name, n) for name in 'qva')
+    theta = casadi.cumsum(q)
+
+    def place(origin: Any, link: int, distance: float, angle: float) -> Any:
+        direction = theta[link] + angle
+        return origin + distance * casadi.vertcat(casadi.cos(direction), casadi.sin(direction))
+
+    joints, centers = [casadi.SX.zeros(2)], []
+    for i, (distance, angle) in enumerate(chain.centers):
+        centers.append(place(joints[i], i, distance, angle))
+        joints.append(place(joints[i], i, chain.lengths[i], 0.0))
+    places = [place(joints[w.link], w.link, w.distance, w.angle) for w in wrenches]
+    velocities = [casadi.jtimes(center, q, v) for center in centers]
+    kinetic, potential = casadi.SX(0), casadi.SX(0)
+    rates = casadi.cumsum(v)
+    for i in range(n):
+        kinetic += chain.masses[i] * casadi.sumsqr(velocities[i]) / 2
+        kinetic += chain.inertias[i] * rates[i] ** 2 / 2
+        potential += chain.masses[i] * chain.gravity * centers[i][1]
+    by_rate = casadi.gradient(kinetic, v)
+    bias = casadi.jtimes(by_rate, q, v) - casadi.gradient(kinetic - potential, q)
+    work = casadi.SX.zeros(n)
+    for wrench, point in zip(wrenches, places, strict=True):
+        work += casadi.jacobian(point, q).T @ casadi.vertcat(wrench.fx, wrench.fz)
+        work += casadi.gradient(theta[wrench.link], q) * wrench.moment
+    r, s = casadi.horzcat(*centers), casadi.horzcat(*velocities)
+    acceleration = casadi.jtimes(s, q, v) + casadi.jtimes(s, v, a)
+    return Lagrange(
+        casadi.Function('f', [q], [casadi.jacobian(by_rate, v)]),
+        casadi.Function('f', [q, v], [bias]),
+        casadi.Function('f', [q, v], [kinetic + potential]),
+        casadi.Function('f', [q], [work]),
+        casadi.Function('f', [q, v, a], [r, s, acceleration]),
+        casadi.Function('f', [q], [casadi.horzcat(*joints[:-1])]),
+        casadi.Function('f', [q], [casadi.horzcat(*places)]),
+    )
+
+
+def vector(value: Any) -> np.ndarray:
+    """Return a column of CasADi as (n,)."""
+    return np.asarray(value, dtype=float).ravel()
+
+
+def assert_close(got: np.ndarray, expected: Any, share: float = 1e-10) -> None:
+    """Compare numbers of one size, so that small ones need not be better than large ones."""
+    expected = np.asarray(expected, dtype=float)
+    assert got.shape == expected.shape
+    assert np.abs(got - expected).max() <= share * np.abs(expected).max()
+
+
+@pytest.mark.parametrize('size', SIZES)
+def test_equations_are_lagranges(size: int) -> None:
+    random = np.random.default_rng(size)
+    for _ in range(3):
+        chain = random_chain(random, size)
+        exact = lagrange(chain)
+        for _ in range(4):
+            q, v, a = random.normal(0.0, [[2.0], [3.0], [10.0]], (3, size))
+            M, bias = np.array(exact.mass_matrix(q)), vector(exact.bias(q, v))
+            assert_close(chain.mass_matrix(q), M)
+            assert_close(chain.bias(q, v), bias)
+            assert_close(chain.inverse_dynamics(q, v, a), M @ a + bias)
+            torque = random.normal(0.0, 100.0, size)
+            assert_close(chain.forward_dynamics(q, v, torque), np.linalg.solve(M, torque - bias))
+
+
+@pytest.mark.parametrize('size', SIZES)
+def test_wrenches_do_the_virtual_work_of_their_places(size: int) -> None:
+    random = np.random.default_rng(10 + size)
+    for count in (1, 2, 7):
+        chain, wrenches = random_chain(random, size), random_wrenches(random, size, count)
+        exact = lagrange(chain, wrenches)
+        q, v, a = random.normal(size=(3, size))
+        work, without = vector(exact.virtual_work(q)), chain.inverse_dynamics(q, v, a)
+        assert_close(chain.inverse_dynamics(q, v, a, wrenches), without - work)
+        M = chain.mass_matrix(q)
+        expected = np.linalg.solve(M, work - vector(exact.bias(q, v)))
+        assert_close(chain.forward_dynamics(q, v, np.zeros(size), wrenches), expected)
+
+
+@pytest.mark.parametrize('size', SIZES)
+def test_equations_are_pinocchios(size: int) -> None:
+    pinocchio = pytest.importorskip('pinocchio')
+    random = np.random.default_rng(20 + size)
+    chain = random_chain(random, size)
+    model = pinocchio.Model()
+    model.gravity.linear = np.array([0.0, 0.0, -chain.gravity])
+    parent, length = 0, 0.0
+    for i in range(size):
+        # Turning x towards z is a rotation about -y.
+        joint = pinocchio.JointModelRevoluteUnaligned(np.array([0.0, -1.0, 0.0]))
+        at = pinocchio.SE3(np.eye(3), np.array([length, 0.0, 0.0]))
+        parent = model.addJoint(parent, joint, at, f'joint_{i}')
+        distance, angle = chain.centers[i]
+        center = distance * np.array([math.cos(angle), 0.0, math.sin(angle)])
+        inertia = pinocchio.Inertia(chain.masses[i], center, chain.inertias[i] * np.eye(3))
+        model.appendBodyToJoint(parent, inertia, pinocchio.SE3.Identity())
+        length = chain.lengths[i]
+    data = model.createData()
+    for _ in range(4):
+        q, v, a = random.normal(0.0, [[2.0], [3.0], [10.0]], (3, size))
+        torque = pinocchio.rnea(model, data, q, v, a)
+        assert_close(chain.inverse_dynamics(q, v, a), torque)
+        assert_close(chain.bias(q, v), pinocchio.nonLinearEffects(model, data, q, v))
+        assert_close(
+            chain.forward_dynamics(q, v, torque), pinocchio.aba(model, data, q, v, torque)
+        )
+        M = np.triu(pinocchio.crba(model, data, q))
+        assert_close(np.triu(chain.mass_matrix(q)), M)
+        # Forces are in the links' axes; what was computed since has overwritten them.
+        pinocchio.rnea(model, data, q, v, a)
+        pinocchio.forwardKinematics(model, data, q)
+        for i, (fx, fz, _) in enumerate(chain.reactions(q, v, a)):
+            force = data.oMi[i + 1].rotation @ data.f[i + 1].linear
+            np.testing.assert_allclose([fx, fz], force[[0, 2]], rtol=1e-10, atol=1e-8)
+
+
+def cross(r: np.ndarray, f: np.ndarray) -> Any:
+    """Return the moments of forces, shapes (2, ...); x towards z is positive."""
+    return r[0] * f[1] - r[1] * f[0]
+
+
+@pytest.mark.parametrize('size', SIZES)
+def test_each_link_with_its_reactions_is_a_free_body(size: int) -> None:
+    random = np.random.default_rng(30 + size)
+    chain, wrenches = random_chain(random, size), random_wrenches(random, size, 4)
+    exact = lagrange(chain, wrenches)
+    q, v, a = random.normal(0.0, [[2.0], [3.0], [10.0]], (3, size))
+    got = chain.reactions(q, v, a, wrenches)
+    # The free end is carried by nothing.
+    carried = np.vstack([got, np.zeros(3)])
+    r, _, acceleration = (np.array(value) for value in exact.centers(q, v, a))
+    joints, places = np.array(exact.joints(q)), np.array(exact.places(q))
+    tip = joints[:, -1] + chain.lengths[-1] * np.array([np.cos(q.sum()), np.sin(q.sum())])
+    joints = np.column_stack([joints, tip])
+    size_of_forces = np.abs(carried[:, :2]).max()
+    for i, mass in enumerate(chain.masses):
+        here, on_next = carried[i, :2], carried[i + 1, :2]
+        force = here - on_next + np.array([0.0, -mass * chain.gravity])
+        moment = carried[i, 2] - carried[i + 1, 2]
+        moment += cross(joints[:, i] - r[:, i], here) - cross(joints[:, i + 1] - r[:, i], on_next)
+        for wrench, place in zip(wrenches, places.T, strict=True):
+            if wrench.link == i:
+                push = np.array([wrench.fx, wrench.fz])
+                force = force + push
+                moment += cross(place - r[:, i], push) + wrench.moment
+        assert np.abs(force - mass * acceleration[:, i]).max() < 1e-12 * size_of_forces
+        assert abs(moment - chain.inertias[i] * a[: i + 1].sum()) < 1e-11 * size_of_forces
+
+
+def test_reactions_hold_the_torques() -> None:
+    q, v, a = np.random.default_rng(40).normal(size=(3, 3))
+    torque = EXCAVATOR.inverse_dynamics(q, v, a)
+    np.testing.assert_array_equal(EXCAVATOR.reactions(q, v, a)[:, 2], torque)
+
+
+def test_ground_carries_a_chain_at_rest() -> None:
+    reactions = EXCAVATOR.reactions(np.array([0.4, -1.0, 0.3]), np.zeros(3), np.zeros(3))
+    weights = 9.81 * np.cumsum(EXCAVATOR.masses[::-1])[::-1]
+    np.testing.assert_allclose(reactions[:, 0], 0.0, atol=1e-9)
+    np.testing.assert_allclose(reactions[:, 1], weights, rtol=1e-14)
+
+
+def test_a_lifting_torque_lifts() -> None:
+    torque = EXCAVATOR.bias(np.zeros(3), np.zeros(3))
+    assert np.all(torque > 0.0)
+    more = torque + np.array([1e4, 0.0, 0.0])
+    assert EXCAVATOR.forward_dynamics(np.zeros(3), np.zeros(3), more)[0] > 0.0
+    lifted = [Wrench(2, 1.33, 0.0, 0.0, 1e3)]
+    held = EXCAVATOR.inverse_dynamics(np.zeros(3), np.zeros(3), np.zeros(3), lifted)
+    np.testing.assert_allclose(torque - held, [9080.0, 3920.0, 1330.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize('size', SIZES)
+def test_forward_dynamics_inverts_inverse_dynamics(size: int) -> None:
+    random = np.random.default_rng(50 + size)
+    chain, wrenches = random_chain(random, size), random_wrenches(random, size, 3)
+    q, v, a = random.normal(size=(3, size))
+    for loads in (None, wrenches):
+        torque = chain.inverse_dynamics(q, v, a, loads)
+        assert_close(chain.forward_dynamics(q, v, torque, loads), a, 1e-11)
+
+
+def test_free_swing_keeps_its_energy() -> None:
+    energy = lagrange(EXCAVATOR).energy
+    states = swing(EXCAVATOR, np.array([-0.5, 0.4, -0.3]), np.array([0.2, 0.0, -0.5]), 1e-3, 5000)
+    values = np.array([float(energy(row[:3], row[3:])) for row in states[::50]])
+    # Against what moves to and fro.
+    kinetic = [row[3:] @ EXCAVATOR.mass_matrix(row[:3].copy()) @ row[3:] / 2.0 for row in states]
+    assert np.ptp(kinetic) > 1e4
+    assert np.abs(values - values[0]).max() < 1e-9 * np.ptp(kinetic)
+
+
+def test_swing_is_of_order_four() -> None:
+    start = np.array([-0.5, 0.4, -0.3]), np.zeros(3)
+    ends = [swing(EXCAVATOR, *start, 0.02 / k, 50 * k)[-1] for k in (1, 2, 4, 64)]
+    errors = [np.abs(end - ends[-1]).max() for end in ends[:-1]]
+    orders = np.log2(np.divide(errors[:-1], errors[1:]))
+    np.testing.assert_allclose(orders, 4.0, atol=0.3)
+
+
+def test_one_link_has_the_period_of_a_pendulum() -> None:
+    chain = PlanarChain([1.0], [3.0], [(0.7, 0.0)], [0.2])
+    amplitude = 2.0
+    rate = math.sqrt(3.0 * 9.81 * 0.7 / (0.2 + 3.0 * 0.7**2))
+    period = 4.0 / rate * ellipk(math.sin(amplitude / 2.0) ** 2)
+    start = -math.pi / 2.0 + amplitude
+    states = swing(chain, np.array([start]), np.zeros(1), period / 4000, 4000)
+    np.testing.assert_allclose(states[-1], [start, 0.0], atol=1e-9)
+    np.testing.assert_allclose(states[2000], [start - 2.0 * amplitude, 0.0], atol=1e-9)
+
+
+@njit
+def moved(q, v, a, table):  # type: ignore[no-untyped-def]
+    """Return torques and accelerations as the compiled code of a machine gets them."""
+    torque = a.copy()
+    place_links(q, v, table)
+    add_wrench(1, 0.5, -0.25, 3e3, 4e3, 50.0, table)
+    newton_euler(torque, table)
+    again = torque.copy()
+    definite = accelerations(again, table)
+    return torque, again, definite
+
+
+def test_compiled_code_gets_the_same() -> None:
+    q, v, a = np.random.default_rng(60).normal(size=(3, 3))
+    torque, again, definite = moved(q, v, a, EXCAVATOR.table())
+    wrench = Wrench(1, math.hypot(0.5, 0.25), math.atan2(-0.25, 0.5), 3e3, 4e3, 50.0)
+    assert definite
+    assert_close(torque, EXCAVATOR.inverse_dynamics(q, v, a, [wrench]), 1e-13)
+    assert_close(again, a, 1e-11)
+
+
+def test_tables_are_not_shared() -> None:
+    table = EXCAVATOR.table()
+    before = EXCAVATOR.mass_matrix(np.ones(3))
+    table[:] = math.nan
+    np.testing.assert_array_equal(EXCAVATOR.mass_matrix(np.ones(3)), before)
+
+
+@pytest.mark.parametrize(
+    'convert',
+    [
+        list,
+        tuple,
+        lambda x: x.astype(int),
+        lambda x: x.astype(np.float32),
+        lambda x: np.repeat(x, 2)[::2],
+    ],
+)
+def test_vectors_of_any_kind_give_the_same(convert: Any) -> None:
+    q, v, a = np.array([1.0, -2.0, 3.0]), np.array([0.0, 2.0, -1.0]), np.array([5.0, 0.0, 1.0])
+    wrenches = [Wrench(0, 1.0, 2.0, 3.0, 4.0)]
+    for method in (
+        EXCAVATOR.inverse_dynamics, EXCAVATOR.forward_dynamics, EXCAVATOR.reactions,
+    ):  # fmt: skip
+        for loads in (None, wrenches):
+            expected = method(q, v, a, loads)
+            np.testing.assert_array_equal(method(*map(convert, (q, v, a)), loads), expected)
+            np.testing.assert_array_equal(
+                method(q, v, convert(a), np.array(loads or ()).reshape(-1, 6)), expected
+            )
+    np.testing.assert_array_equal(EXCAVATOR.mass_matrix(convert(q)), EXCAVATOR.mass_matrix(q))
+
+
+def test_no_wrench_is_a_list_without_any() -> None:
+    q, v, a = np.random.default_rng(70).normal(size=(3, 3))
+    np.testing.assert_array_equal(
+        EXCAVATOR.inverse_dynamics(q, v, a, []), EXCAVATOR.inverse_dynamics(q, v, a)
+    )
+
+
+def test_arguments_stay_and_results_are_new() -> None:
+    arrays = np.random.default_rng(80).normal(size=(3, 3))
+    before = arrays.copy()
+    for method in (EXCAVATOR.inverse_dynamics, EXCAVATOR.forward_dynamics, EXCAVATOR.reactions):
+        first = method(*arrays)
+        kept = first.copy()
+        method(*(arrays + 1.0))
+        np.testing.assert_array_equal(first, kept)
+    np.testing.assert_array_equal(arrays, before)
+
+
+def test_chains_of_equal_numbers_are_equal() -> None:
+    again = PlanarChain(
+        *(getattr(EXCAVATOR, field.name) for field in dataclasses.fields(EXCAVATOR)[:4])
+    )
+    assert again == EXCAVATOR
+    assert hash(again) == hash(EXCAVATOR)
+    assert dataclasses.replace(EXCAVATOR, gravity=1.62) != EXCAVATOR
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        again.gravity = 1.0  # type: ignore[misc]
+
+
+GOOD: dict[str, Any] = {
+    'lengths': [1.0, 2.0], 'masses': [3.0, 4.0], 'centers': [(0.5, 0.0), (0.0, 1.0)],
+    'inertias': [0.0, 0.3], 'gravity': 9.81,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ('name', 'value', 'text'),
+    [
+        ('lengths', [], 'lengths is empty, allowed: one link or more'),
+        ('lengths', [1.0, 0.0], r'lengths\[1\] = 0, allowed: \(0, inf\) m'),
+        ('lengths', [1.0, math.nan], r'lengths\[1\] = nan, allowed: finite numbers'),
+        ('masses', [3.0], r'masses has shape \(1,\), allowed: \(2,\)'),
+        ('masses', [3.0, -1.0], r'masses\[1\] = -1, allowed: \(0, inf\) kg'),
+        ('masses', ['heavy', 1.0], r"masses = \['heavy', 1.0\], allowed: numbers of shape \(2,\)"),
+        ('centers', [0.5, 0.2], r'centers has shape \(2,\), allowed: \(2, 2\)'),
+        ('centers', [(-0.5, 0.0), (0.0, 1.0)], r'centers\[0\]\[0\] = -0.5, allowed: \[0, inf\) m'),
+        ('inertias', [-1.0, 0.3], r'inertias\[0\] = -1, allowed: \[0, inf\) kg m\^2'),
+        ('inertias', [0.0, 0.0], r'inertias\[1\] = 0, allowed: \(0, inf\).* centre at the joint'),
+        ('gravity', math.inf, 'gravity = inf, allowed: finite numbers'),
+    ],
+)
+def test_impossible_links_are_refused(name: str, value: Any, text: str) -> None:
+    PlanarChain(**GOOD)
+    with pytest.raises(InputError, match=text):
+        PlanarChain(**(GOOD | {name: value}))
+
+
+@pytest.mark.parametrize(
+    ('place', 'value', 'text'),
+    [
+        (0, np.zeros(2), r'q has shape \(2,\), allowed: \(3,\)'),
+        (1, np.zeros((1, 3)), r'v has shape \(1, 3\), allowed: \(3,\)'),
+        (1, np.array([0.0, math.nan, 0.0]), r'v\[1\] = nan, allowed: finite numbers'),
+        (2, np.array([0.0, 0.0, math.inf]), r'(a|torque)\[2\] = inf, allowed: finite numbers'),
+        (2, None, r'(a|torque)( = None| has shape \(\)), allowed'),
+        (2, 'abc', r"(a|torque) = 'abc', allowed: numbers of shape \(3,\)"),
+        (3, [Wrench(3, 0.0, 0.0, 0.0, 0.0)], r'wrenches\[0\]\[0\] = 3, allowed: links 0 to 2'),
+        (3, [Wrench(-1, 0.0, 0.0, 0.0, 0.0)], r'wrenches\[0\]\[0\] = -1, allowed: links 0 to 2'),
+        (3, np.array([[0.5] * 6]), r'wrenches\[0\]\[0\] = 0.5, allowed: links 0 to 2'),
+        (3, [Wrench(0, math.nan, 0.0, 0.0, 0.0)], r'wrenches\[0\]\[1\] = nan, allowed: finite'),
+        (3, np.zeros(6), r'wrenches has shape \(6,\), allowed: \(6, 6\)'),
+        (3, np.zeros((2, 5)), r'wrenches has shape \(2, 5\), allowed: \(2, 6\)'),
+        (3, 5.0, r'wrenches has shape \(\), allowed'),
+    ],
+)
+@pytest.mark.parametrize('method', ['inverse_dynamics', 'forward_dynamics', 'reactions'])
+def test_impossible_arguments_are_refused(method: str, place: int, value: Any, text: str) -> None:
+    arguments: list[Any] = [np.zeros(3), np.zeros(3), np.zeros(3), None]
+    arguments[place] = value
+    with pytest.raises(InputError, match=text):
+        getattr(EXCAVATOR, method)(*arguments)
+
+
+def test_impossible_poses_of_the_mass_matrix_are_refused() -> None:
+    with pytest.raises(InputError, match=r'q has shape \(4,\), allowed: \(3,\)'):
+        EXCAVATOR.mass_matrix(np.zeros(4))
+
+
+def test_inertias_beyond_floating_point_are_told() -> None:
+    chain = PlanarChain([1.0, 1.0], [1e-20, 1.0], [(1.0, 0.0)] * 2, [0.0, 0.0])
+    with pytest.raises(LongreachError, match='not positive definite in floating point'):
+        chain.forward_dynamics(np.zeros(2), np.zeros(2), np.zeros(2))
+
+
+@pytest.mark.parametrize(
+    ('step', 'steps', 'text'),
+    [
+        (0.0, 10, r'step = 0.0 s, allowed: \(0, inf\) s'),
+        (math.nan, 10, r'step = nan s, allowed: \(0, inf\) s'),
+        (1e-3, -1, 'steps = -1, allowed: integers from 0'),
+        (1e-3, 1.5, 'steps = 1.5, allowed: integers from 0'),
+    ],
+)
+def test_impossible_steps_are_refused(step: float, steps: Any, text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        swing(EXCAVATOR, np.zeros(3), np.zeros(3), step, steps)
+
+
+def test_steps_that_are_too_long_are_told() -> None:
+    with pytest.raises(LongreachError, match='ran away with steps of 1 s; take shorter ones'):
+        swing(EXCAVATOR, np.zeros(3), np.full(3, 50.0), 1.0, 1000)
