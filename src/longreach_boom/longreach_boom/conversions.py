@@ -175,7 +175,9 @@ def load_from_request(request: AttachLoad.Request) -> HangingLoad:
     InputError
         When the mass or the place cannot be.
     """
-    position = None if math.isnan(request.position) else request.position
+    # What is not set is -1, the default of the service's definition.
+    at_tip = math.isnan(request.position) or request.position == -1.0
+    position = None if at_tip else request.position
     return HangingLoad(mass=request.mass, beam=request.beam, position=position)
 
 

@@ -27,6 +27,8 @@ __all__ = ['ABOUT', 'PISTONS', 'NaturalModes', 'fastest_rate', 'natural_modes']
 
 PISTONS = ('locked', 'free')
 ABOUT = ('equilibrium', 'straight')
+# The matrices are dense.
+_MOST_ELEMENTS = 500
 # Points of a mode shape on each beam.
 _POINTS = 25
 
@@ -84,6 +86,8 @@ def natural_modes(
             raise InputError(f'{name} = {value!r}, allowed: {" | ".join(allowed)}')
     if count < 1:
         raise InputError(f'count = {count}, allowed: at least 1')
+    if not 1 <= elements <= _MOST_ELEMENTS:
+        raise InputError(f'elements = {elements}, allowed: 1 to {_MOST_ELEMENTS}')
     N = boom.size
     if about == 'straight':
         boom.check_pose(angles)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,8 @@ __all__ = [
     'load_boom',
 ]
 
+# Names become those of links, joints and columns.
+_NAME = re.compile(r'[A-Za-z0-9_.-]{1,60}')
 ROTATIONS = ('exact', 'printed')
 DAMPINGS = ('distributed', 'kelvin_voigt')
 
@@ -353,10 +356,12 @@ class BoomParameters(Parameters):
         for what in ('beams', 'cylinders', 'poses', 'markers'):
             names = [item.name for item in getattr(self, what)]
             for name in names:
-                if not name or names.count(name) > 1:
+                if not _NAME.fullmatch(name):
                     raise InputError(
-                        f'{what} has the name {name!r}, allowed: one for each, no two'
+                        f'{what} has the name {name!r}, allowed: letters, digits, _, - and .'
                     )
+                if names.count(name) > 1:
+                    raise InputError(f'{what} has the name {name!r} twice, allowed: no two alike')
         for index, pose in enumerate(self.poses):
             try:
                 self.check_pose(np.radians(pose.angles_deg))

@@ -209,8 +209,8 @@ class Scenario(Parameters):
             if np.abs(first - pose).max() > _JUMP_DEG:
                 raise InputError(
                     f'trajectory[0] is {first.round(3).tolist()} deg at time 0, allowed there:'
-                    f' within {_JUMP_DEG} deg of the pose, {pose.round(3).tolist()} deg; give it a later'
-                    ' time, and the way there is smooth'
+                    f' within {_JUMP_DEG} deg of the pose, {pose.round(3).tolist()} deg; give it a'
+                    ' later time, and the way there is smooth'
                 )
 
 

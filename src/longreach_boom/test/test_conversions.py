@@ -126,6 +126,7 @@ def test_commands_that_cannot_be(names: list[str], spools: list[float], error: s
 
 
 def test_loads(boom: BoomParameters) -> None:
+    assert conversions.load_from_request(AttachLoad.Request(mass=5.0)).position is None
     load = conversions.load_from_request(AttachLoad.Request(mass=5.0, position=math.nan))
     assert load == HangingLoad(5.0)
     load = conversions.load_from_request(AttachLoad.Request(mass=5.0, beam='beam_2', position=0.0))
@@ -133,7 +134,7 @@ def test_loads(boom: BoomParameters) -> None:
     for request, error in (
         (AttachLoad.Request(mass=0.0), r'mass = 0\.0, allowed: \(0'),
         (AttachLoad.Request(mass=math.nan), 'mass = nan, allowed'),
-        (AttachLoad.Request(mass=1.0, position=-1.0), r'position = -1\.0, allowed'),
+        (AttachLoad.Request(mass=1.0, position=-2.0), r'position = -2\.0, allowed'),
         (AttachLoad.Request(mass=1.0, position=math.inf), 'position = inf, allowed'),
     ):
         with pytest.raises(InputError, match=error):
