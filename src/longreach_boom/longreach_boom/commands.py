@@ -33,8 +33,8 @@ from longreach_tools.arguments import (
     optional_file,
     positive,
 )
-from longreach_tools.demo import call_in_sight, remove_old_bag
-from longreach_tools.output import add_format, print_result, table, write_csv
+from longreach_tools.demo import call_in_sight, prepare, remove_old_bag
+from longreach_tools.output import add_format, check_output, print_result, table, write_csv
 
 __all__ = ['SUMMARY', 'configure']
 
@@ -265,6 +265,7 @@ def _loads(arguments: argparse.Namespace, boom: BoomParameters) -> tuple[Load, .
 
 def _run_modes(arguments: argparse.Namespace) -> None:
     """Run ``modes``."""
+    check_output(plot=arguments.plot)
     boom = _boom(arguments)
     modes = natural_modes(
         boom,
@@ -292,6 +293,7 @@ def _run_modes(arguments: argparse.Namespace) -> None:
 
 def _run_statics(arguments: argparse.Namespace) -> None:
     """Run ``statics``."""
+    check_output(arguments.csv, arguments.plot)
     boom = _boom(arguments)
     loads = _loads(arguments, boom)
     angles = _angles(arguments, boom)
@@ -369,6 +371,7 @@ def _static_text(boom: BoomParameters, row: dict[str, Any]) -> str:
 
 def _run_basis(arguments: argparse.Namespace) -> None:
     """Run ``basis``."""
+    check_output(plot=arguments.plot)
     boom = _boom(arguments)
     if arguments.plot is not None:
         from longreach_boom.figures import draw_basis
@@ -434,6 +437,7 @@ def _run_scenario(arguments: argparse.Namespace) -> None:
 
 def _simulate(arguments: argparse.Namespace, boom: BoomParameters, scenario: Scenario) -> None:
     """Simulate a scenario and hand out the results."""
+    check_output(arguments.csv, arguments.plot)
     result = simulate(boom, scenario, arguments.step, arguments.sample_time, progress=True)
     _hand_out(arguments, result, result.summary())
 
@@ -484,6 +488,7 @@ def _run_sweep(arguments: argparse.Namespace) -> None:
     """Run ``sweep``."""
     from longreach_boom.sweep import simulate_many
 
+    check_output(arguments.csv)
     boom = _boom(arguments)
     values = arguments.values.tolist()
     booms = [boom.with_value(arguments.parameter, value) for value in values]
@@ -561,8 +566,7 @@ def _run_compare(arguments: argparse.Namespace) -> None:
 
 def _run_demo(arguments: argparse.Namespace) -> int:
     """Run ``demo``: the launch file as a user would call it, then ``compare`` and a picture."""
-    out: Path = arguments.out
-    out.mkdir(parents=True, exist_ok=True)
+    out = prepare(arguments.out)
     bag, picture = out / 'load_release', out / 'load_release.png'
     remove_old_bag(bag)
     launch = ['longreach', 'launch', 'boom', 'scenario:=load_release', 'controller:=false']

@@ -19,8 +19,8 @@ from longreach_crane.scenario import load_scenario
 from longreach_crane.simulation import BRAKES, COLUMNS, MODELS, Result, simulate
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools.arguments import finite, optional_file, positive
-from longreach_tools.demo import call_in_sight, remove_old_bag
-from longreach_tools.output import add_format, print_result, table, write_csv
+from longreach_tools.demo import call_in_sight, prepare, remove_old_bag
+from longreach_tools.output import add_format, check_output, print_result, table, write_csv
 
 __all__ = ['SUMMARY', 'configure']
 
@@ -146,6 +146,7 @@ def _run_scenario(arguments: argparse.Namespace) -> None:
 
 def _simulate(arguments: argparse.Namespace, scenario: Any, title: dict[str, str]) -> None:
     """Simulate a scenario and hand out the results."""
+    check_output(arguments.csv, arguments.plot)
     result = simulate(_machinery(arguments), scenario, arguments.model, arguments.brake)
     _hand_out(arguments, result, title | result.summary())
 
@@ -218,6 +219,7 @@ def _run_compare(arguments: argparse.Namespace) -> None:
     """Run ``compare``."""
     from longreach_crane.recording import compare, read_run
 
+    check_output(arguments.csv, arguments.plot)
     machinery = _machinery(arguments)
     scenario = c13r.task_scenario('c')
     if arguments.scenario is not None:
@@ -240,8 +242,7 @@ def _run_compare(arguments: argparse.Namespace) -> None:
 
 def _run_demo(arguments: argparse.Namespace) -> int:
     """Run ``demo``: the launch file as a user would call it, then ``compare``."""
-    out: Path = arguments.out
-    out.mkdir(parents=True, exist_ok=True)
+    out = prepare(arguments.out)
     bag, picture = out / 'task_c', out / 'task_c.png'
     remove_old_bag(bag)
     launch = ['longreach', 'launch', 'crane', 'scenario:=task_c', 'lockstep:=true']

@@ -13,6 +13,7 @@ import pytest
 from rclpy.node import Node
 from std_msgs.msg import Float64
 
+from longreach_crane import commands
 from longreach_crane.parameters import Machinery, default_file
 from longreach_crane.scenario import Scenario
 from longreach_crane.simulation import COLUMNS, simulate
@@ -202,7 +203,10 @@ def test_a_scenario_that_is_refused(
         (['c13r'], 'required: --task'),
         (['c13r', '--task', 'd'], "invalid choice: 'd'"),
         (['c13r', '--task', 'b', '--brake', 'none'], "invalid choice: 'none'"),
-        (['c13r', '--task', 'b', '--speed', '3'], 'unrecognized arguments: --speed'),
+        (
+            ['c13r', '--task', 'b', '--speed', '3'],
+            'unrecognized arguments: --speed 3; see: longreach crane c13r --help',
+        ),
         (['c13r', '--task', 'b', '--file', '/nowhere.yaml'], '/nowhere.yaml cannot be read'),
         (['run', '/nowhere.yaml'], '/nowhere.yaml cannot be read: No such file'),
         (['run', '/'], '/ cannot be read: Is a directory'),
@@ -218,14 +222,31 @@ def test_bad_arguments(capsys: pytest.CaptureFixture[str], words: list[str], err
 
 @pytest.mark.parametrize('option', ['--csv', '--plot'])
 def test_files_that_cannot_be_written(
-    capsys: pytest.CaptureFixture[str], scenario_file: Path, tmp_path: Path, option: str
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    scenario_file: Path,
+    tmp_path: Path,
+    option: str,
 ) -> None:
+    def no_work(*_: object) -> None:
+        raise AssertionError('the work has begun')
+
+    monkeypatch.setattr(commands, 'simulate', no_work)
     missing = tmp_path / 'no' / 'such' / 'a.png'
     Outcome(capsys, 'run', scenario_file, option, missing).refused(f'{missing} cannot be written')
     Outcome(capsys, 'run', scenario_file, option, '/proc/a.png').refused('cannot be written')
     (tmp_path / 'a.png').mkdir()
     Outcome(capsys, 'run', scenario_file, option, tmp_path / 'a.png').refused('is a directory')
+    Outcome(capsys, 'c13r', '--task', 'c', option, missing).refused(f'{missing} cannot be')
+    Outcome(capsys, 'compare', '/nowhere', option, missing).refused(f'{missing} cannot be')
+    long = tmp_path / f'{"n" * 300}.png'
+    Outcome(capsys, 'run', scenario_file, option, long).refused('File name too long')
     assert not (tmp_path / 'no').exists()
+
+
+def test_a_demo_without_a_place(capsys: pytest.CaptureFixture[str], scenario_file: Path) -> None:
+    done = Outcome(capsys, 'demo', '--out', scenario_file)
+    done.refused(f'--out {scenario_file} cannot be used: File exists; name a directory')
 
 
 def test_a_picture_of_an_unknown_kind(

@@ -44,7 +44,7 @@ _PANELS = 4
 _DEGREE = 7
 _GAUSS = 12
 # Column k: Chebyshev's polynomial of degree k at 2 s - 1, in powers of s.
-_SHIFTED_CHEBYSHEV = np.stack(
+_SHIFTED_CHEBYSHEV = np.array(
     [
         np.pad(polynomial.coef, (0, _DEGREE + 1 - polynomial.coef.size))
         for polynomial in (
@@ -52,8 +52,8 @@ _SHIFTED_CHEBYSHEV = np.stack(
             for k in range(_DEGREE + 1)
         )
     ],
-    axis=1,
-)
+    dtype=float,
+).T
 # Share of the largest deflection below which the tip's is no measure of a line.
 _SMALL_TIP = 0.1
 

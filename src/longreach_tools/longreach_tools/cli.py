@@ -14,15 +14,21 @@ Each subcommand is an entry point of the group ``longreach.commands``: a module 
 So a package adds a command without a change here. Only the module of the subcommand that is
 called is imported. Bad input is an InputError (exit code 2), any other failure that the user can
 know about a LongreachError (exit code 1); both are printed as one line, without a traceback.
+SIGTERM ends a command as Ctrl-C does, so that ``finally`` removes what is only half done; a
+command that waits for signals sets handlers of its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import metadata
+from pathlib import Path
+from typing import Any, TextIO
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.resources import use_dds_profile
@@ -36,17 +42,39 @@ class _Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line that names the way to the help."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
-        self.exit(2, f'{self.prog}: {message}; see: {self.prog} --help\n')
+        _complain(f'{self.prog}: {message}; see: {self.prog} --help')
+        self.exit(2)
+
+    def add_subparsers(self, **keywords: Any) -> Any:
+        """Add subcommands, which name the way to their own help."""
+        return super().add_subparsers(parser_class=_Subcommand, **keywords)
+
+
+class _Subcommand(_Parser):
+    """The parser of a subcommand; argparse leaves what it does not know to the outer parser."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        options, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f'unrecognized arguments: {" ".join(unknown)}')
+        return options, unknown
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """
-    Run ``longreach`` and return its exit code: 0 done, 1 failed, 2 bad input, 130 interrupted.
+    Run ``longreach`` and return its exit code.
+
+    It is 0 done, 1 failed, 2 bad input, 130 interrupted, 143 ended by SIGTERM.
 
     Parameters
     ----------
     arguments : sequence of str, optional
         What follows ``longreach``; the process's own arguments by default.
+
+    Raises
+    ------
+    BrokenPipeError
+        When the reader of stdout has gone.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     commands = {point.name: point for point in metadata.entry_points(group=COMMAND_GROUP)}
@@ -56,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if name not in commands:
         allowed = ', '.join(sorted(commands))
-        print(f'longreach: no command {name!r}; allowed: {allowed}', file=sys.stderr)
+        _complain(f'longreach: no command {name!r}; allowed: {allowed}')
         return 2
     try:
         module = commands[name].load()
@@ -68,10 +96,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else 1
     except InputError as error:
-        print(f'longreach {name}: {error}', file=sys.stderr)
+        _complain(f'longreach {name}: {error}')
         return 2
+    except BrokenPipeError:
+        raise
     except (LongreachError, OSError) as error:
-        print(f'longreach {name}: {error}', file=sys.stderr)
+        _complain(f'longreach {name}: {error}')
         return 1
     except KeyboardInterrupt:
         return 130
@@ -86,13 +116,69 @@ def _overview(commands: dict[str, metadata.EntryPoint]) -> str:
     return '\n'.join(lines)
 
 
+def _complain(message: str) -> None:
+    """Print an error on stderr as one line, if anyone still reads it."""
+    line = ' '.join(filter(None, map(str.strip, message.splitlines())))
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        _give_up(sys.stderr)
+
+
 def console() -> None:
     """Entry point of the console script; a reader that closes the pipe early is no error."""
+    _open_closed_streams()
     use_dds_profile()
-    try:
-        code = main()
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+    code = 0
+    with _leaving_on_sigterm():
+        try:
+            code = main()
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _give_up(sys.stdout)
+        except OSError as error:
+            _complain(f'longreach: stdout: {error.strerror}')
+            _give_up(sys.stdout)
+            code = code or 1
     sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """
+    Connect standard streams that the caller has closed to the null device.
+
+    The next file that is opened would get their numbers, and what children write to them.
+    """
+    for name, mode in (('stdin', 'r'), ('stdout', 'w'), ('stderr', 'w')):
+        if getattr(sys, name) is None:
+            # The number is the lowest that is free: that of the stream.
+            stream = Path(os.devnull).open(mode)  # noqa: SIM115
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
+
+
+def _give_up(stream: TextIO) -> None:
+    """Send what a stream still holds to the null device; Python would fail on it at its end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)
+
+
+@contextlib.contextmanager
+def _leaving_on_sigterm() -> Iterator[None]:
+    """Turn SIGTERM into SystemExit; a handler that a command sets in its place stays."""
+
+    def leave(number: int, _: object) -> None:
+        # A second one must not break off what the first one has begun.
+        signal.signal(number, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGTERM) is leave:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,7 +1,8 @@
 """
 Results as people and programs want them: tables, JSON, CSV files and pictures.
 
-A file appears under its name only when it is complete.
+A file appears under its name only when it is complete. A pipe or a device is written to and stays
+what it is.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import json
 import math
 import os
 import re
+import shutil
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,9 +22,21 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
 
-__all__ = ['add_format', 'figure', 'print_result', 'table', 'write_csv', 'writing']
+__all__ = [
+    'PICTURES',
+    'add_format',
+    'check_output',
+    'figure',
+    'print_result',
+    'table',
+    'write_csv',
+    'writing',
+]
+
+PICTURES = ('eps', 'jpeg', 'jpg', 'pdf', 'png', 'svg', 'tif', 'webp')
+"""Endings of pictures; what else matplotlib knows needs LaTeX or is no picture."""
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:
@@ -62,37 +77,115 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return '\n'.join(line.rstrip() for line in lines)
 
 
+def check_output(csv: Path | None = None, plot: Path | None = None) -> None:
+    """
+    Refuse files of results that could not be written; commands ask before their work.
+
+    Parameters
+    ----------
+    csv, plot : path, optional
+        A table and a picture; None where none is asked for.
+
+    Raises
+    ------
+    InputError
+        When a file cannot be written there, the picture has no ending of :data:`PICTURES`, or
+        both have one name.
+    """
+    if plot is not None:
+        _picture_format(plot)
+    for file in (csv, plot):
+        if file is not None:
+            _make_temporary(Path(file), _is_special(Path(file))).unlink()
+    if (
+        csv is not None
+        and plot is not None
+        and os.path.realpath(csv) == os.path.realpath(plot)
+        and not _is_special(csv)
+    ):
+        raise InputError(f'{csv} is to hold the table and the picture; name two files')
+
+
 @contextlib.contextmanager
 def writing(file: str | Path) -> Iterator[Path]:
     """
     Give a temporary path that becomes ``file`` when the block ends well, and goes otherwise.
 
+    A symbolic link stays, and what it names is written. A pipe or a device gets the bytes.
+
     Raises
     ------
     InputError
         When the file cannot be written there.
+    LongreachError
+        When a pipe or a device does not take the bytes.
     """
     target = Path(file)
-    if target.is_dir():
-        raise InputError(f'{target} is a directory; name a file')
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix='.', suffix=target.suffix)
-    except OSError as error:
-        raise InputError(
-            f'{target} cannot be written: {error.strerror}; name a file in a directory that'
-            ' exists and is writable'
-        ) from error
-    os.close(handle)
-    temporary = Path(name)
+    special = _is_special(target)
+    temporary = _make_temporary(target, special)
     try:
         yield temporary
+        if special:
+            _pour(temporary, target)
+            return
         # mkstemp makes files that only their owner reads; a result is as open as any other file.
         mask = os.umask(0)
         os.umask(mask)
         temporary.chmod(0o666 & ~mask)
-        temporary.replace(target)
+        temporary.replace(target.resolve())
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _is_special(target: Path) -> bool:
+    """Tell whether a file is there that must not be replaced: a pipe or a device."""
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    if stat.S_ISDIR(mode):
+        raise InputError(f'{target} is a directory; name a file')
+    if stat.S_ISREG(mode):
+        return False
+    if stat.S_ISSOCK(mode) or not os.access(target, os.W_OK):
+        raise InputError(
+            f'{target} is no regular file and cannot be opened for writing; name another file'
+        )
+    return True
+
+
+def _make_temporary(target: Path, special: bool) -> Path:
+    """Make an empty file: beside the target, as a rename is atomic there, or with all others."""
+    directory = None if special else target.resolve().parent
+    try:
+        handle, name = tempfile.mkstemp(dir=directory, prefix='.', suffix=target.suffix)
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    os.close(handle)
+    return Path(name)
+
+
+def _unwritable(target: Path, error: OSError) -> InputError:
+    """Return the error about a place where no file can be written."""
+    return InputError(
+        f'{target} cannot be written: {error.strerror}; name a file in a directory that exists'
+        ' and is writable'
+    )
+
+
+def _pour(source: Path, target: Path) -> None:
+    """Copy a file into a pipe or a device."""
+    try:
+        # Without O_CREAT: what has gone in the meantime must not come back as a file.
+        with (
+            source.open('rb') as stream,
+            os.fdopen(os.open(target, os.O_WRONLY), 'wb', buffering=0) as sink,
+        ):
+            shutil.copyfileobj(stream, sink)
+    except OSError as error:
+        raise LongreachError(f'{target} cannot be written: {error.strerror}') from error
 
 
 def write_csv(file: str | Path, columns: Sequence[str], values: np.ndarray) -> None:
@@ -121,23 +214,23 @@ def figure(file: str | Path, size: tuple[float, float], rows: int = 1) -> Iterat
     Parameters
     ----------
     file : path
-        Its ending decides the format: png, pdf, svg.
+        Its ending decides the format, one of :data:`PICTURES`.
     size : tuple of float
         Width and height [inch].
     rows : int
         Axes one below the other, with one time axis.
+
+    Raises
+    ------
+    InputError
+        When the ending is unknown or the file cannot be written there.
     """
+    ending = _picture_format(file)
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     # No pyplot: no window system, no global state.
     canvas = Figure(figsize=size, layout='constrained')
-    formats = canvas.canvas.get_supported_filetypes()
-    ending = Path(file).suffix.lstrip('.').lower()
-    if ending not in formats:
-        raise InputError(
-            f'{file} has the ending {ending!r}, allowed: {", ".join(sorted(formats))}'
-        )
     axes = canvas.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
     for axis in axes:
         axis.grid(visible=True, color='0.9')
@@ -151,6 +244,14 @@ def figure(file: str | Path, size: tuple[float, float], rows: int = 1) -> Iterat
         canvas.savefig(path, dpi=130, format=ending, metadata=metadata)
         if ending == 'svg':
             _number_clip_paths(path)
+
+
+def _picture_format(file: str | Path) -> str:
+    """Return the format that the ending of a picture names."""
+    ending = Path(file).suffix.lstrip('.').lower()
+    if ending not in PICTURES:
+        raise InputError(f'{file} has the ending {ending!r}, allowed: {", ".join(PICTURES)}')
+    return ending
 
 
 def _number_clip_paths(file: Path) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import count, finite, not_negative, optional_file, positive
-from longreach_tools.demo import call_in_sight, remove_old_bag
+from longreach_tools.demo import call_in_sight, prepare, remove_old_bag
 
 
 def test_numbers_are_read() -> None:
@@ -47,6 +51,46 @@ def test_no_numbers_are_argparses_to_refuse(kind, text: str) -> None:
 def test_commands_are_shown_and_called(capsys: pytest.CaptureFixture[str]) -> None:
     assert call_in_sight(['false', 'x']) == 1
     assert capsys.readouterr().out == '$ false x\n'
+
+
+def test_a_command_in_sight_may_end_in_peace() -> None:
+    child = (
+        'import signal, sys, time; '
+        'signal.signal(signal.SIGTERM, lambda *_: (print("bye"), sys.exit(0))); '
+        'print("ready", flush=True); time.sleep(60)'
+    )
+    code = (
+        'import sys; from longreach_tools.demo import call_in_sight; '
+        'from longreach_tools.cli import _leaving_on_sigterm\n'
+        f'with _leaving_on_sigterm(): call_in_sight([sys.executable, "-c", {child!r}])'
+    )
+    with subprocess.Popen(
+        [sys.executable, '-c', code], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        while (line := process.stdout.readline()) != 'ready\n':
+            assert line
+        process.send_signal(signal.SIGTERM)
+        rest = process.stdout.read()
+    assert (process.returncode, rest) == (143, 'bye\n')
+
+
+def test_the_directory_of_a_demonstration(tmp_path: Path) -> None:
+    assert prepare(tmp_path / 'a' / 'b') == tmp_path / 'a' / 'b'
+    assert prepare(tmp_path / 'a' / 'b').is_dir()
+    assert list((tmp_path / 'a' / 'b').iterdir()) == []
+    (tmp_path / 'file').write_text('')
+    for place, error in (
+        ('file', 'File exists'),
+        ('file/out', 'Not a directory'),
+        ('n' * 300, 'File name too long'),
+    ):
+        with pytest.raises(InputError, match=f'cannot be used: {error}; name a directory'):
+            prepare(tmp_path / place)
+    if os.geteuid():
+        tmp_path.chmod(0o500)
+        with pytest.raises(InputError, match='Permission denied'):
+            prepare(tmp_path)
 
 
 def test_only_a_bag_is_removed(tmp_path: Path) -> None:

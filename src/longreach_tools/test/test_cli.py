@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import subprocess
 import sys
 import types
 from collections.abc import Callable
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +35,10 @@ class Point:
         def configure(parser: argparse.ArgumentParser) -> None:
             parser.add_argument('--count', type=int, default=1)
             parser.set_defaults(run=self._run)
+            if self.name == 'outer':
+                inner = parser.add_subparsers().add_parser('inner')
+                deepest = inner.add_subparsers().add_parser('deepest')
+                deepest.add_argument('--size', type=int)
 
         module.SUMMARY = f'summary of {self.name}'  # type: ignore[attr-defined]
         module.configure = configure  # type: ignore[attr-defined]
@@ -55,6 +62,9 @@ def points(monkeypatch: pytest.MonkeyPatch) -> dict[str, Point]:
         'interrupt': Point('interrupt', raising(KeyboardInterrupt())),
         'mistake': Point('mistake', raising(ZeroDivisionError('a mistake in the program'))),
         'leaves': Point('leaves', raising(SystemExit(5))),
+        'outer': Point('outer', lambda _: None),
+        'lines': Point('lines', raising(InputError('bad a  b:\n  in line 1\n\n  name another'))),
+        'pipe': Point('pipe', raising(BrokenPipeError())),
     }
     monkeypatch.setattr(
         metadata,
@@ -82,6 +92,22 @@ def points(monkeypatch: pytest.MonkeyPatch) -> dict[str, Point]:
             "longreach count: argument --count: invalid int value: 'x'",
         ),
         (['count', '--speed'], 2, 'longreach count: unrecognized arguments: --speed; see: '),
+        (
+            ['outer', 'inner', '--speed'],
+            2,
+            'longreach outer inner: unrecognized arguments: --speed; see: longreach outer inner -',
+        ),
+        (
+            ['outer', 'inner', 'deepest', '--size', '1', 'a\nb'],
+            2,
+            'longreach outer inner deepest: unrecognized arguments: a b; see: longreach outer inn',
+        ),
+        (
+            ['outer', '--speed', 'inner'],
+            2,
+            'longreach outer: unrecognized arguments: --speed; see',
+        ),
+        (['lines'], 2, 'longreach lines: bad a  b: in line 1 name another\n'),
     ],
 )
 def test_exit_codes_and_errors(
@@ -101,6 +127,11 @@ def test_exit_codes_and_errors(
 def test_a_mistake_in_a_program_is_not_hidden(points: dict[str, Point]) -> None:
     with pytest.raises(ZeroDivisionError, match='a mistake in the program'):
         cli.main(['mistake'])
+
+
+def test_a_lost_reader_is_for_the_console(points: dict[str, Point]) -> None:
+    with pytest.raises(BrokenPipeError):
+        cli.main(['pipe'])
 
 
 def test_only_the_command_that_is_called_is_imported(points: dict[str, Point]) -> None:
@@ -144,6 +175,149 @@ def test_a_reader_that_closes_early_is_no_error() -> None:
         process.stdout.close()
         errors = process.stderr.read()
     assert (process.returncode, errors) == (0, b'')
+
+
+# A command that does what its arguments say.
+COMMAND = """
+import os, signal, sys, time, types
+from importlib import metadata
+from pathlib import Path
+from longreach_dynamics.errors import InputError
+from longreach_tools import cli
+from longreach_tools.output import writing
+
+def run(arguments):
+    match arguments.deed:
+        case 'prints':
+            for _ in range(10_000):
+                print('a line')
+            return arguments.code
+        case 'fails':
+            raise InputError('a mistake')
+        case 'writes':
+            with writing(arguments.file):
+                print('ready', flush=True)
+                time.sleep(60)
+        case 'opens':
+            with Path(arguments.file).open('w') as stream:
+                os.system('echo of a child')
+                print('to stdout', flush=True)
+                stream.write(str(stream.fileno()))
+            return arguments.code
+        case 'handles':
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+def configure(parser):
+    parser.add_argument('deed')
+    parser.add_argument('--code', type=int, default=0)
+    parser.add_argument('--file')
+    parser.set_defaults(run=run)
+
+module = types.ModuleType('do', 'Do it.')
+module.configure = configure
+point = types.SimpleNamespace(name='do', load=lambda: module)
+metadata.entry_points = lambda group: [point]
+try:
+    cli.console()
+finally:
+    if 'handles' in sys.argv:
+        os.kill(os.getpid(), signal.SIGTERM)
+"""
+UNBUFFERED = pytest.mark.parametrize('unbuffered', ['', '1'])
+
+
+def do(*words: object, redirect: str = '', unbuffered: str = '') -> subprocess.CompletedProcess:
+    """Run ``longreach do``, redirected as a shell does it."""
+    return subprocess.run(
+        ['bash', '-c', f'"$@" {redirect}', 'sh', sys.executable, '-c', COMMAND, 'do']
+        + [str(word) for word in words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, 'PYTHONUNBUFFERED': unbuffered},
+    )
+
+
+@UNBUFFERED
+@pytest.mark.parametrize('code', [0, 3])
+def test_a_closed_stdout_is_no_error(tmp_path: Path, unbuffered: str, code: int) -> None:
+    done = do('prints', '--code', code, redirect='>&-', unbuffered=unbuffered)
+    assert (done.returncode, done.stdout, done.stderr) == (code, '', '')
+    # The file that the command opens does not become its stdout.
+    file = tmp_path / 'file'
+    done = do('opens', '--code', code, '--file', file, redirect='>&-', unbuffered=unbuffered)
+    assert (done.returncode, done.stdout, done.stderr) == (code, '', '')
+    assert int(file.read_text()) > 2
+
+
+@UNBUFFERED
+def test_a_closed_stderr_hides_an_error_but_not_its_code(unbuffered: str) -> None:
+    for redirect in ('2>&-', '>&- 2>&-', '<&- >&- 2>&-'):
+        done = do('fails', redirect=redirect, unbuffered=unbuffered)
+        assert (done.returncode, done.stdout, done.stderr) == (2, '', '')
+
+
+@UNBUFFERED
+def test_a_pipe_that_is_closed_early_is_no_error(unbuffered: str) -> None:
+    for redirect, code in (
+        ('prints | true; exit ${PIPESTATUS[0]}', 0),
+        ('prints | head -1 >&2; exit ${PIPESTATUS[0]}', 0),
+        ('fails 2>&1 | sleep 0; exit ${PIPESTATUS[0]}', 2),
+    ):
+        done = do(redirect=redirect, unbuffered=unbuffered)
+        assert (done.returncode, done.stdout) == (code, '')
+        assert done.stderr == ('a line\n' if 'head' in redirect else '')
+
+
+@UNBUFFERED
+def test_a_stdout_that_takes_nothing_is_an_error(tmp_path: Path, unbuffered: str) -> None:
+    file = tmp_path / 'file'
+    file.write_text('')
+    done = do('prints', redirect=f'1<"{file}"', unbuffered=unbuffered)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.endswith('Bad file descriptor')
+
+
+def test_sigterm_ends_a_command_and_removes_what_is_half_done(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, '-c', COMMAND, 'do', 'writes', '--file', str(tmp_path / 'a.csv')],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == 'ready\n'
+        assert len(list(tmp_path.iterdir())) == 1
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr.read() == ''
+    assert process.returncode == 143
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_handler_that_a_command_sets_stays() -> None:
+    assert do('handles').returncode == 0
+
+
+def test_the_handler_is_gone_afterwards() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        with pytest.raises(SystemExit) as leaving, cli._leaving_on_sigterm():
+            signal.raise_signal(signal.SIGTERM)
+        assert leaving.value.code == 143
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        with cli._leaving_on_sigterm():
+            assert callable(signal.getsignal(signal.SIGTERM))
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        # Who has a handler already keeps it.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        with cli._leaving_on_sigterm():
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_the_process_passes_the_exit_code_on() -> None:

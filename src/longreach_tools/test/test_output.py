@@ -7,16 +7,27 @@ import csv
 import json
 import math
 import os
+import socket
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from longreach_dynamics.errors import InputError
-from longreach_tools.output import add_format, figure, print_result, table, write_csv, writing
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_tools.output import (
+    PICTURES,
+    add_format,
+    check_output,
+    figure,
+    print_result,
+    table,
+    write_csv,
+    writing,
+)
 
 
 def test_format(capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,6 +113,118 @@ def test_places_that_cannot_be_written(tmp_path: Path, place: str, error: str) -
     assert [path.name for path in tmp_path.iterdir()] == ['file']
 
 
+def test_a_link_stays_and_its_file_is_written(tmp_path: Path) -> None:
+    (tmp_path / 'there').mkdir()
+    for name in ('old', 'new'):
+        (tmp_path / name).symlink_to(f'there/{name}.csv')
+    (tmp_path / 'there' / 'old.csv').write_text('old')
+    for name in ('old', 'new'):
+        check_output(tmp_path / name)
+        write_csv(tmp_path / name, ('x',), np.array([[1.0]]))
+        assert (tmp_path / name).is_symlink()
+        assert (tmp_path / 'there' / f'{name}.csv').read_text() == 'x\n1\n'
+    assert len(list((tmp_path / 'there').iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def read_later(pipe: Path) -> tuple[threading.Thread, list[bytes]]:
+    """Read a named pipe in a thread, as opening it waits for the other end."""
+    read: list[bytes] = []
+    thread = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    thread.start()
+    return thread, read
+
+
+@pytest.mark.parametrize('linked', [False, True])
+def test_a_pipe_gets_the_bytes_and_stays(tmp_path: Path, linked: bool) -> None:
+    pipe = tmp_path / 'pipe.csv'
+    os.mkfifo(pipe)
+    name = tmp_path / 'link' if linked else pipe
+    if linked:
+        name.symlink_to(pipe)
+    check_output(name)
+    thread, read = read_later(pipe)
+    with writing(name) as path:
+        assert path.parent != tmp_path
+        path.write_bytes(bytes(200_000))
+    thread.join(30.0)
+    assert read == [bytes(200_000)]
+    assert not path.exists()
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
+    assert name.is_symlink() == linked
+
+
+def test_a_reader_of_a_pipe_that_leaves(tmp_path: Path) -> None:
+    pipe = tmp_path / 'pipe'
+    os.mkfifo(pipe)
+
+    def read_a_byte() -> None:
+        with pipe.open('rb', buffering=0) as stream:
+            stream.read(1)
+
+    thread = threading.Thread(target=read_a_byte, daemon=True)
+    thread.start()
+    with (
+        pytest.raises(LongreachError, match='pipe cannot be written: Broken pipe'),
+        writing(pipe) as path,
+    ):
+        path.write_bytes(bytes(2_000_000))
+    thread.join(30.0)
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
+
+
+def test_a_device_stays(tmp_path: Path) -> None:
+    device = tmp_path / 'null'
+    try:
+        os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        device.open('wb').close()
+    except OSError:
+        pytest.skip('devices cannot be made here')
+    check_output(device, None)
+    write_csv(device, ('x',), np.array([[1.0]]))
+    assert stat.S_ISCHR(device.lstat().st_mode)
+    assert list(tmp_path.iterdir()) == [device]
+
+
+def test_places_are_checked_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / 'file').write_text('old')
+    (tmp_path / 'loop').symlink_to('loop')
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / 'socket'))
+    before = sorted(tmp_path.iterdir())
+    long = 'n' * 300
+    for name, error in (
+        ('', 'is a directory; name a file'),
+        ('no/a.csv', r'no/a.csv cannot be written: No such file or directory; name a file in'),
+        ('file/a.csv', 'cannot be written: Not a directory'),
+        (long, 'cannot be written: File name too long'),
+        (f'{long}/a.csv', 'cannot be written: File name too long'),
+        ('loop', 'cannot be written: Too many levels of symbolic links'),
+        ('socket', 'is no regular file and cannot be opened for writing'),
+    ):
+        with pytest.raises(InputError, match=error):
+            check_output(tmp_path / name, None)
+        with pytest.raises(InputError, match=error), writing(tmp_path / name):
+            raise AssertionError('not reached')
+    with pytest.raises(InputError, match='No such file or directory'):
+        check_output(None, tmp_path / 'no/a.png')
+    with pytest.raises(InputError, match="has the ending 'csv', allowed: eps, "):
+        check_output(None, tmp_path / 'a.csv')
+    with pytest.raises(InputError, match='is to hold the table and the picture; name two'):
+        check_output(tmp_path / 'a.png', tmp_path / 'x' / '..' / 'a.png')
+    check_output()
+    check_output(tmp_path / 'file', tmp_path / 'a.PNG')
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / 'file').read_text() == 'old'
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason='root may write everywhere')
+def test_a_directory_that_is_not_ours(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(InputError, match='cannot be written: Permission denied'):
+        check_output(tmp_path / 'a.csv')
+
+
 @pytest.mark.parametrize(
     ('ending', 'begin'), [('png', b'\x89PNG\r\n\x1a\n'), ('pdf', b'%PDF'), ('svg', b'<?xml')]
 )
@@ -129,6 +252,23 @@ def test_an_unknown_ending_is_refused_before_the_work(tmp_path: Path) -> None:
     ):
         raise AssertionError('not reached')
     with pytest.raises(InputError, match="has the ending ''"), figure(tmp_path / 'a', (3.0, 2.0)):
+        raise AssertionError('not reached')
+
+
+def test_every_picture_that_is_offered_can_be_drawn(tmp_path: Path) -> None:
+    for ending in PICTURES:
+        file = tmp_path / f'a.{ending}'
+        with figure(file, size=(3.0, 2.0)) as (axis,):
+            axis.plot([0.0, 1.0])
+        assert file.stat().st_size > 500
+
+
+@pytest.mark.parametrize('ending', ['pgf', 'ps', 'raw', 'rgba'])
+def test_what_needs_latex_or_is_no_picture_is_not_offered(tmp_path: Path, ending: str) -> None:
+    with (
+        pytest.raises(InputError, match=r'allowed: eps, jpeg, jpg, pdf, png, svg, tif, webp$'),
+        figure(tmp_path / f'a.{ending}', size=(3.0, 2.0)),
+    ):
         raise AssertionError('not reached')
 
 
