@@ -19,6 +19,7 @@ import numpy as np
 from longreach_boom.model import Load, boom_bases
 from longreach_boom.modes import ABOUT, PISTONS, natural_modes
 from longreach_boom.parameters import ROTATIONS, BoomParameters, default_file, load_boom
+from longreach_boom.remote_commands import configure_remote
 from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
 from longreach_boom.simulation import SAMPLE_TIME, STEP, Result, columns_of, simulate
 from longreach_boom.statics import static_row
@@ -128,6 +129,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_file(compare)
     add_format(compare)
     compare.set_defaults(run=_run_compare)
+
+    configure_remote(commands)
 
     demo = commands.add_parser('demo', help='release over ROS: run, record, compare, draw')
     demo.add_argument('--out', metavar='DIR', type=Path, default=Path('out/demo'))

@@ -89,7 +89,7 @@ class PlantNode(SimulatorNode[BoomState, BoomCommand]):
         self._shape = self.create_publisher(MarkerArray, 'shape', qos.VISUAL)
         rate = settings.visual_rate
         self._visual_every = max(1, round(settings.publish_rate / rate)) if rate else 0
-        commands = self.create_subscription(
+        self._commands = self.create_subscription(
             ValveCommand, 'valve_command', self._on_command, qos.STREAM
         )
         self.create_service(AttachLoad, '~/attach_load', self._on_attach)
@@ -97,7 +97,7 @@ class PlantNode(SimulatorNode[BoomState, BoomCommand]):
         # The boom steps by itself from sample to sample.
         self.start(self._boom, settings.replace(step=1.0 / settings.publish_rate))
         if settings.lockstep or scenario.trajectory:
-            self.links += [(self._hydraulics, commands), (self._joints, commands)]
+            self.links += [(self._hydraulics, self._commands), (self._joints, self._commands)]
 
     def publish_outputs(self, nanoseconds: int) -> None:
         """Publish what is to be seen of the boom."""
@@ -136,6 +136,13 @@ class PlantNode(SimulatorNode[BoomState, BoomCommand]):
 
     def _on_command(self, message: ValveCommand) -> None:
         """Take a command; one that cannot be is as good as none."""
+        senders = self._commands.get_publisher_count()
+        if senders > 1:
+            self.get_logger().warn(
+                f'{senders} senders command the valves on {self._commands.topic_name}: start with'
+                ' controller:=false to command them by hand',
+                throttle_duration_sec=5.0,
+            )
         try:
             command = conversions.command_from_message(message, self._cylinders)
         except InputError as error:

@@ -223,6 +223,20 @@ def test_valves_close_after_the_last_command(standing: Rig) -> None:
     assert plant.command == BY_SCENARIO
 
 
+@pytest.mark.parametrize('senders', [1, 2])
+def test_two_senders_are_told(standing: Rig, senders: int, capfd: Any) -> None:
+    b = standing.bench
+    others = [b.publisher(ValveCommand, 'valve_command') for _ in range(senders - 1)]
+    b.until(lambda: standing.plant._commands.get_publisher_count() == senders, 'senders')
+    for _ in range(3):
+        standing.send(0.1, 0.0, 0.0, 0.0)
+    command = BoomCommand((0.1, 0.0, 0.0, 0.0))
+    b.until(lambda: standing.plant.command == command, 'command')
+    b.settle()
+    said = ''.join(capfd.readouterr())
+    assert said.count('2 senders command the valves on /valve_command') == len(others)
+
+
 def test_loads_come_and_go(boom: BoomParameters, standing: Rig) -> None:
     plant = standing.plant
     machine = Boom(boom, plant.machine.scenario)

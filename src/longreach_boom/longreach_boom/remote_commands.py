@@ -1,0 +1,158 @@
+"""Subcommands of ``longreach boom`` that talk to a boom that runs as nodes."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any
+
+from longreach_dynamics.errors import InputError
+from longreach_tools.arguments import allow_lists, finite, not_negative, positive
+
+__all__ = ['configure_remote']
+
+# Without arguments of their own.
+_SERVICES = {
+    'release-load': 'release all loads of a running boom',
+    'pause': 'let the time of a running boom stand still',
+    'resume': 'let it go on',
+    'step': 'advance by one sample, while paused',
+    'reset': 'go back to the initial state at time 0',
+}
+
+
+def configure_remote(commands: Any) -> None:
+    """Add these subcommands to those of ``longreach boom``."""
+    attach = commands.add_parser('attach', help='hang a load on a running boom')
+    attach.add_argument('mass', metavar='MASS', type=positive, help='[kg]')
+    attach.add_argument('--beam', metavar='NAME', default='', help='(default: the last)')
+    attach.add_argument(
+        '--position', type=not_negative, help='along the beam [m] (default: its tip)'
+    )
+    _add_whom(attach)
+    attach.set_defaults(run=_run_attach)
+
+    for name, text in _SERVICES.items():
+        service = commands.add_parser(name, help=text)
+        _add_whom(service)
+        service.set_defaults(run=_run_service, service=name.replace('-', '_'))
+
+    valves = commands.add_parser('valves', help='move the valves of a boom without a controller')
+    allow_lists(valves)
+    valves.add_argument(
+        'spools',
+        metavar='S1,S2,..',
+        type=_spools,
+        help='spool positions, -1 to 1, for all cylinders; positive runs the piston out',
+    )
+    valves.add_argument(
+        '--duration',
+        type=positive,
+        default=1.0,
+        help='in real time, after which they close [s] (default: 1)',
+    )
+    _add_whom(valves)
+    valves.set_defaults(run=_run_valves)
+
+    move = commands.add_parser('move', help='let the controller of a running boom move joints')
+    allow_lists(move)
+    move.add_argument('angles', metavar='A1,A2,..', type=_numbers, help='joint angles [rad]')
+    move.add_argument('--degrees', action='store_true', help='angles are in degrees')
+    move.add_argument(
+        '--time', type=positive, required=True, help='until they are there [s of simulation]'
+    )
+    move.add_argument(
+        '--joints',
+        metavar='NAME,NAME,..',
+        type=_names,
+        default=(),
+        help='beams that the angles are for; the others stay (default: all beams)',
+    )
+    _add_whom(move)
+    move.set_defaults(run=_run_move)
+
+
+def _add_whom(parser: argparse.ArgumentParser) -> None:
+    """Add whom to talk to, and for how long to wait for it."""
+    parser.add_argument('--namespace', default='boom', help='of the boom (default: boom)')
+    parser.add_argument(
+        '--timeout', type=positive, default=5.0, help='longest wait for an answer [s] (default: 5)'
+    )
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    """Return finite numbers that stand between commas."""
+    try:
+        return tuple(finite(part) for part in text.split(','))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f'{text!r}, allowed: numbers with commas between'
+        ) from error
+
+
+def _spools(text: str) -> tuple[float, ...]:
+    """Return spool positions."""
+    spools = _numbers(text)
+    for spool in spools:
+        if abs(spool) > 1.0:
+            raise argparse.ArgumentTypeError(f'{spool:g}, allowed: [-1, 1]')
+    return spools
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Return names that stand between commas."""
+    names = tuple(text.split(','))
+    if not all(names):
+        raise argparse.ArgumentTypeError(f'{text!r}, allowed: names with commas between')
+    return names
+
+
+def _run_attach(arguments: argparse.Namespace) -> None:
+    """Run ``attach``."""
+    from longreach_boom.remote import attach_load
+
+    print(
+        attach_load(
+            arguments.mass,
+            arguments.beam,
+            arguments.position,
+            arguments.namespace,
+            arguments.timeout,
+        )
+    )
+
+
+def _run_service(arguments: argparse.Namespace) -> None:
+    """Run a command that is a service of the plant."""
+    from longreach_boom.remote import call_plant
+
+    print(call_plant(arguments.service, arguments.namespace, arguments.timeout))
+
+
+def _run_valves(arguments: argparse.Namespace) -> None:
+    """Run ``valves``."""
+    from longreach_boom.remote import command_valves
+
+    topic = command_valves(
+        arguments.spools, arguments.duration, arguments.namespace, arguments.timeout
+    )
+    told = ', '.join(f'{spool:g}' for spool in arguments.spools)
+    print(f'valves at {told} for {arguments.duration:g} s over {topic}, then closed')
+
+
+def _run_move(arguments: argparse.Namespace) -> None:
+    """Run ``move``."""
+    from longreach_boom.remote import send_trajectory
+
+    angles = arguments.angles
+    if arguments.degrees:
+        angles = tuple(math.radians(angle) for angle in angles)
+    elif max(map(abs, angles)) > 2.0 * math.pi:
+        raise InputError(
+            f'angles up to {max(angles, key=abs):g} rad, allowed: up to a turn; if they are deg,'
+            ' add --degrees'
+        )
+    topic = send_trajectory(
+        angles, arguments.time, arguments.joints, arguments.namespace, arguments.timeout
+    )
+    print(f'the controller has taken the trajectory of {arguments.time:g} s from {topic}')

@@ -1,0 +1,282 @@
+"""Commands that talk to a boom that runs: what it does then, and what they refuse."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from longreach_msgs.msg import ValveCommand
+
+from longreach_boom.controller_node import ControllerNode
+from longreach_boom.model import Load
+from longreach_boom.open_loop import closed_valves
+from longreach_boom.plant_node import PlantNode
+from longreach_boom.remote_commands import configure_remote
+from longreach_boom.simulation import BoomCommand
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_node.testing import Bench, bench
+
+SITE = np.radians((70.0, -50.0, -35.0, -30.0))
+
+
+def run(*words: object) -> None:
+    """Run a command, here."""
+    parser = argparse.ArgumentParser(prog='boom')
+    configure_remote(parser.add_subparsers(required=True))
+    arguments = parser.parse_args([str(word) for word in words])
+    arguments.run(arguments)
+
+
+class Rig:
+    """A boom that runs, and somebody at a command line."""
+
+    def __init__(self, b: Bench, pool: ThreadPoolExecutor) -> None:
+        self.bench, self._pool = b, pool
+        self.plant = b.add(PlantNode)
+
+    def begin(self, *words: object) -> Future[None]:
+        """Begin a command beside the boom."""
+        return self._pool.submit(run, *words, '--timeout', 10)
+
+    def hasty(self, *words: object) -> None:
+        """Run a command that waits in vain, but long enough to find the plant."""
+        self.end(self._pool.submit(run, *words, '--timeout', 4))
+
+    def do(self, *words: object) -> None:
+        """Run a command while the boom works."""
+        self.end(self.begin(*words))
+
+    def end(self, command: Future[None]) -> None:
+        self.bench.until(command.done, 'end of the command')
+        command.result()
+
+
+@contextlib.contextmanager
+def running(directory: Path, **parameters: object) -> Iterator[Rig]:
+    """Let a boom run in its usual namespace that nobody drives."""
+    file = directory / 'parameters.yaml'
+    file.write_text(yaml.safe_dump({'/boom/plant': {'ros__parameters': parameters}}))
+    words = ('-r', '__ns:=/boom', '--params-file', str(file))
+    with ThreadPoolExecutor(1) as pool, bench(*words) as b:
+        yield Rig(b, pool)
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    """A boom in the site pose, in real time."""
+    file = tmp_path / 'rest.yaml'
+    file.write_text('duration: 1.0\npose: site\n')
+    with running(tmp_path, scenario=str(file)) as rig:
+        yield rig
+
+
+def test_loads_come_and_go(rig: Rig, capsys: pytest.CaptureFixture[str]) -> None:
+    rig.do('attach', 90)
+    rig.do('attach', 20.5, '--beam', 'beam_2', '--position', 3)
+    assert rig.plant.state.loads == (Load(90.0, 3, 9.0), Load(20.5, 1, 3.0))
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith('90 kg on beam_4 at 9 m from ')
+    assert second.startswith('20.5 kg on beam_2 at 3 m from ')
+    rig.do('release-load')
+    assert rig.plant.state.loads == ()
+    assert capsys.readouterr().out.startswith('110.5 kg released at ')
+    with pytest.raises(LongreachError, match=r'^/boom/plant/release_load: no load hangs on'):
+        rig.do('release-load')
+
+
+@pytest.mark.parametrize(
+    ('words', 'error'),
+    [
+        ((90, '--beam', 'arm'), "'arm', allowed: beam_1"),
+        ((90, '--position', 100), r'position = 100\.0 m, allowed: \[0, 9\] m'),
+        ((1e7,), r'mass = 10000000\.0, allowed: \(0'),
+    ],
+)
+def test_a_load_that_the_boom_refuses(rig: Rig, words: tuple[object, ...], error: str) -> None:
+    with pytest.raises(LongreachError, match=error):
+        rig.do('attach', *words)
+    assert rig.plant.state.loads == ()
+
+
+def test_time_stands_still_steps_and_goes_on(rig: Rig, capsys: pytest.CaptureFixture[str]) -> None:
+    plant = rig.plant
+    rig.bench.until(lambda: plant.sample > 3, 'a running boom')
+    rig.do('pause')
+    assert capsys.readouterr().out == f'paused at {plant.time:g} s\n'
+    count = plant.sample
+    rig.bench.settle()
+    assert plant.sample == count
+    rig.do('step')
+    assert plant.sample == count + 1
+    rig.do('reset')
+    assert plant.sample == 0
+    with pytest.raises(LongreachError, match='the time of the boom stands still after 4 s; if it'):
+        rig.hasty('valves', '0,0,0,0')
+    rig.do('resume')
+    rig.bench.until(lambda: plant.sample > 3, 'a running boom')
+    with pytest.raises(LongreachError, match=r'^/boom/plant/step: step needs a simulation'):
+        rig.do('step')
+
+
+def test_valves_move_and_close(rig: Rig, capsys: pytest.CaptureFixture[str]) -> None:
+    plant, b = rig.plant, rig.bench
+    told: list[ValveCommand] = b.listen(ValveCommand, '/boom/valve_command')
+    command = rig.begin('valves', '-0.5,0,0.25,1', '--duration', 0.7)
+    b.until(lambda: plant.command == BoomCommand((-0.5, 0.0, 0.25, 1.0)), 'open valves')
+    begun = plant.sample
+    b.until(lambda: plant.command == closed_valves(4), 'closed valves')
+    rig.end(command)
+    b.settle()
+    spools = [tuple(message.spool) for message in told]
+    assert set(spools[:-1]) == {(-0.5, 0.0, 0.25, 1.0)}
+    assert spools[-1] == (0.0, 0.0, 0.0, 0.0)
+    # No faster than 50 Hz, and without a pause as long as command_timeout.
+    assert 3 <= len(spools) <= 36
+    assert plant.sample > begun
+    assert told[0].name == ['cylinder_1', 'cylinder_2', 'cylinder_3', 'cylinder_4']
+    assert capsys.readouterr().out == (
+        'valves at -0.5, 0, 0.25, 1 for 0.7 s over /boom/valve_command, then closed\n'
+    )
+
+
+def test_as_many_spools_as_cylinders(rig: Rig) -> None:
+    with pytest.raises(InputError, match=r'^2 spool positions, allowed: 4, one for each of cyl'):
+        rig.do('valves', '0.5,0')
+
+
+def test_valves_of_somebody_else_are_left_alone(rig: Rig) -> None:
+    rig.bench.publisher(ValveCommand, '/boom/valve_command')
+    error = r'^driver commands the valves on /boom/valve_command, too; .* controller:=false'
+    with pytest.raises(LongreachError, match=error):
+        rig.do('valves', '0.5,0,0,0')
+    assert not any(rig.plant.command.spools)
+
+
+def test_valves_close_when_somebody_else_comes(rig: Rig) -> None:
+    command = rig.begin('valves', '0.5,0,0,0', '--duration', 1000)
+    rig.bench.until(lambda: any(rig.plant.command.spools), 'open valves')
+    rig.bench.publisher(ValveCommand, '/boom/valve_command')
+    with pytest.raises(LongreachError, match='driver commands the valves'):
+        rig.end(command)
+    rig.bench.until(lambda: rig.plant.command == closed_valves(4), 'closed valves')
+
+
+def test_valves_of_a_boom_that_goes(rig: Rig) -> None:
+    command = rig.begin('valves', '0.5,0,0,0', '--duration', 1000)
+    rig.bench.until(lambda: any(rig.plant.command.spools), 'open valves')
+    rig.bench.remove(rig.plant)
+    with pytest.raises(LongreachError, match='/boom/valve_command: the plant has gone'):
+        rig.end(command)
+
+
+def test_in_lockstep_only_the_controller_commands(tmp_path: Path) -> None:
+    with (
+        running(tmp_path, lockstep=True, real_time_factor=0.0) as rig,
+        pytest.raises(LongreachError, match='the time of the boom stands still'),
+    ):
+        rig.hasty('valves', '0.5,0,0,0')
+
+
+def controlled(rig: Rig) -> ControllerNode:
+    """Return a controller that holds the boom."""
+    controller = rig.bench.add(ControllerNode)
+    rig.bench.until(lambda: controller._state is not None, 'a controlled boom')
+    return controller
+
+
+def reference(controller: ControllerNode, later: float) -> np.ndarray:
+    """Return the angles that a controller will want at a time from now on."""
+    return controller._state.trajectory.at(controller._stamp / 1e9 + later).angles
+
+
+def test_joints_move(rig: Rig, capsys: pytest.CaptureFixture[str]) -> None:
+    controller = controlled(rig)
+    rig.do('move', '68,-50,-33,-28', '--degrees', '--time', 4.5)
+    assert reference(controller, 5.0) == pytest.approx(np.radians((68.0, -50.0, -33.0, -28.0)))
+    rig.do('move', '-0.6,1.2', '--joints', 'beam_3,beam_1', '--time', 60)
+    wanted = controller._state.trajectory
+    assert wanted.duration - controller._stamp / 1e9 == pytest.approx(60.0, abs=5.0)
+    final = reference(controller, 100.0)
+    assert final[[0, 2]] == pytest.approx([1.2, -0.6])
+    # The others stay where the reference was.
+    assert final[1] == pytest.approx(SITE[1], abs=1e-3)
+    assert capsys.readouterr().out.splitlines()[0] == (
+        'the controller has taken the trajectory of 4.5 s from /boom/trajectory'
+    )
+
+
+@pytest.mark.parametrize(
+    ('words', 'error'),
+    [
+        (('3,0,0,0',), 'trajectory ignored: '),
+        (('1.2,0.1',), 'trajectory ignored: trajectory has 2 positions in point 0, allowed: 4'),
+        (('1.2', '--joints', 'arm'), "trajectory ignored: trajectory has the joint 'arm'"),
+    ],
+)
+def test_a_move_that_the_controller_refuses(rig: Rig, words: tuple[str, ...], error: str) -> None:
+    controller = controlled(rig)
+    with pytest.raises(LongreachError, match=f'^/boom/trajectory: {error}'):
+        rig.do('move', *words, '--time', 2)
+    assert reference(controller, 3.0) == pytest.approx(SITE, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ('words', 'missing'),
+    [
+        (('attach', 90), 'no service /north/plant/attach_load'),
+        (('release-load',), 'no service /north/plant/release_load'),
+        (('pause',), 'no service /north/plant/pause'),
+        (('valves', '0,0,0,0'), 'no plant listens to /north/valve_command'),
+        (('move', '0', '--time', 1), 'no controller listens to /north/trajectory'),
+    ],
+)
+def test_where_nobody_is(words: tuple[object, ...], missing: str) -> None:
+    with pytest.raises(LongreachError, match=f'^{missing} after 0.2 s; .* longreach launch boom,'):
+        run(*words, '--namespace', 'north', '--timeout', 0.2)
+
+
+@pytest.mark.parametrize(
+    ('words', 'error'),
+    [
+        (('attach', 0), '0, allowed: above 0'),
+        (('attach', math.nan), 'nan, allowed: finite'),
+        (('attach', 90, '--position', -1), '-1, allowed: 0 or more'),
+        (('valves', '0.5,2'), '2, allowed: [-1, 1]'),
+        (('valves', '0.5,nan'), 'nan, allowed: finite'),
+        (('valves', '0.5,,0'), "'0.5,,0', allowed: numbers with commas between"),
+        (('valves', '0.5', '--duration', 0), '0, allowed: above 0'),
+        (('move', '0.5'), 'required: --time'),
+        (('move', '0.5,far', '--time', 1), "'0.5,far', allowed: numbers with commas"),
+        (('move', '0.5', '--time', 'inf'), 'inf, allowed: finite'),
+        (('move', '0.5', '--time', 1, '--joints', 'a,'), "'a,', allowed: names"),
+        (('pause', '--timeout', 0), '0, allowed: above 0'),
+    ],
+)
+def test_bad_words(
+    capsys: pytest.CaptureFixture[str], words: tuple[object, ...], error: str
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        run(*words)
+    assert end.value.code == 2
+    assert error in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ('words', 'error'),
+    [
+        (('move', '70,-50,0,0', '--time', 1), 'angles up to 70 rad, allowed: up to a turn; if'),
+        (('move', '1,2', '--time', 1, '--joints', 'beam_1'), '2 angles, allowed: 1, one for'),
+        (('move', '1', '--time', 1e9), r'time = 1e\+09 s, allowed: \(0, 1e\+06\] s'),
+        (('pause', '--namespace', 'a b'), "namespace 'a b' must not contain"),
+    ],
+)
+def test_bad_input(words: tuple[object, ...], error: str) -> None:
+    with pytest.raises(InputError, match=error):
+        run(*words)

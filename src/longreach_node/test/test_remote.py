@@ -1,0 +1,129 @@
+"""What commands share when they talk to nodes that run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from rclpy.node import Node
+from std_msgs.msg import Float64
+from std_srvs.srv import Trigger
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_node import qos
+from longreach_node.remote import Remote, remote
+from longreach_node.testing import Bench, bench
+
+
+class Station(Node):
+    """Listens, answers, and logs."""
+
+    def __init__(self, name: str = 'station') -> None:
+        super().__init__(name, namespace='far')
+        self.heard: list[float] = []
+        self.mood = True
+        self.create_subscription(Float64, 'number', self._on_number, qos.SET_POINT)
+        self.create_service(Trigger, '~/go', self._on_go)
+
+    def _on_number(self, message: Float64) -> None:
+        self.heard.append(message.data)
+        self.get_logger().info(f'heard {message.data}')
+
+    def _on_go(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        response.success, response.message = self.mood, 'gone' if self.mood else 'too late'
+        return response
+
+
+def talk(b: Bench, words: Callable[[Remote], Any], timeout: float = 10.0) -> Any:
+    """Return what a remote gets to know while the bench works."""
+
+    def run() -> Any:
+        with remote('visitor', 'far', timeout, 'longreach launch station') as far:
+            return words(far)
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(run)
+        b.until(future.done, 'end of the talk')
+    return future.result()
+
+
+@pytest.fixture
+def b() -> Iterator[Bench]:
+    with bench() as tests:
+        yield tests
+
+
+def test_a_message_is_delivered(b: Bench) -> None:
+    station = b.add(Station)
+
+    def words(far: Remote) -> str:
+        publisher = far.publisher(Float64, 'number', qos.SET_POINT, 'station')
+        far.deliver(publisher, Float64(data=3.0))
+        return str(publisher.topic_name)
+
+    assert talk(b, words) == '/far/number'
+    b.until(lambda: station.heard, 'number')
+    assert station.heard == [3.0]
+    # It has left.
+    b.until(lambda: b.driver.count_publishers('/far/number') == 0, 'end of the publisher')
+
+
+def test_a_recorder_is_not_who_was_looked_for(b: Bench) -> None:
+    b.add(lambda: Station('recorder'))
+    with pytest.raises(LongreachError) as caught:
+        talk(b, lambda far: far.publisher(Float64, 'number', qos.SET_POINT, 'station'), 0.3)
+    assert str(caught.value) == (
+        'no station listens to /far/number after 0.3 s; start one with longreach launch station,'
+        ' in the same ROS_DOMAIN_ID, or name its --namespace'
+    )
+
+
+def test_a_service_answers_refuses_or_is_not_there(b: Bench) -> None:
+    station = b.add(Station)
+    assert talk(b, lambda far: far.trigger('station/go')) == 'gone'
+    station.mood = False
+    with pytest.raises(LongreachError, match=r'^/far/station/go: too late$'):
+        talk(b, lambda far: far.trigger('station/go'))
+    with pytest.raises(LongreachError, match=r'^no service /far/station/come after 0\.3 s; start'):
+        talk(b, lambda far: far.trigger('station/come'), 0.3)
+
+
+def test_a_service_that_hangs(b: Bench) -> None:
+    b.add(Station)
+    with (
+        remote('visitor', 'far', 10.0, 'longreach launch station') as far,
+        pytest.raises(LongreachError, match=r'^no answer from /far/station/go after 0\.3 s$'),
+    ):
+        far.until(far.node.create_client(Trigger, 'station/go').service_is_ready, 'no service')
+        far.timeout = 0.3
+        # Nobody lets the bench work.
+        far.trigger('station/go')
+
+
+def test_the_log_of_one_node_is_heard(b: Bench) -> None:
+    station, other = b.add(Station), b.add(lambda: Station('other'))
+
+    def words(far: Remote) -> list[str]:
+        log = far.log_of('station')
+        # Both log what they hear.
+        publisher = far.publisher(Float64, 'number', qos.SET_POINT, 'station')
+        far.deliver(publisher, Float64(data=1.0))
+        far.until(lambda: log, 'no log')
+        far.spin(0.2)
+        return log
+
+    assert talk(b, words) == ['heard 1.0']
+    assert station.heard == other.heard == [1.0]
+    with pytest.raises(LongreachError, match=r'^no log of nobody on /rosout after 0\.3 s$'):
+        talk(b, lambda far: far.log_of('nobody'), 0.3)
+
+
+@pytest.mark.parametrize('namespace', ['a b', 'far/', 'x//y', '9'])
+def test_a_namespace_that_cannot_be(namespace: str) -> None:
+    with (
+        pytest.raises(InputError, match=f'^namespace {namespace!r} must not '),
+        remote('visitor', namespace, 1.0, ''),
+    ):
+        pass
