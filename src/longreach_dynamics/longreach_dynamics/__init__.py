@@ -9,6 +9,7 @@ Numerics shared by the machines of Longreach, free of ROS.
 ``linear_algebra``   small dense systems inside compiled code
 ``beams``            bending lines of beams of varying section, and Ritz functions
 ``finite_elements``  natural frequencies and sag of chains of beams, a second opinion
+``planar_chain``     serial chains of rigid links in the plane, recursive Newton-Euler
 ``linkages``         from a cylinder's piston to the joint that it drives, and back
 ``hydraulics``       cylinders and proportional valves
 ``resources``        where installed files are found

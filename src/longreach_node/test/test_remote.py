@@ -92,14 +92,12 @@ def test_a_service_answers_refuses_or_is_not_there(b: Bench) -> None:
 
 def test_a_service_that_hangs(b: Bench) -> None:
     b.add(Station)
-    with (
-        remote('visitor', 'far', 10.0, 'longreach launch station') as far,
-        pytest.raises(LongreachError, match=r'^no answer from /far/station/go after 0\.3 s$'),
-    ):
+    with remote('visitor', 'far', 10.0, 'longreach launch station') as far:
         far.until(far.node.create_client(Trigger, 'station/go').service_is_ready, 'no service')
         far.timeout = 0.3
         # Nobody lets the bench work.
-        far.trigger('station/go')
+        with pytest.raises(LongreachError, match=r'^no answer from /far/station/go after 0\.3 s$'):
+            far.trigger('station/go')
 
 
 def test_the_log_of_one_node_is_heard(b: Bench) -> None:
