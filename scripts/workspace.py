@@ -27,6 +27,7 @@ import sysconfig
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / '.venv'
@@ -71,7 +72,7 @@ def main(arguments: list[str]) -> int:
             case ['setup']:
                 setup()
             case ['run', '--', *command] if command:
-                return run(command)
+                become(command)
             case ['lock']:
                 pin()
             case ['pip-only']:
@@ -337,19 +338,29 @@ def source_digest() -> str:
     return digest.hexdigest()
 
 
-def run(command: list[str]) -> int:
-    """Run a command in the prepared environment and return its exit code."""
+def prepared(command: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Return a command as it runs in the prepared environment, and what it inherits."""
     script = ROOT / 'install' / 'setup.bash'
     if not script.exists():
         raise SetupError('the workspace is not built; run: make setup')
     environment = os.environ.copy()
     if not uses_installed_ros():
         environment = {k: v for k, v in environment.items() if k not in FOREIGN_VARIABLES}
-    # exec: signals reach the command itself, and its exit code is the one returned.
-    line = '. "$0" && exec "$@"'
-    os.environ.clear()
-    os.environ.update(environment)
-    return subprocess.call(['bash', '-c', line, str(script), *command], cwd=ROOT)
+    return ['bash', '-c', '. "$0" && exec "$@"', str(script), *command], environment
+
+
+def run(command: list[str]) -> int:
+    """Run a command in the prepared environment and return its exit code."""
+    words, environment = prepared(command)
+    return subprocess.call(words, cwd=ROOT, env=environment)
+
+
+def become(command: list[str]) -> NoReturn:
+    """Become a command in the prepared environment: signals reach it, its exit code is ours."""
+    words, environment = prepared(command)
+    os.chdir(ROOT)
+    sys.stdout.flush()
+    os.execvpe(words[0], words, environment)
 
 
 def pin() -> None:
