@@ -52,8 +52,12 @@ _BACKLOG = 0.2
 _ASK_AGAIN_FIRST, _ASK_AGAIN = 1.0, 3.0
 # While paused, time is told this often [s of wall time].
 _PAUSED_CLOCK = 0.05
-# As fast as possible: so long at a time [s of wall time].
+# As fast as possible: so long at a time [s of wall time]. After so many samples, half of what
+# publishers keep for listeners, these are waited for, for so long [s]: a recorder that the
+# scheduler has set aside shall miss nothing.
 _RUSH = 2e-3
+_UNHEARD = 500
+_PATIENCE = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -312,6 +316,8 @@ class SimulatorNode(Node, Generic[State, Command]):
         begun = time.monotonic()
         while time.monotonic() - begun < _RUSH and not (self.paused or self.done.done()):
             self._go_on()
+            if self.sample % _UNHEARD == 0:
+                self._wait_for_listeners(_PATIENCE)
 
     def _catch_up(self) -> None:
         """Advance to the present, but not for longer than the backlog that is worth making up."""
@@ -403,10 +409,14 @@ class SimulatorNode(Node, Generic[State, Command]):
 
     def _finish(self) -> None:
         """End after the last sample, once everybody has everything."""
-        for publisher in (*self.outputs, *(p for p, _ in self.links)):
-            publisher.wait_for_all_acked(Duration(seconds=0.5))
+        self._wait_for_listeners(0.5)
         self.get_logger().info(f'finished at {self.time:g} s')
         self.done.set_result(None)
+
+    def _wait_for_listeners(self, seconds: float) -> None:
+        """Wait until everything has been heard, but no longer than this for each topic [s]."""
+        for publisher in (*self.outputs, *(p for p, _ in self.links)):
+            publisher.wait_for_all_acked(Duration(seconds=seconds))
 
     # --- services ----------------------------------------------------------------------------
 
