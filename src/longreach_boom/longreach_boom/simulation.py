@@ -36,13 +36,19 @@ from longreach_dynamics.machine import JointSample, step_time
 from longreach_dynamics.stepping import IntegrationError
 
 __all__ = [
+    'SAMPLE_TIME',
+    'STEP',
     'Boom',
     'BoomCommand',
     'BoomState',
     'Result',
+    'StateParts',
     'columns_of',
+    'hydraulic_forces',
+    'piston_positions',
     'series',
     'simulate',
+    'strains',
     'warm_up',
 ]
 
