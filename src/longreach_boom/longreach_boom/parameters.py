@@ -16,6 +16,7 @@ import numpy as np
 
 from longreach_dynamics.beams import BASIS_SETS, Beam
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics import Cylinder, OilParameters
 from longreach_dynamics.linkages import Linkage
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
 from longreach_dynamics.resources import share_directory
@@ -30,11 +31,9 @@ __all__ = [
     'Distribution',
     'FrictionParameters',
     'Marker',
-    'OilParameters',
     'Pose',
     'RitzParameters',
     'StrainGauge',
-    'ValveParameters',
     'default_file',
     'load_boom',
 ]
@@ -158,18 +157,6 @@ class BeamParameters(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
-class ValveParameters(Parameters):
-    """A proportional directional valve."""
-
-    area: float = quantity('opening at full spool, A_v', 'm^2', above=0.0)
-    area_ratio: float = quantity('opening to the rod side over that to the head side', above=0.0)
-    dead_band: float = quantity(
-        'spool position up to which it is closed', at_least=0.0, at_most=0.9
-    )
-    time_constant: float = quantity('time constant of the spool', 's', at_least=5e-3, at_most=10.0)
-
-
-@dataclasses.dataclass(frozen=True)
 class FrictionParameters(Parameters):
     """Friction of a piston, Henikl 2015, (25) to (27) and figure 7."""
 
@@ -186,81 +173,19 @@ class FrictionParameters(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
-class CylinderParameters(Parameters):
-    """A cylinder with its linkage, valve and friction."""
+class CylinderParameters(Cylinder):
+    """A cylinder with its linkage and the friction of its piston."""
 
-    name: str = quantity('name', '')
-    bore: float = quantity('diameter of the piston', 'm', above=0.0, at_most=10.0)
-    rod: float = quantity('diameter of the rod', 'm', above=0.0)
-    stroke: float = quantity('stroke, from s_p = 0', 'm', above=0.0)
-    dead_length: float = quantity('length that stays filled at each end', 'm', at_least=0.0)
-    line_volume: float = quantity('volume of the line to each chamber', 'm^3', above=0.0)
     linkage: Linkage = quantity('linkage to the joint')
-    valve: ValveParameters = quantity('valve')
     friction: FrictionParameters = quantity('friction of the piston')
 
     def check(self) -> None:
         """Raise InputError when rod and piston, or stroke and linkage, do not fit."""
-        if self.rod >= self.bore:
-            raise InputError(f'rod = {self.rod} m, allowed: below bore = {self.bore} m')
+        super().check()
         try:
             self.linkage.angles(self.stroke)
         except InputError as error:
             raise InputError(f'stroke = {self.stroke} m does not fit: {error}') from error
-
-    @property
-    def head_area(self) -> float:
-        """Piston area A_1 [m^2]."""
-        return math.pi / 4.0 * self.bore**2
-
-    @property
-    def rod_area(self) -> float:
-        """Ring area A_2 [m^2]."""
-        return math.pi / 4.0 * (self.bore**2 - self.rod**2)
-
-    @property
-    def head_volume(self) -> float:
-        """Volume V_01 of the head side at s_p = 0 [m^3]."""
-        return self.dead_length * self.head_area + self.line_volume
-
-    @property
-    def rod_volume(self) -> float:
-        """Volume V_02 of the rod side at s_p = 0 [m^3]."""
-        return (self.stroke + self.dead_length) * self.rod_area + self.line_volume
-
-
-@dataclasses.dataclass(frozen=True)
-class OilParameters(Parameters):
-    """Oil and supply."""
-
-    supply_pressure: float = quantity('supply pressure, p_s', 'Pa', above=0.0, at_most=1e9)
-    tank_pressure: float = quantity('tank pressure, p_t', 'Pa', at_least=0.0)
-    preload: float = quantity('pressure of the relieved side at rest', 'Pa', above=0.0)
-    vapour_pressure: float = quantity('pressure below which no chamber falls', 'Pa', at_least=0.0)
-    bulk_modulus: float = quantity('bulk modulus, beta', 'Pa', above=1e6, at_most=1e11)
-    density: float = quantity('density, rho', 'kg/m^3', above=0.0)
-    contraction: float = quantity('contraction coefficient, alpha', above=0.0, at_most=1.0)
-    laminar_pressure: float = quantity(
-        'pressure difference below which a valve flows in proportion', 'Pa', above=0.0
-    )
-
-    def check(self) -> None:
-        """Raise InputError when the pressures are not in their order."""
-        if not self.tank_pressure < self.supply_pressure:
-            raise InputError(
-                f'tank_pressure = {self.tank_pressure:g} Pa, allowed: below supply_pressure ='
-                f' {self.supply_pressure:g} Pa'
-            )
-        if not self.vapour_pressure <= self.tank_pressure:
-            raise InputError(
-                f'vapour_pressure = {self.vapour_pressure:g} Pa, allowed: at most tank_pressure ='
-                f' {self.tank_pressure:g} Pa'
-            )
-        if not self.tank_pressure <= self.preload <= self.supply_pressure:
-            raise InputError(
-                f'preload = {self.preload:g} Pa, allowed: from tank_pressure ='
-                f' {self.tank_pressure:g} to supply_pressure = {self.supply_pressure:g} Pa'
-            )
 
 
 @dataclasses.dataclass(frozen=True)

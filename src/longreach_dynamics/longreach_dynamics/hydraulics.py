@@ -1,5 +1,5 @@
 """
-Cylinders and proportional valves, as compiled functions of numbers.
+Cylinders and proportional valves: parameters, and compiled functions of numbers.
 
 Head side 1 (pushes the piston out), rod side 2. Pressures are absolute [Pa], flows [m^3/s]
 positive into chamber 1 and out of chamber 2, spool positions a share of the spool's travel in
@@ -14,11 +14,18 @@ nor made, and nothing is discontinuous.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 from numba import njit
 
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import Parameters, quantity
+
 __all__ = [
+    'Cylinder',
+    'OilParameters',
+    'ValveParameters',
     'chamber_pressure',
     'oil_share',
     'pressure_rates',
@@ -97,3 +104,87 @@ def oil_share(pressure, vapour, bulk_modulus):  # type: ignore[no-untyped-def]
 def chamber_pressure(pressure, vapour):  # type: ignore[no-untyped-def]
     """Return the pressure that the piston feels [Pa]: never below that of the vapour."""
     return max(pressure, vapour)
+
+
+@dataclasses.dataclass(frozen=True)
+class OilParameters(Parameters):
+    """Oil and supply."""
+
+    supply_pressure: float = quantity('supply pressure, p_s', 'Pa', above=0.0, at_most=1e9)
+    tank_pressure: float = quantity('tank pressure, p_t', 'Pa', at_least=0.0)
+    preload: float = quantity('pressure of the relieved side at rest', 'Pa', above=0.0)
+    vapour_pressure: float = quantity('pressure below which no chamber falls', 'Pa', at_least=0.0)
+    bulk_modulus: float = quantity('bulk modulus, beta', 'Pa', above=1e6, at_most=1e11)
+    density: float = quantity('density, rho', 'kg/m^3', above=0.0)
+    contraction: float = quantity('contraction coefficient, alpha', above=0.0, at_most=1.0)
+    laminar_pressure: float = quantity(
+        'pressure difference below which a valve flows in proportion', 'Pa', above=0.0
+    )
+
+    def check(self) -> None:
+        """Raise InputError when the pressures are not in their order."""
+        if not self.tank_pressure < self.supply_pressure:
+            raise InputError(
+                f'tank_pressure = {self.tank_pressure:g} Pa, allowed: below supply_pressure ='
+                f' {self.supply_pressure:g} Pa'
+            )
+        if not self.vapour_pressure <= self.tank_pressure:
+            raise InputError(
+                f'vapour_pressure = {self.vapour_pressure:g} Pa, allowed: at most tank_pressure ='
+                f' {self.tank_pressure:g} Pa'
+            )
+        if not self.tank_pressure <= self.preload <= self.supply_pressure:
+            raise InputError(
+                f'preload = {self.preload:g} Pa, allowed: from tank_pressure ='
+                f' {self.tank_pressure:g} to supply_pressure = {self.supply_pressure:g} Pa'
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class ValveParameters(Parameters):
+    """A proportional directional valve."""
+
+    area: float = quantity('opening at full spool, A_v', 'm^2', above=0.0)
+    area_ratio: float = quantity('opening to the rod side over that to the head side', above=0.0)
+    dead_band: float = quantity(
+        'spool position up to which it is closed', at_least=0.0, at_most=0.9
+    )
+    time_constant: float = quantity('time constant of the spool', 's', at_least=5e-3, at_most=10.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cylinder(Parameters):
+    """A cylinder with its valve; a machine adds how it moves a joint."""
+
+    name: str = quantity('name', '')
+    bore: float = quantity('diameter of the piston', 'm', above=0.0, at_most=10.0)
+    rod: float = quantity('diameter of the rod', 'm', above=0.0)
+    stroke: float = quantity('stroke, from s_p = 0', 'm', above=0.0)
+    dead_length: float = quantity('length that stays filled at each end', 'm', at_least=0.0)
+    line_volume: float = quantity('volume of the line to each chamber', 'm^3', above=0.0)
+    valve: ValveParameters = quantity('valve')
+
+    def check(self) -> None:
+        """Raise InputError when rod and piston do not fit."""
+        if self.rod >= self.bore:
+            raise InputError(f'rod = {self.rod} m, allowed: below bore = {self.bore} m')
+
+    @property
+    def head_area(self) -> float:
+        """Piston area A_1 [m^2]."""
+        return math.pi / 4.0 * self.bore**2
+
+    @property
+    def rod_area(self) -> float:
+        """Ring area A_2 [m^2]."""
+        return math.pi / 4.0 * (self.bore**2 - self.rod**2)
+
+    @property
+    def head_volume(self) -> float:
+        """Volume V_01 of the head side at s_p = 0 [m^3]."""
+        return self.dead_length * self.head_area + self.line_volume
+
+    @property
+    def rod_volume(self) -> float:
+        """Volume V_02 of the rod side at s_p = 0 [m^3]."""
+        return (self.stroke + self.dead_length) * self.rod_area + self.line_volume
