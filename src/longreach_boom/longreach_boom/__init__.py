@@ -4,6 +4,7 @@ A flexible boom with hydraulic cylinders: the concrete pump of Henikl et al. (20
 ``parameters``, ``model``, ``motion``   the boom and its equations of motion, friction included
 ``statics``, ``modes``                  equilibrium; natural modes beside finite elements
 ``scenario``, ``simulation``, ``sweep`` runs through time, one or many
+``state``, ``results``                  state and command; runs as tables
 ``control``                             a joint position controller
 ``sensors``                             what sensors show, noise and drift included
 ``reference``                           a slow, exact simulation for tests and benchmarks

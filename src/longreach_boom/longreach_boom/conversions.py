@@ -26,7 +26,7 @@ from longreach_boom.guidance import Measurement, Order
 from longreach_boom.hydraulic_state import Flows
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import HangingLoad
-from longreach_boom.simulation import BoomCommand, StateParts
+from longreach_boom.state import BoomCommand, StateParts
 from longreach_boom.visuals import BeamShape, MarkerMotion
 from longreach_dynamics.errors import InputError
 from longreach_node.stamps import nanoseconds_of

@@ -10,7 +10,8 @@ import numpy as np
 from longreach_boom.model import boom_bases, point_motion
 from longreach_boom.modes import NaturalModes
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.simulation import Result, StateParts
+from longreach_boom.results import Result
+from longreach_boom.state import StateParts
 from longreach_dynamics.beams import self_weight_line, tip_force_line
 from longreach_tools.output import figure
 

@@ -18,9 +18,10 @@ import numpy as np
 from longreach_boom.control import ControllerState, JointController, Trajectory
 from longreach_boom.open_loop import scenario_command
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.scenario import Scenario, step_count
-from longreach_boom.simulation import BoomCommand
+from longreach_boom.scenario import Scenario
+from longreach_boom.state import BoomCommand
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import step_count
 
 __all__ = ['Guidance', 'GuidanceState', 'Measurement', 'Order']
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from longreach_boom.model import Constants, constants_of
 from longreach_boom.parameters import load_boom
-from longreach_boom.simulation import StateParts
+from longreach_boom.state import StateParts
 from longreach_dynamics.hydraulics import valve_flows, valve_opening
 from longreach_dynamics.kernels import kernel
 

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
-from longreach_boom.simulation import Boom, BoomCommand, BoomState
+from longreach_boom.simulation import Boom
+from longreach_boom.state import BoomCommand, BoomState
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_time
 

@@ -15,7 +15,8 @@ from longreach_boom.open_loop import BY_SCENARIO, ScenarioBoom, closed_valves, r
 from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import load_scenario
 from longreach_boom.sensors_node import SensorTopics
-from longreach_boom.simulation import STEP, BoomCommand, BoomState, StateParts, strains, warm_up
+from longreach_boom.simulation import STEP, warm_up
+from longreach_boom.state import BoomCommand, BoomState, StateParts, strains
 from longreach_boom.visuals import marker_positions, shape_of, stress_colours
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity

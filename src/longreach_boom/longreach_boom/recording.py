@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.simulation import Result, columns_of
-from longreach_dynamics.errors import InputError
-from longreach_tools.bag import largest_differences, read_samples
+from longreach_boom.results import Result, columns_of
+from longreach_tools.bag import named_values, read_samples
+from longreach_tools.comparison import compare_tables
 
 __all__ = ['RecordedRun', 'compare', 'read_run', 'recorded_columns']
 
@@ -33,7 +33,7 @@ class RecordedRun:
     boom : BoomParameters
     table : ndarray, shape (rows, 3 + 7 N)
         Columns as in :func:`recorded_columns`, units as in
-        :func:`longreach_boom.simulation.series`.
+        :func:`longreach_boom.results.series`.
     """
 
     boom: BoomParameters
@@ -67,42 +67,24 @@ def read_run(bag: str | Path, namespace: str, boom: BoomParameters) -> RecordedR
     stamps, (joints, hydraulics, strain) = read_samples(bag, namespace, _TOPICS, 'boom')
     beams = [beam.name for beam in boom.beams]
     cylinders = [cylinder.name for cylinder in boom.cylinders]
+    values = functools.partial(named_values, machine='boom')
     angles, deflections, slopes = (
-        _values('joint_states', joints, 'position', [f'{beam}_{what}' for beam in beams])
+        values('joint_states', joints, 'position', [f'{beam}_{what}' for beam in beams])
         for what in ('joint', 'deflection', 'slope')
     )
     parts = [
         np.array([[at / 1e9] for at in stamps]),
         _tips(boom, angles, deflections, slopes),
         angles,
-        _values('joint_states', joints, 'position', cylinders),
-        _values('joint_states', joints, 'effort', cylinders),
-        _values('strain', strain, 'strain', beams),
+        values('joint_states', joints, 'position', cylinders),
+        values('joint_states', joints, 'effort', cylinders),
+        values('strain', strain, 'strain', beams),
         *(
-            _values('hydraulics', hydraulics, field, cylinders)
+            values('hydraulics', hydraulics, field, cylinders)
             for field in ('head_pressure', 'rod_pressure', 'spool')
         ),
     ]
     return RecordedRun(boom, np.concatenate(parts, axis=1))
-
-
-def _values(topic: str, messages: list[Any], field: str, names: list[str]) -> np.ndarray:
-    """Return a field of messages by names, shape (rows, names)."""
-    rows = []
-    places: list[int] = []
-    known: list[str] = []
-    for message in messages:
-        if message.name != known:
-            known = list(message.name)
-            missing = [name for name in names if name not in known]
-            if missing:
-                raise InputError(
-                    f'{topic} has no {missing[0]}, found: {", ".join(known)}; give the boom file'
-                    ' of the run'
-                )
-            places = [known.index(name) for name in names]
-        rows.append(np.asarray(getattr(message, field))[places])
-    return np.array(rows)
 
 
 def _tips(
@@ -129,13 +111,6 @@ def compare(recorded: RecordedRun, expected: Result) -> dict[str, float]:
     """
     # The modes of pistons are in no message.
     columns = columns_of(expected.boom)
-    kept = [columns.index(name) for name in recorded_columns(recorded.boom)]
-    differences, compared, missing = largest_differences(
-        recorded.table, expected.table[:, kept], 'sample'
-    )
-    names = recorded_columns(recorded.boom)[1:]
-    return {
-        **dict(zip(names, differences[1:].tolist(), strict=True)),
-        'samples_compared': compared,
-        'samples_missing': missing,
-    }
+    names = recorded_columns(recorded.boom)
+    kept = [columns.index(name) for name in names]
+    return compare_tables(names, recorded.table, expected.table[:, kept])

@@ -2,53 +2,38 @@
 
 from __future__ import annotations
 
+import functools
 import math
-import time
 from collections.abc import Sequence
 
 from builtin_interfaces.msg import Duration, Time
 from longreach_msgs.msg import HydraulicState, ValveCommand
 from longreach_msgs.srv import AttachLoad
-from rclpy.publisher import Publisher
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from longreach_boom import conversions
-from longreach_boom.simulation import BoomCommand
+from longreach_boom.state import BoomCommand
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node import qos
-from longreach_node.remote import Remote, remote
-from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds
+from longreach_node.remote import call_plant as _call_plant
+from longreach_node.remote import remote
+from longreach_node.stamps import seconds_to_nanoseconds
 
 __all__ = ['attach_load', 'call_plant', 'command_valves', 'send_trajectory']
 
 _START = 'longreach launch boom'
-# Between commands to the valves [s]: a fraction of the plant's usual command_timeout.
-_PERIOD = 0.02
-# Who else is there is known so long after the first of them was found [s].
-_DISCOVERY = 0.5
+_OTHERS = (
+    f'commands the valves on {{topic}}, too; start the boom with {_START} controller:=false to'
+    ' move them by hand, or its joints with longreach boom move'
+)
+_STANDS_STILL = (
+    'if it is paused, longreach boom resume lets it go on; in lockstep it waits for its'
+    ' controller, and nobody else can command the valves'
+)
 # Of a trajectory, as in a scenario [s].
 _LONGEST = 1e6
 
-
-def call_plant(service: str, namespace: str, timeout: float) -> str:
-    """
-    Call a service of the plant that takes no arguments, and return its answer.
-
-    Parameters
-    ----------
-    service : str
-        Such as ``pause`` or ``release_load``.
-    namespace : str
-    timeout : float
-        Longest wait [s].
-
-    Raises
-    ------
-    LongreachError
-        When there is no plant, or it refuses.
-    """
-    with remote(service, namespace, timeout, _START) as far:
-        return far.trigger(f'plant/{service}')
+call_plant = functools.partial(_call_plant, start=_START)
 
 
 def attach_load(
@@ -106,10 +91,9 @@ def command_valves(
         When there is no plant, its time stands still, or somebody else commands the valves.
     """
     with remote('valves', namespace, timeout, _START) as far:
-        publisher = far.publisher(ValveCommand, 'valve_command', qos.STREAM, 'plant')
-        far.spin(min(_DISCOVERY, timeout))
-        _check_alone(far, publisher)
-        names = _cylinders(far)
+        publisher = far.sole_publisher(ValveCommand, 'valve_command', _OTHERS)
+        sample = far.moving_sample(HydraulicState, 'hydraulics', 'boom', _STANDS_STILL)
+        names = list(sample.name)
         if len(names) != len(spools):
             raise InputError(
                 f'{len(spools)} spool positions, allowed: {len(names)}, one for each of'
@@ -118,49 +102,8 @@ def command_valves(
         # A stamp of zero is now.
         told = conversions.command_to_message(names, BoomCommand(tuple(spools)), Time())
         closed = conversions.command_to_message(names, BoomCommand((0.0,) * len(names)), Time())
-        begun = time.monotonic()
-        try:
-            for count in range(math.ceil(duration / _PERIOD)):
-                _check_alone(far, publisher)
-                publisher.publish(told)
-                until = begun + min(duration, (count + 1) * _PERIOD)
-                far.spin(until - time.monotonic())
-        finally:
-            far.deliver(publisher, closed)
+        far.repeat(publisher, told, duration, closed, _OTHERS)
         return str(publisher.topic_name)
-
-
-def _cylinders(far: Remote) -> list[str]:
-    """Return the names of a boom's cylinders, once it is seen to move on in time."""
-    samples: dict[int, list[str]] = {}
-
-    def add(message: HydraulicState) -> None:
-        samples[nanoseconds_of(message.header.stamp)] = list(message.name)
-
-    subscription = far.node.create_subscription(HydraulicState, 'hydraulics', add, qos.STREAM)
-    far.until(
-        lambda: len(samples) > 1,
-        f'{subscription.topic_name}: the time of the boom stands still',
-        'if it is paused, longreach boom resume lets it go on; in lockstep it waits for its'
-        ' controller, and nobody else can command the valves',
-    )
-    far.node.destroy_subscription(subscription)
-    return next(iter(samples.values()))
-
-
-def _check_alone(far: Remote, publisher: Publisher) -> None:
-    """Raise LongreachError when others command the valves, or nobody is left who has them."""
-    topic = publisher.topic_name
-    senders = [other.node_name for other in far.node.get_publishers_info_by_topic(topic)]
-    if len(senders) > 1:
-        senders.remove(far.node.get_name())
-        raise LongreachError(
-            f'{", ".join(senders)} commands the valves on {topic}, too; start the boom with'
-            f' {_START} controller:=false to move them by hand, or its joints with longreach boom'
-            ' move'
-        )
-    if not publisher.get_subscription_count():
-        raise LongreachError(f'{topic}: the plant has gone')
 
 
 def send_trajectory(

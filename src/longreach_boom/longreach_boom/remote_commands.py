@@ -7,18 +7,10 @@ import math
 from typing import Any
 
 from longreach_dynamics.errors import InputError
-from longreach_tools.arguments import allow_lists, finite, not_negative, positive
+from longreach_tools.arguments import allow_lists, names, not_negative, numbers, positive
+from longreach_tools.options import add_services, add_whom
 
 __all__ = ['configure_remote']
-
-# Without arguments of their own.
-_SERVICES = {
-    'release-load': 'release all loads of a running boom',
-    'pause': 'let the time of a running boom stand still',
-    'resume': 'let it go on',
-    'step': 'advance by one sample, while paused',
-    'reset': 'go back to the initial state at time 0',
-}
 
 
 def configure_remote(commands: Any) -> None:
@@ -29,13 +21,12 @@ def configure_remote(commands: Any) -> None:
     attach.add_argument(
         '--position', type=not_negative, help='along the beam [m] (default: its tip)'
     )
-    _add_whom(attach)
+    add_whom(attach, 'boom')
     attach.set_defaults(run=_run_attach)
 
-    for name, text in _SERVICES.items():
-        service = commands.add_parser(name, help=text)
-        _add_whom(service)
-        service.set_defaults(run=_run_service, service=name.replace('-', '_'))
+    add_services(
+        commands, 'boom', _run_service, {'release-load': 'release all loads of a running boom'}
+    )
 
     valves = commands.add_parser('valves', help='move the valves of a boom without a controller')
     allow_lists(valves)
@@ -51,12 +42,12 @@ def configure_remote(commands: Any) -> None:
         default=1.0,
         help='in real time, after which they close [s] (default: 1)',
     )
-    _add_whom(valves)
+    add_whom(valves, 'boom')
     valves.set_defaults(run=_run_valves)
 
     move = commands.add_parser('move', help='let the controller of a running boom move joints')
     allow_lists(move)
-    move.add_argument('angles', metavar='A1,A2,..', type=_numbers, help='joint angles [rad]')
+    move.add_argument('angles', metavar='A1,A2,..', type=numbers, help='joint angles [rad]')
     move.add_argument('--degrees', action='store_true', help='angles are in degrees')
     move.add_argument(
         '--time', type=positive, required=True, help='until they are there [s of simulation]'
@@ -64,47 +55,21 @@ def configure_remote(commands: Any) -> None:
     move.add_argument(
         '--joints',
         metavar='NAME,NAME,..',
-        type=_names,
+        type=names,
         default=(),
         help='beams that the angles are for; the others stay (default: all beams)',
     )
-    _add_whom(move)
+    add_whom(move, 'boom')
     move.set_defaults(run=_run_move)
-
-
-def _add_whom(parser: argparse.ArgumentParser) -> None:
-    """Add whom to talk to, and for how long to wait for it."""
-    parser.add_argument('--namespace', default='boom', help='of the boom (default: boom)')
-    parser.add_argument(
-        '--timeout', type=positive, default=5.0, help='longest wait for an answer [s] (default: 5)'
-    )
-
-
-def _numbers(text: str) -> tuple[float, ...]:
-    """Return finite numbers that stand between commas."""
-    try:
-        return tuple(finite(part) for part in text.split(','))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(
-            f'{text!r}, allowed: numbers with commas between'
-        ) from error
 
 
 def _spools(text: str) -> tuple[float, ...]:
     """Return spool positions."""
-    spools = _numbers(text)
+    spools = numbers(text)
     for spool in spools:
         if abs(spool) > 1.0:
             raise argparse.ArgumentTypeError(f'{spool:g}, allowed: [-1, 1]')
     return spools
-
-
-def _names(text: str) -> tuple[str, ...]:
-    """Return names that stand between commas."""
-    names = tuple(text.split(','))
-    if not all(names):
-        raise argparse.ArgumentTypeError(f'{text!r}, allowed: names with commas between')
-    return names
 
 
 def _run_attach(arguments: argparse.Namespace) -> None:

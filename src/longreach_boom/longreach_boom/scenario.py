@@ -27,6 +27,7 @@ import numpy as np
 from longreach_boom.model import Load
 from longreach_boom.parameters import BoomParameters
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import check_order, step_count
 from longreach_dynamics.parameters import Parameters, load, quantity
 
 __all__ = [
@@ -36,34 +37,10 @@ __all__ = [
     'ValveCommand',
     'Waypoint',
     'load_scenario',
-    'step_count',
 ]
 
-
-# More can neither be counted to the last one nor waited for.
-_MOST_STEPS = 1e12
 # A trajectory may begin so far from the pose [deg].
 _JUMP_DEG = 0.5
-
-
-def step_count(time: float, step: float, what: str) -> int:
-    """
-    Return a time [s] in whole steps.
-
-    Raises
-    ------
-    InputError
-        When it is no whole number of them; ``what`` is named first.
-    """
-    if not abs(time) < _MOST_STEPS * step:
-        raise InputError(f'{what} = {time} s, allowed: up to {_MOST_STEPS:g} steps of {step:g} s')
-    count = round(time / step)
-    if abs(count * step - time) > 1e-9 * max(step, time):
-        near = round(max(count, 1) * step, 9)
-        raise InputError(
-            f'{what} = {time:.12g} s, allowed: whole steps of {step:g} s, such as {near:.12g} s'
-        )
-    return count
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,13 +119,7 @@ class Scenario(Parameters):
         if self.valve_commands and self.trajectory:
             raise InputError('valve_commands and trajectory are given, allowed: one of them')
         for name in ('valve_commands', 'trajectory'):
-            times = [item.time for item in getattr(self, name)]
-            for index in range(1, len(times)):
-                if times[index] <= times[index - 1]:
-                    raise InputError(
-                        f'{name}[{index}].time = {times[index]} s, allowed: after'
-                        f' {times[index - 1]} s; sort them'
-                    )
+            check_order([item.time for item in getattr(self, name)], name)
 
     def angles(self, boom: BoomParameters) -> np.ndarray:
         """Return the joint angles at time 0 [rad], shape (N,)."""

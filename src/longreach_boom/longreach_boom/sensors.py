@@ -26,7 +26,7 @@ import numpy as np
 
 from longreach_boom.model import boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.simulation import BoomState, StateParts, piston_positions
+from longreach_boom.state import BoomState, StateParts, piston_positions
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.resources import share_directory

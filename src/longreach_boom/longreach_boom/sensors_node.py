@@ -12,7 +12,7 @@ from sensor_msgs.msg import JointState
 from longreach_boom import conversions
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.sensors import Sensors, default_file, load_sensors
-from longreach_boom.simulation import BoomState
+from longreach_boom.state import BoomState
 
 __all__ = ['SensorTopics']
 

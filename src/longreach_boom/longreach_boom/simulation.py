@@ -9,10 +9,9 @@ changes nothing: a run over ROS is the library's own to the last bit.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 import math
-from typing import Any, NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 from tqdm import tqdm
@@ -24,33 +23,26 @@ from longreach_boom.description import (
     swing_ratios,
     swinging_cylinders,
 )
-from longreach_boom.model import Constants, Load, boom_bases, constants_of, point_motion
+from longreach_boom.model import Constants, Load, constants_of
 from longreach_boom.modes import fastest_rate
 from longreach_boom.motion import OUTWARDS, STUCK, advance_motion
 from longreach_boom.parameters import BoomParameters, load_boom
-from longreach_boom.scenario import Scenario, step_count
+from longreach_boom.results import Result, series
+from longreach_boom.scenario import Scenario
+from longreach_boom.state import (
+    BoomCommand,
+    BoomState,
+    StateParts,
+    hydraulic_forces,
+    piston_positions,
+)
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.linkages import pistons_and_arms
-from longreach_dynamics.machine import JointSample, step_time
+from longreach_dynamics.machine import JointSample, sample_counts, step_time
 from longreach_dynamics.stepping import IntegrationError
 
-__all__ = [
-    'SAMPLE_TIME',
-    'STEP',
-    'Boom',
-    'BoomCommand',
-    'BoomState',
-    'Result',
-    'StateParts',
-    'columns_of',
-    'hydraulic_forces',
-    'piston_positions',
-    'series',
-    'simulate',
-    'strains',
-    'warm_up',
-]
+__all__ = ['SAMPLE_TIME', 'STEP', 'Boom', 'simulate', 'warm_up']
 
 STEP = 1e-3  # [s]
 SAMPLE_TIME = 5e-3  # [s], of the controller, of rows and of messages
@@ -58,51 +50,6 @@ SAMPLE_TIME = 5e-3  # [s], of the controller, of rows and of messages
 _STABILITY = 2.3
 # Steps in one call of compiled code, a fraction of a second.
 _PIECE = 20_000
-# A table of so many rows takes some gigabytes.
-_MOST_ROWS = 10_000_000
-
-
-class BoomCommand(NamedTuple):
-    """What the valves are told."""
-
-    spools: tuple[float, ...]  # in [-1, 1], positive runs the piston out
-
-
-class BoomState(NamedTuple):
-    """State of a boom: continuous part, modes of the pistons, loads. Never changed in place."""
-
-    y: np.ndarray  # (2 n + 3 N,): q, q', p_1, p_2, s_v; see longreach_boom.motion
-    modes: np.ndarray  # (N,) of int64
-    loads: tuple[Load, ...] = ()
-
-
-class StateParts(NamedTuple):
-    """The parts of one or many states y (..., 2 n + 3 N)."""
-
-    q: np.ndarray  # (..., n)
-    v: np.ndarray  # (..., n)
-    head_pressures: np.ndarray  # (..., N) [Pa]
-    rod_pressures: np.ndarray  # (..., N) [Pa]
-    spools: np.ndarray  # (..., N)
-
-    @classmethod
-    def of(cls, y: np.ndarray, boom: BoomParameters) -> StateParts:
-        """
-        Return the parts of states of a boom.
-
-        A pressure that stands below that of the vapour counts missing oil; what is there, and what
-        is given here, is the vapour pressure.
-        """
-        N = boom.size
-        n = N * (1 + boom.ritz.functions)
-        vapour = boom.oil.vapour_pressure
-        return cls(
-            y[..., :n],
-            y[..., n : 2 * n],
-            np.maximum(y[..., 2 * n : 2 * n + N], vapour),
-            np.maximum(y[..., 2 * n + N : 2 * n + 2 * N], vapour),
-            y[..., 2 * n + 2 * N :],
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -328,143 +275,6 @@ class Boom:
         return JointSample(tuple(names), tuple(positions), tuple(velocities), tuple(efforts))
 
 
-def hydraulic_forces(parts: StateParts, constants: Constants) -> np.ndarray:
-    """Return p_1 A_1 - p_2 A_2 [N], shape (..., N)."""
-    forces = parts.head_pressures * constants.head_area - parts.rod_pressures * constants.rod_area
-    return np.asarray(forces)
-
-
-def piston_positions(angles: np.ndarray, constants: Constants) -> np.ndarray:
-    """Return the piston positions [m] at joint angles (..., N) [rad]."""
-    flat = np.ascontiguousarray(np.reshape(angles, (-1, angles.shape[-1])))
-    return np.reshape(pistons_and_arms(constants.linkage, flat)[0], angles.shape)
-
-
-def strains(parts: StateParts, boom: BoomParameters) -> np.ndarray:
-    """Return what the strain gauges show, Henikl 2015, (28), shape (..., N)."""
-    h = parts.q[..., boom.size :]
-    gains, biases = _gauges(boom)
-    return np.asarray(h @ gains + biases)
-
-
-@functools.lru_cache(maxsize=64)
-def _gauges(boom: BoomParameters) -> tuple[np.ndarray, np.ndarray]:
-    """Return strains of gauges for each h, (N F, N) [1/m], and biases (N,)."""
-    N = boom.size
-    gains = np.zeros((N * boom.ritz.functions, N))
-    for i, (basis, beam) in enumerate(zip(boom_bases(boom), boom.beams, strict=True)):
-        gains[i::N, i] = beam.strain_gauge.gain * basis.at(beam.strain_gauge.position, 2)
-    return gains, np.array([beam.strain_gauge.bias for beam in boom.beams])
-
-
-def columns_of(boom: BoomParameters) -> tuple[str, ...]:
-    """Return the names of the columns of :func:`series`."""
-    names = ('phi', 'piston', 'force', 'strain', 'p_head', 'p_rod', 'spool', 'mode')
-    numbered = [f'{name}_{i + 1}' for name in names for i in range(boom.size)]
-    return ('time', 'tip_x', 'tip_z', *numbered)
-
-
-def series(
-    boom: BoomParameters, times: np.ndarray, states: np.ndarray, modes: np.ndarray
-) -> np.ndarray:
-    """
-    Return a table of what is to be seen of a run.
-
-    Parameters
-    ----------
-    boom : BoomParameters
-    times : ndarray, shape (rows,)
-    states : ndarray, shape (rows, 2 n + 3 N)
-    modes : ndarray, shape (rows, N)
-
-    Returns
-    -------
-    ndarray, shape (rows, 3 + 8 N)
-        Columns as in :func:`columns_of`: [s], [m], [rad], [m], p_1 A_1 - p_2 A_2 [N], strain,
-        [Pa], spool positions, modes as in :mod:`longreach_boom.motion`.
-    """
-    constants = constants_of(boom)
-    parts = StateParts.of(states, boom)
-    last = boom.size - 1
-    tip = point_motion(boom, parts.q, parts.v, last, boom.beams[last].length).position
-    angles = parts.q[:, : boom.size]
-    return np.concatenate(
-        [
-            times[:, None],
-            tip,
-            angles,
-            piston_positions(angles, constants),
-            hydraulic_forces(parts, constants),
-            strains(parts, boom),
-            parts.head_pressures,
-            parts.rod_pressures,
-            parts.spools,
-            modes,
-        ],
-        axis=1,
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """
-    A run.
-
-    Parameters
-    ----------
-    boom : BoomParameters
-    table : ndarray, shape (rows, 3 + 8 N)
-        See :func:`series`.
-    states : ndarray, shape (rows, 2 n + 3 N)
-    cavitated : tuple of str
-        Names of cylinders a chamber of which ran out of oil for some time.
-    reference : ndarray, shape (rows, N), optional
-        Joint angles of the trajectory that was followed [rad].
-    """
-
-    boom: BoomParameters
-    table: np.ndarray
-    states: np.ndarray
-    cavitated: tuple[str, ...]
-    reference: np.ndarray | None = None
-
-    def column(self, name: str) -> np.ndarray:
-        """Return one column by its name, shape (rows,); InputError for a name that is none."""
-        names = columns_of(self.boom)
-        if name not in names:
-            raise InputError(f'column = {name!r}, allowed: {", ".join(names)}')
-        return self.table[:, names.index(name)]
-
-    def summary(self) -> dict[str, Any]:
-        """Return the tip's travel, piston motion and pressures as plain numbers."""
-        x, z = self.column('tip_x'), self.column('tip_z')
-        N = range(1, self.boom.size + 1)
-        pistons = [float(np.ptp(self.column(f'piston_{i}'))) for i in N]
-        return {
-            'duration': float(self.column('time')[-1]),
-            'tip_start': [float(x[0]), float(z[0])],
-            'tip_end': [float(x[-1]), float(z[-1])],
-            'tip_highest': float(z.max()),
-            'tip_lowest': float(z.min()),
-            'piston_travel': pistons,
-            'highest_pressure': float(
-                max(self.column(f'{side}_{i}').max() for side in ('p_head', 'p_rod') for i in N)
-            ),
-            'lowest_pressure': float(
-                min(self.column(f'{side}_{i}').min() for side in ('p_head', 'p_rod') for i in N)
-            ),
-            'cavitated': list(self.cavitated),
-            'joint_error': self.joint_error(),
-        }
-
-    def joint_error(self) -> list[float]:
-        """Return the largest distance of each joint from the trajectory [rad]; empty without."""
-        if self.reference is None:
-            return []
-        angles = np.stack([self.column(f'phi_{i + 1}') for i in range(self.boom.size)], axis=1)
-        return [float(error) for error in np.abs(angles - self.reference).max(axis=0)]
-
-
 def simulate(
     parameters: BoomParameters,
     scenario: Scenario,
@@ -494,15 +304,7 @@ def simulate(
         When the state does not stay finite.
     """
     boom = Boom(parameters, scenario, step)
-    if not sample_time >= 0.5 * step:
-        raise InputError(f'sample_time = {sample_time} s, allowed: whole steps of {step:g} s')
-    every = step_count(sample_time, step, 'sample_time')
-    samples = step_count(scenario.duration, sample_time, 'duration')
-    if every < 1 or samples > _MOST_ROWS:
-        raise InputError(
-            f'duration = {scenario.duration:g} s with sample_time = {sample_time:g} s gives'
-            f' {samples} rows, allowed: 1 to {_MOST_ROWS}'
-        )
+    every, samples = sample_counts(scenario.duration, sample_time, step)
     state = boom.initial_state()
     states, modes = [state.y[None]], [state.modes[None]]
     # tqdm's None means: only on a terminal.
@@ -532,7 +334,7 @@ def simulate(
 
 def _commands(
     boom: Boom, scenario: Scenario, samples: int, every: int, states: list[np.ndarray]
-) -> Any:
+) -> Iterator[tuple[BoomCommand, int, int]]:
     """Yield (command, first step, steps) until the end; ``states`` ends with the present one."""
     N = boom.parameters.size
     if scenario.trajectory:

@@ -15,7 +15,7 @@ import numpy as np
 from longreach_boom.description import half_height
 from longreach_boom.model import Constants, boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.simulation import BoomState
+from longreach_boom.state import BoomState
 from longreach_dynamics.errors import InputError
 
 __all__ = [

@@ -3,45 +3,18 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from longreach_boom.parameters import default_file, load_boom
+from longreach_boom.results import columns_of
 from longreach_boom.scenario import HangingLoad, Scenario
-from longreach_boom.simulation import columns_of, simulate
-from longreach_tools.cli import main
+from longreach_boom.simulation import simulate
+from longreach_tools.testing import Outcome
 
 PNG = b'\x89PNG'
-
-
-class Outcome:
-    """Exit code, stdout and stderr of one call."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str], *words: object) -> None:
-        try:
-            self.code = main(['boom', *map(str, words)])
-        except SystemExit as end:
-            self.code = end.code
-        self.out, self.err = capsys.readouterr()
-
-    @property
-    def json(self) -> Any:
-        assert self.code == 0, self.err
-
-        def no_constant(name: str) -> None:
-            raise AssertionError(f'{name} is no JSON')
-
-        return json.loads(self.out, parse_constant=no_constant)
-
-    def refused(self, text: str) -> None:
-        assert self.code == 2
-        assert self.out == ''
-        assert text in self.err
-        assert 'Traceback' not in self.err
 
 
 def read(file: Path) -> tuple[list[str], np.ndarray]:
@@ -54,7 +27,7 @@ def read(file: Path) -> tuple[list[str], np.ndarray]:
 
 
 def test_modes_as_json(capsys):
-    found = Outcome(capsys, 'modes', '--pose', '0,0,0,0', '--format', 'json').json
+    found = Outcome(capsys, 'boom', 'modes', '--pose', '0,0,0,0', '--format', 'json').json
     assert set(found) == {
         'frequencies_hz',
         'damping_ratios',
@@ -71,20 +44,22 @@ def test_modes_as_json(capsys):
 
 def test_modes_take_degrees_basis_rotation_pistons_and_count(capsys):
     words = ['modes', '--pose', '70,-50,-35,-30', '--degrees', '--count', 2, '--format', 'json']
-    plain = Outcome(capsys, *words).json
-    named = Outcome(capsys, 'modes', '--pose', 'site', '--count', 2, '--format', 'json').json
+    plain = Outcome(capsys, 'boom', *words).json
+    named = Outcome(
+        capsys, 'boom', 'modes', '--pose', 'site', '--count', 2, '--format', 'json'
+    ).json
     np.testing.assert_allclose(plain['frequencies_hz'], named['frequencies_hz'], rtol=1e-9)
     seen = [plain['frequencies_hz'][0]]
     for more in (['--basis', 'printed'], ['--rotation', 'printed'], ['--pistons', 'free']):
-        seen.append(Outcome(capsys, *words, *more).json['frequencies_hz'][0])
+        seen.append(Outcome(capsys, 'boom', *words, *more).json['frequencies_hz'][0])
     assert len(set(seen)) == 4
     assert len(plain['frequencies_hz']) == 2
 
 
 def test_negative_first_angle_can_be_given(capsys):
     words = ('modes', '--count', 1, '--format', 'json')
-    joined = Outcome(capsys, *words, '--pose=-0.05,-.5,0,0').json
-    apart = Outcome(capsys, *words, '--pose', '-0.05,-.5,0,0').json
+    joined = Outcome(capsys, 'boom', *words, '--pose=-0.05,-.5,0,0').json
+    apart = Outcome(capsys, 'boom', *words, '--pose', '-0.05,-.5,0,0').json
     assert joined == apart
     assert joined['frequencies_hz'][0] > 0.0
 
@@ -93,7 +68,7 @@ def test_negative_first_angle_can_be_given(capsys):
 
 
 def test_statics_show_forces_and_pressures(capsys):
-    found = Outcome(capsys, 'statics', '--load', 90, '--format', 'json').json
+    found = Outcome(capsys, 'boom', 'statics', '--load', 90, '--format', 'json').json
     boom = load_boom()
     # What the notes of the boom file's author expect of it, sprawled with 90 kg.
     assert all(0.56 < share < 0.70 for share in found['force_share'])
@@ -102,14 +77,14 @@ def test_statics_show_forces_and_pressures(capsys):
         force -= found['rod_pressure'][i] * cylinder.rod_area
         assert force == pytest.approx(found['force'][i], rel=1e-12)
     assert found['beyond_supply'] == []
-    heavy = Outcome(capsys, 'statics', '--load', 1500)
+    heavy = Outcome(capsys, 'boom', 'statics', '--load', 1500)
     assert 'needs more than the supply pressure' in heavy.out
 
 
 def test_sweep_over_the_first_joint(capsys, tmp_path):
     file, picture = tmp_path / 'sweep.csv', tmp_path / 'sweep.png'
     words = ('statics', '--sweep=-5:85:7', '--degrees', '--csv', file, '--plot', picture)
-    rows = Outcome(capsys, *words, '--format', 'json').json['rows']
+    rows = Outcome(capsys, 'boom', *words, '--format', 'json').json['rows']
     head, table = read(file)
     assert head[:4] == ['phi_1', 'tip_x', 'tip_z', 'force_1']
     np.testing.assert_allclose(np.degrees(table[:, 0]), np.linspace(-5.0, 85.0, 7))
@@ -125,7 +100,9 @@ def test_sweep_over_the_first_joint(capsys, tmp_path):
 def test_release_writes_the_librarys_run(capsys, tmp_path):
     file, picture = tmp_path / 'run.csv', tmp_path / 'run.png'
     words = ('release', '--load', 90, '--pose', 'site', '--duration', 2, '--friction', 'on')
-    summary = Outcome(capsys, *words, '--csv', file, '--plot', picture, '--format', 'json').json
+    summary = Outcome(
+        capsys, 'boom', *words, '--csv', file, '--plot', picture, '--format', 'json'
+    ).json
     head, table = read(file)
     boom = load_boom()
     assert head[: 3 + 6 * 4] == list(columns_of(boom))[: 3 + 6 * 4]
@@ -142,7 +119,7 @@ def test_friction_off_lets_all_pistons_slide(capsys, tmp_path):
     for friction in ('on', 'off'):
         file = tmp_path / f'{friction}.csv'
         words = ('release', '--duration', 1, '--friction', friction, '--csv', file)
-        assert Outcome(capsys, *words).code == 0
+        assert Outcome(capsys, 'boom', *words).code == 0
         head, table = read(file)
         modes[friction] = table[:, [head.index(f'mode_{i}') for i in range(1, 5)]]
     assert (modes['on'] == 0).any()
@@ -151,17 +128,17 @@ def test_friction_off_lets_all_pistons_slide(capsys, tmp_path):
 
 def test_load_hangs_where_it_is_told_to(capsys):
     words = ('release', '--duration', 0.1, '--format', 'json')
-    tip = Outcome(capsys, *words).json['tip_start']
-    inner = Outcome(capsys, *words, '--load-beam', 'beam_2', '--load-position', 3).json
+    tip = Outcome(capsys, 'boom', *words).json['tip_start']
+    inner = Outcome(capsys, 'boom', *words, '--load-beam', 'beam_2', '--load-position', 3).json
     assert inner['tip_start'][1] > tip[1]
-    none = Outcome(capsys, *words, '--load', 0).json
+    none = Outcome(capsys, 'boom', *words, '--load', 0).json
     assert none['tip_start'] == pytest.approx(none['tip_end'], abs=1e-12)
 
 
 def test_sweep_of_a_parameter(capsys, tmp_path):
     file = tmp_path / 'sweep.csv'
     words = ('sweep', 'oil.bulk_modulus', '0.7e9:1.4e9:2', '--duration', 2, '--processes', 1)
-    found = Outcome(capsys, *words, '--csv', file, '--format', 'json').json
+    found = Outcome(capsys, 'boom', *words, '--csv', file, '--format', 'json').json
     head, table = read(file)
     assert head[:3] == ['oil.bulk_modulus', 'tip_highest', 'tip_lowest']
     assert table[0, 1] > table[1, 1]
@@ -171,7 +148,7 @@ def test_sweep_of_a_parameter(capsys, tmp_path):
 def test_basis_reports_the_error_of_the_fit(capsys, tmp_path):
     picture = tmp_path / 'basis.png'
     words = ('basis', '--basis', 'printed', '--plot', picture, '--format', 'json')
-    beams = Outcome(capsys, *words).json['beams']
+    beams = Outcome(capsys, 'boom', *words).json['beams']
     assert 1e-4 < beams[0]['fit_error'] < 1e-3
     assert all(beam['fit_error'] < 1e-4 for beam in beams[1:])
     assert picture.read_bytes().startswith(PNG)
@@ -179,12 +156,12 @@ def test_basis_reports_the_error_of_the_fit(capsys, tmp_path):
 
 def test_mode_shapes_are_drawn(capsys, tmp_path):
     picture = tmp_path / 'modes.png'
-    assert Outcome(capsys, 'modes', '--plot', picture).code == 0
+    assert Outcome(capsys, 'boom', 'modes', '--plot', picture).code == 0
     assert picture.read_bytes().startswith(PNG)
 
 
 def test_urdf_is_printed(capsys):
-    assert '<robot name="boom">' in Outcome(capsys, 'urdf').out
+    assert '<robot name="boom">' in Outcome(capsys, 'boom', 'urdf').out
 
 
 # --- what is refused ------------------------------------------------------------------------
@@ -217,12 +194,14 @@ def test_urdf_is_printed(capsys):
     ],
 )
 def test_bad_input_is_refused_in_one_line(capsys, words, text):
-    Outcome(capsys, *words).refused(text)
+    Outcome(capsys, 'boom', *words).refused(text)
 
 
 def test_nothing_half_written_stays(capsys, tmp_path):
     file = tmp_path / 'none' / 'x.csv'
-    Outcome(capsys, 'release', '--duration', 0.1, '--csv', file).refused('cannot be written')
+    Outcome(capsys, 'boom', 'release', '--duration', 0.1, '--csv', file).refused(
+        'cannot be written'
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -235,8 +214,8 @@ def test_one_changed_number_changes_the_run(capsys, tmp_path):
     lift = [
         summary['tip_highest']
         for summary in (
-            Outcome(capsys, *words).json,
-            Outcome(capsys, *words, '--file', file).json,
+            Outcome(capsys, 'boom', *words).json,
+            Outcome(capsys, 'boom', *words, '--file', file).json,
         )
     ]
     assert lift[1] > lift[0] + 0.05
@@ -250,8 +229,10 @@ def test_first_pose_of_the_file_is_the_usual_one(capsys, tmp_path):
         start + 'poses:\n  - {name: low, angles_deg: [20, 0, 0, 0]}\n\n#' + rest.split('\n#')[1]
     )
     words = ('--file', file, '--format', 'json')
-    assert Outcome(capsys, 'statics', *words).json['angles'][0] == pytest.approx(np.radians(20.0))
-    lift = Outcome(capsys, 'release', '--duration', 0.1, *words).json
+    assert Outcome(capsys, 'boom', 'statics', *words).json['angles'][0] == pytest.approx(
+        np.radians(20.0)
+    )
+    lift = Outcome(capsys, 'boom', 'release', '--duration', 0.1, *words).json
     assert lift['tip_start'][0] > 30.0
 
 
@@ -262,7 +243,7 @@ def test_sweep_over_a_scenario(capsys, tmp_path):
         '  - {time: 2.0, angles_deg: [69.5, -50, -35, -30]}\n'
     )
     words = ('sweep', 'controller.proportional_gain', '0.5:4:2', '--processes', 1)
-    rows = Outcome(capsys, *words, '--scenario', scenario, '--format', 'json').json['rows']
+    rows = Outcome(capsys, 'boom', *words, '--scenario', scenario, '--format', 'json').json['rows']
     errors = [row['largest_joint_error'] for row in rows]
     assert 0.0 < errors[1] < np.radians(1.0)
     assert errors[0] != errors[1]
@@ -274,12 +255,12 @@ def test_trajectory_is_drawn_with_its_reference(capsys, tmp_path):
         'duration: 3.0\npose: site\ntrajectory:\n'
         '  - {time: 2.0, angles_deg: [69.5, -50, -35, -30]}\n'
     )
-    summary = Outcome(capsys, 'run', scenario, '--plot', picture, '--format', 'json').json
+    summary = Outcome(capsys, 'boom', 'run', scenario, '--plot', picture, '--format', 'json').json
     assert max(summary['joint_error']) < np.radians(1.0)
     assert picture.read_bytes().startswith(PNG)
 
 
 def test_boom_that_its_pumps_could_not_lift_is_told(capsys):
-    done = Outcome(capsys, 'release', '--load', 900, '--duration', 0.1)
+    done = Outcome(capsys, 'boom', 'release', '--load', 900, '--duration', 0.1)
     assert done.code == 0
     assert 'needs more than the supply pressure' in done.err

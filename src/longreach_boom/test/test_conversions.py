@@ -19,7 +19,7 @@ from longreach_boom import conversions
 from longreach_boom.hydraulic_state import Flows
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import HangingLoad
-from longreach_boom.simulation import BoomCommand, StateParts
+from longreach_boom.state import BoomCommand, StateParts
 from longreach_boom.visuals import BeamShape, MarkerMotion
 from longreach_dynamics.errors import InputError
 

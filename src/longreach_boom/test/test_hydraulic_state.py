@@ -11,7 +11,7 @@ from longreach_boom.hydraulic_state import flows_of
 from longreach_boom.model import constants_of
 from longreach_boom.motion import evaluate
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.simulation import StateParts
+from longreach_boom.state import StateParts
 
 
 def parts_of(

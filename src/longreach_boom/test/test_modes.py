@@ -11,7 +11,8 @@ from longreach_boom.model import Load, constants_of
 from longreach_boom.modes import fastest_rate, natural_modes
 from longreach_boom.parameters import BoomParameters, Distribution
 from longreach_boom.scenario import HangingLoad, Scenario
-from longreach_boom.simulation import Boom, BoomCommand, StateParts, simulate
+from longreach_boom.simulation import Boom, simulate
+from longreach_boom.state import BoomCommand, StateParts
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError, LongreachError
 

@@ -23,7 +23,8 @@ from longreach_boom.motion import (
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.reference import Phase
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
-from longreach_boom.simulation import Boom, BoomCommand, BoomState, piston_positions, simulate
+from longreach_boom.simulation import Boom, simulate
+from longreach_boom.state import BoomCommand, BoomState, piston_positions
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.linkages import pistons_and_arms
 

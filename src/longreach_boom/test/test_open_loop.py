@@ -14,7 +14,8 @@ from longreach_boom.open_loop import (
 )
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario, ValveCommand
-from longreach_boom.simulation import Boom, BoomCommand, simulate
+from longreach_boom.simulation import Boom, simulate
+from longreach_boom.state import BoomCommand
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_time
 

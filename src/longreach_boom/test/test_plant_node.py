@@ -27,16 +27,11 @@ from longreach_boom.model import Load
 from longreach_boom.open_loop import BY_SCENARIO, closed_valves
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.plant_node import PlantNode
+from longreach_boom.results import Result
 from longreach_boom.scenario import load_scenario
 from longreach_boom.sensors import Sensors, default_file, load_sensors
-from longreach_boom.simulation import (
-    Boom,
-    BoomCommand,
-    Result,
-    StateParts,
-    simulate,
-    strains,
-)
+from longreach_boom.simulation import Boom, simulate
+from longreach_boom.state import BoomCommand, StateParts, strains
 from longreach_boom.visuals import marker_positions
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_time

@@ -10,32 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 from longreach_msgs.msg import HydraulicState, StrainState
-from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.recording import compare, read_run, recorded_columns
+from longreach_boom.results import Result, columns_of
 from longreach_boom.scenario import HangingLoad, Scenario
-from longreach_boom.simulation import (
-    Boom,
-    BoomCommand,
-    Result,
-    StateParts,
-    columns_of,
-    simulate,
-    strains,
-)
+from longreach_boom.simulation import Boom, simulate
+from longreach_boom.state import BoomCommand, StateParts, strains
 from longreach_dynamics.errors import InputError
 from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
+from longreach_tools.testing import write_bag
 
-rosbag2 = pytest.importorskip('rosbags.rosbag2')
+pytest.importorskip('rosbags.rosbag2')
 
-TYPES: dict[str, Any] = {
-    'joint_states': JointState,
-    'hydraulics': HydraulicState,
-    'strain': StrainState,
-}
 RELEASE = Scenario(duration=1.0, pose='site', loads=(HangingLoad(90.0),), release=(0.0,))
 
 
@@ -83,27 +72,10 @@ def messages(boom: BoomParameters, result: Result) -> list[tuple[str, int, Any]]
     return found
 
 
-def write_bag(path: Path, rows: list[tuple[str, int, Any]], namespace: str = 'boom') -> Path:
-    """Write a recording in the way of any other program."""
-    from longreach_tools.bag import bag_typestore
-
-    store = bag_typestore()
-    with rosbag2.Writer(path, version=9, storage_plugin=rosbag2.StoragePlugin.MCAP) as writer:
-        connections = {
-            name: writer.add_connection(
-                f'/{namespace}/{name}',
-                f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}',
-                typestore=store,
-            )
-            for name, kind in TYPES.items()
-        }
-        for name, time, message in rows:
-            writer.write(connections[name], time, serialize_message(message))
-    return path
-
-
 def test_a_recording_is_the_run(boom: BoomParameters, expected: Result, tmp_path: Path) -> None:
-    recorded = read_run(write_bag(tmp_path / 'bag', messages(boom, expected)), '/boom/', boom)
+    recorded = read_run(
+        write_bag(tmp_path / 'bag', 'boom', messages(boom, expected)), '/boom/', boom
+    )
     assert recorded.table.shape == (201, 3 + 7 * boom.size)
     np.testing.assert_array_equal(recorded.column('time'), expected.column('time'))
     differences = compare(recorded, expected)
@@ -126,13 +98,15 @@ def test_the_tip_of_any_boom(
 ) -> None:
     boom = resized(3, rotation=rotation, functions=3)
     result = simulate(boom, RELEASE.replace(duration=0.05))
-    recorded = read_run(write_bag(tmp_path / 'bag', messages(boom, result)), 'boom', boom)
+    recorded = read_run(write_bag(tmp_path / 'bag', 'boom', messages(boom, result)), 'boom', boom)
     for name in ('tip_x', 'tip_z'):
         np.testing.assert_allclose(recorded.column(name), result.column(name), rtol=0, atol=1e-13)
 
 
 def test_a_difference_is_seen(boom: BoomParameters, expected: Result, tmp_path: Path) -> None:
-    recorded = read_run(write_bag(tmp_path / 'bag', messages(boom, expected)), 'boom', boom)
+    recorded = read_run(
+        write_bag(tmp_path / 'bag', 'boom', messages(boom, expected)), 'boom', boom
+    )
     table = expected.table.copy()
     table[100, columns_of(boom).index('p_rod_2')] += 1.0
     differences = compare(recorded, dataclasses.replace(expected, table=table))
@@ -147,7 +121,7 @@ def test_samples_pair_by_stamp_whatever_the_order(
     # Every tenth strain is lost, and the rest comes in another order.
     lost = [row for row in rows if row[0] != 'strain' or row[1] // 5_000_000 % 10 != 3]
     shuffled = [lost[i] for i in np.random.default_rng(1).permutation(len(lost))]
-    recorded = read_run(write_bag(tmp_path / 'bag', shuffled), 'boom', boom)
+    recorded = read_run(write_bag(tmp_path / 'bag', 'boom', shuffled), 'boom', boom)
     differences = compare(recorded, expected)
     assert (differences['samples_compared'], differences['samples_missing']) == (181, 20)
     assert differences['phi_1'] == differences['p_head_4'] == 0.0
@@ -160,12 +134,12 @@ def test_runs_that_are_none(
     tmp_path: Path,
 ) -> None:
     rows = messages(boom, expected)
-    bag = write_bag(tmp_path / 'bag', rows, namespace='second')
+    bag = write_bag(tmp_path / 'bag', 'second', rows)
     with pytest.raises(InputError, match=r'/boom/joint_states'):
         read_run(bag, 'boom', boom)
     with pytest.raises(InputError, match=r'has no beam_5_joint, found: .* give the boom file'):
         read_run(bag, 'second', resized(5))
-    half = write_bag(tmp_path / 'half', [row for row in rows if row[0] != 'strain'])
+    half = write_bag(tmp_path / 'half', 'boom', [row for row in rows if row[0] != 'strain'])
     with pytest.raises(InputError, match=r'no run of the boom|strain'):
         read_run(half, 'boom', boom)
     with pytest.raises(InputError, match='nowhere'):

@@ -11,6 +11,7 @@ from longreach_boom.model import point_motion
 from longreach_boom.motion import AT_ROD_END, INWARDS, OUTWARDS, STUCK
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.reference import Phase, reference_run
+from longreach_boom.results import Result
 from longreach_boom.scenario import (
     Attachment,
     HangingLoad,
@@ -18,7 +19,7 @@ from longreach_boom.scenario import (
     ValveCommand,
     Waypoint,
 )
-from longreach_boom.simulation import Boom, Result, simulate
+from longreach_boom.simulation import Boom, simulate
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.stepping import IntegrationError

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import math
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from longreach_boom.model import Load
 from longreach_boom.open_loop import closed_valves
 from longreach_boom.plant_node import PlantNode
 from longreach_boom.remote_commands import configure_remote
-from longreach_boom.simulation import BoomCommand
+from longreach_boom.state import BoomCommand
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node.testing import Bench, bench
 
@@ -37,25 +37,21 @@ def run(*words: object) -> None:
 class Rig:
     """A boom that runs, and somebody at a command line."""
 
-    def __init__(self, b: Bench, pool: ThreadPoolExecutor) -> None:
-        self.bench, self._pool = b, pool
+    def __init__(self, b: Bench) -> None:
+        self.bench = b
         self.plant = b.add(PlantNode)
 
     def begin(self, *words: object) -> Future[None]:
         """Begin a command beside the boom."""
-        return self._pool.submit(run, *words, '--timeout', 10)
+        return self.bench.begin(run, *words, '--timeout', 10)
 
     def hasty(self, *words: object) -> None:
         """Run a command that waits in vain, but long enough to find the plant."""
-        self.end(self._pool.submit(run, *words, '--timeout', 4))
+        self.bench.end(self.bench.begin(run, *words, '--timeout', 4))
 
     def do(self, *words: object) -> None:
         """Run a command while the boom works."""
-        self.end(self.begin(*words))
-
-    def end(self, command: Future[None]) -> None:
-        self.bench.until(command.done, 'end of the command')
-        command.result()
+        self.bench.end(self.begin(*words))
 
 
 @contextlib.contextmanager
@@ -64,8 +60,8 @@ def running(directory: Path, **parameters: object) -> Iterator[Rig]:
     file = directory / 'parameters.yaml'
     file.write_text(yaml.safe_dump({'/boom/plant': {'ros__parameters': parameters}}))
     words = ('-r', '__ns:=/boom', '--params-file', str(file))
-    with ThreadPoolExecutor(1) as pool, bench(*words) as b:
-        yield Rig(b, pool)
+    with bench(*words) as b:
+        yield Rig(b)
 
 
 @pytest.fixture
@@ -132,7 +128,7 @@ def test_valves_move_and_close(rig: Rig, capsys: pytest.CaptureFixture[str]) -> 
     b.until(lambda: plant.command == BoomCommand((-0.5, 0.0, 0.25, 1.0)), 'open valves')
     begun = plant.sample
     b.until(lambda: plant.command == closed_valves(4), 'closed valves')
-    rig.end(command)
+    rig.bench.end(command)
     b.settle()
     spools = [tuple(message.spool) for message in told]
     assert set(spools[:-1]) == {(-0.5, 0.0, 0.25, 1.0)}
@@ -164,7 +160,7 @@ def test_valves_close_when_somebody_else_comes(rig: Rig) -> None:
     rig.bench.until(lambda: any(rig.plant.command.spools), 'open valves')
     rig.bench.publisher(ValveCommand, '/boom/valve_command')
     with pytest.raises(LongreachError, match='driver commands the valves'):
-        rig.end(command)
+        rig.bench.end(command)
     rig.bench.until(lambda: rig.plant.command == closed_valves(4), 'closed valves')
 
 
@@ -173,7 +169,7 @@ def test_valves_of_a_boom_that_goes(rig: Rig) -> None:
     rig.bench.until(lambda: any(rig.plant.command.spools), 'open valves')
     rig.bench.remove(rig.plant)
     with pytest.raises(LongreachError, match='/boom/valve_command: the plant has gone'):
-        rig.end(command)
+        rig.bench.end(command)
 
 
 def test_in_lockstep_only_the_controller_commands(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from longreach_boom.scenario import (
     ValveCommand,
     Waypoint,
     load_scenario,
-    step_count,
 )
 from longreach_dynamics.errors import InputError
 
@@ -112,24 +111,6 @@ def test_load_changes_come_in_the_order_of_time(boom: BoomParameters) -> None:
         (5.0, None),
         (6.0, Load(3.0, 3, 9.0)),
     )
-
-
-@pytest.mark.parametrize(
-    ('time', 'step', 'count'),
-    [(0.0, STEP, 0), (0.007, STEP, 7), (0.29, 0.01, 29), (20.0, STEP, 20000), (4.1, 0.02, 205)],
-)
-def test_step_count(time: float, step: float, count: int) -> None:
-    assert step_count(time, step, 'time') == count
-
-
-@pytest.mark.parametrize(
-    ('time', 'nearest'),
-    [(0.0014, '0.001'), (0.0016, '0.002'), (1e-7, '0.001'), (3.00051, '3.001')],
-)
-def test_times_between_steps_are_refused(time: float, nearest: str) -> None:
-    message = rf'^release = {time:g} s, allowed: whole steps of 0\.001 s.* {nearest} s$'
-    with pytest.raises(InputError, match=message):
-        step_count(time, STEP, 'release')
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from longreach_boom.sensors import (
     default_file,
     load_sensors,
 )
-from longreach_boom.simulation import BoomState, StateParts, strains
+from longreach_boom.state import BoomState, StateParts, strains
 from longreach_dynamics.errors import InputError
 
 RATE = 200.0

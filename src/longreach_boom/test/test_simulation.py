@@ -14,17 +14,10 @@ import pytest
 from longreach_boom.model import Load, constants_of
 from longreach_boom.motion import OUTWARDS, STUCK
 from longreach_boom.parameters import BoomParameters
+from longreach_boom.results import columns_of
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario, ValveCommand
-from longreach_boom.simulation import (
-    Boom,
-    BoomCommand,
-    BoomState,
-    StateParts,
-    columns_of,
-    simulate,
-    strains,
-    warm_up,
-)
+from longreach_boom.simulation import Boom, simulate, warm_up
+from longreach_boom.state import BoomCommand, BoomState, StateParts, strains
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import Machine

@@ -11,7 +11,7 @@ import pytest
 from longreach_boom.description import half_height
 from longreach_boom.model import point_motion
 from longreach_boom.parameters import BoomParameters, Distribution, Marker, StrainGauge
-from longreach_boom.simulation import BoomState, StateParts, strains
+from longreach_boom.state import BoomState, StateParts, strains
 from longreach_boom.statics import equilibrium
 from longreach_boom.visuals import marker_positions, shape_of, stress_colours
 from longreach_dynamics.errors import InputError

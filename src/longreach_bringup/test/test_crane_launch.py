@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import signal
-import subprocess
-import sys
-import time
-import uuid
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +21,8 @@ from longreach_crane.simulation import COLUMNS, simulate
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench
 from longreach_tools.bag import open_bag, read_bag
+from longreach_tools.testing import contents, launch, longreach
 
-DEADLINE = 60.0
-MARKER = 'LONGREACH_TEST_MARKER'
-LONGREACH = [sys.executable, '-c', 'from longreach_tools.cli import console; console()']
 FAST = ('lockstep:=true', 'real_time_factor:=0.0')
 # Brake by its rule, released, and beyond the limit, within a few seconds.
 SCENARIO = """
@@ -42,98 +34,6 @@ disturbances:
 """
 
 
-def longreach(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*LONGREACH, *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE,
-        check=False,
-    )
-
-
-class Launch:
-    """A running `longreach launch crane`, its output in a file, its processes known by a mark."""
-
-    def __init__(self, directory: Path, *arguments: object) -> None:
-        self.mark = uuid.uuid4().hex
-        self.log = directory / f'{self.mark}.log'
-        with self.log.open('wb') as log:
-            self.process = subprocess.Popen(
-                [*LONGREACH, 'launch', 'crane', *map(str, arguments)],
-                cwd=directory,
-                env={**os.environ, MARKER: self.mark},
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def text(self) -> str:
-        return self.log.read_text(errors='replace')
-
-    def until(self, condition: Callable[[], object], what: str) -> None:
-        end = time.monotonic() + DEADLINE
-        while not condition():
-            assert time.monotonic() < end, f'no {what}:\n{self.text()}'
-            time.sleep(0.02)
-
-    def says(self, text: str, count: int = 1) -> None:
-        self.until(lambda: self.text().count(text) >= count, f'{text!r} ({count})')
-
-    def pid(self, name: str) -> int:
-        """Return the latest process of a name such as plant-1."""
-        started = rf'\[{name}\]: process started with pid \[(\d+)\]'
-        self.until(lambda: re.search(started, self.text()), f'start of {name}')
-        return int(re.findall(started, self.text())[-1])
-
-    def wait(self) -> int:
-        """Wait for the end, make sure that nothing is left, and return the exit code."""
-        try:
-            code = self.process.wait(DEADLINE)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f'still running:\n{self.text()}') from None
-        assert self.alive() == []
-        assert 'Traceback' not in self.text()
-        return code
-
-    def alive(self) -> list[int]:
-        """Return all processes that carry the mark of this launch."""
-        found = []
-        for directory in Path('/proc').iterdir():
-            with contextlib.suppress(OSError):
-                if (
-                    directory.name.isdigit()
-                    and self.mark.encode() in (directory / 'environ').read_bytes()
-                ):
-                    found.append(int(directory.name))
-        return found
-
-    def close(self) -> None:
-        for pid in self.alive():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self.process.wait()
-
-
-@contextlib.contextmanager
-def launch(directory: Path, *arguments: object) -> Iterator[Launch]:
-    running = Launch(directory, *arguments)
-    try:
-        yield running
-    finally:
-        running.close()
-
-
-def contents(bag: Path) -> dict[str, list[tuple[int, bytes]]]:
-    """Return time and bytes of all messages of a properly closed bag, by topic, in order."""
-    found: dict[str, list[tuple[int, bytes]]] = {}
-    with open_bag(bag) as opened:
-        assert not opened.problem
-        for topic, stamp, data in opened.messages(opened.select(None)):
-            found.setdefault(topic, []).append((stamp, bytes(data)))
-    return found
-
-
 def recorded(bag: Path, topic: str) -> int:
     """Return how much of a topic is in a bag that is still being written."""
     with open_bag(bag) as opened:
@@ -141,7 +41,7 @@ def recorded(bag: Path, topic: str) -> int:
 
 
 def run_to_the_end(directory: Path, *arguments: object) -> None:
-    with launch(directory, *arguments) as running:
+    with launch('crane', directory, *arguments) as running:
         assert running.wait() == 0, running.text()
 
 
@@ -219,7 +119,7 @@ def test_the_same_run_gives_the_same_bag(directory: Path, short_bag: Path) -> No
 
 def test_played_sensors_give_the_recorded_commands(directory: Path, short_bag: Path) -> None:
     words = [word for word in short_run(directory) if word.split(':=')[0] != 'duration']
-    with launch(directory, *words, 'plant:=false', 'record:=replayed') as running:
+    with launch('crane', directory, *words, 'plant:=false', 'record:=replayed') as running:
         played = longreach(
             *('bag', 'play', short_bag, '--topics', '/crane/sensors'),
             *('--rate', '5', '--wait-for-subscribers', '2'),
@@ -239,7 +139,7 @@ def test_played_sensors_give_the_recorded_commands(directory: Path, short_bag: P
 
 def test_in_real_time(directory: Path) -> None:
     bag = directory / 'real_time'
-    with launch(directory, 'scenario:=task_b', 'record:=real_time') as running:
+    with launch('crane', directory, 'scenario:=task_b', 'record:=real_time') as running:
         running.says('recording /crane/command')
         running.until(lambda: recorded(bag, '/crane/command') > 100, 'hundred commands')
         running.process.send_signal(signal.SIGINT)
@@ -258,7 +158,7 @@ def status_of(b: Any, statuses: list[CraneStatus], set_point: float) -> None:
 
 
 def test_a_killed_controller_is_replaced_while_the_crane_stands(directory: Path) -> None:
-    with launch(directory, 'scenario:=task_c', 'record:=killed') as running, bench() as b:
+    with launch('crane', directory, 'scenario:=task_c', 'record:=killed') as running, bench() as b:
         statuses = b.listen(CraneStatus, '/crane/status')
         b.until(lambda: statuses and statuses[-1].car_velocity > 0.1, 'a car on its way')
         first = running.pid('controller-2')
@@ -293,7 +193,10 @@ def test_a_killed_controller_is_replaced_while_the_crane_stands(directory: Path)
 
 
 def test_a_killed_plant_ends_everything(directory: Path) -> None:
-    with launch(directory, 'scenario:=task_b', 'namespace:=north') as running, bench() as b:
+    with (
+        launch('crane', directory, 'scenario:=task_b', 'namespace:=north') as running,
+        bench() as b,
+    ):
         statuses = b.listen(CraneStatus, '/north/status')
         b.until(lambda: len(statuses) > 5, 'a running loop')
         os.kill(running.pid('plant-1'), signal.SIGKILL)
@@ -303,7 +206,10 @@ def test_a_killed_plant_ends_everything(directory: Path) -> None:
 @pytest.mark.parametrize('name', ['SIGINT', 'SIGTERM'])
 def test_told_to_end_it_leaves_a_closed_bag_and_nobody(directory: Path, name: str) -> None:
     bag = directory / name
-    with launch(directory, *FAST, 'scenario:=task_c', f'record:={bag}') as running, bench() as b:
+    with (
+        launch('crane', directory, *FAST, 'scenario:=task_c', f'record:={bag}') as running,
+        bench() as b,
+    ):
         statuses = b.listen(CraneStatus, '/crane/status')
         b.until(lambda: len(statuses) > 200, 'a running loop')
         os.kill(running.process.pid, getattr(signal, name))
@@ -329,13 +235,13 @@ def test_told_to_end_it_leaves_a_closed_bag_and_nobody(directory: Path, name: st
 def test_a_plant_that_refuses_ends_it_with_its_exit_code(
     directory: Path, argument: str, error: str
 ) -> None:
-    with launch(directory, argument, 'controller:=false') as running:
+    with launch('crane', directory, argument, 'controller:=false') as running:
         assert running.wait() == 2
         assert error in running.text()
 
 
 def test_an_unknown_argument_starts_nothing(directory: Path) -> None:
-    with launch(directory, 'scenaro:=task_c') as running:
+    with launch('crane', directory, 'scenaro:=task_c') as running:
         assert running.wait() == 2
         assert 'scenaro' in running.text()
         assert 'process started' not in running.text()

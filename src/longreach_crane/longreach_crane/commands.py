@@ -8,8 +8,6 @@ library, and talks to a crane that runs as nodes.
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +15,21 @@ from longreach_crane import c13r
 from longreach_crane.parameters import MATRICES, OUTPUTS, Machinery, default_file, load_machinery
 from longreach_crane.scenario import load_scenario
 from longreach_crane.simulation import BRAKES, COLUMNS, MODELS, Result, simulate
-from longreach_dynamics.errors import InputError, LongreachError
-from longreach_tools.arguments import finite, optional_file, positive
-from longreach_tools.demo import call_in_sight, prepare, remove_old_bag
+from longreach_dynamics.errors import InputError
+from longreach_tools.arguments import finite
+from longreach_tools.comparison import differences_table, is_same_run
+from longreach_tools.demo import demonstrate
+from longreach_tools.options import (
+    add_compare,
+    add_demo,
+    add_file,
+    add_results,
+    add_services,
+    add_whom,
+)
 from longreach_tools.output import add_format, check_output, print_result, table, write_csv
 
 __all__ = ['SUMMARY', 'configure']
-
-# Up to here a recording and the library's run are the same [SI units].
-_SAME = 1e-9
 
 SUMMARY = 'a crane with digital control and diagnosis (ARGESIM C13R)'
 
@@ -57,25 +61,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     point = commands.add_parser('set-point', help='send a set point to a running controller')
     point.add_argument('position', type=finite, help='desired position of the car [m]')
-    point.add_argument('--namespace', default='crane', help='of the controller (default: crane)')
-    point.add_argument(
-        '--timeout', type=positive, default=5.0, help='longest wait for a controller [s]'
-    )
+    add_whom(point, 'crane')
     point.set_defaults(run=_run_set_point)
 
-    compare = commands.add_parser('compare', help='compare a recorded run with the library')
-    compare.add_argument('bag', metavar='BAG', type=Path)
-    compare.add_argument(
-        '--scenario', metavar='SCENARIO.yaml', type=Path, help='what was run (default: Task C)'
-    )
-    compare.add_argument('--namespace', default='crane', help='of the recorded topics')
+    add_services(commands, 'crane', _run_service)
+
+    compare = add_compare(commands, 'crane', 'Task C')
     _add_variants(compare)
     _add_results(compare)
     compare.set_defaults(run=_run_compare)
 
-    demo = commands.add_parser('demo', help='Task C over ROS: run, record, compare, draw')
-    demo.add_argument('--out', metavar='DIR', type=Path, default=Path('out/demo'))
-    demo.set_defaults(run=_run_demo)
+    add_demo(commands, 'Task C over ROS: run, record, compare, draw', _run_demo)
 
 
 # --- arguments ------------------------------------------------------------------------------
@@ -83,9 +79,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _add_file(parser: argparse.ArgumentParser) -> None:
     """Add ``--file``, the crane."""
-    parser.add_argument(
-        '--file', metavar='CRANE.yaml', type=optional_file, help="the crane (default: C13R's)"
-    )
+    add_file(parser, 'CRANE.yaml', "the crane (default: C13R's)")
 
 
 def _add_variants(parser: argparse.ArgumentParser) -> None:
@@ -99,9 +93,7 @@ def _add_variants(parser: argparse.ArgumentParser) -> None:
 
 def _add_results(parser: argparse.ArgumentParser) -> None:
     """Add what becomes of the results."""
-    add_format(parser)
-    parser.add_argument('--csv', metavar='FILE', type=Path, help='one row per control cycle')
-    parser.add_argument('--plot', metavar='FILE', type=Path, help='a picture: png, pdf or svg')
+    add_results(parser, 'one row per control cycle', 'a picture: png, pdf or svg')
 
 
 def _machinery(arguments: argparse.Namespace) -> Machinery:
@@ -215,6 +207,13 @@ def _run_set_point(arguments: argparse.Namespace) -> None:
     print(f'set point {arguments.position:g} m sent to {topic}')
 
 
+def _run_service(arguments: argparse.Namespace) -> None:
+    """Run a command that is a service of the plant."""
+    from longreach_crane.remote import call_plant
+
+    print(call_plant(arguments.service, arguments.namespace, arguments.timeout))
+
+
 def _run_compare(arguments: argparse.Namespace) -> None:
     """Run ``compare``."""
     from longreach_crane.recording import compare, read_run
@@ -230,32 +229,27 @@ def _run_compare(arguments: argparse.Namespace) -> None:
     summary = {'bag': str(arguments.bag), 'differences': differences} | recorded.summary()
     _hand_out(arguments, recorded, summary)
     if arguments.format == 'table':
-        print('\n' + table(('largest difference from the library', 'value'), differences.items()))
-    if max(differences[name] for name in COLUMNS[1:]) > _SAME or differences['cycles_missing']:
-        print(
-            'longreach crane compare: the recording is not this run of the library. Name what was'
-            ' run with --scenario, --file and the variants; set points by hand and a run in real'
-            ' time differ, too',
-            file=sys.stderr,
-        )
+        print('\n' + differences_table(differences))
+    is_same_run(
+        'crane',
+        max(differences[name] for name in COLUMNS[1:]),
+        differences['cycles_missing'],
+        'Name what was run with --scenario, --file and the variants; set points by hand and a run'
+        ' in real time differ, too',
+    )
 
 
 def _run_demo(arguments: argparse.Namespace) -> int:
     """Run ``demo``: the launch file as a user would call it, then ``compare``."""
-    out = prepare(arguments.out)
-    bag, picture = out / 'task_c', out / 'task_c.png'
-    remove_old_bag(bag)
-    launch = ['longreach', 'launch', 'crane', 'scenario:=task_c', 'lockstep:=true']
-    launch += ['real_time_factor:=0.0', 'duration:=60.0', f'record:={bag}', 'rviz:=false']
-    code = call_in_sight(launch)
-    if code:
-        raise LongreachError(f'the launch ended with exit code {code}; the lines above say why')
-    words = ['longreach', 'crane', 'compare', str(bag), '--plot', str(picture)]
-    print()
-    code = call_in_sight(words)
-    if code == 0:
-        print(_NEXT.format(bag=bag, picture=picture, file=os.path.relpath(default_file())))
-    return code
+    fast = ('lockstep:=true', 'real_time_factor:=0.0', 'duration:=60.0')
+    return demonstrate(
+        arguments.out,
+        'task_c',
+        ('crane', 'scenario:=task_c', *fast),
+        [('crane', 'compare', '{bag}', '--plot', '{picture}')],
+        _NEXT,
+        file=default_file(),
+    )
 
 
 _NEXT = """

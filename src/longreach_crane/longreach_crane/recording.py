@@ -11,7 +11,8 @@ from longreach_crane.diagnosis import Emergency
 from longreach_crane.model import Constants, load_position
 from longreach_crane.parameters import Machinery
 from longreach_crane.simulation import COLUMNS, Decision, Result, events_of
-from longreach_tools.bag import largest_differences, read_samples
+from longreach_tools.bag import read_samples
+from longreach_tools.comparison import compare_tables
 
 __all__ = ['compare', 'read_run']
 
@@ -69,8 +70,4 @@ def compare(recorded: Result, expected: Result) -> dict[str, float]:
     InputError
         When the two have no cycle in common.
     """
-    difference, compared, missing = largest_differences(
-        recorded.table, expected.table, 'control cycle'
-    )
-    differences = dict(zip(COLUMNS[1:], difference[1:].tolist(), strict=True))
-    return {**differences, 'cycles_compared': compared, 'cycles_missing': missing}
+    return compare_tables(COLUMNS, recorded.table, expected.table, 'control cycle')

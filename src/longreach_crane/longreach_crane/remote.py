@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+
 from std_msgs.msg import Float64
 
 from longreach_node.qos import SET_POINT
+from longreach_node.remote import call_plant as _call_plant
 from longreach_node.remote import remote
 
-__all__ = ['send_set_point']
+__all__ = ['call_plant', 'send_set_point']
+
+_START = 'longreach launch crane'
+
+call_plant = functools.partial(_call_plant, start=_START)
 
 
 def send_set_point(position: float, namespace: str, timeout: float) -> str:
@@ -27,7 +34,7 @@ def send_set_point(position: float, namespace: str, timeout: float) -> str:
     LongreachError
         When no controller listens within that time, or it does not take the message.
     """
-    with remote('set_point', namespace, timeout, 'longreach launch crane') as far:
+    with remote('set_point', namespace, timeout, _START) as far:
         publisher = far.publisher(Float64, 'set_point', SET_POINT, 'controller')
         far.deliver(publisher, Float64(data=position))
         return str(publisher.topic_name)

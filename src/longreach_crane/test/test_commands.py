@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +17,7 @@ from longreach_crane.scenario import Scenario
 from longreach_crane.simulation import COLUMNS, simulate
 from longreach_node import qos
 from longreach_node.testing import bench
-from longreach_tools.cli import main
+from longreach_tools.testing import Outcome
 
 SCENARIO = """
 duration: 3.0
@@ -28,31 +26,6 @@ set_points:
   - {time: 0.0, car_position: 1.0}
 initial_state: {angle: 0.05}
 """
-
-
-class Outcome:
-    """Exit code, stdout and stderr of one call."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str], *words: object) -> None:
-        self.code = main(['crane', *map(str, words)])
-        self.out, self.err = capsys.readouterr()
-
-    @property
-    def json(self) -> Any:
-        assert self.code == 0, self.err
-
-        def no_constant(name: str) -> None:
-            raise AssertionError(f'{name} is no JSON')
-
-        return json.loads(self.out, parse_constant=no_constant)
-
-    def refused(self, text: str, code: int = 2) -> None:
-        """Check for one line that says so, and nothing else."""
-        assert self.code == code
-        assert self.out == ''
-        (line,) = self.err.splitlines()
-        assert line.startswith('longreach crane')
-        assert text in line
 
 
 @pytest.fixture
@@ -66,7 +39,7 @@ def scenario_file(tmp_path: Path) -> Path:
 
 
 def test_task_a(capsys: pytest.CaptureFixture[str]) -> None:
-    result = Outcome(capsys, 'c13r', '--task', 'a', '--format', 'json').json
+    result = Outcome(capsys, 'crane', 'c13r', '--task', 'a', '--format', 'json').json
     assert set(result) == {'task', 'time', 'rows'}
     assert (result['task'], result['time']) == ('a', 2000.0)
     assert [row['disturbance'] for row in result['rows']] == [-750.0, -800.0, -850.0]
@@ -86,7 +59,9 @@ def test_task_a_has_no_series(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, option: str
 ) -> None:
     file = tmp_path / 'a.png'
-    Outcome(capsys, 'c13r', '--task', 'a', option, file).refused(f'{option} is for tasks b and c')
+    Outcome(capsys, 'crane', 'c13r', '--task', 'a', option, file).refused(
+        f'{option} is for tasks b and c'
+    )
     assert not file.exists()
 
 
@@ -95,7 +70,17 @@ def test_task_c(
 ) -> None:
     table, picture = tmp_path / 'c.csv', tmp_path / 'c.png'
     result = Outcome(
-        capsys, 'c13r', '--task', 'c', '--format', 'json', '--csv', table, '--plot', picture
+        capsys,
+        'crane',
+        'c13r',
+        '--task',
+        'c',
+        '--format',
+        'json',
+        '--csv',
+        table,
+        '--plot',
+        picture,
     ).json
     assert {'task', 'events', 'extrema', 'final'} <= set(result)
     assert result['task'] == 'c'
@@ -131,14 +116,14 @@ def test_variants_differ(capsys: pytest.CaptureFixture[str]) -> None:
         ('--brake', 'rigid'),
         ('--model', 'linear'),
     ):
-        result = Outcome(capsys, 'c13r', '--task', 'b', '--format', 'json', *words).json
+        result = Outcome(capsys, 'crane', 'c13r', '--task', 'b', '--format', 'json', *words).json
         finals[words] = result['final']['load_position']
         assert 'emergency' not in {event['name'] for event in result['events']}
     assert len(set(finals.values())) == len(finals)
 
 
 def test_the_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    done = Outcome(capsys, 'c13r', '--task', 'c')
+    done = Outcome(capsys, 'crane', 'c13r', '--task', 'c')
     assert (done.code, done.err) == (0, '')
     assert ['47.9300', 'emergency'] in [line.split() for line in done.out.splitlines()]
     assert 'car passes maximum_position' in done.out
@@ -152,7 +137,9 @@ def test_run(
     capsys: pytest.CaptureFixture[str], scenario_file: Path, tmp_path: Path, machinery: Machinery
 ) -> None:
     table = tmp_path / 'run.csv'
-    result = Outcome(capsys, 'run', scenario_file, '--format', 'json', '--csv', table).json
+    result = Outcome(
+        capsys, 'crane', 'run', scenario_file, '--format', 'json', '--csv', table
+    ).json
     assert result['scenario'] == str(scenario_file)
     assert result['final']['time'] == 3.0
     rows = np.loadtxt(table, delimiter=',', skiprows=1)
@@ -162,7 +149,9 @@ def test_run(
     crane = tmp_path / 'crane.yaml'
     text = default_file().read_text()
     crane.write_text(text.replace('cable_length: 5.0', 'cable_length: 2.0'))
-    other = Outcome(capsys, 'run', scenario_file, '--format', 'json', '--file', crane).json
+    other = Outcome(
+        capsys, 'crane', 'run', scenario_file, '--format', 'json', '--file', crane
+    ).json
     assert other['final']['angle'] != result['final']['angle']
 
 
@@ -187,7 +176,7 @@ def test_a_scenario_that_is_refused(
     capsys: pytest.CaptureFixture[str], scenario_file: Path, old: str, new: str, error: str
 ) -> None:
     scenario_file.write_text(SCENARIO.replace(old, new))
-    done = Outcome(capsys, 'run', scenario_file, '--format', 'json')
+    done = Outcome(capsys, 'crane', 'run', scenario_file, '--format', 'json')
     done.refused(error)
     assert str(scenario_file) in done.err
 
@@ -217,7 +206,7 @@ def test_a_scenario_that_is_refused(
     ],
 )
 def test_bad_arguments(capsys: pytest.CaptureFixture[str], words: list[str], error: str) -> None:
-    Outcome(capsys, *words).refused(error)
+    Outcome(capsys, 'crane', *words).refused(error)
 
 
 @pytest.mark.parametrize('option', ['--csv', '--plot'])
@@ -233,26 +222,36 @@ def test_files_that_cannot_be_written(
 
     monkeypatch.setattr(commands, 'simulate', no_work)
     missing = tmp_path / 'no' / 'such' / 'a.png'
-    Outcome(capsys, 'run', scenario_file, option, missing).refused(f'{missing} cannot be written')
-    Outcome(capsys, 'run', scenario_file, option, '/proc/a.png').refused('cannot be written')
+    Outcome(capsys, 'crane', 'run', scenario_file, option, missing).refused(
+        f'{missing} cannot be written'
+    )
+    Outcome(capsys, 'crane', 'run', scenario_file, option, '/proc/a.png').refused(
+        'cannot be written'
+    )
     (tmp_path / 'a.png').mkdir()
-    Outcome(capsys, 'run', scenario_file, option, tmp_path / 'a.png').refused('is a directory')
-    Outcome(capsys, 'c13r', '--task', 'c', option, missing).refused(f'{missing} cannot be')
-    Outcome(capsys, 'compare', '/nowhere', option, missing).refused(f'{missing} cannot be')
+    Outcome(capsys, 'crane', 'run', scenario_file, option, tmp_path / 'a.png').refused(
+        'is a directory'
+    )
+    Outcome(capsys, 'crane', 'c13r', '--task', 'c', option, missing).refused(
+        f'{missing} cannot be'
+    )
+    Outcome(capsys, 'crane', 'compare', '/nowhere', option, missing).refused(
+        f'{missing} cannot be'
+    )
     long = tmp_path / f'{"n" * 300}.png'
-    Outcome(capsys, 'run', scenario_file, option, long).refused('File name too long')
+    Outcome(capsys, 'crane', 'run', scenario_file, option, long).refused('File name too long')
     assert not (tmp_path / 'no').exists()
 
 
 def test_a_demo_without_a_place(capsys: pytest.CaptureFixture[str], scenario_file: Path) -> None:
-    done = Outcome(capsys, 'demo', '--out', scenario_file)
+    done = Outcome(capsys, 'crane', 'demo', '--out', scenario_file)
     done.refused(f'--out {scenario_file} cannot be used: File exists; name a directory')
 
 
 def test_a_picture_of_an_unknown_kind(
     capsys: pytest.CaptureFixture[str], scenario_file: Path, tmp_path: Path
 ) -> None:
-    done = Outcome(capsys, 'run', scenario_file, '--plot', tmp_path / 'a.doc')
+    done = Outcome(capsys, 'crane', 'run', scenario_file, '--plot', tmp_path / 'a.doc')
     done.refused("has the ending 'doc', allowed: ")
     assert not (tmp_path / 'a.doc').exists()
 
@@ -261,33 +260,33 @@ def test_a_picture_of_an_unknown_kind(
 
 
 def test_design(capsys: pytest.CaptureFixture[str]) -> None:
-    result = Outcome(capsys, 'design', '--format', 'json').json
+    result = Outcome(capsys, 'crane', 'design', '--format', 'json').json
     assert np.shape(result['M']) == (5, 5)
     assert all(np.shape(result[name]) == (5,) for name in ('b', 'd', 'h'))
     poles = [complex(*pole) for pole in result['closed_loop_poles']]
     assert len(poles) == 10
     assert max(map(abs, poles)) < 1.0
-    assert Outcome(capsys, 'design').out.startswith('M\n')
+    assert Outcome(capsys, 'crane', 'design').out.startswith('M\n')
 
 
 def test_urdf_with_another_cable(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     crane = tmp_path / 'crane.yaml'
     crane.write_text(default_file().read_text().replace('cable_length: 5.0', 'cable_length: 7.5'))
-    done = Outcome(capsys, 'urdf', '--file', crane)
+    done = Outcome(capsys, 'crane', 'urdf', '--file', crane)
     assert done.code == 0
     origin = ElementTree.fromstring(done.out).find("joint[@name='load_joint']/origin")
     assert origin is not None
     assert origin.attrib['xyz'] == '0 0 -7.5'
     # A launch file passes an empty name for C13R's.
-    empty = Outcome(capsys, 'urdf', '--file=')
-    assert empty.out == Outcome(capsys, 'urdf').out != done.out
+    empty = Outcome(capsys, 'crane', 'urdf', '--file=')
+    assert empty.out == Outcome(capsys, 'crane', 'urdf').out != done.out
 
 
 # --- set-point ----------------------------------------------------------------------------------
 
 
 def test_a_set_point_that_nobody_hears(capsys: pytest.CaptureFixture[str]) -> None:
-    done = Outcome(capsys, 'set-point', '2.5', '--namespace', 'moon', '--timeout', '0.2')
+    done = Outcome(capsys, 'crane', 'set-point', '2.5', '--namespace', 'moon', '--timeout', '0.2')
     done.refused('no controller listens to /moon/set_point after 0.2 s', code=1)
 
 
@@ -298,7 +297,7 @@ def test_a_set_point_arrives(capsys: pytest.CaptureFixture[str], value: str) -> 
         controller = b.add(lambda: Node('controller'))
         controller.create_subscription(Float64, '/north/set_point', heard.append, qos.SET_POINT)
         # The command spins a context of its own; the message waits in the reader's queue.
-        done = Outcome(capsys, 'set-point', value, '--namespace', 'north')
+        done = Outcome(capsys, 'crane', 'set-point', value, '--namespace', 'north')
         assert done.code == 0, done.err
         assert done.out == f'set point {value} m sent to /north/set_point\n'
         b.until(lambda: heard)
@@ -308,5 +307,7 @@ def test_a_set_point_arrives(capsys: pytest.CaptureFixture[str], value: str) -> 
 def test_a_recorder_is_no_controller(capsys: pytest.CaptureFixture[str]) -> None:
     with bench() as b:
         b.listen(Float64, '/north/set_point', qos.SET_POINT)
-        done = Outcome(capsys, 'set-point', '1.0', '--namespace', 'north', '--timeout', '0.5')
+        done = Outcome(
+            capsys, 'crane', 'set-point', '1.0', '--namespace', 'north', '--timeout', '0.5'
+        )
         done.refused('no controller listens to /north/set_point', code=1)

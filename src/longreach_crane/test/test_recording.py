@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from longreach_msgs.msg import CraneCommand, CraneStatus
-from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
@@ -18,14 +17,9 @@ from longreach_crane.scenario import Scenario
 from longreach_crane.simulation import COLUMNS, Result, simulate
 from longreach_dynamics.errors import InputError
 from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
+from longreach_tools.testing import write_bag
 
-rosbag2 = pytest.importorskip('rosbags.rosbag2')
-
-TYPES: dict[str, Any] = {
-    'joint_states': JointState,
-    'command': CraneCommand,
-    'status': CraneStatus,
-}
+pytest.importorskip('rosbags.rosbag2')
 
 
 @pytest.fixture(scope='module')
@@ -56,27 +50,8 @@ def messages(result: Result) -> list[tuple[str, int, Any]]:
     return found
 
 
-def write_bag(path: Path, rows: list[tuple[str, int, Any]], namespace: str = 'crane') -> Path:
-    """Write a recording in the way of any other program."""
-    from longreach_tools.bag import bag_typestore
-
-    store = bag_typestore()
-    with rosbag2.Writer(path, version=9, storage_plugin=rosbag2.StoragePlugin.MCAP) as writer:
-        connections = {
-            name: writer.add_connection(
-                f'/{namespace}/{name}',
-                f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}',
-                typestore=store,
-            )
-            for name, kind in TYPES.items()
-        }
-        for name, time, message in rows:
-            writer.write(connections[name], time, serialize_message(message))
-    return path
-
-
 def test_a_recording_is_the_run(machinery: Machinery, expected: Result, tmp_path: Path) -> None:
-    bag = write_bag(tmp_path / 'bag', messages(expected))
+    bag = write_bag(tmp_path / 'bag', 'crane', messages(expected))
     recorded = read_run(bag, 'crane', machinery)
     np.testing.assert_array_equal(recorded.table[:, 1:], expected.table[:, 1:])
     assert recorded.column('time') == pytest.approx(expected.column('time'), abs=1e-9)
@@ -95,7 +70,8 @@ def test_a_difference_is_seen(machinery: Machinery, expected: Result, tmp_path: 
     changed[200, COLUMNS.index('brake')] = 1.0
     result = Result(changed, (), (), 0)
     differences = compare(
-        read_run(write_bag(tmp_path / 'b', messages(result)), '/crane/', machinery), expected
+        read_run(write_bag(tmp_path / 'b', 'crane', messages(result)), '/crane/', machinery),
+        expected,
     )
     assert differences['car_position'] == pytest.approx(1e-6)
     assert differences['brake'] == 1.0
@@ -109,7 +85,7 @@ def test_cycles_pair_by_stamp_whatever_the_order(
     # Every tenth command is lost, and the rest comes in another order.
     lost = [row for row in rows if row[0] != 'command' or row[1] // 10_000_000 % 10 != 3]
     shuffled = [lost[i] for i in np.random.default_rng(1).permutation(len(lost))]
-    recorded = read_run(write_bag(tmp_path / 'bag', shuffled), 'crane', machinery)
+    recorded = read_run(write_bag(tmp_path / 'bag', 'crane', shuffled), 'crane', machinery)
     differences = compare(recorded, Result(expected.table[:300], (), (), 0))
     assert (differences['cycles_compared'], differences['cycles_missing']) == (270, 30)
     assert max(differences[name] for name in COLUMNS[1:]) == 0.0
@@ -117,13 +93,13 @@ def test_cycles_pair_by_stamp_whatever_the_order(
 
 def test_other_namespaces_and_empty_runs(machinery: Machinery, tmp_path: Path) -> None:
     result = Result(np.zeros((3, 10)), (), (), 0)
-    bag = write_bag(tmp_path / 'bag', messages(result), namespace='second')
+    bag = write_bag(tmp_path / 'bag', 'second', messages(result))
     assert len(read_run(bag, 'second', machinery).table) == 1
     with pytest.raises(InputError, match='/crane/joint_states'):
         read_run(bag, 'crane', machinery)
     rows = [row for row in messages(result) if row[0] != 'status']
     with pytest.raises(InputError, match=r'no run of the crane.*command: 1, status: 0|status'):
-        read_run(write_bag(tmp_path / 'half', rows), 'crane', machinery)
+        read_run(write_bag(tmp_path / 'half', 'crane', rows), 'crane', machinery)
     with pytest.raises(InputError, match='nowhere'):
         read_run(tmp_path / 'nowhere', 'crane', machinery)
 

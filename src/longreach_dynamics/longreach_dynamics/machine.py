@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-__all__ = ['JointSample', 'Machine', 'step_time']
+from longreach_dynamics.errors import InputError
+
+__all__ = [
+    'JointSample',
+    'Machine',
+    'check_order',
+    'sample_counts',
+    'step_count',
+    'step_time',
+]
 
 State = TypeVar('State')
 Command = TypeVar('Command', contravariant=True)
+
+# More can neither be counted to the last one nor waited for.
+_MOST_STEPS = 1e12
+# A table of so many rows takes some gigabytes.
+_MOST_ROWS = 10_000_000
 
 
 class JointSample(NamedTuple):
@@ -46,3 +61,70 @@ class Machine(Protocol[State, Command]):
 def step_time(count: int, step: float) -> float:
     """Return the time of a step [s], without the last bits that a product of floats adds."""
     return round(count * step, 12)
+
+
+def step_count(time: float, step: float, what: str) -> int:
+    """
+    Return a time [s] in whole steps.
+
+    Raises
+    ------
+    InputError
+        When it is no whole number of them; ``what`` is named first.
+    """
+    if not abs(time) < _MOST_STEPS * step:
+        raise InputError(f'{what} = {time} s, allowed: up to {_MOST_STEPS:g} steps of {step:g} s')
+    count = round(time / step)
+    if abs(count * step - time) > 1e-9 * max(step, time):
+        near = round(max(count, 1) * step, 9)
+        raise InputError(
+            f'{what} = {time:.12g} s, allowed: whole steps of {step:g} s, such as {near:.12g} s'
+        )
+    return count
+
+
+def sample_counts(duration: float, sample_time: float, step: float) -> tuple[int, int]:
+    """
+    Return how many steps a sample takes, and how many samples a run.
+
+    Parameters
+    ----------
+    duration : float
+        Of the run, whole samples [s].
+    sample_time : float
+        Interval of samples, whole steps [s].
+    step : float
+        [s].
+
+    Raises
+    ------
+    InputError
+        When they do not fit together, or the run has more samples than a table may have rows.
+    """
+    if not sample_time >= 0.5 * step:
+        raise InputError(f'sample_time = {sample_time} s, allowed: whole steps of {step:g} s')
+    every = step_count(sample_time, step, 'sample_time')
+    samples = step_count(duration, sample_time, 'duration')
+    if not (every and 1 <= samples <= _MOST_ROWS):
+        raise InputError(
+            f'duration = {duration:g} s with sample_time = {sample_time:g} s gives {samples} rows,'
+            f' allowed: 1 to {_MOST_ROWS}'
+        )
+    return every, samples
+
+
+def check_order(times: Sequence[float], what: str) -> None:
+    """
+    Check that each time [s] in a list of entries of a scenario is after the one before.
+
+    Raises
+    ------
+    InputError
+        When one is not; ``what`` is the list's name.
+    """
+    for index in range(1, len(times)):
+        if not times[index] > times[index - 1]:
+            raise InputError(
+                f'{what}[{index}].time = {times[index]} s, allowed: after {times[index - 1]} s;'
+                ' sort them'
+            )

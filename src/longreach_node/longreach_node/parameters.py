@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
@@ -17,9 +17,9 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import Parameters, rule_of
+from longreach_dynamics.parameters import Parameters, Rule, rule_of
 
-__all__ = ['declare', 'table']
+__all__ = ['declare', 'file_table', 'table']
 
 T = TypeVar('T', bound=Parameters)
 
@@ -89,7 +89,7 @@ def _descriptor(name: str, field: dataclasses.Field[Any], kind: type) -> Paramet
     )
 
 
-def _allowed(rule: Any, kind: type) -> str:
+def _allowed(rule: Rule, kind: Any) -> str:
     """Return what is allowed for a field, as a text."""
     if kind is bool:
         return 'true | false'
@@ -130,3 +130,62 @@ def table(cls: type[Parameters]) -> str:
         meaning = rule.description + ('' if rule.read_only else ' (can be changed at run time)')
         lines.append(f'| `{field.name}` | {kind.__name__} | `{default}` | {allowed} | {meaning} |')
     return '\n'.join(lines)
+
+
+def file_table(cls: type[Parameters]) -> str:
+    """
+    Return what may stand in a YAML file as a table in Markdown, for a README.
+
+    Names have dots for what is nested, and NAME for an entry of a list, as
+    :meth:`longreach_dynamics.parameters.Parameters.with_value` takes them.
+    """
+    lines = ['| name | unit | default | allowed | meaning |', '| --- | --- | --- | --- | --- |']
+    return '\n'.join([*lines, *_rows_of(cls)])
+
+
+def _rows_of(cls: type[Parameters], prefix: str = '', unit: str = '') -> Iterator[str]:
+    """Yield the rows of a class; numbers in it without a unit have that of what holds it."""
+    types = typing.get_type_hints(cls)
+    for field in dataclasses.fields(cls):
+        rule = rule_of(field)
+        name = f'{prefix}{field.name}'
+        inner, listed = _inner(types[field.name])
+        if isinstance(inner, type) and issubclass(inner, Parameters):
+            yield from _rows_of(inner, f'{name}.NAME.' if listed else f'{name}.', rule.unit)
+            continue
+        cells = (
+            f'`{name}`',
+            '' if inner in (bool, str) else rule.unit or (unit if inner is float else ''),
+            _default_in_file(field),
+            _allowed_in_file(rule, inner, listed),
+            rule.description,
+        )
+        yield '| ' + ' | '.join(cell.replace('|', '\\|') for cell in cells) + ' |'
+
+
+def _inner(kind: Any) -> tuple[Any, bool]:
+    """Return what a field holds one or many of, and whether it holds many."""
+    arguments = [k for k in typing.get_args(kind) if k not in (type(None), ...)]
+    if not arguments:
+        return kind, False
+    return arguments[0], typing.get_origin(kind) is tuple
+
+
+def _default_in_file(field: dataclasses.Field[Any]) -> str:
+    """Return a field's default as a file would have it."""
+    default = field.default
+    if default is dataclasses.MISSING:
+        return 'required'
+    if isinstance(default, bool):
+        return f'`{default}`'.lower()
+    return {None: 'none', (): '`[]`', '': 'empty'}.get(default, f'`{default}`')
+
+
+def _allowed_in_file(rule: Rule, kind: Any, listed: bool) -> str:
+    """Return what is allowed, without the unit, which has a column of its own."""
+    if typing.get_origin(kind) is tuple:
+        return 'list of pairs'
+    if kind is str and not rule.choices:
+        return 'list of names' if listed else 'a name'
+    allowed = _allowed(dataclasses.replace(rule, unit=''), kind)
+    return f'list of {allowed}' if listed else allowed

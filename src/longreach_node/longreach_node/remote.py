@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,11 +22,16 @@ from std_srvs.srv import Trigger
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node import qos
+from longreach_node.stamps import nanoseconds_of
 
-__all__ = ['Remote', 'remote']
+__all__ = ['Remote', 'call_plant', 'remote']
 
 # What the middleware still takes as a duration [s].
 _LONGEST = 1e6
+# Between commands that are repeated [s]: a fraction of a plant's usual command_timeout.
+_PERIOD = 0.02
+# Who else is there is known so long after the first of them was found [s].
+_DISCOVERY = 0.5
 
 
 class Remote:
@@ -139,6 +145,106 @@ class Remote:
                 f' {self.timeout:g} s'
             )
 
+    def check_alone(self, publisher: Publisher, others: str) -> None:
+        """
+        Check that nobody else publishes on a topic, and that somebody listens.
+
+        Who else is there is certain only some time after the first of them was found:
+        :meth:`sole_publisher` waits for that.
+
+        Parameters
+        ----------
+        publisher : Publisher
+        others : str
+            What others who publish do, and what to do about it, ``{topic}`` for the topic.
+
+        Raises
+        ------
+        LongreachError
+            When there are others, or nobody listens any more.
+        """
+        topic = publisher.topic_name
+        senders = [other.node_name for other in self.node.get_publishers_info_by_topic(topic)]
+        if len(senders) > 1:
+            senders.remove(self.node.get_name())
+            raise LongreachError(f'{", ".join(senders)} {others.format(topic=topic)}')
+        if not publisher.get_subscription_count():
+            raise LongreachError(f'{topic}: the plant has gone')
+
+    def sole_publisher(self, kind: Any, topic: str, others: str) -> Publisher:
+        """
+        Return a publisher of commands to the plant, which nobody else sends.
+
+        Parameters and errors are those of :meth:`publisher` and :meth:`check_alone`.
+        """
+        publisher = self.publisher(kind, topic, qos.STREAM, 'plant')
+        self.spin(min(_DISCOVERY, self.timeout))
+        self.check_alone(publisher, others)
+        return publisher
+
+    def repeat(
+        self, publisher: Publisher, message: Any, duration: float, last: Any, others: str
+    ) -> None:
+        """
+        Send a command again and again for some time, then another one, also when interrupted.
+
+        Parameters
+        ----------
+        publisher : Publisher
+            Of :meth:`sole_publisher`.
+        message : message
+        duration : float
+            [s] of real time.
+        last : message
+            Sent at the end, whatever happens.
+        others : str
+            As in :meth:`check_alone`.
+
+        Raises
+        ------
+        LongreachError
+            When somebody else begins to command, or the plant has gone.
+        """
+        begun = time.monotonic()
+        try:
+            for count in range(math.ceil(duration / _PERIOD)):
+                self.check_alone(publisher, others)
+                publisher.publish(message)
+                until = begun + min(duration, (count + 1) * _PERIOD)
+                self.spin(until - time.monotonic())
+        finally:
+            self.deliver(publisher, last)
+
+    def moving_sample(self, kind: Any, topic: str, machine: str, remedy: str) -> Any:
+        """
+        Return a message of a topic, once its stamps are seen to move on.
+
+        Parameters
+        ----------
+        kind : type of message
+            With a header.
+        topic : str
+        machine : str
+            Whose time that is, for the error.
+        remedy : str
+            What to do when it stands still.
+
+        Raises
+        ------
+        LongreachError
+            When it does not move on within the timeout.
+        """
+        samples: dict[int, Any] = {}
+
+        def add(message: Any) -> None:
+            samples[nanoseconds_of(message.header.stamp)] = message
+
+        subscription = self.node.create_subscription(kind, topic, add, qos.STREAM)
+        missing = f'{subscription.topic_name}: the time of the {machine} stands still'
+        self.until(lambda: len(samples) > 1, missing, remedy)
+        self.node.destroy_subscription(subscription)
+        return next(iter(samples.values()))
+
     def log_of(self, name: str) -> list[str]:
         """
         Return a list to which all that a node of the namespace logs from now on is appended.
@@ -219,3 +325,28 @@ def remote(name: str, namespace: str, timeout: float, start: str) -> Iterator[Re
             far.close()
     finally:
         rclpy.shutdown(context=context)
+
+
+def call_plant(service: str, namespace: str, timeout: float, start: str) -> str:
+    """
+    Call a service of the plant that takes no arguments, and return its answer.
+
+    Parameters
+    ----------
+    service : str
+        Such as ``pause``.
+    namespace : str
+    timeout : float
+        Longest wait [s].
+    start : str
+        The command that starts a plant, for error messages.
+
+    Raises
+    ------
+    InputError
+        For a namespace that ROS does not allow.
+    LongreachError
+        When there is no plant, or it refuses.
+    """
+    with remote(service, namespace, timeout, start) as far:
+        return far.trigger(f'plant/{service}')

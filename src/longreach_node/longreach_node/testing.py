@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
 
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
@@ -21,6 +22,8 @@ from longreach_node import qos
 __all__ = ['Bench', 'bench']
 
 N = TypeVar('N', bound=Node)
+P = ParamSpec('P')
+R = TypeVar('R')
 
 
 class Bench:
@@ -37,6 +40,7 @@ class Bench:
         self._deadline = deadline
         self._executor = SingleThreadedExecutor()
         self._nodes: list[Node] = []
+        self._threads = ThreadPoolExecutor()
         self.driver = self.add(lambda: Node('driver'))
 
     def add(self, factory: Callable[[], N]) -> N:
@@ -87,17 +91,29 @@ class Bench:
             assert time.monotonic() < end, f'within {self._deadline:g} s: no {what or condition}'
             self._executor.spin_once(timeout_sec=0.02)
 
+    def begin(
+        self, function: Callable[P, R], *arguments: P.args, **keywords: P.kwargs
+    ) -> Future[R]:
+        """Let a function that waits for the nodes begin, in a thread of its own."""
+        return self._threads.submit(function, *arguments, **keywords)
+
+    def end(self, begun: Future[R]) -> R:
+        """Let all nodes work until a function has ended, and return or raise what it does."""
+        self.until(begun.done, 'end of the function')
+        return begun.result()
+
     def settle(self, rounds: int = 20) -> None:
         """Let all nodes work off what waits for them: for tests that nothing happens."""
         for _ in range(rounds):
             self._executor.spin_once(timeout_sec=0.005)
 
     def close(self) -> None:
-        """Destroy all nodes."""
+        """Destroy all nodes; functions that have begun end without them."""
         for node in reversed(self._nodes):
             self._executor.remove_node(node)
             node.destroy_node()
         self._executor.shutdown()
+        self._threads.shutdown()
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from rclpy.parameter import Parameter
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, quantity
-from longreach_node.parameters import declare, table
+from longreach_node.parameters import declare, file_table, table
 from longreach_node.testing import bench
 
 
@@ -184,6 +184,51 @@ def test_table() -> None:
     assert lines[6].split(' | ')[3] == 'true \\| false'
     assert len(lines) == 2 + len(dataclasses.fields(Table))
     assert '| `length` | float | `required` |' in table(Required)
+
+
+@dataclasses.dataclass(frozen=True)
+class Wheel(Parameters):
+    """An entry of a list."""
+
+    name: str = quantity('name')
+    radius: float | None = quantity('radius', 'm', above=0.0, default=None)
+    stops_deg: tuple[float, ...] = quantity('stops', 'deg', default=())
+
+
+@dataclasses.dataclass(frozen=True)
+class Tread(Parameters):
+    """Numbers with the unit of what holds them."""
+
+    inner: float = quantity('inside', '')
+    kind: str = choice('shape', ('smooth', 'rough'), default='rough')
+    points: tuple[tuple[float, float], ...] = quantity('pairs', '', default=())
+
+
+@dataclasses.dataclass(frozen=True)
+class Cart(Parameters):
+    """A whole file."""
+
+    wheels: tuple[Wheel, ...] = quantity('wheels')
+    tread: Tread = quantity('tread', 'mm')
+    brake: bool = quantity('with a brake', default=True)
+    label: str = quantity('label', '', default='')
+    tags: tuple[str, ...] = quantity('tags', default=())
+
+
+def test_table_of_a_file() -> None:
+    assert file_table(Cart).splitlines() == [
+        '| name | unit | default | allowed | meaning |',
+        '| --- | --- | --- | --- | --- |',
+        '| `wheels.NAME.name` |  | required | a name | name |',
+        '| `wheels.NAME.radius` | m | none | (0, inf) | radius |',
+        '| `wheels.NAME.stops_deg` | deg | `[]` | list of (-inf, inf) | stops |',
+        '| `tread.inner` | mm | required | (-inf, inf) | inside |',
+        '| `tread.kind` |  | `rough` | smooth \\| rough | shape |',
+        '| `tread.points` |  | `[]` | list of pairs | pairs |',
+        '| `brake` |  | `true` | true \\| false | with a brake |',
+        '| `label` |  | empty | a name | label |',
+        '| `tags` |  | `[]` | list of names | tags |',
+    ]
 
 
 def test_nothing_is_left_of_a_bench() -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from rclpy.node import Node
+from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node import qos
-from longreach_node.remote import Remote, remote
+from longreach_node.remote import Remote, call_plant, remote
+from longreach_node.stamps import stamp_of
 from longreach_node.testing import Bench, bench
 
 
@@ -39,14 +40,12 @@ class Station(Node):
 def talk(b: Bench, words: Callable[[Remote], Any], timeout: float = 10.0) -> Any:
     """Return what a remote gets to know while the bench works."""
 
-    def run() -> Any:
-        with remote('visitor', 'far', timeout, 'longreach launch station') as far:
-            return words(far)
+    return b.end(b.begin(run, words, timeout))
 
-    with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(run)
-        b.until(future.done, 'end of the talk')
-    return future.result()
+
+def run(words: Callable[[Remote], Any], timeout: float) -> Any:
+    with remote('visitor', 'far', timeout, 'longreach launch station') as far:
+        return words(far)
 
 
 @pytest.fixture
@@ -116,6 +115,84 @@ def test_the_log_of_one_node_is_heard(b: Bench) -> None:
     assert station.heard == other.heard == [1.0]
     with pytest.raises(LongreachError, match=r'^no log of nobody on /rosout after 0\.3 s$'):
         talk(b, lambda far: far.log_of('nobody'), 0.3)
+
+
+def test_a_plant_is_called(b: Bench) -> None:
+    plant = b.add(lambda: Station('plant'))
+    assert b.end(b.begin(call_plant, 'go', 'far', 10.0, 'longreach launch station')) == 'gone'
+    plant.mood = False
+    with pytest.raises(LongreachError, match=r'^/far/plant/go: too late$'):
+        b.end(b.begin(call_plant, 'go', 'far', 10.0, 'longreach launch station'))
+
+
+OTHERS = 'commands {topic}, too; stop it'
+
+
+def command(far: Remote, duration: float) -> None:
+    publisher = far.sole_publisher(Float64, 'command', OTHERS)
+    far.repeat(publisher, Float64(data=1.0), duration, Float64(data=0.0), OTHERS)
+
+
+class Plant(Station):
+    """Listens to commands, in the quality of service in which they are sent."""
+
+    def __init__(self) -> None:
+        super().__init__('plant')
+        self.create_subscription(Float64, 'command', self._on_number, qos.STREAM)
+
+
+def test_a_command_is_repeated_and_taken_back(b: Bench) -> None:
+    plant = b.add(Plant)
+    talk(b, lambda far: command(far, 0.3))
+    b.until(lambda: plant.heard[-1:] == [0.0], 'last command')
+    assert set(plant.heard[:-1]) == {1.0}
+    # 50 Hz, or slower where the machine is busy.
+    assert 2 <= len(plant.heard) <= 16
+
+
+def test_only_one_commands(b: Bench) -> None:
+    plant = b.add(Plant)
+    begun = b.begin(run, lambda far: command(far, 1000.0), 10.0)
+    b.until(lambda: plant.heard, 'commands')
+    b.publisher(Float64, '/far/command')
+    with pytest.raises(LongreachError, match=r'^driver commands /far/command, too; stop it$'):
+        b.end(begun)
+    b.until(lambda: plant.heard[-1] == 0.0, 'last command')
+    count = len(plant.heard)
+    with pytest.raises(LongreachError, match=r'^driver commands /far/command, too; stop it$'):
+        talk(b, lambda far: command(far, 1000.0))
+    assert len(plant.heard) == count
+
+
+def test_a_plant_that_goes(b: Bench) -> None:
+    plant = b.add(Plant)
+    begun = b.begin(run, lambda far: command(far, 1000.0), 10.0)
+    b.until(lambda: plant.heard, 'commands')
+    b.remove(plant)
+    with pytest.raises(LongreachError, match=r'^/far/command: the plant has gone$'):
+        b.end(begun)
+
+
+def test_time_that_moves_on_or_stands_still(b: Bench) -> None:
+    samples = b.driver.create_publisher(JointState, '/far/joint_states', qos.STREAM)
+    stamps = iter(range(10**9))
+    moving = b.driver.create_timer(0.01, lambda: samples.publish(sample(next(stamps))))
+
+    def wait(far: Remote) -> JointState:
+        return far.moving_sample(JointState, 'joint_states', 'toy', 'wake it')
+
+    assert talk(b, wait).name == ['arm']
+    b.driver.destroy_timer(moving)
+    b.driver.create_timer(0.01, lambda: samples.publish(sample(7)))
+    error = r'^/far/joint_states: the time of the toy stands still after 0\.5 s; wake it$'
+    with pytest.raises(LongreachError, match=error):
+        talk(b, wait, 0.5)
+
+
+def sample(stamp: int) -> JointState:
+    message = JointState(name=['arm'])
+    message.header.stamp = stamp_of(stamp)
+    return message
 
 
 @pytest.mark.parametrize('namespace', ['a b', 'far/', 'x//y', '9'])

@@ -8,7 +8,19 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ['allow_lists', 'count', 'finite', 'not_negative', 'optional_file', 'positive']
+import numpy as np
+
+__all__ = [
+    'allow_lists',
+    'count',
+    'finite',
+    'names',
+    'not_negative',
+    'numbers',
+    'optional_file',
+    'positive',
+    'sweep',
+]
 
 
 def finite(text: str) -> float:
@@ -33,6 +45,35 @@ def not_negative(text: str) -> float:
     if value < 0.0:
         raise argparse.ArgumentTypeError(f'{text}, allowed: 0 or more')
     return value
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """Return finite numbers that stand between commas."""
+    try:
+        return tuple(finite(part) for part in text.split(','))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f'{text!r}, allowed: numbers with commas between'
+        ) from error
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Return names that stand between commas."""
+    found = tuple(text.split(','))
+    if not all(found):
+        raise argparse.ArgumentTypeError(f'{text!r}, allowed: names with commas between')
+    return found
+
+
+def sweep(text: str) -> np.ndarray:
+    """Return the numbers, shape (COUNT,), that START:STOP:COUNT means."""
+    try:
+        start, stop, number = text.split(':')
+        return np.linspace(finite(start), finite(stop), count(100_000)(number))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f'{text!r}, allowed: START:STOP:COUNT such as -5:85:19'
+        ) from error
 
 
 def allow_lists(parser: argparse.ArgumentParser) -> None:

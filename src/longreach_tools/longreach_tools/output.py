@@ -16,7 +16,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ __all__ = [
     'check_output',
     'figure',
     'print_result',
+    'summary_table',
     'table',
     'write_csv',
     'writing',
@@ -75,6 +76,19 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
         for row in cells
     ]
     return '\n'.join(line.rstrip() for line in lines)
+
+
+def summary_table(summary: Mapping[str, Any], units: str) -> str:
+    """Return a table of quantities and values, lists in one cell; ``units`` are in its head."""
+    rows = [(name, _plain(value)) for name, value in summary.items()]
+    return table(('quantity', f'value [{units}]'), rows)
+
+
+def _plain(value: Any) -> str:
+    """Return a value of a summary for people."""
+    if isinstance(value, list):
+        return ' '.join(_plain(item) for item in value) or 'none'
+    return f'{value:.6g}' if isinstance(value, float) else str(value)
 
 
 def check_output(csv: Path | None = None, plot: Path | None = None) -> None:
@@ -207,9 +221,11 @@ def _number(value: float) -> str:
 
 
 @contextlib.contextmanager
-def figure(file: str | Path, size: tuple[float, float], rows: int = 1) -> Iterator[Any]:
+def figure(
+    file: str | Path, size: tuple[float, float], rows: int = 1, above: float = 0.0
+) -> Iterator[Any]:
     """
-    Give the axes of a new figure, shape (rows,), that is saved when the block ends.
+    Give the list of axes of a new figure that is saved when the block ends.
 
     Parameters
     ----------
@@ -219,6 +235,8 @@ def figure(file: str | Path, size: tuple[float, float], rows: int = 1) -> Iterat
         Width and height [inch].
     rows : int
         Axes one below the other, with one time axis.
+    above : float
+        Height of one more above them, in their heights, with an x axis of its own; 0: none.
 
     Raises
     ------
@@ -231,7 +249,14 @@ def figure(file: str | Path, size: tuple[float, float], rows: int = 1) -> Iterat
 
     # No pyplot: no window system, no global state.
     canvas = Figure(figsize=size, layout='constrained')
-    axes = canvas.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
+    if above:
+        grid = canvas.add_gridspec(rows + 1, 1, height_ratios=(above, *(1.0,) * rows))
+        axes = [canvas.add_subplot(grid[0]), canvas.add_subplot(grid[1])]
+        axes += [canvas.add_subplot(grid[k + 2], sharex=axes[1]) for k in range(rows - 1)]
+        for axis in axes[1:-1]:
+            axis.tick_params(labelbottom=False)
+    else:
+        axes = list(canvas.subplots(rows, 1, sharex=True, squeeze=False)[:, 0])
     for axis in axes:
         axis.grid(visible=True, color='0.9')
         axis.set_axisbelow(True)

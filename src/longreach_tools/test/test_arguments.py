@@ -11,9 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from longreach_dynamics.errors import InputError
-from longreach_tools.arguments import count, finite, not_negative, optional_file, positive
-from longreach_tools.demo import call_in_sight, prepare, remove_old_bag
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_tools import demo
+from longreach_tools.arguments import (
+    count,
+    finite,
+    names,
+    not_negative,
+    numbers,
+    optional_file,
+    positive,
+    sweep,
+)
+from longreach_tools.demo import call_in_sight, demonstrate, prepare, remove_old_bag
 
 
 def test_numbers_are_read() -> None:
@@ -21,6 +31,9 @@ def test_numbers_are_read() -> None:
     assert positive('0.5') == 0.5
     assert not_negative('0') == 0.0
     assert count(10)('10') == 10
+    assert numbers('-1,2e3') == (-1.0, 2000.0)
+    assert sweep('-5:85:4').tolist() == [-5.0, 25.0, 55.0, 85.0]
+    assert names('a,b_2') == ('a', 'b_2')
     assert optional_file('') is None
     assert optional_file('a/b') == Path('a/b')
 
@@ -35,6 +48,13 @@ def test_numbers_are_read() -> None:
         (not_negative, '-1', '-1, allowed: 0 or more'),
         (count(10), '0', '0, allowed: 1 to 10'),
         (count(10), '11', '11, allowed: 1 to 10'),
+        (numbers, '1,', "'1,', allowed: numbers with commas between"),
+        (numbers, '1,inf', 'inf, allowed: finite numbers'),
+        (names, 'a,,b', "'a,,b', allowed: names with commas between"),
+        (sweep, '1:2', "'1:2', allowed: START:STOP:COUNT such as"),
+        (sweep, '1:2:1.5', "'1:2:1.5', allowed: START:STOP:COUNT"),
+        (sweep, '1:nan:3', 'nan, allowed: finite numbers'),
+        (sweep, '0:1:100001', '100001, allowed: 1 to 100000'),
     ],
 )
 def test_others_are_refused(kind, text: str, allowed: str) -> None:
@@ -108,3 +128,48 @@ def test_only_a_bag_is_removed(tmp_path: Path) -> None:
     (bag / 'bag.mcap').write_bytes(b'')
     remove_old_bag(bag)
     assert not bag.exists()
+
+
+CALLS = [('toy', 'compare', '{bag}', '--with', '{file}'), ('toy', 'draw', '{picture}')]
+
+
+def show(monkeypatch: pytest.MonkeyPatch, out: Path, *codes: int) -> tuple[int, list[str]]:
+    """Return the exit code and the commands of a demonstration of which they have these codes."""
+    called: list[str] = []
+    ends = iter(codes)
+
+    def call(words: list[str]) -> int:
+        called.append(' '.join(words))
+        return next(ends)
+
+    monkeypatch.setattr(demo, 'call_in_sight', call)
+    monkeypatch.chdir(out.parent)
+    advice = 'look at {bag} and {picture}, change {file}'
+    launch = ('toy', 'duration:=1.0')
+    code = demonstrate(out, 'run', launch, CALLS, advice, file=out.parent / 'a{b}.yaml')
+    return code, called
+
+
+def test_a_demonstration(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / 'out'
+    code, called = show(monkeypatch, out, 0, 0, 0)
+    assert code == 0
+    assert called == [
+        f'longreach launch toy duration:=1.0 record:={out}/run rviz:=false',
+        f'longreach toy compare {out}/run --with a{{b}}.yaml',
+        f'longreach toy draw {out}/run.png',
+    ]
+    told = f'\n\nlook at {out}/run and {out}/run.png, change a{{b}}.yaml\n'
+    assert capsys.readouterr().out == told
+
+
+def test_a_demonstration_ends_where_something_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, called = show(monkeypatch, tmp_path / 'out', 0, 3)
+    assert (code, len(called)) == (3, 2)
+    assert 'look' not in capsys.readouterr().out
+    with pytest.raises(LongreachError, match=r'^the launch ended with exit code 2; the lines ab'):
+        show(monkeypatch, tmp_path / 'out', 2)

@@ -24,6 +24,7 @@ from longreach_tools.output import (
     check_output,
     figure,
     print_result,
+    summary_table,
     table,
     write_csv,
     writing,
@@ -53,6 +54,18 @@ def test_table() -> None:
         '                 text',
     ]
     assert table(('a', 'b'), []) == 'a  b'
+
+
+def test_table_of_a_summary() -> None:
+    summary = {'end': [1.0 / 3.0, 2.0], 'count': 3, 'cavitated': [], 'names': ['a', 'b']}
+    rows = summary_table(summary, 's, m').splitlines()
+    assert rows[0].endswith('value [s, m]')
+    assert [row.split(maxsplit=1) for row in rows[1:]] == [
+        ['end', '0.333333 2'],
+        ['count', '3'],
+        ['cavitated', 'none'],
+        ['names', 'a b'],
+    ]
 
 
 def test_csv_keeps_every_bit(tmp_path: Path) -> None:

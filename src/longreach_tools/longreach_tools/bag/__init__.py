@@ -12,7 +12,7 @@ No ROS installation is needed for that: a recording carries the definitions of i
 from __future__ import annotations
 
 from ._reading import bag_typestore, read_bag
-from ._samples import largest_differences, read_samples
+from ._samples import named_values, read_samples
 from ._sources import Topic
 from ._storage import Bag, open_bag
 from ._writer import BagWriter, recover
@@ -22,7 +22,7 @@ __all__ = [
     'BagWriter',
     'Topic',
     'bag_typestore',
-    'largest_differences',
+    'named_values',
     'open_bag',
     'read_bag',
     'read_samples',

@@ -12,7 +12,7 @@ from longreach_dynamics.errors import InputError
 
 from ._reading import read_bag
 
-__all__ = ['largest_differences', 'read_samples']
+__all__ = ['named_values', 'read_samples']
 
 
 def read_samples(
@@ -59,37 +59,46 @@ def read_samples(
     return stamps, [[found[name][stamp] for stamp in stamps] for name in names]
 
 
-def largest_differences(
-    recorded: np.ndarray, expected: np.ndarray, what: str
-) -> tuple[np.ndarray, int, int]:
+def named_values(
+    topic: str, messages: Sequence[Any], field: str, names: Sequence[str], machine: str
+) -> np.ndarray:
     """
-    Return by how much two tables differ over the instants that both have.
+    Return a field of messages that name their entries, in the order of ``names``.
 
     Parameters
     ----------
-    recorded, expected : ndarray, shape (rows, columns)
-        The first column is time [s]; instants are the same when they agree to a microsecond.
-    what : str
-        What error messages call a row.
+    topic : str
+        What error messages call it.
+    messages : sequence of messages
+        With a list ``name``, and in ``field`` a number for each entry.
+    field : str
+        Such as ``position``.
+    names : sequence of str
+        Of the entries that are wanted.
+    machine : str
+        What error messages call the file to be given.
 
     Returns
     -------
-    differences : ndarray, shape (columns,)
-        Largest absolute difference in each column.
-    compared, missing : int
-        Rows that both have, and that one of the two lacks.
+    ndarray, shape (messages, names)
 
     Raises
     ------
     InputError
-        When the two have no instant in common.
+        When a message lacks a name.
     """
-    _, rows, expected_rows = np.intersect1d(
-        np.round(recorded[:, 0] * 1e6).astype(int),
-        np.round(expected[:, 0] * 1e6).astype(int),
-        return_indices=True,
-    )
-    if rows.size == 0:
-        raise InputError(f'the recording and the scenario have no {what} in common')
-    differences = np.abs(recorded[rows] - expected[expected_rows]).max(axis=0)
-    return differences, rows.size, max(len(expected), len(recorded)) - rows.size
+    rows = []
+    places: list[int] = []
+    known: list[str] = []
+    for message in messages:
+        if message.name != known:
+            known = list(message.name)
+            missing = [name for name in names if name not in known]
+            if missing:
+                raise InputError(
+                    f'{topic} has no {missing[0]}, found: {", ".join(known)}; give the {machine}'
+                    ' file of the run'
+                )
+            places = [known.index(name) for name in names]
+        rows.append(np.asarray(getattr(message, field))[places])
+    return np.array(rows)

@@ -1,0 +1,111 @@
+"""What several subcommands of ``longreach boom`` take: the boom, its pose, a load."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from longreach_boom.model import Load
+from longreach_boom.parameters import ROTATIONS, BoomParameters, load_boom
+from longreach_boom.scenario import HangingLoad
+from longreach_dynamics.beams import BASIS_SETS
+from longreach_dynamics.errors import InputError
+from longreach_tools.arguments import allow_lists, count, not_negative, numbers
+from longreach_tools.options import add_file
+
+__all__ = [
+    'add_boom',
+    'add_boom_file',
+    'add_pose',
+    'angles_of',
+    'boom_of',
+    'hanging_loads',
+    'loads_of',
+]
+
+
+def add_boom_file(parser: argparse.ArgumentParser) -> None:
+    """Add ``--file``, the boom."""
+    add_file(parser, 'BOOM.yaml', 'the boom (default: a pump boom of 36 m)')
+
+
+def add_boom(parser: argparse.ArgumentParser) -> None:
+    """Add the boom and how its bending is described."""
+    allow_lists(parser)
+    add_boom_file(parser)
+    parser.add_argument('--basis', choices=tuple(BASIS_SETS), help='Ritz functions')
+    parser.add_argument('--functions', type=count(1_000_000), help='Ritz functions for each beam')
+    parser.add_argument('--rotation', choices=ROTATIONS, help='rotation at a beam tip')
+
+
+def add_pose(parser: argparse.ArgumentParser, pose: str, load: float = 0.0) -> None:
+    """Add pose and load."""
+    parser.add_argument(
+        '--pose',
+        help='a pose of the boom file, or joint angles a,b,.. [rad]'
+        f' (default: {pose}, or the first of the file)',
+    )
+    parser.set_defaults(usual_pose=pose)
+    parser.add_argument('--degrees', action='store_true', help='angles are in degrees')
+    parser.add_argument(
+        '--load',
+        type=not_negative,
+        default=load,
+        help=f'mass at the tip [kg] (default: {load:g})',
+    )
+    parser.add_argument(
+        '--load-beam', default='', help='beam that it hangs on (default: the last)'
+    )
+    parser.add_argument(
+        '--load-position', type=not_negative, help='along that beam [m] (default: its tip)'
+    )
+
+
+def boom_of(arguments: argparse.Namespace) -> BoomParameters:
+    """Return the boom file with the description of bending that the arguments name."""
+    boom = load_boom(arguments.file)
+    names = ('basis', 'functions', 'rotation')
+    given = {name: getattr(arguments, name, None) for name in names}
+    changes = {name: value for name, value in given.items() if value is not None}
+    return boom.replace(ritz=boom.ritz.replace(**changes)) if changes else boom
+
+
+def angles_of(arguments: argparse.Namespace, boom: BoomParameters) -> np.ndarray:
+    """Return the joint angles [rad] of ``--pose``."""
+    names = [pose.name for pose in boom.poses]
+    text: str | None = arguments.pose
+    if text is None:
+        if not names:
+            raise InputError('the boom file has no pose; add one to it, or give --pose a,b,..')
+        text = arguments.usual_pose if arguments.usual_pose in names else names[0]
+    if text in names:
+        return boom.pose(text)
+    try:
+        angles = np.array(numbers(text))
+    except argparse.ArgumentTypeError as error:
+        raise InputError(
+            f'--pose {text}, allowed: {", ".join(names)}, or {boom.size} angles with commas'
+            ' between'
+        ) from error
+    if not arguments.degrees and np.abs(angles).max() > 2.0 * np.pi:
+        raise InputError(
+            f'--pose {text} [rad], allowed: up to a turn; if it is deg, add --degrees'
+        )
+    return np.radians(angles) if arguments.degrees else angles
+
+
+def hanging_loads(arguments: argparse.Namespace) -> tuple[HangingLoad, ...]:
+    """Return the load that the arguments name."""
+    if arguments.load == 0.0:
+        return ()
+    return (
+        HangingLoad(
+            mass=arguments.load, beam=arguments.load_beam, position=arguments.load_position
+        ),
+    )
+
+
+def loads_of(arguments: argparse.Namespace, boom: BoomParameters) -> tuple[Load, ...]:
+    """Return the same as the mechanics know it."""
+    return tuple(item.on(boom, '--load') for item in hanging_loads(arguments))

@@ -1,0 +1,93 @@
+"""State and command of a boom, and what follows from one state or from a table of them."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_boom.model import Constants, Load, boom_bases
+from longreach_boom.parameters import BoomParameters
+from longreach_dynamics.linkages import pistons_and_arms
+
+__all__ = [
+    'BoomCommand',
+    'BoomState',
+    'StateParts',
+    'hydraulic_forces',
+    'piston_positions',
+    'strains',
+]
+
+
+class BoomCommand(NamedTuple):
+    """What the valves are told."""
+
+    spools: tuple[float, ...]  # in [-1, 1], positive runs the piston out
+
+
+class BoomState(NamedTuple):
+    """State of a boom: continuous part, modes of the pistons, loads. Never changed in place."""
+
+    y: np.ndarray  # (2 n + 3 N,): q, q', p_1, p_2, s_v; see longreach_boom.motion
+    modes: np.ndarray  # (N,) of int64
+    loads: tuple[Load, ...] = ()
+
+
+class StateParts(NamedTuple):
+    """The parts of one or many states y (..., 2 n + 3 N)."""
+
+    q: np.ndarray  # (..., n)
+    v: np.ndarray  # (..., n)
+    head_pressures: np.ndarray  # (..., N) [Pa]
+    rod_pressures: np.ndarray  # (..., N) [Pa]
+    spools: np.ndarray  # (..., N)
+
+    @classmethod
+    def of(cls, y: np.ndarray, boom: BoomParameters) -> StateParts:
+        """
+        Return the parts of states of a boom.
+
+        A pressure that stands below that of the vapour counts missing oil; what is there, and what
+        is given here, is the vapour pressure.
+        """
+        N = boom.size
+        n = N * (1 + boom.ritz.functions)
+        vapour = boom.oil.vapour_pressure
+        return cls(
+            y[..., :n],
+            y[..., n : 2 * n],
+            np.maximum(y[..., 2 * n : 2 * n + N], vapour),
+            np.maximum(y[..., 2 * n + N : 2 * n + 2 * N], vapour),
+            y[..., 2 * n + 2 * N :],
+        )
+
+
+def hydraulic_forces(parts: StateParts, constants: Constants) -> np.ndarray:
+    """Return p_1 A_1 - p_2 A_2 [N], shape (..., N)."""
+    forces = parts.head_pressures * constants.head_area - parts.rod_pressures * constants.rod_area
+    return np.asarray(forces)
+
+
+def piston_positions(angles: np.ndarray, constants: Constants) -> np.ndarray:
+    """Return the piston positions [m] at joint angles (..., N) [rad]."""
+    flat = np.ascontiguousarray(np.reshape(angles, (-1, angles.shape[-1])))
+    return np.reshape(pistons_and_arms(constants.linkage, flat)[0], angles.shape)
+
+
+def strains(parts: StateParts, boom: BoomParameters) -> np.ndarray:
+    """Return what the strain gauges show, Henikl 2015, (28), shape (..., N)."""
+    h = parts.q[..., boom.size :]
+    gains, biases = _gauges(boom)
+    return np.asarray(h @ gains + biases)
+
+
+@functools.lru_cache(maxsize=64)
+def _gauges(boom: BoomParameters) -> tuple[np.ndarray, np.ndarray]:
+    """Return strains of gauges for each h, (N F, N) [1/m], and biases (N,)."""
+    N = boom.size
+    gains = np.zeros((N * boom.ritz.functions, N))
+    for i, (basis, beam) in enumerate(zip(boom_bases(boom), boom.beams, strict=True)):
+        gains[i::N, i] = beam.strain_gauge.gain * basis.at(beam.strain_gauge.position, 2)
+    return gains, np.array([beam.strain_gauge.bias for beam in boom.beams])

@@ -1,0 +1,72 @@
+"""Time in steps: what every machine counts with."""
+
+from __future__ import annotations
+
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import check_order, sample_counts, step_count, step_time
+
+STEP = 1e-3
+
+
+@pytest.mark.parametrize(('count', 'step'), [(3, 0.1), (7, 0.01), (29, 0.01), (123_457, 1e-3)])
+def test_a_step_has_the_time_that_one_would_write(count: int, step: float) -> None:
+    assert step_time(count, step) == float(f'{count * step:.9g}')
+    assert step_count(step_time(count, step), step, 'time') == count
+
+
+@pytest.mark.parametrize(
+    ('time', 'step', 'count'),
+    [(0.0, STEP, 0), (0.007, STEP, 7), (0.29, 0.01, 29), (20.0, STEP, 20000), (4.1, 0.02, 205)],
+)
+def test_step_count(time: float, step: float, count: int) -> None:
+    assert step_count(time, step, 'time') == count
+
+
+@pytest.mark.parametrize(
+    ('time', 'nearest'),
+    [(0.0014, '0.001'), (0.0016, '0.002'), (1e-7, '0.001'), (3.00051, '3.001')],
+)
+def test_times_between_steps_are_refused(time: float, nearest: str) -> None:
+    message = rf'^release = {time:g} s, allowed: whole steps of 0\.001 s.* {nearest} s$'
+    with pytest.raises(InputError, match=message):
+        step_count(time, STEP, 'release')
+
+
+@pytest.mark.parametrize('time', [1e10, float('inf'), float('nan')])
+def test_times_that_cannot_be_counted_are_refused(time: float) -> None:
+    with pytest.raises(
+        InputError, match=rf'^end = {time} s, allowed: up to 1e\+12 steps of 0.001'
+    ):
+        step_count(time, STEP, 'end')
+
+
+def test_samples_of_a_run() -> None:
+    assert sample_counts(20.0, 5e-3, STEP) == (5, 4000)
+    assert sample_counts(0.3, 0.1, 0.1) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ('duration', 'sample_time', 'error'),
+    [
+        (1.0, 0.0, r'^sample_time = 0\.0 s, allowed: whole steps of 0\.001 s$'),
+        (1.0, float('nan'), r'^sample_time = nan s, allowed: whole steps'),
+        (1.0, 1.5e-3, r'^sample_time = 0\.0015 s, allowed: whole steps of 0\.001 s, such as'),
+        (1.001, 5e-3, r'^duration = 1\.001 s, allowed: whole steps of 0\.005 s, such as 1 s$'),
+        (0.0, 5e-3, r'^duration = 0 s with sample_time = 0\.005 s gives 0 rows, allowed: 1 to'),
+        (1e5, 1e-3, r'gives 100000000 rows, allowed: 1 to 10000000$'),
+    ],
+)
+def test_samples_that_do_not_fit(duration: float, sample_time: float, error: str) -> None:
+    with pytest.raises(InputError, match=error):
+        sample_counts(duration, sample_time, STEP)
+
+
+def test_times_in_their_order() -> None:
+    check_order([], 'points')
+    check_order([0.0, 1.0, 1.5], 'points')
+    for late in (1.0, 0.5):
+        error = rf'^points\[2\]\.time = {late} s, allowed: after 1\.0 s; sort them$'
+        with pytest.raises(InputError, match=error):
+            check_order([0.0, 1.0, late], 'points')

@@ -1,0 +1,223 @@
+"""
+What the tests of machines share: calls of the command, launches as a user starts them, recordings.
+
+Every process of a launch carries a mark, so that a test sees what is left of it. Set
+ROS_DOMAIN_ID and ROS_AUTOMATIC_DISCOVERY_RANGE before, so that nobody outside takes part.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn, Protocol
+
+from longreach_tools.bag import bag_typestore, open_bag
+from longreach_tools.cli import main
+
+__all__ = ['DEADLINE', 'Launch', 'Outcome', 'contents', 'launch', 'longreach', 'write_bag']
+
+DEADLINE = 90.0
+"""Longest wait for a process, or for what it does [s]."""
+
+_MARKER = 'LONGREACH_TEST_MARKER'
+_LONGREACH = [sys.executable, '-c', 'from longreach_tools.cli import console; console()']
+
+
+class _Captured(Protocol):
+    """What pytest's ``capsys`` is to these tests."""
+
+    def readouterr(self) -> tuple[str, str]:
+        """Return what was written to stdout and stderr since the last call."""
+        ...
+
+
+class Outcome:
+    """
+    Exit code, stdout and stderr of one call of ``longreach``, in this process.
+
+    Parameters
+    ----------
+    capsys : CaptureFixture
+        pytest's fixture.
+    machine : str
+        The command, such as ``crane``.
+    words : object
+        What follows it.
+    """
+
+    def __init__(self, capsys: _Captured, machine: str, *words: object) -> None:
+        self._machine = machine
+        self.code = main([machine, *map(str, words)])
+        self.out, self.err = capsys.readouterr()
+
+    @property
+    def json(self) -> Any:
+        """What the call printed as JSON, in which NaN is not allowed."""
+        assert self.code == 0, self.err
+        return json.loads(self.out, parse_constant=_no_constant)
+
+    def refused(self, text: str, code: int = 2) -> None:
+        """Check for one line on stderr that says so, and nothing else."""
+        assert (self.code, self.out) == (code, ''), f'exit code {self.code}: {self.out}{self.err}'
+        (line,) = self.err.splitlines()
+        assert line.startswith(f'longreach {self._machine}'), line
+        assert text in line, line
+
+
+def _no_constant(name: str) -> NoReturn:
+    """Refuse what json takes for a number although JSON does not know it."""
+    raise AssertionError(f'{name} is no JSON')
+
+
+def longreach(*words: object) -> subprocess.CompletedProcess[str]:
+    """Run ``longreach`` to its end in a process of its own."""
+    return subprocess.run(
+        [*_LONGREACH, *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+
+
+class Launch:
+    """
+    A running ``longreach launch``, its output in a file.
+
+    Parameters
+    ----------
+    machine : str
+        Name of the launch file.
+    directory : path
+        Where it is started, and its log is written.
+    arguments : object
+        Of the launch file, such as ``lockstep:=true``.
+    """
+
+    def __init__(self, machine: str, directory: Path, *arguments: object) -> None:
+        self._mark = uuid.uuid4().hex
+        self._log = directory / f'{self._mark}.log'
+        with self._log.open('wb') as log:
+            self.process = subprocess.Popen(
+                [*_LONGREACH, 'launch', machine, *map(str, arguments)],
+                cwd=directory,
+                env={**os.environ, _MARKER: self._mark},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def text(self) -> str:
+        """Return what all its processes have printed."""
+        return self._log.read_text(errors='replace')
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        """
+        Wait until a condition holds.
+
+        Raises
+        ------
+        AssertionError
+            When that takes longer than the deadline.
+        """
+        end = time.monotonic() + DEADLINE
+        while not condition():
+            assert time.monotonic() < end, f'no {what}:\n{self.text()}'
+            time.sleep(0.02)
+
+    def says(self, text: str) -> None:
+        """Wait until a text is in the output."""
+        self.until(lambda: text in self.text(), repr(text))
+
+    def pid(self, name: str) -> int:
+        """Return the latest process of a name such as plant-1."""
+        started = rf'\[{name}\]: process started with pid \[(\d+)\]'
+        self.until(lambda: re.search(started, self.text()), f'start of {name}')
+        return int(re.findall(started, self.text())[-1])
+
+    def wait(self) -> int:
+        """Wait for the end, make sure that nothing is left, and return the exit code."""
+        try:
+            code = self.process.wait(DEADLINE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f'still running:\n{self.text()}') from None
+        assert self.alive() == [], f'processes are left:\n{self.text()}'
+        assert 'Traceback' not in self.text(), self.text()
+        return code
+
+    def alive(self) -> list[int]:
+        """Return all processes that carry the mark of this launch."""
+        mark = self._mark.encode()
+        found = []
+        for directory in Path('/proc').iterdir():
+            with contextlib.suppress(OSError):
+                if directory.name.isdigit() and mark in (directory / 'environ').read_bytes():
+                    found.append(int(directory.name))
+        return found
+
+    def close(self) -> None:
+        """Kill what is left."""
+        for pid in self.alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@contextlib.contextmanager
+def launch(machine: str, directory: Path, *arguments: object) -> Iterator[Launch]:
+    """Give a :class:`Launch` of which nothing is left afterwards."""
+    running = Launch(machine, directory, *arguments)
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+def contents(bag: Path) -> dict[str, list[tuple[int, bytes]]]:
+    """Return time [ns] and bytes of all messages of a properly closed bag, by topic, in order."""
+    found: dict[str, list[tuple[int, bytes]]] = {}
+    with open_bag(bag) as opened:
+        assert not opened.problem, opened.problem
+        for topic, time_, data in opened.messages(opened.select(None)):
+            found.setdefault(topic, []).append((time_, bytes(data)))
+    return found
+
+
+def write_bag(path: Path, namespace: str, rows: Iterable[tuple[str, int, Any]]) -> Path:
+    """
+    Write a recording in the way of any other program, and return its path.
+
+    Parameters
+    ----------
+    path : path
+        Directory to be made.
+    namespace : str
+        Of the topics.
+    rows : iterable of (str, int, message)
+        Topic in the namespace, bag time [ns], and a message of rclpy.
+    """
+    from rclpy.serialization import serialize_message
+    from rosbags import rosbag2
+
+    store = bag_typestore()
+    connections: dict[str, Any] = {}
+    with rosbag2.Writer(path, version=9, storage_plugin=rosbag2.StoragePlugin.MCAP) as writer:
+        for name, time_, message in rows:
+            if name not in connections:
+                kind = type(message)
+                connections[name] = writer.add_connection(
+                    f'/{namespace}/{name}',
+                    f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}',
+                    typestore=store,
+                )
+            writer.write(connections[name], time_, serialize_message(message))
+    return path

@@ -1,0 +1,95 @@
+"""Options and subcommands that machines share."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from longreach_tools.options import (
+    add_compare,
+    add_demo,
+    add_file,
+    add_results,
+    add_services,
+    add_steps,
+    add_whom,
+)
+
+
+def words(parser: argparse.ArgumentParser, *given: str) -> dict[str, object]:
+    return vars(parser.parse_args(given))
+
+
+def test_file_results_and_steps() -> None:
+    parser = argparse.ArgumentParser()
+    add_file(parser, 'CRANE.yaml', 'the crane')
+    add_results(parser, 'rows', 'picture')
+    add_steps(parser, 1e-3, 5e-3)
+    nothing = {'file': None, 'format': 'table', 'csv': None, 'plot': None}
+    assert words(parser) == {**nothing, 'step': 1e-3, 'sample_time': 5e-3}
+    given = words(parser, '--file=', '--csv', 'a', '--plot', 'b', '--step', '2e-3')
+    assert (given['file'], given['csv'], given['plot']) == (None, Path('a'), Path('b'))
+    assert given['step'] == 2e-3
+    assert words(parser, '--file', 'a/b')['file'] == Path('a/b')
+
+
+@pytest.mark.parametrize('given', [('--step', '0'), ('--sample-time', 'inf'), ('--format', 'x')])
+def test_what_they_refuse(given: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    add_results(parser, 'rows', 'picture')
+    add_steps(parser, 1e-3, 5e-3)
+    with pytest.raises(SystemExit):
+        parser.parse_args(given)
+    assert given[0] in capsys.readouterr().err
+
+
+def subcommands() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction]:
+    parser = argparse.ArgumentParser()
+    return parser, parser.add_subparsers(required=True)
+
+
+def test_a_recording_has_a_scenario_unless_one_is_usual() -> None:
+    parser, commands = subcommands()
+    add_compare(commands, 'boom')
+    with pytest.raises(SystemExit):
+        parser.parse_args(['compare', 'bag'])
+    given = words(parser, 'compare', 'bag', '--scenario', 'a.yaml')
+    assert given == {'bag': Path('bag'), 'scenario': Path('a.yaml'), 'namespace': 'boom'}
+    parser, commands = subcommands()
+    add_compare(commands, 'crane', 'Task C').add_argument('--brake')
+    given = words(parser, 'compare', 'bag', '--brake', 'rigid')
+    assert (given['scenario'], given['brake'], given['namespace']) == (None, 'rigid', 'crane')
+
+
+def run(arguments: argparse.Namespace) -> int:
+    return 0
+
+
+def test_a_demonstration_has_a_place() -> None:
+    parser, commands = subcommands()
+    add_demo(commands, 'all of it', run)
+    assert words(parser, 'demo') == {'out': Path('out/demo'), 'run': run}
+
+
+def test_services_of_a_plant_and_of_one_machine() -> None:
+    parser, commands = subcommands()
+    add_services(commands, 'boom', run, {'release-load': 'release it'})
+    for name in ('pause', 'resume', 'step', 'reset', 'release-load'):
+        assert words(parser, name, '--timeout', '2') == {
+            'namespace': 'boom',
+            'timeout': 2.0,
+            'run': run,
+            'service': name.replace('-', '_'),
+        }
+    assert words(parser, 'pause', '--namespace', 'north')['namespace'] == 'north'
+
+
+def test_whom_to_talk_to_is_not_waited_for_in_vain(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    add_whom(parser, 'crane')
+    assert words(parser) == {'namespace': 'crane', 'timeout': 5.0}
+    with pytest.raises(SystemExit):
+        parser.parse_args(['--timeout', '0'])
+    assert '0, allowed: above 0' in capsys.readouterr().err
