@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 RUN := $(PYTHON) scripts/workspace.py run --
 
-.PHONY: help setup demo test lint bench pictures lock clean
+.PHONY: help setup comparisons demo test lint bench pictures lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -11,23 +11,26 @@ help:  ## list the targets
 setup:  ## prepare the environment and build the packages
 	@$(PYTHON) scripts/workspace.py setup
 
+comparisons:  ## setup, with the programs that tests and benchmark compare with
+	@$(PYTHON) scripts/workspace.py setup --comparisons
+
 demo: setup  ## crane and boom over ROS: run, record, compare with the library, draw
 	@$(RUN) longreach crane demo --out out/demo
 	@$(RUN) longreach boom demo --out out/demo
 
-test: setup lint  ## all tests
+test: comparisons lint  ## all tests
 	@$(RUN) python3 scripts/run_tests.py
 
 lint: setup  ## ruff, mypy, import directions
 	@$(RUN) python3 scripts/run_lint.py
 
-bench: setup  ## speeds beside what one would use instead, as ratios
+bench: comparisons  ## speeds beside what one would use instead, as ratios
 	@$(RUN) python3 scripts/bench.py
 
 pictures: setup  ## make the pictures of README.md and docs/ again
 	@$(RUN) bash scripts/pictures.sh
 
-lock: setup  ## pin requirements.in anew, with hashes
+lock: setup  ## pin requirements.in and comparisons.in anew, with hashes
 	@$(PYTHON) scripts/workspace.py lock
 
 clean:  ## remove everything that was made

@@ -6,7 +6,8 @@ Measure how fast Longreach is beside what one would use instead; what ``make ben
 a  Task B of the crane, library and SciPy        e  release of a load by the boom: SciPy, Exudyn
 b  Task A of the crane, library and SciPy        f  the boom: growth with duration and beams
 c  the crane in lockstep over ROS                g  the boom's plant in real time
-d  starting times
+d  starting times                                h  three rigid links: Pinocchio, MuJoCo, Drake
+                                                 i  their free swing: the same and Exudyn
 
 All numbers come from one run on one machine, so that their ratios mean something. Nothing is
 asserted. About six minutes on two cores.
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import bench_boom
+import bench_chain
 import bench_crane
 import bench_ros
 from bench_table import Row, format_rows, machine_line
@@ -43,6 +45,14 @@ SECTIONS = {
     ),
     'f': Section('Release with oil, stick and slip, steps of 1 ms', bench_boom.stick_and_slip),
     'g': Section('Boom plant in real time, 1 ms steps, 200 Hz', bench_ros.plant),
+    'h': Section(
+        f'Three rigid links, {bench_chain.CALLS} calls: inverse dynamics, and forward dynamics',
+        bench_chain.evaluations,
+        'forward',
+    ),
+    'i': Section(
+        'Free swing of three links over 20 s, each within 1e-6 rad', bench_chain.free_swing
+    ),
 }
 
 

@@ -23,7 +23,8 @@ from longreach_boom.motion import evaluate
 from longreach_boom.parameters import BoomParameters, load_boom
 from longreach_boom.reference import reference_run
 from longreach_boom.scenario import HangingLoad, Scenario
-from longreach_boom.simulation import Boom, BoomCommand, StateParts, simulate
+from longreach_boom.simulation import Boom, simulate
+from longreach_boom.state import BoomCommand, StateParts
 
 # Relative tolerances with which each stays below 1 mm.
 METHODS = (('LSODA', 1e-5), ('Radau', 1e-4))

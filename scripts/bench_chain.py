@@ -1,8 +1,6 @@
 """
 A chain of three rigid links in the library, and in what one would use instead.
 
-    bench_chain.py [--quick]
-
 Each program is called from Python, with arrays of its own kind made beforehand; what it returns
 is a new array. The links are the boom, arm and bucket of an excavator as slender rods. The free
 swing starts from rest; each program gets the fastest of its methods that keeps the angles within
@@ -12,17 +10,15 @@ has a row that says so; none of them is needed for anything else.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib
 import io
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from bench_ros import BenchmarkError
-from bench_table import Row, format_rows, machine_line, measure
+from bench_table import Row, measure
 from numba import njit
 from scipy.integrate import solve_ivp
 
@@ -45,12 +41,12 @@ SAMPLE = 0.1  # [s]
 CALLS = 1000
 
 # Steps [s] and tolerances for 1e-6 rad.
-LONGREACH_STEP = 0.0025
+LONGREACH_STEP = SAMPLE / 36.0
 LONGREACH_TOLERANCE = 5e-9
 SCIPY_TOLERANCE = 5e-9
-MUJOCO_STEP = 0.0025
-DRAKE_STEP = SAMPLE / 14.0
-EXUDYN_STEP = 0.01
+MUJOCO_STEP = SAMPLE / 36.0
+DRAKE_STEP = SAMPLE / 13.0
+EXUDYN_STEP = SAMPLE / 9.0
 
 
 class Program(NamedTuple):
@@ -72,7 +68,7 @@ TORQUE = chain().inverse_dynamics(Q, V, A)
 
 
 def longreach() -> Program:
-    """Return the library with the step that people choose."""
+    """Return the library; its swing has the method that people know."""
     links = chain()
 
     def move(duration: float) -> np.ndarray:
@@ -83,7 +79,7 @@ def longreach() -> Program:
         lambda: links.inverse_dynamics(Q, V, A),
         lambda: links.forward_dynamics(Q, V, TORQUE),
         move,
-        swing_note=f'RK4, {1e3 * LONGREACH_STEP:g} ms',
+        swing_note=f'RK4, {1e3 * LONGREACH_STEP:.1f} ms',
     )
 
 
@@ -212,7 +208,7 @@ def mujoco() -> Program:
         rows = np.vstack([start, states[0]])[:: round(SAMPLE / MUJOCO_STEP)]
         return rows[:, 1:4]
 
-    return Program(inverse, forward, move, swing_note=f'rollout, RK4, {1e3 * MUJOCO_STEP:g} ms')
+    return Program(inverse, forward, move, swing_note=f'rollout, RK4, {1e3 * MUJOCO_STEP:.1f} ms')
 
 
 def drake() -> Program:
@@ -326,7 +322,7 @@ def exudyn() -> Program:
     return Program(
         swing=move,
         note='has no call for one evaluation',
-        swing_note=f'RK67, {1e3 * EXUDYN_STEP:g} ms',
+        swing_note=f'RK67, {1e3 * EXUDYN_STEP:.1f} ms',
     )
 
 
@@ -360,7 +356,7 @@ def repeated(action: Callable[[], object]) -> Callable[[], None]:
 
 
 def evaluations(quick: bool) -> list[Row]:
-    """Time 1000 evaluations of inverse dynamics, and as the rows' part of forward dynamics."""
+    """Time calls of inverse dynamics, and as the rows' part those of forward dynamics."""
     repeats, rows = 5 if quick else 25, []
     exact = TORQUE, A
     for name, program in programs():
@@ -397,22 +393,3 @@ def free_swing(quick: bool) -> list[Row]:
         note = f'{duration / np.median(times):.0f} times real time; {program.swing_note}'
         rows.append(Row(name, times, error, note=note))
     return rows
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Print both tables and return the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument('--quick', action='store_true', help='fewer runs')
-    quick = parser.parse_args(arguments).quick
-    print(machine_line())
-    print(f'\n{CALLS} evaluations, inverse dynamics and forward dynamics')
-    print(format_rows(evaluations(quick), 'forward'))
-    print('\nFree swing of 20 s, each within 1e-6 rad')
-    print(format_rows(free_swing(quick)))
-    return 0
-
-
-if __name__ == '__main__':
-    sys.exit(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import statistics
@@ -94,7 +95,9 @@ def machine_line() -> str:
 
 
 def _seconds(value: float) -> str:
-    """Return a time with three digits."""
+    """Return a time with three digits; NaN stands for none."""
+    if math.isnan(value):
+        return '-'
     if value < 0.1:
         return f'{1e3 * value:.3g} ms'
     return f'{value:.3g} s' if value < 100.0 else f'{value:.0f} s'
@@ -103,4 +106,6 @@ def _seconds(value: float) -> str:
 def _ratio(times: Sequence[float], first: Sequence[float]) -> str:
     """Return the ratio of two medians."""
     ratio = statistics.median(times) / statistics.median(first)
+    if math.isnan(ratio):
+        return '-'
     return f'{ratio:.3g}' if ratio < 100.0 else f'{ratio:.0f}'

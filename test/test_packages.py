@@ -231,48 +231,73 @@ def normal(name):
     return re.sub(r'[-_.]+', '-', name).lower()
 
 
-def locked():
-    """Return {package: [versions]} of the lock file."""
+LOCKS = ['requirements', 'comparisons']
+
+
+def locked(lock='requirements'):
+    """Return {package: [versions]} of a lock file."""
     versions = {}
     for name, version in re.findall(
         r'^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)',
-        (ROOT / 'requirements.lock').read_text(),
+        (ROOT / f'{lock}.lock').read_text(),
         re.MULTILINE,
     ):
         versions.setdefault(normal(name), []).append(version)
     return versions
 
 
-def test_lock_has_hashes_for_everything_and_nothing_else():
-    text = (ROOT / 'requirements.lock').read_text()
+@pytest.mark.parametrize('lock', LOCKS)
+def test_lock_has_hashes_for_everything_and_nothing_else(lock):
+    text = (ROOT / f'{lock}.lock').read_text()
     blocks = re.split(r'^(?=\S)', text, flags=re.MULTILINE)
     requirements = [block for block in blocks if block.strip() and not block.startswith('#')]
-    assert len(requirements) > 50
+    assert len(requirements) > {'requirements': 50, 'comparisons': 10}[lock]
     for block in requirements:
         first = block.splitlines()[0]
         assert re.match(r'[a-z0-9-]+(\[[\w,-]+\])?==\S+ ', first), first
         assert re.search(r'--hash=sha256:[0-9a-f]{64}', block), first
 
 
-def test_lock_covers_all_requirements():
+@pytest.mark.parametrize('lock', LOCKS)
+def test_lock_covers_all_requirements(lock):
     wanted = {
         normal(re.match(r'[A-Za-z0-9._-]+', line)[0])
-        for line in (ROOT / 'requirements.in').read_text().splitlines()
+        for line in (ROOT / f'{lock}.in').read_text().splitlines()
         if line.strip() and not line.startswith('#')
     }
-    assert len(wanted) > 20
-    assert wanted <= locked().keys(), 'run: make lock'
+    assert len(wanted) > {'requirements': 20, 'comparisons': 3}[lock]
+    assert wanted <= locked(lock).keys(), 'run: make lock'
 
 
-def test_set_up_reads_every_requirement_of_the_lock():
-    assert {normal(name) for name in WORKSPACE.lock_blocks()} == locked().keys()
+def test_comparisons_change_no_package_that_longreach_runs_with():
+    assert not locked('comparisons').keys() & locked().keys(), 'run: make lock'
+
+
+@pytest.mark.parametrize('lock', LOCKS)
+def test_set_up_reads_every_requirement_of_the_lock(lock):
+    blocks = WORKSPACE.lock_blocks(ROOT / f'{lock}.lock')
+    assert {normal(name) for name in blocks} == locked(lock).keys()
 
 
 def test_packages_for_pip_are_those_of_the_lock():
-    for requirement in (WORKSPACE.PIP_ONLY | WORKSPACE.PIP_ONLY_TESTS).values():
-        name, mark, version = requirement.partition('==')
-        assert mark, requirement
-        assert version in locked()[normal(name)], requirement
+    groups = {
+        'requirements': WORKSPACE.PIP_ONLY | WORKSPACE.PIP_ONLY_TESTS,
+        'comparisons': WORKSPACE.PIP_ONLY_COMPARISONS,
+    }
+    for lock, packages in groups.items():
+        for requirement in packages.values():
+            name, mark, version = requirement.partition('==')
+            assert mark, requirement
+            assert version in locked(lock)[normal(name)], requirement
+
+
+@pytest.mark.parametrize('module', WORKSPACE.PIP_ONLY_COMPARISONS)
+def test_comparisons_that_were_installed_can_be_imported(module):
+    """Tests that need one are skipped without it: here it shows that it should be there."""
+    if not (WORKSPACE.VENV / 'comparisons.json').exists():
+        pytest.skip('without `workspace.py setup --comparisons`')
+    done = subprocess.run([sys.executable, '-c', f'import {module}'], capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
 
 
 # --- names ----------------------------------------------------------------------------------

@@ -122,8 +122,23 @@ def test_bench_prints_ratios_and_errors():
     assert all(error < 1e-7 for error in errors)
 
 
+def test_bench_compares_chains_with_every_program_or_says_what_is_missing():
+    done = script('bench', '--quick', '--only', 'h,i')
+    assert done.returncode == 0, done.stderr
+    programs = ['longreach', 'Pinocchio', 'MuJoCo', 'Drake', 'Exudyn']
+    evaluations, swing = (part.splitlines() for part in done.stdout.split('\n(')[1:])
+    for rows, has_errors in ((evaluations, programs[:4]), (swing, programs)):
+        for name in programs:
+            (row, *_) = [line for line in rows if line.startswith(name)]
+            if 'not installed' in row or name not in has_errors:
+                assert re.search(r'PyPI has it as \w+|has no call', row)
+                continue
+            # Of another mechanics the errors would be of the size of the angles.
+            assert float(re.search(r'\de-\d+', row)[0]) < 1e-5, row
+
+
 def test_make_lists_its_targets():
     done = subprocess.run(['make', 'help'], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0
     listed = {line.split()[0] for line in done.stdout.splitlines() if line}
-    assert {'setup', 'demo', 'test', 'lint', 'bench', 'clean'} <= listed
+    assert {'setup', 'comparisons', 'demo', 'test', 'lint', 'bench', 'clean'} <= listed

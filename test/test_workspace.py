@@ -28,6 +28,8 @@ LOCK = (
     "scipy==4.0 ; python_full_version >= '3.12' \\\n    --hash=sha256:" + 'd' * 64 + '\n'
 )
 
+COMPARISONS = 'other==5.0 \\\n    --hash=sha256:' + 'e' * 64 + '\n'
+
 
 @pytest.fixture
 def tree(tmp_path):
@@ -35,6 +37,7 @@ def tree(tmp_path):
     (tmp_path / 'scripts').mkdir()
     shutil.copy(ROOT / 'scripts' / 'workspace.py', tmp_path / 'scripts')
     (tmp_path / 'requirements.lock').write_text(LOCK)
+    (tmp_path / 'comparisons.lock').write_text(COMPARISONS)
     (tmp_path / 'colcon.meta').write_text('{"names": {}}')
     package = tmp_path / 'src' / 'longreach_thing'
     package.mkdir(parents=True)
@@ -125,12 +128,14 @@ def test_another_ros_is_refused_before_anything_is_made(tree):
 
 
 @pytest.mark.parametrize(
-    'arguments', [(), ('build',), ('run',), ('run', '--'), ('setup', 'twice')], ids=str
+    'arguments',
+    [(), ('build',), ('run',), ('run', '--'), ('setup', 'twice'), ('setup', '--comparison')],
+    ids=str,
 )
 def test_unknown_arguments_are_refused(tree, arguments):
     done = script(tree, *arguments)
     assert done.returncode == 2
-    assert 'allowed: setup | run -- COMMAND ... | lock' in done.stderr
+    assert 'allowed: setup [--comparisons] | run -- COMMAND ... | lock' in done.stderr
 
 
 def test_another_python_is_refused(tree, monkeypatch, capsys):
@@ -198,6 +203,18 @@ def test_installed_ros_makes_no_environment(workspace, tree, monkeypatch, capsys
     assert 'no-such-module==1.0' in message
     assert 'never-missing' not in message
     assert not (tree / '.venv').exists()
+
+
+@pytest.mark.parametrize(('arguments', 'told'), [((), False), (('--comparisons',), True)])
+def test_installed_ros_is_told_of_comparisons_that_it_lacks(
+    workspace, monkeypatch, capsys, arguments, told
+):
+    monkeypatch.setenv('ROS_DISTRO', 'jazzy')
+    monkeypatch.setattr(workspace.shutil, 'which', lambda name: f'/bin/{name}')
+    monkeypatch.setattr(workspace, 'PIP_ONLY_COMPARISONS', {'no_such_module': 'no-such==1.0'})
+    assert workspace.main(['setup', *arguments]) == 0
+    assert workspace.fakes.names == ['colcon', 'warm-up']
+    assert ('no-such==1.0' in capsys.readouterr().err) is told
 
 
 def test_installed_ros_without_colcon_is_refused(workspace, monkeypatch, capsys):
@@ -313,6 +330,51 @@ def test_digest_and_a_removed_file(workspace, tree):
     before = workspace.source_digest()
     (tree / 'src/longreach_thing/thing.py').unlink()
     assert workspace.source_digest() != before
+
+
+# --- comparisons ----------------------------------------------------------------------------
+
+
+WITH_COMPARISONS = [*ALL[:3], 'pip-comparisons', *ALL[3:]]
+
+
+def test_comparisons_come_only_where_they_are_asked_for_and_once(workspace, tree):
+    assert workspace.main(['setup']) == 0
+    assert workspace.fakes.names == ALL
+    for arguments in (['setup', '--comparisons'], ['setup'], ['setup', '--comparisons']):
+        assert workspace.main(arguments) == 0
+        assert workspace.fakes.names == [*ALL, 'pip-comparisons']
+    command = workspace.fakes.commands['pip-comparisons']
+    assert {'--require-hashes', '--no-deps', str(tree / 'comparisons.lock')} <= set(command)
+
+
+def test_new_environment_has_comparisons_again(workspace, tree):
+    assert workspace.main(['setup', '--comparisons']) == 0
+    (tree / 'requirements.lock').write_text(LOCK.replace('numpy==1.0', 'numpy==1.1'))
+    assert workspace.main(['setup', '--comparisons']) == 0
+    assert workspace.fakes.names == WITH_COMPARISONS * 2
+
+
+def test_new_comparisons_leave_environment_and_build(workspace, tree):
+    workspace.main(['setup', '--comparisons'])
+    (tree / 'comparisons.lock').write_text(COMPARISONS.replace('5.0', '6.0'))
+    assert workspace.main(['setup']) == 0
+    assert workspace.fakes.names == WITH_COMPARISONS
+    assert workspace.main(['setup', '--comparisons']) == 0
+    assert workspace.fakes.names == [*WITH_COMPARISONS, 'pip-comparisons']
+
+
+@pytest.mark.parametrize('trouble', ['failure', 'interrupt'])
+def test_comparisons_that_were_cut_off_are_installed_again(workspace, tree, trouble):
+    workspace.main(['setup', '--comparisons'])
+    (tree / 'comparisons.lock').write_text(COMPARISONS.replace('5.0', '6.0'))
+    error = workspace.SetupError('no network') if trouble == 'failure' else KeyboardInterrupt()
+    workspace.fakes.trouble['pip-comparisons'] = error
+    assert workspace.main(['setup', '--comparisons']) != 0
+    # What is half there belongs to neither lock file.
+    (tree / 'comparisons.lock').write_text(COMPARISONS)
+    assert workspace.main(['setup', '--comparisons']) == 0
+    assert workspace.fakes.names[-2:] == ['pip-comparisons'] * 2
 
 
 # --- recovery -------------------------------------------------------------------------------

@@ -31,8 +31,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numba.core.errors import NumbaError
 
+from longreach_dynamics._array_calls import ArrayCall, matrix, own_matrix, vector
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
@@ -174,20 +174,18 @@ def accelerations(torque, table):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _check(vector, table):  # type: ignore[no-untyped-def]
-    """Raise ValueError for a vector that has not n finite numbers; the caller says which."""
-    if vector.size != table.shape[1]:
-        raise ValueError
-    for i in range(vector.size):
-        if not math.isfinite(vector[i]):
+def _finite(x, table, n):  # type: ignore[no-untyped-def]
+    """Return an argument as an array (n,); raise ValueError when a number is not finite."""
+    numbers = vector(x, table, n)
+    for i in range(n):
+        if not math.isfinite(numbers[i]):
             raise ValueError
+    return numbers
 
 
 @njit
 def _add_wrenches(wrenches, table):  # type: ignore[no-untyped-def]
     """Add rows of :class:`Wrench`; raise ValueError for those that cannot be used."""
-    if wrenches.shape[1] != 6:
-        raise ValueError
     for k in range(wrenches.shape[0]):
         for m in range(6):
             if not math.isfinite(wrenches[k, m]):
@@ -200,74 +198,77 @@ def _add_wrenches(wrenches, table):  # type: ignore[no-untyped-def]
         add_wrench(link, x, z, wrenches[k, 3], wrenches[k, 4], wrenches[k, 5], table)
 
 
-# What Python calls, with few arrays: each result takes the place of an argument, because numba
-# takes longer to hand out an array than to fill it. Checks are made here, where they cost nothing.
-# These hold Python's lock, so that threads may share a chain and its table.
+# What Python calls. Each result takes the place of an argument, because numba takes longer to hand
+# out an array than to fill it. Checks are made here, where they cost nothing. These hold Python's
+# lock, so that threads may share a chain and its table.
 
 
+@ArrayCall
 @kernel
 def _inverse(q, v, torque, table):  # type: ignore[no-untyped-def]
     """Overwrite q'' with joint torques."""
-    _check(q, table)
-    _check(v, table)
-    _check(torque, table)
-    place_links(q, v, table)
-    newton_euler(torque, table)
+    own = own_matrix(table)
+    n = own.shape[1]
+    place_links(_finite(q, table, n), _finite(v, table, n), own)
+    newton_euler(_finite(torque, table, n), own)
 
 
+@ArrayCall
 @kernel
 def _reactions(q, v, a, wrenches, reactions, table):  # type: ignore[no-untyped-def]
     """Write forces and torques of the joints (n, 3)."""
-    _check(q, table)
-    _check(v, table)
-    _check(a, table)
-    place_links(q, v, table)
-    _add_wrenches(wrenches, table)
-    torque = reactions[:, 2]
-    for i in range(a.size):
-        torque[i] = a[i]
-    newton_euler(torque, table)
-    for i in range(a.size):
-        reactions[i, 0] = table[FORCE, i]
-        reactions[i, 1] = table[FORCE_IM, i]
+    own = own_matrix(table)
+    n = own.shape[1]
+    acceleration, rows = _finite(a, table, n), own_matrix(reactions)
+    place_links(_finite(q, table, n), _finite(v, table, n), own)
+    _add_wrenches(matrix(wrenches, table, 6), own)
+    torque = rows[:, 2]
+    for i in range(n):
+        torque[i] = acceleration[i]
+    newton_euler(torque, own)
+    for i in range(n):
+        rows[i, 0] = own[FORCE, i]
+        rows[i, 1] = own[FORCE_IM, i]
 
 
+@ArrayCall
 @kernel
 def _forward(q, v, a, table):  # type: ignore[no-untyped-def]
     """Overwrite joint torques with q''."""
-    _check(q, table)
-    _check(v, table)
-    _check(a, table)
-    place_links(q, v, table)
-    if not accelerations(a, table):
+    own = own_matrix(table)
+    n = own.shape[1]
+    place_links(_finite(q, table, n), _finite(v, table, n), own)
+    if not accelerations(_finite(a, table, n), own):
         raise ValueError
 
 
+@ArrayCall
 @kernel
 def _forward_loaded(q, v, a, wrenches, table):  # type: ignore[no-untyped-def]
     """Overwrite joint torques with q'' under wrenches."""
-    _check(q, table)
-    _check(v, table)
-    _check(a, table)
-    place_links(q, v, table)
-    _add_wrenches(wrenches, table)
-    if not accelerations(a, table):
+    own = own_matrix(table)
+    n = own.shape[1]
+    place_links(_finite(q, table, n), _finite(v, table, n), own)
+    _add_wrenches(matrix(wrenches, table, 6), own)
+    if not accelerations(_finite(a, table, n), own):
         raise ValueError
 
 
+@ArrayCall
 @kernel
 def _mass_matrix(q, M, table):  # type: ignore[no-untyped-def]
     """Write the mass matrix of the relative angles (n, n)."""
-    _check(q, table)
-    place_links(q, q, table)
-    absolute_mass_matrix(table)
+    own, result = own_matrix(table), own_matrix(M)
+    n = own.shape[1]
+    pose = _finite(q, table, n)
+    place_links(pose, pose, own)
+    absolute_mass_matrix(own)
     # theta_k holds all q_i with i <= k, so that each row and column is the sum of those after it.
-    n = q.size
     for i in range(n - 1, -1, -1):
         total = 0.0
         for k in range(n - 1, -1, -1):
-            total += table[MATRIX + i, k] if k < i else table[MATRIX + k, i]
-            M[i, k] = total if i == n - 1 else total + M[i + 1, k]
+            total += own[MATRIX + i, k] if k < i else own[MATRIX + k, i]
+            result[i, k] = total if i == n - 1 else total + result[i + 1, k]
 
 
 @kernel
@@ -299,12 +300,8 @@ def _swing(q, v, step, states, table):  # type: ignore[no-untyped-def]
 
 
 _NO_WRENCHES = np.empty((0, 6))
-# What a call of these raises for arguments of other types, and for numbers that cannot be used.
-_REFUSED = (TypeError, ValueError, AttributeError, NumbaError)
-# They compile in _open alone: a call with integers would make a version that rounds its result.
-_ENTRIES: tuple[Any, ...] = (_inverse, _reactions, _forward, _forward_loaded, _mass_matrix, _swing)
-for _entry in _ENTRIES:
-    _entry._can_compile = False
+# What a call raises for arguments of other types, and for numbers that cannot be used.
+_REFUSED = (TypeError, ValueError, AttributeError)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -337,8 +334,8 @@ class PlanarChain:
     -----
     Vectors q, v, a, torque are of shape (n,), for relative joint angles: [rad], [rad/s],
     [rad/s^2], [N m]. ``wrenches`` are rows of :class:`Wrench`, or an array (m, 6) of their
-    numbers. C-contiguous arrays of float take less than a microsecond; what has to be converted
-    to them, such as lists, takes a tenth of a millisecond. All methods raise InputError for shapes
+    numbers. C-contiguous arrays of float take less than half a microsecond for three links; what
+    has to be converted to them, such as lists, takes ten. All methods raise InputError for shapes
     and numbers that cannot be used, and LongreachError where floating point does not suffice.
     """
 
@@ -403,10 +400,10 @@ class PlanarChain:
             return self.reactions(q, v, a, wrenches)[:, 2].copy()
         try:
             torque = a.copy()
-            _inverse(q, v, torque, self._table)
+            _inverse.call(q, v, torque, self._table)
         except _REFUSED:
             q, v, torque = self._vectors(q=q, v=v, a=a)
-            _open(_inverse, q, v, torque, self._table)
+            _again(_inverse, q, v, torque, self._table)
         return torque
 
     def forward_dynamics(
@@ -416,24 +413,24 @@ class PlanarChain:
         try:
             a = torque.copy()
             if wrenches is None:
-                _forward(q, v, a, self._table)
+                _forward.call(q, v, a, self._table)
             else:
-                _forward_loaded(q, v, a, wrenches, self._table)
+                _forward_loaded.call(q, v, a, wrenches, self._table)
         except _REFUSED:
             q, v, a = self._vectors(q=q, v=v, torque=torque)
             if wrenches is None:
-                _open(_forward, q, v, a, self._table)
+                _again(_forward, q, v, a, self._table)
             else:
-                _open(_forward_loaded, q, v, a, self._rows(wrenches), self._table)
+                _again(_forward_loaded, q, v, a, self._rows(wrenches), self._table)
         return a
 
     def mass_matrix(self, q: np.ndarray) -> np.ndarray:
         """Return the mass matrix of the relative joint angles (n, n) [kg m^2]."""
         M = np.empty((len(self.lengths), len(self.lengths)))
         try:
-            _mass_matrix(q, M, self._table)
+            _mass_matrix.call(q, M, self._table)
         except _REFUSED:
-            _open(_mass_matrix, *self._vectors(q=q), M, self._table)
+            _again(_mass_matrix, *self._vectors(q=q), M, self._table)
         return M
 
     def bias(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -460,10 +457,10 @@ class PlanarChain:
         reactions = np.empty((len(self.lengths), 3))
         rows = _NO_WRENCHES if wrenches is None else wrenches
         try:
-            _reactions(q, v, a, rows, reactions, self._table)
+            _reactions.call(q, v, a, rows, reactions, self._table)
         except _REFUSED:
             vectors = self._vectors(q=q, v=v, a=a)
-            _open(_reactions, *vectors, self._rows(rows), reactions, self._table)
+            _again(_reactions, *vectors, self._rows(rows), reactions, self._table)
         return reactions
 
     def _vectors(self, **vectors: Any) -> list[np.ndarray]:
@@ -512,25 +509,23 @@ def swing(chain: PlanarChain, q: np.ndarray, v: np.ndarray, step: float, steps: 
         raise InputError(f'step = {step} s, allowed: (0, inf) s')
     if not (steps >= 0 and float(steps).is_integer()):
         raise InputError(f'steps = {steps}, allowed: integers from 0')
+    q, v = chain._vectors(q=q, v=v)
     states = np.empty((int(steps) + 1, 2 * chain.size))
-    _open(_swing, *chain._vectors(q=q, v=v), float(step), states, chain.table())
+    _swing(q, v, float(step), states, chain.table())
     if not np.isfinite(states[-1]).all():
         raise LongreachError(f'the chain ran away with steps of {step:g} s; take shorter ones')
     return states
 
 
-def _open(entry: Any, *arguments: Any) -> None:
-    """Call a kernel with checked arrays of its types, for which it may have to be compiled."""
-    entry._can_compile = True
+def _again(entry: ArrayCall, *arguments: np.ndarray) -> None:
+    """Call a kernel with arguments that were checked and converted."""
     try:
-        entry(*arguments)
+        entry.call(*arguments)
     except ValueError:
         raise LongreachError(
             'the mass matrix is not positive definite in floating point; look for masses, lengths'
             ' and inertias of impossible size, and for huge angles'
         ) from None
-    finally:
-        entry._can_compile = False
 
 
 def _numbers(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:

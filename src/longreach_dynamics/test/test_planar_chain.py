@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import pickle
+import sys
 from typing import Any
 
 import casadi
@@ -12,6 +14,7 @@ import pytest
 from numba import njit
 from scipy.special import ellipk
 
+from longreach_dynamics import _array_calls
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.planar_chain import (
     PlanarChain,
@@ -57,6 +60,7 @@ class Lagrange:
     mass_matrix: Any
     bias: Any
     energy: Any
+    power: Any  # by which the energy grows
     virtual_work: Any  # of the wrenches
     centers: Any  # places, velocities and accelerations of the centres of gravity, (2, n) each
     joints: Any  # places (2, n)
@@ -87,6 +91,7 @@ def lagrange(chain: PlanarChain, wrenches: list[Wrench] | tuple[Wrench, ...] = (
         potential += chain.masses[i] * chain.gravity * centers[i][1]
     by_rate = casadi.gradient(kinetic, v)
     bias = casadi.jtimes(by_rate, q, v) - casadi.gradient(kinetic - potential, q)
+    power = casadi.jtimes(kinetic + potential, q, v) + casadi.jtimes(kinetic, v, a)
     work = casadi.SX.zeros(n)
     for wrench, point in zip(wrenches, places, strict=True):
         work += casadi.jacobian(point, q).T @ casadi.vertcat(wrench.fx, wrench.fz)
@@ -97,6 +102,7 @@ def lagrange(chain: PlanarChain, wrenches: list[Wrench] | tuple[Wrench, ...] = (
         casadi.Function('f', [q], [casadi.jacobian(by_rate, v)]),
         casadi.Function('f', [q, v], [bias]),
         casadi.Function('f', [q, v], [kinetic + potential]),
+        casadi.Function('f', [q, v, a], [power]),
         casadi.Function('f', [q], [work]),
         casadi.Function('f', [q, v, a], [r, s, acceleration]),
         casadi.Function('f', [q], [casadi.horzcat(*joints[:-1])]),
@@ -146,15 +152,12 @@ def test_wrenches_do_the_virtual_work_of_their_places(size: int) -> None:
         assert_close(chain.forward_dynamics(q, v, np.zeros(size), wrenches), expected)
 
 
-@pytest.mark.parametrize('size', SIZES)
-def test_equations_are_pinocchios(size: int) -> None:
-    pinocchio = pytest.importorskip('pinocchio')
-    random = np.random.default_rng(20 + size)
-    chain = random_chain(random, size)
+def pinocchio_model(pinocchio: Any, chain: PlanarChain) -> Any:
+    """Return a chain as Pinocchio's model, in the x-z plane of its world."""
     model = pinocchio.Model()
     model.gravity.linear = np.array([0.0, 0.0, -chain.gravity])
     parent, length = 0, 0.0
-    for i in range(size):
+    for i in range(chain.size):
         # Turning x towards z is a rotation about -y.
         joint = pinocchio.JointModelRevoluteUnaligned(np.array([0.0, -1.0, 0.0]))
         at = pinocchio.SE3(np.eye(3), np.array([length, 0.0, 0.0]))
@@ -164,23 +167,44 @@ def test_equations_are_pinocchios(size: int) -> None:
         inertia = pinocchio.Inertia(chain.masses[i], center, chain.inertias[i] * np.eye(3))
         model.appendBodyToJoint(parent, inertia, pinocchio.SE3.Identity())
         length = chain.lengths[i]
+    return model
+
+
+def pinocchio_forces(pinocchio: Any, data: Any, wrenches: list[Wrench]) -> Any:
+    """Return wrenches as spatial forces in the links' frames; ``data`` knows the pose."""
+    forces = pinocchio.StdVec_Force()
+    forces.extend([pinocchio.Force.Zero() for _ in data.oMi])
+    for wrench in wrenches:
+        turn = data.oMi[wrench.link + 1].rotation
+        force = turn.T @ np.array([wrench.fx, 0.0, wrench.fz])
+        place = wrench.distance * np.array([math.cos(wrench.angle), 0.0, math.sin(wrench.angle)])
+        moment = np.cross(place, force) - np.array([0.0, wrench.moment, 0.0])
+        forces[wrench.link + 1] += pinocchio.Force(force, moment)
+    return forces
+
+
+@pytest.mark.parametrize('size', SIZES)
+def test_equations_are_pinocchios(size: int) -> None:
+    pinocchio = pytest.importorskip('pinocchio')
+    random = np.random.default_rng(20 + size)
+    chain = random_chain(random, size)
+    model = pinocchio_model(pinocchio, chain)
     data = model.createData()
-    for _ in range(4):
+    for count in (0, 1, 3, 7):
+        wrenches = random_wrenches(random, size, count)
         q, v, a = random.normal(0.0, [[2.0], [3.0], [10.0]], (3, size))
-        torque = pinocchio.rnea(model, data, q, v, a)
-        assert_close(chain.inverse_dynamics(q, v, a), torque)
         assert_close(chain.bias(q, v), pinocchio.nonLinearEffects(model, data, q, v))
-        assert_close(
-            chain.forward_dynamics(q, v, torque), pinocchio.aba(model, data, q, v, torque)
-        )
         M = np.triu(pinocchio.crba(model, data, q))
         assert_close(np.triu(chain.mass_matrix(q)), M)
-        # Forces are in the links' axes; what was computed since has overwritten them.
-        pinocchio.rnea(model, data, q, v, a)
         pinocchio.forwardKinematics(model, data, q)
-        for i, (fx, fz, _) in enumerate(chain.reactions(q, v, a)):
-            force = data.oMi[i + 1].rotation @ data.f[i + 1].linear
-            np.testing.assert_allclose([fx, fz], force[[0, 2]], rtol=1e-10, atol=1e-8)
+        loads = pinocchio_forces(pinocchio, data, wrenches)
+        torque = pinocchio.rnea(model, data, q, v, a, loads)
+        assert_close(chain.inverse_dynamics(q, v, a, wrenches), torque)
+        # Forces are in the links' axes.
+        forces = [at.rotation @ f.linear for at, f in zip(data.oMi, data.f, strict=True)]
+        assert_close(chain.reactions(q, v, a, wrenches)[:, :2], np.array(forces)[1:, [0, 2]])
+        expected = pinocchio.aba(model, data, q, v, torque, loads)
+        assert_close(chain.forward_dynamics(q, v, torque, wrenches), expected)
 
 
 def cross(r: np.ndarray, f: np.ndarray) -> Any:
@@ -249,6 +273,32 @@ def test_forward_dynamics_inverts_inverse_dynamics(size: int) -> None:
         assert_close(chain.forward_dynamics(q, v, torque, loads), a, 1e-11)
 
 
+@pytest.mark.parametrize('size', SIZES)
+def test_torques_and_wrenches_change_the_energy_by_their_power(size: int) -> None:
+    random = np.random.default_rng(90 + size)
+    for count in (0, 1, 5):
+        chain, wrenches = random_chain(random, size), random_wrenches(random, size, count)
+        exact = lagrange(chain, wrenches)
+        q, v, torque = random.normal(0.0, [[2.0], [3.0], [100.0]], (3, size))
+        a = chain.forward_dynamics(q, v, torque, wrenches)
+        powers = v * (torque + vector(exact.virtual_work(q)))
+        # Terms may cancel.
+        error = float(exact.power(q, v, a)) - powers.sum()
+        assert abs(error) < 1e-10 * np.abs(powers).max()
+
+
+@pytest.mark.parametrize('size', SIZES)
+def test_free_swing_of_any_chain_keeps_its_energy(size: int) -> None:
+    random = np.random.default_rng(100 + size)
+    chain = random_chain(random, size)
+    energy = lagrange(chain).energy
+    states = swing(chain, *random.normal(size=(2, size)), 1e-4, 10000)
+    values = np.array([float(energy(row[:size], row[size:])) for row in states[::500]])
+    moving = [row[size:] @ chain.mass_matrix(row[:size].copy()) @ row[size:] for row in states]
+    assert np.ptp(moving) > 1.0
+    assert np.abs(values - values[0]).max() < 1e-10 * np.max(moving)
+
+
 def test_free_swing_keeps_its_energy() -> None:
     energy = lagrange(EXCAVATOR).energy
     states = swing(EXCAVATOR, np.array([-0.5, 0.4, -0.3]), np.array([0.2, 0.0, -0.5]), 1e-3, 5000)
@@ -313,7 +363,12 @@ def test_tables_are_not_shared() -> None:
         tuple,
         lambda x: x.astype(int),
         lambda x: x.astype(np.float32),
+        lambda x: x.astype(complex).real,
+        lambda x: x.astype('>f8'),
         lambda x: np.repeat(x, 2)[::2],
+        lambda x: np.frombuffer(b'.' + x.tobytes(), np.uint8)[1:].view(float),
+        np.ma.array,
+        lambda x: pickle.loads(pickle.dumps(x)),
     ],
 )
 def test_vectors_of_any_kind_give_the_same(convert: Any) -> None:
@@ -329,6 +384,35 @@ def test_vectors_of_any_kind_give_the_same(convert: Any) -> None:
                 method(q, v, convert(a), np.array(loads or ()).reshape(-1, 6)), expected
             )
     np.testing.assert_array_equal(EXCAVATOR.mass_matrix(convert(q)), EXCAVATOR.mass_matrix(q))
+
+
+def test_calls_keep_no_argument() -> None:
+    q, v, a = arrays = np.ones(3), np.ones(3), np.ones(3)
+    rows = np.array([Wrench(0, 1.0, 2.0, 3.0, 4.0)])
+    bad = np.full(3, math.nan)
+    before = [sys.getrefcount(array) for array in (*arrays, rows, bad)]
+    for _ in range(10):
+        EXCAVATOR.inverse_dynamics(q, v, a)
+        EXCAVATOR.forward_dynamics(q, v, a, rows)
+        EXCAVATOR.reactions(q, v, a, rows)
+        with pytest.raises(InputError):
+            EXCAVATOR.inverse_dynamics(q, bad, a)
+    assert [sys.getrefcount(array) for array in (*arrays, rows, bad)] == before
+
+
+def test_chain_works_after_its_journey_to_another_process() -> None:
+    again = pickle.loads(pickle.dumps(EXCAVATOR))
+    q, v, a = np.random.default_rng(75).normal(size=(3, 3))
+    np.testing.assert_array_equal(
+        again.forward_dynamics(q, v, a), EXCAVATOR.forward_dynamics(q, v, a)
+    )
+
+
+def test_arrays_of_another_layout_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    _array_calls._check_headers()
+    monkeypatch.setattr(_array_calls, '_FLAGS', _array_calls._DATA)
+    with pytest.raises(LongreachError, match='keeps arrays in another way'):
+        _array_calls._check_headers()
 
 
 def test_no_wrench_is_a_list_without_any() -> None:

@@ -1,0 +1,145 @@
+"""
+Calls of kernels with arrays from Python in a tenth of a microsecond.
+
+numba's own way into compiled code looks up the types of all arguments and wraps each array, a
+tenth of a microsecond for each: more than the dynamics of a few links. A :class:`ArrayCall` hands
+over the array objects as they are, and the kernel reads and checks their headers itself, with
+:func:`vector` and :func:`matrix`. What these refuse with TypeError is for the caller to convert.
+
+The headers are those of CPython with its lock and of NumPy's C interface, which keeps them stable
+between versions (struct PyArrayObject_fields in ndarraytypes.h). The first call checks that.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import carray, njit, types  # type: ignore[attr-defined]
+from numba.extending import NativeValue, intrinsic, models, register_model, unbox
+
+from longreach_dynamics.errors import LongreachError
+
+__all__ = ['ArrayCall', 'matrix', 'own_matrix', 'vector']
+
+# Words of an array object; the number of axes and the flags have half of theirs.
+_KIND, _DATA, _AXES, _SHAPE, _DTYPE, _FLAGS, _WORDS = 1, 2, 3, 4, 7, 8, 9
+_HALF = 0xFFFFFFFF
+_CONTIGUOUS_AND_ALIGNED = 0x101
+# Word of a dtype that says float, of 8 bytes, in the machine's order.
+_FORMAT = 3
+
+
+class _ObjectPointer(types.CPointer):
+    """The type of arguments that are Python's objects, seen as words."""
+
+
+_OBJECT = _ObjectPointer(types.int64)
+register_model(_ObjectPointer)(models.PointerModel)
+
+
+@unbox(_ObjectPointer)  # type: ignore[untyped-decorator]
+def _unbox(kind: Any, argument: Any, at: Any) -> Any:
+    """Take the pointer itself; the caller holds a reference during the call."""
+    return NativeValue(at.builder.bitcast(argument, at.context.get_value_type(kind)))
+
+
+def _to_pointer(_: Any, address: Any) -> Any:
+    """Return type and code of an address turned into a pointer."""
+
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(address), generate
+
+
+_pointer: Any = intrinsic(_to_pointer)
+
+
+@njit
+def _array(x, like, axes):  # type: ignore[no-untyped-def]
+    """Return data pointer and shape of an array; raise TypeError unless it is one of float."""
+    words, good = carray(x, _WORDS), carray(like, _WORDS)
+    # Before this is known to be an array, there is nothing else to read.
+    if words[_KIND] != good[_KIND]:
+        raise TypeError
+    dtype = carray(_pointer(words[_DTYPE]), _FORMAT + 1, np.int64)
+    if dtype[_FORMAT] != carray(_pointer(good[_DTYPE]), _FORMAT + 1, np.int64)[_FORMAT]:
+        raise TypeError
+    if words[_AXES] & _HALF != axes:
+        raise TypeError
+    if words[_FLAGS] & _CONTIGUOUS_AND_ALIGNED != _CONTIGUOUS_AND_ALIGNED:
+        raise TypeError
+    return _pointer(words[_DATA]), carray(_pointer(words[_SHAPE]), axes, np.int64)
+
+
+@njit
+def vector(x, like, n):  # type: ignore[no-untyped-def]
+    """Return the argument x as an array (n,); raise TypeError unless it is one like ``like``."""
+    data, shape = _array(x, like, 1)
+    if shape[0] != n:
+        raise TypeError
+    return carray(data, n, np.float64)
+
+
+@njit
+def matrix(x, like, columns):  # type: ignore[no-untyped-def]
+    """Return the argument x as an array (any, columns); raise TypeError unless it is one."""
+    data, shape = _array(x, like, 2)
+    if shape[1] != columns:
+        raise TypeError
+    return carray(data, (shape[0], columns), np.float64)
+
+
+@njit
+def own_matrix(x):  # type: ignore[no-untyped-def]
+    """Return an argument that is known to be an array of float with two axes as such."""
+    words = carray(x, _WORDS)
+    shape = carray(_pointer(words[_SHAPE]), 2, np.int64)
+    return carray(_pointer(words[_DATA]), (shape[0], shape[1]), np.float64)
+
+
+class ArrayCall:
+    """
+    A kernel whose arguments are arrays, to be called with ``.call(...)``.
+
+    It compiles, or is loaded, at the first call. No argument is kept, and Python's lock is held.
+    """
+
+    __slots__ = ('_kernel', 'call')
+
+    def __init__(self, kernel: Callable[..., None]) -> None:
+        """Take a kernel that gives back nothing."""
+        self._kernel: Any = kernel
+        self.call: Callable[..., None] = self._first_call
+
+    def _first_call(self, *arguments: Any) -> None:
+        """Compile, and go on without this function from now on."""
+        _check_headers()
+        signature = types.void(*[_OBJECT] * len(arguments))
+        self._kernel.compile(signature)
+        self.call = self._kernel.overloads[signature.args].entry_point
+        self.call(*arguments)
+
+
+def _check_headers() -> None:
+    """Raise LongreachError when array objects are not what this module takes them for."""
+    array = np.empty((2, 3))[1:]
+    words = (ctypes.c_int64 * _WORDS).from_address(id(array))
+    form = int.from_bytes(ctypes.string_at(words[_DTYPE] + 8 * _FORMAT, 8), 'little')
+    expected = int.from_bytes(b'fd=', 'little') | array.dtype.num << 32
+    if not (
+        words[_KIND] == id(np.ndarray)
+        and words[_DATA] == array.ctypes.data
+        and words[_AXES] & _HALF == array.ndim
+        and list((ctypes.c_int64 * 2).from_address(words[_SHAPE])) == [1, 3]
+        and words[_DTYPE] == id(array.dtype)
+        and form & ~(0xFF << 24) == expected
+        and words[_FLAGS] & _HALF == array.flags.num
+    ):
+        raise LongreachError(
+            f'NumPy {np.__version__} keeps arrays in another way than this code knows; install a'
+            ' version from requirements.in, and a Python with its lock'
+        )
