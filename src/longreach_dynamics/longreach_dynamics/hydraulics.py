@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import numpy as np
 from numba import njit
 
 from longreach_dynamics.errors import InputError
@@ -27,6 +28,7 @@ __all__ = [
     'OilParameters',
     'ValveParameters',
     'chamber_pressure',
+    'holding_pressures',
     'oil_share',
     'pressure_rates',
     'signed_root',
@@ -188,3 +190,26 @@ class Cylinder(Parameters):
     def rod_volume(self) -> float:
         """Volume V_02 of the rod side at s_p = 0 [m^3]."""
         return (self.stroke + self.dead_length) * self.rod_area + self.line_volume
+
+
+def holding_pressures(
+    forces: np.ndarray, head_areas: np.ndarray, rod_areas: np.ndarray, oil: OilParameters
+) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return pressures of head and rod sides [Pa] that give cylinder forces [N], without friction.
+
+    The rod side has the preload. A pulling cylinder relieves the head side, which then keeps the
+    tank pressure.
+
+    Parameters
+    ----------
+    forces, head_areas, rod_areas : ndarray, shape (N,)
+        [N], positive pushes the piston out; A_1, A_2 [m^2].
+    oil : OilParameters
+    """
+    rod = np.full(np.shape(forces), oil.preload)
+    head = (forces + rod * rod_areas) / head_areas
+    pulled = head < oil.tank_pressure
+    head = np.where(pulled, oil.tank_pressure, head)
+    rod = np.where(pulled, (head * head_areas - forces) / rod_areas, rod)
+    return head, rod

@@ -1,0 +1,353 @@
+"""
+An excavator that digs, Ozunlu (2009), corrected.
+
+Digging with printed forces or with hydraulics, scenarios, poses, loads of a prescribed motion,
+cohesion from measurements, and the comparison of recordings with the library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.resources import share_directory
+from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.parameters import ExcavatorParameters, default_file, load_excavator
+from longreach_excavator.results import COLUMNS, Result
+from longreach_excavator.scenario import (
+    DEPTHS,
+    MODES,
+    Scenario,
+    dig_scenario,
+    load_scenario,
+)
+from longreach_excavator.simulation import SAMPLE_TIME, STEP, simulate
+from longreach_excavator.soil import LAWS
+from longreach_excavator.statics import standing
+from longreach_tools.arguments import allow_lists, not_negative, numbers, positive
+from longreach_tools.comparison import differences_table, is_same_run
+from longreach_tools.demo import demonstrate
+from longreach_tools.options import (
+    add_compare,
+    add_demo,
+    add_file,
+    add_results,
+    add_services,
+    add_steps,
+)
+from longreach_tools.output import (
+    add_format,
+    check_output,
+    print_result,
+    summary_table,
+    table,
+    write_csv,
+)
+
+__all__ = ['SUMMARY', 'configure']
+
+SUMMARY = 'an excavator that digs (Ozunlu 2009)'
+
+_LITRES_PER_MINUTE = 1e-3 / 60.0  # [m^3/s]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommands of ``longreach excavator``."""
+    commands = parser.add_subparsers(required=True, metavar='COMMAND')
+
+    dig = commands.add_parser('dig', help='turn the bucket through the soil')
+    _add_excavator(dig)
+    dig.add_argument(
+        '--mode',
+        choices=MODES,
+        default='hydraulic',
+        help='hydraulic: valves and oil; printed: forces as given (default: hydraulic)',
+    )
+    dig.add_argument(
+        '--cohesion', type=not_negative, help='of the soil [Pa] (default: that of the file)'
+    )
+    dig.add_argument('--law', choices=LAWS, help='of the soil (default: that of the file)')
+    dig.add_argument(
+        '--depth',
+        choices=DEPTHS,
+        default='swing',
+        help="swing: as printed, as if the bucket's joint stood still; surface: below the soil's"
+        ' (default: swing)',
+    )
+    dig.add_argument(
+        '--flow',
+        type=positive,
+        help="of the bucket's open valve at the full supply pressure [L/min]"
+        ' (default: that of the file); mode hydraulic',
+    )
+    dig.add_argument(
+        '--forces',
+        metavar='FILE.csv',
+        type=Path,
+        help='of the cylinders, or pressures, over time (default: (5.8) to (5.10)); mode printed',
+    )
+    dig.add_argument('--pose', default='dig', help='of the file, to begin with (default: dig)')
+    dig.add_argument(
+        '--duration', type=positive, default=7.0, help='longest time [s] (default: 7)'
+    )
+    add_steps(dig, STEP, SAMPLE_TIME)
+    dig.set_defaults(sample_time=None)
+    add_results(dig, 'a table of all rows', 'figures 5.17 to 5.25 of the thesis')
+    dig.set_defaults(run=_run_dig)
+
+    run = commands.add_parser('run', help='run a scenario file')
+    run.add_argument('scenario', metavar='SCENARIO.yaml', type=Path)
+    _add_excavator(run)
+    add_steps(run, STEP, SAMPLE_TIME)
+    add_results(run, 'a table of all rows', 'the machine, forces, reactions and motion over time')
+    run.set_defaults(run=_run_scenario)
+
+    pose = commands.add_parser('pose', help='lengths, levers and forces of a pose at rest')
+    allow_lists(pose)
+    _add_excavator(pose)
+    which = pose.add_mutually_exclusive_group()
+    which.add_argument(
+        '--pose', help='of the file, or theta_2,theta_3,theta_4 [rad] (default: the first)'
+    )
+    which.add_argument(
+        '--lengths', type=numbers, metavar='BOOM,ARM,BUCKET', help='of the cylinders [m]'
+    )
+    pose.add_argument('--degrees', action='store_true', help='angles are in degrees')
+    add_format(pose)
+    pose.set_defaults(run=_run_pose)
+
+    urdf = commands.add_parser('urdf', help='print the robot description of an excavator')
+    _add_excavator(urdf)
+    urdf.set_defaults(run=_run_urdf)
+
+    compare = add_compare(commands, 'excavator')
+    _add_excavator(compare)
+    add_format(compare)
+    compare.set_defaults(run=_run_compare)
+
+    add_services(commands, 'excavator', _run_service)
+    add_demo(commands, 'digging over ROS: run, record, compare, draw', _run_demo)
+
+
+def _add_excavator(parser: argparse.ArgumentParser) -> None:
+    """Add ``--file``."""
+    add_file(parser, 'EXCAVATOR.yaml', 'the excavator (default: one of 20 t)')
+
+
+# --- runs -----------------------------------------------------------------------------------
+
+
+def _run_dig(arguments: argparse.Namespace) -> None:
+    """Run ``dig``."""
+    excavator = load_excavator(arguments.file)
+    if arguments.flow is not None:
+        if arguments.mode != 'hydraulic':
+            raise InputError('--flow belongs to --mode hydraulic; leave it out for given forces')
+        excavator = excavator.with_flow('bucket', arguments.flow * _LITRES_PER_MINUTE)
+    if arguments.law is not None:
+        excavator = excavator.with_value('soil.law', arguments.law)
+    scenario = dig_scenario(
+        arguments.mode,
+        arguments.cohesion,
+        arguments.duration,
+        '' if arguments.forces is None else str(arguments.forces),
+        arguments.pose,
+        arguments.depth,
+    )
+    if arguments.sample_time is None:
+        # Given forces swing the bucket through in an eighth of a second.
+        arguments.sample_time = SAMPLE_TIME if arguments.mode == 'hydraulic' else arguments.step
+    _simulate(arguments, excavator, scenario)
+
+
+def _run_scenario(arguments: argparse.Namespace) -> None:
+    """Run ``run``."""
+    excavator = load_excavator(arguments.file)
+    scenario = load_scenario(arguments.scenario, excavator, arguments.step)
+    _simulate(arguments, excavator, scenario)
+
+
+def _simulate(
+    arguments: argparse.Namespace, excavator: ExcavatorParameters, scenario: Scenario
+) -> None:
+    """Simulate a scenario and hand out the results."""
+    check_output(arguments.csv, arguments.plot)
+    result = simulate(excavator, scenario, arguments.step, arguments.sample_time)
+    if arguments.csv is not None:
+        write_csv(arguments.csv, COLUMNS, result.table)
+    if arguments.plot is not None:
+        from longreach_excavator.figures import draw_run
+
+        draw_run(arguments.plot, result)
+    summary = result.summary()
+    print_result(summary, summary_table(_flat(summary), 's, deg, N, Pa'), arguments.format)
+    for name in _emptied(result):
+        print(
+            f'longreach excavator: {name} ran out of oil for some time (cavitation): its pressure'
+            ' stood at the vapour pressure',
+            file=sys.stderr,
+        )
+
+
+def _flat(summary: dict[str, Any]) -> dict[str, Any]:
+    """Return a summary for people: without tables inside, and with words for what is not."""
+    flat: dict[str, Any] = {}
+    for name, value in summary.items():
+        if isinstance(value, dict):
+            flat |= {f'{name}, {inner}': item for inner, item in value.items()}
+        elif value is None:
+            flat[name] = 'not reached'
+        else:
+            flat[name] = value
+    return flat
+
+
+def _emptied(result: Result) -> list[str]:
+    """Return the cylinders a chamber of which ran out of oil for some time."""
+    vapour = result.machine.parameters.oil.vapour_pressure
+    oil = np.isnan(result.machine.given_forces(np.zeros(1))[0])
+    return [
+        name
+        for name, has in zip(CYLINDERS, oil, strict=True)
+        if has
+        and min(result.column(f'{side}_{name}').min() for side in ('p_head', 'p_rod')) <= vapour
+    ]
+
+
+# --- without motion -------------------------------------------------------------------------
+
+
+def _run_pose(arguments: argparse.Namespace) -> None:
+    """Run ``pose``."""
+    excavator = load_excavator(arguments.file)
+    row = standing(excavator, _angles(arguments, excavator))
+    rows = [
+        (
+            name,
+            row['theta_deg'][k],
+            row['length_m'][k],
+            row['piston_m'][k],
+            row['lever_m'][k],
+            1e-3 * row['force_n'][k],
+            1e-5 * row['p_head_pa'][k],
+            1e-5 * row['p_rod_pa'][k],
+        )
+        for k, name in enumerate(CYLINDERS)
+    ]
+    head = (
+        'cylinder',
+        'joint [deg]',
+        'length [m]',
+        'piston [m]',
+        'lever [m]',
+        'weight [kN]',
+        'head [bar]',
+        'rod [bar]',
+    )
+    x, z = row['tip_m']
+    text = table(head, rows) + f'\n\ntooth: x = {x:.4f} m, z = {z:.4f} m'
+    print_result(row, text, arguments.format)
+
+
+def _angles(arguments: argparse.Namespace, excavator: ExcavatorParameters) -> np.ndarray:
+    """Return the joint angles [rad] of ``--pose`` or ``--lengths``."""
+    if arguments.lengths is not None:
+        return excavator.linkage().angles(np.array(arguments.lengths))
+    names = [pose.name for pose in excavator.poses]
+    if arguments.pose is None:
+        if not names:
+            raise InputError('the excavator file has no pose; add one to it, or give --pose a,b,c')
+        return excavator.pose(names[0])
+    if arguments.pose in names:
+        return excavator.pose(arguments.pose)
+    try:
+        angles = np.array(numbers(arguments.pose))
+    except (argparse.ArgumentTypeError, ValueError) as error:
+        raise InputError(
+            f'--pose {arguments.pose}, allowed: {", ".join(names)}, or three angles with commas'
+            ' between'
+        ) from error
+    if not arguments.degrees and np.abs(angles).max() > 2.0 * np.pi:
+        raise InputError(
+            f'--pose {arguments.pose} [rad], allowed: up to a turn; if it is deg, add --degrees'
+        )
+    return np.radians(angles) if arguments.degrees else angles
+
+
+def _run_urdf(arguments: argparse.Namespace) -> None:
+    """Run ``urdf``."""
+    from longreach_excavator.description import urdf
+
+    print(urdf(load_excavator(arguments.file)))
+
+
+# --- over ROS -------------------------------------------------------------------------------
+
+
+def _run_compare(arguments: argparse.Namespace) -> None:
+    """Run ``compare``."""
+    from longreach_excavator.recording import compare, read_run
+
+    excavator = load_excavator(arguments.file)
+    scenario = load_scenario(arguments.scenario, excavator, STEP)
+    recorded = read_run(arguments.bag, arguments.namespace)
+    differences = compare(recorded, simulate(excavator, scenario, STEP, STEP))
+    print_result(
+        {'bag': str(arguments.bag), 'differences': differences},
+        differences_table(differences),
+        arguments.format,
+    )
+    same = is_same_run(
+        'excavator',
+        max(differences[name] for name in ('theta_2', 'theta_3', 'theta_4')),
+        differences['samples_missing'],
+        'Name what was run with --scenario and --file; commands by hand differ, too',
+    )
+    if same and arguments.format == 'table':
+        print('\nthe recording is this run of the library')
+
+
+def _run_service(arguments: argparse.Namespace) -> None:
+    """Run ``pause`` and its like."""
+    from longreach_excavator.remote import call_plant
+
+    print(call_plant(arguments.service, arguments.namespace, arguments.timeout))
+
+
+def _run_demo(arguments: argparse.Namespace) -> int:
+    """Run ``demo``: the launch file as a user would call it, then ``compare`` and a picture."""
+    scenarios = share_directory('longreach_bringup') / 'config/scenarios'
+    return demonstrate(
+        arguments.out,
+        'dig_17kpa',
+        (
+            'excavator',
+            'scenario:=dig_17kpa',
+            'operator:=false',
+            'real_time_factor:=0.0',
+            'duration:=7.0',
+        ),
+        [
+            ('excavator', 'compare', '{bag}', '--scenario', '{scenario}'),
+            ('excavator', 'run', '{scenario}', '--plot', '{picture}'),
+        ],
+        _NEXT,
+        scenario=scenarios / 'excavator_dig_17kpa.yaml',
+        file=default_file(),
+    )
+
+
+_NEXT = """
+The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
+  longreach excavator dig --cohesion 20000 --plot out/stall.png
+  longreach excavator dig --mode printed --plot out/printed.png
+  longreach excavator pose --pose 20,-95,39.45 --degrees
+  longreach launch excavator                       in real time, for a joystick; Ctrl-C ends it
+  cp {file} my_excavator.yaml
+                                                   change a number in it, then:
+  longreach excavator dig --file my_excavator.yaml --plot out/mine.png"""

@@ -1,0 +1,252 @@
+"""Between the library's objects and messages; nothing of the machine is calculated here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Point, Vector3, WrenchStamped
+from longreach_msgs.msg import CylinderCommand, HydraulicState, PinForces
+from sensor_msgs.msg import JointState
+from std_msgs.msg import ColorRGBA, Header
+from visualization_msgs.msg import Marker, MarkerArray
+
+from longreach_dynamics.errors import InputError
+from longreach_excavator.description import ROOT_FRAME
+from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.motion import HEAD, ROD, SOIL, SPOOL
+from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.simulation import CLOSED, ExcavatorCommand
+from longreach_excavator.teleoperation import Measurement
+from longreach_excavator.visuals import Arrow
+from longreach_node.stamps import nanoseconds_of
+
+__all__ = [
+    'PINS',
+    'command_from_message',
+    'command_to_message',
+    'forces_to_message',
+    'hydraulics_to_message',
+    'measurement_from_messages',
+    'rates_from_message',
+    'reactions_to_message',
+    'soil_force_to_message',
+]
+
+# What reactions name: joints, cylinders, connecting rods, as motion.OBSERVED does.
+PINS = ('boom_chassis', 'arm_boom', 'bucket_arm', *CYLINDERS, 'lk', 'pk')
+
+_NAMES = list(CYLINDERS)
+_JOINTS = tuple(f'{name}_joint' for name in CYLINDERS)
+# Shaft and head of drawn arrows, line of the soil [m].
+_SHAFT, _HEAD, _LINE = 0.05, 0.12, 0.05
+# So many times what the supply's pressure gives is a force that a cylinder may be told to have.
+_STRONGEST = 2.0
+# A shorter arrow is none [m].
+_SHORTEST = 0.02
+_RED, _BLUE = ColorRGBA(r=0.84, g=0.12, b=0.12, a=1.0), ColorRGBA(r=0.16, g=0.42, b=0.78, a=1.0)
+_BROWN = ColorRGBA(r=0.45, g=0.31, b=0.18, a=1.0)
+
+
+def _header(stamp: Time) -> Header:
+    """Return a header in the frame of the boom's foot."""
+    return Header(stamp=stamp, frame_id=ROOT_FRAME)
+
+
+def hydraulics_to_message(
+    y: np.ndarray, observed: Mapping[str, float], stamp: Time
+) -> HydraulicState:
+    """Return pressures, flows and spool positions of one state, by the cylinders' names."""
+    return HydraulicState(
+        header=_header(stamp),
+        name=_NAMES,
+        head_pressure=y[HEAD:ROD].tolist(),
+        rod_pressure=y[ROD:SPOOL].tolist(),
+        head_flow=[observed[f'head_flow_{name}'] for name in CYLINDERS],
+        rod_flow=[observed[f'rod_flow_{name}'] for name in CYLINDERS],
+        spool=y[SPOOL:SOIL].tolist(),
+    )
+
+
+def reactions_to_message(observed: Mapping[str, float], stamp: Time) -> PinForces:
+    """Return the forces of joints, cylinders and rods [N], in the axes of ROOT_FRAME."""
+    return PinForces(
+        header=_header(stamp),
+        name=list(PINS),
+        force=[Vector3(x=observed[f'{pin}_x'], z=observed[f'{pin}_z']) for pin in PINS],
+    )
+
+
+def soil_force_to_message(observed: Mapping[str, float], stamp: Time) -> WrenchStamped:
+    """
+    Return the soil's force on the tooth [N], in the axes of ROOT_FRAME.
+
+    As for any wrench, the torque is that about the origin of its frame [N m]: the force acts at
+    the tooth.
+    """
+    fx, fz = observed['soil_x'], observed['soil_z']
+    message = WrenchStamped(header=_header(stamp))
+    message.wrench.force = Vector3(x=fx, z=fz)
+    message.wrench.torque.y = observed['tip_z'] * fx - observed['tip_x'] * fz
+    return message
+
+
+def forces_to_message(arrows: Iterable[Arrow], soil: np.ndarray, stamp: Time) -> MarkerArray:
+    """
+    Return arrows of forces, and the line of the soil, for viewers.
+
+    Parameters
+    ----------
+    arrows : iterable of Arrow
+        That named soil is red, the others are blue.
+    soil : ndarray, shape (points, 2)
+        x and z of the soil's surface [m]; empty for none.
+    stamp : Time
+    """
+    header = _header(stamp)
+    markers = []
+    for arrow in arrows:
+        (x, z), (dx, dz) = arrow.start, arrow.vector
+        shown = math.hypot(dx, dz) >= _SHORTEST
+        marker = Marker(header=header, ns=arrow.name, type=Marker.ARROW)
+        marker.action = Marker.ADD if shown else Marker.DELETE
+        marker.pose.orientation.w = 1.0
+        marker.scale = Vector3(x=_SHAFT, y=_HEAD)
+        marker.points = [Point(x=x, z=z), Point(x=x + dx, z=z + dz)]
+        marker.color = _RED if arrow.name == 'soil' else _BLUE
+        markers.append(marker)
+    if len(soil):
+        line = Marker(header=header, ns='surface', type=Marker.LINE_STRIP, action=Marker.ADD)
+        line.pose.orientation.w = 1.0
+        line.scale.x = _LINE
+        line.points = [Point(x=x, z=z) for x, z in soil.tolist()]
+        line.color = _BROWN
+        markers.append(line)
+    return MarkerArray(markers=markers)
+
+
+def command_to_message(command: ExcavatorCommand, stamp: Time) -> CylinderCommand:
+    """
+    Return a command with the stamp of what it answers.
+
+    Forces, if there are any, are named; cylinders without one keep their oil, valves closed.
+    """
+    named = [k for k, force in enumerate(command.forces) if not math.isnan(force)]
+    if not named:
+        return CylinderCommand(header=_header(stamp), name=_NAMES, spool=list(command.spools))
+    return CylinderCommand(
+        header=_header(stamp),
+        name=[_NAMES[k] for k in named],
+        force=[command.forces[k] for k in named],
+    )
+
+
+def command_from_message(
+    message: CylinderCommand, excavator: ExcavatorParameters
+) -> ExcavatorCommand:
+    """
+    Return a command; cylinders that it leaves out keep their oil, and their valves close.
+
+    Raises
+    ------
+    InputError
+        For spools and forces at once, an unknown or doubled name, a wrong number of values, a
+        spool outside [-1, 1], or a force that would tear the excavator apart.
+    """
+    told = list(message.name) or _NAMES
+    if len(message.spool) and len(message.force):
+        raise InputError(
+            f'cylinder_command has {len(message.spool)} spool positions and {len(message.force)}'
+            ' forces, allowed: one of both'
+        )
+    values = message.force or message.spool
+    if len(values) != len(told):
+        raise InputError(
+            f'cylinder_command has {len(values)} values, allowed: {len(told)}, one for each name,'
+            ' or for each cylinder when it has no names'
+        )
+    by_name = _by_name(told, values, _NAMES, 'cylinder_command', 'name')
+    if message.force:
+        for cylinder in excavator.cylinders:
+            most = _STRONGEST * cylinder.head_area * excavator.oil.supply_pressure
+            force = by_name.get(cylinder.name, 0.0)
+            if not abs(force) <= most:
+                raise InputError(
+                    f'cylinder_command for {cylinder.name} = {force} N, allowed:'
+                    f' [{-most:.4g}, {most:.4g}] N'
+                )
+        forces = tuple(by_name.get(name, math.nan) for name in CYLINDERS)
+        return ExcavatorCommand(CLOSED.spools, forces)
+    for name, spool in by_name.items():
+        if not -1.0 <= spool <= 1.0:
+            raise InputError(f'cylinder_command for {name} = {spool}, allowed: [-1, 1]')
+    return ExcavatorCommand(tuple(by_name.get(name, 0.0) for name in CYLINDERS))
+
+
+def _by_name(
+    names: Sequence[str], values: Sequence[float], known: Sequence[str], topic: str, what: str
+) -> dict[str, float]:
+    """Return values by name; raise InputError for an unknown or doubled one."""
+    found: dict[str, float] = {}
+    for name, value in zip(names, values, strict=True):
+        if name not in known or name in found:
+            raise InputError(
+                f'{topic} has the {what} {name!r}, allowed, each once: {" | ".join(known)}'
+            )
+        found[name] = value
+    return found
+
+
+def rates_from_message(message: JointState) -> tuple[float, ...]:
+    """
+    Return the rates [rad/s] of boom, arm and bucket that are asked for; 0 for what it leaves out.
+
+    Raises
+    ------
+    InputError
+        For an unknown or doubled joint, a wrong number of velocities, or one that is not finite.
+    """
+    told = list(message.name) or list(_JOINTS)
+    if len(message.velocity) != len(told):
+        raise InputError(
+            f'joint_velocity has {len(message.velocity)} velocities, allowed: {len(told)}, one for'
+            ' each name, or for each joint when it has no names'
+        )
+    rates = _by_name(told, message.velocity, _JOINTS, 'joint_velocity', 'joint')
+    for joint, rate in rates.items():
+        if not math.isfinite(rate):
+            raise InputError(f'joint_velocity for {joint} = {rate} rad/s, allowed: finite')
+    return tuple(rates.get(joint, 0.0) for joint in _JOINTS)
+
+
+def measurement_from_messages(joints: JointState, hydraulics: HydraulicState) -> Measurement:
+    """
+    Return what the operator's station knows of the excavator, from messages with one stamp.
+
+    Raises
+    ------
+    InputError
+        When a joint or cylinder is missing, or a number is not finite.
+    """
+    return Measurement(
+        nanoseconds_of(joints.header.stamp) * 1e-9,
+        _finite('joint_states', joints.name, joints.position, _JOINTS),
+        _finite('joint_states', joints.name, joints.velocity, _JOINTS),
+        _finite('hydraulics', hydraulics.name, hydraulics.head_pressure, CYLINDERS),
+        _finite('hydraulics', hydraulics.name, hydraulics.rod_pressure, CYLINDERS),
+    )
+
+
+def _finite(
+    topic: str, names: Sequence[str], values: Sequence[float], wanted: Sequence[str]
+) -> np.ndarray:
+    """Return the values of some names; raise InputError when one is missing or not finite."""
+    by_name = dict(zip(names, values, strict=False))
+    for name in wanted:
+        if name not in by_name:
+            raise InputError(f'{topic} has no value for {name}, allowed: one for each')
+        if not math.isfinite(by_name[name]):
+            raise InputError(f'{topic} has {by_name[name]} for {name}, allowed: finite numbers')
+    return np.array([by_name[name] for name in wanted])

@@ -1,0 +1,511 @@
+"""
+The robot description of an excavator, made from its excavator file, and the joints that move it.
+
+Frames: ``excavator_base`` is the root, at the boom's foot pin A, x forward, z up. Those of boom,
+arm and bucket are at the joints A, C and D, with x along the link's line; ``tooth`` is at N.
+Cylinders swing about their pins E, I and J, the lever about L, the rod PK about K on the lever.
+URDF knows trees only: where the loops close, at B, F, P and the bucket cylinder's K, two links
+meet without a joint, because the positions of all joints come from the same linkage.
+
+Pins and cylinders are where the excavator file has them. The rest is drawn as such machines look,
+in proportion to the boom.
+"""
+
+from __future__ import annotations
+
+import cmath
+import functools
+import math
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
+from typing import NamedTuple
+from xml.etree.ElementTree import Element, SubElement
+
+import numpy as np
+from numba import njit
+
+from longreach_dynamics.kernels import kernel
+from longreach_dynamics.machine import JointSample
+from longreach_excavator.linkage import (
+    CYLINDERS,
+    Pins,
+    arm_cylinder,
+    boom_cylinder,
+    bucket_cylinder,
+    lever_pin,
+)
+from longreach_excavator.motion import RATE
+from longreach_excavator.parameters import ExcavatorParameters, LinkParameters
+
+__all__ = ['JOINTS', 'ROOT_FRAME', 'TOOTH_FRAME', 'moving_joints', 'urdf']
+
+ROOT_FRAME = 'excavator_base'
+TOOTH_FRAME = 'tooth'
+
+# In the order of joint_states: the links, the pistons, what turns in the linkage.
+JOINTS = (
+    *(f'{name}_joint' for name in CYLINDERS),
+    *(f'{name}_cylinder' for name in CYLINDERS),
+    *(f'{name}_cylinder_swing' for name in CYLINDERS),
+    'lever_joint',
+    'rod_joint',
+)
+_PISTON, _SWING, _LEVER, _ROD = 3, 6, 9, 10
+_BOOM, _ARM, _BUCKET = range(3)
+# Each moves with one theta.
+_DRIVER = (0, 1, 2, 0, 1, 2, 0, 1, 2, 2, 2)
+# Along the strokes the linkage is looked at in so many places.
+_PLACES = 201
+# The ends of the strokes are springs: limits of what turns in the linkage lie further out [rad].
+_MARGIN = 0.01
+
+_COLORS = {
+    'yellow': '0.95 0.75 0.10 1.0',
+    'steel': '0.45 0.48 0.52 1.0',
+    'dark': '0.18 0.19 0.21 1.0',
+    'chrome': '0.80 0.82 0.85 1.0',
+    'glass': '0.55 0.70 0.80 1.0',
+}
+# Sizes below are those [m] of a machine whose boom is so long [m].
+_DRAWN_BOOM = 5.648
+# Material, from where to where in x and y, and in z as shares of the height of A above the ground.
+_CHASSIS = (
+    ('dark', (-2.00, 1.40), (0.80, 1.40), (0.00, 0.50)),
+    ('dark', (-2.00, 1.40), (-1.40, -0.80), (0.00, 0.50)),
+    ('steel', (-1.30, 0.70), (-0.80, 0.80), (0.22, 0.52)),
+    ('dark', (-0.90, 0.30), (-0.60, 0.60), (0.52, 0.62)),
+    ('yellow', (-2.10, 0.25), (-1.30, 1.30), (0.62, 0.78)),
+    ('yellow', (-2.10, -0.75), (-1.25, 1.25), (0.78, 1.25)),
+    ('yellow', (-0.75, 0.25), (-1.25, -0.50), (0.78, 1.12)),
+    ('dark', (-2.90, -2.10), (-1.30, 1.30), (0.66, 1.28)),
+    ('yellow', (-0.65, 1.05), (0.48, 1.32), (0.70, 1.15)),
+    ('glass', (-0.58, 1.00), (0.52, 1.28), (1.15, 1.66)),
+    ('yellow', (-0.65, 0.95), (0.48, 1.32), (1.66, 1.70)),
+)
+# Where the tracks turn round, in x.
+_TRACK_ENDS = (-2.00, 1.40)
+# Heights of boom and arm in their parts from root to tip, and their widths.
+_BOOM_HEIGHTS, _BOOM_WIDTH = (0.46, 0.56, 0.44), 0.42
+_ARM_HEIGHTS, _ARM_WIDTH = (0.40, 0.48, 0.34), 0.32
+# The bucket's shell as shares of its length DN, from the lip to the tooth, and how deep the sides
+# are seen to reach in from each part.
+_SHELL = (
+    0.14 - 0.02j, 0.14 + 0.30j, 0.30 + 0.46j, 0.55 + 0.50j, 0.78 + 0.38j, 0.95 + 0.11j,
+)  # fmt: skip
+_SIDES = (0.30, 0.22, 0.48, 0.44, 0.26)
+_PLATE = 0.04
+_TEETH = 5
+# Distance of the outermost of several cylinders from the middle, of boom, arm, bucket.
+_APART = (0.30, 0.14, 0.14)
+# Shares of the length of a run-in cylinder: its barrel, and what its rod leaves in it at least.
+_BARREL = 0.93
+_OVERLAP = 0.1
+
+
+@njit
+def _turned(way, change, origin):  # type: ignore[no-untyped-def]
+    """Return the angle of a vector, within half a turn of ``origin`` [rad], and its derivative."""
+    back = way * complex(math.cos(origin), -math.sin(origin))
+    square = way.real * way.real + way.imag * way.imag
+    ratio = (way.real * change.imag - way.imag * change.real) / square
+    return origin + math.atan2(back.imag, back.real), ratio
+
+
+@kernel
+def _linkage_motion(y, pins, origins, rows):  # type: ignore[no-untyped-def]
+    """
+    Write positions of JOINTS, their velocities, and d position / d theta into rows (3, 11).
+
+    ``origins`` (11,) are the lengths of run-in cylinders [m], and angles [rad] from which those of
+    turning parts differ by less than half a turn. Unchecked.
+    """
+    position, velocity, ratio = rows[0], rows[1], rows[2]
+    for k in range(3):
+        position[k], ratio[k] = y[k], 1.0
+    along, ratio[_PISTON + _BOOM] = boom_cylinder(y[_BOOM], pins)
+    position[_PISTON + _BOOM] = abs(along) - origins[_PISTON + _BOOM]
+    # E -> B turns as A -> B does, I -> F as C -> F, J -> K as L -> K.
+    position[_SWING + _BOOM], ratio[_SWING + _BOOM] = _turned(
+        along, 1j * (along + pins.e), origins[_SWING + _BOOM]
+    )
+    along, ratio[_PISTON + _ARM] = arm_cylinder(y[_ARM], pins)
+    position[_PISTON + _ARM] = abs(along) - origins[_PISTON + _ARM]
+    position[_SWING + _ARM], ratio[_SWING + _ARM] = _turned(
+        along, 1j * (along + pins.i - pins.c), origins[_SWING + _ARM]
+    )
+    along, lever, rod, ratio[_PISTON + _BUCKET] = bucket_cylinder(y[_BUCKET], pins)
+    _, _, turning = lever_pin(y[_BUCKET], pins)
+    moved = 1j * turning * lever
+    position[_PISTON + _BUCKET] = abs(along) - origins[_PISTON + _BUCKET]
+    position[_SWING + _BUCKET], ratio[_SWING + _BUCKET] = _turned(
+        along, moved, origins[_SWING + _BUCKET]
+    )
+    position[_LEVER], ratio[_LEVER] = _turned(lever, moved, origins[_LEVER])
+    # K -> P as LK sees it: its own turning, that of D -> P less that of K, less the turning of LK.
+    arm = pins.l + lever - rod - pins.d
+    seen = -rod * complex(lever.real, -lever.imag)
+    position[_ROD], _ = _turned(seen, 0j, origins[_ROD])
+    _, whole = _turned(-rod, 1j * arm - moved, 0.0)
+    ratio[_ROD] = whole - turning
+    for k in range(len(_DRIVER)):
+        velocity[k] = ratio[k] * y[RATE + _DRIVER[k]]
+
+
+class _Table(NamedTuple):
+    """What there is to know of the joints of an excavator, in the order of JOINTS."""
+
+    pins: Pins
+    origins: np.ndarray  # see _linkage_motion
+    limits: tuple[tuple[float, float], ...]  # [rad], [m]
+    largest: tuple[float, ...]  # |d position / d theta|
+    least: tuple[float, ...]
+
+
+@functools.lru_cache(maxsize=16)
+def _table_of(excavator: ExcavatorParameters) -> _Table:
+    """Return what depends on the excavator alone."""
+    pins, joints, pistons = excavator.pins(), excavator.joint_limits(), slice(_PISTON, _SWING)
+    origins, rows = np.zeros(len(JOINTS)), np.empty((3, len(JOINTS)))
+    positions, ratios = np.empty((2, _PLACES, len(JOINTS)))
+    y = np.zeros(2 * RATE)
+    for place, y[:RATE] in enumerate(np.linspace(joints[:, 0], joints[:, 1], _PLACES)):
+        _linkage_motion(y, pins, origins, rows)
+        positions[place], ratios[place] = rows[0], np.abs(rows[2])
+    turns = np.unwrap(positions, axis=0)
+    low, high = turns.min(axis=0), turns.max(axis=0)
+    # Unwrapped angles may begin a turn away.
+    whole = 2.0 * math.pi * np.round((low + high) / (4.0 * math.pi))
+    low, high = low - whole - _MARGIN, high - whole + _MARGIN
+    origins[_SWING:] = 0.5 * (low + high)[_SWING:]
+    origins[pistons] = [cylinder.retracted for cylinder in excavator.cylinders]
+    low[:_PISTON], high[:_PISTON] = joints.T
+    low[pistons], high[pistons] = 0.0, [cylinder.stroke for cylinder in excavator.cylinders]
+    return _Table(
+        pins,
+        origins,
+        tuple(zip(low.tolist(), high.tolist(), strict=True)),
+        tuple(ratios.max(axis=0).tolist()),
+        tuple(ratios.min(axis=0).tolist()),
+    )
+
+
+def moving_joints(
+    excavator: ExcavatorParameters, y: np.ndarray, observed: Mapping[str, float]
+) -> JointSample:
+    """
+    Return positions, velocities and efforts of all joints of the robot description.
+
+    Parameters
+    ----------
+    excavator : ExcavatorParameters
+    y : ndarray, shape (SIZE,)
+        State, see :mod:`longreach_excavator.motion`; the angles and their rates are read.
+    observed : mapping
+        ``force_boom``, ``force_arm``, ``force_bucket``: forces of the cylinders [N], positive
+        extends.
+
+    Returns
+    -------
+    JointSample
+        In the order of JOINTS. ``boom_joint``, ``arm_joint``, ``bucket_joint``: theta_2 to theta_4
+        [rad] with the cylinder's torque about the joint [N m]. ``<name>_cylinder``: position from
+        run in [m] with the cylinder's force [N], of all side by side. ``<name>_cylinder_swing``,
+        ``lever_joint``: from the x axis of the link that carries the pin to the part, positive
+        upwards [rad]; ``rod_joint``: from the line LK to the line KP [rad].
+    """
+    table, rows = _table_of(excavator), np.empty((3, len(JOINTS)))
+    _linkage_motion(y, table.pins, table.origins, rows)
+    positions, velocities, ratios = rows.tolist()
+    forces = [observed[f'force_{name}'] for name in CYLINDERS]
+    torques = [F * arm for F, arm in zip(forces, ratios[_PISTON:_SWING], strict=True)]
+    passive = [0.0] * (len(JOINTS) - _SWING)
+    return JointSample(JOINTS, tuple(positions), tuple(velocities), (*torques, *forces, *passive))
+
+
+def urdf(excavator: ExcavatorParameters) -> str:
+    """
+    Return the URDF of an excavator; its joints are those of :func:`moving_joints`.
+
+    Parameters
+    ----------
+    excavator : ExcavatorParameters
+    """
+    root = Element('robot', name='excavator')
+    for name, color in _COLORS.items():
+        SubElement(SubElement(root, 'material', name=name), 'color', rgba=color)
+    _add_chassis(root, excavator)
+    _add_boom(root, excavator)
+    _add_arm(root, excavator)
+    _add_bucket(root, excavator)
+    _add_lever_and_rod(root, excavator)
+    pins = excavator.pins()
+    for k, (link, pin) in enumerate([(ROOT_FRAME, pins.e), ('boom', pins.i), ('arm', pins.j)]):
+        _add_cylinder(root, excavator, k, link, pin)
+    ElementTree.indent(root)
+    return (
+        '<?xml version="1.0"?>\n'
+        '<!-- `longreach excavator urdf` makes this of an excavator file. x forward, z up; a\n'
+        '     positive angle lifts. Cylinders, lever and rod have no mass of their own, as in\n'
+        '     the model. -->\n' + ElementTree.tostring(root, encoding='unicode') + '\n'
+    )
+
+
+def _scale(excavator: ExcavatorParameters) -> float:
+    """Return how much larger the machine is than that which the sizes are of."""
+    return excavator.boom.length / _DRAWN_BOOM
+
+
+def _text(*values: float) -> str:
+    """Return numbers as URDF writes them."""
+    return ' '.join(f'{value:.12g}' for value in values)
+
+
+def _shape(
+    link: Element,
+    material: str,
+    kind: str,
+    sizes: dict[str, str],
+    centre: tuple[float, float, float],
+    turn: tuple[float, float, float] = (0.0, 0.0, 0.0),
+) -> None:
+    """Add a shape to what is seen of a link; centre [m], turn: roll, pitch, yaw [rad]."""
+    visual = SubElement(link, 'visual')
+    origin = SubElement(visual, 'origin', xyz=_text(*centre))
+    if any(turn):
+        origin.set('rpy', _text(*turn))
+    SubElement(SubElement(visual, 'geometry'), kind, sizes)
+    SubElement(visual, 'material', name=material)
+
+
+def _bar(
+    link: Element,
+    material: str,
+    ends: tuple[complex, complex],
+    height: float,
+    width: float,
+    side: float = 0.0,
+) -> None:
+    """Add a box from one place in the link's plane to another, ``side`` to the left of it [m]."""
+    along, middle = ends[1] - ends[0], 0.5 * (ends[0] + ends[1])
+    sizes = {'size': _text(abs(along), width, height)}
+    # A positive pitch lowers x.
+    turn = (0.0, -cmath.phase(along), 0.0)
+    _shape(link, material, 'box', sizes, (middle.real, side, middle.imag), turn)
+
+
+def _tube(
+    link: Element, material: str, radius: float, begin: float, end: float, side: float
+) -> None:
+    """Add a cylinder along x, ``side`` to the left of it [m]."""
+    sizes = {'radius': _text(radius), 'length': _text(end - begin)}
+    # URDF's cylinders lie along z.
+    turn = (0.0, math.pi / 2, 0.0)
+    _shape(link, material, 'cylinder', sizes, ((begin + end) / 2.0, side, 0.0), turn)
+
+
+def _boss(
+    link: Element, material: str, pin: complex, radius: float, width: float, side: float = 0.0
+) -> None:
+    """Add a cylinder across the link's plane, where a pin is [m]."""
+    sizes = {'radius': _text(radius), 'length': _text(width)}
+    turn = (math.pi / 2, 0.0, 0.0)
+    _shape(link, material, 'cylinder', sizes, (pin.real, side, pin.imag), turn)
+
+
+def _add_bars(
+    link: Element,
+    corners: tuple[complex, ...],
+    heights: tuple[float, ...],
+    width: float,
+    scale: float,
+) -> None:
+    """Add boxes along a line with corners [m]."""
+    for begin, end, height in zip(corners[:-1], corners[1:], heights, strict=True):
+        _bar(link, 'yellow', (begin, end), height * scale, width)
+
+
+def _add_bracket(link: Element, foot: complex, pin: complex, scale: float) -> None:
+    """Add two plates that hold a cylinder's pin above a link."""
+    for side in (-0.13 * scale, 0.13 * scale):
+        _bar(link, 'yellow', (foot, pin), 0.4 * scale, 0.04 * scale, side)
+    _boss(link, 'dark', pin, 0.08 * scale, 0.36 * scale)
+
+
+# A turn about -y lifts.
+_LIFT = (0.0, -1.0, 0.0)
+
+
+def _add_joint(
+    root: Element, name: str, kind: str, parent: str, child: str, pin: complex
+) -> Element:
+    """Add a joint at a place in the plane of its parent [m]."""
+    joint = SubElement(root, 'joint', name=name, type=kind)
+    SubElement(joint, 'parent', link=parent)
+    SubElement(joint, 'child', link=child)
+    SubElement(joint, 'origin', xyz=_text(pin.real, 0.0, pin.imag))
+    return joint
+
+
+def _add_moving(
+    root: Element,
+    excavator: ExcavatorParameters,
+    index: int,
+    parent: str,
+    child: str,
+    pin: complex,
+) -> None:
+    """Add one of JOINTS, with its limits."""
+    table, driver = _table_of(excavator), _DRIVER[index]
+    sliding = _PISTON <= index < _SWING
+    kind, axis = ('prismatic', (1.0, 0.0, 0.0)) if sliding else ('revolute', _LIFT)
+    joint = _add_joint(root, JOINTS[index], kind, parent, child, pin)
+    SubElement(joint, 'axis', xyz=_text(*axis))
+    force, speed = _strength(excavator, driver)
+    lever, least = table.largest[_PISTON + driver], table.least[_PISTON + driver]
+    if index < _PISTON:
+        effort, speed = force * lever, speed / least
+    elif sliding:
+        effort = force
+    else:
+        effort, speed = 0.0, speed / least * table.largest[index]
+    values = (*table.limits[index], effort, speed)
+    names = ('lower', 'upper', 'effort', 'velocity')
+    limit = {key: _text(value) for key, value in zip(names, values, strict=True)}
+    SubElement(joint, 'limit', limit)
+
+
+def _strength(excavator: ExcavatorParameters, k: int) -> tuple[float, float]:
+    """Return a cylinder's force at supply pressure [N], and its speed with an open valve [m/s]."""
+    oil, cylinder = excavator.oil, excavator.cylinders[k]
+    drop = oil.supply_pressure - oil.tank_pressure
+    flow = oil.contraction * math.sqrt(2.0 / oil.density * drop) * cylinder.valve.area
+    per_flow = max(1.0 / cylinder.head_area, cylinder.valve.area_ratio / cylinder.rod_area)
+    return oil.supply_pressure * cylinder.head_area, flow * per_flow
+
+
+def _add_inertial(link: Element, parameters: LinkParameters, height: float, width: float) -> None:
+    """Add mass, centre of gravity and inertia, of which the model knows that about y alone."""
+    centre = cmath.rect(parameters.center, math.radians(parameters.center_deg))
+    across = parameters.inertia
+    # That of a bar, as far as a solid body can have it.
+    along = min(parameters.mass * (height**2 + width**2) / 12.0, across)
+    inertial = SubElement(link, 'inertial')
+    SubElement(inertial, 'origin', xyz=_text(centre.real, 0.0, centre.imag))
+    SubElement(inertial, 'mass', value=_text(parameters.mass))
+    moments = {'ixx': along, 'ixy': 0.0, 'ixz': 0.0, 'iyy': across, 'iyz': 0.0, 'izz': across}
+    SubElement(inertial, 'inertia', {key: _text(value) for key, value in moments.items()})
+
+
+def _add_chassis(root: Element, excavator: ExcavatorParameters) -> None:
+    """Add what the boom stands on, with its tracks on the ground."""
+    s, foot, pin = _scale(excavator), excavator.chassis.foot_height, excavator.pins().e
+    base = SubElement(root, 'link', name=ROOT_FRAME)
+    for side in (-0.24 * s, 0.24 * s):
+        # Plates that hold A and E.
+        _bar(base, 'steel', (complex(-0.3 * s, -0.1 * s), 0j), 0.3 * s, 0.05 * s, side)
+        _bar(base, 'steel', (complex(0.0, pin.imag), pin), 0.24 * s, 0.05 * s, side)
+    _boss(base, 'dark', 0j, 0.11 * s, 0.62 * s)
+    _boss(base, 'dark', pin, 0.08 * s, 0.84 * s)
+    if foot == 0.0:
+        # No room for a chassis.
+        return
+    for material, *spans in _CHASSIS:
+        low, high = (np.array(edge) * (s, s, foot) for edge in zip(*spans, strict=True))
+        x, y, z = (0.5 * (low + high)).tolist()
+        size = {'size': _text(*(high - low).tolist())}
+        _shape(base, material, 'box', size, (x, y, z - foot))
+    for side in (-1.1 * s, 1.1 * s):
+        for x in _TRACK_ENDS:
+            _boss(base, 'dark', complex(x * s, -0.75 * foot), 0.25 * foot, 0.6 * s, side)
+
+
+def _add_boom(root: Element, excavator: ExcavatorParameters) -> None:
+    """Add the boom: bent where its own cylinder holds it, with a bracket for the arm's."""
+    s, pins = _scale(excavator), excavator.pins()
+    link = SubElement(root, 'link', name='boom')
+    width, knee, tip = _BOOM_WIDTH * s, pins.b, complex(pins.c)
+    _add_inertial(link, excavator.boom, _BOOM_HEIGHTS[1] * s, width)
+    middle = knee + 0.35 * (tip - knee)
+    _add_bars(link, (0j, knee, middle, tip), _BOOM_HEIGHTS, width, s)
+    _boss(link, 'yellow', knee, 0.5 * _BOOM_HEIGHTS[1] * s, width)
+    _boss(link, 'yellow', tip, 0.5 * _BOOM_HEIGHTS[2] * s, 1.04 * width)
+    _add_bracket(link, middle, pins.i, s)
+    _boss(link, 'dark', knee, 0.1 * s, 0.84 * s)
+    _boss(link, 'dark', tip, 0.1 * s, 1.2 * width)
+    _add_moving(root, excavator, _BOOM, ROOT_FRAME, 'boom', 0j)
+
+
+def _add_arm(root: Element, excavator: ExcavatorParameters) -> None:
+    """Add the arm, from its cylinder's pin past C to the bucket, with a bracket for J."""
+    s, pins = _scale(excavator), excavator.pins()
+    link = SubElement(root, 'link', name='arm')
+    width, tip, crown = _ARM_WIDTH * s, complex(pins.d), 0.45 * pins.j
+    _add_inertial(link, excavator.arm, _ARM_HEIGHTS[1] * s, width)
+    _add_bars(link, (pins.f, crown, crown + 0.4 * (tip - crown), tip), _ARM_HEIGHTS, width, s)
+    _bar(link, 'yellow', (0j, crown), _BOOM_HEIGHTS[2] * s, width)
+    _add_bracket(link, crown, pins.j, s)
+    for pin in (pins.f, pins.l, tip):
+        _boss(link, 'dark', pin, 0.08 * s, 1.2 * width)
+    _add_moving(root, excavator, _ARM, 'boom', 'arm', complex(pins.c))
+
+
+def _add_bucket(root: Element, excavator: ExcavatorParameters) -> None:
+    """Add the bucket: a shell with sides, ears for D and P, and teeth that end at N."""
+    s, pins, n = _scale(excavator), excavator.pins(), excavator.bucket.length
+    link = SubElement(root, 'link', name='bucket')
+    width, plate = excavator.soil.earthmoving.width, _PLATE * s
+    _add_inertial(link, excavator.bucket, 0.5 * n, width)
+    corners = [n * place for place in _SHELL]
+    for begin, end, depth in zip(corners[:-1], corners[1:], _SIDES, strict=True):
+        _bar(link, 'steel', (begin, end), plate, width)
+        # The shell has the inside to its right.
+        inside = -0.5j * depth * n * (end - begin) / abs(end - begin)
+        for side in (-0.5 * width, 0.5 * width):
+            _bar(link, 'steel', (begin + inside, end + inside), depth * n, plate, side)
+    for side in (-0.2 * s, 0.2 * s):
+        for pin, depth in ((0j, 0.3), (pins.p, 0.8)):
+            held = corners[0] + depth * (corners[1] - corners[0])
+            _bar(link, 'steel', (pin, held), 0.2 * s, plate, side)
+    for pin in (0j, pins.p):
+        _boss(link, 'dark', pin, 0.09 * s, 0.46 * s)
+    tooth = (n * (0.92 + 0.15j), complex(n))
+    for side in (np.linspace(-0.44, 0.44, _TEETH) * width).tolist():
+        _bar(link, 'dark', tooth, 1.6 * plate, 0.10 * width, side)
+    _add_moving(root, excavator, _BUCKET, 'arm', 'bucket', complex(pins.d))
+    SubElement(root, 'link', name=TOOTH_FRAME)
+    _add_joint(root, f'{TOOTH_FRAME}_mount', 'fixed', 'bucket', TOOTH_FRAME, complex(n))
+
+
+def _add_lever_and_rod(root: Element, excavator: ExcavatorParameters) -> None:
+    """Add LK, which turns about L, and KP, which turns about K."""
+    s, pins = _scale(excavator), excavator.pins()
+    for index, name, parent, pin, length, side in (
+        (_LEVER, 'lever', 'arm', pins.l, pins.lk, 0.22 * s),
+        (_ROD, 'rod', 'lever', complex(pins.lk), pins.pk, 0.14 * s),
+    ):
+        link = SubElement(root, 'link', name=name)
+        for place in (-side, side):
+            _bar(link, 'steel', (0j, complex(length)), 0.13 * s, 0.05 * s, place)
+        for end in (0j, complex(length)):
+            _boss(link, 'dark', end, 0.07 * s, 2.4 * side)
+        _add_moving(root, excavator, index, parent, name, pin)
+
+
+def _add_cylinder(
+    root: Element, excavator: ExcavatorParameters, k: int, carrier: str, pin: complex
+) -> None:
+    """Add the barrels and the rods of a cylinder; all side by side are one link each."""
+    cylinder, s = excavator.cylinders[k], _scale(excavator)
+    name, retracted = f'{cylinder.name}_cylinder', cylinder.retracted
+    barrel = SubElement(root, 'link', name=f'{name}_barrel')
+    rod = SubElement(root, 'link', name=f'{name}_rod')
+    length = min(retracted, cylinder.stroke + _OVERLAP * retracted)
+    apart = _APART[k] * s if cylinder.count > 1 else 0.0
+    for side in np.linspace(apart, -apart, cylinder.count).tolist():
+        _tube(barrel, 'steel', 0.6 * cylinder.bore, 0.0, _BARREL * retracted, side)
+        _boss(barrel, 'steel', 0j, 0.6 * cylinder.bore, cylinder.bore, side)
+        _tube(rod, 'chrome', 0.5 * cylinder.rod, -length, 0.0, side)
+        _boss(rod, 'steel', 0j, 0.8 * cylinder.rod, cylinder.bore, side)
+    _add_moving(root, excavator, _SWING + k, carrier, f'{name}_barrel', pin)
+    # The frame of the rod is its eye.
+    _add_moving(root, excavator, _PISTON + k, f'{name}_barrel', f'{name}_rod', complex(retracted))

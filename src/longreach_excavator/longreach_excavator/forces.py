@@ -1,0 +1,105 @@
+"""
+Forces of the cylinders over time, given from outside: the thesis' trend lines, or measurements.
+
+Everywhere in Longreach a positive force extends its cylinder. The thesis counts the boom's and the
+bucket's as positive in tension, (5.3) and (5.5), the arm's as positive in compression, (5.4); here
+the trend lines (5.8) to (5.10) are turned round accordingly.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.tables import Table, read_table
+from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.parameters import ExcavatorParameters
+
+__all__ = ['FORCE_COLUMNS', 'PRESSURE_COLUMNS', 'GivenForces', 'printed_forces', 'read_forces']
+
+FORCE_COLUMNS = tuple(f'force_{name}' for name in CYLINDERS)
+PRESSURE_COLUMNS = tuple(f'{side}_{name}' for side in ('p_head', 'p_rod') for name in CYLINDERS)
+
+# Highest power of the time first, [N] and [s]; fitted to measurements of about six seconds.
+_TREND_LINES = np.array(
+    [
+        [432.22, -8025.2, 55726.0, -174147.0, 203089.0, -82794.0, 304693.0],
+        [55.87, -740.01, 990.47, 21511.0, -124023.0, 261122.0, 143365.0],
+        [-33.321, 695.16, -5343.7, 20582.0, -45741.0, 51376.0, -305709.0],
+    ]
+)
+_EXTENDS = np.array([-1.0, 1.0, -1.0])
+
+
+@dataclasses.dataclass(frozen=True)
+class GivenForces:
+    """
+    Forces over time.
+
+    Parameters
+    ----------
+    at : callable
+        From times (rows,) [s] to forces (rows, 3) [N], positive extends.
+    end : float
+        Time of the last force that is known [s].
+    """
+
+    at: Callable[[np.ndarray], np.ndarray]
+    end: float = np.inf
+
+
+def printed_forces() -> GivenForces:
+    """Return the trend lines (5.8) to (5.10) of the measured forces."""
+
+    def at(times: np.ndarray) -> np.ndarray:
+        values = [np.polyval(line, np.asarray(times, dtype=float)) for line in _TREND_LINES]
+        return np.asarray(np.stack(values, axis=-1) * _EXTENDS)
+
+    return GivenForces(at)
+
+
+def read_forces(file: str | Path, excavator: ExcavatorParameters) -> GivenForces:
+    """
+    Return measured forces, or those of measured pressures by (5.1) to (5.5).
+
+    Parameters
+    ----------
+    file : path
+        CSV with the columns time and FORCE_COLUMNS [N], positive extends, or PRESSURE_COLUMNS
+        [Pa]; straight lines between rows. What ``dig --csv`` writes has both: forces are taken.
+    excavator : ExcavatorParameters
+        For the areas of pistons and rods.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read, misses columns, or does not begin at time 0.
+    """
+    table = read_table(file)
+    times, forces = table['time'], _forces(table, excavator)
+    if times[0] > 0.0:
+        raise InputError(f'{file}: time begins at {times[0]:g} s, allowed: 0 or before')
+
+    def at(when: np.ndarray) -> np.ndarray:
+        return np.stack([np.interp(when, times, column) for column in forces.T], axis=-1)
+
+    return GivenForces(at, float(times[-1]))
+
+
+def _forces(table: Table, excavator: ExcavatorParameters) -> np.ndarray:
+    """Return the forces of a table (rows, 3) [N]."""
+    if table.has(FORCE_COLUMNS):
+        return table.stack(FORCE_COLUMNS)
+    if not table.has(PRESSURE_COLUMNS):
+        raise InputError(
+            f'{table.file}: found the columns {", ".join(table)}; allowed: time with'
+            f' {", ".join(FORCE_COLUMNS)} [N], or with {", ".join(PRESSURE_COLUMNS)} [Pa]'
+        )
+    pressures = table.stack(PRESSURE_COLUMNS)
+    heads = np.array([c.head_area for c in excavator.cylinders])
+    rods = np.array([c.rod_area for c in excavator.cylinders])
+    return np.asarray(pressures[:, :3] * heads - pressures[:, 3:] * rods)

@@ -1,0 +1,535 @@
+"""
+Inverse dynamics: what a prescribed motion asks of cylinders, rods and pins, for strength work.
+
+Angles, rates and accelerations are known, and the force on the tooth. Recursive Newton-Euler gives
+the torques of the joints; a torque over d length / d theta is the force of the cylinder; with
+cylinders and rods as forces on the links, the same recursion gives the forces in the joints. No
+step is taken and no oil is needed: what a row says depends on that row alone. Only the soil's law
+looks back, for what its resistance builds up over.
+
+    pin          joins                      its force is what is felt by
+    A  C  D      the links                  boom, arm, bucket, from the one before
+    E  B         the boom cylinder          chassis, boom
+    I  F         the arm cylinder           boom, arm
+    J            the bucket cylinder        arm
+    K            the same, lever and rod    K, from the cylinder; lever and rod hold it
+    L  P         lever LK, rod PK           arm, bucket
+
+Forces are in the world's axes. For the pins of each link they are given once more in its own:
+along its line, away from the joint inboard, and across, to the left of the line, which is up when
+the link points forward. There each force is what that link feels, so that those of a link and its
+weight accelerate it.
+
+Rates and accelerations that a file does not have come from cubic splines: through its rates if it
+has them, else through its angles. With rows h seconds apart, a motion of w [rad/s] gets rates from
+angles, and accelerations from rates, that are wrong by a share of (w h)^4 / 180; accelerations
+from angles by (w h)^2 / 12. These splines go through each row and so need exact angles: errors of
+standard deviation s become 6.4 s / h^2 in the accelerations.
+
+Measured angles want a cutoff f. A smoothing spline then leaves a share 1 / (1 + (w / W)^4) of what
+moves with w, W = 2 pi f, without delay, as a Butterworth filter of second order does that runs
+forwards and backwards; s becomes 0.30 s W^2 sqrt(W h). At both ends the spline is straight: rows
+within about 1 / (2 f) of them say little about accelerations.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.interpolate import CubicSpline, make_smoothing_spline
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.kernels import kernel
+from longreach_dynamics.planar_chain import (
+    FORCE,
+    FORCE_IM,
+    add_wrench,
+    newton_euler,
+    place_links,
+)
+from longreach_dynamics.tables import Table, read_table
+from longreach_excavator.linkage import CYLINDERS, cylinders
+from longreach_excavator.motion import (
+    HEAD,
+    RATE,
+    VISCOUS,
+    _tooth,
+    constants_of,
+    load_links,
+)
+from longreach_excavator.parameters import ExcavatorParameters, load_excavator
+from longreach_excavator.scenario import DEPTHS
+
+__all__ = [
+    'COLUMNS',
+    'SOIL_SOURCES',
+    'Extreme',
+    'InverseResult',
+    'Motion',
+    'inverse',
+    'motion_from',
+    'read_motion',
+    'unit_of',
+    'warm_up',
+]
+
+# Where the force on the tooth comes from: columns of the motion, the excavator's soil, nowhere.
+SOIL_SOURCES = ('file', 'law', 'none')
+# What columns with the force on the tooth are called: one's own, and those of `dig --csv`.
+TOOTH_COLUMNS = (('force_x', 'force_z'), ('soil_x', 'soil_z'))
+
+_JOINTS = (2, 3, 4)
+_ANGLES, _RATES, _ACCELERATIONS = (
+    tuple(f'{kind}_{k}' for k in _JOINTS) for kind in ('theta', 'omega', 'alpha')
+)
+_PINS = 'abcdefijklp'
+# The pins of each link; the sign tells whether a pin's force is what this link feels, or what it
+# gives. N is the tooth.
+_LINK_PINS = {
+    'boom': (('a', 1.0), ('b', 1.0), ('i', 1.0), ('c', -1.0)),
+    'arm': (('c', 1.0), ('f', 1.0), ('j', 1.0), ('l', 1.0), ('d', -1.0)),
+    'bucket': (('d', 1.0), ('p', 1.0), ('n', 1.0)),
+}
+
+# What the kernel writes, in its order.
+_WRITTEN = {
+    **dict.fromkeys((f'torque_{k}' for k in _JOINTS), 'N m'),
+    **dict.fromkeys((f'length_{name}' for name in CYLINDERS), 'm'),
+    **dict.fromkeys((f'velocity_{name}' for name in CYLINDERS), 'm/s'),
+    **dict.fromkeys((f'force_{name}' for name in CYLINDERS), 'N'),
+    **dict.fromkeys((f'pin_force_{name}' for name in CYLINDERS), 'N'),
+    **dict.fromkeys((f'power_{name}' for name in CYLINDERS), 'W'),
+    **dict.fromkeys(('force_lk', 'force_pk'), 'N'),
+    **dict.fromkeys((f'pin_{pin}_{axis}' for pin in _PINS for axis in 'xz'), 'N'),
+    **dict.fromkeys(('soil_x', 'soil_z'), 'N'),
+    **dict.fromkeys(('depth', 'tip_x', 'tip_z'), 'm'),
+}
+_ALL = {
+    'time': 's',
+    **dict.fromkeys(_ANGLES, 'rad'),
+    **dict.fromkeys(_RATES, 'rad/s'),
+    **dict.fromkeys(_ACCELERATIONS, 'rad/s^2'),
+    **_WRITTEN,
+    **dict.fromkeys((f'pin_{pin}' for pin in _PINS), 'N'),
+    'soil_force': 'N',
+    **{
+        f'{link}_{pin}_{way}': 'N'
+        for link, pins in _LINK_PINS.items()
+        for pin, _ in pins
+        for way in ('along', 'across')
+    },
+}
+COLUMNS = tuple(_ALL)
+# Of these the largest values are asked for.
+_LOADS = tuple(name for name in COLUMNS if _ALL[name] in ('N', 'N m', 'W', 'm/s'))
+
+_FEWEST_ROWS = 4
+_FEWEST_SMOOTHED = 5
+# Stops give way, and measured angles err: so far a pose may be beyond a stroke [rad].
+_BEYOND = math.radians(1.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Motion:
+    """
+    A prescribed motion.
+
+    Parameters
+    ----------
+    times : ndarray, shape (rows,)
+        Rising [s].
+    angles, rates, accelerations : ndarray, shape (rows, 3)
+        Of theta_2, theta_3, theta_4 [rad], [rad/s], [rad/s^2].
+    tooth_forces : ndarray, shape (rows, 2), optional
+        Force on the tooth, forward and up in the world's axes [N].
+    name : str
+        What errors call it.
+
+    Raises
+    ------
+    InputError
+        For shapes that do not fit, numbers that are not finite, and times that do not rise.
+    """
+
+    times: np.ndarray
+    angles: np.ndarray
+    rates: np.ndarray
+    accelerations: np.ndarray
+    tooth_forces: np.ndarray | None = None
+    name: str = 'motion'
+
+    def __post_init__(self) -> None:
+        """Check the arrays, and keep them in the form that compiled code reads."""
+        rows = np.size(self.times)
+        shapes: dict[str, tuple[int, ...]] = {'times': (rows,)}
+        shapes |= dict.fromkeys(('angles', 'rates', 'accelerations'), (rows, 3))
+        if self.tooth_forces is not None:
+            shapes['tooth_forces'] = (rows, 2)
+        if not rows:
+            raise InputError(f'{self.name} has no rows, allowed: one or more')
+        for field, shape in shapes.items():
+            values = np.ascontiguousarray(getattr(self, field), dtype=float)
+            if values.shape != shape:
+                raise InputError(
+                    f'{self.name}: {field} has shape {values.shape}, allowed: {shape}'
+                )
+            bad = np.flatnonzero(~np.isfinite(values.reshape(rows, -1)).all(axis=1))
+            if bad.size:
+                raise InputError(
+                    f'{self.name}: {field} in row {bad[0] + 1} = {values[bad[0]].tolist()},'
+                    ' allowed: finite numbers'
+                )
+            object.__setattr__(self, field, values)
+        wrong = np.flatnonzero(np.diff(self.times) <= 0.0)
+        if wrong.size:
+            k = int(wrong[0]) + 1
+            raise InputError(
+                f'{self.name}: time in row {k + 1} = {self.times[k]:g} s, allowed: above'
+                f' {self.times[k - 1]:g} s of the row before; sort the rows'
+            )
+
+
+def read_motion(file: str | Path, cutoff: float | None = None) -> Motion:
+    """
+    Read a motion from a CSV file; see :func:`motion_from` for its columns and for errors.
+
+    Parameters
+    ----------
+    file : path
+    cutoff : float, optional
+        [Hz]; for measured angles.
+    """
+    return motion_from(read_table(file), cutoff)
+
+
+def motion_from(table: Table, cutoff: float | None = None) -> Motion:
+    """
+    Return the motion in a table.
+
+    Parameters
+    ----------
+    table : Table
+        Columns time [s], theta_2 to theta_4 [rad]; omega_2 to omega_4 [rad/s] and alpha_2 to
+        alpha_4 [rad/s^2] if they are known; force_x and force_z [N] if a force acts on the
+        tooth, in the world's axes. Names of angles may end in _deg. What ``dig --csv`` writes
+        will do: its force is in soil_x and soil_z.
+    cutoff : float, optional
+        Frequency above which angles are smoothed away [Hz]. Rates and accelerations are then made
+        from the angles, whether the table has them or not.
+
+    Raises
+    ------
+    InputError
+        For columns that are missing, too few rows to make rates and accelerations from, and a
+        cutoff that the rows cannot show.
+    """
+    name = str(table.file)
+    times = table.stack(['time'])[:, 0]
+    angles = _columns(table, _ANGLES)
+    rates = _columns(table, _RATES) if _has(table, _RATES) else None
+    accelerations = _columns(table, _ACCELERATIONS) if _has(table, _ACCELERATIONS) else None
+    if cutoff is not None:
+        angles, rates, accelerations = _smoothed(name, times, angles, cutoff)
+    if rates is None or accelerations is None:
+        _check_rows(name, len(times), _FEWEST_ROWS)
+        known, order = (angles, 2) if rates is None else (rates, 1)
+        spline = CubicSpline(times, known)
+        rates = spline(times, 1) if rates is None else rates
+        accelerations = spline(times, order) if accelerations is None else accelerations
+    tooth = [table.stack(pair) for pair in TOOTH_COLUMNS if any(part in table for part in pair)]
+    return Motion(times, angles, rates, accelerations, tooth[0] if tooth else None, name)
+
+
+def _has(table: Table, names: tuple[str, ...]) -> bool:
+    """Tell whether any of these columns is there, in radians or degrees."""
+    return any(name in table or f'{name}_deg' in table for name in names)
+
+
+def _columns(table: Table, names: tuple[str, ...]) -> np.ndarray:
+    """Return columns side by side in radians, shape (rows, names)."""
+    degrees = [f'{name}_deg' for name in names]
+    for name, other in zip(names, degrees, strict=True):
+        if name in table and other in table:
+            raise InputError(f'{table.file} has columns {name} and {other}, allowed: one of them')
+    if any(name in table for name in degrees):
+        return np.asarray(np.radians(table.stack(degrees)))
+    return table.stack(names)
+
+
+def _check_rows(name: str, rows: int, fewest: int) -> None:
+    """Raise InputError when there are too few rows for a spline."""
+    if rows < fewest:
+        raise InputError(
+            f'{name} has {rows} rows, allowed: at least {fewest}, to make rates and accelerations'
+            f' from; or columns {_RATES[0]} to {_RATES[-1]} and {_ACCELERATIONS[0]} to'
+            f' {_ACCELERATIONS[-1]}, and no cutoff'
+        )
+
+
+def _smoothed(
+    name: str, times: np.ndarray, angles: np.ndarray, cutoff: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return angles, rates and accelerations of smoothing splines."""
+    _check_rows(name, len(times), _FEWEST_SMOOTHED)
+    spacing = float(times[-1] - times[0]) / (len(times) - 1)
+    lowest, highest = 1.0 / float(times[-1] - times[0]), 0.5 / spacing
+    if not lowest <= cutoff <= highest:
+        raise InputError(
+            f'cutoff = {cutoff:g} Hz, allowed for the rows of {name}: [{lowest:.4g},'
+            f' {highest:.4g}] Hz, once in their time to once in two rows'
+        )
+    # Time in rows, so that the spline's numbers are of one size. It minimises the squared errors
+    # plus lambda times the squared second derivative, each integrated: share 1 / (1 + lambda w^4).
+    place = (times - times[0]) / spacing
+    penalty = (2.0 * math.pi * cutoff * spacing) ** -4
+    weights = np.gradient(place)
+    found = np.empty((3, *angles.shape))
+    for k in range(angles.shape[1]):
+        spline = make_smoothing_spline(place, angles[:, k], w=weights, lam=penalty)
+        for order in range(3):
+            found[order, :, k] = spline(place, order) / spacing**order
+    return found[0], found[1], found[2]
+
+
+@kernel
+def _invert(times, motion, tooth, law, p, rows):  # type: ignore[no-untyped-def]
+    """
+    Write what a motion asks for, one row of _WRITTEN each; unchecked.
+
+    Parameters
+    ----------
+    times : ndarray, shape (rows,)
+    motion : ndarray, shape (rows, 9)
+        Angles, rates, accelerations.
+    tooth : ndarray, shape (rows, 2)
+        Force on the tooth, read without the law.
+    law : bool
+        Whether the soil's law gives it.
+    p : Constants
+    rows : ndarray, shape (rows, len(_WRITTEN))
+    """
+    chain, cylinder, pins, medium = p.chain, p.cylinder, p.pins, p.medium
+    lengths, arms, pushes, torque = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    way, speed, mobilised = complex(0.0, 0.0), 0.0, complex(0.0, 0.0)
+    for k in range(motion.shape[0]):
+        y, row = motion[k], rows[k]
+        place_links(y[:RATE], y[RATE:HEAD], chain)
+        place, velocity, depth, push = _tooth(y, pins, medium, chain)
+        # s' = (v - |v| s) / K over the travel between rows, with a direction that turns evenly.
+        before, last = way, speed
+        speed = abs(velocity)
+        if speed > 0.0:
+            way = velocity / speed
+        if last == 0.0:
+            before = way
+        if k == 0:
+            mobilised = way
+        else:
+            travel = 0.5 * (speed + last) * (times[k] - times[k - 1]) / medium.shear
+            if travel > 0.0:
+                kept = math.exp(-travel)
+                lag = -math.expm1(-travel) / travel
+                mobilised = way - lag * (way - before) + kept * (mobilised - before)
+        soil = -push * mobilised if law else complex(tooth[k, 0], tooth[k, 1])
+        add_wrench(2, pins.n, 0.0, soil.real, soil.imag, 0.0, chain)
+        torque[:] = y[HEAD:]
+        newton_euler(torque, chain)
+        cylinders(y, pins, lengths, arms)
+        for i in range(3):
+            piston = arms[i] * y[RATE + i]
+            pushes[i] = torque[i] / arms[i]
+            force = pushes[i] + cylinder[i, VISCOUS] * piston
+            row[i], row[3 + i], row[6 + i] = torque[i], lengths[i], piston
+            row[9 + i], row[12 + i], row[15 + i] = force, pushes[i], force * piston
+        # Once more with the cylinders as forces on the links: now the joints carry no torque.
+        boom, arm, bucket, lk, pk, row[18], row[19] = load_links(y, pushes, chain, pins)
+        torque[:] = y[HEAD:]
+        newton_euler(torque, chain)
+        joints = (
+            complex(chain[FORCE, 0], chain[FORCE_IM, 0]),
+            complex(chain[FORCE, 1], chain[FORCE_IM, 1]),
+            complex(chain[FORCE, 2], chain[FORCE_IM, 2]),
+        )
+        felt = (joints[0], boom, joints[1], joints[2], -boom, arm, -arm, -bucket, bucket, lk, pk)
+        for i in range(11):
+            row[20 + 2 * i], row[21 + 2 * i] = felt[i].real, felt[i].imag
+        row[42], row[43], row[44] = soil.real, soil.imag, depth
+        row[45], row[46] = place.real, place.imag
+
+
+class Extreme(NamedTuple):
+    """The ends of what one quantity goes through over a motion."""
+
+    name: str
+    unit: str
+    lowest: float
+    lowest_time: float  # [s]
+    highest: float
+    highest_time: float  # [s]
+
+
+@dataclasses.dataclass(frozen=True)
+class InverseResult:
+    """
+    What a motion asks for.
+
+    Parameters
+    ----------
+    motion : Motion
+    table : ndarray, shape (rows, len(COLUMNS))
+        Time, the motion, joint torques of the cylinders, lengths and velocities of the cylinders,
+        their forces with (``force_``) and without (``pin_force_``) what overcomes the friction of
+        the piston, the power of the first, tensions of LK and PK, forces in the pins by x, z and
+        size, force on the tooth, its depth and place, and forces in the axes of the links.
+        Positive cylinder forces extend. Units by :func:`unit_of`.
+    """
+
+    motion: Motion
+    table: np.ndarray
+
+    def column(self, name: str) -> np.ndarray:
+        """Return one column by its name, shape (rows,); InputError for a name that is none."""
+        unit_of(name)
+        return self.table[:, COLUMNS.index(name)]
+
+    def extremes(self) -> tuple[Extreme, ...]:
+        """Return lowest and highest value of each load, power and velocity, with their times."""
+        times, found = self.motion.times, []
+        for name in _LOADS:
+            values = self.column(name)
+            low, high = int(values.argmin()), int(values.argmax())
+            found.append(
+                Extreme(
+                    name,
+                    unit_of(name),
+                    float(values[low]),
+                    float(times[low]),
+                    float(values[high]),
+                    float(times[high]),
+                )
+            )
+        return tuple(found)
+
+    def summary(self) -> dict[str, Any]:
+        """Return extent and extremes of the motion as plain numbers, by name."""
+        times = self.motion.times
+        return {
+            'rows': len(times),
+            'begin_s': float(times[0]),
+            'end_s': float(times[-1]),
+            'extremes': {
+                extreme.name: {key: x for key, x in extreme._asdict().items() if key != 'name'}
+                for extreme in self.extremes()
+            },
+        }
+
+
+def unit_of(name: str) -> str:
+    """Return the unit of a column of InverseResult; InputError for a name that is none."""
+    if name not in _ALL:
+        raise InputError(f'column = {name!r}, allowed: {", ".join(COLUMNS)}')
+    return _ALL[name]
+
+
+def inverse(
+    excavator: ExcavatorParameters,
+    motion: Motion,
+    soil: str = 'file',
+    surface: float | None = None,
+    depth: str = 'surface',
+) -> InverseResult:
+    """
+    Return the loads of a prescribed motion.
+
+    Parameters
+    ----------
+    excavator : ExcavatorParameters
+    motion : Motion
+    soil : str
+        Where the force on the tooth comes from. file: from the motion, none if it has none; law:
+        from the excavator's soil, against the way of the tooth, in the first row fully mobilised
+        if the tooth moves there, not at all if it rests; none.
+    surface : float, optional
+        Height of the soil, z [m]; where the bucket's edge is in the first row by default.
+    depth : str
+        One of DEPTHS; swing counts the depth as if the bucket's joint stayed where it is in the
+        first row.
+
+    Raises
+    ------
+    InputError
+        For a pose that a cylinder cannot reach, with its row, and for arguments that are not
+        allowed.
+    """
+    if soil not in SOIL_SOURCES:
+        raise InputError(f'soil = {soil!r}, allowed: {" | ".join(SOIL_SOURCES)}')
+    if depth not in DEPTHS:
+        raise InputError(f'depth = {depth!r}, allowed: {" | ".join(DEPTHS)}')
+    _check_poses(excavator, motion)
+    rows = len(motion.times)
+    turned = np.cumsum(motion.angles[0])
+    joint = float(np.sin(turned[:2]) @ [excavator.boom.length, excavator.arm.length])
+    if surface is None:
+        surface = joint + excavator.soil.sweep_radius * math.sin(turned[2])
+    if not math.isfinite(surface):
+        raise InputError(f'surface = {surface}, allowed: finite numbers [m]')
+    constants = constants_of(excavator, surface, joint if depth == 'swing' else math.nan)
+    tooth = np.zeros((rows, 2))
+    if soil == 'file' and motion.tooth_forces is not None:
+        tooth = motion.tooth_forces
+    moving = np.concatenate([motion.angles, motion.rates, motion.accelerations], axis=1)
+    written = np.empty((rows, len(_WRITTEN)))
+    _invert(motion.times, moving, tooth, soil == 'law', constants, written)
+    table = np.concatenate([motion.times[:, None], moving, written, _sizes(written)], axis=1)
+    return InverseResult(motion, np.concatenate([table, _in_links(motion, written)], axis=1))
+
+
+def _check_poses(excavator: ExcavatorParameters, motion: Motion) -> None:
+    """Raise InputError for the first row that a cylinder cannot reach."""
+    strokes = excavator.joint_limits()
+    ways = np.array(excavator.linkage().ranges())
+    low = np.maximum(strokes[:, 0] - _BEYOND, ways[:, 0])
+    high = np.minimum(strokes[:, 1] + _BEYOND, ways[:, 1])
+    bad = np.argwhere((motion.angles < low) | (motion.angles > high))
+    if bad.size:
+        row, k = bad[0]
+        first, last = np.degrees(strokes[k])
+        raise InputError(
+            f'{motion.name}: theta_{k + 2} ({CYLINDERS[k]}) in row {row + 1} (time ='
+            f' {motion.times[row]:g} s) = {math.degrees(motion.angles[row, k]):.6g} deg, allowed'
+            f' by the stroke of its cylinder: [{first:.4f}, {last:.4f}] deg'
+        )
+
+
+def _force(written: np.ndarray, name: str) -> np.ndarray:
+    """Return a force by its columns x and z as complex numbers, shape (rows,)."""
+    k = list(_WRITTEN).index(f'{name}_x')
+    return np.asarray(written[:, k] + 1j * written[:, k + 1])
+
+
+def _sizes(written: np.ndarray) -> np.ndarray:
+    """Return the sizes of the forces in the pins and on the tooth, shape (rows, 12)."""
+    names = [*(f'pin_{pin}' for pin in _PINS), 'soil']
+    return np.asarray(np.abs(np.stack([_force(written, name) for name in names], axis=1)))
+
+
+def _in_links(motion: Motion, written: np.ndarray) -> np.ndarray:
+    """Return the forces on each link in its own axes."""
+    ways = np.exp(-1j * np.cumsum(motion.angles, axis=1))
+    columns = []
+    for way, pins in zip(ways.T, _LINK_PINS.values(), strict=True):
+        for pin, sign in pins:
+            force = sign * way * _force(written, 'soil' if pin == 'n' else f'pin_{pin}')
+            columns += [force.real, force.imag]
+    return np.stack(columns, axis=1)
+
+
+def warm_up() -> None:
+    """Compile the kernel, or load it from the cache."""
+    excavator = load_excavator()
+    pose, still = np.radians([excavator.poses[0].angles_deg]), np.zeros((1, 3))
+    inverse(excavator, Motion(np.zeros(1), pose, still, still))

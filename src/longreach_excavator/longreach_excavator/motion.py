@@ -1,0 +1,499 @@
+"""
+The excavator's equations of motion, and the one compiled kernel that takes steps of them.
+
+Three rigid links by recursive Newton-Euler (:mod:`longreach_dynamics.planar_chain`), turned by
+cylinders through their linkage; the tooth feels the soil. State y, 22 numbers:
+
+    theta_2..4 (3), their rates (3)            [rad], [rad/s]
+    p_1 (3), p_2 (3), spool positions (3)      of the cylinders, [Pa], a share of the travel
+    s (2)                                      how far the soil is mobilised, see soil
+    work of the cylinders (3), done on the soil (1), lost (1)      [J], all from time 0 on
+
+A cylinder's force is that of its oil, p_1 A_1 - p_2 A_2, or given from outside. At the ends of the
+stroke it meets springs; on the way it feels viscous friction. What the pins carry is the sum. The
+joint's torque is that times d length / d theta, by virtual work; the forces in all pins follow
+from the same recursion with cylinders and rods as forces on the links, see :func:`observe`.
+
+The integrals of power are part of the state, so that energy is balanced to the error of the steps:
+work of the cylinders = change of kinetic, potential and spring energy + soil + losses.
+
+Steps are classical Runge-Kutta, as in the thesis (C.8) to (C.11), but of all numbers at once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from longreach_dynamics.hydraulics import (
+    chamber_pressure,
+    oil_share,
+    pressure_rates,
+    valve_flows,
+    valve_opening,
+)
+from longreach_dynamics.kernels import kernel
+from longreach_dynamics.planar_chain import (
+    CENTER,
+    CENTER_IM,
+    FORCE,
+    FORCE_IM,
+    GRAVITY,
+    INERTIA,
+    LENGTH,
+    MASS,
+    Z_IM,
+    Z,
+    accelerations,
+    add_wrench,
+    newton_euler,
+    place_links,
+)
+from longreach_excavator.linkage import (
+    Pins,
+    arm_cylinder,
+    boom_cylinder,
+    bucket_cylinder,
+    cylinders,
+    rod_forces,
+)
+from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.soil import coefficients, mobilisation_rate, resistance
+
+__all__ = [
+    'HEAD',
+    'LOSS',
+    'OBSERVED',
+    'RATE',
+    'ROD',
+    'SIZE',
+    'SOIL',
+    'SOIL_WORK',
+    'SPOOL',
+    'WORK',
+    'Constants',
+    'Medium',
+    'advance_motion',
+    'constants_of',
+    'derivative',
+    'energy',
+    'observe',
+]
+
+# Where the parts of the state begin; the angles are first.
+RATE, HEAD, ROD, SPOOL, SOIL, WORK, SOIL_WORK, LOSS, SIZE = 3, 6, 9, 12, 15, 17, 20, 21, 22
+
+# Columns of the table that compiled code reads of the cylinders.
+(
+    RETRACTED,
+    STROKE,
+    HEAD_AREA,
+    ROD_AREA,
+    HEAD_VOLUME,
+    ROD_VOLUME,
+    HEAD_OPENING,
+    ROD_OPENING,
+    DEAD_BAND,
+    SPOOL_RATE,
+    VISCOUS,
+    COLUMNS,
+) = range(12)
+
+# What observe() writes of an instant: of x and z, x is first.
+OBSERVED = (
+    *(f'alpha_{k}' for k in (2, 3, 4)),
+    *(f'length_{name}' for name in ('boom', 'arm', 'bucket')),
+    *(f'force_{name}' for name in ('boom', 'arm', 'bucket')),
+    *(f'pin_force_{name}' for name in ('boom', 'arm', 'bucket')),
+    'force_lk',
+    'force_pk',
+    *(f'{pin}_{axis}' for pin in ('boom_chassis', 'arm_boom', 'bucket_arm') for axis in 'xz'),
+    *(f'{part}_{axis}' for part in ('boom', 'arm', 'bucket') for axis in 'xz'),
+    *(f'{rod}_{axis}' for rod in ('lk', 'pk') for axis in 'xz'),
+    'soil_x',
+    'soil_z',
+    'depth',
+    'tip_x',
+    'tip_z',
+    *(f'{side}_flow_{name}' for side in ('head', 'rod') for name in ('boom', 'arm', 'bucket')),
+)
+# No excavator turns so far or so fast [rad, rad/s].
+_RUNAWAY = 1e4
+
+
+class Medium(NamedTuple):
+    """Numbers that hold for the whole machine, and the ground."""
+
+    bulk_modulus: float
+    supply: float
+    tank: float
+    vapour: float
+    flow_coefficient: float
+    laminar: float
+    stop_stiffness: float
+    stop_loss: float
+    surface: float  # of the soil, z [m]
+    joint: float  # height of D from which the edge is counted [m]; NaN: where it is
+    radius: float  # at which the depth is counted [m]
+    shear: float  # shear displacement K [m]
+    linear: float  # of the resistance, see soil.coefficients
+    quadratic: float
+    power: float
+    exponent: float
+
+
+class Constants(NamedTuple):
+    """All numbers that compiled code reads."""
+
+    chain: np.ndarray  # PlanarChain.table(): numbers and room
+    cylinder: np.ndarray  # (3, COLUMNS)
+    pins: Pins
+    medium: Medium
+
+
+def constants_of(
+    excavator: ExcavatorParameters, surface: float, joint: float = math.nan
+) -> Constants:
+    """
+    Return the numbers of an excavator.
+
+    Parameters
+    ----------
+    excavator : ExcavatorParameters
+    surface : float
+        Height of the soil, z [m]; -inf for none.
+    joint : float
+        Height of the bucket's joint D for the depth of its edge [m]; NaN for where it is.
+    """
+    oil = excavator.oil
+    rows = [
+        (
+            c.retracted,
+            c.stroke,
+            c.head_area,
+            c.rod_area,
+            c.head_volume,
+            c.rod_volume,
+            c.valve.area,
+            c.valve.area * c.valve.area_ratio,
+            c.valve.dead_band,
+            1.0 / c.valve.time_constant,
+            c.viscous,
+        )
+        for c in excavator.cylinders
+    ]
+    medium = Medium(
+        oil.bulk_modulus,
+        oil.supply_pressure,
+        oil.tank_pressure,
+        oil.vapour_pressure,
+        oil.contraction * math.sqrt(2.0 / oil.density),
+        oil.laminar_pressure,
+        excavator.stops.stiffness,
+        excavator.stops.loss,
+        surface,
+        joint,
+        excavator.soil.sweep_radius,
+        excavator.soil.shear_displacement,
+        *coefficients(excavator.soil),
+    )
+    return Constants(excavator.chain().table(), np.array(rows), excavator.pins(), medium)
+
+
+@njit
+def _stop(position, velocity, stroke, stiffness, loss):  # type: ignore[no-untyped-def]
+    """Return the force of the ends of a stroke on the rod [N], and the power that is lost [W]."""
+    beyond = position - stroke if position > 0.5 * stroke else -position
+    if beyond <= 0.0:
+        return 0.0, 0.0
+    way = 1.0 if position < 0.5 * stroke else -1.0
+    spring = stiffness * beyond
+    # Towards the end it grows with the speed; a stop does not pull.
+    force = max(spring * (1.0 - loss * way * velocity), 0.0)
+    return way * force, (spring - force) * way * velocity
+
+
+@njit
+def _tooth(y, pins, medium, chain):  # type: ignore[no-untyped-def]
+    """Return place and velocity of the tooth, the depth that counts [m], the resistance [N]."""
+    place, velocity, rate = complex(0.0, 0.0), complex(0.0, 0.0), 0.0
+    for i in range(3):
+        rate += y[RATE + i]
+        reach = pins.n if i == 2 else chain[LENGTH, i]
+        arm = complex(chain[Z, i], chain[Z_IM, i]) * reach
+        place += arm
+        velocity += complex(-arm.imag, arm.real) * rate
+    joint = place.imag - pins.n * chain[Z_IM, 2] if math.isnan(medium.joint) else medium.joint
+    depth = medium.surface - joint - medium.radius * chain[Z_IM, 2]
+    force = resistance(depth, medium.linear, medium.quadratic, medium.power, medium.exponent)
+    return place, velocity, depth, force
+
+
+@njit
+def _oil_flows(y, i, cylinder, medium):  # type: ignore[no-untyped-def]
+    """Return flows through a valve [m^3/s], and both chambers' pressures [Pa]."""
+    p1 = chamber_pressure(y[HEAD + i], medium.vapour)
+    p2 = chamber_pressure(y[ROD + i], medium.vapour)
+    spool = y[SPOOL + i]
+    q1, q2 = valve_flows(
+        spool,
+        p1,
+        p2,
+        medium.supply,
+        medium.tank,
+        valve_opening(spool, cylinder[i, DEAD_BAND], cylinder[i, HEAD_OPENING]),
+        valve_opening(spool, cylinder[i, DEAD_BAND], cylinder[i, ROD_OPENING]),
+        medium.flow_coefficient,
+        medium.laminar,
+    )
+    return q1, q2, p1, p2
+
+
+@njit
+def _oil_force(p1, p2, i, cylinder):  # type: ignore[no-untyped-def]
+    """Return p_1 A_1 - p_2 A_2 [N]."""
+    return p1 * cylinder[i, HEAD_AREA] - p2 * cylinder[i, ROD_AREA]
+
+
+@njit
+def derivative(y, spools, forces, chain, cylinder, pins, medium, room, dy):  # type: ignore[no-untyped-def]
+    """
+    Write the time derivative of the state; return whether the mass matrix was positive definite.
+
+    ``spools`` (3,) are the commanded spool positions, ``forces`` (3,) those of cylinders that are
+    given from outside [N], NaN for those with oil. ``room`` is (3, 3).
+    """
+    lengths, arms, torque = room[0], room[1], room[2]
+    place_links(y[:RATE], y[RATE:HEAD], chain)
+    cylinders(y, pins, lengths, arms)
+    lost = 0.0
+    for i in range(3):
+        velocity = arms[i] * y[RATE + i]
+        position = lengths[i] - cylinder[i, RETRACTED]
+        if math.isnan(forces[i]):
+            q1, q2, p1, p2 = _oil_flows(y, i, cylinder, medium)
+            force = _oil_force(p1, p2, i, cylinder)
+            dy[HEAD + i], dy[ROD + i] = pressure_rates(
+                position,
+                velocity,
+                q1 / oil_share(y[HEAD + i], medium.vapour, medium.bulk_modulus),
+                q2 / oil_share(y[ROD + i], medium.vapour, medium.bulk_modulus),
+                cylinder[i, HEAD_AREA],
+                cylinder[i, ROD_AREA],
+                cylinder[i, HEAD_VOLUME],
+                cylinder[i, ROD_VOLUME],
+                medium.bulk_modulus,
+            )
+            dy[SPOOL + i] = cylinder[i, SPOOL_RATE] * (spools[i] - y[SPOOL + i])
+        else:
+            force = forces[i]
+            dy[HEAD + i] = dy[ROD + i] = dy[SPOOL + i] = 0.0
+        stop, stop_loss = _stop(
+            position, velocity, cylinder[i, STROKE], medium.stop_stiffness, medium.stop_loss
+        )
+        friction = cylinder[i, VISCOUS] * velocity
+        torque[i] = arms[i] * (force + stop - friction)
+        dy[WORK + i] = force * velocity
+        lost += friction * velocity + stop_loss
+    _, velocity, _, push = _tooth(y, pins, medium, chain)
+    sx, sz = y[SOIL], y[SOIL + 1]
+    if push > 0.0:
+        add_wrench(2, pins.n, 0.0, -push * sx, -push * sz, 0.0, chain)
+    dy[SOIL], dy[SOIL + 1] = mobilisation_rate(velocity.real, velocity.imag, sx, sz, medium.shear)
+    dy[SOIL_WORK] = push * (sx * velocity.real + sz * velocity.imag)
+    dy[LOSS] = lost
+    definite = accelerations(torque, chain)
+    for i in range(3):
+        dy[i] = y[RATE + i]
+        dy[RATE + i] = torque[i]
+    return definite
+
+
+@kernel
+def advance_motion(y, spools, forces, p, step, first, steps, every, table):  # type: ignore[no-untyped-def]
+    """
+    Take steps with constant commands, in place; unchecked.
+
+    Parameters
+    ----------
+    y : ndarray, shape (SIZE,)
+        State; at the end that of the last step, or that before the step which failed.
+    spools : ndarray, shape (3,)
+        Commanded spool positions.
+    forces : ndarray, shape (1, 3) or (2 steps + 1, 3)
+        Given forces of the cylinders [N], NaN for those with oil: constant, or at the beginning,
+        in the middle and at the end of each step.
+    p : Constants
+    step : float
+        Length of a step [s].
+    first, steps : int
+        Number of steps before these, and of these.
+    every : int
+        A row of the table is written after each so many steps, counted from step 0; 0: none.
+    table : ndarray, shape (rows, SIZE)
+
+    Returns
+    -------
+    taken : int
+        Number of steps that were taken: less than ``steps`` when the state ran away.
+    """
+    chain, cylinder, pins, medium = p.chain, p.cylinder, p.pins, p.medium
+    room, trial, total, rate = np.empty((3, 3)), np.empty(SIZE), np.empty(SIZE), np.empty(SIZE)
+    varies = forces.shape[0] > 1
+    for taken in range(steps):
+        good = True
+        for stage in range(4):
+            told = forces[2 * taken + (stage + 1) // 2] if varies else forces[0]
+            ahead = step if stage == 3 else 0.5 * step
+            weight = step / 6.0 if stage in (0, 3) else step / 3.0
+            for k in range(SIZE):
+                trial[k] = y[k] if stage == 0 else y[k] + ahead * rate[k]
+            good &= derivative(trial, spools, told, chain, cylinder, pins, medium, room, rate)
+            for k in range(SIZE):
+                total[k] = weight * rate[k] if stage == 0 else total[k] + weight * rate[k]
+        for k in range(SIZE):
+            trial[k] = y[k] + total[k]
+            # Written so that NaN fails, too; pressures and work have other sizes.
+            good &= abs(trial[k]) < (_RUNAWAY if k < HEAD else np.inf)
+        if not good:
+            return taken
+        for k in range(SIZE):
+            y[k] = trial[k]
+        if every > 0 and (first + taken + 1) % every == 0:
+            row = (first + taken + 1) // every - first // every - 1
+            for k in range(SIZE):
+                table[row, k] = y[k]
+    return steps
+
+
+@kernel
+def evaluate(y, spools, forces, p, dy):  # type: ignore[no-untyped-def]
+    """Write the derivative of one state; see :func:`derivative`. Unchecked."""
+    derivative(y, spools, forces, p.chain, p.cylinder, p.pins, p.medium, np.empty((3, 3)), dy)
+
+
+@njit
+def _spread(value, row, k):  # type: ignore[no-untyped-def]
+    """Write x and z of a complex number."""
+    row[k], row[k + 1] = value.real, value.imag
+
+
+@njit
+def load_links(q, pushes, chain, pins):  # type: ignore[no-untyped-def]
+    """
+    Put the forces of cylinders and rods on the links, which :func:`place_links` has placed.
+
+    ``pushes`` (3,) are the forces of the cylinders with friction and stops, positive extends [N].
+    Returns those of the cylinders on boom, arm and K, and the tensions of LK and PK on L and P,
+    all in the world's axes [N].
+    """
+    z2 = complex(chain[Z, 0], chain[Z_IM, 0])
+    z23 = complex(chain[Z, 1], chain[Z_IM, 1])
+    along, _ = boom_cylinder(q[0], pins)
+    boom = pushes[0] * along / abs(along)
+    along, _ = arm_cylinder(q[1], pins)
+    arm = pushes[1] * along / abs(along) * z2
+    along, lever, rod, _ = bucket_cylinder(q[2], pins)
+    bucket = pushes[2] * along / abs(along) * z23
+    tension_lk, tension_pk = rod_forces(pushes[2], along, lever, rod)
+    lk = tension_lk * lever / abs(lever) * z23
+    pk = tension_pk * rod / abs(rod) * z23
+    add_wrench(0, pins.b.real, pins.b.imag, boom.real, boom.imag, 0.0, chain)
+    add_wrench(0, pins.i.real, pins.i.imag, -arm.real, -arm.imag, 0.0, chain)
+    add_wrench(1, pins.f.real, pins.f.imag, arm.real, arm.imag, 0.0, chain)
+    add_wrench(1, pins.j.real, pins.j.imag, -bucket.real, -bucket.imag, 0.0, chain)
+    add_wrench(1, pins.l.real, pins.l.imag, lk.real, lk.imag, 0.0, chain)
+    add_wrench(2, pins.p.real, pins.p.imag, pk.real, pk.imag, 0.0, chain)
+    return boom, arm, bucket, lk, pk, tension_lk, tension_pk
+
+
+@kernel
+def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
+    """
+    Write what is to be seen of states besides themselves, one row of OBSERVED each; unchecked.
+
+    Accelerations [rad/s^2]; lengths of the cylinders [m]; their forces, and those with friction
+    and stops that their pins carry, positive extends [N]; tensions of LK and PK [N]; the forces
+    that the links feel in A, C and D, those of the cylinders on boom, arm and K, those of LK and
+    PK on L and P, that of the soil on the tooth, all in the world's axes [N]; depth, tooth [m];
+    flows [m^3/s].
+
+    Parameters
+    ----------
+    states : ndarray, shape (rows, SIZE)
+    forces : ndarray, shape (1, 3) or (rows, 3)
+        As in :func:`advance_motion`.
+    p : Constants
+    rows : ndarray, shape (rows, len(OBSERVED))
+    """
+    chain, cylinder, pins, medium = p.chain, p.cylinder, p.pins, p.medium
+    room, dy, spools, pushes = np.empty((3, 3)), np.empty(SIZE), np.zeros(3), np.empty(3)
+    acceleration = np.empty(3)
+    for k in range(states.shape[0]):
+        y, row = states[k], rows[k]
+        told = forces[k if forces.shape[0] > 1 else 0]
+        derivative(y, spools, told, chain, cylinder, pins, medium, room, dy)
+        for i in range(3):
+            acceleration[i] = row[i] = dy[RATE + i]
+            row[3 + i] = room[0, i]
+            velocity = room[1, i] * y[RATE + i]
+            q1, q2, p1, p2 = _oil_flows(y, i, cylinder, medium)
+            oil = math.isnan(told[i])
+            force = _oil_force(p1, p2, i, cylinder) if oil else told[i]
+            row[35 + i] = q1 if oil else 0.0
+            row[38 + i] = q2 if oil else 0.0
+            stop, _ = _stop(
+                room[0, i] - cylinder[i, RETRACTED],
+                velocity,
+                cylinder[i, STROKE],
+                medium.stop_stiffness,
+                medium.stop_loss,
+            )
+            pushes[i] = force + stop - cylinder[i, VISCOUS] * velocity
+            row[6 + i], row[9 + i] = force, pushes[i]
+        place_links(y[:RATE], y[RATE:HEAD], chain)
+        boom, arm, bucket, lk, pk, row[12], row[13] = load_links(y, pushes, chain, pins)
+        place, _, depth, push = _tooth(y, pins, medium, chain)
+        soil = complex(-push * y[SOIL], -push * y[SOIL + 1])
+        add_wrench(2, pins.n, 0.0, soil.real, soil.imag, 0.0, chain)
+        newton_euler(acceleration, chain)
+        for i in range(3):
+            _spread(complex(chain[FORCE, i], chain[FORCE_IM, i]), row, 14 + 2 * i)
+        _spread(boom, row, 20)
+        _spread(arm, row, 22)
+        _spread(bucket, row, 24)
+        _spread(lk, row, 26)
+        _spread(pk, row, 28)
+        _spread(soil, row, 30)
+        row[32] = depth
+        _spread(place, row, 33)
+
+
+@kernel
+def energy(states, p, rows):  # type: ignore[no-untyped-def]
+    """Write kinetic, potential and spring energy [J] of states, (rows, 3); unchecked."""
+    chain, cylinder, pins, medium = p.chain, p.cylinder, p.pins, p.medium
+    lengths, arms = np.empty(3), np.empty(3)
+    for k in range(states.shape[0]):
+        y = states[k]
+        place_links(y[:RATE], y[RATE:HEAD], chain)
+        cylinders(y, pins, lengths, arms)
+        kinetic, potential, spring = 0.0, 0.0, 0.0
+        joint, speed, rate = complex(0.0, 0.0), complex(0.0, 0.0), 0.0
+        for i in range(3):
+            rate += y[RATE + i]
+            z = complex(chain[Z, i], chain[Z_IM, i])
+            arm = z * complex(chain[CENTER, i], chain[CENTER_IM, i])
+            moving = speed + complex(-arm.imag, arm.real) * rate
+            square = moving.real * moving.real + moving.imag * moving.imag
+            kinetic += 0.5 * (chain[MASS, i] * square + chain[INERTIA, i] * rate * rate)
+            potential += chain[MASS, i] * chain[GRAVITY, 0] * (joint + arm).imag
+            joint += z * chain[LENGTH, i]
+            speed += z * complex(0.0, rate) * chain[LENGTH, i]
+            position = lengths[i] - cylinder[i, RETRACTED]
+            beyond = max(position - cylinder[i, STROKE], -position, 0.0)
+            spring += 0.5 * medium.stop_stiffness * beyond * beyond
+        rows[k, 0], rows[k, 1], rows[k, 2] = kinetic, potential, spring

@@ -1,0 +1,340 @@
+"""
+Parameters of an excavator: links, pins, cylinders, oil, soil, and named poses.
+
+The numbers live in config/excavator.yaml. Symbols are those of Ozunlu, "Dynamic modeling of an
+excavator during digging and simulating the motion" (METU, 2009): Lab is the distance from pin A to
+pin B, beta_2 the angle IAC, lambda_2 the angle from a link's line to its centre of gravity.
+"""
+
+from __future__ import annotations
+
+import cmath
+import dataclasses
+import functools
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics import Cylinder, OilParameters
+from longreach_dynamics.parameters import Parameters, load, quantity
+from longreach_dynamics.planar_chain import PlanarChain
+from longreach_dynamics.resources import share_directory
+from longreach_excavator.linkage import CYLINDERS, Linkage, Pins
+from longreach_excavator.soil import SoilParameters
+
+__all__ = [
+    'ArmParameters',
+    'BoomParameters',
+    'BucketParameters',
+    'ChassisParameters',
+    'CylinderParameters',
+    'ExcavatorParameters',
+    'LinkParameters',
+    'Pose',
+    'StopParameters',
+    'default_file',
+    'load_excavator',
+]
+
+# Along a stroke the linkage is looked at in so many places.
+_PLACES = 201
+
+
+def _length(description: str) -> Any:
+    """Return a field for a distance between pins."""
+    return quantity(description, 'm', above=0.0, at_most=100.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class LinkParameters(Parameters):
+    """What each link has: length, mass, centre of gravity."""
+
+    length: float = _length('from joint to joint, of the bucket to the tooth')
+    mass: float = quantity('mass', 'kg', above=0.0, at_most=1e6)
+    center: float = quantity('centre of gravity: distance from the joint', 'm', at_least=0.0)
+    center_deg: float = quantity("centre of gravity: angle from the link's line", 'deg')
+    inertia: float = quantity('about the centre of gravity', 'kg m^2', above=0.0)
+
+    def check(self) -> None:
+        """Raise InputError for a centre of gravity far outside of the link."""
+        if self.center > 10.0 * self.length:
+            raise InputError(
+                f'center = {self.center} m, allowed: up to 10 times length = {self.length} m'
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class ChassisParameters(Parameters):
+    """Where the boom cylinder stands."""
+
+    lhe: float = quantity(
+        'pin E in front of the foot pin A, Lhe', 'm', at_least=-10.0, at_most=10.0
+    )
+    lah: float = quantity('pin E below the foot pin A, Lah', 'm', at_least=-10.0, at_most=10.0)
+    foot_height: float = quantity('foot pin A above the ground', 'm', at_least=0.0, at_most=100.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class BoomParameters(LinkParameters):
+    """The boom, from A to C."""
+
+    lab: float = _length('A to the boom cylinder, Lab')
+    lai: float = _length('A to the arm cylinder, Lai')
+    beta_2_deg: float = quantity('angle from AC to AI', 'deg')
+    beta_3_deg: float = quantity('angle from AI to AB', 'deg')
+
+
+@dataclasses.dataclass(frozen=True)
+class ArmParameters(LinkParameters):
+    """The arm, from C to D."""
+
+    lcf: float = _length('C to the arm cylinder, Lcf')
+    lcj: float = _length('C to the bucket cylinder, Lcj')
+    lcl: float = _length('C to the lever, Lcl')
+    beta_5_deg: float = quantity('angle from CD to CL', 'deg')
+    beta_6_deg: float = quantity('angle from CL to CJ', 'deg')
+    beta_7_deg: float = quantity('angle from CJ to CF', 'deg')
+
+
+@dataclasses.dataclass(frozen=True)
+class BucketParameters(LinkParameters):
+    """The bucket, from D to the tooth N, with the lever LK and the rod PK that turn it."""
+
+    ldp: float = _length('D to the rod, Ldp')
+    beta_8_deg: float = quantity('angle from DN to DP', 'deg')
+    llk: float = _length('lever, Llk')
+    lpk: float = _length('rod, Lpk')
+
+
+@dataclasses.dataclass(frozen=True)
+class CylinderParameters(Cylinder):
+    """A cylinder, or several side by side, with the friction of its piston."""
+
+    retracted: float = _length('from pin to pin when it is run in')
+    count: int = quantity('cylinders side by side', at_least=1, at_most=4)
+    viscous: float = quantity('viscous friction, of all together', 'N s/m', at_least=0.0)
+
+    @property
+    def head_area(self) -> float:
+        """Piston areas A_1, of all together [m^2]."""
+        return self.count * super().head_area
+
+    @property
+    def rod_area(self) -> float:
+        """Ring areas A_2, of all together [m^2]."""
+        return self.count * super().rod_area
+
+    @property
+    def extended(self) -> float:
+        """Length from pin to pin when it is run out [m]."""
+        return self.retracted + self.stroke
+
+
+@dataclasses.dataclass(frozen=True)
+class StopParameters(Parameters):
+    """The ends of the strokes: springs that lose energy (Hunt and Crossley 1975)."""
+
+    stiffness: float = quantity('stiffness', 'N/m', at_least=1e6, at_most=1e9)
+    loss: float = quantity('damping force over spring force and velocity', 's/m', at_least=0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pose(Parameters):
+    """A named pose."""
+
+    name: str = quantity('name', '')
+    angles_deg: tuple[float, ...] = quantity('theta_2, theta_3, theta_4', 'deg')
+
+
+@dataclasses.dataclass(frozen=True)
+class ExcavatorParameters(Parameters):
+    """A whole excavator file."""
+
+    gravity: float = quantity('gravity, g', 'm/s^2', at_least=0.0, at_most=100.0)
+    chassis: ChassisParameters = quantity('chassis')
+    boom: BoomParameters = quantity('boom')
+    arm: ArmParameters = quantity('arm')
+    bucket: BucketParameters = quantity('bucket')
+    oil: OilParameters = quantity('oil and supply')
+    cylinders: tuple[CylinderParameters, ...] = quantity('cylinders of boom, arm, bucket')
+    stops: StopParameters = quantity('ends of the strokes')
+    soil: SoilParameters = quantity('soil')
+    poses: tuple[Pose, ...] = quantity('named poses', default=())
+
+    def check(self) -> None:
+        """Raise InputError when pins, strokes, names or poses do not fit together."""
+        names = tuple(cylinder.name for cylinder in self.cylinders)
+        if names != CYLINDERS:
+            raise InputError(f'cylinders have the names {names}, allowed: {CYLINDERS}')
+        if abs(complex(self.chassis.lhe, self.chassis.lah)) < 1e-3:
+            raise InputError('chassis: lhe and lah are 0, allowed: a distance from A to E')
+        for k, cylinder in enumerate(self.cylinders):
+            self._check_stroke(k, cylinder)
+        known = [pose.name for pose in self.poses]
+        for index, pose in enumerate(self.poses):
+            if known.count(pose.name) > 1:
+                raise InputError(f'poses has the name {pose.name!r} twice, allowed: once')
+            try:
+                self.check_pose(np.radians(pose.angles_deg))
+            except InputError as error:
+                raise InputError(f'poses[{index}] ({pose.name}): {error}') from error
+
+    def _check_stroke(self, k: int, cylinder: CylinderParameters) -> None:
+        """Raise InputError when a stroke meets a dead point of its linkage."""
+        try:
+            for length in np.linspace(cylinder.retracted, cylinder.extended, _PLACES):
+                self.linkage().angle(k, float(length))
+        except InputError as error:
+            raise InputError(
+                f'cylinders[{k}] ({cylinder.name}): retracted = {cylinder.retracted} m with stroke'
+                f' = {cylinder.stroke} m does not fit: {error}'
+            ) from error
+
+    def __hash__(self) -> int:
+        """Return the hash, made once: caches ask for it hundreds of times a second."""
+        known: int | None = self.__dict__.get('_hash')
+        if known is None:
+            known = hash(tuple(getattr(self, field.name) for field in dataclasses.fields(self)))
+            object.__setattr__(self, '_hash', known)
+        return known
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave the hash behind: texts have other ones in other processes."""
+        return {name: value for name, value in self.__dict__.items() if name != '_hash'}
+
+    def pins(self) -> Pins:
+        """Return the places of all pins."""
+        boom, arm, bucket = self.boom, self.arm, self.bucket
+        beta_3 = boom.beta_2_deg + boom.beta_3_deg
+        beta_6 = arm.beta_5_deg + arm.beta_6_deg
+        beta_7 = beta_6 + arm.beta_7_deg
+        return Pins(
+            e=complex(self.chassis.lhe, -self.chassis.lah),
+            b=_polar(boom.lab, beta_3),
+            i=_polar(boom.lai, boom.beta_2_deg),
+            c=boom.length,
+            f=_polar(arm.lcf, beta_7),
+            j=_polar(arm.lcj, beta_6),
+            l=_polar(arm.lcl, arm.beta_5_deg),
+            d=arm.length,
+            p=_polar(bucket.ldp, bucket.beta_8_deg),
+            n=bucket.length,
+            lk=bucket.llk,
+            pk=bucket.lpk,
+        )
+
+    def linkage(self) -> Linkage:
+        """Return how the cylinders move the joints."""
+        return _linkage(self.pins())
+
+    def chain(self) -> PlanarChain:
+        """Return boom, arm and bucket as a chain of rigid links."""
+        links: tuple[LinkParameters, ...] = (self.boom, self.arm, self.bucket)
+        return PlanarChain(
+            [link.length for link in links],
+            [link.mass for link in links],
+            [(link.center, math.radians(link.center_deg)) for link in links],
+            [link.inertia for link in links],
+            gravity=self.gravity,
+        )
+
+    def with_flow(self, cylinder: str, flow: float) -> ExcavatorParameters:
+        """
+        Return the excavator with another valve.
+
+        Parameters
+        ----------
+        cylinder : str
+            Its name.
+        flow : float
+            Through the fully open valve to the head side, with the whole supply pressure across it
+            [m^3/s].
+
+        Raises
+        ------
+        InputError
+            For a flow that is not positive.
+        """
+        oil = self.oil
+        drop = oil.supply_pressure - oil.tank_pressure
+        area = flow / (oil.contraction * math.sqrt(2.0 / oil.density * drop))
+        return self.with_value(f'cylinders.{cylinder}.valve.area', area)
+
+    def joint_limits(self) -> np.ndarray:
+        """Return the angles [rad] at the ends of the strokes, shape (3, 2), the lower first."""
+        linkage = self.linkage()
+        ends = [
+            sorted((linkage.angle(k, c.retracted), linkage.angle(k, c.extended)))
+            for k, c in enumerate(self.cylinders)
+        ]
+        return np.array(ends)
+
+    def check_pose(self, angles: np.ndarray) -> None:
+        """
+        Check joint angles [rad], shape (3,).
+
+        Raises
+        ------
+        InputError
+            When their number is wrong, one is not finite, or a cylinder would be beyond its
+            stroke.
+        """
+        if len(angles) != len(CYLINDERS):
+            raise InputError(f'pose has {len(angles)} angles, allowed: {len(CYLINDERS)}')
+        for k, (low, high) in enumerate(self.joint_limits().tolist()):
+            if not low - 1e-9 <= angles[k] <= high + 1e-9:
+                raise InputError(
+                    f'theta_{k + 2} ({CYLINDERS[k]}) = {math.degrees(angles[k]):.6g} deg, allowed'
+                    f' by the stroke of its cylinder: [{math.degrees(low):.4f},'
+                    f' {math.degrees(high):.4f}] deg'
+                )
+
+    def pose(self, name: str) -> np.ndarray:
+        """
+        Return the joint angles of a named pose [rad], shape (3,).
+
+        Raises
+        ------
+        InputError
+            For an unknown name.
+        """
+        for pose in self.poses:
+            if pose.name == name:
+                return np.radians(pose.angles_deg)
+        raise InputError(f'pose = {name!r}, allowed: {" | ".join(p.name for p in self.poses)}')
+
+
+@functools.lru_cache(maxsize=64)
+def _linkage(pins: Pins) -> Linkage:
+    """Return the linkage; finding its dead points takes a moment."""
+    return Linkage(pins)
+
+
+def _polar(distance: float, angle_deg: float) -> complex:
+    """Return a place at a distance [m] and an angle [deg]."""
+    return cmath.rect(distance, math.radians(angle_deg))
+
+
+def default_file() -> Path:
+    """Return the excavator file that is installed with this package: one of the 20 t class."""
+    return share_directory('longreach_excavator') / 'config' / 'excavator.yaml'
+
+
+def load_excavator(file: str | Path | None = None) -> ExcavatorParameters:
+    """
+    Read an excavator file.
+
+    Parameters
+    ----------
+    file : path, optional
+        The YAML file; the installed one by default.
+
+    Raises
+    ------
+    InputError
+        With file, key, value and what is allowed.
+    """
+    return load(ExcavatorParameters, file or default_file())

@@ -1,0 +1,142 @@
+"""The excavator as a node: takes ``cylinder_command``, gives joints, oil, reactions and soil."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from geometry_msgs.msg import WrenchStamped
+from longreach_msgs.msg import CylinderCommand, HydraulicState, PinForces
+from visualization_msgs.msg import MarkerArray
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import quantity
+from longreach_excavator import conversions
+from longreach_excavator.parameters import load_excavator
+from longreach_excavator.scenario import load_scenario, resting_scenario
+from longreach_excavator.simulation import (
+    BY_SCENARIO,
+    CLOSED,
+    STEP,
+    Excavator,
+    ExcavatorCommand,
+    ExcavatorState,
+    warm_up,
+)
+from longreach_excavator.visuals import force_arrows, soil_line
+from longreach_node import qos
+from longreach_node.parameters import declare
+from longreach_node.simulator import SimulatorNode, SimulatorParameters
+from longreach_node.stamps import nanoseconds_of, stamp_of
+
+__all__ = ['PlantNode', 'PlantParameters']
+
+
+@dataclasses.dataclass(frozen=True)
+class PlantParameters(SimulatorParameters):
+    """Parameters of the plant node."""
+
+    file: str = quantity('excavator file; empty for one of the 20 t class', '', default='')
+    scenario: str = quantity(
+        'scenario file, for pose, soil, valves and forces; empty for the first pose of the'
+        ' excavator file',
+        '',
+        default='',
+    )
+    step: float = quantity('length of a simulation step', 's', above=0.0, default=STEP)
+    visual_rate: float = quantity(
+        'drawings of the forces per second of simulation, while somebody looks; 0 is none',
+        'Hz',
+        at_least=0.0,
+        at_most=1e3,
+        default=30.0,
+    )
+
+
+class _Watched(Excavator):
+    """An excavator whose forces are worked out once for each state, not for each topic."""
+
+    def observed(self, state: ExcavatorState) -> dict[str, float]:
+        """Return what Excavator does."""
+        known: tuple[ExcavatorState, dict[str, float]] | None = self.__dict__.get('_observed')
+        if known is None or known[0] is not state:
+            known = (state, super().observed(state))
+            object.__setattr__(self, '_observed', known)
+        return known[1]
+
+
+class PlantNode(SimulatorNode[ExcavatorState, ExcavatorCommand]):
+    """The excavator, simulated."""
+
+    def __init__(self) -> None:
+        super().__init__('plant', safe_command=BY_SCENARIO)
+        settings = declare(self, PlantParameters)
+        excavator = load_excavator(settings.file or None)
+        scenario = (
+            load_scenario(settings.scenario, excavator, settings.step)
+            if settings.scenario
+            else resting_scenario(excavator)
+        )
+        self._excavator = _Watched(excavator, scenario, settings.step)
+        warm_up()
+        # Whoever has commanded the cylinders once and falls silent leaves the valves closed.
+        self.safe_command = CLOSED
+        self._surface = soil_line(
+            self._excavator.parameters, self._excavator.constants.medium.surface
+        )
+        self._latest = -1
+        stream = qos.stream(settings.lockstep)
+        self._hydraulics = self.create_publisher(HydraulicState, 'hydraulics', stream)
+        self._reactions = self.create_publisher(PinForces, 'reactions', stream)
+        self._soil_force = self.create_publisher(WrenchStamped, 'soil_force', stream)
+        self.outputs += [self._hydraulics, self._reactions, self._soil_force]
+        self._forces = self.create_publisher(MarkerArray, 'forces', qos.VISUAL)
+        rate = settings.visual_rate
+        self._visual_every = max(1, round(settings.publish_rate / rate)) if rate else 0
+        self._commands = self.create_subscription(
+            CylinderCommand, 'cylinder_command', self._on_command, qos.STREAM
+        )
+        # The excavator steps by itself from sample to sample.
+        self.start(self._excavator, settings.replace(step=1.0 / settings.publish_rate))
+        if settings.lockstep:
+            self.links += [(self._hydraulics, self._commands), (self._joints, self._commands)]
+
+    def publish_outputs(self, nanoseconds: int) -> None:
+        """Publish what is to be seen of the excavator."""
+        stamp = stamp_of(nanoseconds)
+        observed = self._excavator.observed(self.state)
+        if nanoseconds == self._latest:
+            # Whoever commands may have missed either half of its sample.
+            self.publish_joints(stamp)
+        else:
+            self._latest = nanoseconds
+            self._reactions.publish(conversions.reactions_to_message(observed, stamp))
+            self._soil_force.publish(conversions.soil_force_to_message(observed, stamp))
+            self._publish_forces(observed)
+        # Last: in lockstep this is what is answered.
+        self._hydraulics.publish(conversions.hydraulics_to_message(self.state.y, observed, stamp))
+
+    def _publish_forces(self, observed: dict[str, float]) -> None:
+        """Publish the drawing of forces and soil when it is time, and somebody looks."""
+        if not self._visual_every or self.sample % self._visual_every:
+            return
+        if self.sample and not self._forces.get_subscription_count():
+            return
+        arrows = force_arrows(self._excavator.parameters, self.state, observed)
+        stamp = stamp_of(self._latest)
+        self._forces.publish(conversions.forces_to_message(arrows, self._surface, stamp))
+
+    def _on_command(self, message: CylinderCommand) -> None:
+        """Take a command; one that cannot be is as good as none."""
+        senders = self._commands.get_publisher_count()
+        if senders > 1:
+            self.get_logger().warn(
+                f'{senders} senders command the cylinders on {self._commands.topic_name}: start'
+                ' with operator:=false to command them by hand',
+                throttle_duration_sec=5.0,
+            )
+        try:
+            command = conversions.command_from_message(message, self._excavator.parameters)
+        except InputError as error:
+            self.get_logger().warn(f'ignored: {error}', throttle_duration_sec=1.0)
+            return
+        self.accept(command, nanoseconds_of(message.header.stamp))

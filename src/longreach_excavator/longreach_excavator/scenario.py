@@ -1,0 +1,264 @@
+"""
+Scenarios: what happens to an excavator over time, read from YAML.
+
+    duration: 7.0                   # [s]
+    pose: dig                       # a pose of the excavator file, or pose_deg: [20, -95, 39.45]
+    depth: swing                    # surface, or swing as printed in (4.1)
+    cohesion: 1.7e+4                # of the soil [Pa], in place of that in the excavator file
+    sweep_deg: 108.9                # when the bucket has turned by so much, all valves close
+    valve_commands:                 # spool positions of boom, arm, bucket, until the next
+      - {time: 0.0, spools: [0.0, 0.0, 1.0]}
+
+With ``mode: printed`` forces are given in place of oil: the thesis' trend lines, or those of a CSV
+file. Cylinders named in ``loose`` have no oil at all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import check_order, step_count
+from longreach_dynamics.parameters import Parameters, choice, load, quantity
+from longreach_excavator.forces import GivenForces, printed_forces, read_forces
+from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.parameters import ExcavatorParameters
+
+__all__ = [
+    'DEPTHS',
+    'MODES',
+    'SWEEP_DEG',
+    'Scenario',
+    'ValveCommand',
+    'dig_scenario',
+    'load_scenario',
+    'resting_scenario',
+]
+
+MODES = ('hydraulic', 'printed')
+DEPTHS = ('surface', 'swing')
+# By which the thesis' bucket turns in the soil (4.3) [deg].
+SWEEP_DEG = 108.9
+
+
+@dataclasses.dataclass(frozen=True)
+class ValveCommand(Parameters):
+    """Spool positions that are commanded from a time on."""
+
+    time: float = quantity('from when on', 's', at_least=0.0, at_most=1e6)
+    spools: tuple[float, ...] = quantity(
+        'spool positions of boom, arm, bucket', at_least=-1.0, at_most=1.0
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario(Parameters):
+    """A whole scenario."""
+
+    duration: float = quantity('length of the simulation', 's', above=0.0, at_most=1e6)
+    pose: str = quantity('pose of the excavator file at time 0', '', default='')
+    pose_deg: tuple[float, ...] = quantity('joint angles at time 0', 'deg', default=())
+    mode: str = choice(
+        'hydraulic: oil and valves; printed: given forces', MODES, default='hydraulic'
+    )
+    forces: str = quantity(
+        'mode printed: CSV file of forces or pressures; empty: the trend lines (5.8) to (5.10)',
+        '',
+        default='',
+    )
+    loose: tuple[str, ...] = quantity('cylinders without oil and force', '', default=())
+    soil: bool = quantity('whether there is soil', default=True)
+    surface: float | None = quantity(
+        "height of the soil over the boom's foot; none: where the bucket's edge is at time 0",
+        'm',
+        default=None,
+    )
+    depth: str = choice(
+        "depth of the bucket's edge, surface: below the soil's; swing: as printed in (4.1), as if"
+        " the bucket's joint had stayed at rest",
+        DEPTHS,
+        default='surface',
+    )
+    cohesion: float | None = quantity(
+        'cohesion of the soil; none: that of the excavator file',
+        'Pa',
+        at_least=0.0,
+        at_most=1e6,
+        default=None,
+    )
+    sweep_deg: float = quantity(
+        'turning of the bucket after which all valves close; 0: none',
+        'deg',
+        at_least=0.0,
+        at_most=360.0,
+        default=0.0,
+    )
+    valve_commands: tuple[ValveCommand, ...] = quantity('spool positions', default=())
+
+    def check(self) -> None:
+        """Raise InputError when what is given contradicts itself."""
+        if bool(self.pose) == bool(self.pose_deg):
+            raise InputError('pose and pose_deg: allowed: one of them')
+        if self.mode == 'printed' and (self.valve_commands or self.loose):
+            raise InputError('valve_commands and loose belong to mode: hydraulic')
+        if self.mode == 'hydraulic' and self.forces:
+            raise InputError('forces belongs to mode: printed')
+        for name in self.loose:
+            if name not in CYLINDERS or self.loose.count(name) > 1:
+                raise InputError(
+                    f'loose has {name!r}, allowed, each once: {" | ".join(CYLINDERS)}'
+                )
+        check_order([item.time for item in self.valve_commands], 'valve_commands')
+
+    def angles(self, excavator: ExcavatorParameters) -> np.ndarray:
+        """Return the joint angles at time 0 [rad], shape (3,)."""
+        return excavator.pose(self.pose) if self.pose else np.radians(self.pose_deg)
+
+    def excavator(self, excavator: ExcavatorParameters) -> ExcavatorParameters:
+        """Return the excavator with the soil of this scenario."""
+        if self.cohesion is None:
+            return excavator
+        return excavator.replace(soil=excavator.soil.replace(cohesion=self.cohesion))
+
+    def surface_height(self, excavator: ExcavatorParameters) -> float:
+        """Return the height of the soil, z [m]; -inf for none."""
+        if not self.soil:
+            return -np.inf
+        if self.surface is not None:
+            return self.surface
+        bucket = self.angles(excavator).sum()
+        edge = excavator.soil.sweep_radius * np.sin(bucket)
+        return float(self._joint_height(excavator) + edge)
+
+    def counted_joint(self, excavator: ExcavatorParameters) -> float:
+        """Return the height of the bucket's joint that the depth counts [m]; NaN: where it is."""
+        return self._joint_height(excavator) if self.depth == 'swing' else np.nan
+
+    def _joint_height(self, excavator: ExcavatorParameters) -> float:
+        """Return the height of the bucket's joint at time 0, z [m]."""
+        turned = np.cumsum(self.angles(excavator))
+        return float(np.sin(turned[:2]) @ [excavator.boom.length, excavator.arm.length])
+
+    def given_forces(self, excavator: ExcavatorParameters) -> GivenForces | None:
+        """
+        Return the forces of mode printed; None for hydraulic.
+
+        Raises
+        ------
+        InputError
+            For a file that cannot be used, or ends before the scenario.
+        """
+        if self.mode == 'hydraulic':
+            return None
+        given = read_forces(self.forces, excavator) if self.forces else printed_forces()
+        if given.end < self.duration - 1e-9:
+            raise InputError(
+                f'{self.forces} ends at {given.end:g} s, allowed: at duration ='
+                f' {self.duration:g} s or later'
+            )
+        return given
+
+    def check_with(self, excavator: ExcavatorParameters, step: float) -> None:
+        """
+        Check the scenario against an excavator and the length of a step [s].
+
+        Raises
+        ------
+        InputError
+            For a pose outside the strokes, a time that is not on a step, or lists of the wrong
+            length.
+        """
+        excavator.check_pose(self.angles(excavator))
+        step_count(self.duration, step, 'duration')
+        for index, command in enumerate(self.valve_commands):
+            step_count(command.time, step, f'valve_commands[{index}].time')
+            if len(command.spools) != len(CYLINDERS):
+                raise InputError(
+                    f'valve_commands[{index}].spools has {len(command.spools)} values,'
+                    f' allowed: {len(CYLINDERS)}'
+                )
+
+
+def dig_scenario(
+    mode: str = 'hydraulic',
+    cohesion: float | None = None,
+    duration: float = 7.0,
+    forces: str = '',
+    pose: str = 'dig',
+    depth: str = 'swing',
+) -> Scenario:
+    """
+    Return the thesis' digging: the bucket alone turns through the soil (4.3).
+
+    Parameters
+    ----------
+    mode : str
+        One of MODES.
+    cohesion : float, optional
+        [Pa]; that of the excavator file by default.
+    duration : float
+        [s].
+    forces : str
+        Mode printed: a CSV file in place of the trend lines.
+    pose : str
+        At the beginning; the bucket's edge is at the soil's surface there.
+    depth : str
+        One of DEPTHS.
+
+    Raises
+    ------
+    InputError
+        For values that are not allowed.
+    """
+    curl = (ValveCommand(time=0.0, spools=(0.0, 0.0, 1.0)),) if mode == 'hydraulic' else ()
+    return Scenario(
+        duration=duration,
+        pose=pose,
+        mode=mode,
+        forces=forces,
+        depth=depth,
+        cohesion=cohesion,
+        sweep_deg=SWEEP_DEG,
+        valve_commands=curl,
+    )
+
+
+def resting_scenario(excavator: ExcavatorParameters) -> Scenario:
+    """
+    Return the scenario of an excavator in its first pose, its bucket at the soil, valves closed.
+
+    Raises
+    ------
+    InputError
+        When the excavator file has no pose.
+    """
+    if not excavator.poses:
+        raise InputError(
+            'poses of the excavator file is empty, allowed without a scenario: at least 1'
+        )
+    return Scenario(duration=1.0, pose=excavator.poses[0].name)
+
+
+def load_scenario(file: str | Path, excavator: ExcavatorParameters, step: float) -> Scenario:
+    """
+    Read a scenario file and check it against an excavator.
+
+    A relative path of ``forces`` begins where the scenario file is.
+
+    Raises
+    ------
+    InputError
+        With file, key, value and what is allowed.
+    """
+    scenario = load(Scenario, file)
+    if scenario.forces:
+        scenario = scenario.replace(forces=str(Path(file).parent / scenario.forces))
+    try:
+        scenario.check_with(excavator, step)
+        scenario.given_forces(excavator)
+    except InputError as error:
+        raise InputError(f'{file}: {error}') from error
+    return scenario

@@ -1,0 +1,418 @@
+"""
+Simulation of the excavator: the machine that nodes drive, and whole runs as tables.
+
+Commands are constant from sample to sample; forces that a scenario gives are known at the
+beginning, in the middle and at the end of each step. A run is a sequence of calls of one compiled
+kernel that takes steps of equal length; cutting it elsewhere changes nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics import holding_pressures
+from longreach_dynamics.machine import JointSample, sample_counts, step_time
+from longreach_dynamics.stepping import IntegrationError
+from longreach_excavator.description import moving_joints
+from longreach_excavator.forces import GivenForces
+from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.motion import (
+    HEAD,
+    OBSERVED,
+    RATE,
+    ROD,
+    SIZE,
+    SPOOL,
+    Constants,
+    advance_motion,
+    constants_of,
+    observe,
+)
+from longreach_excavator.parameters import ExcavatorParameters, load_excavator
+from longreach_excavator.results import Result, series
+from longreach_excavator.scenario import Scenario, dig_scenario
+from longreach_excavator.statics import holding_forces
+
+__all__ = [
+    'BY_SCENARIO',
+    'CLOSED',
+    'CYCLE',
+    'SAMPLE_TIME',
+    'STEP',
+    'Excavator',
+    'ExcavatorCommand',
+    'ExcavatorState',
+    'simulate',
+    'warm_up',
+]
+
+STEP = 1e-3  # [s]
+SAMPLE_TIME = 5e-3  # [s], of rows
+# A scenario looks at the bucket so often [s], to close the valves when it has swept.
+CYCLE = 0.01
+# Classical Runge-Kutta steps are stable up to 2.78 over the fastest rate; poses differ a little.
+_STABILITY = 2.3
+# Steps in one call of compiled code, a fraction of a second.
+_PIECE = 20_000
+_NO_FORCE = (math.nan,) * len(CYLINDERS)
+
+
+class ExcavatorCommand(NamedTuple):
+    """What the cylinders are told: each a spool position, or a force in place of oil."""
+
+    spools: tuple[float, ...]  # in [-1, 1], positive runs the piston out
+    forces: tuple[float, ...] = _NO_FORCE  # [N], positive runs it out; NaN for those with oil
+
+
+# All valves closed; and what stands for the scenario's own commands.
+CLOSED = ExcavatorCommand((0.0,) * len(CYLINDERS))
+BY_SCENARIO = ExcavatorCommand(())
+
+
+class ExcavatorState(NamedTuple):
+    """State of an excavator. Never changed in place."""
+
+    y: np.ndarray  # (SIZE,), see longreach_excavator.motion
+    forces: tuple[float, ...] = _NO_FORCE  # given last [N]; NaN for cylinders with oil
+    swept: bool = False  # the bucket has turned by the scenario's sweep
+
+
+@dataclasses.dataclass(frozen=True)
+class Excavator:
+    """
+    The excavator as a machine: what :class:`longreach_dynamics.machine.Machine` asks for.
+
+    It knows one more command, :data:`BY_SCENARIO`: what the scenario tells the cylinders.
+
+    Parameters
+    ----------
+    parameters : ExcavatorParameters
+    scenario : Scenario
+    step : float
+        Length of a step [s].
+
+    Raises
+    ------
+    InputError
+        When the scenario does not fit the excavator or the step.
+    """
+
+    parameters: ExcavatorParameters
+    scenario: Scenario
+    step: float = STEP
+
+    def __post_init__(self) -> None:
+        """Check the scenario, and read its forces."""
+        if not 1e-6 <= self.step <= 5e-3:
+            raise InputError(f'step = {self.step} s, allowed: [1e-06, 0.005] s')
+        self.scenario.check_with(self.parameters, self.step)
+        excavator = self.scenario.excavator(self.parameters)
+        object.__setattr__(self, 'parameters', excavator)
+        surface = self.scenario.surface_height(excavator)
+        joint = self.scenario.counted_joint(excavator)
+        object.__setattr__(self, '_constants', constants_of(excavator, surface, joint))
+        object.__setattr__(self, '_given', self.scenario.given_forces(excavator))
+        sweep = math.radians(self.scenario.sweep_deg) or math.inf
+        object.__setattr__(self, '_end', self.scenario.angles(excavator).sum() - sweep)
+
+    @property
+    def constants(self) -> Constants:
+        """Numbers for compiled code; its table of the chain is room that each call writes on."""
+        known: Constants = self.__dict__['_constants']
+        return known
+
+    @property
+    def _cycle(self) -> int:
+        """Steps between the looks of the scenario at the bucket."""
+        return max(1, round(CYCLE / self.step))
+
+    def initial_state(self) -> ExcavatorState:
+        """
+        Return the excavator at rest in the scenario's pose, each cylinder carrying its weight.
+
+        Raises
+        ------
+        InputError
+            When the step is too long for the excavator.
+        """
+        excavator = self.parameters
+        q = self.scenario.angles(excavator)
+        y = np.zeros(SIZE)
+        y[:RATE] = q
+        y[HEAD:ROD], y[ROD:SPOOL] = self._pressures(holding_forces(excavator, q))
+        self._check_step(q)
+        forces = self.scenario_command(0.0, swept=False).forces
+        return ExcavatorState(y, forces)
+
+    def _pressures(self, forces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return pressures [Pa] that give forces of the cylinders [N]."""
+        heads = np.array([c.head_area for c in self.parameters.cylinders])
+        rods = np.array([c.rod_area for c in self.parameters.cylinders])
+        return holding_pressures(forces, heads, rods, self.parameters.oil)
+
+    def _check_step(self, q: np.ndarray) -> None:
+        """Raise InputError when the step is too long for oil and stops at their stiffest."""
+        excavator, oil = self.parameters, self.parameters.oil
+        stiff, levers = [], np.abs(excavator.linkage().levers(q))
+        fastest = 0.0
+        for c in excavator.cylinders:
+            smallest = np.array([c.head_volume, c.dead_length * c.rod_area + c.line_volume])
+            areas = np.array([c.head_area, c.rod_area])
+            column = float((oil.bulk_modulus * areas**2 / smallest).max())
+            stiff.append(column + excavator.stops.stiffness)
+            opening = c.valve.area * max(1.0, c.valve.area_ratio)
+            flow = oil.contraction * math.sqrt(2.0 / oil.density / oil.laminar_pressure) * opening
+            fastest = max(fastest, flow * oil.bulk_modulus / smallest.min())
+        stiffness = np.array(stiff) * levers**2
+        rates = np.linalg.eigvals(
+            np.linalg.solve(excavator.chain().mass_matrix(q), np.diag(stiffness))
+        )
+        fastest = max(fastest, math.sqrt(float(np.abs(rates).max())))
+        if self.step * fastest > _STABILITY:
+            raise InputError(
+                f'step = {self.step:g} s, allowed for this excavator: at most'
+                f' {_STABILITY / fastest:.2g} s; oil in small volumes, stiff stops and light links'
+                ' are fast'
+            )
+
+    def scenario_command(self, time: float, swept: bool) -> ExcavatorCommand:
+        """
+        Return what the scenario tells the cylinders at a time [s].
+
+        Parameters
+        ----------
+        time : float
+            A command holds from its time on until the next.
+        swept : bool
+            Whether the bucket has swept: then all valves are closed.
+        """
+        given: GivenForces | None = self.__dict__['_given']
+        if given is not None:
+            return ExcavatorCommand(CLOSED.spools, tuple(given.at(np.array(time)).tolist()))
+        loose = tuple(0.0 if name in self.scenario.loose else math.nan for name in CYLINDERS)
+        spools = CLOSED.spools
+        for entry in self.scenario.valve_commands:
+            # Times are whole steps, but not to the last bit.
+            if entry.time > time + 1e-9 or swept:
+                break
+            spools = entry.spools
+        return ExcavatorCommand(spools, loose)
+
+    def advance(
+        self, state: ExcavatorState, command: ExcavatorCommand, time: float, duration: float
+    ) -> ExcavatorState:
+        """
+        Return the state ``duration`` [s] after ``time`` [s].
+
+        The command is constant, or BY_SCENARIO.
+
+        Raises
+        ------
+        InputError
+            For a command that is not allowed.
+        IntegrationError
+            When the state does not stay finite.
+        """
+        steps = round(duration / self.step)
+        return self.advance_recorded(state, command, round(time / self.step), steps, 0)[0]
+
+    def advance_recorded(
+        self, state: ExcavatorState, command: ExcavatorCommand, first: int, steps: int, every: int
+    ) -> tuple[ExcavatorState, np.ndarray]:
+        """
+        Advance from step ``first`` on, and record.
+
+        Returns
+        -------
+        state : ExcavatorState
+        table : ndarray, shape (rows, SIZE)
+            The state after every ``every``-th step, counted from step 0; none with 0.
+
+        Raises
+        ------
+        InputError
+            For a command that is not allowed.
+        IntegrationError
+            With state, command and time at the beginning of the step that failed.
+        """
+        if steps < 0:
+            raise InputError(f'duration is {steps} steps, allowed: 0 or more')
+        last = first + steps
+        rows = (last // every - first // every) if every else 0
+        table = np.empty((rows, SIZE))
+        cycle = self._cycle
+        for begin, end in self._pieces(command, first, last):
+            row = (begin // every - first // every) if every else 0
+            if command == BY_SCENARIO:
+                # At the scenario's cycles only, wherever the run is cut.
+                looks = begin % cycle == 0
+                swept = state.swept or (looks and self.has_swept(state))
+                told = self.scenario_command(step_time(begin, self.step), swept)
+                state = self._go_on(
+                    state._replace(swept=swept), told, begin, end, every, table[row:]
+                )
+            else:
+                state = self._go_on(state, command, begin, end, every, table[row:])
+        return state, table
+
+    def _pieces(self, command: ExcavatorCommand, first: int, last: int) -> list[tuple[int, int]]:
+        """Return from where to where the command is the same."""
+        if command != BY_SCENARIO or self.__dict__['_given'] is not None:
+            return [(first, last)] if last > first else []
+        cuts = {round(entry.time / self.step) for entry in self.scenario.valve_commands}
+        if self.scenario.sweep_deg:
+            cuts |= set(range(first - first % self._cycle + self._cycle, last, self._cycle))
+        edges = [first, *sorted(cut for cut in cuts if first < cut < last), last]
+        return [(begin, end) for begin, end in itertools.pairwise(edges) if end > begin]
+
+    def has_swept(self, state: ExcavatorState) -> bool:
+        """Tell whether the bucket has turned by the scenario's sweep."""
+        end: float = self.__dict__['_end']
+        return bool(state.y[:RATE].sum() <= end)
+
+    def given_forces(self, times: np.ndarray) -> np.ndarray:
+        """
+        Return the forces [N] that the scenario gives at times [s].
+
+        Returns
+        -------
+        ndarray, shape (rows, 3) or (1, 3)
+            NaN for cylinders with oil.
+        """
+        given: GivenForces | None = self.__dict__['_given']
+        if given is not None:
+            return given.at(times)
+        return np.array([self.scenario_command(0.0, swept=False).forces])
+
+    def _go_on(
+        self,
+        state: ExcavatorState,
+        command: ExcavatorCommand,
+        first: int,
+        last: int,
+        every: int,
+        table: np.ndarray,
+    ) -> ExcavatorState:
+        """Take steps with one command."""
+        _check_command(command)
+        y = self._with_oil(state, command)
+        given: GivenForces | None = self.__dict__['_given']
+        forces = np.array([command.forces])
+        if given is not None and np.isfinite(forces).all():
+            halves = np.arange(2 * first, 2 * last + 1)
+            forces = given.at(halves * (0.5 * self.step))
+        spools = np.array(command.spools, dtype=float)
+        taken = advance_motion(
+            y, spools, forces, self.constants, self.step, first, last - first, every, table
+        )
+        if taken < last - first:
+            self._fail(first + taken, y, command)
+        return ExcavatorState(y, tuple(forces[-1].tolist()), state.swept)
+
+    def _with_oil(self, state: ExcavatorState, command: ExcavatorCommand) -> np.ndarray:
+        """Return a copy of y in which cylinders that had a given force carry on by their oil."""
+        y = state.y.copy()
+        for k, (before, now) in enumerate(zip(state.forces, command.forces, strict=True)):
+            if math.isnan(now) and not math.isnan(before):
+                forces = np.array([0.0 if math.isnan(F) else F for F in state.forces])
+                head, rod = self._pressures(forces)
+                y[HEAD + k], y[ROD + k], y[SPOOL + k] = head[k], rod[k], 0.0
+        return y
+
+    def _fail(self, count: int, y: np.ndarray, command: ExcavatorCommand) -> None:
+        """Raise the error of a step that did not end with a finite state."""
+        time = step_time(count, self.step)
+        raise IntegrationError(
+            f'the excavator runs away in the step at t = {time:g} s: a number is not finite. To'
+            f' see it again: Excavator.advance(ExcavatorState(np.array({y.tolist()})), {command},'
+            f' {time:g}, {self.step:g}). Take a shorter step, or look for forces and parameters of'
+            ' impossible size'
+        )
+
+    def observed(self, state: ExcavatorState) -> dict[str, float]:
+        """Return forces, reactions and more of one state by the names of motion.OBSERVED."""
+        rows = np.empty((1, len(OBSERVED)))
+        observe(state.y[None], np.array([state.forces]), self.constants, rows)
+        return dict(zip(OBSERVED, rows[0].tolist(), strict=True))
+
+    def joint_sample(self, state: ExcavatorState, command: ExcavatorCommand) -> JointSample:  # noqa: ARG002
+        """
+        Return joints, cylinders and linkage, by the names of urdf/excavator.urdf.
+
+        Joint angles [rad] with the cylinders' torques [N m], piston positions from run in [m] with
+        the cylinders' forces [N], and how cylinders, lever and rod have turned [rad].
+        """
+        return moving_joints(self.parameters, state.y, self.observed(state))
+
+
+def _check_command(command: ExcavatorCommand) -> None:
+    """Raise InputError for what compiled code must not be given."""
+    n = len(CYLINDERS)
+    if len(command.spools) != n or len(command.forces) != n:
+        raise InputError(
+            f'command has {len(command.spools)} spools and {len(command.forces)} forces,'
+            f' allowed: {n} each'
+        )
+    if not all(abs(spool) <= 1.0 for spool in command.spools):
+        raise InputError(f'spools = {tuple(command.spools)}, allowed: [-1, 1]')
+    if any(math.isinf(force) for force in command.forces):
+        raise InputError(f'forces = {tuple(command.forces)}, allowed: finite numbers [N]')
+
+
+def simulate(
+    parameters: ExcavatorParameters,
+    scenario: Scenario,
+    step: float = STEP,
+    sample_time: float = SAMPLE_TIME,
+) -> Result:
+    """
+    Simulate a scenario.
+
+    In mode printed a run ends when the bucket has swept: the forces were measured while it dug,
+    and say nothing about what comes after.
+
+    Parameters
+    ----------
+    parameters : ExcavatorParameters
+    scenario : Scenario
+    step : float
+        Length of a step [s].
+    sample_time : float
+        Interval of rows [s], a whole number of steps.
+
+    Raises
+    ------
+    InputError
+        When scenario, excavator and steps do not fit together.
+    IntegrationError
+        When the state does not stay finite.
+    """
+    machine = Excavator(parameters, scenario, step)
+    every, samples = sample_counts(scenario.duration, sample_time, step)
+    state = machine.initial_state()
+    states = [state.y[None]]
+    ends = scenario.mode == 'printed' and scenario.sweep_deg > 0.0
+    # In pieces, so that an interruption is heard between them.
+    piece = every if ends else max(1, _PIECE // every) * every
+    for first in range(0, samples * every, piece):
+        steps = min(piece, samples * every - first)
+        state, table = machine.advance_recorded(state, BY_SCENARIO, first, steps, every)
+        states.append(table)
+        if ends and machine.has_swept(state):
+            break
+    rows = np.concatenate(states)
+    times = np.array([step_time(k * every, step) for k in range(len(rows))])
+    return Result(machine, series(machine, times, rows), rows)
+
+
+def warm_up() -> None:
+    """Compile the kernels, or load them from the cache."""
+    excavator = Excavator(load_excavator(), dig_scenario())
+    state = excavator.initial_state()
+    excavator.joint_sample(excavator.advance(state, BY_SCENARIO, 0.0, excavator.step), CLOSED)

@@ -1,0 +1,61 @@
+"""An excavator that stands in a pose: what its cylinders carry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from longreach_dynamics.hydraulics import holding_pressures
+from longreach_excavator.parameters import ExcavatorParameters
+
+__all__ = ['holding_forces', 'standing']
+
+
+def holding_forces(excavator: ExcavatorParameters, q: np.ndarray) -> np.ndarray:
+    """
+    Return the forces of the cylinders that hold the links' weight [N], positive extends.
+
+    Parameters
+    ----------
+    excavator : ExcavatorParameters
+    q : ndarray, shape (3,)
+        Pose [rad].
+
+    Raises
+    ------
+    InputError
+        For a pose at or past a dead point.
+    """
+    weight = excavator.chain().bias(q, np.zeros(len(q)))
+    return np.asarray(weight / excavator.linkage().levers(q))
+
+
+def standing(excavator: ExcavatorParameters, q: np.ndarray) -> dict[str, Any]:
+    """
+    Return a pose at rest as plain numbers.
+
+    Angles [deg], lengths of the cylinders, piston positions, levers d length / d theta [m], their
+    forces [N] and pressures [Pa], the tooth [m].
+
+    Raises
+    ------
+    InputError
+        For a pose outside the strokes.
+    """
+    excavator.check_pose(q)
+    linkage, turned = excavator.linkage(), np.cumsum(q)
+    lengths, forces = linkage.lengths(q), holding_forces(excavator, q)
+    heads, rods = np.array([[c.head_area, c.rod_area] for c in excavator.cylinders]).T
+    head, rod = holding_pressures(forces, heads, rods, excavator.oil)
+    reach = np.array([excavator.boom.length, excavator.arm.length, excavator.bucket.length])
+    return {
+        'theta_deg': np.degrees(q).tolist(),
+        'length_m': lengths.tolist(),
+        'piston_m': (lengths - [c.retracted for c in excavator.cylinders]).tolist(),
+        'lever_m': linkage.levers(q).tolist(),
+        'force_n': forces.tolist(),
+        'p_head_pa': head.tolist(),
+        'p_rod_pa': rod.tolist(),
+        'tip_m': [float(np.cos(turned) @ reach), float(np.sin(turned) @ reach)],
+    }

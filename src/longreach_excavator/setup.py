@@ -1,0 +1,35 @@
+from glob import glob
+
+from setuptools import find_packages, setup
+
+NAME = 'longreach_excavator'
+
+setup(
+    name=NAME,
+    version='0.1.0',
+    packages=find_packages(include=[NAME, NAME + '.*']),
+    package_data={NAME: ['py.typed']},
+    data_files=[
+        ('share/ament_index/resource_index/packages', ['resource/' + NAME]),
+        ('share/' + NAME, ['package.xml']),
+        ('share/' + NAME + '/config', glob('config/*')),
+        ('share/' + NAME + '/urdf', glob('urdf/*')),
+    ],
+    install_requires=['setuptools', 'numba', 'numpy', 'scipy'],
+    zip_safe=False,
+    maintainer='Longreach developers',
+    maintainer_email='longreach@example.org',
+    description='Excavator: digging by recursive Newton-Euler, linkages, soil, hydraulics, teleoperation.',
+    license='Apache-2.0',
+    extras_require={'test': ['pytest']},
+    entry_points={
+        'console_scripts': [
+            'operator = longreach_excavator.nodes:operator',
+            'plant = longreach_excavator.nodes:plant',
+        ],
+        'longreach.commands': ['excavator = longreach_excavator.commands'],
+        'longreach.warm_up': [
+            'excavator = longreach_excavator.simulation:warm_up',
+        ],
+    },
+)

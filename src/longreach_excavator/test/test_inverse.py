@@ -1,0 +1,467 @@
+"""Loads of a prescribed motion: against simulated runs, free bodies, statics, exact derivatives."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.tables import Table
+from longreach_excavator.inverse import (
+    COLUMNS,
+    InverseResult,
+    Motion,
+    inverse,
+    motion_from,
+    read_motion,
+    unit_of,
+)
+from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.parameters import ExcavatorParameters, load_excavator
+from longreach_excavator.results import COLUMNS as RUN_COLUMNS
+from longreach_excavator.results import Result, simulate
+from longreach_excavator.scenario import dig_scenario
+
+EXCAVATOR = load_excavator()
+ANGLES, RATES = ('theta_2', 'theta_3', 'theta_4'), ('omega_2', 'omega_3', 'omega_4')
+ACCELERATIONS = ('alpha_2', 'alpha_3', 'alpha_4')
+LINKS = {'boom': 'abic', 'arm': 'cfjld', 'bucket': 'dpn'}
+REST = np.zeros((1, 3))
+
+
+@pytest.fixture(scope='module', params=['hydraulic', 'printed'])
+def run(request: pytest.FixtureRequest) -> Result:
+    """Return a dig, with each step as a row."""
+    duration = 3.0 if request.param == 'hydraulic' else 0.12
+    scenario = dig_scenario(request.param, 20e3, duration, depth='surface')
+    return simulate(EXCAVATOR, scenario, sample_time=1e-3)
+
+
+def table_of(result: Result, names: tuple[str, ...] = RUN_COLUMNS, every: int = 1) -> Table:
+    """Return columns of a run as if read from a file."""
+    return Table('dig.csv', {name: result.column(name)[::every] for name in names})
+
+
+def swinging(times: np.ndarray, tooth: bool = True) -> Motion:
+    """Return a motion of all joints with exact derivatives, and a force on the tooth."""
+    middle, size = np.radians([20.0, -80.0, -10.0]), np.radians([15.0, 25.0, 40.0])
+    w, phase = np.array([1.1, 2.3, 3.7]), np.array([0.0, 1.0, 2.0])
+    turn = np.multiply.outer(times, w) + phase
+    force = np.stack([-5e4 * np.sin(times), 2e4 + 3e4 * np.cos(2.0 * times)], axis=1)
+    return Motion(
+        times,
+        middle + size * np.sin(turn),
+        size * w * np.cos(turn),
+        -size * w**2 * np.sin(turn),
+        force if tooth else None,
+    )
+
+
+def forces_on(result: InverseResult, link: str, world: bool) -> np.ndarray:
+    """Return the forces on the pins of a link, shape (pins, rows), complex."""
+    if not world:
+        return np.array(
+            [
+                result.column(f'{link}_{pin}_along') + 1j * result.column(f'{link}_{pin}_across')
+                for pin in LINKS[link]
+            ]
+        )
+    found = []
+    for pin in LINKS[link]:
+        name = 'soil' if pin == 'n' else f'pin_{pin}'
+        given = -1.0 if (link, pin) in (('boom', 'c'), ('arm', 'd')) else 1.0
+        found.append(given * (result.column(f'{name}_x') + 1j * result.column(f'{name}_z')))
+    return np.array(found)
+
+
+# Against runs
+
+
+def test_loads_of_a_simulated_dig_are_its_own(run: Result) -> None:
+    found = inverse(run.machine.parameters, motion_from(table_of(run)))
+    same = [*(f'{kind}_{name}' for kind in ('force', 'pin_force', 'length') for name in CYLINDERS)]
+    same += ['force_lk', 'force_pk', 'soil_x', 'soil_z', 'tip_x', 'tip_z', 'soil_force']
+    for name in same:
+        expected = run.column(name)
+        assert np.allclose(found.column(name), expected, rtol=0.0, atol=1e-9 * np.ptp(expected))
+    joints = {
+        **{'pin_a': 'boom_chassis', 'pin_c': 'arm_boom', 'pin_d': 'bucket_arm'},
+        **{'pin_b': 'boom', 'pin_f': 'arm', 'pin_k': 'bucket', 'pin_l': 'lk', 'pin_p': 'pk'},
+    }
+    for pin, joint in joints.items():
+        for axis in 'xz':
+            expected = run.column(f'{joint}_{axis}')
+            difference = found.column(f'{pin}_{axis}') - expected
+            assert np.abs(difference).max() < 1e-9 * np.abs(expected).max()
+        assert np.array_equal(
+            found.column(pin), np.hypot(*[found.column(f'{pin}_{a}') for a in 'xz'])
+        )
+
+
+def test_soil_law_is_that_of_the_run(run: Result) -> None:
+    errors = []
+    for every in (2, 8):
+        motion = motion_from(table_of(run, every=every))
+        found = inverse(run.machine.parameters, motion, 'law')
+        assert np.allclose(found.column('depth'), run.column('depth')[::every], atol=1e-12)
+        difference = found.column('soil_x') - run.column('soil_x')[::every]
+        errors.append(np.abs(difference).max() / run.column('soil_force').max())
+    assert errors[1] < 5e-3
+    # Of second order in the interval of rows.
+    assert errors[0] < errors[1] / 8.0
+
+
+def test_power_is_what_the_cylinders_did(run: Result) -> None:
+    found = inverse(run.machine.parameters, motion_from(table_of(run)))
+    for name in CYLINDERS:
+        power = found.column(f'power_{name}')
+        work = np.concatenate([[0.0], np.cumsum(0.5e-3 * (power[1:] + power[:-1]))])
+        expected = run.column(f'work_{name}')
+        largest = max(np.abs(run.column(f'work_{other}')).max() for other in CYLINDERS)
+        assert np.abs(work - expected).max() < 2e-3 * largest
+
+
+def test_swing_counts_the_depth_from_the_joint_at_first() -> None:
+    result = simulate(EXCAVATOR, dig_scenario('printed', 17e3, 0.1, depth='swing'), 1e-3, 1e-3)
+    motion = motion_from(table_of(result))
+    found = inverse(result.machine.parameters, motion, 'law', depth='swing')
+    assert np.allclose(found.column('depth'), result.column('depth'), atol=1e-12)
+    other = inverse(result.machine.parameters, motion, 'law')
+    assert np.abs(other.column('depth') - result.column('depth')).max() > 0.01
+
+
+# Free bodies and statics
+
+
+def test_forces_and_moments_on_each_link_make_its_motion() -> None:
+    motion = swinging(np.linspace(0.0, 5.0, 300))
+    found = inverse(EXCAVATOR, motion)
+    pins = EXCAVATOR.pins()
+    places = {
+        'boom': [0.0, pins.b, pins.i, pins.c],
+        'arm': [0.0, pins.f, pins.j, pins.l, pins.d],
+        'bucket': [0.0, pins.p, pins.n],
+    }
+    theta, omega, alpha = (
+        np.cumsum(part, axis=1).T for part in (motion.angles, motion.rates, motion.accelerations)
+    )
+    joint = np.full(len(motion.times), 1j * EXCAVATOR.gravity)
+    for k, name in enumerate(LINKS):
+        link = getattr(EXCAVATOR, name)
+        turn = np.exp(1j * theta[k])
+        center = link.center * np.exp(1j * math.radians(link.center_deg))
+        spin = (1j * alpha[k] - omega[k] ** 2) * turn
+        wanted = link.mass * (joint + spin * center)
+        forces = forces_on(found, name, world=True)
+        scale = np.abs(forces).max()
+        assert np.abs(forces.sum(axis=0) - wanted).max() < 1e-11 * scale
+        levers = turn * (np.array(places[name])[:, None] - center)
+        moment = (levers.conj() * forces).imag.sum(axis=0)
+        assert np.abs(moment - link.inertia * alpha[k]).max() < 1e-11 * scale
+        # The same in the link's own axes.
+        own = forces_on(found, name, world=False)
+        assert np.abs(own * turn - forces).max() < 1e-11 * scale
+        joint = joint + spin * link.length
+
+
+def test_cylinders_push_both_their_ends_alike() -> None:
+    found = inverse(EXCAVATOR, swinging(np.linspace(0.0, 2.0, 50)))
+    for one, other in (('e', 'b'), ('i', 'f'), ('j', 'k')):
+        for axis in 'xz':
+            assert np.array_equal(
+                found.column(f'pin_{one}_{axis}'), -found.column(f'pin_{other}_{axis}')
+            )
+    for name, pin in zip(CYLINDERS, 'bfk', strict=True):
+        assert np.allclose(found.column(f'pin_{pin}'), np.abs(found.column(f'pin_force_{name}')))
+    for rod, pin in (('lk', 'l'), ('pk', 'p')):
+        assert np.allclose(found.column(f'pin_{pin}'), np.abs(found.column(f'force_{rod}')))
+
+
+def test_pose_at_rest_is_statics_by_hand() -> None:
+    """Moments of the weights about A, C and D, with the lengths of levers by triangles."""
+    q = np.radians([25.0, -85.0, -20.0])
+    still = Motion(np.zeros(1), q[None], REST, REST, np.array([[-3e4, 1e4]]))
+    found = inverse(EXCAVATOR, still)
+    turned, links = np.cumsum(q), [EXCAVATOR.boom, EXCAVATOR.arm, EXCAVATOR.bucket]
+    joints = np.concatenate(
+        [[0.0], np.cumsum([link.length * np.exp(1j * t) for link, t in zip(links, turned)])]
+    )
+    centers = [
+        joint + link.center * np.exp(1j * (t + math.radians(link.center_deg)))
+        for joint, link, t in zip(joints, links, turned, strict=False)
+    ]
+    weights = [link.mass * 9.81 for link in links]
+    for k, name in enumerate(CYLINDERS):
+        moment = sum(
+            W * (G - joints[k]).real for W, G in zip(weights[k:], centers[k:], strict=True)
+        )
+        arm = joints[3] - joints[k]
+        moment -= arm.real * 1e4 - arm.imag * -3e4
+        assert math.isclose(found.column(f'torque_{k + 2}')[0], moment, rel_tol=1e-12)
+        lengths = []
+        for way in (-1e-6, 1e-6):
+            moved = q.copy()
+            moved[k] += way
+            lengths.append(EXCAVATOR.linkage().lengths(moved)[k])
+        lever = (lengths[1] - lengths[0]) / 2e-6
+        assert math.isclose(found.column(f'force_{name}')[0], moment / lever, rel_tol=1e-8)
+    # All that the chassis gives is the weight and what the tooth takes.
+    base = [found.column(f'pin_a_{axis}')[0] - found.column(f'pin_e_{axis}')[0] for axis in 'xz']
+    assert np.allclose(base, [3e4, sum(weights) - 1e4], rtol=1e-12)
+
+
+def test_friction_of_pistons_is_in_their_force_but_not_in_the_pins() -> None:
+    found = inverse(EXCAVATOR, swinging(np.linspace(0.0, 2.0, 50)))
+    for cylinder in EXCAVATOR.cylinders:
+        friction = cylinder.viscous * found.column(f'velocity_{cylinder.name}')
+        force = found.column(f'pin_force_{cylinder.name}') + friction
+        assert np.allclose(found.column(f'force_{cylinder.name}'), force, rtol=1e-12)
+        assert np.allclose(
+            found.column(f'power_{cylinder.name}'),
+            force * found.column(f'velocity_{cylinder.name}'),
+        )
+
+
+def test_source_of_the_soil_force_is_chosen() -> None:
+    motion = swinging(np.linspace(0.0, 2.0, 50))
+    assert np.array_equal(inverse(EXCAVATOR, motion).column('soil_x'), motion.tooth_forces[:, 0])
+    assert not inverse(EXCAVATOR, motion, 'none').column('soil_force').any()
+    bare = dataclasses.replace(motion, tooth_forces=None)
+    assert not inverse(EXCAVATOR, bare).column('soil_force').any()
+    deep = inverse(EXCAVATOR, bare, 'law', surface=20.0)
+    assert (deep.column('depth') > 0.0).all()
+    assert deep.column('soil_force').min() > 1e4
+    # Against the way of the tooth, as it moves there in the first row.
+    way = np.diff(deep.column('tip_x') + 1j * deep.column('tip_z'))[0]
+    push = deep.column('soil_x')[0] + 1j * deep.column('soil_z')[0]
+    assert abs(np.angle(-push / way)) < 0.1
+    assert not inverse(EXCAVATOR, bare, 'law', surface=-20.0).column('soil_force').any()
+
+
+def test_soil_stays_mobilised_while_the_tooth_rests() -> None:
+    times = np.linspace(0.0, 2.0, 201)
+    run = np.minimum(times, 1.0)
+    q = np.radians([20.0, -95.0, 20.0]) - np.outer(run**2 * (3.0 - 2.0 * run), [0.0, 0.0, 0.5])
+    names = dict(zip(ANGLES, q.T, strict=True))
+    zero = {name: np.zeros(201) for name in (*RATES, *ACCELERATIONS)}
+    zero['omega_4'] = -0.5 * np.where(times < 1.0, 6.0 * run - 6.0 * run**2, 0.0)
+    motion = motion_from(Table('m', {'time': times, **names, **zero}))
+    found = inverse(EXCAVATOR, motion, 'law')
+    assert found.column('soil_force')[0] == 0.0
+    resting = found.column('soil_force')[100:]
+    assert resting[0] > 1e4
+    assert np.allclose(resting, resting[0], rtol=1e-9)
+
+
+# Rates and accelerations
+
+
+def test_splines_find_rates_and_accelerations_as_well_as_they_say() -> None:
+    w, errors = 3.7, []
+    for h in (0.02, 0.01):
+        exact = swinging(np.arange(0.0, 4.0, h), tooth=False)
+        columns = {'time': exact.times, **dict(zip(ANGLES, exact.angles.T, strict=True))}
+        rates = dict(zip(RATES, exact.rates.T, strict=True))
+        inner = slice(20, -20)
+        found = motion_from(Table('m', columns))
+        better = motion_from(Table('m', columns | rates))
+        assert np.array_equal(better.rates, exact.rates)
+        errors.append(
+            [
+                np.abs(part[inner, 2] - full[inner, 2]).max() / np.abs(full[:, 2]).max()
+                for part, full in (
+                    (found.rates, exact.rates),
+                    (found.accelerations, exact.accelerations),
+                    (better.accelerations, exact.accelerations),
+                )
+            ]
+        )
+        share = w * h
+        for error, limit in zip(errors[-1], (share**4 / 180, share**2 / 12, share**4 / 180)):
+            assert 0.8 * limit < error < 1.1 * limit
+    assert np.allclose(np.array(errors[0]) / errors[1], [16.0, 4.0, 16.0], rtol=0.1)
+
+
+def test_forces_of_a_spline_come_near_those_of_the_run() -> None:
+    result = simulate(EXCAVATOR, dig_scenario('hydraulic', 17e3, 3.0), sample_time=5e-3)
+    motion = motion_from(table_of(result, ('time', *ANGLES, 'soil_x', 'soil_z')))
+    found = inverse(result.machine.parameters, motion)
+    # But for the jerk with which the valve opens.
+    later = result.column('time') > 0.5
+    for name in ('pin_force_bucket', 'force_lk', 'force_pk', 'pin_force_boom'):
+        expected = result.column(name)[later]
+        difference = found.column(name)[later] - expected
+        assert np.abs(difference).max() < 1e-3 * np.abs(expected).max()
+
+
+def test_cutoff_smooths_as_it_says() -> None:
+    rng = np.random.default_rng(5)
+    h, cutoff, noise = 0.01, 3.0, math.radians(0.1)
+    W = 2.0 * math.pi * cutoff
+    exact = swinging(np.arange(0.0, 40.0, h), tooth=False)
+    inner = slice(200, -200)
+
+    def smoothed(angles: np.ndarray) -> Motion:
+        columns = {'time': exact.times, **dict(zip(ANGLES, angles.T, strict=True))}
+        # Columns that are smoothed away, too.
+        columns |= {name: np.full(len(angles), 7.0) for name in (*RATES, *ACCELERATIONS)}
+        return motion_from(Table('m', columns), cutoff)
+
+    clean = smoothed(exact.angles)
+    kept = 1.0 / (1.0 + (np.array([1.1, 2.3, 3.7]) / W) ** 4)
+    assert np.allclose(clean.rates[inner], kept * exact.rates[inner], atol=1e-4)
+    assert np.allclose(clean.accelerations[inner], kept * exact.accelerations[inner], atol=1e-3)
+    noisy = smoothed(exact.angles + noise * rng.standard_normal(exact.angles.shape))
+    error = np.std((noisy.accelerations - clean.accelerations)[inner])
+    assert math.isclose(error, 0.297 * noise * W**2 * math.sqrt(W * h), rel_tol=0.1)
+
+
+def test_rows_may_be_uneven() -> None:
+    rng = np.random.default_rng(6)
+    times = np.cumsum(rng.uniform(0.005, 0.015, 1500))
+    exact = swinging(times, tooth=False)
+    table = Table('m', {'time': times, **dict(zip(ANGLES, exact.angles.T, strict=True))})
+    for cutoff, close in ((None, 2e-3), (8.0, 1e-2)):
+        found = motion_from(table, cutoff)
+        inner = slice(60, -60)
+        scale = np.abs(exact.accelerations).max()
+        difference = (found.accelerations - exact.accelerations)[inner]
+        assert np.abs(difference).max() < close * scale
+
+
+# Tables and results
+
+
+def test_file_in_degrees_is_the_same_motion(tmp_path: Path) -> None:
+    exact = swinging(np.linspace(0.0, 1.0, 30))
+    parts = dict(zip(ANGLES, exact.angles.T, strict=True))
+    files = []
+    for suffix, factor in (('', 1.0), ('_deg', 180.0 / math.pi)):
+        names = ['time', *(f'{name}{suffix}' for name in parts), 'force_x', 'force_z']
+        rows = np.stack(
+            [exact.times, *(factor * part for part in parts.values()), *exact.tooth_forces.T],
+            axis=1,
+        )
+        files.append(tmp_path / f'motion{suffix}.csv')
+        np.savetxt(files[-1], rows, '%.17g', ',', header=','.join(names), comments='')
+    one, other = (inverse(EXCAVATOR, read_motion(file)).table for file in files)
+    assert np.allclose(one, other, rtol=1e-9, atol=1e-6)
+
+
+def test_extremes_are_the_ends_of_the_columns() -> None:
+    found = inverse(EXCAVATOR, swinging(np.linspace(0.0, 5.0, 300)))
+    extremes = {extreme.name: extreme for extreme in found.extremes()}
+    assert {'pin_a', 'pin_k', 'force_lk', 'boom_i_across', 'power_arm', 'torque_3'} <= set(
+        extremes
+    )
+    for name, extreme in extremes.items():
+        values = found.column(name)
+        assert extreme.highest == values.max()
+        assert extreme.lowest == values.min()
+        assert values[found.motion.times == extreme.highest_time][0] == extreme.highest
+        assert values[found.motion.times == extreme.lowest_time][0] == extreme.lowest
+        assert extreme.unit == unit_of(name)
+    summary = found.summary()
+    assert summary['rows'] == 300
+    assert summary['extremes']['pin_a']['highest'] == extremes['pin_a'].highest
+    assert found.table.shape == (300, len(COLUMNS))
+
+
+def test_a_row_says_the_same_alone() -> None:
+    motion = swinging(np.linspace(0.0, 1.0, 9))
+    whole = inverse(EXCAVATOR, motion)
+    k = 5
+    part = Motion(
+        *(getattr(motion, field.name)[k : k + 1] for field in dataclasses.fields(motion)[:5])
+    )
+    alone = inverse(EXCAVATOR, part, surface=0.0)
+    rest = [name != 'depth' for name in COLUMNS]
+    assert np.array_equal(whole.table[k, rest], alone.table[0, rest])
+
+
+# What is refused
+
+
+def columns(**changes: np.ndarray) -> Table:
+    motion = swinging(np.linspace(0.0, 1.0, 11))
+    return Table(
+        'm.csv',
+        {'time': motion.times, **dict(zip(ANGLES, motion.angles.T, strict=True)), **changes},
+    )
+
+
+def test_table_that_is_no_motion_is_refused() -> None:
+    zeros = np.zeros(11)
+    lacking = columns()
+    del lacking['theta_3']
+    with pytest.raises(InputError, match=r'm\.csv: column theta_3 is missing'):
+        motion_from(lacking)
+    with pytest.raises(InputError, match='column omega_3 is missing'):
+        motion_from(columns(omega_2=zeros))
+    with pytest.raises(InputError, match='column force_z is missing'):
+        motion_from(columns(force_x=zeros))
+    with pytest.raises(InputError, match='has columns theta_2 and theta_2_deg, allowed: one'):
+        motion_from(columns(theta_2_deg=zeros))
+    short = Table('m.csv', {name: values[:3] for name, values in columns().items()})
+    with pytest.raises(InputError, match=r'm\.csv has 3 rows, allowed: at least 4, .* omega_2'):
+        motion_from(short)
+    known = {name: np.zeros(3) for name in (*RATES, *ACCELERATIONS)}
+    assert len(motion_from(Table('m.csv', short | known)).times) == 3
+
+
+@pytest.mark.parametrize('cutoff', [0.0, -1.0, 0.5, 5.5, math.nan, math.inf])
+def test_cutoff_that_rows_cannot_show_is_refused(cutoff: float) -> None:
+    with pytest.raises(
+        InputError, match=r'cutoff = .* Hz, allowed for the rows of m\.csv: \[1, 5\] Hz'
+    ):
+        motion_from(columns(), cutoff)
+
+
+def test_motion_that_cannot_be_is_refused() -> None:
+    good = swinging(np.linspace(0.0, 1.0, 5))
+    with pytest.raises(
+        InputError, match=r'motion: time in row 3 = 0\.2 s, allowed: above 0\.25 s'
+    ):
+        dataclasses.replace(good, times=np.array([0.0, 0.25, 0.2, 0.5, 1.0]))
+    bad = good.rates.copy()
+    bad[3, 1] = math.nan
+    with pytest.raises(InputError, match=r'rates in row 4 = \[.*nan.*\], allowed: finite'):
+        dataclasses.replace(good, rates=bad)
+    with pytest.raises(InputError, match=r'angles has shape \(4, 3\), allowed: \(5, 3\)'):
+        dataclasses.replace(good, angles=good.angles[:4])
+    with pytest.raises(InputError, match='tooth_forces has shape'):
+        dataclasses.replace(good, tooth_forces=np.zeros((5, 3)))
+    with pytest.raises(InputError, match='has no rows'):
+        Motion(np.zeros(0), *[np.zeros((0, 3))] * 3)
+
+
+@pytest.mark.parametrize(('joint', 'name'), enumerate(CYLINDERS))
+@pytest.mark.parametrize('side', [0, 1])
+def test_pose_beyond_a_stroke_is_refused_by_row(joint: int, name: str, side: int) -> None:
+    limit = EXCAVATOR.joint_limits()[joint, side]
+    way = (-1.0, 1.0)[side]
+    angles = np.radians([[20.0, -95.0, 0.0]] * 4)
+    # Stops give way a little.
+    angles[2, joint] = limit + way * math.radians(0.9)
+    still = np.zeros((4, 3))
+    inverse(EXCAVATOR, Motion(np.arange(4.0), angles, still, still))
+    angles[2, joint] = limit + way * math.radians(1.1)
+    expected = rf'motion: theta_{joint + 2} \({name}\) in row 3 \(time = 2 s\) = .*, allowed by'
+    with pytest.raises(InputError, match=expected):
+        inverse(EXCAVATOR, Motion(np.arange(4.0), angles, still, still))
+
+
+def test_other_bad_arguments_are_refused(excavator: ExcavatorParameters = EXCAVATOR) -> None:
+    motion = swinging(np.linspace(0.0, 1.0, 5))
+    with pytest.raises(InputError, match=r"soil = 'clay', allowed: file \| law \| none"):
+        inverse(excavator, motion, 'clay')
+    with pytest.raises(InputError, match=r"depth = 'deep', allowed: surface \| swing"):
+        inverse(excavator, motion, depth='deep')
+    with pytest.raises(InputError, match='surface = nan, allowed: finite'):
+        inverse(excavator, motion, surface=math.nan)
+    with pytest.raises(InputError, match="column = 'pin_z', allowed: time, theta_2"):
+        inverse(excavator, motion).column('pin_z')

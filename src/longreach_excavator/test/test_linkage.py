@@ -1,0 +1,476 @@
+"""The linkage against its own pins, virtual work, and the thesis' equations put right."""
+
+from __future__ import annotations
+
+import cmath
+import math
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_excavator.linkage import (
+    CYLINDERS,
+    Linkage,
+    Pins,
+    arm_cylinder,
+    boom_cylinder,
+    bucket_cylinder,
+    lever_pin,
+)
+from longreach_excavator.parameters import ExcavatorParameters
+
+MakeExcavator = Callable[..., ExcavatorParameters]
+# To the dead points but for this share: at them angles are known to half the digits.
+NEAR = 1e-3
+
+
+def over_the_range(linkage: Linkage, rows: int = 401) -> np.ndarray:
+    """Return poses from dead point to dead point of each joint, (rows, 3) [rad]."""
+    low, high = np.array(linkage.ranges()).T
+    return low + np.linspace(NEAR, 1.0 - NEAR, rows)[:, None] * (high - low)
+
+
+def over_the_strokes(excavator: ExcavatorParameters, rows: int = 201) -> np.ndarray:
+    """Return lengths of the cylinders from end to end, (rows, 3) [m]."""
+    low = np.array([c.retracted for c in excavator.cylinders])
+    high = np.array([c.extended for c in excavator.cylinders])
+    return low + np.linspace(0.0, 1.0, rows)[:, None] * (high - low)
+
+
+class Places(NamedTuple):
+    """Pins in the world (rows,) [m], from the numbers of the file."""
+
+    E: np.ndarray
+    B: np.ndarray
+    I: np.ndarray  # noqa: E741
+    F: np.ndarray
+    J: np.ndarray
+    L: np.ndarray
+    D: np.ndarray
+    P: np.ndarray
+
+
+def places(excavator: ExcavatorParameters, q: np.ndarray) -> Places:
+    x, (one, two, three) = excavator, np.cumsum(q, axis=1).T
+    rad = math.radians
+    b23, b56 = x.boom.beta_2_deg + x.boom.beta_3_deg, x.arm.beta_5_deg + x.arm.beta_6_deg
+    C = x.boom.length * np.exp(1j * one)
+    D = C + x.arm.length * np.exp(1j * two)
+    return Places(
+        E=np.full(len(q), x.chassis.lhe - 1j * x.chassis.lah),
+        B=x.boom.lab * np.exp(1j * (one + rad(b23))),
+        I=x.boom.lai * np.exp(1j * (one + rad(x.boom.beta_2_deg))),
+        F=C + x.arm.lcf * np.exp(1j * (two + rad(b56 + x.arm.beta_7_deg))),
+        J=C + x.arm.lcj * np.exp(1j * (two + rad(b56))),
+        L=C + x.arm.lcl * np.exp(1j * (two + rad(x.arm.beta_5_deg))),
+        D=D,
+        P=D + x.bucket.ldp * np.exp(1j * (three + rad(x.bucket.beta_8_deg))),
+    )
+
+
+# Closure
+
+
+def check_closure(excavator: ExcavatorParameters, q: np.ndarray, tolerance: float) -> None:
+    """Check distances of pins and corner K at poses."""
+    linkage, at = excavator.linkage(), places(excavator, q)
+    lengths = linkage.lengths(q)
+    assert np.abs(abs(at.B - at.E) - lengths[:, 0]).max() < tolerance
+    assert np.abs(abs(at.F - at.I) - lengths[:, 1]).max() < tolerance
+    lever = np.array([lever_pin(angle, linkage.pins)[0] for angle in q[:, 2]])
+    K = at.L + lever * np.exp(1j * (q[:, 0] + q[:, 1]))
+    assert np.abs(abs(K - at.L) - excavator.bucket.llk).max() < tolerance
+    assert np.abs(abs(K - at.P) - excavator.bucket.lpk).max() < tolerance
+    assert np.abs(abs(K - at.J) - lengths[:, 2]).max() < tolerance
+
+
+def test_linkage_closes_over_the_whole_range(excavator: ExcavatorParameters) -> None:
+    check_closure(excavator, over_the_range(excavator.linkage(), 2001), 1e-12)
+
+
+def test_linkage_closes_at_angles_of_strokes(excavator: ExcavatorParameters) -> None:
+    linkage = excavator.linkage()
+    lengths = over_the_strokes(excavator, 1001)
+    q = np.array([linkage.angles(row) for row in lengths])
+    check_closure(excavator, q, 1e-12)
+    assert np.abs(linkage.lengths(q) - lengths).max() < 1e-12
+    # Ends of the strokes are those of the joints.
+    ends = np.sort(q[[0, -1]], axis=0).T
+    np.testing.assert_allclose(ends, excavator.joint_limits(), rtol=0.0, atol=1e-14)
+
+
+def test_angles_and_lengths_are_inverse(excavator: ExcavatorParameters) -> None:
+    linkage = excavator.linkage()
+    q = over_the_range(linkage)
+    lengths, levers = linkage.lengths(q), linkage.levers(q)
+    back = np.array([linkage.angles(row) for row in lengths])
+    # A length known to rounding leaves so much of the angle open.
+    assert np.all(np.abs(back - q) < 1e-14 + 4e-15 / np.abs(levers))
+    assert np.all(np.diff(lengths, axis=0) * [1.0, -1.0, -1.0] > 0.0)
+
+
+def test_dead_points_are_the_ends(excavator: ExcavatorParameters) -> None:
+    linkage = excavator.linkage()
+    ends = np.array(linkage.ranges()).T
+    lengths, levers = linkage.lengths(ends), linkage.levers(ends)
+    # The triangles are flat: no lever.
+    assert np.abs(levers[:, :2]).max() < 1e-9
+    assert np.abs(levers[:, 2]).max() == pytest.approx(1e-3, abs=1e-9)
+    for row in lengths:
+        assert np.abs(linkage.lengths(linkage.angles(row)) - row).max() < 1e-9
+
+
+# The thesis' equations, with the errors put right that the notes name
+
+
+class Thesis(NamedTuple):
+    """Appendix A: lengths [m] and the directions phi [rad], (rows,)."""
+
+    leb: np.ndarray
+    lif: np.ndarray
+    ljk: np.ndarray
+    phi_2: np.ndarray  # J -> K and so on, in the arm's frame
+    phi_3: np.ndarray
+    phi_4: np.ndarray
+    phi_5: np.ndarray  # I -> F and B -> E in the boom's
+    phi_6: np.ndarray
+
+
+def third_side(one: float, two: float, angle: np.ndarray) -> np.ndarray:
+    return np.sqrt(one**2 + two**2 - 2.0 * one * two * np.cos(angle))
+
+
+def corner(one: np.ndarray | float, two: np.ndarray | float, opposite: np.ndarray) -> np.ndarray:
+    return np.arccos((one**2 + two**2 - opposite**2) / (2.0 * one * two))
+
+
+def thesis(excavator: ExcavatorParameters, q: np.ndarray) -> Thesis:
+    """Return (A.1) to (A.8), corrected: see docs/excavator.md for what was wrong."""
+    x, (t2, t3, t4) = excavator, q.T
+    arm, bucket = x.arm, x.bucket
+    l2, l3, lab, lai = x.boom.length, arm.length, x.boom.lab, x.boom.lai
+    lah, lhe = x.chassis.lah, x.chassis.lhe
+    b2, b3, b5, b6, b7, b8 = np.radians(
+        [
+            x.boom.beta_2_deg,
+            x.boom.beta_3_deg,
+            arm.beta_5_deg,
+            arm.beta_6_deg,
+            arm.beta_7_deg,
+            bucket.beta_8_deg,
+        ]
+    )
+    b1 = math.atan2(lah, lhe)
+    leb = third_side(math.hypot(lah, lhe), lab, b1 + t2 + b2 + b3)
+    b567 = b5 + b6 + b7
+    phi_5 = (
+        np.arctan2(
+            l2 * np.sin(t2) + arm.lcf * np.sin(t2 + t3 + b567) - lai * np.sin(t2 + b2),
+            l2 * np.cos(t2) + arm.lcf * np.cos(t2 + t3 + b567) - lai * np.cos(t2 + b2),
+        )
+        - t2
+    )
+    t23 = t2 + b2 + b3
+    phi_6 = -np.pi - (t2 - np.arctan2(lah + lab * np.sin(t23), -lhe + lab * np.cos(t23)))
+    lci = float(third_side(lai, l2, np.array(b2)))
+    b4 = math.atan2(lai * math.sin(b2), l2 - lai * math.cos(b2))
+    lif = third_side(lci, arm.lcf, np.pi - (b4 + t3 + b567))
+    # CDL and LDP with their signs: L may lie on either side of CD, P on either of DL.
+    lld = float(third_side(arm.lcl, l3, np.array(b5)))
+    cdl = math.atan2(arm.lcl * math.sin(b5), l3 - arm.lcl * math.cos(b5))
+    ldp = np.pi - cdl - b8 - t4
+    llp = third_side(lld, bucket.ldp, ldp)
+    dlp = np.arctan2(bucket.ldp * np.sin(ldp), lld - bucket.ldp * np.cos(ldp))
+    phi_4 = dlp + corner(bucket.llk, llp, bucket.lpk) - cdl
+    ljl = float(third_side(arm.lcl, arm.lcj, np.array(b6)))
+    clj = corner(ljl, arm.lcl, np.array(arm.lcj))
+    ljk = third_side(ljl, bucket.llk, np.pi + b5 - phi_4 - clj)
+    lck = third_side(arm.lcl, bucket.llk, np.pi - phi_4 + b5)
+    phi_2 = corner(arm.lcj, ljk, lck) + b5 + b6 - np.pi
+    ldk = third_side(bucket.llk, lld, phi_4 + cdl)
+    phi_3 = np.pi + b8 + t4 - corner(bucket.lpk, bucket.ldp, ldk)
+    return Thesis(leb, lif, ljk, phi_2, phi_3, phi_4, phi_5, phi_6)
+
+
+def turned(difference: np.ndarray) -> np.ndarray:
+    """Return angles without whole turns."""
+    return np.angle(np.exp(1j * difference))
+
+
+def working(excavator: ExcavatorParameters) -> np.ndarray:
+    """Return poses over the strokes, where the thesis' arccos are on their branches."""
+    low, high = excavator.joint_limits().T
+    return low + np.linspace(0.0, 1.0, 501)[:, None] * (high - low)
+
+
+def test_lengths_are_the_corrected_thesis(excavator: ExcavatorParameters) -> None:
+    q = working(excavator)
+    known = thesis(excavator, q)
+    lengths = excavator.linkage().lengths(q)
+    expected = np.stack([known.leb, known.lif, known.ljk], axis=1)
+    np.testing.assert_allclose(lengths, expected, rtol=0.0, atol=1e-13)
+
+
+def test_directions_are_the_corrected_thesis(excavator: ExcavatorParameters) -> None:
+    pins = excavator.pins()
+    q = working(excavator)
+    known = thesis(excavator, q)
+    ways = [bucket_cylinder(angle, pins) for angle in q[:, 2]]
+    for phi, k in ((known.phi_2, 0), (known.phi_4, 1), (known.phi_3, 2)):
+        found = np.angle([way[k] for way in ways])
+        assert np.abs(turned(found - phi)).max() < 1e-13
+    found = np.angle([arm_cylinder(angle, pins)[0] for angle in q[:, 1]])
+    assert np.abs(turned(found - known.phi_5)).max() < 1e-13
+    # E -> B in the chassis' axes; the thesis' looks back.
+    found = np.angle([-boom_cylinder(angle, pins)[0] for angle in q[:, 0]])
+    assert np.abs(turned(found - q[:, 0] - known.phi_6)).max() < 1e-13
+
+
+def test_rod_forces_are_the_thesis(excavator: ExcavatorParameters) -> None:
+    q = working(excavator)
+    known, force = thesis(excavator, q), 290e3
+    rods = excavator.linkage().rod_forces(q, np.array(force))
+    two, three, four = known.phi_2, known.phi_3, known.phi_4
+    # (B.1), (B.2); F_JK of the thesis is positive in tension.
+    pk = (np.sin(two) - np.cos(two) * np.tan(four)) / (
+        -np.sin(three) + np.cos(three) * np.tan(four)
+    )
+    lk = (np.sin(two) - np.cos(two) * np.tan(three)) / (
+        -np.sin(four) + np.cos(four) * np.tan(three)
+    )
+    np.testing.assert_allclose(rods.pk, -force * pk, rtol=1e-10)
+    np.testing.assert_allclose(rods.lk, -force * lk, rtol=1e-10, atol=1e-6)
+
+
+def test_installed_bucket(excavator: ExcavatorParameters) -> None:
+    linkage = excavator.linkage()
+    q = np.radians([[0.0, -90.0, angle] for angle in np.linspace(-105.0, 60.0, 331)])
+    lengths, levers = linkage.lengths(q)[:, 2], linkage.levers(q)[:, 2]
+    # The notes' figures, read from meshes: to their last digit.
+    assert lengths[-1] == pytest.approx(1.577, abs=5e-4)
+    assert lengths[0] == pytest.approx(2.599, abs=5e-4)
+    assert np.abs(levers).max() == pytest.approx(0.48, abs=1e-2)
+    # The notes' 0.25 m are the least where the bucket digs; at the ends of the stroke it is less.
+    digs = np.abs(np.degrees(q[:, 2]) + 15.0) < 54.45 + 4.0
+    assert np.abs(levers[digs]).min() > 0.25
+    assert 0.08 < np.abs(levers).min() < 0.1
+    lif, ci = linkage.pins.i - linkage.pins.c, 2.516
+    assert abs(lif) == pytest.approx(ci, abs=2e-3)
+    beta_4 = math.pi - cmath.phase(lif)
+    assert math.degrees(beta_4) == pytest.approx(27.26, abs=0.05)
+
+
+# Derivatives and forces
+
+
+def test_levers_are_derivatives(excavator: ExcavatorParameters) -> None:
+    linkage = excavator.linkage()
+    low, high = np.array(linkage.ranges()).T
+    q = low + np.linspace(0.01, 0.99, 301)[:, None] * (high - low)
+    h = 1e-4
+
+    def central(step: float) -> np.ndarray:
+        return (linkage.lengths(q + step) - linkage.lengths(q - step)) / (2.0 * step)
+
+    # Extrapolated differences: error h^4 and rounding / h.
+    numeric = (4.0 * central(0.5 * h) - central(h)) / 3.0
+    np.testing.assert_allclose(linkage.levers(q), numeric, rtol=0.0, atol=1e-10)
+
+
+def test_lever_turns_with_the_bucket(excavator: ExcavatorParameters) -> None:
+    pins, h = excavator.pins(), 1e-5
+    for angle in over_the_range(excavator.linkage(), 101)[1:-1, 2]:
+        before, after = (cmath.phase(lever_pin(angle + d, pins)[0]) for d in (-h, h))
+        numeric = math.remainder(after - before, math.tau) / (2.0 * h)
+        assert lever_pin(angle, pins)[2] == pytest.approx(numeric, rel=1e-6, abs=1e-8)
+
+
+def test_velocities_of_pins_stretch_the_cylinders(excavator: ExcavatorParameters) -> None:
+    random = np.random.default_rng(3)
+    low, high = excavator.joint_limits().T
+    q, v, h = random.uniform(low, high, (50, 3)), random.normal(0.0, 1.0, (50, 3)), 1e-6
+    linkage = excavator.linkage()
+    before, after = places(excavator, q - h * v), places(excavator, q + h * v)
+    rates = linkage.levers(q) * v
+    for k, (one, two) in enumerate((('E', 'B'), ('I', 'F'))):
+        stretch = abs(getattr(after, two) - getattr(after, one))
+        stretch = stretch - abs(getattr(before, two) - getattr(before, one))
+        np.testing.assert_allclose(rates[:, k], stretch / (2.0 * h), atol=1e-8)
+
+
+def check_rod_forces(excavator: ExcavatorParameters, q: np.ndarray, force: np.ndarray) -> None:
+    """Check K's balance, and virtual work on the bucket."""
+    linkage, at = excavator.linkage(), places(excavator, q)
+    rods = linkage.rod_forces(q, force)
+    lever = np.array([lever_pin(angle, linkage.pins)[0] for angle in q[:, 2]])
+    K = at.L + lever * np.exp(1j * (q[:, 0] + q[:, 1]))
+    push = force * (K - at.J) / abs(K - at.J)
+    pulls = rods.lk * (at.L - K) / abs(at.L - K) + rods.pk * (at.P - K) / abs(at.P - K)
+    scale = np.abs(rods.lk) + np.abs(rods.pk) + np.abs(force)
+    assert np.all(abs(push + pulls) < 1e-13 * scale)
+    # The rod's pull on the bucket turns it as the cylinder does by virtual work.
+    pull = rods.pk * (K - at.P) / abs(K - at.P)
+    moment = ((at.P - at.D).conj() * pull).imag
+    np.testing.assert_allclose(moment, force * linkage.levers(q)[:, 2], rtol=1e-9)
+
+
+def test_rods_balance_and_do_the_work(excavator: ExcavatorParameters) -> None:
+    q = over_the_range(excavator.linkage())
+    check_rod_forces(excavator, q, np.random.default_rng(4).normal(0.0, 3e5, len(q)))
+
+
+def test_rod_forces_take_any_shape(excavator: ExcavatorParameters) -> None:
+    linkage = excavator.linkage()
+    q = np.radians([[20.0, -95.0, 40.0], [10.0, -80.0, -60.0]])
+    forces = np.array([[1e5], [2e5], [-3e5]])
+    many = linkage.rod_forces(q, forces)
+    assert many.lk.shape == many.pk.shape == (3, 2)
+    one = linkage.rod_forces(q[1], forces[2, 0])
+    assert one.lk.shape == ()
+    assert (many.lk[2, 1], many.pk[2, 1]) == (one.lk, one.pk)
+    assert linkage.lengths(q[None]).shape == linkage.levers(q[None]).shape == (1, 2, 3)
+
+
+# Other machines
+
+
+def test_other_linkages_close(random_excavator: MakeExcavator) -> None:
+    random = np.random.default_rng(5)
+    for _ in range(20):
+        other = random_excavator(random)
+        linkage = other.linkage()
+        q = over_the_range(linkage, 51)
+        check_closure(other, q, 1e-12)
+        check_rod_forces(other, q, np.full(51, 1e5))
+        strokes = over_the_strokes(other, 11)
+        angles = np.array([linkage.angles(row) for row in strokes])
+        assert np.abs(linkage.lengths(angles) - strokes).max() < 1e-12
+
+
+def test_geometry_may_be_shifted_and_turned(excavator: ExcavatorParameters) -> None:
+    # The boom cylinder in front of the foot or behind it turns the range with it.
+    chassis = excavator.chassis
+    linkage = excavator.linkage()
+    for lhe, lah in ((-0.45, 0.6), (0.449, -0.607), (-0.3, -0.3)):
+        pins = excavator.pins()._replace(e=complex(lhe, -lah))
+        other = Linkage(pins)
+        by = cmath.phase(pins.e / complex(chassis.lhe, -chassis.lah))
+        low, high = other.ranges()[0]
+        shift = math.remainder(low - linkage.ranges()[0][0] - by, math.tau)
+        assert abs(shift) < 1e-12
+        assert high - low == pytest.approx(math.pi)
+        length, lever = (f([0.5 * (low + high), -1.5, 0.0])[0] for f in (other.lengths, other.levers))
+        # A right angle at A has the triangle's other sides known.
+        assert length == pytest.approx(math.hypot(abs(pins.e), abs(pins.b)))
+        assert lever == pytest.approx(abs(pins.e) * abs(pins.b) / length)
+
+
+@pytest.mark.parametrize(
+    'change',
+    [
+        {'lk': 0.01, 'pk': 0.01},
+        {'lk': 9.0},
+        {'pk': 9.0},
+        {'lk': math.nan},
+        {'j': complex(2.456, 0.047), 'l': complex(2.456, 0.047)},
+    ],
+)
+def test_linkage_that_never_closes_is_refused(
+    excavator: ExcavatorParameters, change: dict[str, complex]
+) -> None:
+    with pytest.raises(InputError, match='closes nowhere with a lever .* look at llk, lpk'):
+        Linkage(excavator.pins()._replace(**change))
+
+
+def test_corners_that_fall_together_are_no_crash(excavator: ExcavatorParameters) -> None:
+    # At theta_4 = 0 P falls on L, or K on J: a hole in the range, and no division by zero.
+    pins = excavator.pins()
+    together = pins._replace(p=pins.l - pins.d)
+    low, high = Linkage(together).ranges()[2]
+    assert not low < 0.0 < high
+
+
+# What is refused
+
+
+@pytest.mark.parametrize('k', range(3))
+@pytest.mark.parametrize('beyond', [1e-6, 0.3, 5.0, math.inf])
+@pytest.mark.parametrize('side', [-1.0, 1.0])
+def test_lengths_that_cannot_be_are_refused(
+    excavator: ExcavatorParameters, k: int, beyond: float, side: float
+) -> None:
+    linkage = excavator.linkage()
+    lengths = np.array([c.retracted + 0.5 * c.stroke for c in excavator.cylinders])
+    limits = np.sort(linkage.lengths(np.array(linkage.ranges()).T)[:, k])
+    lengths[k] = limits[int(side > 0.0)] + side * beyond
+    with pytest.raises(InputError) as caught:
+        linkage.angle(k, float(lengths[k]))
+    text = str(caught.value)
+    assert text.startswith(f'length of the {CYLINDERS[k]} cylinder = {lengths[k]:.6g} m, allowed')
+    low, high = re.findall(r'\[(.*), (.*)\] m', text)[0]
+    assert [float(low), float(high)] == pytest.approx(limits.tolist(), rel=1e-5)
+    with pytest.raises(InputError, match='allowed'):
+        linkage.angles(lengths)
+
+
+@pytest.mark.parametrize('k', range(3))
+@pytest.mark.parametrize('beyond', [1e-6, 0.1, 30.0, math.inf])
+def test_poses_past_dead_points_are_refused(
+    excavator: ExcavatorParameters, k: int, beyond: float
+) -> None:
+    linkage = excavator.linkage()
+    middle = np.radians([20.0, -95.0, 0.0])
+    for side in (-1.0, 1.0):
+        q = np.stack([middle, middle])
+        q[1, k] = linkage.ranges()[k][int(side > 0.0)] + side * beyond
+        calls: tuple[Callable[[np.ndarray], object], ...] = (
+            linkage.lengths,
+            linkage.levers,
+            lambda poses: linkage.rod_forces(poses, np.array(1.0)),
+        )
+        for call in calls:
+            with pytest.raises(InputError) as caught:
+                call(q)
+            text = str(caught.value)
+            assert text.startswith(f'theta_{k + 2} = {math.degrees(q[1, k]):.6g} deg, allowed')
+            assert f'dead points of the {CYLINDERS[k]} linkage' in text
+
+
+def test_shapes_and_nan_are_refused(excavator: ExcavatorParameters) -> None:
+    linkage = excavator.linkage()
+    for lengths in ([2.5, 2.7], [2.5, 2.7, math.nan], [[2.5, 2.7, 2.0]], 2.0):
+        with pytest.raises(InputError, match='lengths = .*, allowed: three finite numbers'):
+            linkage.angles(np.array(lengths))
+    for q in ([0.0, -1.0], 0.0, [[0.0, -1.0]]):
+        with pytest.raises(InputError, match=r'a pose has shape \(.*\), allowed: \(\.\.\., 3\)'):
+            linkage.lengths(np.array(q))
+    with pytest.raises(InputError, match='theta_4 = nan deg, allowed between the dead points'):
+        linkage.lengths(np.array([0.0, -1.0, math.nan]))
+    with pytest.raises(InputError, match='length of the arm cylinder = nan m'):
+        linkage.angle(1, math.nan)
+
+
+def test_pins_are_those_of_the_file(excavator: ExcavatorParameters) -> None:
+    at, pins = places(excavator, np.zeros((1, 3))), excavator.pins()
+    assert isinstance(pins, Pins)
+    expected = {
+        'e': at.E,
+        'b': at.B,
+        'i': at.I,
+        'f': at.F - excavator.boom.length,
+        'j': at.J - excavator.boom.length,
+        'l': at.L - excavator.boom.length,
+        'p': at.P - at.D,
+    }
+    for name, place in expected.items():
+        assert getattr(pins, name) == pytest.approx(complex(place[0]), abs=1e-15), name
+    assert (pins.c, pins.d) == (excavator.boom.length, excavator.arm.length)
+    assert (pins.n, pins.lk, pins.pk) == (
+        excavator.bucket.length,
+        excavator.bucket.llk,
+        excavator.bucket.lpk,
+    )

@@ -1,0 +1,510 @@
+"""Soil laws against published figures, wedges in balance, and the shear law's closed form."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import from_mapping
+from longreach_excavator.soil import (
+    EarthmovingParameters,
+    SoilParameters,
+    coefficients,
+    mobilisation_rate,
+    resistance,
+    resistance_at,
+    wedge_angle,
+    wedge_factors,
+    zelenin_of_swing,
+)
+
+CONTENT: dict[str, Any] = {
+    'law': 'zelenin',
+    'cohesion': 17e3,
+    'sweep_radius': 1.448,
+    'shear_displacement': 0.02,
+    'zelenin': {'factor': 10.0, 'exponent': 1.35},
+    'earthmoving': {
+        'width': 1.1,
+        'rake_angle_deg': 45.0,
+        'internal_friction_deg': 29.0,
+        'blade_friction_deg': 20.0,
+        'unit_weight': 17e3,
+        'adhesion': 2e3,
+        'surcharge': 0.0,
+    },
+}
+SOIL = from_mapping(SoilParameters, CONTENT)
+BLADE = SOIL.earthmoving
+HALF_SWEEP = math.radians(54.45)
+# Calculated with 30 digits.
+DEEPEST = 0.606113709104885
+PEAKS = {10e3: 50868.3961105061, 15e3: 76302.5941657592, 17e3: 86476.2733878604}
+PEAKS[20e3] = 101736.792221012
+K = 0.02
+
+# Rake angle, internal friction, blade friction [deg]: the whole range, and where formulas meet.
+ANGLES = [
+    (45.0, 29.0, 20.0),
+    (10.0, 35.0, 20.0),
+    (10.0, 1.0, 0.5),
+    (20.0, 5.0, 5.0),
+    (30.0, 30.0, 10.0),  # rake angle and internal friction equal
+    (60.0, 1e-3, 5e-4),
+    (60.0, 60.0, 40.0),
+    (90.0, 40.0, 40.0),
+    (90.0, 30.0, 0.0),
+    (120.0, 25.0, 10.0),
+    (150.0, 10.0, 10.0),
+    (150.0, 0.001, 0.0),
+    (75.0, 0.0, 0.0),
+]
+
+
+def blade(rake: float, internal: float, friction: float) -> EarthmovingParameters:
+    return BLADE.replace(
+        rake_angle_deg=rake, internal_friction_deg=internal, blade_friction_deg=friction
+    )
+
+
+def without(law: str, soil: SoilParameters = SOIL) -> SoilParameters:
+    """Return a soil of another law."""
+    return soil.replace(law=law)
+
+
+# Zelenin (4.1).
+
+
+@pytest.mark.parametrize(('cohesion', 'peak'), PEAKS.items())
+def test_peaks_of_the_thesis(cohesion: float, peak: float) -> None:
+    soil = SOIL.replace(cohesion=cohesion)
+    assert zelenin_of_swing(soil, HALF_SWEEP, HALF_SWEEP) == pytest.approx(peak, rel=1e-12)
+    assert resistance(DEEPEST, *coefficients(soil)) == pytest.approx(peak, rel=1e-12)
+    # As the notes round them.
+    assert round(peak / 1e3) == {10e3: 51, 15e3: 76, 17e3: 86, 20e3: 102}[cohesion]
+
+
+def test_printed_millimetres_mean_a_giganewton() -> None:
+    printed = resistance(1e3 * DEEPEST, *coefficients(SOIL))
+    assert printed == pytest.approx(970.28e6, rel=1e-5)
+    with pytest.raises(InputError, match=r'sweep_radius = 1448\.0, allowed: \(0, 10\] m'):
+        SOIL.replace(sweep_radius=1448.0)
+
+
+def test_swing_is_the_depth_of_a_circle() -> None:
+    swing = np.linspace(0.0, 2.0 * HALF_SWEEP, 41).reshape(1, 41)
+    # A tooth on a circle whose centre is R cos(phi) above the soil.
+    tooth = 1.448 * np.exp(1j * (-math.pi / 2.0 - HALF_SWEEP + swing))
+    depths = -(1.448 * math.cos(HALF_SWEEP) + tooth.imag)
+    forces = zelenin_of_swing(SOIL, swing, HALF_SWEEP)
+    assert forces.shape == (1, 41)
+    # Depths at the edge are rounding.
+    np.testing.assert_allclose(forces, resistance_at(SOIL, depths), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(forces, forces[:, ::-1], rtol=1e-11, atol=1e-12)
+    assert forces[0, 20] == np.max(forces)
+    outside = np.array([-0.5, -1e-6, 2.0 * HALF_SWEEP + 1e-6, 2.5])
+    np.testing.assert_array_equal(zelenin_of_swing(SOIL, outside, HALF_SWEEP), 0.0)
+
+
+def test_swing_is_zelenins_whatever_the_law() -> None:
+    expected = zelenin_of_swing(SOIL, 0.7, HALF_SWEEP)
+    assert zelenin_of_swing(without('earthmoving'), 0.7, HALF_SWEEP) == expected
+
+
+def test_units_of_zelenins_factor() -> None:
+    # The same soil in millimetres: F = k C h^n with k in mm^0.65 and C in N/mm^2.
+    in_millimetres = 10.0 * 1e3**0.65 * 17e3 / 1e6 * (1e3 * DEEPEST) ** 1.35
+    assert resistance(DEEPEST, *coefficients(SOIL)) == pytest.approx(in_millimetres, rel=1e-12)
+
+
+# The common form.
+
+
+@pytest.mark.parametrize('law', ['zelenin', 'earthmoving'])
+def test_resistance_of_arrays_is_the_compiled_one(law: str) -> None:
+    soil = without(law)
+    depths = np.array([[-1e-9, -0.4, 0.0, 1e-9], [-7.0, 0.2, 0.7, 3.0]])
+    expected = [[resistance(h, *coefficients(soil)) for h in row] for row in depths]
+    np.testing.assert_allclose(resistance_at(soil, depths), expected, rtol=1e-14)
+    assert resistance_at(soil, np.array(0.5)).shape == ()
+
+
+@pytest.mark.parametrize('law', ['zelenin', 'earthmoving'])
+def test_resistance_rises_from_zero_at_the_surface(law: str) -> None:
+    soil = without(law)
+    forces = resistance_at(soil, np.linspace(0.0, 2.0, 200))
+    assert forces[0] == 0.0
+    assert np.all(np.diff(forces) > 0.0)
+    np.testing.assert_array_equal(resistance_at(soil, np.array([-1e-300, -0.1, -50.0])), 0.0)
+
+
+def test_earthmoving_sums_its_four_terms() -> None:
+    soil = without('earthmoving').replace(earthmoving=BLADE.replace(surcharge=3e3))
+    n_gamma, n_c, n_q, n_ca = wedge_factors(BLADE)
+    h = 0.45
+    expected = 17e3 * h**2 * n_gamma + 17e3 * h * n_c + 3e3 * h * n_q + 2e3 * h * n_ca
+    assert resistance(h, *coefficients(soil)) == pytest.approx(1.1 * expected, rel=1e-14)
+
+
+# The wedge.
+
+
+def wedge_force(tool: EarthmovingParameters, beta: float, depth: float, cohesion: float) -> float:
+    """
+    Return the blade's force per width on a wedge that slides, from its sides and their forces.
+
+    Written with points and normals, so that it shares no formula with the library.
+    """
+    rake = math.radians(tool.rake_angle_deg)
+    internal = math.radians(tool.internal_friction_deg)
+    friction = math.radians(tool.blade_friction_deg)
+    tip = np.zeros(2)
+    behind = np.array([-depth / math.tan(rake), depth])
+    ahead = np.array([depth / math.tan(beta), depth])
+    area = 0.5 * ((behind - tip)[1] * (ahead - tip)[0] - (behind - tip)[0] * (ahead - tip)[1])
+    load = tool.unit_weight * area + tool.surcharge * float(np.linalg.norm(ahead - behind))
+
+    def unit_and_normal(side: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        unit = side / np.linalg.norm(side)
+        normal = np.array([-unit[1], unit[0]])
+        inwards = (behind + ahead) / 3.0
+        return unit, normal if normal @ inwards > 0.0 else -normal
+
+    # The wedge climbs the failure plane, and the blade: both drag it down.
+    up_blade, from_blade = unit_and_normal(behind)
+    up_plane, from_plane = unit_and_normal(ahead)
+    by_blade = math.cos(friction) * from_blade - math.sin(friction) * up_blade
+    by_soil = math.cos(internal) * from_plane - math.sin(internal) * up_plane
+    known = np.array([0.0, -load])
+    known -= tool.adhesion * np.linalg.norm(behind) * up_blade
+    known -= cohesion * np.linalg.norm(ahead) * up_plane
+    force, _ = np.linalg.solve(np.column_stack([by_blade, by_soil]), -known)
+    return float(force)
+
+
+def largest_angle(tool: EarthmovingParameters) -> float:
+    total = tool.rake_angle_deg + tool.internal_friction_deg + tool.blade_friction_deg
+    return math.radians(180.0 - total)
+
+
+@pytest.mark.parametrize('angles', ANGLES)
+@pytest.mark.parametrize('share', [0.1, 0.5, 0.9])
+def test_factors_balance_the_wedge(angles: tuple[float, float, float], share: float) -> None:
+    tool = blade(*angles).replace(unit_weight=20e3, adhesion=7e3, surcharge=11e3)
+    beta = share * largest_angle(tool)
+    loads = {
+        'unit_weight': 20e3 * 0.8**2,
+        'cohesion': 13e3 * 0.8,
+        'surcharge': 11e3 * 0.8,
+        'adhesion': 7e3 * 0.8,
+    }
+    expected = wedge_force(tool, beta, 0.8, 13e3)
+    terms = np.array(wedge_factors(tool, beta)) * list(loads.values())
+    scale = float(np.sum(np.abs(terms)))
+    assert np.sum(terms) == pytest.approx(expected, abs=1e-11 * scale)
+    # Each term alone: what the balance loses without that load.
+    without_cohesion = wedge_force(tool, beta, 0.8, 0.0)
+    assert expected - without_cohesion == pytest.approx(terms[1], abs=1e-11 * scale)
+    for name, term in (('surcharge', terms[2]), ('adhesion', terms[3])):
+        rest = wedge_force(tool.replace(**{name: 0.0}), beta, 0.8, 13e3)
+        assert expected - rest == pytest.approx(term, abs=1e-11 * scale)
+
+
+@pytest.mark.parametrize('angles', ANGLES)
+def test_no_other_wedge_has_a_smaller_weight_factor(angles: tuple[float, float, float]) -> None:
+    tool = blade(*angles).replace(adhesion=0.0, surcharge=0.0)
+    top = largest_angle(tool)
+    beta = wedge_angle(tool)
+    assert 0.0 < beta < top
+    least = wedge_force(tool, beta, 1.0, 0.0) / tool.unit_weight
+    assert wedge_factors(tool)[0] == pytest.approx(least, rel=1e-10)
+    grid = np.linspace(0.0, top, 2001)[1:-1]
+    forces = np.array([wedge_force(tool, float(b), 1.0, 0.0) for b in grid]) / tool.unit_weight
+    assert least <= np.min(forces) * (1.0 + 1e-10)
+    # The grid comes close: it is this minimum, and the only one.
+    assert np.min(forces) == pytest.approx(least, rel=1e-3)
+    if tool.internal_friction_deg > 0.1:
+        assert abs(grid[np.argmin(forces)] - beta) <= 1.01 * (grid[1] - grid[0])
+        assert np.sum(np.diff(np.sign(np.diff(forces))) != 0) == 1
+
+
+def test_every_allowed_blade_has_a_wedge() -> None:
+    random = np.random.default_rng(1964)
+    refused = 0
+    for _ in range(2000):
+        rake, internal = random.uniform(10.0, 150.0), random.uniform(0.0, 60.0)
+        friction = internal * random.choice([0.0, random.uniform(), 1.0])
+        try:
+            tool = blade(rake, internal, friction)
+        except InputError:
+            refused += 1
+            assert rake + internal + friction > 165.0
+            continue
+        beta = wedge_angle(tool)
+        assert 0.0 < beta < largest_angle(tool)
+        here = wedge_factors(tool, beta)
+        assert np.all(np.isfinite(here))
+        assert here[0] > 0.0
+        for other in (0.999 * beta, min(1.001 * beta, 0.5 * (beta + largest_angle(tool)))):
+            assert here[0] <= wedge_factors(tool, other)[0] * (1.0 + 1e-12)
+    assert 0 < refused < 500
+
+
+# Published figures: N_gamma is half of Coulomb's passive earth pressure coefficient.
+
+
+@pytest.mark.parametrize(
+    ('internal', 'friction', 'pressure'),
+    # Vertical wall, level ground, as textbooks of foundation engineering tabulate it.
+    [(30.0, 0.0, 3.0), (35.0, 0.0, 3.690), (30.0, 15.0, 4.977), (30.0, 20.0, 6.105)],
+)
+def test_vertical_blade_has_the_tabulated_earth_pressure(
+    internal: float, friction: float, pressure: float
+) -> None:
+    factors = wedge_factors(blade(90.0, internal, friction))
+    assert 2.0 * factors[0] == pytest.approx(pressure, abs=6e-4)
+
+
+# Where rake angle and internal friction are equal the solution reads 0 / 0.
+@pytest.mark.parametrize('angles', [angles for angles in ANGLES if angles[0] != angles[1]])
+def test_weight_factor_is_coulombs(angles: tuple[float, float, float]) -> None:
+    # Mueller-Breslau's solution; the angle of the wall is measured on the side away from the soil.
+    wall, internal, friction = np.radians([180.0 - angles[0], angles[1], angles[2]])
+    ratio = math.sin(internal + friction) * math.sin(internal)
+    ratio /= math.sin(wall - friction) * math.sin(wall)
+    shape = math.sin(wall + internal) / (math.sin(wall) * (1.0 - math.sqrt(ratio)))
+    expected = shape**2 / math.sin(wall - friction)
+    assert 2.0 * wedge_factors(blade(*angles))[0] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize('internal', [1e-9, 5.0, 20.0, 30.0, 45.0])
+def test_smooth_vertical_blade_is_rankines_wall(internal: float) -> None:
+    tool = blade(90.0, internal, 0.0)
+    phi = math.radians(internal)
+    passive = math.tan(math.pi / 4.0 + phi / 2.0) ** 2
+    assert wedge_angle(tool) == pytest.approx(math.pi / 4.0 - phi / 2.0, rel=1e-12)
+    expected = (0.5 * passive, 2.0 * math.sqrt(passive), passive)
+    assert wedge_factors(tool)[:3] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize('rake', [10.0, 45.0, 90.0, 140.0])
+def test_soil_without_friction_takes_the_wedge_of_least_cohesion(rake: float) -> None:
+    tool = blade(rake, 0.0, 0.0)
+    beta = wedge_angle(tool)
+    assert beta == pytest.approx(math.radians(180.0 - rake) / 2.0, rel=1e-12)
+    least = wedge_factors(tool)[1]
+    for other in np.linspace(0.05, 0.95, 19) * largest_angle(tool):
+        assert least <= wedge_factors(tool, float(other))[1] * (1.0 + 1e-12)
+    # The limit is that of soils with less and less friction.
+    assert wedge_angle(blade(rake, 1e-7, 0.0)) == pytest.approx(beta, rel=1e-6)
+
+
+@pytest.mark.parametrize('internal', [5.0, 15.0, 35.0])
+@pytest.mark.parametrize(
+    ('rake', 'roughness', 'excess'),
+    [(45.0, 0.0, 1.0), (20.0, 0.0, 1.0), (45.0, 1.0, 1.2), (20.0, 1.0, 1.8)],
+)
+def test_wedge_of_least_weight_is_near_that_of_least_cohesion(
+    internal: float, rake: float, roughness: float, excess: float
+) -> None:
+    tool = blade(rake, internal, roughness * internal)
+    grid = np.linspace(0.02, 0.98, 200) * largest_angle(tool)
+    least = min(wedge_factors(tool, float(beta))[1] for beta in grid)
+    assert 0.999 * least < wedge_factors(tool)[1] <= excess * least
+
+
+# Mobilisation.
+
+
+def step(
+    state: np.ndarray, velocities: tuple[tuple[float, float], ...], duration: float
+) -> np.ndarray:
+    """Return the mobilisation after one fourth-order Runge-Kutta step; a velocity per stage."""
+
+    def rate(s: np.ndarray, v: tuple[float, float]) -> np.ndarray:
+        return np.array(mobilisation_rate(*v, *s, K))
+
+    k1 = rate(state, velocities[0])
+    k2 = rate(state + 0.5 * duration * k1, velocities[1])
+    k3 = rate(state + 0.5 * duration * k2, velocities[2])
+    k4 = rate(state + duration * k3, velocities[3])
+    return np.asarray(state + duration / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4))
+
+
+def test_mobilisation_is_janosi_and_hanamotos_curve_whatever_the_speed() -> None:
+    direction = np.array([0.6, -0.8])
+
+    def travel(t: float) -> float:
+        return 0.1 * t + 0.03 * math.sin(3.0 * t)
+
+    def rates(t: float, s: np.ndarray) -> np.ndarray:
+        velocity = direction * (0.1 + 0.09 * math.cos(3.0 * t))
+        return np.array(mobilisation_rate(*velocity, *s, K))
+
+    times = np.linspace(0.0, 1.0, 21)
+    solution = solve_ivp(rates, (0.0, 1.0), np.zeros(2), t_eval=times, rtol=1e-10, atol=1e-12)
+    expected = [1.0 - math.exp(-travel(t) / K) for t in times]
+    np.testing.assert_allclose(solution.y, np.outer(direction, expected), atol=1e-9)
+
+
+def test_mobilisation_turns_with_the_motion() -> None:
+    # Fully built up one way, then back: s = -1 + 2 exp(-j / K).
+    state = np.array([1.0, 0.0])
+    for count in range(1, 401):
+        state = step(state, ((-1.0, 0.0),) * 4, 0.001)
+        expected = -1.0 + 2.0 * math.exp(-0.001 * count / K)
+        assert state == pytest.approx([expected, 0.0], abs=1e-7)
+
+
+def test_resting_tooth_is_held() -> None:
+    assert mobilisation_rate(0.0, 0.0, 0.7, -0.3, K) == (0.0, 0.0)
+
+
+def test_mobilisation_counts_travel_and_not_time() -> None:
+    slow = np.array(mobilisation_rate(0.2, 0.1, 0.5, 0.5, K))
+    np.testing.assert_allclose(mobilisation_rate(2.0, 1.0, 0.5, 0.5, K), 10.0 * slow, rtol=1e-14)
+
+
+def test_mobilisation_lags_on_a_circle() -> None:
+    # Steady turning of radius r: s lags by atan(K / r) and has the length 1 / sqrt(1 + (K/r)^2).
+    radius, state = 0.1, np.zeros(2)
+    for count in range(4000):
+        angles = [(count + part) * 1e-3 / radius for part in (0.0, 0.5, 0.5, 1.0)]
+        velocities = tuple((math.cos(angle), math.sin(angle)) for angle in angles)
+        state = step(state, velocities, 1e-3)
+    steady = np.exp(1j * 4000 * 1e-3 / radius) / (1.0 + 1j * K / radius)
+    assert state == pytest.approx([steady.real, steady.imag], abs=1e-8)
+
+
+def test_mobilisation_never_leaves_the_unit_disc() -> None:
+    random = np.random.default_rng(1961)
+    for _ in range(500):
+        angle, heading = random.uniform(0.0, 2.0 * math.pi, 2)
+        s = np.array([math.cos(angle), math.sin(angle)])
+        rate = mobilisation_rate(3.0 * math.cos(heading), 3.0 * math.sin(heading), *s, K)
+        assert s @ rate <= 1e-12
+
+
+@pytest.mark.parametrize(('ratio', 'steady'), [(2.0, True), (2.78, True), (1.0, False)])
+def test_runge_kutta_keeps_the_unit_disc(ratio: float, steady: bool) -> None:
+    # Up to |v| dt / K = 2.78 with a velocity that holds through a step, up to 1 with any motion.
+    random = np.random.default_rng(1901)
+    state = np.array([0.0, 1.0])
+    largest = 0.0
+    for _ in range(5000):
+        headings = random.uniform(0.0, 2.0 * math.pi, 4)
+        # Turns by half a circle between stages are the worst.
+        headings = headings[0] + math.pi * random.integers(0, 2, 4) * random.choice([0, 1])
+        speeds = random.choice([random.uniform(), 1.0]) * ratio * K / 1e-3 * np.ones(4)
+        if steady:
+            headings[:] = headings[0]
+        velocities = tuple(
+            (float(v * math.cos(a)), float(v * math.sin(a)))
+            for v, a in zip(speeds, headings, strict=True)
+        )
+        state = step(state, velocities, 1e-3)
+        largest = max(largest, float(np.hypot(*state)))
+    assert 0.9 < largest <= 1.0 + 1e-12
+
+
+def test_soil_takes_work_over_a_closed_path() -> None:
+    # To and fro by 0.1 m in 200 steps: a force against s takes the integral of s . v dt.
+    state, work = np.zeros(2), 0.0
+    for count in range(1000):
+        heading = 1.0 if count // 100 % 2 == 0 else -1.0
+        before = state
+        state = step(state, ((heading, 0.0),) * 4, 1e-3)
+        if count >= 200:
+            work += heading * 0.5 * (before[0] + state[0]) * 1e-3
+    # A way of 0.1 m from -s_0 to s_0 = tanh(0.1 / 2 K): 0.1 - K (1 + s_0) (1 - exp(-0.1 / K)).
+    built = math.tanh(0.1 / (2.0 * K))
+    each = 0.1 - K * (1.0 + built) * (1.0 - math.exp(-0.1 / K))
+    assert work == pytest.approx(8.0 * each, rel=1e-3)
+
+
+# What is refused.
+
+
+def changed(path: str, value: Any) -> Callable[[], SoilParameters]:
+    content = copy.deepcopy(CONTENT)
+    *outer, last = path.split('.')
+    inner = content
+    for part in outer:
+        inner = inner[part]
+    inner[last] = value
+    return lambda: from_mapping(SoilParameters, content)
+
+
+@pytest.mark.parametrize(
+    ('path', 'value', 'message'),
+    [
+        ('law', 'bekker', r"law = 'bekker', allowed: zelenin \| earthmoving"),
+        ('cohesion', -1.0, r'cohesion = -1\.0, allowed: \[0, 1e\+06\] Pa'),
+        ('cohesion', 2e6, r'cohesion = 2000000\.0, allowed: \[0, 1e\+06\] Pa'),
+        ('cohesion', math.nan, r'cohesion = nan, allowed'),
+        ('sweep_radius', 0.0, r'sweep_radius = 0\.0, allowed: \(0, 10\] m'),
+        ('shear_displacement', 0.0, r'shear_displacement = 0\.0, allowed: \[0\.001, 1\] m'),
+        ('zelenin.factor', 0.0, r'zelenin\.factor = 0\.0, allowed'),
+        ('zelenin.exponent', 0.5, r'zelenin\.exponent = 0\.5, allowed: \[1, 3\]'),
+        ('earthmoving.width', 0.0, r'earthmoving\.width = 0\.0, allowed: \(0, 10\] m'),
+        ('earthmoving.rake_angle_deg', 0.0, r'rake_angle_deg = 0\.0, allowed: \[10, 150\] deg'),
+        # A density in kg/m^3.
+        ('earthmoving.unit_weight', 1700.0, r'unit_weight = 1700\.0, allowed: \[3000, 60000\]'),
+        ('earthmoving.adhesion', -1.0, r'earthmoving\.adhesion = -1\.0, allowed'),
+        ('earthmoving.surcharge', math.inf, r'earthmoving\.surcharge = inf, allowed'),
+        (
+            'earthmoving.blade_friction_deg',
+            35.0,
+            r'earthmoving: blade_friction_deg = 35 deg, allowed: at most internal_friction',
+        ),
+        (
+            'earthmoving.rake_angle_deg',
+            140.0,
+            r'earthmoving: rake_angle_deg \+ .* = 189 deg leaves no failure wedge, allowed: below',
+        ),
+        (
+            'earthmoving.rake_angle_deg',
+            129.0,
+            r'= 178 deg leaves a failure wedge of 0\.\d+ deg, allowed: at least 1 deg',
+        ),
+    ],
+)
+def test_impossible_soils_are_refused(path: str, value: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        changed(path, value)()
+
+
+def test_adhesion_must_fit_the_soil() -> None:
+    # Only where it counts.
+    assert SOIL.replace(cohesion=1e3).cohesion == 1e3
+    soil = without('earthmoving')
+    with pytest.raises(
+        InputError, match=r'earthmoving\.adhesion = 2000 Pa, allowed: at most cohesion = 1000 Pa'
+    ):
+        soil.replace(cohesion=1e3)
+    flat = blade(10.0, 29.0, 20.0).replace(adhesion=15e3)
+    with pytest.raises(InputError, match='else the resistance would be negative') as error:
+        soil.replace(earthmoving=flat)
+    allowed = float(str(error.value).split('at most ')[1].split()[0])
+    edge = soil.replace(earthmoving=flat.replace(adhesion=0.999 * allowed))
+    assert coefficients(edge)[0] > 0.0
+
+
+def test_arguments_are_checked() -> None:
+    with pytest.raises(InputError, match='depths has values that are not finite'):
+        resistance_at(SOIL, np.array([0.1, np.nan]))
+    with pytest.raises(InputError, match='swing has values that are not finite'):
+        zelenin_of_swing(SOIL, np.inf, HALF_SWEEP)
+    for half_sweep in (0.0, -1.0, 54.45, math.nan):
+        with pytest.raises(InputError, match=r'half_sweep = .*, allowed: \(0, pi\) rad'):
+            zelenin_of_swing(SOIL, 0.1, half_sweep)
+    for beta in (0.0, largest_angle(BLADE), math.nan):
+        with pytest.raises(InputError, match=r'beta = .* rad, allowed: \(0, 1\.5'):
+            wedge_factors(BLADE, beta)
