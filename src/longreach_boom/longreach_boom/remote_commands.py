@@ -8,7 +8,7 @@ from typing import Any
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import allow_lists, names, not_negative, numbers, positive
-from longreach_tools.options import add_services, add_whom
+from longreach_tools.options import add_services, add_valves, add_whom, valves_told
 
 __all__ = ['configure_remote']
 
@@ -28,22 +28,7 @@ def configure_remote(commands: Any) -> None:
         commands, 'boom', _run_service, {'release-load': 'release all loads of a running boom'}
     )
 
-    valves = commands.add_parser('valves', help='move the valves of a boom without a controller')
-    allow_lists(valves)
-    valves.add_argument(
-        'spools',
-        metavar='S1,S2,..',
-        type=_spools,
-        help='spool positions, -1 to 1, for all cylinders; positive runs the piston out',
-    )
-    valves.add_argument(
-        '--duration',
-        type=positive,
-        default=1.0,
-        help='in real time, after which they close [s] (default: 1)',
-    )
-    add_whom(valves, 'boom')
-    valves.set_defaults(run=_run_valves)
+    add_valves(commands, 'boom', _run_valves)
 
     move = commands.add_parser('move', help='let the controller of a running boom move joints')
     allow_lists(move)
@@ -61,15 +46,6 @@ def configure_remote(commands: Any) -> None:
     )
     add_whom(move, 'boom')
     move.set_defaults(run=_run_move)
-
-
-def _spools(text: str) -> tuple[float, ...]:
-    """Return spool positions."""
-    spools = numbers(text)
-    for spool in spools:
-        if abs(spool) > 1.0:
-            raise argparse.ArgumentTypeError(f'{spool:g}, allowed: [-1, 1]')
-    return spools
 
 
 def _run_attach(arguments: argparse.Namespace) -> None:
@@ -101,8 +77,7 @@ def _run_valves(arguments: argparse.Namespace) -> None:
     topic = command_valves(
         arguments.spools, arguments.duration, arguments.namespace, arguments.timeout
     )
-    told = ', '.join(f'{spool:g}' for spool in arguments.spools)
-    print(f'valves at {told} for {arguments.duration:g} s over {topic}, then closed')
+    print(valves_told(arguments, topic))
 
 
 def _run_move(arguments: argparse.Namespace) -> None:

@@ -39,6 +39,8 @@ from longreach_tools.options import (
     add_results,
     add_services,
     add_steps,
+    add_valves,
+    valves_told,
 )
 from longreach_tools.output import (
     add_format,
@@ -131,6 +133,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     compare.set_defaults(run=_run_compare)
 
     add_services(commands, 'excavator', _run_service)
+    add_valves(commands, 'excavator', _run_valves)
     add_demo(commands, 'digging over ROS: run, record, compare, draw', _run_demo)
 
 
@@ -317,6 +320,16 @@ def _run_service(arguments: argparse.Namespace) -> None:
     from longreach_excavator.remote import call_plant
 
     print(call_plant(arguments.service, arguments.namespace, arguments.timeout))
+
+
+def _run_valves(arguments: argparse.Namespace) -> None:
+    """Run ``valves``."""
+    from longreach_excavator.remote import command_valves
+
+    topic = command_valves(
+        arguments.spools, arguments.duration, arguments.namespace, arguments.timeout
+    )
+    print(valves_told(arguments, topic))
 
 
 def _run_demo(arguments: argparse.Namespace) -> int:

@@ -177,8 +177,8 @@ class Excavator:
         if self.step * fastest > _STABILITY:
             raise InputError(
                 f'step = {self.step:g} s, allowed for this excavator: at most'
-                f' {_STABILITY / fastest:.2g} s; oil in small volumes, stiff stops and light links'
-                ' are fast'
+                f' {_STABILITY / fastest:.2g} s; oil in small volumes, wide valves, stiff stops'
+                ' and light links are fast'
             )
 
     def scenario_command(self, time: float, swept: bool) -> ExcavatorCommand:

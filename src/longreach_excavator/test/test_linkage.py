@@ -363,7 +363,9 @@ def test_geometry_may_be_shifted_and_turned(excavator: ExcavatorParameters) -> N
         shift = math.remainder(low - linkage.ranges()[0][0] - by, math.tau)
         assert abs(shift) < 1e-12
         assert high - low == pytest.approx(math.pi)
-        length, lever = (f([0.5 * (low + high), -1.5, 0.0])[0] for f in (other.lengths, other.levers))
+        length, lever = (
+            f([0.5 * (low + high), -1.5, 0.0])[0] for f in (other.lengths, other.levers)
+        )
         # A right angle at A has the triangle's other sides known.
         assert length == pytest.approx(math.hypot(abs(pins.e), abs(pins.b)))
         assert lever == pytest.approx(abs(pins.e) * abs(pins.b) / length)
@@ -382,7 +384,7 @@ def test_geometry_may_be_shifted_and_turned(excavator: ExcavatorParameters) -> N
 def test_linkage_that_never_closes_is_refused(
     excavator: ExcavatorParameters, change: dict[str, complex]
 ) -> None:
-    with pytest.raises(InputError, match='closes nowhere with a lever .* look at llk, lpk'):
+    with pytest.raises(InputError, match=r'closes nowhere with a lever .* look at llk, lpk'):
         Linkage(excavator.pins()._replace(**change))
 
 
@@ -443,7 +445,7 @@ def test_poses_past_dead_points_are_refused(
 def test_shapes_and_nan_are_refused(excavator: ExcavatorParameters) -> None:
     linkage = excavator.linkage()
     for lengths in ([2.5, 2.7], [2.5, 2.7, math.nan], [[2.5, 2.7, 2.0]], 2.0):
-        with pytest.raises(InputError, match='lengths = .*, allowed: three finite numbers'):
+        with pytest.raises(InputError, match=r'lengths = .*, allowed: three finite numbers'):
             linkage.angles(np.array(lengths))
     for q in ([0.0, -1.0], 0.0, [[0.0, -1.0]]):
         with pytest.raises(InputError, match=r'a pose has shape \(.*\), allowed: \(\.\.\., 3\)'):

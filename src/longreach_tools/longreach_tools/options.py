@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from longreach_tools.arguments import optional_file, positive
+from longreach_tools.arguments import allow_lists, numbers, optional_file, positive
 from longreach_tools.output import add_format
 
 __all__ = [
@@ -17,7 +17,9 @@ __all__ = [
     'add_results',
     'add_services',
     'add_steps',
+    'add_valves',
     'add_whom',
+    'valves_told',
 ]
 
 
@@ -128,3 +130,52 @@ def add_services(
         parser = commands.add_parser(name, help=text)
         add_whom(parser, machine)
         parser.set_defaults(run=run, service=name.replace('-', '_'))
+
+
+def add_valves(commands: Any, machine: str, run: Callable[[argparse.Namespace], None]) -> None:
+    """
+    Add the subcommand ``valves``, which moves the valves of a plant that runs as a node.
+
+    Parameters
+    ----------
+    commands : subparsers
+        Of the machine's command.
+    machine : str
+        Its name, and usual namespace.
+    run : callable
+        Gets ``spools``, ``duration`` [s], ``namespace`` and ``timeout``; :func:`valves_told` says
+        what it has done.
+    """
+    parser = commands.add_parser(
+        'valves', help='move the valves while nobody else does'
+    )
+    allow_lists(parser)
+    parser.add_argument(
+        'spools',
+        metavar='S1,S2,..',
+        type=_spools,
+        help='spool positions, -1 to 1, for all cylinders; positive runs the piston out',
+    )
+    parser.add_argument(
+        '--duration',
+        type=positive,
+        default=1.0,
+        help='in real time, after which they close [s] (default: 1)',
+    )
+    add_whom(parser, machine)
+    parser.set_defaults(run=run)
+
+
+def valves_told(arguments: argparse.Namespace, topic: str) -> str:
+    """Return what ``valves`` has done over a topic."""
+    told = ', '.join(f'{spool:g}' for spool in arguments.spools)
+    return f'valves at {told} for {arguments.duration:g} s over {topic}, then closed'
+
+
+def _spools(text: str) -> tuple[float, ...]:
+    """Return spool positions."""
+    spools = numbers(text)
+    for spool in spools:
+        if abs(spool) > 1.0:
+            raise argparse.ArgumentTypeError(f'{spool:g}, allowed: [-1, 1]')
+    return spools

@@ -1,0 +1,583 @@
+"""
+The cohesion of a soil from what was measured while the bucket dug.
+
+The thesis tries four values until the final pose and the force in a rod look right (Ozunlu 2009,
+5.2). Here the digging is simulated with many values, and the one with the smallest sum of squared
+errors is taken, each column in units of its noise.
+
+A bucket that stalls, or a valve that closes when it has swept, makes narrow valleys and jumps in
+that sum. The search is therefore a scan of all that is allowed; then, where the curves of two
+neighbours are so far apart that one between them could fit better than any yet, a run between; and
+a search without derivatives (Brent) round the best at last. Where the noise is not given it is
+what is left of each column after the fit. The standard error follows from how the curves change
+with the cohesion; errors that follow each other, as those of a model do, count as fewer. It says
+how well the numbers determine the cohesion, not how well the model describes the soil.
+
+Data need not determine the cohesion at all. The pose after a whole sweep is the same for any soil
+that the machine overcomes; then there is no value, but an error that says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.stepping import IntegrationError
+from longreach_dynamics.tables import Table, read_table
+from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.results import Result
+from longreach_excavator.scenario import Scenario
+from longreach_excavator.simulation import SAMPLE_TIME, STEP, simulate
+
+__all__ = [
+    'BOUNDS',
+    'MEASURED',
+    'STEEL',
+    'CohesionFit',
+    'Measurements',
+    'fit_cohesion',
+    'measurements_from',
+    'read_measurements',
+]
+
+BOUNDS = (1e3, 1e5)  # [Pa]
+STEEL = 2.1e11  # modulus of elasticity [Pa]
+
+_RODS = ('lk', 'pk')
+# What can be measured, with its unit, and the noise that it is taken to have where nothing tells.
+_KINDS = {
+    'force': ('N', 2e3),
+    'theta': ('rad', math.radians(0.5)),
+    'length': ('m', 5e-3),
+}
+MEASURED = (
+    *(f'force_{rod}' for rod in _RODS),
+    *(f'theta_{k}' for k in (2, 3, 4)),
+    *(f'length_{name}' for name in CYLINDERS),
+)
+# Strains beyond are not elastic, but may well be counted in millionths.
+_LARGEST_STRAIN = 0.01
+
+# Values of the scan, most values with those between them, and how near to each other they get.
+_SCAN, _MOST, _FINE = 25, 80, 1.01
+# Curves between two neighbours are so much longer than straight; what is gained has to matter [1].
+_DETOUR, _LEAST_GAIN = 1.5, 2.0
+_PRECISION = 1e-6
+# How often the noise is estimated anew, and what is left of it where curves meet exactly.
+_ROUNDS, _LEAST_NOISE = 4, 1e-4
+# Values fit equally well when the sum of squares is not higher by so much: two standard errors.
+_EQUAL = 4.0
+# Fewer rows say nothing about errors that follow each other.
+_ROWS_FOR_CORRELATION, _MOST_CORRELATION = 10, 0.99
+
+
+@dataclasses.dataclass(frozen=True)
+class Measurements:
+    """
+    What was measured while the bucket dug.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Of MEASURED.
+    values : ndarray, shape (rows, columns)
+        Tensions of the rods [N], joint angles [rad], lengths of cylinders [m].
+    times : ndarray, shape (rows,), optional
+        Rising, from 0 on, when the scenario begins [s]; none: a single row at its end.
+    name : str
+        What errors call it.
+
+    Raises
+    ------
+    InputError
+        For columns that are not known, shapes that do not fit, numbers that are not finite, and
+        times that do not rise from 0 on.
+    """
+
+    columns: tuple[str, ...]
+    values: np.ndarray
+    times: np.ndarray | None = None
+    name: str = 'data'
+
+    def __post_init__(self) -> None:
+        """Check names, shapes, numbers and times."""
+        for name in self.columns:
+            if name not in MEASURED or self.columns.count(name) > 1:
+                raise InputError(
+                    f'{self.name} has the column {name!r}, allowed, each once:'
+                    f' {", ".join(MEASURED)}'
+                )
+        rows = 1 if self.times is None else len(self.times)
+        if not self.columns or self.values.shape != (rows, len(self.columns)) or not rows:
+            raise InputError(
+                f'{self.name} has values of shape {self.values.shape}, allowed: {rows or 1} rows'
+                f' of {len(self.columns) or "one or more"} columns; without times one row, the'
+                ' end'
+            )
+        if not np.isfinite(self.values).all():
+            raise InputError(f'{self.name} has values that are not finite, allowed: finite ones')
+        if self.times is None:
+            return
+        if not np.isfinite(self.times).all() or self.times[0] < 0.0:
+            raise InputError(
+                f'{self.name}: time begins at {self.times[0]:g} s, allowed: finite times from 0'
+                ' on, when the bucket begins to dig'
+            )
+        if np.any(np.diff(self.times) <= 0.0):
+            k = int(np.argmax(np.diff(self.times) <= 0.0)) + 1
+            raise InputError(
+                f'{self.name}: time in row {k + 1} = {self.times[k]:g} s, allowed: above'
+                f' {self.times[k - 1]:g} s of the row before; sort the rows'
+            )
+
+
+def read_measurements(
+    file: str | Path, rod_area: float | None = None, youngs_modulus: float = STEEL
+) -> Measurements:
+    """
+    Read measurements from a CSV file; see :func:`measurements_from` for columns and errors.
+
+    Parameters
+    ----------
+    file : path
+    rod_area : float, optional
+        [m^2].
+    youngs_modulus : float
+        [Pa].
+    """
+    return measurements_from(read_table(file, None), rod_area, youngs_modulus)
+
+
+def measurements_from(
+    table: Table, rod_area: float | None = None, youngs_modulus: float = STEEL
+) -> Measurements:
+    """
+    Return the measurements in a table.
+
+    Parameters
+    ----------
+    table : Table
+        Any of force_lk, force_pk, tensions of lever and rod [N]; strain_lk, strain_pk, from which
+        they follow; theta_2 to theta_4 [rad], or with _deg; length_boom, length_arm, length_bucket
+        [m] for joints without an angle. With time [s], or one row for the end of the digging.
+        Other columns are left aside, so that what ``dig --csv`` writes will do.
+    rod_area : float, optional
+        Cross-section of the lever or rod with the gauge, of all side by side [m^2].
+    youngs_modulus : float
+        E of F = A E eps, Ozunlu 2009, (5.6) [Pa].
+
+    Raises
+    ------
+    InputError
+        When there is nothing to fit, or a strain cannot be made a force.
+    """
+    found: dict[str, np.ndarray] = {}
+    for rod in _RODS:
+        known = {name: table[name] for name in (f'force_{rod}', f'strain_{rod}') if name in table}
+        _check_single(table, tuple(known))
+        if f'strain_{rod}' in known:
+            known = {'': _force_of(table, f'strain_{rod}', rod_area, youngs_modulus)}
+        for values in known.values():
+            found[f'force_{rod}'] = values
+    for k, cylinder in zip((2, 3, 4), CYLINDERS, strict=True):
+        radians, degrees, length = f'theta_{k}', f'theta_{k}_deg', f'length_{cylinder}'
+        _check_single(table, tuple(name for name in (radians, degrees) if name in table))
+        if radians in table:
+            found[radians] = table[radians]
+        elif degrees in table:
+            found[radians] = np.radians(table[degrees])
+        elif length in table:
+            found[length] = table[length]
+    if not found:
+        raise InputError(
+            f'{table.file}: found the columns {", ".join(table)}; allowed: time with any of'
+            f' {", ".join(MEASURED)}, strain_lk, strain_pk'
+        )
+    times = table.get('time')
+    rows = len(next(iter(found.values())))
+    if times is None and rows > 1:
+        raise InputError(
+            f'{table.file} has {rows} rows and no column time, allowed: one row, the end of the'
+            ' digging, or a time for each'
+        )
+    columns = tuple(name for name in MEASURED if name in found)
+    values = np.stack([found[name] for name in columns], axis=1)
+    return Measurements(columns, values, times, str(table.file))
+
+
+def _check_single(table: Table, names: tuple[str, ...]) -> None:
+    """Raise InputError for two columns that say the same."""
+    if len(names) > 1:
+        raise InputError(f'{table.file} has columns {" and ".join(names)}, allowed: one of them')
+
+
+def _force_of(
+    table: Table, name: str, rod_area: float | None, youngs_modulus: float
+) -> np.ndarray:
+    """Return the tension [N] of a measured strain, (5.6)."""
+    if rod_area is None:
+        raise InputError(
+            f'{table.file} has the column {name}, but rod_area is missing: the cross-section with'
+            ' the gauge [m^2]'
+        )
+    for what, value in (('rod_area', rod_area), ('youngs_modulus', youngs_modulus)):
+        if not 0.0 < value < math.inf:
+            raise InputError(f'{what} = {value}, allowed: (0, inf)')
+    largest = float(np.abs(table[name]).max())
+    if largest > _LARGEST_STRAIN:
+        raise InputError(
+            f'{table.file}: {name} goes to {largest:g}, allowed: up to {_LARGEST_STRAIN:g};'
+            ' microstrain are to be divided by a million'
+        )
+    return rod_area * youngs_modulus * table[name]
+
+
+@dataclasses.dataclass(frozen=True)
+class CohesionFit:
+    """
+    The cohesion that fits measurements best.
+
+    Parameters
+    ----------
+    cohesion : float
+        [Pa]
+    standard_error : float
+        [Pa]
+    data : Measurements
+    noise : ndarray, shape (columns,)
+        By which the columns were weighted, in their units.
+    fitted : ndarray, shape (rows, columns)
+        What the run with this cohesion has in place of the measured values.
+    scan : ndarray, shape (values, 2)
+        All cohesions that were tried, rising [Pa], and the sums of squares [1], each column in
+        units of its noise.
+    result : Result
+        The run with this cohesion.
+    """
+
+    cohesion: float
+    standard_error: float
+    data: Measurements
+    noise: np.ndarray
+    fitted: np.ndarray
+    scan: np.ndarray
+    result: Result
+
+    @property
+    def runs(self) -> int:
+        """How many runs the search took."""
+        return len(self.scan)
+
+    def residuals(self) -> dict[str, float]:
+        """Return the root mean square of what is left of each column, in its unit."""
+        rms = np.sqrt(np.mean((self.fitted - self.data.values) ** 2, axis=0))
+        return dict(zip(self.data.columns, rms.tolist(), strict=True))
+
+    def summary(self) -> dict[str, Any]:
+        """Return cohesion, errors and what the run with it comes to as plain numbers."""
+        return {
+            'cohesion_pa': self.cohesion,
+            'standard_error_pa': self.standard_error,
+            'residuals': {
+                name: {'rms': rms, 'unit': _kind(name)[0]}
+                for name, rms in self.residuals().items()
+            },
+            'rows': len(self.data.values),
+            'runs': self.runs,
+            'stalled': self.result.stalled(),
+            'sweep_deg': float(np.degrees(self.result.column('swept')[-1])),
+        }
+
+
+def fit_cohesion(
+    excavator: ExcavatorParameters,
+    scenario: Scenario,
+    data: Measurements,
+    bounds: tuple[float, float] = BOUNDS,
+    noise: Mapping[str, float] | None = None,
+    step: float = STEP,
+) -> CohesionFit:
+    """
+    Return the cohesion with which a scenario comes nearest to measurements.
+
+    Parameters
+    ----------
+    excavator : ExcavatorParameters
+    scenario : Scenario
+        Its cohesion is what is sought. It lasts as long as the data; its duration counts when they
+        are a row without time.
+    data : Measurements
+        Rows in which a run of mode printed is over are compared with its last.
+    bounds : (float, float)
+        Lowest and highest cohesion [Pa].
+    noise : mapping of str to float, optional
+        Standard deviations of the measured columns, in their units. Those of a single row are
+        taken to be 2 kN, 0.5 deg, 5 mm by default; those of more rows are estimated.
+    step : float
+        Length of a step [s].
+
+    Raises
+    ------
+    InputError
+        For arguments that are not allowed, and when the data do not determine the cohesion: with
+        the values that fit equally well.
+    """
+    if not scenario.soil:
+        raise InputError('the scenario has soil: false, allowed: true, to find its cohesion')
+    _check_bounds(excavator, bounds)
+    sigma = _noise(data, noise)
+    runs = _Runs(excavator, scenario, data, step)
+    for value in np.geomspace(*bounds, _SCAN):
+        runs.errors(float(value))
+    estimates = noise is None and len(data.values) > 1
+    for _ in range(_ROUNDS):
+        best = _lowest(runs, sigma, bounds)
+        if not estimates:
+            break
+        before, sigma = sigma, np.maximum(_rms(runs.errors(best)), _LEAST_NOISE * _noise(data))
+        if np.allclose(sigma, before, rtol=0.01):
+            break
+    spread = _spread(runs.errors(best) / sigma)
+    _check_determined(runs, sigma, spread, best, bounds)
+    error = _standard_error(runs, sigma, spread, best, bounds)
+    # Jumps are narrower than the finest scan, but not than what matters.
+    for value in np.linspace(best - 3.0 * error, best + 3.0 * error, 13):
+        runs.errors(float(np.clip(value, *bounds)))
+    best = runs.best(sigma)
+    error = _standard_error(runs, sigma, spread, best, bounds)
+    return CohesionFit(
+        cohesion=best,
+        standard_error=error,
+        data=data,
+        noise=sigma,
+        fitted=data.values + runs.errors(best),
+        scan=np.array([(value, runs.sum_of_squares(value, sigma)) for value in runs.tried()]),
+        result=runs.result(best),
+    )
+
+
+class _Runs:
+    """Runs of a scenario with one cohesion or another, and how far they are from data."""
+
+    def __init__(
+        self, excavator: ExcavatorParameters, scenario: Scenario, data: Measurements, step: float
+    ) -> None:
+        self._excavator, self._data, self._step = excavator, data, step
+        self._interval, self._scenario = step, scenario
+        self._errors: dict[float, np.ndarray] = {}
+        self.name = data.name
+        times = data.times
+        # Nothing is lost where the rows are rows of the run.
+        slow = scenario.mode == 'hydraulic' and _is_whole(SAMPLE_TIME / step)
+        if slow and (times is None or _is_whole(times / SAMPLE_TIME)):
+            self._interval = SAMPLE_TIME
+        if times is not None:
+            samples = max(math.ceil(times[-1] / self._interval - 1e-9), 1)
+            duration = round(samples * self._interval, 12)
+            self._scenario = scenario.replace(duration=duration)
+
+    def result(self, cohesion: float) -> Result:
+        """Return a run."""
+        scenario = self._scenario.replace(cohesion=cohesion)
+        return simulate(self._excavator, scenario, self._step, self._interval)
+
+    def errors(self, cohesion: float) -> np.ndarray:
+        """Return simulated minus measured values (rows, columns); inf for a run without end."""
+        if cohesion not in self._errors:
+            data = self._data
+            try:
+                result = self.result(cohesion)
+            except IntegrationError:
+                self._errors[cohesion] = np.full(data.values.shape, np.inf)
+            else:
+                when = result.column('time')
+                times = when[-1:] if data.times is None else data.times
+                curves = [np.interp(times, when, result.column(name)) for name in data.columns]
+                self._errors[cohesion] = np.stack(curves, axis=1) - data.values
+        return self._errors[cohesion]
+
+    def sum_of_squares(self, cohesion: float, sigma: np.ndarray) -> float:
+        """Return the sum of squared errors in units of the noise."""
+        return float(np.sum((self.errors(cohesion) / sigma) ** 2))
+
+    def tried(self) -> list[float]:
+        """Return all cohesions so far, rising [Pa]."""
+        return sorted(self._errors)
+
+    def best(self, sigma: np.ndarray) -> float:
+        """Return the best cohesion so far [Pa]."""
+        best = min(self._errors, key=lambda value: self.sum_of_squares(value, sigma))
+        if not math.isfinite(self.sum_of_squares(best, sigma)):
+            raise InputError(
+                'the scenario runs away with every cohesion; look at it with `longreach excavator'
+                ' dig` or `run`'
+            )
+        return best
+
+
+def _is_whole(values: Any) -> bool:
+    """Tell whether all numbers are whole, but for rounding."""
+    return bool(np.all(np.abs(values - np.round(values)) < 1e-6))
+
+
+def _check_bounds(excavator: ExcavatorParameters, bounds: tuple[float, float]) -> None:
+    """Raise InputError for bounds that are none, or that the soil's law does not allow."""
+    low, high = bounds
+    if not 0.0 < low < high < math.inf:
+        raise InputError(f'bounds = ({low:g}, {high:g}) Pa, allowed: 0 < lowest < highest')
+    for value in bounds:
+        try:
+            excavator.soil.replace(cohesion=value)
+        except InputError as error:
+            raise InputError(f'bounds = ({low:g}, {high:g}) Pa: {error}') from error
+
+
+def _kind(name: str) -> tuple[str, float]:
+    """Return unit and usual noise of a column."""
+    return _KINDS[name.partition('_')[0]]
+
+
+def _noise(data: Measurements, noise: Mapping[str, float] | None = None) -> np.ndarray:
+    """Return the noise of each column: the usual, or what is given."""
+    usual = {name: _kind(name)[1] for name in data.columns}
+    for name, value in (noise or {}).items():
+        if name not in usual:
+            raise InputError(f'noise of {name!r}, allowed: of {", ".join(data.columns)}')
+        if not 0.0 < value < math.inf:
+            raise InputError(f'noise of {name} = {value}, allowed: (0, inf) {_kind(name)[0]}')
+        usual[name] = value
+    return np.array(list(usual.values()))
+
+
+def _rms(errors: np.ndarray) -> np.ndarray:
+    """Return the root mean square of each column."""
+    return np.asarray(np.sqrt(np.mean(errors**2, axis=0)))
+
+
+def _explore(runs: _Runs, sigma: np.ndarray) -> None:
+    """
+    Try cohesions between others as long as they could be better than the best.
+
+    In units of the noise, errors are distances of curves from the data, and curves have distances
+    from each other. Between two neighbours a curve can be on the data only if these are not
+    farther away than the neighbours are from each other.
+    """
+    while len(known := runs.tried()) < _MOST:
+        errors = np.array([runs.errors(value) / sigma for value in known])
+        squares = np.sum(errors**2, axis=(1, 2))
+        away = np.sqrt(squares - squares.min())
+        gains = np.full(len(known) - 1, -np.inf)
+        for k in range(len(gains)):
+            if known[k + 1] / known[k] > _FINE and np.isfinite(squares[k : k + 2]).all():
+                apart = float(np.linalg.norm(errors[k + 1] - errors[k]))
+                gains[k] = _DETOUR * apart - away[k] - away[k + 1]
+        place = int(gains.argmax())
+        if gains[place] < _LEAST_GAIN:
+            break
+        runs.errors(math.sqrt(known[place] * known[place + 1]))
+
+
+def _lowest(runs: _Runs, sigma: np.ndarray, bounds: tuple[float, float]) -> float:
+    """Return the best cohesion [Pa]."""
+    runs.best(sigma)
+    _explore(runs, sigma)
+    best, known = runs.best(sigma), runs.tried()
+    place = known.index(best)
+    low = max(min(known[max(place - 1, 0)], best / _FINE), bounds[0])
+    high = min(max(known[min(place + 1, len(known) - 1)], best * _FINE), bounds[1])
+    minimize_scalar(
+        lambda value: runs.sum_of_squares(float(value), sigma),
+        bounds=(low, high),
+        method='bounded',
+        options={'xatol': _PRECISION * best},
+    )
+    return runs.best(sigma)
+
+
+def _spread(errors: np.ndarray) -> float:
+    """
+    Return by how much errors in units of the noise spread the cohesion's variance.
+
+    More than 1 where the fit leaves more than the noise, and where errors follow each other: of n
+    that do with the correlation r, only n (1 - r) / (1 + r) count.
+    """
+    total = float(np.sum(errors**2))
+    spread = max(total / max(errors.size - 1, 1), 1.0)
+    if len(errors) >= _ROWS_FOR_CORRELATION and total > 0.0:
+        following = float(np.sum(errors[1:] * errors[:-1])) / total
+        following = min(max(following, 0.0), _MOST_CORRELATION)
+        spread *= (1.0 + following) / (1.0 - following)
+    return spread
+
+
+def _check_determined(
+    runs: _Runs, sigma: np.ndarray, spread: float, best: float, bounds: tuple[float, float]
+) -> None:
+    """Raise InputError when other cohesions fit as well: up to a bound, or apart from the best."""
+    limit = runs.sum_of_squares(best, sigma) + _EQUAL * spread
+
+    def fits(value: float) -> bool:
+        return runs.sum_of_squares(value, sigma) <= limit
+
+    known = runs.tried()
+    good = [fits(value) for value in known]
+    first = last = known.index(best)
+    while first > 0 and good[first - 1]:
+        first -= 1
+    while last < len(known) - 1 and good[last + 1]:
+        last += 1
+    below, above = first == 0, last == len(known) - 1
+    others = [value for k, value in enumerate(known) if good[k] and not first <= k <= last]
+    if not (below or above or others):
+        return
+    ends = [bounds[0], bounds[1]]
+    if not below:
+        ends[0] = _edge(fits, known[first], known[first - 1])
+    if not above:
+        ends[1] = _edge(fits, known[last], known[last + 1])
+    text = f'from {ends[0]:.0f} to {ends[1]:.0f} Pa'
+    if others:
+        text += f', and about {others[0]:.0f} Pa,'
+    if below and above:
+        said = 'they say nothing about it'
+    elif below:
+        said = f'it is at most {ends[1]:.0f} Pa'
+    elif above:
+        said = f'it is at least {ends[0]:.0f} Pa'
+    else:
+        said = 'it is one of these'
+    raise InputError(
+        f'{runs.name}: the data do not determine the cohesion: values {text} fit equally well;'
+        f' {said}. Add a rod force or angles over time, or a dig that stalls; or give other bounds'
+        f' than {bounds[0]:g} to {bounds[1]:g} Pa'
+    )
+
+
+def _edge(fits: Callable[[float], bool], good: float, bad: float) -> float:
+    """Return the last cohesion that fits [Pa] on the way to one that does not."""
+    while abs(bad / good - 1.0) > 1e-3:
+        middle = math.sqrt(good * bad)
+        good, bad = (middle, bad) if fits(middle) else (good, middle)
+    return good
+
+
+def _standard_error(
+    runs: _Runs, sigma: np.ndarray, spread: float, best: float, bounds: tuple[float, float]
+) -> float:
+    """Return the standard error [Pa], by differences as wide as itself: jumps are narrower."""
+    width = 1e-3 * best
+    for _ in range(3):
+        low, high = max(best - width, bounds[0]), min(best + width, bounds[1])
+        change = (runs.errors(high) - runs.errors(low)) / ((high - low) * sigma)
+        slope = float(np.sum(change**2))
+        error = math.sqrt(spread / slope) if slope > 0.0 else math.inf
+        width = min(max(error, 1e-4 * best), 0.1 * best)
+    return error

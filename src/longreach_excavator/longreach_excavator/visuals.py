@@ -1,0 +1,96 @@
+"""
+What is to be seen of an excavator besides its links: forces, and the surface of the soil.
+
+Places and vectors are x and z in the frame ``excavator_base``.
+"""
+
+from __future__ import annotations
+
+import cmath
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.simulation import ExcavatorState
+
+__all__ = ['FORCE_SCALE', 'Arrow', 'force_arrows', 'soil_line']
+
+# Length of an arrow over its force [m/N]: 1 m for 50 kN.
+FORCE_SCALE = 1.0 / 50e3
+# The soil is seen from the front of the tracks to beyond the reach, as shares of the boom and of
+# the whole machine stretched out.
+_NEAR, _BEYOND = 0.35, 1.1
+
+
+class Arrow(NamedTuple):
+    """A force, drawn from where it acts."""
+
+    name: str  # as in longreach_excavator.motion.OBSERVED
+    start: tuple[float, float]  # [m]
+    vector: tuple[float, float]  # FORCE_SCALE times the force [m]; zero when there is none
+
+
+def force_arrows(
+    excavator: ExcavatorParameters, state: ExcavatorState, observed: Mapping[str, float]
+) -> tuple[Arrow, ...]:
+    """
+    Return the reactions in the joints A, C and D, and the force of the soil on the tooth.
+
+    Parameters
+    ----------
+    excavator : ExcavatorParameters
+    state : ExcavatorState
+    observed : mapping
+        What :meth:`longreach_excavator.simulation.Excavator.observed` returns of the state.
+
+    Returns
+    -------
+    tuple of Arrow
+        ``boom_chassis``, ``arm_boom``, ``bucket_arm``: the forces that boom, arm and bucket feel
+        in their joints; ``soil``. Always all four.
+    """
+    theta_2, theta_3, _ = state.y[:3].tolist()
+    elbow = cmath.rect(excavator.boom.length, theta_2)
+    wrist = elbow + cmath.rect(excavator.arm.length, theta_2 + theta_3)
+    tooth = complex(observed['tip_x'], observed['tip_z'])
+    places = {'boom_chassis': 0j, 'arm_boom': elbow, 'bucket_arm': wrist, 'soil': tooth}
+    return tuple(
+        Arrow(
+            name,
+            (place.real, place.imag),
+            (FORCE_SCALE * observed[f'{name}_x'], FORCE_SCALE * observed[f'{name}_z']),
+        )
+        for name, place in places.items()
+    )
+
+
+def soil_line(excavator: ExcavatorParameters, surface: float) -> np.ndarray:
+    """
+    Return the line of the soil's surface, from in front of the tracks to beyond the reach.
+
+    Parameters
+    ----------
+    excavator : ExcavatorParameters
+    surface : float
+        Height of the soil, z [m]; -inf for none, see
+        :meth:`longreach_excavator.scenario.Scenario.surface_height`.
+
+    Returns
+    -------
+    ndarray, shape (2, 2) or, without soil, (0, 2)
+        x and z [m].
+
+    Raises
+    ------
+    InputError
+        For a height that is neither finite nor -inf.
+    """
+    if surface == -np.inf:
+        return np.empty((0, 2))
+    if not np.isfinite(surface):
+        raise InputError(f'surface = {surface} m, allowed: a finite height, or -inf for no soil')
+    reach = excavator.boom.length + excavator.arm.length + excavator.bucket.length
+    return np.array([[_NEAR * excavator.boom.length, surface], [_BEYOND * reach, surface]])

@@ -1,0 +1,389 @@
+"""The robot description: a second forward kinematics closes the linkage's loops in its frames."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.resources import share_directory
+from longreach_excavator.description import (
+    JOINTS,
+    ROOT_FRAME,
+    TOOTH_FRAME,
+    moving_joints,
+    urdf,
+)
+from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.motion import RATE, SIZE
+from longreach_excavator.parameters import ExcavatorParameters, LinkParameters, load_excavator
+from longreach_excavator.scenario import dig_scenario
+from longreach_excavator.simulation import CLOSED, Excavator
+
+LENGTHS = ('length', 'center', 'lab', 'lai', 'lcf', 'lcj', 'lcl', 'ldp', 'llk', 'lpk')
+NO_FORCES = {f'force_{name}': 0.0 for name in CYLINDERS}
+
+
+class Frame(NamedTuple):
+    """Where a link is, in the root frame."""
+
+    rotation: np.ndarray  # (3, 3)
+    origin: np.ndarray  # (3,)
+
+    def at(self, place: complex | float) -> np.ndarray:
+        """Return a place of the link's plane, (3,)."""
+        here = complex(place)
+        return self.origin + self.rotation @ np.array([here.real, 0.0, here.imag])
+
+
+def with_lengths(
+    excavator: ExcavatorParameters, factor: Callable[[], float]
+) -> dict[str, LinkParameters]:
+    """Return the links with each length multiplied by a factor."""
+    links = {}
+    for name in CYLINDERS:
+        link = getattr(excavator, name)
+        own = [key for key in LENGTHS if hasattr(link, key)]
+        links[name] = link.replace(**{key: factor() * getattr(link, key) for key in own})
+    return links
+
+
+def resized(excavator: ExcavatorParameters, factor: float) -> ExcavatorParameters:
+    """Return a machine of the same shape and another size."""
+    chassis = excavator.chassis
+    sizes = {key: factor * getattr(chassis, key) for key in ('lhe', 'lah', 'foot_height')}
+    cylinders = tuple(
+        c.replace(stroke=factor * c.stroke, retracted=factor * c.retracted)
+        for c in excavator.cylinders
+    )
+    links = with_lengths(excavator, lambda: factor)
+    return excavator.replace(**links, chassis=chassis.replace(**sizes), cylinders=cylinders)
+
+
+def other(excavator: ExcavatorParameters, seed: int) -> ExcavatorParameters:
+    """Return a machine whose pins are elsewhere, with strokes that fit it."""
+    random = np.random.default_rng(seed)
+    links = with_lengths(excavator, lambda: random.uniform(0.95, 1.05))
+    for name, link in links.items():
+        angles = {key: value for key, value in vars(link).items() if key.startswith('beta')}
+        tilted = {key: value + random.uniform(-3.0, 3.0) for key, value in angles.items()}
+        links[name] = link.replace(**tilted)
+    # A short stroke in the middle fits; then as much as the linkage lets it be, but for a little.
+    cylinders = excavator.cylinders
+    short = tuple(c.replace(retracted=c.retracted + c.stroke / 2, stroke=1e-3) for c in cylinders)
+    new = excavator.replace(**links, poses=(), cylinders=short)
+    low, high = np.array(new.linkage().ranges()).T
+    ends = np.array([low + 0.25, high - 0.25])
+    lengths = np.sort(new.linkage().lengths(ends), axis=0)
+    counts = random.permutation([1, 2, 3]).tolist()
+    return new.replace(
+        cylinders=tuple(
+            c.replace(retracted=least, stroke=most - least, count=count)
+            for c, least, most, count in zip(cylinders, *lengths.tolist(), counts, strict=True)
+        )
+    )
+
+
+@pytest.fixture(scope='module')
+def installed() -> ExcavatorParameters:
+    return load_excavator()
+
+
+@pytest.fixture(scope='module', params=range(6))
+def some_excavator(
+    request: pytest.FixtureRequest, installed: ExcavatorParameters
+) -> ExcavatorParameters:
+    """The installed excavator, a small and a large one of its shape, and others."""
+    if request.param < 3:
+        return resized(installed, (1.0, 0.3, 2.5)[request.param])
+    return other(installed, request.param)
+
+
+def tree(excavator: ExcavatorParameters) -> ElementTree.Element:
+    return ElementTree.fromstring(urdf(excavator))
+
+
+def numbers(element: ElementTree.Element, path: str, name: str, default: str = '') -> np.ndarray:
+    found = element.find(path)
+    text = default if found is None else found.attrib.get(name, default)
+    return np.array([float(word) for word in text.split()])
+
+
+def end_of(joint: ElementTree.Element, which: str) -> str:
+    element = joint.find(which)
+    assert element is not None
+    return element.attrib['link']
+
+
+def turned(axis: np.ndarray, angle: float) -> np.ndarray:
+    """Rodrigues' formula."""
+    x, y, z = axis
+    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.eye(3) + math.sin(angle) * cross + (1.0 - math.cos(angle)) * cross @ cross
+
+
+def frames(root: ElementTree.Element, positions: Mapping[str, float]) -> dict[str, Frame]:
+    """Return all links, from the URDF alone, as robot_state_publisher places them."""
+    found = {ROOT_FRAME: Frame(np.eye(3), np.zeros(3))}
+    pending = list(root.findall('joint'))
+    while pending:
+        ready = [joint for joint in pending if end_of(joint, 'parent') in found]
+        assert ready, 'the links are no tree'
+        for joint in ready:
+            pending.remove(joint)
+            rotation, origin = found[end_of(joint, 'parent')]
+            origin = origin + rotation @ numbers(joint, 'origin', 'xyz', '0 0 0')
+            assert not numbers(joint, 'origin', 'rpy', '0 0 0').any()
+            if joint.attrib['type'] != 'fixed':
+                axis = numbers(joint, 'axis', 'xyz', '1 0 0')
+                value = positions[joint.attrib['name']]
+                if joint.attrib['type'] == 'prismatic':
+                    origin = origin + rotation @ axis * value
+                else:
+                    rotation = rotation @ turned(axis, value)
+            child = end_of(joint, 'child')
+            assert child not in found, 'a link has two parents'
+            found[child] = Frame(rotation, origin)
+    assert found.keys() == {link.attrib['name'] for link in root.findall('link')}
+    return found
+
+
+def some_states(excavator: ExcavatorParameters, count: int, seed: int) -> np.ndarray:
+    """Return moving states in poses within the strokes, their ends among them."""
+    random = np.random.default_rng(seed)
+    low, high = excavator.joint_limits().T
+    y = np.zeros((count, SIZE))
+    shares = np.vstack([np.zeros(3), np.ones(3), random.uniform(size=(count - 2, 3))])
+    y[:, :RATE] = low + shares * (high - low)
+    y[:, RATE : 2 * RATE] = random.normal(size=(count, 3))
+    return y
+
+
+def placed(
+    excavator: ExcavatorParameters, root: ElementTree.Element, y: np.ndarray
+) -> dict[str, Frame]:
+    sample = moving_joints(excavator, y, NO_FORCES)
+    return frames(root, dict(zip(sample.names, sample.positions, strict=True)))
+
+
+def test_links_are_where_their_angles_put_them(some_excavator: ExcavatorParameters) -> None:
+    root = tree(some_excavator)
+    for y in some_states(some_excavator, 5, 1):
+        found = placed(some_excavator, root, y)
+        joint, angle = 0j, 0.0
+        links = (some_excavator.boom, some_excavator.arm, some_excavator.bucket)
+        for name, link, theta in zip(CYLINDERS, links, y[:RATE], strict=True):
+            angle += theta
+            way = complex(math.cos(angle), math.sin(angle))
+            rotation, origin = found[name]
+            np.testing.assert_allclose(origin, [joint.real, 0.0, joint.imag], atol=1e-9)
+            np.testing.assert_allclose(rotation[:, 0], [way.real, 0.0, way.imag], atol=1e-9)
+            np.testing.assert_allclose(rotation[:, 1], [0.0, 1.0, 0.0], atol=1e-12)
+            joint += link.length * way
+        tooth = found[TOOTH_FRAME].origin
+        np.testing.assert_allclose(tooth, [joint.real, 0.0, joint.imag], atol=1e-9)
+
+
+def test_loops_close(some_excavator: ExcavatorParameters) -> None:
+    root, pins = tree(some_excavator), some_excavator.pins()
+    for y in some_states(some_excavator, 40, 2):
+        found = placed(some_excavator, root, y)
+        lever, rod = found['lever'], found['rod']
+        K = lever.at(pins.lk)
+        eyes = {
+            'boom': (found[ROOT_FRAME].at(pins.e), found['boom'].at(pins.b)),
+            'arm': (found['boom'].at(pins.i), found['arm'].at(pins.f)),
+            'bucket': (found['arm'].at(pins.j), K),
+        }
+        for name, (pin, eye) in eyes.items():
+            barrel, tip = found[f'{name}_cylinder_barrel'], found[f'{name}_cylinder_rod']
+            np.testing.assert_allclose(barrel.origin, pin, rtol=0.0, atol=1e-9)
+            np.testing.assert_allclose(tip.origin, eye, rtol=0.0, atol=1e-9)
+        np.testing.assert_allclose(lever.origin, found['arm'].at(pins.l), rtol=0.0, atol=1e-9)
+        np.testing.assert_allclose(rod.origin, K, rtol=0.0, atol=1e-9)
+        np.testing.assert_allclose(
+            rod.at(pins.pk), found['bucket'].at(pins.p), rtol=0.0, atol=1e-9
+        )
+
+
+def test_joints_are_those_of_joint_states(some_excavator: ExcavatorParameters) -> None:
+    joints = {j.attrib['name']: j for j in tree(some_excavator).findall('joint')}
+    moving = {name for name, joint in joints.items() if joint.attrib['type'] != 'fixed'}
+    assert moving == set(JOINTS)
+    ends = some_excavator.joint_limits()
+    for k, cylinder in enumerate(some_excavator.cylinders):
+        joint = joints[f'{cylinder.name}_joint']
+        assert numbers(joint, 'axis', 'xyz').tolist() == [0.0, -1.0, 0.0]
+        limits = [numbers(joint, 'limit', name)[0] for name in ('lower', 'upper')]
+        assert limits == pytest.approx(ends[k].tolist(), abs=1e-10)
+        piston = joints[f'{cylinder.name}_cylinder']
+        limits = [numbers(piston, 'limit', name)[0] for name in ('lower', 'upper')]
+        assert limits == pytest.approx([0.0, cylinder.stroke], abs=1e-10)
+        force = some_excavator.oil.supply_pressure * cylinder.head_area
+        assert numbers(piston, 'limit', 'effort')[0] == pytest.approx(force, rel=1e-9)
+
+
+def test_positions_are_within_limits_and_turn_without_a_jump(
+    some_excavator: ExcavatorParameters,
+) -> None:
+    joints = {j.attrib['name']: j for j in tree(some_excavator).findall('joint')}
+    lower, upper = (
+        np.array([numbers(joints[name], 'limit', end)[0] for name in JOINTS])
+        for end in ('lower', 'upper')
+    )
+    states = some_states(some_excavator, 2, 3)
+    between = np.linspace(states[0], states[1], 400)
+    positions = np.array([moving_joints(some_excavator, y, NO_FORCES).positions for y in between])
+    assert np.all(positions >= lower - 1e-9)
+    assert np.all(positions <= upper + 1e-9)
+    # As long as a step of the joints is small, so is that of all that they turn.
+    assert np.abs(np.diff(positions, axis=0)).max() < 0.3
+    # Limits of angles are not a turn away, nor so wide that they say nothing.
+    assert np.all(np.abs(lower + upper) <= 2.0 * math.pi)
+    assert np.all((upper - lower)[2 * RATE :] < math.pi)
+
+
+def test_velocities_are_the_rates_of_positions(some_excavator: ExcavatorParameters) -> None:
+    step = 1e-6
+    for y in some_states(some_excavator, 20, 4)[2:]:
+        sides = []
+        for way in (-1.0, 1.0):
+            moved = y.copy()
+            moved[:RATE] += way * step * y[RATE : 2 * RATE]
+            sides.append(np.array(moving_joints(some_excavator, moved, NO_FORCES).positions))
+        rates = (sides[1] - sides[0]) / (2.0 * step)
+        sample = moving_joints(some_excavator, y, NO_FORCES)
+        np.testing.assert_allclose(sample.velocities, rates, rtol=1e-6, atol=1e-7)
+
+
+def test_cylinders_and_joints_do_the_same_work(some_excavator: ExcavatorParameters) -> None:
+    forces = {'force_boom': 3e5, 'force_arm': -2e5, 'force_bucket': 1e5}
+    for y in some_states(some_excavator, 10, 5):
+        sample = moving_joints(some_excavator, y, forces)
+        power = np.array(sample.efforts) * sample.velocities
+        assert sample.names == JOINTS
+        assert sample.efforts[RATE : 2 * RATE] == tuple(forces.values())
+        np.testing.assert_allclose(power[:RATE], power[RATE : 2 * RATE], rtol=1e-12)
+        # What else turns is not driven.
+        assert not power[2 * RATE :].any()
+
+
+def test_signs_are_those_of_a_machine_that_digs(installed: ExcavatorParameters) -> None:
+    y = np.zeros(SIZE)
+    y[:RATE], y[RATE : 2 * RATE] = installed.pose('dig'), (1.0, -1.0, -1.0)
+    sample = moving_joints(installed, y, dict.fromkeys(NO_FORCES, 1e5))
+    velocities = dict(zip(sample.names, sample.velocities, strict=True))
+    # Running out lifts the boom, pulls the arm in, and curls the bucket.
+    assert all(velocities[f'{name}_cylinder'] > 0.0 for name in CYLINDERS)
+    assert [effort > 0.0 for effort in sample.efforts[:RATE]] == [True, False, False]
+    lengths = installed.linkage().lengths(y[:RATE])
+    retracted = [cylinder.retracted for cylinder in installed.cylinders]
+    np.testing.assert_allclose(sample.positions[RATE : 2 * RATE], lengths - retracted, rtol=1e-12)
+
+
+def test_the_machine_shows_these_joints(installed: ExcavatorParameters) -> None:
+    machine = Excavator(installed, dig_scenario())
+    state = machine.initial_state()
+    sample = machine.joint_sample(state, CLOSED)
+    assert sample == moving_joints(installed, state.y, machine.observed(state))
+    # At rest the cylinders carry the weight.
+    weight = installed.chain().bias(state.y[:RATE], np.zeros(3))
+    np.testing.assert_allclose(sample.efforts[:RATE], weight, rtol=1e-6)
+
+
+def test_masses_are_those_of_the_links(some_excavator: ExcavatorParameters) -> None:
+    carrying = [
+        link for link in tree(some_excavator).findall('link') if link.find('inertial') is not None
+    ]
+    assert [link.attrib['name'] for link in carrying] == list(CYLINDERS)
+    for link in carrying:
+        own = getattr(some_excavator, link.attrib['name'])
+        angle = math.radians(own.center_deg)
+        centre = [own.center * math.cos(angle), 0.0, own.center * math.sin(angle)]
+        np.testing.assert_allclose(numbers(link, 'inertial/origin', 'xyz'), centre, rtol=1e-9)
+        assert numbers(link, 'inertial/mass', 'value')[0] == pytest.approx(own.mass, rel=1e-9)
+        a, b, c = (numbers(link, 'inertial/inertia', name)[0] for name in ('ixx', 'iyy', 'izz'))
+        assert b == pytest.approx(own.inertia, rel=1e-9)
+        # Such moments a solid body can have.
+        assert min(a, b, c) > 0.0
+        assert max(a, b, c) <= 0.5 * (a + b + c) * (1.0 + 1e-9)
+
+
+def test_rods_are_never_seen_to_leave_their_barrels(some_excavator: ExcavatorParameters) -> None:
+    root = tree(some_excavator)
+    for cylinder in some_excavator.cylinders:
+        spans = {}
+        for part in ('barrel', 'rod'):
+            link = root.find(f"link[@name='{cylinder.name}_cylinder_{part}']")
+            assert link is not None
+            tubes = [
+                visual
+                for visual in link.findall('visual')
+                if numbers(visual, 'origin', 'rpy')[1] != 0.0
+            ]
+            assert len(tubes) == cylinder.count
+            sides = [numbers(tube, 'origin', 'xyz')[1] for tube in tubes]
+            # Side by side, and the same way on both sides of the middle.
+            assert len(set(sides)) == cylinder.count
+            assert sum(sides) == pytest.approx(0.0, abs=1e-12)
+            length = numbers(tubes[0], 'geometry/cylinder', 'length')[0]
+            centre = numbers(tubes[0], 'origin', 'xyz')[0]
+            spans[part] = centre - length / 2.0, centre + length / 2.0
+        assert spans['barrel'][0] == pytest.approx(0.0, abs=1e-9)
+        assert cylinder.retracted > spans['barrel'][1]
+        assert cylinder.retracted + spans['rod'][0] >= -1e-9
+        if cylinder.stroke < 0.9 * cylinder.retracted:
+            assert cylinder.extended + spans['rod'][0] < spans['barrel'][1]
+
+
+def test_tracks_stand_on_the_ground(some_excavator: ExcavatorParameters) -> None:
+    base = tree(some_excavator).find(f"link[@name='{ROOT_FRAME}']")
+    assert base is not None
+    lowest = math.inf
+    for visual in base.findall('visual'):
+        centre = numbers(visual, 'origin', 'xyz')[2]
+        size = numbers(visual, 'geometry/box', 'size')
+        radius = numbers(visual, 'geometry/cylinder', 'radius')
+        lowest = min(lowest, centre - (size[2] / 2.0 if size.size else radius[0]))
+    assert lowest == pytest.approx(-some_excavator.chassis.foot_height, rel=1e-9)
+
+
+def test_every_shape_has_a_size(installed: ExcavatorParameters) -> None:
+    flat = installed.replace(chassis=installed.chassis.replace(foot_height=0.0))
+    for excavator in (installed, flat):
+        root = tree(excavator)
+        for kind, names in (('box', ('size',)), ('cylinder', ('radius', 'length'))):
+            for element in root.iter(kind):
+                for name in names:
+                    assert all(float(word) > 0.0 for word in element.attrib[name].split())
+
+
+def test_the_installed_file_is_that_of_the_installed_excavator(
+    installed: ExcavatorParameters,
+) -> None:
+    file = share_directory('longreach_excavator') / 'urdf' / 'excavator.urdf'
+    pairs = list(
+        zip(ElementTree.parse(file).getroot().iter(), tree(installed).iter(), strict=True)
+    )
+    assert len(pairs) > 100
+    for old, new in pairs:
+        assert (old.tag, old.attrib.keys()) == (new.tag, new.attrib.keys())
+        for name, text in old.attrib.items():
+            if old.tag in ('link', 'robot', 'material') or name in ('name', 'type', 'link'):
+                assert new.attrib[name] == text
+            else:
+                made = [float(word) for word in new.attrib[name].split()]
+                # To rounding: the last digit that is written may be another one elsewhere.
+                assert made == pytest.approx([float(w) for w in text.split()], rel=1e-9, abs=1e-9)
+
+
+def test_every_material_is_defined_once(installed: ExcavatorParameters) -> None:
+    root = tree(installed)
+    defined = [material.attrib['name'] for material in root.findall('material')]
+    used = {material.attrib['name'] for material in root.findall('link/visual/material')}
+    assert len(defined) == len(set(defined))
+    assert set(defined) == used
