@@ -103,7 +103,7 @@ def _run_urdf(arguments: argparse.Namespace) -> None:
     """Run ``urdf``."""
     from longreach_boom.description import robot_description
 
-    print(robot_description(load_boom(arguments.file)))
+    print(robot_description(load_boom(arguments.file)), end='')
 
 
 def _release_scenario(arguments: argparse.Namespace, boom: BoomParameters) -> Scenario:

@@ -13,14 +13,25 @@ cylinder of kind rocker sits: it is drawn along the underside of the beam before
 from __future__ import annotations
 
 import math
-import xml.etree.ElementTree as ElementTree
-from xml.etree.ElementTree import Element, SubElement
+from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from longreach_boom.model import Constants, constants_of
 from longreach_boom.parameters import BeamParameters, BoomParameters, CylinderParameters
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.urdf import (
+    FORWARD,
+    LIFT,
+    Limit,
+    add_box,
+    add_inertial,
+    add_joint,
+    add_link,
+    add_tube,
+    document,
+    new_robot,
+)
 
 __all__ = [
     'ROOT_FRAME',
@@ -34,12 +45,7 @@ __all__ = [
 
 ROOT_FRAME = 'boom_base'
 
-_COLORS = {
-    'steel': '0.45 0.48 0.52 1.0',
-    'yellow': '0.95 0.75 0.10 1.0',
-    'dark': '0.18 0.19 0.21 1.0',
-    'chrome': '0.80 0.82 0.85 1.0',
-}
+_MATERIALS = ('steel', 'yellow', 'dark', 'chrome')
 # Material, size and centre [m] of what the boom stands on. Joint 1 is 3.6 m above the ground.
 _TRUCK = (
     ('steel', (1.3, 1.1, 2.4), (0.15, 0.0, -1.1)),
@@ -136,12 +142,10 @@ def robot_description(boom: BoomParameters) -> str:
     InputError
         When names of beams and cylinders make two links or joints of one name.
     """
-    root = Element('robot', name='boom')
-    for name, color in _COLORS.items():
-        SubElement(SubElement(root, 'material', name=name), 'color', rgba=color)
-    base = SubElement(root, 'link', name=ROOT_FRAME)
+    root = new_robot('boom', _MATERIALS)
+    base = add_link(root, ROOT_FRAME)
     for material, size, centre in _TRUCK:
-        _box(base, material, size, centre)
+        add_box(base, material, size, centre)
     constants = constants_of(boom)
     inboard = ROOT_FRAME
     for index, (beam, cylinder) in enumerate(zip(boom.beams, boom.cylinders, strict=True)):
@@ -152,17 +156,14 @@ def robot_description(boom: BoomParameters) -> str:
             _add_along(root, boom, constants, index)
         inboard = f'{beam.name}_tip'
     # It hangs on no joint of its own, so it turns with the last beam.
-    hose = SubElement(root, 'link', name='end_hose')
-    _box(hose, 'dark', _HOSE, (0.0, 0.0, -_HOSE[2] / 2.0))
-    _joint(root, 'end_hose_mount', 'fixed', inboard, 'end_hose')
+    hose = add_link(root, 'end_hose')
+    add_box(hose, 'dark', _HOSE, (0.0, 0.0, -_HOSE[2] / 2.0))
+    add_joint(root, 'end_hose_mount', 'fixed', inboard, 'end_hose')
     _check_names(root)
-    ElementTree.indent(root)
-    return (
-        '<?xml version="1.0"?>\n'
-        '<!-- `longreach boom urdf` makes this of a boom file. x forward, z up; a positive angle\n'
-        '     lifts. Cylinders and hose have no mass of their own, as in the model. -->\n'
-        + ElementTree.tostring(root, encoding='unicode')
-        + '\n'
+    return document(
+        root,
+        '`longreach boom urdf` makes this of a boom file. x forward, z up; a positive angle\n'
+        'lifts. Cylinders and hose have no mass of their own, as in the model.',
     )
 
 
@@ -178,70 +179,6 @@ def _check_names(root: Element) -> None:
                 )
 
 
-def _text(*values: float) -> str:
-    """Return numbers as URDF writes them."""
-    return ' '.join(f'{value:.12g}' for value in values)
-
-
-def _box(
-    link: Element,
-    material: str,
-    size: tuple[float, float, float],
-    centre: tuple[float, float, float],
-) -> None:
-    """Add a box [m] to what is seen of a link."""
-    visual = SubElement(link, 'visual')
-    SubElement(visual, 'origin', xyz=_text(*centre))
-    SubElement(SubElement(visual, 'geometry'), 'box', size=_text(*size))
-    SubElement(visual, 'material', name=material)
-
-
-def _tube(link: Element, material: str, radius: float, begin: float, end: float) -> None:
-    """Add a cylinder along x, from begin to end [m], to what is seen of a link."""
-    visual = SubElement(link, 'visual')
-    # URDF's cylinders lie along z.
-    centre, turn = _text((begin + end) / 2.0, 0.0, 0.0), _text(0.0, math.pi / 2, 0.0)
-    SubElement(visual, 'origin', xyz=centre, rpy=turn)
-    SubElement(
-        SubElement(visual, 'geometry'),
-        'cylinder',
-        radius=_text(radius),
-        length=_text(end - begin),
-    )
-    SubElement(visual, 'material', name=material)
-
-
-def _joint(
-    root: Element,
-    name: str,
-    kind: str,
-    parent: str,
-    child: str,
-    origin: tuple[float, float, float] = (0.0, 0.0, 0.0),
-    axis: tuple[float, float, float] | None = None,
-    limit: tuple[float, float, float, float] | None = None,
-    pitch: float = 0.0,
-) -> None:
-    """Add a joint; limit is lower, upper, effort, velocity."""
-    joint = SubElement(root, 'joint', name=name, type=kind)
-    SubElement(joint, 'parent', link=parent)
-    SubElement(joint, 'child', link=child)
-    place = SubElement(joint, 'origin', xyz=_text(*origin))
-    if pitch:
-        place.set('rpy', _text(0.0, pitch, 0.0))
-    if axis is not None:
-        SubElement(joint, 'axis', xyz=_text(*axis))
-    if limit is not None:
-        names = ('lower', 'upper', 'effort', 'velocity')
-        SubElement(
-            joint, 'limit', {key: _text(value) for key, value in zip(names, limit, strict=True)}
-        )
-
-
-# A turn about -y lifts.
-_LIFT = (0.0, -1.0, 0.0)
-
-
 def _strength(boom: BoomParameters, cylinder: CylinderParameters) -> tuple[float, float]:
     """Return the force at supply pressure [N] and the speed with an open valve [m/s]."""
     oil = boom.oil
@@ -255,7 +192,7 @@ def _add_beam(
 ) -> None:
     """Add a beam with its joint, and the frames of its tip."""
     beam, cylinder = boom.beams[index], boom.cylinders[index]
-    link = SubElement(root, 'link', name=beam.name)
+    link = add_link(root, beam.name)
     edges = np.linspace(0.0, beam.length, _PIECES + 1)
     heights = 2.0 * half_height(beam, (edges[:-1] + edges[1:]) / 2.0)
     mass = float(constants.mass[index])
@@ -263,32 +200,28 @@ def _add_beam(
     across = float(constants.inertia[index]) - mass * centre**2
     height = float(heights.mean())
     along = mass * height**2 * (1.0 + _WIDTH**2) / 12.0
-    inertial = SubElement(link, 'inertial')
-    SubElement(inertial, 'origin', xyz=_text(centre, 0.0, 0.0))
-    SubElement(inertial, 'mass', value=_text(mass))
-    moments = {'ixx': along, 'ixy': 0.0, 'ixz': 0.0, 'iyy': across, 'iyz': 0.0, 'izz': across}
-    SubElement(inertial, 'inertia', {key: _text(value) for key, value in moments.items()})
+    add_inertial(link, mass, (centre, 0.0, 0.0), (along, across, across))
     for left, right, high in zip(edges[:-1], edges[1:], heights, strict=True):
         size = (float(right - left), _WIDTH * float(high), float(high))
-        _box(link, 'yellow', size, (float(left + right) / 2.0, 0.0, 0.0))
+        add_box(link, 'yellow', size, (float(left + right) / 2.0, 0.0, 0.0))
     force, speed = _strength(boom, cylinder)
     low, high = cylinder.linkage.angles(cylinder.stroke)
     arm = max(cylinder.linkage.arm(angle) for angle in np.linspace(low, high, 101))
-    _joint(
+    add_joint(
         root, f'{beam.name}_joint', 'revolute', inboard, beam.name,
-        axis=_LIFT, limit=(low, high, force * arm, speed / arm),
+        axis=LIFT, limit=Limit(low, high, force * arm, speed / arm),
     )  # fmt: skip
     end, tip = f'{beam.name}_end', f'{beam.name}_tip'
-    SubElement(root, 'link', name=end)
-    _joint(
+    add_link(root, end)
+    add_joint(
         root, f'{beam.name}_deflection', 'prismatic', beam.name, end,
         origin=(beam.length, 0.0, 0.0), axis=(0.0, 0.0, 1.0),
-        limit=(-_DEFLECTION * beam.length, _DEFLECTION * beam.length, 0.0, 10.0),
+        limit=Limit(-_DEFLECTION * beam.length, _DEFLECTION * beam.length, 0.0, 10.0),
     )  # fmt: skip
-    SubElement(root, 'link', name=tip)
-    _joint(
+    add_link(root, tip)
+    add_joint(
         root, f'{beam.name}_slope', 'revolute', end, tip,
-        axis=_LIFT, limit=(-_SLOPE, _SLOPE, 0.0, 10.0),
+        axis=LIFT, limit=Limit(-_SLOPE, _SLOPE, 0.0, 10.0),
     )  # fmt: skip
 
 
@@ -304,10 +237,10 @@ def _add_swinging(
     swung = swing_angles(boom, angles)[:, swinging_cylinders(boom).index(index)]
     _, speed = _strength(boom, cylinder)
     _add_tubes(root, boom, index, retracted)
-    _joint(
+    add_joint(
         root, f'{cylinder.name}_swing', 'revolute', inboard, f'{cylinder.name}_barrel',
-        origin=(near * math.cos(offset), 0.0, -near * math.sin(offset)), axis=_LIFT,
-        limit=(float(swung.min()), float(swung.max()), 0.0, speed / min(near, far)),
+        origin=(near * math.cos(offset), 0.0, -near * math.sin(offset)), axis=LIFT,
+        limit=Limit(float(swung.min()), float(swung.max()), 0.0, speed / min(near, far)),
     )  # fmt: skip
 
 
@@ -320,12 +253,12 @@ def _add_along(root: Element, boom: BoomParameters, constants: Constants, index:
     name, barrel = f'{cylinder.name}_mount', f'{cylinder.name}_barrel'
     if index == 0:
         # No beam before the first: upright before the slewing gear.
-        place = (1.0 + cylinder.bore, 0.0, -reach)
-        _joint(root, name, 'fixed', ROOT_FRAME, barrel, origin=place, pitch=-math.pi / 2)
+        place, upright = (1.0 + cylinder.bore, 0.0, -reach), (0.0, -math.pi / 2.0, 0.0)
+        add_joint(root, name, 'fixed', ROOT_FRAME, barrel, place, turn=upright)
         return
     before = boom.beams[index - 1]
     below = float(half_height(before, 0.0)) + cylinder.bore
-    _joint(
+    add_joint(
         root, name, 'fixed', before.name, barrel,
         origin=(float(constants.length[index - 1]) - reach, 0.0, -below),
     )  # fmt: skip
@@ -335,15 +268,12 @@ def _add_tubes(root: Element, boom: BoomParameters, index: int, retracted: float
     """Add barrel and rod of a cylinder that is as long as ``retracted`` [m] when run in."""
     cylinder = boom.cylinders[index]
     barrel, rod = f'{cylinder.name}_barrel', f'{cylinder.name}_rod'
-    _tube(
-        SubElement(root, 'link', name=barrel),
-        'steel', 0.6 * cylinder.bore, 0.0, _BARREL * retracted,
-    )  # fmt: skip
+    add_tube(add_link(root, barrel), 'steel', 0.6 * cylinder.bore, 0.0, _BARREL * retracted)
     length = min(retracted, cylinder.stroke + _OVERLAP * retracted)
-    _tube(SubElement(root, 'link', name=rod), 'chrome', 0.5 * cylinder.rod, -length, 0.0)
+    add_tube(add_link(root, rod), 'chrome', 0.5 * cylinder.rod, -length, 0.0)
     # The frame of the rod is its eye.
-    _joint(
+    add_joint(
         root, cylinder.name, 'prismatic', barrel, rod,
-        origin=(retracted, 0.0, 0.0), axis=(1.0, 0.0, 0.0),
-        limit=(0.0, cylinder.stroke, *_strength(boom, cylinder)),
+        origin=(retracted, 0.0, 0.0), axis=FORWARD,
+        limit=Limit(0.0, cylinder.stroke, *_strength(boom, cylinder)),
     )  # fmt: skip

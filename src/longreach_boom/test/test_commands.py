@@ -161,7 +161,9 @@ def test_mode_shapes_are_drawn(capsys, tmp_path):
 
 
 def test_urdf_is_printed(capsys):
-    assert '<robot name="boom">' in Outcome(capsys, 'boom', 'urdf').out
+    text = Outcome(capsys, 'boom', 'urdf').out
+    assert '<robot name="boom">' in text
+    assert text.endswith('</robot>\n')
 
 
 # --- what is refused ------------------------------------------------------------------------

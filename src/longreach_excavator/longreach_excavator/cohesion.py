@@ -71,6 +71,10 @@ _SCAN, _MOST, _FINE = 25, 80, 1.01
 # Curves between two neighbours are so much longer than straight; what is gained has to matter [1].
 _DETOUR, _LEAST_GAIN = 1.5, 2.0
 _PRECISION = 1e-6
+# In place of infinity, which Brent cannot calculate with.
+_HUGE = 1e100
+# Differences for the standard error are so wide, as a share of the cohesion.
+_NARROWEST, _WIDEST = 1e-4, 0.1
 # How often the noise is estimated anew, and what is left of it where curves meet exactly.
 _ROUNDS, _LEAST_NOISE = 4, 1e-4
 # Values fit equally well when the sum of squares is not higher by so much: two standard errors.
@@ -348,11 +352,15 @@ def fit_cohesion(
     spread = _spread(runs.errors(best) / sigma)
     _check_determined(runs, sigma, spread, best, bounds)
     error = _standard_error(runs, sigma, spread, best, bounds)
-    # Jumps are narrower than the finest scan, but not than what matters.
-    for value in np.linspace(best - 3.0 * error, best + 3.0 * error, 13):
+    # Jumps may hide a better one nearby.
+    reach = 3.0 * min(error, _WIDEST * best)
+    for value in np.linspace(best - reach, best + reach, 13):
         runs.errors(float(np.clip(value, *bounds)))
-    best = runs.best(sigma)
-    error = _standard_error(runs, sigma, spread, best, bounds)
+    if runs.best(sigma) != best:
+        best = runs.best(sigma)
+        low, high = max(best - reach / 6.0, bounds[0]), min(best + reach / 6.0, bounds[1])
+        best = _search(runs, sigma, low, high)
+        error = _standard_error(runs, sigma, spread, best, bounds)
     return CohesionFit(
         cohesion=best,
         standard_error=error,
@@ -376,8 +384,8 @@ class _Runs:
         self.name = data.name
         times = data.times
         # Nothing is lost where the rows are rows of the run.
-        slow = scenario.mode == 'hydraulic' and _is_whole(SAMPLE_TIME / step)
-        if slow and (times is None or _is_whole(times / SAMPLE_TIME)):
+        fits = scenario.mode == 'hydraulic' if times is None else _is_whole(times / SAMPLE_TIME)
+        if fits and _is_whole(SAMPLE_TIME / step):
             self._interval = SAMPLE_TIME
         if times is not None:
             samples = max(math.ceil(times[-1] / self._interval - 1e-9), 1)
@@ -493,11 +501,16 @@ def _lowest(runs: _Runs, sigma: np.ndarray, bounds: tuple[float, float]) -> floa
     place = known.index(best)
     low = max(min(known[max(place - 1, 0)], best / _FINE), bounds[0])
     high = min(max(known[min(place + 1, len(known) - 1)], best * _FINE), bounds[1])
+    return _search(runs, sigma, low, high)
+
+
+def _search(runs: _Runs, sigma: np.ndarray, low: float, high: float) -> float:
+    """Return the best cohesion [Pa] after a search between two."""
     minimize_scalar(
-        lambda value: runs.sum_of_squares(float(value), sigma),
+        lambda value: min(runs.sum_of_squares(float(value), sigma), _HUGE),
         bounds=(low, high),
         method='bounded',
-        options={'xatol': _PRECISION * best},
+        options={'xatol': _PRECISION * low},
     )
     return runs.best(sigma)
 
@@ -575,9 +588,10 @@ def _standard_error(
     """Return the standard error [Pa], by differences as wide as itself: jumps are narrower."""
     width = 1e-3 * best
     for _ in range(3):
-        low, high = max(best - width, bounds[0]), min(best + width, bounds[1])
-        change = (runs.errors(high) - runs.errors(low)) / ((high - low) * sigma)
-        slope = float(np.sum(change**2))
-        error = math.sqrt(spread / slope) if slope > 0.0 else math.inf
-        width = min(max(error, 1e-4 * best), 0.1 * best)
+        tried = (max(best - width, bounds[0]), best, min(best + width, bounds[1]))
+        ends = [value for value in tried if np.isfinite(runs.errors(value)).all()]
+        change = (runs.errors(ends[-1]) - runs.errors(ends[0])) / sigma
+        slope = float(np.linalg.norm(change)) / max(ends[-1] - ends[0], _PRECISION * best)
+        error = math.sqrt(spread) / slope if slope > 0.0 else math.inf
+        width = min(max(error, _NARROWEST * best), _WIDEST * best)
     return error

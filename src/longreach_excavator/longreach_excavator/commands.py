@@ -29,6 +29,7 @@ from longreach_excavator.scenario import (
 from longreach_excavator.simulation import SAMPLE_TIME, STEP, simulate
 from longreach_excavator.soil import LAWS
 from longreach_excavator.statics import standing
+from longreach_excavator.study_commands import configure_studies
 from longreach_tools.arguments import allow_lists, not_negative, numbers, positive
 from longreach_tools.comparison import differences_table, is_same_run
 from longreach_tools.demo import demonstrate
@@ -108,6 +109,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_steps(run, STEP, SAMPLE_TIME)
     add_results(run, 'a table of all rows', 'the machine, forces, reactions and motion over time')
     run.set_defaults(run=_run_scenario)
+
+    configure_studies(commands)
 
     pose = commands.add_parser('pose', help='lengths, levers and forces of a pose at rest')
     allow_lists(pose)
@@ -284,9 +287,9 @@ def _angles(arguments: argparse.Namespace, excavator: ExcavatorParameters) -> np
 
 def _run_urdf(arguments: argparse.Namespace) -> None:
     """Run ``urdf``."""
-    from longreach_excavator.description import urdf
+    from longreach_excavator.description import robot_description
 
-    print(urdf(load_excavator(arguments.file)))
+    print(robot_description(load_excavator(arguments.file)), end='')
 
 
 # --- over ROS -------------------------------------------------------------------------------

@@ -16,16 +16,28 @@ from __future__ import annotations
 import cmath
 import functools
 import math
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from typing import NamedTuple
-from xml.etree.ElementTree import Element, SubElement
+from xml.etree.ElementTree import Element
 
 import numpy as np
 from numba import njit
 
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.machine import JointSample
+from longreach_dynamics.urdf import (
+    FORWARD,
+    LIFT,
+    Limit,
+    add_box,
+    add_cylinder,
+    add_inertial,
+    add_joint,
+    add_link,
+    add_tube,
+    document,
+    new_robot,
+)
 from longreach_excavator.linkage import (
     CYLINDERS,
     Pins,
@@ -37,7 +49,7 @@ from longreach_excavator.linkage import (
 from longreach_excavator.motion import RATE
 from longreach_excavator.parameters import ExcavatorParameters, LinkParameters
 
-__all__ = ['JOINTS', 'ROOT_FRAME', 'TOOTH_FRAME', 'moving_joints', 'urdf']
+__all__ = ['JOINTS', 'ROOT_FRAME', 'TOOTH_FRAME', 'moving_joints', 'robot_description']
 
 ROOT_FRAME = 'excavator_base'
 TOOTH_FRAME = 'tooth'
@@ -59,13 +71,7 @@ _PLACES = 201
 # The ends of the strokes are springs: limits of what turns in the linkage lie further out [rad].
 _MARGIN = 0.01
 
-_COLORS = {
-    'yellow': '0.95 0.75 0.10 1.0',
-    'steel': '0.45 0.48 0.52 1.0',
-    'dark': '0.18 0.19 0.21 1.0',
-    'chrome': '0.80 0.82 0.85 1.0',
-    'glass': '0.55 0.70 0.80 1.0',
-}
+_MATERIALS = ('yellow', 'steel', 'dark', 'chrome', 'glass')
 # Sizes below are those [m] of a machine whose boom is so long [m].
 _DRAWN_BOOM = 5.648
 # Material, from where to where in x and y, and in z as shares of the height of A above the ground.
@@ -222,7 +228,7 @@ def moving_joints(
     return JointSample(JOINTS, tuple(positions), tuple(velocities), (*torques, *forces, *passive))
 
 
-def urdf(excavator: ExcavatorParameters) -> str:
+def robot_description(excavator: ExcavatorParameters) -> str:
     """
     Return the URDF of an excavator; its joints are those of :func:`moving_joints`.
 
@@ -230,9 +236,7 @@ def urdf(excavator: ExcavatorParameters) -> str:
     ----------
     excavator : ExcavatorParameters
     """
-    root = Element('robot', name='excavator')
-    for name, color in _COLORS.items():
-        SubElement(SubElement(root, 'material', name=name), 'color', rgba=color)
+    root = new_robot('excavator', _MATERIALS)
     _add_chassis(root, excavator)
     _add_boom(root, excavator)
     _add_arm(root, excavator)
@@ -241,40 +245,17 @@ def urdf(excavator: ExcavatorParameters) -> str:
     pins = excavator.pins()
     for k, (link, pin) in enumerate([(ROOT_FRAME, pins.e), ('boom', pins.i), ('arm', pins.j)]):
         _add_cylinder(root, excavator, k, link, pin)
-    ElementTree.indent(root)
-    return (
-        '<?xml version="1.0"?>\n'
-        '<!-- `longreach excavator urdf` makes this of an excavator file. x forward, z up; a\n'
-        '     positive angle lifts. Cylinders, lever and rod have no mass of their own, as in\n'
-        '     the model. -->\n' + ElementTree.tostring(root, encoding='unicode') + '\n'
+    return document(
+        root,
+        '`longreach excavator urdf` makes this of an excavator file. x forward, z up; a\n'
+        'positive angle lifts. Cylinders, lever and rod have no mass of their own, as in\n'
+        'the model.',
     )
 
 
 def _scale(excavator: ExcavatorParameters) -> float:
     """Return how much larger the machine is than that which the sizes are of."""
     return excavator.boom.length / _DRAWN_BOOM
-
-
-def _text(*values: float) -> str:
-    """Return numbers as URDF writes them."""
-    return ' '.join(f'{value:.12g}' for value in values)
-
-
-def _shape(
-    link: Element,
-    material: str,
-    kind: str,
-    sizes: dict[str, str],
-    centre: tuple[float, float, float],
-    turn: tuple[float, float, float] = (0.0, 0.0, 0.0),
-) -> None:
-    """Add a shape to what is seen of a link; centre [m], turn: roll, pitch, yaw [rad]."""
-    visual = SubElement(link, 'visual')
-    origin = SubElement(visual, 'origin', xyz=_text(*centre))
-    if any(turn):
-        origin.set('rpy', _text(*turn))
-    SubElement(SubElement(visual, 'geometry'), kind, sizes)
-    SubElement(visual, 'material', name=material)
 
 
 def _bar(
@@ -287,29 +268,18 @@ def _bar(
 ) -> None:
     """Add a box from one place in the link's plane to another, ``side`` to the left of it [m]."""
     along, middle = ends[1] - ends[0], 0.5 * (ends[0] + ends[1])
-    sizes = {'size': _text(abs(along), width, height)}
     # A positive pitch lowers x.
     turn = (0.0, -cmath.phase(along), 0.0)
-    _shape(link, material, 'box', sizes, (middle.real, side, middle.imag), turn)
-
-
-def _tube(
-    link: Element, material: str, radius: float, begin: float, end: float, side: float
-) -> None:
-    """Add a cylinder along x, ``side`` to the left of it [m]."""
-    sizes = {'radius': _text(radius), 'length': _text(end - begin)}
-    # URDF's cylinders lie along z.
-    turn = (0.0, math.pi / 2, 0.0)
-    _shape(link, material, 'cylinder', sizes, ((begin + end) / 2.0, side, 0.0), turn)
+    size, centre = (abs(along), width, height), (middle.real, side, middle.imag)
+    add_box(link, material, size, centre, turn)
 
 
 def _boss(
     link: Element, material: str, pin: complex, radius: float, width: float, side: float = 0.0
 ) -> None:
     """Add a cylinder across the link's plane, where a pin is [m]."""
-    sizes = {'radius': _text(radius), 'length': _text(width)}
-    turn = (math.pi / 2, 0.0, 0.0)
-    _shape(link, material, 'cylinder', sizes, (pin.real, side, pin.imag), turn)
+    turn = (math.pi / 2.0, 0.0, 0.0)
+    add_cylinder(link, material, radius, width, (pin.real, side, pin.imag), turn)
 
 
 def _add_bars(
@@ -331,21 +301,6 @@ def _add_bracket(link: Element, foot: complex, pin: complex, scale: float) -> No
     _boss(link, 'dark', pin, 0.08 * scale, 0.36 * scale)
 
 
-# A turn about -y lifts.
-_LIFT = (0.0, -1.0, 0.0)
-
-
-def _add_joint(
-    root: Element, name: str, kind: str, parent: str, child: str, pin: complex
-) -> Element:
-    """Add a joint at a place in the plane of its parent [m]."""
-    joint = SubElement(root, 'joint', name=name, type=kind)
-    SubElement(joint, 'parent', link=parent)
-    SubElement(joint, 'child', link=child)
-    SubElement(joint, 'origin', xyz=_text(pin.real, 0.0, pin.imag))
-    return joint
-
-
 def _add_moving(
     root: Element,
     excavator: ExcavatorParameters,
@@ -357,9 +312,7 @@ def _add_moving(
     """Add one of JOINTS, with its limits."""
     table, driver = _table_of(excavator), _DRIVER[index]
     sliding = _PISTON <= index < _SWING
-    kind, axis = ('prismatic', (1.0, 0.0, 0.0)) if sliding else ('revolute', _LIFT)
-    joint = _add_joint(root, JOINTS[index], kind, parent, child, pin)
-    SubElement(joint, 'axis', xyz=_text(*axis))
+    kind, axis = ('prismatic', FORWARD) if sliding else ('revolute', LIFT)
     force, speed = _strength(excavator, driver)
     lever, least = table.largest[_PISTON + driver], table.least[_PISTON + driver]
     if index < _PISTON:
@@ -368,10 +321,10 @@ def _add_moving(
         effort = force
     else:
         effort, speed = 0.0, speed / least * table.largest[index]
-    values = (*table.limits[index], effort, speed)
-    names = ('lower', 'upper', 'effort', 'velocity')
-    limit = {key: _text(value) for key, value in zip(names, values, strict=True)}
-    SubElement(joint, 'limit', limit)
+    add_joint(
+        root, JOINTS[index], kind, parent, child, (pin.real, 0.0, pin.imag),
+        axis=axis, limit=Limit(*table.limits[index], effort, speed),
+    )  # fmt: skip
 
 
 def _strength(excavator: ExcavatorParameters, k: int) -> tuple[float, float]:
@@ -383,23 +336,20 @@ def _strength(excavator: ExcavatorParameters, k: int) -> tuple[float, float]:
     return oil.supply_pressure * cylinder.head_area, flow * per_flow
 
 
-def _add_inertial(link: Element, parameters: LinkParameters, height: float, width: float) -> None:
+def _add_mass(link: Element, parameters: LinkParameters, height: float, width: float) -> None:
     """Add mass, centre of gravity and inertia, of which the model knows that about y alone."""
     centre = cmath.rect(parameters.center, math.radians(parameters.center_deg))
     across = parameters.inertia
     # That of a bar, as far as a solid body can have it.
     along = min(parameters.mass * (height**2 + width**2) / 12.0, across)
-    inertial = SubElement(link, 'inertial')
-    SubElement(inertial, 'origin', xyz=_text(centre.real, 0.0, centre.imag))
-    SubElement(inertial, 'mass', value=_text(parameters.mass))
-    moments = {'ixx': along, 'ixy': 0.0, 'ixz': 0.0, 'iyy': across, 'iyz': 0.0, 'izz': across}
-    SubElement(inertial, 'inertia', {key: _text(value) for key, value in moments.items()})
+    place = (centre.real, 0.0, centre.imag)
+    add_inertial(link, parameters.mass, place, (along, across, across))
 
 
 def _add_chassis(root: Element, excavator: ExcavatorParameters) -> None:
     """Add what the boom stands on, with its tracks on the ground."""
     s, foot, pin = _scale(excavator), excavator.chassis.foot_height, excavator.pins().e
-    base = SubElement(root, 'link', name=ROOT_FRAME)
+    base = add_link(root, ROOT_FRAME)
     for side in (-0.24 * s, 0.24 * s):
         # Plates that hold A and E.
         _bar(base, 'steel', (complex(-0.3 * s, -0.1 * s), 0j), 0.3 * s, 0.05 * s, side)
@@ -412,8 +362,7 @@ def _add_chassis(root: Element, excavator: ExcavatorParameters) -> None:
     for material, *spans in _CHASSIS:
         low, high = (np.array(edge) * (s, s, foot) for edge in zip(*spans, strict=True))
         x, y, z = (0.5 * (low + high)).tolist()
-        size = {'size': _text(*(high - low).tolist())}
-        _shape(base, material, 'box', size, (x, y, z - foot))
+        add_box(base, material, tuple((high - low).tolist()), (x, y, z - foot))
     for side in (-1.1 * s, 1.1 * s):
         for x in _TRACK_ENDS:
             _boss(base, 'dark', complex(x * s, -0.75 * foot), 0.25 * foot, 0.6 * s, side)
@@ -422,9 +371,9 @@ def _add_chassis(root: Element, excavator: ExcavatorParameters) -> None:
 def _add_boom(root: Element, excavator: ExcavatorParameters) -> None:
     """Add the boom: bent where its own cylinder holds it, with a bracket for the arm's."""
     s, pins = _scale(excavator), excavator.pins()
-    link = SubElement(root, 'link', name='boom')
+    link = add_link(root, 'boom')
     width, knee, tip = _BOOM_WIDTH * s, pins.b, complex(pins.c)
-    _add_inertial(link, excavator.boom, _BOOM_HEIGHTS[1] * s, width)
+    _add_mass(link, excavator.boom, _BOOM_HEIGHTS[1] * s, width)
     middle = knee + 0.35 * (tip - knee)
     _add_bars(link, (0j, knee, middle, tip), _BOOM_HEIGHTS, width, s)
     _boss(link, 'yellow', knee, 0.5 * _BOOM_HEIGHTS[1] * s, width)
@@ -438,9 +387,9 @@ def _add_boom(root: Element, excavator: ExcavatorParameters) -> None:
 def _add_arm(root: Element, excavator: ExcavatorParameters) -> None:
     """Add the arm, from its cylinder's pin past C to the bucket, with a bracket for J."""
     s, pins = _scale(excavator), excavator.pins()
-    link = SubElement(root, 'link', name='arm')
+    link = add_link(root, 'arm')
     width, tip, crown = _ARM_WIDTH * s, complex(pins.d), 0.45 * pins.j
-    _add_inertial(link, excavator.arm, _ARM_HEIGHTS[1] * s, width)
+    _add_mass(link, excavator.arm, _ARM_HEIGHTS[1] * s, width)
     _add_bars(link, (pins.f, crown, crown + 0.4 * (tip - crown), tip), _ARM_HEIGHTS, width, s)
     _bar(link, 'yellow', (0j, crown), _BOOM_HEIGHTS[2] * s, width)
     _add_bracket(link, crown, pins.j, s)
@@ -452,9 +401,9 @@ def _add_arm(root: Element, excavator: ExcavatorParameters) -> None:
 def _add_bucket(root: Element, excavator: ExcavatorParameters) -> None:
     """Add the bucket: a shell with sides, ears for D and P, and teeth that end at N."""
     s, pins, n = _scale(excavator), excavator.pins(), excavator.bucket.length
-    link = SubElement(root, 'link', name='bucket')
+    link = add_link(root, 'bucket')
     width, plate = excavator.soil.earthmoving.width, _PLATE * s
-    _add_inertial(link, excavator.bucket, 0.5 * n, width)
+    _add_mass(link, excavator.bucket, 0.5 * n, width)
     corners = [n * place for place in _SHELL]
     for begin, end, depth in zip(corners[:-1], corners[1:], _SIDES, strict=True):
         _bar(link, 'steel', (begin, end), plate, width)
@@ -472,8 +421,8 @@ def _add_bucket(root: Element, excavator: ExcavatorParameters) -> None:
     for side in (np.linspace(-0.44, 0.44, _TEETH) * width).tolist():
         _bar(link, 'dark', tooth, 1.6 * plate, 0.10 * width, side)
     _add_moving(root, excavator, _BUCKET, 'arm', 'bucket', complex(pins.d))
-    SubElement(root, 'link', name=TOOTH_FRAME)
-    _add_joint(root, f'{TOOTH_FRAME}_mount', 'fixed', 'bucket', TOOTH_FRAME, complex(n))
+    add_link(root, TOOTH_FRAME)
+    add_joint(root, f'{TOOTH_FRAME}_mount', 'fixed', 'bucket', TOOTH_FRAME, (n, 0.0, 0.0))
 
 
 def _add_lever_and_rod(root: Element, excavator: ExcavatorParameters) -> None:
@@ -483,7 +432,7 @@ def _add_lever_and_rod(root: Element, excavator: ExcavatorParameters) -> None:
         (_LEVER, 'lever', 'arm', pins.l, pins.lk, 0.22 * s),
         (_ROD, 'rod', 'lever', complex(pins.lk), pins.pk, 0.14 * s),
     ):
-        link = SubElement(root, 'link', name=name)
+        link = add_link(root, name)
         for place in (-side, side):
             _bar(link, 'steel', (0j, complex(length)), 0.13 * s, 0.05 * s, place)
         for end in (0j, complex(length)):
@@ -497,14 +446,14 @@ def _add_cylinder(
     """Add the barrels and the rods of a cylinder; all side by side are one link each."""
     cylinder, s = excavator.cylinders[k], _scale(excavator)
     name, retracted = f'{cylinder.name}_cylinder', cylinder.retracted
-    barrel = SubElement(root, 'link', name=f'{name}_barrel')
-    rod = SubElement(root, 'link', name=f'{name}_rod')
+    barrel = add_link(root, f'{name}_barrel')
+    rod = add_link(root, f'{name}_rod')
     length = min(retracted, cylinder.stroke + _OVERLAP * retracted)
     apart = _APART[k] * s if cylinder.count > 1 else 0.0
     for side in np.linspace(apart, -apart, cylinder.count).tolist():
-        _tube(barrel, 'steel', 0.6 * cylinder.bore, 0.0, _BARREL * retracted, side)
+        add_tube(barrel, 'steel', 0.6 * cylinder.bore, 0.0, _BARREL * retracted, side)
         _boss(barrel, 'steel', 0j, 0.6 * cylinder.bore, cylinder.bore, side)
-        _tube(rod, 'chrome', 0.5 * cylinder.rod, -length, 0.0, side)
+        add_tube(rod, 'chrome', 0.5 * cylinder.rod, -length, 0.0, side)
         _boss(rod, 'steel', 0j, 0.8 * cylinder.rod, cylinder.bore, side)
     _add_moving(root, excavator, _SWING + k, carrier, f'{name}_barrel', pin)
     # The frame of the rod is its eye.

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from longreach_excavator.cohesion import CohesionFit
+from longreach_excavator.inverse import InverseResult
 from longreach_excavator.linkage import CYLINDERS, bucket_cylinder
 from longreach_excavator.motion import RATE
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import REACTIONS, Result
 from longreach_tools.output import figure
 
-__all__ = ['draw_run', 'outline']
+__all__ = ['draw_cohesion', 'draw_inverse', 'draw_run', 'outline']
 
 _JOINTS = dict(zip(REACTIONS, ('boom and chassis', 'arm and boom', 'bucket and arm'), strict=True))
 
@@ -119,3 +121,72 @@ def _draw_side(axis: Any, result: Result) -> None:
 def _legend(axis: Any, columns: int) -> None:
     """Put the legend above the right end of an axis, where it hides nothing."""
     axis.legend(loc='lower right', bbox_to_anchor=(1.0, 0.98), frameon=False, ncols=columns)
+
+
+def draw_inverse(file: str | Path, result: InverseResult) -> None:
+    """
+    Draw what a prescribed motion asks for: cylinders, rods, joints, and the motion itself.
+
+    Parameters
+    ----------
+    file : path
+        Picture to write; its ending decides the format.
+    result : InverseResult
+    """
+    time = result.column('time')
+    with figure(file, size=(9.0, 10.0), rows=5) as axes:
+        cylinder, rod, joint, soil, angle = axes
+        for k, name in enumerate(CYLINDERS):
+            cylinder.plot(time, 1e-3 * result.column(f'pin_force_{name}'), label=name)
+            angle.plot(
+                time,
+                np.degrees(result.column(f'theta_{k + 2}')),
+                label=rf'$\theta_{k + 2}$, {name}',
+            )
+        cylinder.set_ylabel('cylinder [kN]')
+        for name in ('lk', 'pk'):
+            rod.plot(time, 1e-3 * result.column(f'force_{name}'), label=name.upper())
+        rod.set_ylabel('rod, tension [kN]')
+        for pin, label in zip('acd', _JOINTS.values(), strict=True):
+            joint.plot(time, 1e-3 * result.column(f'pin_{pin}'), label=label)
+        joint.set_ylabel('in the joint [kN]')
+        soil.plot(time, 1e-3 * result.column('soil_force'), color='0.35')
+        soil.set_ylabel('on the tooth [kN]')
+        angle.set_ylabel('angle [deg]')
+        angle.set_xlabel('time [s]')
+        angle.set_xlim(time[0], time[-1])
+        for axis in (cylinder, rod, joint, angle):
+            _legend(axis, 3)
+
+
+def draw_cohesion(file: str | Path, fit: CohesionFit) -> None:
+    """
+    Draw how well cohesions fit, and measured and fitted columns over time if they have one.
+
+    Parameters
+    ----------
+    file : path
+        Picture to write; its ending decides the format.
+    fit : CohesionFit
+    """
+    times, names = fit.data.times, fit.data.columns
+    rows = len(names) if times is not None else 0
+    with figure(file, size=(9.0, 3.5 + 2.0 * rows), rows=max(rows, 1), above=1.5 * bool(rows)) as (
+        scan,
+        *axes,
+    ):
+        scan.plot(1e-3 * fit.scan[:, 0], fit.scan[:, 1], marker='.', color='C0')
+        low, high = (1e-3 * (fit.cohesion + way * fit.standard_error) for way in (-2.0, 2.0))
+        scan.axvspan(low, high, color='C1', alpha=0.3)
+        scan.axvline(1e-3 * fit.cohesion, color='C1')
+        scan.set_xscale('log')
+        scan.set_yscale('log')
+        scan.set_xlabel('cohesion [kPa]')
+        scan.set_ylabel('sum of squares')
+        for k, (axis, name) in enumerate(zip(axes, names, strict=False)):
+            axis.plot(times, fit.data.values[:, k], color='0.6', label='measured')
+            axis.plot(times, fit.fitted[:, k], color='C1', label='fitted')
+            axis.set_ylabel(name)
+        if axes:
+            axes[-1].set_xlabel('time [s]')
+            _legend(axes[0], 2)

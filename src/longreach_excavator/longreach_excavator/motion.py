@@ -17,8 +17,8 @@ from the same recursion with cylinders and rods as forces on the links, see :fun
 The integrals of power are part of the state, so that energy is balanced to the error of the steps:
 work of the cylinders = change of kinetic, potential and spring energy + soil + losses.
 
-Steps are classical Runge-Kutta, as in the thesis (C.8) to (C.11), but of all numbers at once; one in
-which a piston meets its stop is taken in parts.
+Steps are classical Runge-Kutta, as in the thesis (C.8) to (C.11), but of all numbers at once; one
+in which a piston meets its stop is taken in parts.
 """
 
 from __future__ import annotations

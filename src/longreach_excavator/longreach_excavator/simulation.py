@@ -251,14 +251,15 @@ class Excavator:
             row = (begin // every - first // every) if every else 0
             if command == BY_SCENARIO:
                 # At the scenario's cycles only, wherever the run is cut.
-                looks = begin % cycle == 0
+                looks = begin % cycle == 0 and self.__dict__['_given'] is None
                 swept = state.swept or (looks and self.has_swept(state))
                 told = self.scenario_command(step_time(begin, self.step), swept)
+                forces = self._forces_between(begin, end)
                 state = self._go_on(
-                    state._replace(swept=swept), told, begin, end, every, table[row:]
+                    state._replace(swept=swept), told, forces, begin, end, every, table[row:]
                 )
             else:
-                state = self._go_on(state, command, begin, end, every, table[row:])
+                state = self._go_on(state, command, None, begin, end, every, table[row:])
         return state, table
 
     def _pieces(self, command: ExcavatorCommand, first: int, last: int) -> list[tuple[int, int]]:
@@ -290,23 +291,28 @@ class Excavator:
             return given.at(times)
         return np.array([self.scenario_command(0.0, swept=False).forces])
 
+    def _forces_between(self, first: int, last: int) -> np.ndarray | None:
+        """Return the scenario's forces for steps, see advance_motion; None when it gives none."""
+        given: GivenForces | None = self.__dict__['_given']
+        if given is None:
+            return None
+        return given.at(np.arange(2 * first, 2 * last + 1) * (0.5 * self.step))
+
     def _go_on(
         self,
         state: ExcavatorState,
         command: ExcavatorCommand,
+        forces: np.ndarray | None,
         first: int,
         last: int,
         every: int,
         table: np.ndarray,
     ) -> ExcavatorState:
-        """Take steps with one command."""
+        """Take steps with one command, or with forces that vary in place of the command's."""
         _check_command(command)
         y = self._with_oil(state, command)
-        given: GivenForces | None = self.__dict__['_given']
-        forces = np.array([command.forces])
-        if given is not None and np.isfinite(forces).all():
-            halves = np.arange(2 * first, 2 * last + 1)
-            forces = given.at(halves * (0.5 * self.step))
+        if forces is None:
+            forces = np.array([command.forces])
         spools = np.array(command.spools, dtype=float)
         taken = advance_motion(
             y, spools, forces, self.constants, self.step, first, last - first, every, table

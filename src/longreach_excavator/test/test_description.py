@@ -16,7 +16,7 @@ from longreach_excavator.description import (
     ROOT_FRAME,
     TOOTH_FRAME,
     moving_joints,
-    urdf,
+    robot_description,
 )
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import RATE, SIZE
@@ -104,7 +104,7 @@ def some_excavator(
 
 
 def tree(excavator: ExcavatorParameters) -> ElementTree.Element:
-    return ElementTree.fromstring(urdf(excavator))
+    return ElementTree.fromstring(robot_description(excavator))
 
 
 def numbers(element: ElementTree.Element, path: str, name: str, default: str = '') -> np.ndarray:

@@ -1,0 +1,221 @@
+"""
+Robot descriptions: the URDF of a machine, built link by link and joint by joint.
+
+Positions and sizes are in m, in the frame of the link or of the joint's parent, x forward and z
+up. Turns are roll, pitch, yaw [rad] about the fixed axes x, y, z in this order, as URDF has them.
+Every number must be finite, else :func:`numbers` raises: no reader of URDF knows another one.
+"""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable
+from typing import NamedTuple
+from xml.etree.ElementTree import Element, SubElement
+
+from longreach_dynamics.errors import InputError
+
+__all__ = [
+    'COLORS',
+    'FORWARD',
+    'LIFT',
+    'Limit',
+    'Vector',
+    'add_box',
+    'add_cylinder',
+    'add_inertial',
+    'add_joint',
+    'add_link',
+    'add_tube',
+    'document',
+    'new_robot',
+    'numbers',
+]
+
+Vector = tuple[float, float, float]
+
+# Red, green, blue and opacity of the materials that machines are drawn in.
+COLORS = {
+    'yellow': '0.95 0.75 0.10 1.0',
+    'steel': '0.45 0.48 0.52 1.0',
+    'dark': '0.18 0.19 0.21 1.0',
+    'chrome': '0.80 0.82 0.85 1.0',
+    'glass': '0.55 0.70 0.80 1.0',
+}
+# Axes of joints: a positive position moves forward, or lifts.
+FORWARD: Vector = (1.0, 0.0, 0.0)
+LIFT: Vector = (0.0, -1.0, 0.0)
+
+_NOWHERE: Vector = (0.0, 0.0, 0.0)
+
+
+class Limit(NamedTuple):
+    """Limits of a joint: of a revolute one in rad, N m, rad/s, of a prismatic one in m, N, m/s."""
+
+    lower: float
+    upper: float
+    effort: float
+    velocity: float
+
+
+def numbers(*values: float) -> str:
+    """
+    Return numbers as URDF writes them, to 12 digits.
+
+    Raises
+    ------
+    InputError
+        When one is not finite.
+    """
+    for value in values:
+        if not math.isfinite(value):
+            raise InputError(
+                f'a number of the robot description = {value}, allowed: finite;'
+                ' correct the machine file'
+            )
+    return ' '.join(f'{value:.12g}' for value in values)
+
+
+def new_robot(name: str, materials: Iterable[str]) -> Element:
+    """
+    Return a robot without links, with materials of COLORS.
+
+    Raises
+    ------
+    KeyError
+        For a material that COLORS does not have.
+    """
+    root = Element('robot', name=name)
+    for material in materials:
+        SubElement(SubElement(root, 'material', name=material), 'color', rgba=COLORS[material])
+    return root
+
+
+def add_link(root: Element, name: str) -> Element:
+    """Add a link without mass or shape to a robot, and return it."""
+    return SubElement(root, 'link', name=name)
+
+
+def add_box(
+    link: Element, material: str, size: Vector, centre: Vector, turn: Vector = _NOWHERE
+) -> None:
+    """Add a box to what is seen of a link: size [m] along its own axes, centre [m], turn [rad]."""
+    _add_shape(link, material, 'box', {'size': numbers(*size)}, centre, turn)
+
+
+def add_cylinder(
+    link: Element,
+    material: str,
+    radius: float,
+    length: float,
+    centre: Vector,
+    turn: Vector = _NOWHERE,
+) -> None:
+    """Add a cylinder to what is seen of a link: along its z axis [m], turned by turn [rad]."""
+    sizes = {'radius': numbers(radius), 'length': numbers(length)}
+    _add_shape(link, material, 'cylinder', sizes, centre, turn)
+
+
+def add_tube(
+    link: Element, material: str, radius: float, begin: float, end: float, side: float = 0.0
+) -> None:
+    """Add a cylinder along x from begin to end, ``side`` to the left of the x axis [m]."""
+    centre, turn = ((begin + end) / 2.0, side, 0.0), (0.0, math.pi / 2.0, 0.0)
+    add_cylinder(link, material, radius, end - begin, centre, turn)
+
+
+def add_inertial(link: Element, mass: float, centre: Vector, moments: Vector) -> None:
+    """
+    Add mass and inertia to a link.
+
+    Parameters
+    ----------
+    link : Element
+    mass : float
+        [kg]
+    centre : tuple of 3 floats
+        Centre of gravity [m].
+    moments : tuple of 3 floats
+        Moments of inertia about axes through the centre of gravity, parallel to those of the
+        link [kg m^2]. Products of inertia are zero.
+    """
+    inertial = SubElement(link, 'inertial')
+    SubElement(inertial, 'origin', xyz=numbers(*centre))
+    SubElement(inertial, 'mass', value=numbers(mass))
+    ixx, iyy, izz = map(numbers, moments)
+    SubElement(inertial, 'inertia', ixx=ixx, ixy='0', ixz='0', iyy=iyy, iyz='0', izz=izz)
+
+
+def add_joint(
+    root: Element,
+    name: str,
+    kind: str,
+    parent: str,
+    child: str,
+    origin: Vector = _NOWHERE,
+    *,
+    turn: Vector = _NOWHERE,
+    axis: Vector | None = None,
+    limit: Limit | None = None,
+) -> None:
+    """
+    Add a joint to a robot.
+
+    Parameters
+    ----------
+    root : Element
+    name : str
+    kind : str
+        ``fixed``, ``continuous``, ``revolute`` or ``prismatic``. The last two need a limit.
+    parent, child : str
+        Names of links.
+    origin : tuple of 3 floats
+        Where the child is at position 0, in the frame of the parent [m].
+    turn : tuple of 3 floats
+        How the child is turned there: roll, pitch, yaw [rad].
+    axis : tuple of 3 floats, optional
+        Unit vector in the frame of the child. Without it URDF takes the x axis.
+    limit : Limit, optional
+    """
+    joint = SubElement(root, 'joint', name=name, type=kind)
+    SubElement(joint, 'parent', link=parent)
+    SubElement(joint, 'child', link=child)
+    _add_origin(joint, origin, turn)
+    if axis is not None:
+        SubElement(joint, 'axis', xyz=numbers(*axis))
+    if limit is not None:
+        SubElement(joint, 'limit', {key: numbers(value) for key, value in limit._asdict().items()})
+
+
+def document(root: Element, comment: str) -> str:
+    """
+    Return the text of a robot's URDF file, indented, with a newline at its end.
+
+    Parameters
+    ----------
+    root : Element
+    comment : str
+        One or more lines for people, put before the robot. XML forbids ``--`` in it.
+    """
+    ElementTree.indent(root)
+    lines = comment.replace('\n', '\n     ')
+    text = ElementTree.tostring(root, encoding='unicode')
+    return f'<?xml version="1.0"?>\n<!-- {lines} -->\n{text}\n'
+
+
+def _add_shape(
+    link: Element, material: str, kind: str, sizes: dict[str, str], centre: Vector, turn: Vector
+) -> None:
+    """Add a shape to what is seen of a link."""
+    visual = SubElement(link, 'visual')
+    _add_origin(visual, centre, turn)
+    SubElement(SubElement(visual, 'geometry'), kind, sizes)
+    SubElement(visual, 'material', name=material)
+
+
+def _add_origin(element: Element, place: Vector, turn: Vector) -> None:
+    """Add a place [m], and a turn [rad] where there is one."""
+    origin = SubElement(element, 'origin', xyz=numbers(*place))
+    if any(turn):
+        origin.set('rpy', numbers(*turn))

@@ -1,0 +1,215 @@
+"""Robot descriptions, as a reader of their text finds them."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from xml.etree.ElementTree import Element
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.urdf import (
+    COLORS,
+    FORWARD,
+    LIFT,
+    Limit,
+    add_box,
+    add_cylinder,
+    add_inertial,
+    add_joint,
+    add_link,
+    add_tube,
+    document,
+    new_robot,
+    numbers,
+)
+
+WHOLE = """<?xml version="1.0"?>
+<!-- Made for a test.
+     In two lines. -->
+<robot name="crane">
+  <material name="steel">
+    <color rgba="0.45 0.48 0.52 1.0" />
+  </material>
+  <link name="base" />
+  <link name="arm">
+    <visual>
+      <origin xyz="0.5 0 0" />
+      <geometry>
+        <box size="1 0.2 0.1" />
+      </geometry>
+      <material name="steel" />
+    </visual>
+  </link>
+  <joint name="arm_joint" type="revolute">
+    <parent link="base" />
+    <child link="arm" />
+    <origin xyz="0 0 2" />
+    <axis xyz="0 -1 0" />
+    <limit lower="-1" upper="1.5" effort="10" velocity="0.333333333333" />
+  </joint>
+</robot>
+"""
+
+
+@pytest.fixture
+def root() -> Element:
+    return new_robot('crane', ['steel'])
+
+
+def reread(root: Element, path: str) -> Element:
+    """Return an element of the text that is made of a robot."""
+    found = ElementTree.fromstring(document(root, 'Made for a test.')).find(path)
+    assert found is not None, path
+    return found
+
+
+def read(root: Element, path: str, name: str) -> list[float]:
+    return [float(word) for word in reread(root, path).attrib[name].split()]
+
+
+def turned(rpy: list[float]) -> np.ndarray:
+    """Return the rotation that URDF means by roll, pitch, yaw: about fixed x, then y, then z."""
+    (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
+    about_x = np.array([[1.0, 0.0, 0.0], [0.0, cr, -sr], [0.0, sr, cr]])
+    about_y = np.array([[cp, 0.0, sp], [0.0, 1.0, 0.0], [-sp, 0.0, cp]])
+    about_z = np.array([[cy, -sy, 0.0], [sy, cy, 0.0], [0.0, 0.0, 1.0]])
+    return about_z @ about_y @ about_x
+
+
+def test_the_whole_text(root: Element) -> None:
+    add_link(root, 'base')
+    add_box(add_link(root, 'arm'), 'steel', (1.0, 0.2, 0.1), (0.5, 0.0, 0.0))
+    limit = Limit(lower=-1.0, upper=1.5, effort=10.0, velocity=1.0 / 3.0)
+    add_joint(
+        root, 'arm_joint', 'revolute', 'base', 'arm', (0.0, 0.0, 2.0), axis=LIFT, limit=limit
+    )
+    text = document(root, 'Made for a test.\nIn two lines.')
+    assert text == WHOLE
+    # Nothing is indented twice.
+    assert document(root, 'Made for a test.\nIn two lines.') == text
+
+
+@pytest.mark.parametrize(
+    ('values', 'text'),
+    [
+        ((), ''),
+        ((0.0, 1.0, -2.5), '0 1 -2.5'),
+        ((1e-7, 1.23e9), '1e-07 1230000000'),
+        ((math.pi,), '3.14159265359'),
+        ((np.float64(0.1) + np.float64(0.2), 3), '0.3 3'),
+    ],
+)
+def test_numbers_are_written_to_twelve_digits(values: tuple[float, ...], text: str) -> None:
+    assert numbers(*values) == text
+
+
+BAD: list[Callable[[Element, float], None]] = [
+    lambda root, x: add_box(root, 'steel', (1.0, x, 1.0), (0.0, 0.0, 0.0)),
+    lambda root, x: add_box(root, 'steel', (1.0, 1.0, 1.0), (0.0, 0.0, x)),
+    lambda root, x: add_box(root, 'steel', (1.0, 1.0, 1.0), (0.0, 0.0, 0.0), (0.0, x, 0.0)),
+    lambda root, x: add_cylinder(root, 'steel', x, 1.0, (0.0, 0.0, 0.0)),
+    lambda root, x: add_tube(root, 'steel', 1.0, 0.0, x),
+    lambda root, x: add_inertial(root, x, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)),
+    lambda root, x: add_inertial(root, 1.0, (0.0, 0.0, 0.0), (1.0, x, 1.0)),
+    lambda root, x: add_joint(root, 'j', 'fixed', 'a', 'b', (x, 0.0, 0.0)),
+    lambda root, x: add_joint(root, 'j', 'revolute', 'a', 'b', axis=LIFT, limit=Limit(0, 1, 1, x)),
+]
+
+
+@pytest.mark.parametrize('value', [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize('add', BAD)
+def test_numbers_that_no_reader_knows_are_refused(
+    root: Element, add: Callable[[Element, float], None], value: float
+) -> None:
+    text = r'a number of the robot description = -?(nan|inf), allowed: finite; correct the machine'
+    with pytest.raises(InputError, match=text):
+        add(root, value)
+
+
+def test_materials_are_those_asked_for_in_their_order() -> None:
+    names = ['glass', 'steel']
+    materials = new_robot('crane', names).findall('material')
+    assert [material.attrib['name'] for material in materials] == names
+    for material in materials:
+        color = material.find('color')
+        assert color is not None
+        assert color.attrib['rgba'] == COLORS[material.attrib['name']]
+    with pytest.raises(KeyError, match='gold'):
+        new_robot('crane', ['gold'])
+
+
+def test_colors_have_four_parts_from_0_to_1() -> None:
+    for text in COLORS.values():
+        parts = [float(word) for word in text.split()]
+        assert len(parts) == 4
+        assert all(0.0 <= part <= 1.0 for part in parts)
+
+
+def test_a_box_is_turned_where_a_turn_is_given(root: Element) -> None:
+    link = add_link(root, 'arm')
+    add_box(link, 'steel', (3.0, 2.0, 1.0), (0.1, 0.2, 0.3), (0.0, -0.5, 0.0))
+    assert read(root, 'link/visual/geometry/box', 'size') == [3.0, 2.0, 1.0]
+    assert read(root, 'link/visual/origin', 'xyz') == [0.1, 0.2, 0.3]
+    assert read(root, 'link/visual/origin', 'rpy') == [0.0, -0.5, 0.0]
+    assert reread(root, 'link/visual/material').attrib == {'name': 'steel'}
+
+
+def test_a_link_shows_all_its_shapes(root: Element) -> None:
+    link = add_link(root, 'arm')
+    add_box(link, 'steel', (1.0, 1.0, 1.0), (0.0, 0.0, 0.0))
+    add_cylinder(link, 'steel', 0.1, 2.0, (0.0, 0.0, 0.0))
+    kinds = [shape.tag for shape in link.iterfind('visual/geometry/*')]
+    assert kinds == ['box', 'cylinder']
+    assert reread(root, 'link/visual[2]/origin').attrib == {'xyz': '0 0 0'}
+
+
+def test_a_tube_reaches_along_x_from_begin_to_end(root: Element) -> None:
+    add_tube(add_link(root, 'rod'), 'steel', 0.25, -1.5, 0.5, side=0.75)
+    (length,) = read(root, 'link/visual/geometry/cylinder', 'length')
+    assert read(root, 'link/visual/geometry/cylinder', 'radius') == [0.25]
+    middle = np.array(read(root, 'link/visual/origin', 'xyz'))
+    # A cylinder of URDF lies along z.
+    half = turned(read(root, 'link/visual/origin', 'rpy')) @ [0.0, 0.0, length / 2.0]
+    np.testing.assert_allclose(middle - half, [-1.5, 0.75, 0.0], atol=1e-11)
+    np.testing.assert_allclose(middle + half, [0.5, 0.75, 0.0], atol=1e-11)
+
+
+def test_an_inertial_has_no_products(root: Element) -> None:
+    add_inertial(add_link(root, 'arm'), 1566.0, (2.0, 0.0, 0.25), (10.0, 20.0, 30.0))
+    assert read(root, 'link/inertial/mass', 'value') == [1566.0]
+    assert read(root, 'link/inertial/origin', 'xyz') == [2.0, 0.0, 0.25]
+    assert reread(root, 'link/inertial/inertia').attrib == {
+        'ixx': '10', 'ixy': '0', 'ixz': '0', 'iyy': '20', 'iyz': '0', 'izz': '30',
+    }  # fmt: skip
+
+
+def test_a_fixed_joint_has_neither_axis_nor_limit(root: Element) -> None:
+    add_joint(root, 'mount', 'fixed', 'base', 'arm', turn=(0.0, 0.5, 0.0))
+    joint = reread(root, 'joint')
+    assert joint.attrib == {'name': 'mount', 'type': 'fixed'}
+    assert [part.tag for part in joint] == ['parent', 'child', 'origin']
+    assert reread(root, 'joint/origin').attrib == {'xyz': '0 0 0', 'rpy': '0 0.5 0'}
+
+
+def test_a_limit_goes_by_its_names(root: Element) -> None:
+    limit = Limit(0.0, 1.5, 2e5, 0.25)
+    add_joint(root, 'piston', 'prismatic', 'barrel', 'rod', axis=FORWARD, limit=limit)
+    assert read(root, 'joint/axis', 'xyz') == [1.0, 0.0, 0.0]
+    for name, value in limit._asdict().items():
+        assert read(root, 'joint/limit', name) == [value]
+
+
+def test_a_positive_turn_about_lift_raises_what_points_forward() -> None:
+    # About -y by an angle: about y by its negative.
+    assert LIFT == (0.0, -1.0, 0.0)
+    raised = turned([0.0, 0.3 * LIFT[1], 0.0]) @ FORWARD
+    np.testing.assert_allclose(raised, [math.cos(0.3), 0.0, math.sin(0.3)], atol=1e-15)
+
+
+def test_names_are_escaped() -> None:
+    text = document(new_robot('a "b" & <c>', []), 'Made for a test.')
+    assert ElementTree.fromstring(text).attrib['name'] == 'a "b" & <c>'

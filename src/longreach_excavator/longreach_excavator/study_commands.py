@@ -1,0 +1,180 @@
+"""Subcommands of ``longreach excavator`` about measured motions and measured digging."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longreach_excavator import inverse as loads
+from longreach_excavator.cohesion import (
+    BOUNDS,
+    STEEL,
+    CohesionFit,
+    fit_cohesion,
+    read_measurements,
+)
+from longreach_excavator.parameters import load_excavator
+from longreach_excavator.scenario import (
+    DEPTHS,
+    MODES,
+    SWEEP_DEG,
+    Scenario,
+    dig_scenario,
+    load_scenario,
+)
+from longreach_excavator.simulation import STEP
+from longreach_tools.arguments import finite, positive
+from longreach_tools.options import add_file, add_results
+from longreach_tools.output import check_output, print_result, summary_table, table, write_csv
+
+__all__ = ['configure_studies']
+
+# What the table for people shows of all columns.
+_SHOWN = ('pin_force_', 'force_l', 'force_p', 'power_')
+
+
+def configure_studies(commands: Any) -> None:
+    """Add these subcommands to those of ``longreach excavator``."""
+    inverse = commands.add_parser(
+        'inverse', help='forces of cylinders, rods and pins in a prescribed motion'
+    )
+    inverse.add_argument(
+        '--motion',
+        metavar='FILE.csv',
+        type=Path,
+        required=True,
+        help='time, theta_2 to theta_4 [rad] (or _deg), and if known omega_2 .., alpha_2 ..,'
+        ' force_x, force_z on the tooth; what dig --csv writes will do',
+    )
+    inverse.add_argument(
+        '--cutoff',
+        type=positive,
+        help='of measured angles: what is faster is smoothed away [Hz] (default: they are exact)',
+    )
+    inverse.add_argument(
+        '--soil',
+        choices=loads.SOIL_SOURCES,
+        default='file',
+        help="force on the tooth: of the file, by the soil's law, or none (default: file)",
+    )
+    inverse.add_argument(
+        '--surface',
+        type=finite,
+        help="height of the soil over the boom's foot [m]"
+        " (default: the bucket's edge in the first row)",
+    )
+    inverse.add_argument(
+        '--depth', choices=DEPTHS, default='surface', help='with --soil law (default: surface)'
+    )
+    add_file(inverse, 'EXCAVATOR.yaml', 'the excavator (default: one of 20 t)')
+    add_results(inverse, 'a table of all rows', 'cylinders, rods and joints over time')
+    inverse.set_defaults(run=_run_inverse)
+
+    cohesion = commands.add_parser(
+        'cohesion', help='the cohesion that fits measured rod forces or a final pose'
+    )
+    cohesion.add_argument(
+        '--data',
+        metavar='FILE.csv',
+        type=Path,
+        required=True,
+        help='time and any of force_lk, force_pk [N], strain_lk, strain_pk, theta_2 .. [rad]'
+        ' (or _deg), length_boom .. [m]; one row without time: the end of the digging',
+    )
+    cohesion.add_argument(
+        '--mode', choices=MODES, default='hydraulic', help='of the digging (default: hydraulic)'
+    )
+    cohesion.add_argument(
+        '--forces', metavar='FILE.csv', type=Path, help='of the cylinders, for mode printed'
+    )
+    cohesion.add_argument(
+        '--scenario',
+        metavar='SCENARIO.yaml',
+        type=Path,
+        help=f'in place of a turn of the bucket by {SWEEP_DEG:g} deg',
+    )
+    cohesion.add_argument(
+        '--duration',
+        type=positive,
+        default=7.0,
+        help='of the digging, where the data have no time [s] (default: 7)',
+    )
+    cohesion.add_argument('--lowest', type=positive, default=BOUNDS[0], help='to try [Pa]')
+    cohesion.add_argument('--highest', type=positive, default=BOUNDS[1], help='to try [Pa]')
+    cohesion.add_argument(
+        '--rod-area', type=positive, help='cross-section with the strain gauge [m^2]'
+    )
+    cohesion.add_argument(
+        '--youngs-modulus',
+        type=positive,
+        default=STEEL,
+        help=f'of the rod [Pa] (default: {STEEL:g})',
+    )
+    add_file(cohesion, 'EXCAVATOR.yaml', 'the excavator (default: one of 20 t)')
+    add_results(cohesion, 'measured and fitted columns', 'the fit, and how well values fit')
+    cohesion.set_defaults(run=_run_cohesion)
+
+
+def _run_inverse(arguments: argparse.Namespace) -> None:
+    """Run ``inverse``."""
+    check_output(arguments.csv, arguments.plot)
+    excavator = load_excavator(arguments.file)
+    motion = loads.read_motion(arguments.motion, arguments.cutoff)
+    result = loads.inverse(excavator, motion, arguments.soil, arguments.surface, arguments.depth)
+    if arguments.csv is not None:
+        write_csv(arguments.csv, loads.COLUMNS, result.table)
+    if arguments.plot is not None:
+        from longreach_excavator.figures import draw_inverse
+
+        draw_inverse(arguments.plot, result)
+    pins = tuple(f'pin_{name}' for name in 'abcdefijklp')
+    rows = [
+        (e.name, e.unit, e.lowest, e.lowest_time, e.highest, e.highest_time)
+        for e in result.extremes()
+        if e.name in pins or e.name.startswith(_SHOWN)
+    ]
+    head = ('load', 'unit', 'lowest', 'at [s]', 'highest', 'at [s]')
+    print_result(result.summary(), table(head, rows), arguments.format)
+
+
+def _run_cohesion(arguments: argparse.Namespace) -> None:
+    """Run ``cohesion``."""
+    check_output(arguments.csv, arguments.plot)
+    excavator = load_excavator(arguments.file)
+    data = read_measurements(arguments.data, arguments.rod_area, arguments.youngs_modulus)
+    if arguments.scenario is not None:
+        scenario = load_scenario(arguments.scenario, excavator, STEP)
+    else:
+        scenario = _digging(arguments)
+    fit = fit_cohesion(excavator, scenario, data, (arguments.lowest, arguments.highest))
+    if arguments.csv is not None:
+        _write_fit(arguments.csv, fit)
+    if arguments.plot is not None:
+        from longreach_excavator.figures import draw_cohesion
+
+        draw_cohesion(arguments.plot, fit)
+    summary = fit.summary()
+    flat = {name: value for name, value in summary.items() if name != 'residuals'}
+    flat |= {f'rms of {name} [{r["unit"]}]': r['rms'] for name, r in summary['residuals'].items()}
+    print_result(summary, summary_table(flat, 'Pa, deg'), arguments.format)
+
+
+def _digging(arguments: argparse.Namespace) -> Scenario:
+    """Return the thesis' digging, in the mode and with the forces that the arguments name."""
+    forces = '' if arguments.forces is None else str(arguments.forces)
+    return dig_scenario(arguments.mode, None, arguments.duration, forces)
+
+
+def _write_fit(file: Path, fit: CohesionFit) -> None:
+    """Write measured and fitted columns side by side."""
+    names: tuple[str, ...] = ()
+    columns = []
+    if fit.data.times is not None:
+        names, columns = ('time',), [fit.data.times]
+    for k, name in enumerate(fit.data.columns):
+        names += (f'{name}_measured', f'{name}_fitted')
+        columns += [fit.data.values[:, k], fit.fitted[:, k]]
+    write_csv(file, names, np.stack(columns, axis=1))

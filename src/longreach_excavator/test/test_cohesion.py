@@ -1,0 +1,359 @@
+"""The cohesion from measurements: known values come back, and useless data are refused."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.tables import Table
+from longreach_excavator.cohesion import (
+    STEEL,
+    Measurements,
+    fit_cohesion,
+    measurements_from,
+    read_measurements,
+)
+from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.results import COLUMNS, Result
+from longreach_excavator.scenario import Scenario, dig_scenario
+from longreach_excavator.simulation import simulate
+
+NOISE = {'force_lk': 1500.0, 'force_pk': 1500.0, 'theta_4': math.radians(0.3)}
+
+
+@pytest.fixture
+def dig(excavator: ExcavatorParameters) -> Callable[..., Result]:
+    """Return a function that digs in a soil with a cohesion [Pa], with each step as a row."""
+
+    def run(cohesion: float, duration: float, mode: str = 'hydraulic', forces: str = '') -> Result:
+        scenario = dig_scenario(mode, cohesion, duration, forces=forces)
+        return simulate(excavator, scenario, sample_time=1e-3)
+
+    return run
+
+
+def measured(
+    result: Result, columns: tuple[str, ...], seed: int = 0, every: int = 10
+) -> Measurements:
+    """Return columns of a run with noise, at every so many rows."""
+    rng = np.random.default_rng(seed)
+    exact = np.stack([result.column(name)[::every] for name in columns], axis=1)
+    noise = rng.standard_normal(exact.shape) * [NOISE[name] for name in columns]
+    return Measurements(columns, exact + noise, result.column('time')[::every])
+
+
+def last_pose(result: Result, error: float = 0.0) -> Measurements:
+    """Return the last bucket angle of a run, off by an error [rad]."""
+    return Measurements(('theta_4',), np.array([[result.column('theta_4')[-1] + error]]))
+
+
+def blind(duration: float, mode: str = 'hydraulic', forces: str = '') -> Scenario:
+    """Return a dig that does not say its cohesion."""
+    return dig_scenario(mode, None, duration, forces=forces)
+
+
+# Known values
+
+
+def test_known_cohesions_come_back_within_their_errors(
+    excavator: ExcavatorParameters, dig: Callable[..., Result]
+) -> None:
+    scores = []
+    force, both = ('force_lk',), ('force_lk', 'theta_4')
+    cases = [(12e3, force), (17e3, both), (19.5e3, force), (19.5e3, both)]
+    for seed, (cohesion, columns) in enumerate(cases):
+        data = measured(dig(cohesion, 1.2), columns, seed)
+        fit = fit_cohesion(excavator, blind(1.2), data)
+        assert 5.0 < fit.standard_error < 0.02 * cohesion
+        scores.append((fit.cohesion - cohesion) / fit.standard_error)
+        for name, rms in fit.residuals().items():
+            assert rms == pytest.approx(NOISE[name], rel=0.25)
+    assert np.abs(scores).max() < 3.5
+    # Neither are the errors far too large.
+    assert 0.2 < np.sqrt(np.mean(np.square(scores))) < 2.0
+
+
+def test_narrow_valley_of_a_whole_sweep_is_found(
+    excavator: ExcavatorParameters, dig: Callable[..., Result]
+) -> None:
+    """The bucket is out of the soil after 6 s: another cohesion misses the time, or stalls."""
+    data = measured(dig(17e3, 7.0), ('force_lk',), every=20)
+    fit = fit_cohesion(excavator, blind(7.0), data)
+    assert abs(fit.cohesion - 17e3) < 3.5 * fit.standard_error < 20.0
+    assert not fit.result.stalled()
+
+
+@pytest.mark.parametrize('cohesion', [20e3, 25e3])
+def test_pose_in_which_the_bucket_stalled_is_enough(
+    excavator: ExcavatorParameters, dig: Callable[..., Result], cohesion: float
+) -> None:
+    result, off = dig(cohesion, 4.0), math.radians(0.2)
+    fits = [
+        fit_cohesion(excavator, blind(4.0), last_pose(result, off), noise={'theta_4': noise})
+        for noise in (off, 2.0 * off)
+    ]
+    for fit in fits:
+        assert fit.result.stalled()
+        assert fit.summary()['stalled']
+        assert fit.fitted[0, 0] == pytest.approx(result.column('theta_4')[-1] + off, abs=1e-5)
+    # One standard error off, as the measurement is.
+    assert fits[0].cohesion - cohesion == pytest.approx(fits[0].standard_error, rel=0.1)
+    assert fits[1].standard_error == pytest.approx(2.0 * fits[0].standard_error, rel=0.1)
+
+
+def test_pose_on_the_way_with_its_time_is_enough(
+    excavator: ExcavatorParameters, dig: Callable[..., Result]
+) -> None:
+    result = dig(15e3, 2.5)
+    data = Measurements(
+        ('theta_4',), result.column('theta_4')[-1:, None], result.column('time')[-1:]
+    )
+    # The scenario lasts as long as the data, whatever it says itself.
+    fit = fit_cohesion(excavator, blind(7.0), data)
+    assert fit.cohesion == pytest.approx(15e3, rel=1e-4)
+    assert fit.result.column('time')[-1] == pytest.approx(2.5)
+
+
+def test_exact_data_at_any_times_give_the_cohesion(
+    excavator: ExcavatorParameters, dig: Callable[..., Result]
+) -> None:
+    result = dig(14.2e3, 1.2)
+    data = measured(result, ('force_pk', 'theta_4'), every=37)
+    exact = np.stack([result.column(name)[::37] for name in data.columns], axis=1)
+    fit = fit_cohesion(excavator, blind(1.2), Measurements(data.columns, exact, data.times))
+    assert fit.cohesion == pytest.approx(14.2e3, rel=1e-4)
+    assert fit.residuals()['force_pk'] < 20.0
+
+
+def test_printed_forces(excavator: ExcavatorParameters, dig: Callable[..., Result]) -> None:
+    data = measured(dig(17e3, 0.14, 'printed'), ('force_lk', 'theta_4'), every=1)
+    fit = fit_cohesion(excavator, blind(0.14, 'printed'), data)
+    assert abs(fit.cohesion - 17e3) < 3.5 * fit.standard_error < 200.0
+
+
+def test_measured_pressures_as_in_the_thesis(
+    excavator: ExcavatorParameters, dig: Callable[..., Result], tmp_path: Path
+) -> None:
+    """Pressures drive the machine, the strain of a rod tells the soil, all in one file."""
+    result, area = dig(18e3, 1.5), 4.2e-3
+    names = [name for name in COLUMNS if name == 'time' or name.startswith('p_')]
+    rows = np.stack([result.column(name)[::5] for name in names], axis=1)
+    data = measured(result, ('force_lk',), every=5)
+    strain = data.values / (area * STEEL)
+    file = tmp_path / 'test.csv'
+    head = ','.join([*names, 'strain_lk'])
+    np.savetxt(file, np.hstack([rows, strain]), '%.10g', ',', header=head, comments='')
+    read = read_measurements(file, area)
+    assert np.allclose(read.values, data.values, rtol=1e-8)
+    fit = fit_cohesion(excavator, blind(1.5, 'printed', str(file)), read)
+    assert abs(fit.cohesion - 18e3) < 3.5 * fit.standard_error < 1000.0
+
+
+# Errors of the fit
+
+
+def test_errors_that_follow_each_other_count_as_fewer(
+    excavator: ExcavatorParameters, dig: Callable[..., Result]
+) -> None:
+    result, scores, errors = dig(17e3, 1.5), [], []
+    for correlation in (0.0, 0.9):
+        rng = np.random.default_rng(8)
+        fresh = rng.standard_normal(151)
+        noise = np.empty(151)
+        noise[0] = fresh[0]
+        for k in range(1, 151):
+            noise[k] = correlation * noise[k - 1] + math.sqrt(1 - correlation**2) * fresh[k]
+        values = result.column('force_lk')[::10] + 1500.0 * noise
+        data = Measurements(('force_lk',), values[:, None], result.column('time')[::10])
+        fit = fit_cohesion(excavator, blind(1.5), data)
+        scores.append(abs(fit.cohesion - 17e3) / fit.standard_error)
+        errors.append(fit.standard_error)
+    assert max(scores) < 3.5
+    # About the root of (1 + 0.9) / (1 - 0.9), 4.4; a short record shows less.
+    assert 2.0 < errors[1] / errors[0] < 6.0
+
+
+def test_noise_that_is_given_weights_columns(
+    excavator: ExcavatorParameters, dig: Callable[..., Result]
+) -> None:
+    result = dig(17e3, 1.5)
+    data = measured(result, ('force_lk', 'theta_4'))
+    # The rod's force with a wrong gauge factor.
+    wrong = Measurements(data.columns, data.values * [1.1, 1.0], data.times)
+    trusting = [
+        fit_cohesion(excavator, blind(1.5), wrong, noise={'force_lk': noise}).cohesion
+        for noise in (10.0, 1e6)
+    ]
+    assert abs(trusting[1] - 17e3) < 200.0
+    assert trusting[0] > 18e3
+
+
+def test_result_shows_what_it_came_from(
+    excavator: ExcavatorParameters, dig: Callable[..., Result]
+) -> None:
+    data = measured(dig(12e3, 1.0), ('force_lk', 'theta_4'))
+    fit = fit_cohesion(excavator, blind(1.0), data)
+    assert fit.result.machine.parameters.soil.cohesion == fit.cohesion
+    again = simulate(excavator, dig_scenario('hydraulic', fit.cohesion, 1.0), sample_time=0.01)
+    for k, name in enumerate(data.columns):
+        assert np.allclose(fit.fitted[:, k], again.column(name), rtol=1e-12)
+        rms = np.sqrt(np.mean((fit.fitted[:, k] - data.values[:, k]) ** 2))
+        assert fit.residuals()[name] == pytest.approx(rms)
+        assert fit.noise[k] == pytest.approx(rms, rel=0.01)
+    assert fit.runs == len(fit.scan) < 150
+    assert (np.diff(fit.scan[:, 0]) > 0.0).all()
+    assert fit.scan[fit.scan[:, 1].argmin(), 0] == fit.cohesion
+    summary = fit.summary()
+    assert summary['cohesion_pa'] == fit.cohesion
+    assert summary['residuals']['theta_4']['unit'] == 'rad'
+    assert summary['residuals']['force_lk']['unit'] == 'N'
+    assert summary['rows'] == 101
+    assert not summary['stalled']
+
+
+# Data that do not determine it
+
+
+def test_pose_after_a_whole_sweep_is_refused_with_the_bound(
+    excavator: ExcavatorParameters, dig: Callable[..., Result]
+) -> None:
+    with pytest.raises(InputError, match='do not determine the cohesion') as caught:
+        fit_cohesion(excavator, blind(5.0), last_pose(dig(12e3, 5.0)))
+    found = re.search(r'from 1000 to (\d+) Pa fit equally well; it is at most \1 Pa', str(caught))
+    assert found is not None
+    bound = float(found[1])
+    # With the bound the bucket sweeps just in time, with a little more it does not.
+    assert dig(0.99 * bound, 5.0).time_to_sweep() is not None
+    assert dig(1.02 * bound, 5.0).time_to_sweep() is None
+
+
+def test_angle_of_the_boom_is_refused(
+    excavator: ExcavatorParameters, dig: Callable[..., Result]
+) -> None:
+    result = dig(12e3, 2.0)
+    data = Measurements(('theta_2',), result.column('theta_2')[-1:, None])
+    with pytest.raises(InputError, match=r'from 1000 to .* fit equally well'):
+        fit_cohesion(excavator, blind(2.0), data)
+
+
+def test_cohesion_outside_the_bounds_is_refused(
+    excavator: ExcavatorParameters, dig: Callable[..., Result]
+) -> None:
+    data = measured(dig(12e3, 1.0), ('force_lk',))
+    with pytest.raises(
+        InputError, match=r'from 15000 to 1[56]\d\d\d Pa .* it is at most 1[56]\d\d\d Pa'
+    ):
+        fit_cohesion(excavator, blind(1.0), data, bounds=(15e3, 1e5))
+    with pytest.raises(InputError, match=r'it is at least .* or give other bounds than 2000 to'):
+        fit_cohesion(excavator, blind(1.0), data, bounds=(2e3, 8e3))
+
+
+# Tables
+
+
+def table(**columns: list[float]) -> Table:
+    return Table('test.csv', {name: np.array(values) for name, values in columns.items()})
+
+
+def test_columns_of_a_run_are_taken_once(dig: Callable[..., Result]) -> None:
+    result = dig(12e3, 0.1)
+    whole = Table('dig.csv', {name: result.column(name) for name in COLUMNS})
+    data = measurements_from(whole)
+    # Lengths say the same as the angles.
+    assert data.columns == ('force_lk', 'force_pk', 'theta_2', 'theta_3', 'theta_4')
+    assert np.array_equal(data.values[:, 1], result.column('force_pk'))
+    del whole['theta_4']
+    assert measurements_from(whole).columns[-1] == 'length_bucket'
+
+
+def test_degrees_and_strains_are_turned_into_angles_and_forces() -> None:
+    data = measurements_from(
+        table(time=[0.0, 1.0], theta_4_deg=[90.0, 45.0], strain_pk=[1e-4, -2e-4]), 5e-3, 2e11
+    )
+    assert data.columns == ('force_pk', 'theta_4')
+    assert np.allclose(data.values, [[1e5, math.pi / 2], [-2e5, math.pi / 4]])
+
+
+def test_tables_that_cannot_be_used_are_refused() -> None:
+    with pytest.raises(
+        InputError, match=r'test\.csv: found the columns time, x; allowed: time with'
+    ):
+        measurements_from(table(time=[0.0], x=[1.0]))
+    with pytest.raises(InputError, match='2 rows and no column time'):
+        measurements_from(table(theta_4=[0.0, 1.0]))
+    with pytest.raises(InputError, match='has columns force_lk and strain_lk, allowed: one'):
+        measurements_from(table(force_lk=[0.0], strain_lk=[0.0]))
+    with pytest.raises(InputError, match='has columns theta_2 and theta_2_deg, allowed: one'):
+        measurements_from(table(theta_2=[0.0], theta_2_deg=[0.0]))
+    strain = table(strain_lk=[1e-4])
+    with pytest.raises(InputError, match='has the column strain_lk, but rod_area is missing'):
+        measurements_from(strain)
+    with pytest.raises(InputError, match=r'rod_area = nan, allowed: \(0, inf\)'):
+        measurements_from(strain, math.nan)
+    with pytest.raises(InputError, match='youngs_modulus = -1'):
+        measurements_from(strain, 1e-3, -1.0)
+    with pytest.raises(InputError, match=r'strain_lk goes to 120, .* microstrain'):
+        measurements_from(table(strain_lk=[-120.0]), 1e-3)
+
+
+def test_measurements_that_cannot_be_are_refused() -> None:
+    one = np.zeros((1, 1))
+    with pytest.raises(InputError, match="has the column 'theta_5', allowed, each once: force_lk"):
+        Measurements(('theta_5',), one)
+    with pytest.raises(InputError, match='each once'):
+        Measurements(('theta_4', 'theta_4'), np.zeros((1, 2)))
+    with pytest.raises(InputError, match=r'shape \(2, 1\), allowed: 1 rows of 1 columns'):
+        Measurements(('theta_4',), np.zeros((2, 1)))
+    with pytest.raises(InputError, match='not finite'):
+        Measurements(('theta_4',), one * math.nan)
+    with pytest.raises(InputError, match='time begins at -1 s'):
+        Measurements(('theta_4',), one, np.array([-1.0]))
+    with pytest.raises(InputError, match=r'time in row 3 = 1 s, allowed: above 1 s'):
+        Measurements(('theta_4',), np.zeros((3, 1)), np.array([0.0, 1.0, 1.0]))
+
+
+# Arguments
+
+
+@pytest.mark.parametrize('bounds', [(0.0, 1e4), (2e4, 1e4), (1e3, math.nan), (1e3, math.inf)])
+def test_bad_bounds_are_refused(
+    excavator: ExcavatorParameters, bounds: tuple[float, float]
+) -> None:
+    data = Measurements(('theta_4',), np.zeros((1, 1)))
+    with pytest.raises(InputError, match=r'bounds = .* Pa, allowed: 0 < lowest < highest'):
+        fit_cohesion(excavator, blind(1.0), data, bounds)
+
+
+def test_bounds_that_the_law_does_not_allow_are_refused(excavator: ExcavatorParameters) -> None:
+    data = Measurements(('theta_4',), np.zeros((1, 1)))
+    with pytest.raises(InputError, match=r'bounds = \(1000, 2e\+06\) Pa: cohesion = '):
+        fit_cohesion(excavator, blind(1.0), data, (1e3, 2e6))
+    sticky = excavator.with_value('soil.law', 'earthmoving')
+    with pytest.raises(InputError, match=r'bounds = .*adhesion = 2000 Pa, allowed: at most coh'):
+        fit_cohesion(sticky, blind(1.0), data)
+
+
+def test_other_bad_arguments_are_refused(excavator: ExcavatorParameters) -> None:
+    data = Measurements(('theta_4',), np.zeros((1, 1)))
+    with pytest.raises(InputError, match='soil: false'):
+        fit_cohesion(excavator, blind(1.0).replace(soil=False), data)
+    with pytest.raises(InputError, match=r"noise of 'force_lk', allowed: of theta_4"):
+        fit_cohesion(excavator, blind(1.0), data, noise={'force_lk': 1.0})
+    with pytest.raises(InputError, match=r'noise of theta_4 = 0\.0, allowed: \(0, inf\) rad'):
+        fit_cohesion(excavator, blind(1.0), data, noise={'theta_4': 0.0})
+
+
+def test_scenario_that_runs_away_is_said_so(
+    excavator: ExcavatorParameters, tmp_path: Path
+) -> None:
+    file = tmp_path / 'forces.csv'
+    file.write_text('time,force_boom,force_arm,force_bucket\n0,1e15,1e15,1e15\n1,1e15,1e15,1e15\n')
+    data = Measurements(('theta_4',), np.zeros((1, 1)), np.array([0.5]))
+    with pytest.raises(InputError, match='runs away with every cohesion'):
+        fit_cohesion(excavator, blind(0.5, 'printed', str(file)), data)

@@ -1,0 +1,360 @@
+"""The excavator as a machine: pieces of runs, commands, scenarios and whole runs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import Machine
+from longreach_dynamics.stepping import IntegrationError
+from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.motion import HEAD, RATE, ROD, SOIL, SPOOL, WORK
+from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.scenario import Scenario, ValveCommand, dig_scenario
+from longreach_excavator.simulation import (
+    BY_SCENARIO,
+    CLOSED,
+    Excavator,
+    ExcavatorCommand,
+    ExcavatorState,
+    simulate,
+    warm_up,
+)
+
+MakeExcavator = Callable[..., ExcavatorParameters]
+NAN = math.nan
+BUSY = Scenario(
+    duration=1.5,
+    pose='dig',
+    sweep_deg=20.0,
+    loose=('arm',),
+    valve_commands=(
+        ValveCommand(0.013, (0.2, 0.0, 1.0)),
+        ValveCommand(0.501, (0.1, -0.3, 0.9)),
+        ValveCommand(1.203, (0.0, 0.0, -0.4)),
+    ),
+)
+PRINTED = dig_scenario('printed', 17e3, duration=0.3)
+
+
+def same(one: ExcavatorState, other: ExcavatorState) -> bool:
+    """Tell whether two states are equal to the last bit."""
+    forces = np.array_equal(one.forces, other.forces, equal_nan=True)
+    return np.array_equal(one.y, other.y) and forces and one.swept == other.swept
+
+
+# As a machine
+
+
+def test_excavator_is_a_machine(excavator: ExcavatorParameters) -> None:
+    plant = Excavator(excavator, Scenario(duration=1.0, pose='reach', soil=False))
+    machine: Machine[ExcavatorState, ExcavatorCommand] = plant
+    before = machine.initial_state()
+    kept = before.y.copy()
+    state = machine.advance(before, ExcavatorCommand((0.5, 0.0, -0.5)), 0.0, 0.5)
+    assert np.array_equal(before.y, kept)
+    assert not np.shares_memory(state.y, before.y)
+    sample = machine.joint_sample(state, CLOSED)
+    assert np.isfinite([sample.positions, sample.velocities, sample.efforts]).all()
+    assert len(set(sample.names)) == len(sample.names) == len(sample.positions)
+    # A spool above zero runs the piston out, and this lifts the boom; the bucket's runs in.
+    linkage = excavator.linkage()
+    out = linkage.lengths(state.y[:RATE]) - linkage.lengths(before.y[:RATE])
+    assert out[0] > 1e-3
+    assert out[2] < -1e-3
+    assert state.y[0] > before.y[0]
+    assert state.y[2] > before.y[2]
+
+
+@pytest.mark.parametrize('pose', ['dig', 'reach', 'tucked'])
+def test_initial_state_is_at_rest(excavator: ExcavatorParameters, pose: str) -> None:
+    plant = Excavator(excavator, Scenario(duration=1.0, pose=pose))
+    state = plant.initial_state()
+    oil = excavator.oil
+    assert np.all(state.y[HEAD:SPOOL] >= oil.tank_pressure)
+    assert np.all((state.y[ROD:SPOOL] == oil.preload) | (state.y[HEAD:ROD] == oil.tank_pressure))
+    later = plant.advance(state, CLOSED, 0.0, 2.0)
+    assert later.y[:RATE] == pytest.approx(state.y[:RATE], abs=1e-12)
+    assert later.y[HEAD:SPOOL] == pytest.approx(state.y[HEAD:SPOOL], rel=1e-9)
+    assert np.abs(later.y[RATE:HEAD]).max() < 1e-12
+    assert np.abs(later.y[SOIL:]).max() < 1e-9
+
+
+def test_random_machines_start_at_rest(random_excavator: MakeExcavator) -> None:
+    random = np.random.default_rng(51)
+    for _ in range(5):
+        plant = Excavator(random_excavator(random), Scenario(duration=1.0, pose='random'))
+        state = plant.initial_state()
+        later = plant.advance(state, CLOSED, 0.0, 0.5)
+        assert later.y[:RATE] == pytest.approx(state.y[:RATE], abs=1e-10)
+
+
+def test_warm_up_runs() -> None:
+    warm_up()
+
+
+# Pieces
+
+
+@pytest.mark.parametrize('pieces', [[1] * 1500, [7, 494, 1, 1, 700, 47, 250], [750, 750]])
+def test_hydraulic_run_does_not_depend_on_the_pieces(
+    excavator: ExcavatorParameters, pieces: list[int]
+) -> None:
+    plant = Excavator(excavator, BUSY)
+    whole, table = plant.advance_recorded(plant.initial_state(), BY_SCENARIO, 0, 1500, 3)
+    assert whole.swept
+    state, step, rows = plant.initial_state(), 0, []
+    for piece in pieces:
+        state, part = plant.advance_recorded(state, BY_SCENARIO, step, piece, 3)
+        rows.append(part)
+        step += piece
+    assert same(state, whole)
+    assert np.array_equal(np.concatenate(rows), table)
+
+
+@pytest.mark.parametrize('pieces', [[1] * 300, [13, 1, 99, 187]])
+def test_printed_run_does_not_depend_on_the_pieces(
+    excavator: ExcavatorParameters, pieces: list[int]
+) -> None:
+    # Stops are met, too: the forces go on.
+    plant = Excavator(excavator, PRINTED)
+    whole, table = plant.advance_recorded(plant.initial_state(), BY_SCENARIO, 0, 300, 1)
+    state, step, rows = plant.initial_state(), 0, []
+    for piece in pieces:
+        state, part = plant.advance_recorded(state, BY_SCENARIO, step, piece, 1)
+        rows.append(part)
+        step += piece
+    assert same(state, whole)
+    assert np.array_equal(np.concatenate(rows), table)
+
+
+def test_scenario_is_the_same_as_its_commands(excavator: ExcavatorParameters) -> None:
+    scenario = BUSY.replace(sweep_deg=0.0, loose=())
+    plant = Excavator(excavator, scenario)
+    whole = plant.advance(plant.initial_state(), BY_SCENARIO, 0.0, 1.5)
+    state = plant.initial_state()
+    for step in range(1500):
+        spools = CLOSED.spools
+        for entry in scenario.valve_commands:
+            if round(entry.time * 1000) <= step:
+                spools = entry.spools
+        state = plant.advance(state, ExcavatorCommand(spools), step * 1e-3, 1e-3)
+    assert same(state, whole)
+
+
+def test_rows_are_counted_from_time_zero(excavator: ExcavatorParameters) -> None:
+    plant = Excavator(excavator, BUSY)
+    state = plant.initial_state()
+    _, all_rows = plant.advance_recorded(state, BY_SCENARIO, 0, 60, 1)
+    state, one = plant.advance_recorded(state, BY_SCENARIO, 0, 13, 10)
+    state, two = plant.advance_recorded(state, BY_SCENARIO, 13, 6, 10)
+    state, three = plant.advance_recorded(state, BY_SCENARIO, 19, 41, 10)
+    assert [len(one), len(two), len(three)] == [1, 0, 5]
+    assert np.array_equal(np.concatenate([one, two, three]), all_rows[9::10])
+    same_state, none = plant.advance_recorded(state, BY_SCENARIO, 60, 0, 10)
+    assert same(same_state, state)
+    assert len(none) == 0
+
+
+# Scenarios
+
+
+def test_valves_close_when_the_bucket_has_swept(excavator: ExcavatorParameters) -> None:
+    scenario = dig_scenario('hydraulic', 10e3).replace(sweep_deg=40.0)
+    plant = Excavator(excavator, scenario)
+    start = plant.initial_state()
+    _, table = plant.advance_recorded(start, BY_SCENARIO, 0, 3000, 1)
+    turned = np.degrees(start.y[:RATE].sum() - table[:, :RATE].sum(axis=1))
+    # It looks every 10 ms; the spool then follows with its time constant.
+    reached = int(np.argmax(turned >= 40.0)) + 1
+    closing = int(np.argmax(np.diff(table[:, SPOOL + 2], prepend=0.0) < 0.0)) + 1
+    assert 0 < closing - reached <= 11
+    assert closing % 10 == 1
+    assert abs(table[-1, SPOOL + 2]) < 1e-9
+    assert 40.0 < turned[-1] < 45.0
+    assert np.ptp(turned[-500:]) < 0.5
+
+
+def test_printed_forces_are_the_thesis(excavator: ExcavatorParameters) -> None:
+    plant = Excavator(excavator, PRINTED)
+    state = plant.initial_state()
+    # At time 0 the constants of (5.8) to (5.10); boom and bucket count tension.
+    assert state.forces == (-304693.0, 143365.0, 305709.0)
+    after = plant.advance(state, BY_SCENARIO, 0.0, 0.1)
+    lengths = excavator.linkage().lengths(np.array([state.y[:RATE], after.y[:RATE]]))
+    work = np.array(state.forces) * np.diff(lengths, axis=0)[0]
+    # The forces change by up to a sixth in 0.1 s.
+    assert after.y[WORK : WORK + 3] == pytest.approx(work, rel=0.2)
+    assert plant.given_forces(np.zeros(1)) == pytest.approx(np.array([state.forces]))
+
+
+def test_a_command_goes_before_the_forces_of_the_scenario(excavator: ExcavatorParameters) -> None:
+    given = (1e4, -2e4, 3e4)
+    ends = []
+    for scenario in (PRINTED, PRINTED.replace(mode='hydraulic')):
+        plant = Excavator(excavator, scenario)
+        state = plant.initial_state()._replace(forces=given)
+        command = ExcavatorCommand(CLOSED.spools, given)
+        ends.append(plant.advance(state, command, 0.0, 0.05))
+    assert ends[0].forces == given
+    assert np.array_equal(ends[0].y, ends[1].y)
+
+
+def test_oil_takes_over_the_force_that_was_given(excavator: ExcavatorParameters) -> None:
+    plant = Excavator(excavator, Scenario(duration=1.0, pose='reach', soil=False))
+    start = plant.initial_state()
+    seen = plant.observed(start)
+    weight = tuple(seen[f'force_{name}'] for name in CYLINDERS)
+    held = plant.advance(start, ExcavatorCommand(CLOSED.spools, weight), 0.0, 0.2)
+    assert held.forces == weight
+    assert held.y[:RATE] == pytest.approx(start.y[:RATE], abs=1e-9)
+    # The oil carries the weight from the first step on; nothing jumps.
+    state = plant.advance(held, CLOSED, 0.2, 1e-3)
+    for name, force in zip(CYLINDERS, weight, strict=True):
+        assert plant.observed(state)[f'force_{name}'] == pytest.approx(force, rel=1e-6)
+    later = plant.advance(state, CLOSED, 0.201, 1.0)
+    assert later.y[:RATE] == pytest.approx(start.y[:RATE], abs=1e-6)
+
+
+def test_loose_cylinders_carry_nothing(excavator: ExcavatorParameters) -> None:
+    scenario = Scenario(duration=1.0, pose='reach', loose=('arm', 'bucket'), soil=False)
+    plant = Excavator(excavator, scenario)
+    state = plant.initial_state()
+    assert state.forces == pytest.approx((NAN, 0.0, 0.0), nan_ok=True)
+    after = plant.advance(state, BY_SCENARIO, 0.0, 0.4)
+    assert np.all(after.y[WORK + 1 : WORK + 3] == 0.0)
+    seen = plant.observed(after)
+    assert seen['force_arm'] == seen['force_bucket'] == 0.0
+    assert seen['force_boom'] != 0.0
+    assert seen['head_flow_arm'] == 0.0
+
+
+# What it refuses
+
+
+@pytest.mark.parametrize(
+    ('command', 'message'),
+    [
+        (ExcavatorCommand((0.0, 0.0)), 'command has 2 spools and 3 forces, allowed: 3 each'),
+        (ExcavatorCommand((0.0,) * 4), 'command has 4 spools and 3 forces, allowed: 3 each'),
+        (ExcavatorCommand((0.0,) * 3, (1.0,)), 'command has 3 spools and 1 forces'),
+        (ExcavatorCommand((0.0, 1.001, 0.0)), 'spools = (0.0, 1.001, 0.0), allowed: [-1, 1]'),
+        (ExcavatorCommand((0.0, 0.0, NAN)), 'spools = (0.0, 0.0, nan), allowed: [-1, 1]'),
+        (ExcavatorCommand((-math.inf, 0.0, 0.0)), 'spools = (-inf, 0.0, 0.0), allowed: [-1, 1]'),
+        (
+            ExcavatorCommand((0.0,) * 3, (NAN, math.inf, 0.0)),
+            'forces = (nan, inf, 0.0), allowed: finite numbers [N]',
+        ),
+    ],
+)
+def test_bad_commands(
+    excavator: ExcavatorParameters, command: ExcavatorCommand, message: str
+) -> None:
+    plant = Excavator(excavator, BUSY)
+    with pytest.raises(InputError, match=re.escape(message)):
+        plant.advance(plant.initial_state(), command, 0.0, 0.1)
+
+
+@pytest.mark.parametrize('step', [0.0, -1e-3, 6e-3, 1e-7, NAN, math.inf])
+def test_bad_steps(excavator: ExcavatorParameters, step: float) -> None:
+    with pytest.raises(InputError, match=rf'step = {step} s, allowed: \[1e-06, 0\.005\] s'):
+        Excavator(excavator, BUSY, step)
+
+
+def test_scenarios_must_fit(excavator: ExcavatorParameters) -> None:
+    with pytest.raises(InputError, match=r'valve_commands\[0\]\.time = 0\.013 s, allowed: whole'):
+        Excavator(excavator, BUSY, 2e-3)
+    plant = Excavator(excavator, BUSY)
+    with pytest.raises(InputError, match='duration is -3 steps, allowed: 0 or more'):
+        plant.advance_recorded(plant.initial_state(), CLOSED, 10, -3, 0)
+
+
+def changed(excavator: ExcavatorParameters, **values: Any) -> ExcavatorParameters:
+    return excavator.replace(
+        cylinders=tuple(c.replace(**values) for c in excavator.cylinders),
+    )
+
+
+def test_steps_that_are_too_long_for_the_oil_are_refused(excavator: ExcavatorParameters) -> None:
+    stiff = changed(excavator, line_volume=2e-4, dead_length=0.0)
+    scenario = Scenario(duration=1.0, pose='reach')
+    with pytest.raises(InputError) as caught:
+        Excavator(stiff, scenario).initial_state()
+    text = str(caught.value)
+    found = re.match(r'step = 0\.001 s, allowed for this excavator: at most (\S+) s', text)
+    assert found is not None, text
+    # With the step that it names, it runs.
+    step = 10.0 ** math.floor(math.log10(float(found[1])))
+    plant = Excavator(stiff, scenario, step)
+    commands = ExcavatorCommand((0.3, -0.5, 0.4))
+    end = plant.advance(plant.initial_state(), commands, 0.0, 2000 * step)
+    assert np.isfinite(end.y).all()
+
+
+def test_runaway_is_an_error_that_says_how_to_see_it_again(excavator: ExcavatorParameters) -> None:
+    plant = Excavator(excavator, Scenario(duration=1.0, pose='reach', soil=False))
+    command = ExcavatorCommand(CLOSED.spools, (NAN, NAN, 1e13))
+    with pytest.raises(IntegrationError) as caught:
+        plant.advance(plant.initial_state(), command, 0.0, 1.0)
+    text = str(caught.value)
+    assert text.startswith('the excavator runs away in the step at t = 0')
+    assert 'Take a shorter step' in text
+    call = re.search(r'Excavator\.advance\((.*), ([^,]+), ([^,)]+)\)\. Take', text)
+    assert call is not None
+    names = {'np': np, 'nan': NAN, 'ExcavatorState': ExcavatorState}
+    state, told = eval(
+        f'({call[1]})', {**names, 'ExcavatorCommand': ExcavatorCommand, 'array': np.array}
+    )
+    with pytest.raises(IntegrationError):
+        plant.advance(state, told, float(call[2]), float(call[3]))
+
+
+# Whole runs
+
+
+def test_run_is_that_of_the_machine(excavator: ExcavatorParameters) -> None:
+    result = simulate(excavator, BUSY, sample_time=0.01)
+    plant = Excavator(excavator, BUSY)
+    _, table = plant.advance_recorded(plant.initial_state(), BY_SCENARIO, 0, 1500, 10)
+    assert np.array_equal(result.states[1:], table)
+    assert result.column('time') == pytest.approx(0.01 * np.arange(151), abs=1e-12)
+    assert np.array_equal(result.column('theta_3'), result.states[:, 1])
+    assert result.energy_error() < 1e-6
+
+
+def test_printed_run_ends_with_the_sweep(excavator: ExcavatorParameters) -> None:
+    result = simulate(excavator, dig_scenario('printed', 17e3), sample_time=1e-3)
+    swept = np.degrees(result.column('swept'))
+    assert swept[-1] >= 108.9
+    assert swept[-2] < 108.9
+    time = result.time_to_sweep()
+    assert time is not None
+    assert result.column('time')[-2] < time <= result.column('time')[-1]
+    assert not result.stalled()
+    assert result.energy_error() < 1e-6
+
+
+def test_measured_run_drives_as_its_forces_do(
+    excavator: ExcavatorParameters, tmp_path: Path
+) -> None:
+    # Forces of a hydraulic dig, given back as a file, move the machine as the oil did.
+    scenario = dig_scenario('hydraulic', 17e3, duration=0.5)
+    result = simulate(excavator, scenario, sample_time=1e-3)
+    names = ['time', *(f'force_{name}' for name in CYLINDERS)]
+    rows = np.stack([result.column(name) for name in names], axis=1)
+    file = tmp_path / 'forces.csv'
+    file.write_text(
+        '\n'.join([','.join(names), *(','.join(map(repr, row)) for row in rows.tolist())])
+    )
+    again = simulate(
+        excavator, dig_scenario('printed', 17e3, duration=0.5, forces=str(file)), sample_time=1e-3
+    )
+    assert np.abs(again.states[:, :RATE] - result.states[:, :RATE]).max() < 1e-3
+    assert result.column('swept')[-1] > 0.1
