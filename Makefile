@@ -14,9 +14,10 @@ setup:  ## prepare the environment and build the packages
 comparisons:  ## setup, with the programs that tests and benchmark compare with
 	@$(PYTHON) scripts/workspace.py setup --comparisons
 
-demo: setup  ## crane and boom over ROS: run, record, compare with the library, draw
+demo: setup  ## all machines over ROS: run, record, compare with the library, draw
 	@$(RUN) longreach crane demo --out out/demo
 	@$(RUN) longreach boom demo --out out/demo
+	@$(RUN) longreach excavator demo --out out/demo
 
 test: comparisons lint  ## all tests
 	@$(RUN) python3 scripts/run_tests.py

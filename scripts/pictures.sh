@@ -11,4 +11,6 @@ longreach boom statics --load 90 --sweep -5:85:46 --degrees --plot docs/pictures
 longreach boom basis --basis printed --plot docs/pictures/boom_basis.svg >/dev/null
 longreach boom modes --pose site --pistons free --plot docs/pictures/boom_modes.svg >/dev/null
 longreach boom run config/scenarios/boom_wave.yaml --plot docs/pictures/boom_wave.svg >/dev/null
+longreach excavator dig --cohesion 17000 --plot docs/pictures/excavator_dig.svg >/dev/null 2>&1
+longreach excavator pose --pose dig --plot docs/pictures/excavator_pins.svg >/dev/null
 echo 'docs/pictures is up to date'

@@ -79,6 +79,8 @@ _NARROWEST, _WIDEST = 1e-4, 0.1
 _ROUNDS, _LEAST_NOISE = 4, 1e-4
 # Values fit equally well when the sum of squares is not higher by so much: two standard errors.
 _EQUAL = 4.0
+# Such values are of one valley, though it be a ragged one, up to this ratio to the best.
+_APART = 1.05
 # Fewer rows say nothing about errors that follow each other.
 _ROWS_FOR_CORRELATION, _MOST_CORRELATION = 10, 0.99
 
@@ -363,7 +365,7 @@ def fit_cohesion(
         error = _standard_error(runs, sigma, spread, best, bounds)
     return CohesionFit(
         cohesion=best,
-        standard_error=error,
+        standard_error=max(error, 0.5 * _reach(runs, sigma, spread, best)),
         data=data,
         noise=sigma,
         fitted=data.values + runs.errors(best),
@@ -548,7 +550,11 @@ def _check_determined(
     while last < len(known) - 1 and good[last + 1]:
         last += 1
     below, above = first == 0, last == len(known) - 1
-    others = [value for k, value in enumerate(known) if good[k] and not first <= k <= last]
+    others = [
+        value
+        for k, value in enumerate(known)
+        if good[k] and not first <= k <= last and not 1.0 / _APART < value / best < _APART
+    ]
     if not (below or above or others):
         return
     ends = [bounds[0], bounds[1]]
@@ -572,6 +578,13 @@ def _check_determined(
         f' {said}. Add a rod force or angles over time, or a dig that stalls; or give other bounds'
         f' than {bounds[0]:g} to {bounds[1]:g} Pa'
     )
+
+
+def _reach(runs: _Runs, sigma: np.ndarray, spread: float, best: float) -> float:
+    """Return how far from the best values fit equally well [Pa]: two standard errors, or more."""
+    limit = runs.sum_of_squares(best, sigma) + _EQUAL * spread
+    good = [value for value in runs.tried() if runs.sum_of_squares(value, sigma) <= limit]
+    return max(abs(value - best) for value in good)
 
 
 def _edge(fits: Callable[[float], bool], good: float, bad: float) -> float:

@@ -124,6 +124,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     pose.add_argument('--degrees', action='store_true', help='angles are in degrees')
     add_format(pose)
+    pose.add_argument('--plot', metavar='FILE', type=Path, help='the machine with its pins')
     pose.set_defaults(run=_run_pose)
 
     urdf = commands.add_parser('urdf', help='print the robot description of an excavator')
@@ -230,8 +231,14 @@ def _emptied(result: Result) -> list[str]:
 
 def _run_pose(arguments: argparse.Namespace) -> None:
     """Run ``pose``."""
+    check_output(plot=arguments.plot)
     excavator = load_excavator(arguments.file)
-    row = standing(excavator, _angles(arguments, excavator))
+    q = _angles(arguments, excavator)
+    row = standing(excavator, q)
+    if arguments.plot is not None:
+        from longreach_excavator.figures import draw_pose
+
+        draw_pose(arguments.plot, excavator, q)
     rows = [
         (
             name,

@@ -9,56 +9,95 @@ from typing import Any
 import numpy as np
 
 from longreach_excavator.cohesion import CohesionFit
-from longreach_excavator.inverse import InverseResult
+from longreach_excavator.inverse import InverseResult, unit_of
 from longreach_excavator.linkage import CYLINDERS, bucket_cylinder
 from longreach_excavator.motion import RATE
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import REACTIONS, Result
 from longreach_tools.output import figure
 
-__all__ = ['draw_cohesion', 'draw_inverse', 'draw_run', 'outline']
+__all__ = ['draw_cohesion', 'draw_inverse', 'draw_pose', 'draw_run', 'pins']
 
 _JOINTS = dict(zip(REACTIONS, ('boom and chassis', 'arm and boom', 'bucket and arm'), strict=True))
 
 
-def outline(excavator: ExcavatorParameters, q: np.ndarray) -> dict[str, np.ndarray]:
+def pins(excavator: ExcavatorParameters, q: np.ndarray) -> dict[str, complex]:
     """
-    Return the parts of the machine in a pose as lines through their pins.
+    Return the places of all pins in a pose by the thesis' letters, x + j z [m].
 
     Parameters
     ----------
     excavator : ExcavatorParameters
     q : ndarray, shape (3,)
         [rad].
-
-    Returns
-    -------
-    dict
-        From the name of a part to points (.., 2), x and z [m].
     """
     p = excavator.pins()
     z2, z23, z234 = np.exp(1j * np.cumsum(q))
-    A, C = 0j, p.c * z2
+    C = p.c * z2
     D = C + p.d * z23
-    pins = {name: getattr(p, name.lower()) * z2 for name in 'BI'}
-    pins |= {name: C + getattr(p, name.lower()) * z23 for name in 'FJL'}
     _, lever, _, _ = bucket_cylinder(q[2], p)
-    K = pins['L'] + lever * z23
-    P, N = D + p.p * z234, D + p.n * z234
-    lines = {
-        'boom': (A, pins['B'], pins['I'], C, A),
-        'arm': (pins['F'], C, D, pins['L'], pins['J'], pins['F']),
-        'bucket': (D, P, N, D),
-        'boom cylinder': (p.e, pins['B']),
-        'arm cylinder': (pins['I'], pins['F']),
-        'bucket cylinder': (pins['J'], K),
-        'lever': (pins['L'], K),
-        'rod': (P, K),
-    }
     return {
-        name: np.array([[point.real, point.imag] for point in points])
-        for name, points in lines.items()
+        'A': 0j,
+        'B': p.b * z2,
+        'C': C,
+        'D': D,
+        'E': p.e,
+        'F': C + p.f * z23,
+        'I': p.i * z2,
+        'J': C + p.j * z23,
+        'K': C + (p.l + lever) * z23,
+        'L': C + p.l * z23,
+        'N': D + p.n * z234,
+        'P': D + p.p * z234,
     }
+
+
+# Parts as lines through their pins.
+_PARTS = {
+    'boom': 'ABICA',
+    'arm': 'FCDLJF',
+    'bucket': 'DPND',
+    'boom cylinder': 'EB',
+    'arm cylinder': 'IF',
+    'bucket cylinder': 'JK',
+    'lever': 'LK',
+    'rod': 'PK',
+}
+
+
+def _draw_machine(axis: Any, places: dict[str, complex], shade: str) -> None:
+    """Draw all parts as lines."""
+    for name, letters in _PARTS.items():
+        points = np.array([places[letter] for letter in letters])
+        width = 1.6 if name in CYLINDERS else 0.8
+        axis.plot(points.real, points.imag, color=shade, linewidth=width)
+    axis.set_aspect('equal', adjustable='datalim')
+    axis.set_xlabel('x [m]')
+    axis.set_ylabel('z [m]')
+
+
+def draw_pose(file: str | Path, excavator: ExcavatorParameters, q: np.ndarray) -> None:
+    """
+    Draw the machine in a pose, with the letters of its pins.
+
+    Parameters
+    ----------
+    file : path
+        Picture to write; its ending decides the format.
+    excavator : ExcavatorParameters
+    q : ndarray, shape (3,)
+        [rad].
+    """
+    places = pins(excavator, q)
+    with figure(file, size=(9.0, 6.0)) as (axis,):
+        _draw_machine(axis, places, '0.2')
+        ground = -excavator.chassis.foot_height
+        axis.axhline(ground, color='C5', linewidth=1.2)
+        for letter, place in places.items():
+            axis.plot(place.real, place.imag, color='C0', marker='o', markersize=4)
+            axis.annotate(
+                letter, (place.real, place.imag), xytext=(5, 5), textcoords='offset points'
+            )
 
 
 def draw_run(file: str | Path, result: Result) -> None:
@@ -105,17 +144,12 @@ def _draw_side(axis: Any, result: Result) -> None:
     machine, swept = result.machine, result.column('swept')
     middle = int(np.searchsorted(swept, 0.5 * swept.max()))
     for k, shade in ((0, 0.75), (middle, 0.45), (-1, 0.0)):
-        lines = outline(machine.parameters, result.states[k, :RATE])
-        for name, points in lines.items():
-            link = name in CYLINDERS
-            axis.plot(*points.T, color=str(shade), linewidth=1.6 if link else 0.8)
+        places = pins(machine.parameters, result.states[k, :RATE])
+        _draw_machine(axis, places, str(shade))
     axis.plot(result.column('tip_x'), result.column('tip_z'), color='C2', linewidth=1.0)
     surface = machine.constants.medium.surface
     if math.isfinite(surface):
         axis.axhline(surface, color='C5', linewidth=1.2)
-    axis.set_aspect('equal', adjustable='datalim')
-    axis.set_xlabel('x [m]')
-    axis.set_ylabel('z [m]')
 
 
 def _legend(axis: Any, columns: int) -> None:
@@ -186,7 +220,7 @@ def draw_cohesion(file: str | Path, fit: CohesionFit) -> None:
         for k, (axis, name) in enumerate(zip(axes, names, strict=False)):
             axis.plot(times, fit.data.values[:, k], color='0.6', label='measured')
             axis.plot(times, fit.fitted[:, k], color='C1', label='fitted')
-            axis.set_ylabel(name)
+            axis.set_ylabel(f'{name} [{unit_of(name)}]')
         if axes:
             axes[-1].set_xlabel('time [s]')
             _legend(axes[0], 2)

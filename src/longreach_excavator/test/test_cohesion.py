@@ -179,6 +179,22 @@ def test_errors_that_follow_each_other_count_as_fewer(
     assert 2.0 < errors[1] / errors[0] < 6.0
 
 
+def test_model_that_does_not_fit_gives_a_value_with_large_residuals(
+    excavator: ExcavatorParameters, dig: Callable[..., Result]
+) -> None:
+    """A valve that closes at another moment makes many narrow valleys; they are one."""
+    names = ('force_lk', 'theta_4')
+    result = dig(17e3, 6.5)
+    exact = np.stack([result.column(name)[::5] for name in names], axis=1)
+    data = Measurements(names, exact, result.column('time')[::5])
+    other = blind(7.0).replace(depth='surface')
+    fit = fit_cohesion(excavator, other, data)
+    assert 17.5e3 < fit.cohesion < 21e3
+    assert fit.residuals()['force_lk'] > 2e3
+    exactly = fit_cohesion(excavator, blind(7.0), data)
+    assert fit.standard_error > 1e3 * exactly.standard_error
+
+
 def test_noise_that_is_given_weights_columns(
     excavator: ExcavatorParameters, dig: Callable[..., Result]
 ) -> None:
