@@ -16,27 +16,25 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import share_directory
+from longreach_excavator.arguments import (
+    add_digging,
+    add_excavator,
+    digging_excavator,
+    digging_scenario,
+)
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters, default_file, load_excavator
 from longreach_excavator.results import COLUMNS, Result
-from longreach_excavator.scenario import (
-    DEPTHS,
-    MODES,
-    Scenario,
-    dig_scenario,
-    load_scenario,
-)
+from longreach_excavator.scenario import Scenario, load_scenario
 from longreach_excavator.simulation import SAMPLE_TIME, STEP, simulate
-from longreach_excavator.soil import LAWS
 from longreach_excavator.statics import standing
 from longreach_excavator.study_commands import configure_studies
-from longreach_tools.arguments import allow_lists, not_negative, numbers, positive
+from longreach_tools.arguments import allow_lists, not_negative, numbers
 from longreach_tools.comparison import differences_table, is_same_run
 from longreach_tools.demo import demonstrate
 from longreach_tools.options import (
     add_compare,
     add_demo,
-    add_file,
     add_results,
     add_services,
     add_steps,
@@ -56,47 +54,15 @@ __all__ = ['SUMMARY', 'configure']
 
 SUMMARY = 'an excavator that digs (Ozunlu 2009)'
 
-_LITRES_PER_MINUTE = 1e-3 / 60.0  # [m^3/s]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands of ``longreach excavator``."""
     commands = parser.add_subparsers(required=True, metavar='COMMAND')
 
     dig = commands.add_parser('dig', help='turn the bucket through the soil')
-    _add_excavator(dig)
-    dig.add_argument(
-        '--mode',
-        choices=MODES,
-        default='hydraulic',
-        help='hydraulic: valves and oil; printed: forces as given (default: hydraulic)',
-    )
+    add_digging(dig, 'longest time [s] (default: 7)')
     dig.add_argument(
         '--cohesion', type=not_negative, help='of the soil [Pa] (default: that of the file)'
-    )
-    dig.add_argument('--law', choices=LAWS, help='of the soil (default: that of the file)')
-    dig.add_argument(
-        '--depth',
-        choices=DEPTHS,
-        default='swing',
-        help="swing: as printed, as if the bucket's joint stood still; surface: below the soil's"
-        ' (default: swing)',
-    )
-    dig.add_argument(
-        '--flow',
-        type=positive,
-        help="of the bucket's open valve at the full supply pressure [L/min]"
-        ' (default: that of the file); mode hydraulic',
-    )
-    dig.add_argument(
-        '--forces',
-        metavar='FILE.csv',
-        type=Path,
-        help='of the cylinders, or pressures, over time (default: (5.8) to (5.10)); mode printed',
-    )
-    dig.add_argument('--pose', default='dig', help='of the file, to begin with (default: dig)')
-    dig.add_argument(
-        '--duration', type=positive, default=7.0, help='longest time [s] (default: 7)'
     )
     add_steps(dig, STEP, SAMPLE_TIME)
     dig.set_defaults(sample_time=None)
@@ -105,7 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     run = commands.add_parser('run', help='run a scenario file')
     run.add_argument('scenario', metavar='SCENARIO.yaml', type=Path)
-    _add_excavator(run)
+    add_excavator(run)
     add_steps(run, STEP, SAMPLE_TIME)
     add_results(run, 'a table of all rows', 'the machine, forces, reactions and motion over time')
     run.set_defaults(run=_run_scenario)
@@ -114,7 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     pose = commands.add_parser('pose', help='lengths, levers and forces of a pose at rest')
     allow_lists(pose)
-    _add_excavator(pose)
+    add_excavator(pose)
     which = pose.add_mutually_exclusive_group()
     which.add_argument(
         '--pose', help='of the file, or theta_2,theta_3,theta_4 [rad] (default: the first)'
@@ -128,11 +94,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     pose.set_defaults(run=_run_pose)
 
     urdf = commands.add_parser('urdf', help='print the robot description of an excavator')
-    _add_excavator(urdf)
+    add_excavator(urdf)
     urdf.set_defaults(run=_run_urdf)
 
     compare = add_compare(commands, 'excavator')
-    _add_excavator(compare)
+    add_excavator(compare)
     add_format(compare)
     compare.set_defaults(run=_run_compare)
 
@@ -141,31 +107,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_demo(commands, 'digging over ROS: run, record, compare, draw', _run_demo)
 
 
-def _add_excavator(parser: argparse.ArgumentParser) -> None:
-    """Add ``--file``."""
-    add_file(parser, 'EXCAVATOR.yaml', 'the excavator (default: one of 20 t)')
-
-
 # --- runs -----------------------------------------------------------------------------------
 
 
 def _run_dig(arguments: argparse.Namespace) -> None:
     """Run ``dig``."""
-    excavator = load_excavator(arguments.file)
-    if arguments.flow is not None:
-        if arguments.mode != 'hydraulic':
-            raise InputError('--flow belongs to --mode hydraulic; leave it out for given forces')
-        excavator = excavator.with_flow('bucket', arguments.flow * _LITRES_PER_MINUTE)
-    if arguments.law is not None:
-        excavator = excavator.with_value('soil.law', arguments.law)
-    scenario = dig_scenario(
-        arguments.mode,
-        arguments.cohesion,
-        arguments.duration,
-        '' if arguments.forces is None else str(arguments.forces),
-        arguments.pose,
-        arguments.depth,
-    )
+    excavator = digging_excavator(arguments)
+    scenario = digging_scenario(arguments, arguments.cohesion)
     if arguments.sample_time is None:
         # Given forces swing the bucket through in an eighth of a second.
         arguments.sample_time = SAMPLE_TIME if arguments.mode == 'hydraulic' else arguments.step

@@ -18,6 +18,7 @@ from longreach_excavator.description import ROOT_FRAME
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import HEAD, ROD, SOIL, SPOOL
 from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.results import REACTIONS
 from longreach_excavator.simulation import CLOSED, ExcavatorCommand
 from longreach_excavator.teleoperation import Measurement
 from longreach_excavator.visuals import Arrow
@@ -36,7 +37,7 @@ __all__ = [
 ]
 
 # What reactions name: joints, cylinders, connecting rods, as motion.OBSERVED does.
-PINS = ('boom_chassis', 'arm_boom', 'bucket_arm', *CYLINDERS, 'lk', 'pk')
+PINS = (*REACTIONS, *CYLINDERS, 'lk', 'pk')
 
 _NAMES = list(CYLINDERS)
 _JOINTS = tuple(f'{name}_joint' for name in CYLINDERS)

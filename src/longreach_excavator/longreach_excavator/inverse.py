@@ -57,9 +57,9 @@ from longreach_excavator.motion import (
     HEAD,
     RATE,
     VISCOUS,
-    _tooth,
     constants_of,
     load_links,
+    tooth_motion,
 )
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.scenario import DEPTHS
@@ -318,7 +318,7 @@ def _invert(times, motion, tooth, law, p, rows):  # type: ignore[no-untyped-def]
     for k in range(motion.shape[0]):
         y, row = motion[k], rows[k]
         place_links(y[:RATE], y[RATE:HEAD], chain)
-        place, velocity, depth, push = _tooth(y, pins, medium, chain)
+        place, velocity, depth, push = tooth_motion(y, pins, medium, chain)
         # s' = (v - |v| s) / K over the travel between rows, with a direction that turns evenly.
         before, last = way, speed
         speed = abs(velocity)

@@ -18,7 +18,7 @@ The integrals of power are part of the state, so that energy is balanced to the 
 work of the cylinders = change of kinetic, potential and spring energy + soil + losses.
 
 Steps are classical Runge-Kutta, as in the thesis (C.8) to (C.11), but of all numbers at once; one
-in which a piston meets its stop is taken in parts.
+in which a piston meets its stop, or the tooth is in stiff soil, is taken in parts.
 """
 
 from __future__ import annotations
@@ -82,6 +82,7 @@ __all__ = [
     'derivative',
     'energy',
     'observe',
+    'tooth_motion',
 ]
 
 # Where the parts of the state begin; the angles are first.
@@ -125,7 +126,10 @@ OBSERVED = (
 _RUNAWAY = 1e4
 # A step is cut into so many parts when a piston that is not slow [m/s] meets its stop, or comes so
 # near [m]: its force begins with a kink, which costs whole steps 1e-5 of the energy.
-_PARTS, _SLOW, _CLEARANCE = 16, 0.01, 1e-4
+_STOP_PARTS, _SLOW, _CLEARANCE = 16, 0.01, 1e-4
+# In stiff soil the parts are this share of its shortest time constant; more than so many are never
+# needed.
+_SOIL_SHARE, _MOST_PARTS = 0.5, 256
 
 
 class Medium(NamedTuple):
@@ -221,7 +225,7 @@ def _stop(position, velocity, stroke, stiffness, loss):  # type: ignore[no-untyp
 
 
 @njit
-def _tooth(y, pins, medium, chain):  # type: ignore[no-untyped-def]
+def tooth_motion(y, pins, medium, chain):  # type: ignore[no-untyped-def]
     """Return place and velocity of the tooth, the depth that counts [m], the resistance [N]."""
     place, velocity, rate = complex(0.0, 0.0), complex(0.0, 0.0), 0.0
     for i in range(3):
@@ -302,7 +306,7 @@ def derivative(y, spools, forces, chain, cylinder, pins, medium, room, dy):  # t
         torque[i] = arms[i] * (force + stop - friction)
         dy[WORK + i] = force * velocity
         lost += friction * velocity + stop_loss
-    _, velocity, _, push = _tooth(y, pins, medium, chain)
+    _, velocity, _, push = tooth_motion(y, pins, medium, chain)
     sx, sz = y[SOIL], y[SOIL + 1]
     if push > 0.0:
         add_wrench(2, pins.n, 0.0, -push * sx, -push * sz, 0.0, chain)
@@ -317,15 +321,27 @@ def derivative(y, spools, forces, chain, cylinder, pins, medium, room, dy):  # t
 
 
 @njit
-def _parts(y, step, cylinder, pins, room):  # type: ignore[no-untyped-def]
+def _parts(y, step, chain, cylinder, pins, medium, room):  # type: ignore[no-untyped-def]
     """Return into how many parts a step is cut."""
+    parts = 1
     cylinders(y, pins, room[0], room[1])
     for i in range(3):
         speed, position = abs(room[1, i] * y[RATE + i]), room[0, i] - cylinder[i, RETRACTED]
         way = speed * step + _CLEARANCE
         if speed > _SLOW and (position < way or position + way > cylinder[i, STROKE]):
-            return _PARTS
-    return 1
+            parts = _STOP_PARTS
+    place_links(y[:RATE], y[RATE:HEAD], chain)
+    _, velocity, _, push = tooth_motion(y, pins, medium, chain)
+    if push > 0.0:
+        # The soil is a spring F / K under the tooth, with which the bucket alone would be fastest.
+        arm = complex(chain[CENTER, 2] - pins.n, chain[CENTER_IM, 2])
+        mobility = 1.0 / chain[MASS, 2] + abs(arm) ** 2 / chain[INERTIA, 2]
+        rate = max(math.sqrt(push * mobility / medium.shear), abs(velocity) / medium.shear)
+        finest = step * rate / _SOIL_SHARE
+        # Written so that NaN leaves the step whole: it ends in an error.
+        if finest > parts:
+            parts = math.ceil(finest) if finest < _MOST_PARTS else _MOST_PARTS
+    return parts
 
 
 @njit
@@ -370,7 +386,7 @@ def advance_motion(y, spools, forces, p, step, first, steps, every, table):  # t
     room, trial, total, rate = np.empty((3, 3)), np.empty(SIZE), np.empty(SIZE), np.empty(SIZE)
     varies, told, before = forces.shape[0] > 1, forces[0].copy(), np.empty(SIZE)
     for taken in range(steps):
-        parts = _parts(y, step, cylinder, pins, room)
+        parts = _parts(y, step, chain, cylinder, pins, medium, room)
         part = step / parts
         good = True
         for k in range(SIZE):
@@ -451,8 +467,8 @@ def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
     Accelerations [rad/s^2]; lengths of the cylinders [m]; their forces, and those with friction
     and stops that their pins carry, positive extends [N]; tensions of LK and PK [N]; the forces
     that the links feel in A, C and D, those of the cylinders on boom, arm and K, those of LK and
-    PK on L and P, that of the soil on the tooth, all in the world's axes [N]; depth, tooth [m];
-    flows [m^3/s].
+    PK on L and P, that of the soil on the tooth, all in the world's axes [N]; depth, 0 without
+    soil, and tooth [m]; flows [m^3/s].
 
     Parameters
     ----------
@@ -489,7 +505,7 @@ def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
             row[6 + i], row[9 + i] = force, pushes[i]
         place_links(y[:RATE], y[RATE:HEAD], chain)
         boom, arm, bucket, lk, pk, row[12], row[13] = load_links(y, pushes, chain, pins)
-        place, _, depth, push = _tooth(y, pins, medium, chain)
+        place, _, depth, push = tooth_motion(y, pins, medium, chain)
         soil = complex(-push * y[SOIL], -push * y[SOIL + 1])
         add_wrench(2, pins.n, 0.0, soil.real, soil.imag, 0.0, chain)
         newton_euler(acceleration, chain)
@@ -501,7 +517,7 @@ def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
         _spread(lk, row, 26)
         _spread(pk, row, 28)
         _spread(soil, row, 30)
-        row[32] = depth
+        row[32] = depth if medium.surface > -np.inf else 0.0
         _spread(place, row, 33)
 
 

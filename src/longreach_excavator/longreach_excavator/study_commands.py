@@ -9,6 +9,12 @@ from typing import Any
 import numpy as np
 
 from longreach_excavator import inverse as loads
+from longreach_excavator.arguments import (
+    add_digging,
+    add_excavator,
+    digging_excavator,
+    digging_scenario,
+)
 from longreach_excavator.cohesion import (
     BOUNDS,
     STEEL,
@@ -17,17 +23,10 @@ from longreach_excavator.cohesion import (
     read_measurements,
 )
 from longreach_excavator.parameters import load_excavator
-from longreach_excavator.scenario import (
-    DEPTHS,
-    MODES,
-    SWEEP_DEG,
-    Scenario,
-    dig_scenario,
-    load_scenario,
-)
+from longreach_excavator.scenario import DEPTHS, load_scenario
 from longreach_excavator.simulation import STEP
 from longreach_tools.arguments import finite, positive
-from longreach_tools.options import add_file, add_results
+from longreach_tools.options import add_results
 from longreach_tools.output import check_output, print_result, summary_table, table, write_csv
 
 __all__ = ['configure_studies']
@@ -69,7 +68,7 @@ def configure_studies(commands: Any) -> None:
     inverse.add_argument(
         '--depth', choices=DEPTHS, default='surface', help='with --soil law (default: surface)'
     )
-    add_file(inverse, 'EXCAVATOR.yaml', 'the excavator (default: one of 20 t)')
+    add_excavator(inverse)
     add_results(inverse, 'a table of all rows', 'cylinders, rods and joints over time')
     inverse.set_defaults(run=_run_inverse)
 
@@ -84,26 +83,23 @@ def configure_studies(commands: Any) -> None:
         help='time and any of force_lk, force_pk [N], strain_lk, strain_pk, theta_2 .. [rad]'
         ' (or _deg), length_boom .. [m]; one row without time: the end of the digging',
     )
-    cohesion.add_argument(
-        '--mode', choices=MODES, default='hydraulic', help='of the digging (default: hydraulic)'
-    )
-    cohesion.add_argument(
-        '--forces', metavar='FILE.csv', type=Path, help='of the cylinders, for mode printed'
-    )
+    add_digging(cohesion, 'of the digging, where the data have no time [s] (default: 7)')
     cohesion.add_argument(
         '--scenario',
         metavar='SCENARIO.yaml',
         type=Path,
-        help=f'in place of a turn of the bucket by {SWEEP_DEG:g} deg',
-    )
-    cohesion.add_argument(
-        '--duration',
-        type=positive,
-        default=7.0,
-        help='of the digging, where the data have no time [s] (default: 7)',
+        help='what was done while measuring, in place of --pose, --mode, --forces, --depth',
     )
     cohesion.add_argument('--lowest', type=positive, default=BOUNDS[0], help='to try [Pa]')
     cohesion.add_argument('--highest', type=positive, default=BOUNDS[1], help='to try [Pa]')
+    cohesion.add_argument(
+        '--noise',
+        metavar='COLUMN=VALUE',
+        type=_noise,
+        action='append',
+        default=[],
+        help='standard deviation of a column, in its unit; for each one (default: estimated)',
+    )
     cohesion.add_argument(
         '--rod-area', type=positive, help='cross-section with the strain gauge [m^2]'
     )
@@ -113,7 +109,6 @@ def configure_studies(commands: Any) -> None:
         default=STEEL,
         help=f'of the rod [Pa] (default: {STEEL:g})',
     )
-    add_file(cohesion, 'EXCAVATOR.yaml', 'the excavator (default: one of 20 t)')
     add_results(cohesion, 'measured and fitted columns', 'the fit, and how well values fit')
     cohesion.set_defaults(run=_run_cohesion)
 
@@ -140,16 +135,26 @@ def _run_inverse(arguments: argparse.Namespace) -> None:
     print_result(result.summary(), table(head, rows), arguments.format)
 
 
+def _noise(text: str) -> tuple[str, float]:
+    """Return column and value of ``--noise``."""
+    name, _, value = text.partition('=')
+    try:
+        return name, positive(value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f'{text!r}, allowed: such as force_lk=1500') from error
+
+
 def _run_cohesion(arguments: argparse.Namespace) -> None:
     """Run ``cohesion``."""
     check_output(arguments.csv, arguments.plot)
-    excavator = load_excavator(arguments.file)
+    excavator = digging_excavator(arguments)
     data = read_measurements(arguments.data, arguments.rod_area, arguments.youngs_modulus)
     if arguments.scenario is not None:
         scenario = load_scenario(arguments.scenario, excavator, STEP)
     else:
-        scenario = _digging(arguments)
-    fit = fit_cohesion(excavator, scenario, data, (arguments.lowest, arguments.highest))
+        scenario = digging_scenario(arguments)
+    bounds = (arguments.lowest, arguments.highest)
+    fit = fit_cohesion(excavator, scenario, data, bounds, dict(arguments.noise) or None)
     if arguments.csv is not None:
         _write_fit(arguments.csv, fit)
     if arguments.plot is not None:
@@ -160,12 +165,6 @@ def _run_cohesion(arguments: argparse.Namespace) -> None:
     flat = {name: value for name, value in summary.items() if name != 'residuals'}
     flat |= {f'rms of {name} [{r["unit"]}]': r['rms'] for name, r in summary['residuals'].items()}
     print_result(summary, summary_table(flat, 'Pa, deg'), arguments.format)
-
-
-def _digging(arguments: argparse.Namespace) -> Scenario:
-    """Return the thesis' digging, in the mode and with the forces that the arguments name."""
-    forces = '' if arguments.forces is None else str(arguments.forces)
-    return dig_scenario(arguments.mode, None, arguments.duration, forces)
 
 
 def _write_fit(file: Path, fit: CohesionFit) -> None:

@@ -248,3 +248,80 @@ def test_urdf_of_another_machine(capsys, tmp_path):
     assert plain.startswith('<?xml')
     assert plain.endswith('</robot>\n')
     assert plain != other
+
+
+# --- inverse, cohesion ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def recorded(capsys, tmp_path):
+    file = tmp_path / 'dug.csv'
+    words = ('dig', '--cohesion', 16000, '--duration', 3, '--csv', file)
+    assert Outcome(capsys, 'excavator', *words).code == 0
+    return file
+
+
+def test_inverse_gives_back_the_forces_of_a_dig(capsys, tmp_path, recorded):
+    loads, picture = tmp_path / 'loads.csv', tmp_path / 'loads.svg'
+    words = ('inverse', '--motion', recorded, '--csv', loads, '--plot', picture)
+    found = Outcome(capsys, 'excavator', *words, '--format', 'json').json
+    head, rows = read(recorded)
+    names, table = read(loads)
+    for name in ('pin_force_boom', 'pin_force_arm', 'pin_force_bucket', 'force_lk'):
+        np.testing.assert_allclose(
+            table[:, names.index(name)], rows[:, head.index(name)], rtol=1e-9, atol=1e-3
+        )
+    top = found['extremes']['pin_c']
+    reaction = np.hypot(rows[:, head.index('arm_boom_x')], rows[:, head.index('arm_boom_z')])
+    assert top['highest'] == pytest.approx(reaction.max(), rel=1e-9)
+    assert top['highest_time'] == pytest.approx(rows[reaction.argmax(), 0])
+    assert b'<svg' in picture.read_bytes()
+    assert 'pin_c' in Outcome(capsys, 'excavator', 'inverse', '--motion', recorded).out
+
+
+def test_cohesion_of_a_dig_is_found_again(capsys, tmp_path, recorded):
+    fit, picture = tmp_path / 'fit.csv', tmp_path / 'fit.png'
+    words = ('cohesion', '--data', recorded, '--csv', fit, '--plot', picture)
+    found = Outcome(capsys, 'excavator', *words, '--format', 'json').json
+    assert found['cohesion_pa'] == pytest.approx(16e3, rel=1e-5)
+    head, rows = read(fit)
+    assert head[:3] == ['time', 'force_lk_measured', 'force_lk_fitted']
+    np.testing.assert_allclose(rows[:, 1], rows[:, 2], atol=50.0)
+    assert picture.read_bytes().startswith(PNG)
+
+
+def test_cohesion_from_a_final_pose(capsys, tmp_path):
+    """As in the thesis: where the bucket came to rest tells the cohesion, if it stalled."""
+    words = ('dig', '--cohesion', 21000, '--csv', tmp_path / 'stalled.csv')
+    Outcome(capsys, 'excavator', *words)
+    head, rows = read(tmp_path / 'stalled.csv')
+    pose = tmp_path / 'pose.csv'
+    end = np.degrees(rows[-1, [head.index(f'theta_{k}') for k in (2, 3, 4)]])
+    pose.write_text(
+        'theta_2_deg,theta_3_deg,theta_4_deg\n' + ','.join(map(str, end)), encoding='utf-8'
+    )
+    words = ('cohesion', '--data', pose, '--format', 'json')
+    found = Outcome(capsys, 'excavator', *words).json
+    assert found['cohesion_pa'] == pytest.approx(21e3, rel=1e-3)
+    assert found['stalled']
+
+
+@pytest.mark.parametrize(
+    ('text', 'words', 'part'),
+    [
+        ('time,theta_2\n0,0.1\n1,0.2\n', ('inverse', '--motion'), 'theta_3'),
+        ('time,theta_2,theta_3,theta_4\n', ('inverse', '--motion'), '1 lines'),
+        (
+            'time,theta_2,theta_3,theta_4\n1,0.3,-1.6,0\n0,0.3,-1.6,0\n',
+            ('inverse', '--motion'),
+            'sort the rows',
+        ),
+        ('time,x\n0,1\n1,2\n', ('cohesion', '--data'), 'found the columns time, x'),
+        ('time,strain_lk\n0,1e-4\n1,2e-4\n', ('cohesion', '--data'), 'rod_area is missing'),
+        ('time,force_lk\n0,a\n1,2\n', ('cohesion', '--data'), "force_lk = 'a'"),
+    ],
+)
+def test_files_that_cannot_be_used_are_refused(capsys, tmp_path, text, words, part):
+    file = tmp_path / 'data.csv'
+    file.write_text(text, encoding='utf-8')
+    Outcome(capsys, 'excavator', *words, file).refused(part)

@@ -1,0 +1,75 @@
+"""Arguments that several commands of the excavator take, and what they mean."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from longreach_dynamics.errors import InputError
+from longreach_excavator.parameters import ExcavatorParameters, load_excavator
+from longreach_excavator.scenario import DEPTHS, MODES, Scenario, dig_scenario
+from longreach_excavator.soil import LAWS
+from longreach_tools.arguments import positive
+from longreach_tools.options import add_file
+
+__all__ = ['add_digging', 'add_excavator', 'digging_excavator', 'digging_scenario']
+
+_LITRES_PER_MINUTE = 1e-3 / 60.0  # [m^3/s]
+
+
+def add_excavator(parser: argparse.ArgumentParser) -> None:
+    """Add ``--file``."""
+    add_file(parser, 'EXCAVATOR.yaml', 'the excavator (default: one of 20 t)')
+
+
+def add_digging(parser: argparse.ArgumentParser, duration: str) -> None:
+    """Add how the bucket turns through the soil; ``duration`` is the help of that argument."""
+    add_excavator(parser)
+    parser.add_argument(
+        '--mode',
+        choices=MODES,
+        default='hydraulic',
+        help='hydraulic: valves and oil; printed: forces as given (default: hydraulic)',
+    )
+    parser.add_argument('--law', choices=LAWS, help='of the soil (default: that of the file)')
+    parser.add_argument(
+        '--depth',
+        choices=DEPTHS,
+        default='swing',
+        help="swing: as printed, as if the bucket's joint stood still; surface: below the soil's"
+        ' (default: swing)',
+    )
+    parser.add_argument(
+        '--flow',
+        type=positive,
+        help="of the bucket's open valve at the full supply pressure [L/min]"
+        ' (default: that of the file); mode hydraulic',
+    )
+    parser.add_argument(
+        '--forces',
+        metavar='FILE.csv',
+        type=Path,
+        help='of the cylinders, or pressures, over time (default: (5.8) to (5.10)); mode printed',
+    )
+    parser.add_argument('--pose', default='dig', help='of the file, to begin with (default: dig)')
+    parser.add_argument('--duration', type=positive, default=7.0, help=duration)
+
+
+def digging_excavator(arguments: argparse.Namespace) -> ExcavatorParameters:
+    """Return the excavator with valve and soil of the arguments."""
+    excavator = load_excavator(arguments.file)
+    if arguments.flow is not None:
+        if arguments.mode != 'hydraulic':
+            raise InputError('--flow belongs to --mode hydraulic; leave it out for given forces')
+        excavator = excavator.with_flow('bucket', arguments.flow * _LITRES_PER_MINUTE)
+    if arguments.law is not None:
+        excavator = excavator.with_value('soil.law', arguments.law)
+    return excavator
+
+
+def digging_scenario(arguments: argparse.Namespace, cohesion: float | None = None) -> Scenario:
+    """Return the digging that the arguments describe, in soil of a cohesion [Pa]."""
+    forces = '' if arguments.forces is None else str(arguments.forces)
+    return dig_scenario(
+        arguments.mode, cohesion, arguments.duration, forces, arguments.pose, arguments.depth
+    )

@@ -1,0 +1,188 @@
+"""Between the library's objects and messages: every field, there and back."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import WrenchStamped
+from longreach_msgs.msg import CylinderCommand, HydraulicState, PinForces
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+from visualization_msgs.msg import Marker
+
+from longreach_dynamics.errors import InputError
+from longreach_excavator import conversions
+from longreach_excavator.motion import HEAD, OBSERVED, ROD, SIZE, SPOOL
+from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.simulation import CLOSED, ExcavatorCommand
+from longreach_excavator.visuals import Arrow
+
+STAMP = Time(sec=47, nanosec=930_000_000)
+HEADER = Header(stamp=STAMP, frame_id='excavator_base')
+NAMES = ['boom', 'arm', 'bucket']
+JOINTS = [f'{name}_joint' for name in NAMES]
+NAN = math.nan
+# Each number stands for its place.
+Y = np.arange(SIZE) / 3.0
+SEEN = {name: 100.0 + index / 7.0 for index, name in enumerate(OBSERVED)}
+
+
+def test_hydraulics() -> None:
+    message = conversions.hydraulics_to_message(Y, SEEN, STAMP)
+    again = deserialize_message(serialize_message(message), HydraulicState)
+    assert (again.header, again.name) == (HEADER, NAMES)
+    assert list(again.head_pressure) == Y[HEAD : HEAD + 3].tolist()
+    assert list(again.rod_pressure) == Y[ROD : ROD + 3].tolist()
+    assert list(again.spool) == Y[SPOOL : SPOOL + 3].tolist()
+    assert list(again.head_flow) == [SEEN[f'head_flow_{name}'] for name in NAMES]
+    assert list(again.rod_flow) == [SEEN[f'rod_flow_{name}'] for name in NAMES]
+
+
+def test_reactions() -> None:
+    message = conversions.reactions_to_message(SEEN, STAMP)
+    again = deserialize_message(serialize_message(message), PinForces)
+    assert again.header == HEADER
+    joints = ['boom_chassis', 'arm_boom', 'bucket_arm']
+    assert again.name == [*joints, *NAMES, 'lk', 'pk']
+    for name, force in zip(again.name, again.force, strict=True):
+        assert (force.x, force.y, force.z) == (SEEN[f'{name}_x'], 0.0, SEEN[f'{name}_z'])
+
+
+def test_the_soil_acts_at_the_tooth() -> None:
+    seen = {'soil_x': 3.0, 'soil_z': -5.0, 'tip_x': 7.0, 'tip_z': -2.0}
+    message = conversions.soil_force_to_message(seen, STAMP)
+    again = deserialize_message(serialize_message(message), WrenchStamped)
+    force, torque = again.wrench.force, again.wrench.torque
+    assert again.header == HEADER
+    assert (force.x, force.y, force.z) == (3.0, 0.0, -5.0)
+    moment = np.cross([7.0, 0.0, -2.0], [3.0, 0.0, -5.0])
+    assert [torque.x, torque.y, torque.z] == moment.tolist()
+
+
+def test_drawn_forces() -> None:
+    arrows = (
+        Arrow('boom_chassis', (0.0, 0.0), (-1.0, 2.0)),
+        Arrow('soil', (5.0, -1.0), (0.5, 0.25)),
+        Arrow('arm_boom', (1.0, 2.0), (0.0, 1e-3)),
+    )
+    line = np.array([[2.0, -1.5], [9.0, -1.5]])
+    markers = conversions.forces_to_message(arrows, line, STAMP).markers
+    assert [m.ns for m in markers] == ['boom_chassis', 'soil', 'arm_boom', 'surface']
+    assert {m.header.frame_id for m in markers} == {'excavator_base'}
+    assert all(m.pose.orientation.w == 1.0 and m.scale.x > 0.0 for m in markers)
+    assert all(m.color.a == 1.0 for m in markers)
+    first, soil, none, surface = markers
+    assert [(p.x, p.y, p.z) for p in first.points] == [(0.0, 0.0, 0.0), (-1.0, 0.0, 2.0)]
+    assert [(p.x, p.y, p.z) for p in soil.points] == [(5.0, 0.0, -1.0), (5.5, 0.0, -0.75)]
+    assert soil.color != first.color
+    # An arrow without length has no direction: viewers complain.
+    assert (first.action, none.action) == (Marker.ADD, Marker.DELETE)
+    assert [(p.x, p.y, p.z) for p in surface.points] == [(2.0, 0.0, -1.5), (9.0, 0.0, -1.5)]
+    assert (first.type, surface.type) == (Marker.ARROW, Marker.LINE_STRIP)
+    assert len(conversions.forces_to_message(arrows, np.empty((0, 2)), STAMP).markers) == 3
+
+
+@pytest.mark.parametrize(
+    'command',
+    [
+        ExcavatorCommand((1.0 / 3.0, -1.0, 0.0)),
+        ExcavatorCommand(CLOSED.spools, (1e5, -2e5, 3e4)),
+        ExcavatorCommand(CLOSED.spools, (NAN, NAN, 3e4)),
+        CLOSED,
+    ],
+)
+def test_commands(excavator: ExcavatorParameters, command: ExcavatorCommand) -> None:
+    message = conversions.command_to_message(command, STAMP)
+    again = deserialize_message(serialize_message(message), CylinderCommand)
+    assert again.header == HEADER
+    assert conversions.command_from_message(again, excavator) == command
+
+
+def test_a_command_by_names_leaves_the_others_closed(excavator: ExcavatorParameters) -> None:
+    def taken(**fields: list) -> ExcavatorCommand:
+        return conversions.command_from_message(CylinderCommand(**fields), excavator)
+
+    assert taken(name=['bucket', 'boom'], spool=[0.3, -0.1]).spools == (-0.1, 0.0, 0.3)
+    assert taken(spool=[0.1, 0.2, 0.3]).spools == (0.1, 0.2, 0.3)
+    told = taken(name=['bucket'], force=[-2e4])
+    assert told == ExcavatorCommand(CLOSED.spools, (NAN, NAN, -2e4))
+    assert taken(force=[1.0, 2.0, 3.0]).forces == (1.0, 2.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ('fields', 'error'),
+    [
+        ({}, 'has 0 values, allowed: 3, one for each name'),
+        ({'spool': [0.0] * 2}, 'has 2 values, allowed: 3'),
+        ({'name': ['arm'], 'force': [0.0] * 2}, 'has 2 values, allowed: 1'),
+        ({'spool': [0.0] * 3, 'force': [0.0] * 3}, '3 spool positions and 3 forces, allowed: one'),
+        ({'name': ['stick'], 'spool': [0.0]}, r"name 'stick', allowed, each once: boom \| arm"),
+        ({'name': ['arm', 'arm'], 'force': [0.0] * 2}, "name 'arm', allowed, each once"),
+        ({'spool': [0.0, NAN, 0.0]}, r'for arm = nan, allowed: \[-1, 1\]'),
+        ({'spool': [0.0, 0.0, 1.01]}, r'for bucket = 1\.01, allowed: \[-1, 1\]'),
+        ({'name': ['boom'], 'force': [NAN]}, r'for boom = nan N, allowed: \[-1\.167e\+06, 1'),
+        ({'force': [0.0, -math.inf, 0.0]}, r'for arm = -inf N, allowed: \[-'),
+        ({'force': [0.0, 0.0, 1e9]}, r'for bucket = 1000000000\.0 N, allowed: \[-'),
+    ],
+)
+def test_commands_that_cannot_be(
+    excavator: ExcavatorParameters, fields: dict[str, list], error: str
+) -> None:
+    with pytest.raises(InputError, match=error):
+        conversions.command_from_message(CylinderCommand(**fields), excavator)
+
+
+def test_rates_go_by_names() -> None:
+    message = JointState(name=['bucket_joint', 'boom_joint'], velocity=[0.3, -0.1])
+    assert conversions.rates_from_message(message) == (-0.1, 0.0, 0.3)
+    assert conversions.rates_from_message(JointState(velocity=[0.1, 0.2, 0.3])) == (0.1, 0.2, 0.3)
+
+
+@pytest.mark.parametrize(
+    ('names', 'rates', 'error'),
+    [
+        ([], [0.1] * 2, 'joint_velocity has 2 velocities, allowed: 3'),
+        (['boom_joint'], [], 'joint_velocity has 0 velocities, allowed: 1'),
+        (['boom'], [0.1], r"the joint 'boom', allowed, each once: boom_joint \| arm_joint"),
+        (['arm_joint'] * 2, [0.1] * 2, "the joint 'arm_joint', allowed, each once"),
+        (['arm_joint'], [NAN], 'joint_velocity for arm_joint = nan rad/s, allowed: finite'),
+    ],
+)
+def test_rates_that_cannot_be(names: list[str], rates: list[float], error: str) -> None:
+    with pytest.raises(InputError, match=error):
+        conversions.rates_from_message(JointState(name=names, velocity=rates))
+
+
+def sample() -> tuple[JointState, HydraulicState]:
+    names = ['bucket_cylinder', *JOINTS[::-1], 'lever_joint']
+    joints = JointState(
+        header=HEADER, name=names, position=[9.0, 3, 2, 1, 9], velocity=[9.0, 6, 5, 4, 9]
+    )
+    hydraulics = HydraulicState(
+        name=NAMES[::-1], head_pressure=[3e7, 2e7, 1e7], rod_pressure=[6e6, 5e6, 4e6]
+    )
+    return joints, hydraulics
+
+
+def test_measurements_go_by_names() -> None:
+    measured = conversions.measurement_from_messages(*sample())
+    assert measured.time == 47.93
+    assert measured.angles.tolist() == [1.0, 2.0, 3.0]
+    assert measured.rates.tolist() == [4.0, 5.0, 6.0]
+    assert measured.head_pressures.tolist() == [1e7, 2e7, 3e7]
+    assert measured.rod_pressures.tolist() == [4e6, 5e6, 6e6]
+
+
+def test_measurements_that_are_none() -> None:
+    joints, hydraulics = sample()
+    joints.velocity[2] = NAN
+    with pytest.raises(InputError, match='joint_states has nan for arm_joint, allowed: finite'):
+        conversions.measurement_from_messages(joints, hydraulics)
+    joints, hydraulics = sample()
+    hydraulics.rod_pressure = hydraulics.rod_pressure[:2]
+    with pytest.raises(InputError, match='hydraulics has no value for boom, allowed'):
+        conversions.measurement_from_messages(joints, hydraulics)

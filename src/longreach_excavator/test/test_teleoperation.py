@@ -1,0 +1,459 @@
+"""
+Sticks and joint velocities as spool positions.
+
+What a velocity needs is said by the plant itself: by its stationary flows, solved by bisection,
+and by the library's simulation with the station in the loop.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics import valve_flows, valve_opening
+from longreach_excavator.motion import HEAD, RATE, ROD, SPOOL
+from longreach_excavator.parameters import CylinderParameters, ExcavatorParameters
+from longreach_excavator.scenario import Scenario
+from longreach_excavator.simulation import CLOSED, Excavator, ExcavatorState
+from longreach_excavator.teleoperation import (
+    PATTERNS,
+    Measurement,
+    Order,
+    StickAxis,
+    Teleoperation,
+    TeleoperationParameters,
+    TeleoperationState,
+    default_file,
+    load_teleoperation,
+    opening_for_velocity,
+    spool_of_opening,
+    stick_curve,
+)
+
+SAMPLE = 0.01  # [s]
+BOOM, ARM, BUCKET = 0, 1, 2
+# Axes of the installed file.
+LEFT_SIDEWAYS, LEFT_FORE_AFT, RIGHT_SIDEWAYS, RIGHT_FORE_AFT = 0, 1, 3, 4
+
+
+@pytest.fixture
+def parameters() -> TeleoperationParameters:
+    return load_teleoperation()
+
+
+@pytest.fixture
+def station(parameters: TeleoperationParameters, excavator: ExcavatorParameters) -> Teleoperation:
+    return Teleoperation(parameters, excavator)
+
+
+def deflected(axis: int, value: float) -> list[float]:
+    axes = [0.0] * 6
+    axes[axis] = value
+    return axes
+
+
+def measured(state: ExcavatorState, time: float) -> Measurement:
+    y = state.y
+    return Measurement(time, y[:RATE], y[RATE:HEAD], y[HEAD:ROD], y[ROD:SPOOL])
+
+
+def drive(
+    station: Teleoperation,
+    order: Order,
+    pose: tuple[float, ...] = (20.0, -80.0, -20.0),
+    seconds: float = 2.0,
+) -> np.ndarray:
+    """Return the states (samples, SIZE) of an excavator in the air that obeys an order."""
+    machine = Excavator(station.excavator, Scenario(duration=60.0, pose_deg=pose, soil=False))
+    state = machine.initial_state()
+    at_levers = station.take(TeleoperationState(), order, 0.0)
+    rows = []
+    for k in range(round(seconds / SAMPLE)):
+        at_levers, command = station.cycle(at_levers, measured(state, k * SAMPLE), 0.0)
+        assert command is not None
+        state = machine.advance(state, command, k * SAMPLE, SAMPLE)
+        rows.append(state.y)
+    return np.array(rows)
+
+
+# --- sticks --------------------------------------------------------------------------------------
+
+# Which spool, and which way: what people expect of the two patterns.
+WAYS = [
+    ('iso', LEFT_FORE_AFT, ARM, -1.0),
+    ('iso', RIGHT_FORE_AFT, BOOM, -1.0),
+    ('iso', RIGHT_SIDEWAYS, BUCKET, 1.0),
+    ('sae', LEFT_FORE_AFT, BOOM, -1.0),
+    ('sae', RIGHT_FORE_AFT, ARM, -1.0),
+    ('sae', RIGHT_SIDEWAYS, BUCKET, 1.0),
+]
+
+
+@pytest.mark.parametrize('way', [1.0, -1.0])
+@pytest.mark.parametrize(('pattern', 'axis', 'cylinder', 'sign'), WAYS)
+def test_each_stick_moves_its_cylinder(
+    station: Teleoperation, pattern: str, axis: int, cylinder: int, sign: float, way: float
+) -> None:
+    station = Teleoperation(station.parameters.replace(pattern=pattern), station.excavator)
+    order = station.order_of_sticks(deflected(axis, way))
+    expected = [0.0, 0.0, 0.0]
+    expected[cylinder] = sign * way
+    assert order.spools == tuple(expected)
+    assert order.moves
+
+
+@pytest.mark.parametrize('pattern', PATTERNS)
+@pytest.mark.parametrize('joint', [BOOM, ARM, BUCKET])
+def test_forward_lowers_the_boom_and_sends_the_arm_out_and_left_curls(
+    station: Teleoperation, joint: int, pattern: str
+) -> None:
+    station = Teleoperation(station.parameters.replace(pattern=pattern), station.excavator)
+    right, left = (BOOM, ARM) if pattern == 'iso' else (ARM, BOOM)
+    axis = {right: RIGHT_FORE_AFT, left: LEFT_FORE_AFT, BUCKET: RIGHT_SIDEWAYS}[joint]
+    rows = drive(station, station.order_of_sticks(deflected(axis, 0.8)), seconds=1.0)
+    turned = rows[-1, :RATE] - rows[0, :RATE]
+    # The arm goes out with theta_3 growing; boom and bucket turn down.
+    way = 1.0 if joint == ARM else -1.0
+    assert way * turned[joint] > 0.05
+    assert np.abs(np.delete(turned, joint)).max() < 0.01
+
+
+@pytest.mark.parametrize('pattern', PATTERNS)
+def test_the_swing_is_seen_and_moves_nothing(station: Teleoperation, pattern: str) -> None:
+    station = Teleoperation(station.parameters.replace(pattern=pattern), station.excavator)
+    axes = deflected(LEFT_SIDEWAYS, -1.0)
+    assert not station.order_of_sticks(axes).moves
+    assert station.asks_for_swing(axes)
+    assert not station.asks_for_swing(deflected(LEFT_SIDEWAYS, 0.05))
+    assert not station.asks_for_swing(deflected(RIGHT_FORE_AFT, 1.0))
+
+
+def test_signs_and_places_are_those_of_the_file(
+    parameters: TeleoperationParameters, excavator: ExcavatorParameters
+) -> None:
+    other = parameters.replace(right_fore_aft=StickAxis(axis=7, sign=-1))
+    station = Teleoperation(other, excavator)
+    assert station.order_of_sticks([*deflected(RIGHT_FORE_AFT, 1.0), 0.0, 0.0]).spools[BOOM] == 0
+    assert station.order_of_sticks([0.0] * 7 + [1.0]).spools[BOOM] == 1.0
+
+
+def test_a_stick_within_its_dead_zone_is_in_its_middle(station: Teleoperation) -> None:
+    edge = station.parameters.dead_zone
+    for value in (0.0, edge, -edge):
+        order = station.order_of_sticks(deflected(RIGHT_FORE_AFT, value))
+        assert order.spools == CLOSED.spools
+        assert not order.moves
+    beyond = station.order_of_sticks(deflected(RIGHT_FORE_AFT, edge + 1e-6))
+    # The valve's own dead band is behind the stick at once.
+    valve = station.excavator.cylinders[BOOM].valve
+    assert -valve.dead_band - 1e-4 < beyond.spools[BOOM] < -valve.dead_band
+
+
+def test_the_curve_of_a_stick() -> None:
+    values = np.linspace(0.0, 1.0, 101)
+    for dead_zone in (0.0, 0.1, 0.5):
+        straight = [stick_curve(x, dead_zone, 0.0) for x in values]
+        np.testing.assert_allclose(
+            straight, np.clip((values - dead_zone) / (1.0 - dead_zone), 0.0, None), atol=1e-15
+        )
+        cubic = [stick_curve(x, dead_zone, 1.0) for x in values]
+        np.testing.assert_allclose(cubic, np.array(straight) ** 3, atol=1e-15)
+        bent = np.array([stick_curve(x, dead_zone, 0.6) for x in values])
+        assert (np.diff(bent) >= 0.0).all()
+        assert [stick_curve(-x, dead_zone, 0.6) for x in values] == (-bent).tolist()
+        assert stick_curve(1.0, dead_zone, 0.6) == 1.0
+        # Some drivers show a little more than 1.
+        assert stick_curve(-1.3, dead_zone, 0.6) == -1.0
+
+
+def test_without_its_button_nothing_moves(
+    parameters: TeleoperationParameters, excavator: ExcavatorParameters
+) -> None:
+    station = Teleoperation(parameters.replace(deadman=2), excavator)
+    axes = deflected(RIGHT_FORE_AFT, 1.0)
+    assert not station.order_of_sticks(axes, [1, 1, 0, 1]).moves
+    assert station.order_of_sticks(axes, [0, 0, 1]).moves
+
+
+@pytest.mark.parametrize(
+    ('axes', 'buttons', 'error'),
+    [
+        ([0.0] * 4, [0, 1], r'joy has 4 axes, allowed with right_fore_aft\.axis = 4: 5 or more'),
+        ([0.0] * 4 + [math.nan], [0, 1], 'joy has nan on axis 4, allowed: finite numbers'),
+        ([0.0, math.inf, 0, 0, 0], [0, 1], 'joy has inf on axis 1, allowed: finite numbers'),
+        ([0.0] * 5, [1], r'joy has 1 buttons, allowed with deadman = 1: 2 or more'),
+    ],
+)
+def test_sticks_that_cannot_be(
+    parameters: TeleoperationParameters,
+    excavator: ExcavatorParameters,
+    axes: list[float],
+    buttons: list[int],
+    error: str,
+) -> None:
+    station = Teleoperation(parameters.replace(deadman=1), excavator)
+    with pytest.raises(InputError, match=error):
+        station.order_of_sticks(axes, buttons)
+
+
+# --- openings ------------------------------------------------------------------------------------
+
+
+def test_the_spool_opens_the_valve_by_what_was_asked() -> None:
+    for share in np.linspace(-1.0, 1.0, 41):
+        for dead_band in (0.0, 0.05, 0.3):
+            spool = spool_of_opening(share, dead_band)
+            assert abs(spool) <= 1.0
+            assert math.copysign(valve_opening(spool, dead_band, 2.0), spool) == pytest.approx(
+                2.0 * share, abs=1e-12
+            )
+    assert spool_of_opening(0.0, 0.3) == 0.0
+
+
+def stationary_velocity(
+    opening: float, load: float, cylinder: CylinderParameters, excavator: ExcavatorParameters
+) -> tuple[float, bool]:
+    """
+    Return the velocity [m/s] at which a valve carries a load, and whether a chamber is empty.
+
+    The load gives the rod pressure to each head pressure; with it, the flow in falls and that out
+    grows, so that their balance is found by bisection. A chamber that would be below the vapour's
+    pressure stays there, and the flow out of the other one alone counts.
+    """
+    oil = excavator.oil
+    head, rod, valve = cylinder.head_area, cylinder.rod_area, cylinder.valve
+    areas = abs(opening) * valve.area, abs(opening) * valve.area * valve.area_ratio
+    coefficient = oil.contraction * math.sqrt(2.0 / oil.density)
+
+    def speeds(p1: float) -> tuple[float, float]:
+        p2 = (p1 * head - load) / rod
+        q1, q2 = valve_flows(
+            opening, p1, p2, oil.supply_pressure, oil.tank_pressure, *areas, coefficient, 1e-3
+        )
+        return q1 / head, q2 / rod
+
+    head_is_empty = oil.vapour_pressure
+    rod_is_empty = (load + oil.vapour_pressure * rod) / head
+    low, high = max(head_is_empty, rod_is_empty), 1e10
+    into, out = speeds(low) if opening > 0.0 else speeds(low)[::-1]
+    if abs(into) < abs(out):
+        return out, True
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        v1, v2 = speeds(middle)
+        low, high = (middle, high) if v1 > v2 else (low, middle)
+    return speeds(low)[0], False
+
+
+def test_openings_give_their_velocities_under_any_load(
+    random_excavator: Callable[[np.random.Generator], ExcavatorParameters],
+) -> None:
+    random = np.random.default_rng(3)
+    kinds = []
+    for _ in range(60):
+        excavator = random_excavator(random)
+        oil = excavator.oil
+        for cylinder in excavator.cylinders:
+            strongest = oil.supply_pressure * cylinder.head_area
+            load, velocity = random.uniform(-3.0, 3.0) * strongest, random.uniform(-0.2, 0.2)
+            opening = opening_for_velocity(velocity, load, cylinder, oil)
+            if abs(opening) == 1.0:
+                continue
+            found, empty = stationary_velocity(opening, load, cylinder, excavator)
+            assert found == pytest.approx(velocity, rel=1e-6)
+            kinds.append((velocity > 0.0, empty))
+    assert min(kinds.count((way, empty)) for way in (True, False) for empty in (True, False)) > 5
+
+
+def test_openings_end_at_the_valves_own(excavator: ExcavatorParameters) -> None:
+    cylinder, oil = excavator.cylinders[BOOM], excavator.oil
+    stalls = 2.0 * oil.supply_pressure * cylinder.head_area
+    assert opening_for_velocity(0.05, stalls, cylinder, oil) == 1.0
+    assert opening_for_velocity(-0.05, -stalls, cylinder, oil) == -1.0
+    assert opening_for_velocity(50.0, 0.0, cylinder, oil) == 1.0
+    assert opening_for_velocity(-50.0, 0.0, cylinder, oil) == -1.0
+    assert opening_for_velocity(0.0, 1e5, cylinder, oil) == 0.0
+
+
+# --- velocities in the loop ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('pose', [(20.0, -80.0, -20.0), (0.0, -110.0, -60.0)])
+@pytest.mark.parametrize('rate', [0.05, -0.05, 0.2, -0.2])
+@pytest.mark.parametrize('joint', [BOOM, ARM, BUCKET])
+def test_joints_turn_as_fast_as_they_are_told(
+    station: Teleoperation, joint: int, rate: float, pose: tuple[float, ...]
+) -> None:
+    """Without feedback, loaded by gravity: within a tenth after the first half second."""
+    assert station.parameters.feedback == 0.0
+    rates = [0.0, 0.0, 0.0]
+    rates[joint] = rate
+    rows = drive(station, Order(rates=tuple(rates)), pose)
+    angles = rows[:, :RATE]
+    mean = (angles[-1] - angles[50]) / ((len(rows) - 51) * SAMPLE)
+    # Slow ones vibrate with the oil's spring; their mean is what counts.
+    assert mean[joint] == pytest.approx(rate, rel=0.05)
+    if abs(rate) > 0.1:
+        np.testing.assert_allclose(rows[100:, RATE + joint], rate, rtol=0.1)
+    assert np.abs(np.delete(mean, joint)).max() < 0.02 * abs(rate)
+
+
+def test_all_joints_at_once(station: Teleoperation) -> None:
+    rates = (0.1, -0.15, -0.2)
+    rows = drive(station, Order(rates=rates))
+    np.testing.assert_allclose(rows[100:, RATE:HEAD].mean(axis=0), rates, rtol=0.03)
+
+
+def test_feedback_mends_what_the_valves_law_does_not_know(
+    parameters: TeleoperationParameters, excavator: ExcavatorParameters
+) -> None:
+    # A station that believes in larger valves, and opens them too little.
+    valves = [c.valve.replace(area=1.5 * c.valve.area) for c in excavator.cylinders]
+    wrong = excavator.replace(
+        cylinders=tuple(
+            c.replace(valve=v) for c, v in zip(excavator.cylinders, valves, strict=True)
+        )
+    )
+    machine = Excavator(excavator, Scenario(duration=9.0, pose_deg=(20.0, -80.0, -20.0)))
+    errors = []
+    for feedback in (0.0, 1.0):
+        station = Teleoperation(parameters.replace(feedback=feedback), wrong)
+        at_levers = station.take(TeleoperationState(), Order(rates=(0.0, -0.2, 0.0)), 0.0)
+        state = machine.initial_state()
+        for k in range(150):
+            at_levers, command = station.cycle(at_levers, measured(state, k * SAMPLE), 0.0)
+            assert command is not None
+            state = machine.advance(state, command, k * SAMPLE, SAMPLE)
+        errors.append(abs(state.y[RATE + ARM] + 0.2))
+    assert errors[0] > 0.05
+    assert errors[1] < 0.6 * errors[0]
+
+
+def test_a_joint_that_shall_stand_closes_its_valve_even_with_feedback(
+    parameters: TeleoperationParameters, excavator: ExcavatorParameters
+) -> None:
+    station = Teleoperation(parameters.replace(feedback=5.0), excavator)
+    moving = Measurement(
+        0.0, np.radians([20.0, -80.0, -20.0]), np.full(3, 0.3), np.full(3, 1e7), np.full(3, 5e6)
+    )
+    state = station.take(TeleoperationState(), Order(rates=(0.1, 0.0, 0.0)), 0.0)
+    _, command = station.cycle(state, moving, 0.0)
+    assert command is not None
+    assert command.spools[ARM] == command.spools[BUCKET] == 0.0
+    assert command.spools[BOOM] != 0.0
+
+
+def test_a_blocked_joint_gets_the_whole_opening(station: Teleoperation) -> None:
+    rows = drive(station, Order(rates=(0.3, 0.0, 0.0)), (60.0, -80.0, -20.0), seconds=3.0)
+    # At the end of its stroke the boom rests on its stop, and only the spool gives in.
+    assert rows[-1, SPOOL + BOOM] > 0.95
+    assert abs(rows[-1, RATE + BOOM]) < 1e-3
+    assert np.isfinite(rows).all()
+
+
+# --- whose order counts --------------------------------------------------------------------------
+
+
+def resting(excavator: ExcavatorParameters, time: float) -> Measurement:
+    machine = Excavator(excavator, Scenario(duration=1.0, pose='dig'))
+    return measured(machine.initial_state(), time)
+
+
+def test_nobody_is_engaged_before_the_first_motion(
+    station: Teleoperation, excavator: ExcavatorParameters
+) -> None:
+    state = TeleoperationState()
+    assert station.cycle(state, resting(excavator, 0.0), 0.0)[1] is None
+    # A joystick that lies there says so many times a second.
+    state = station.take(state, station.order_of_sticks([0.0] * 6), 0.1)
+    assert station.cycle(state, resting(excavator, 0.1), 0.1)[1] is None
+    state = station.take(state, Order(rates=(0.0, 0.0, 0.0)), 0.2)
+    assert station.cycle(state, resting(excavator, 0.2), 0.2)[1] is None
+    state = station.take(state, Order(spools=(0.5, 0.0, 0.0)), 0.3)
+    state, command = station.cycle(state, resting(excavator, 0.3), 0.3)
+    assert command is not None
+    assert command.spools == (0.5, 0.0, 0.0)
+    # From then on the middle means stop.
+    state = station.take(state, station.order_of_sticks([0.0] * 6), 0.4)
+    assert station.cycle(state, resting(excavator, 0.4), 0.4)[1] == CLOSED
+
+
+def test_old_orders_end(station: Teleoperation, excavator: ExcavatorParameters) -> None:
+    limit = station.parameters.timeout
+    state = station.take(TeleoperationState(), Order(spools=(0.5, 0.0, 0.0)), 10.0)
+    _, command = station.cycle(state, resting(excavator, 3.0), 10.0 + limit)
+    assert command is not None
+    assert command.spools == (0.5, 0.0, 0.0)
+    state, command = station.cycle(state, resting(excavator, 3.0), 10.0 + 1.001 * limit)
+    assert command == CLOSED
+    state = station.take(state, Order(rates=(0.0, 0.0, 0.1)), 20.0)
+    _, command = station.cycle(state, resting(excavator, 3.0), 20.0)
+    assert command is not None
+    assert command.spools[BUCKET] < 0.0
+
+
+def test_loads_are_filtered(
+    parameters: TeleoperationParameters, excavator: ExcavatorParameters
+) -> None:
+    station = Teleoperation(parameters.replace(load_time=0.2), excavator)
+    head = np.array([c.head_area for c in excavator.cylinders])
+
+    def at(time: float, pressure: float) -> Measurement:
+        return resting(excavator, time)._replace(
+            head_pressures=np.full(3, pressure), rod_pressures=np.zeros(3)
+        )
+
+    state, _ = station.cycle(TeleoperationState(), at(1.0, 1e7), 0.0)
+    np.testing.assert_allclose(state.loads, 1e7 * head, rtol=1e-14)
+    for k in range(1, 21):
+        state, _ = station.cycle(state, at(1.0 + 0.01 * k, 2e7), 0.0)
+    # One time constant of small steps.
+    share = (np.array(state.loads) / head - 1e7) / 1e7
+    np.testing.assert_allclose(share, 1.0 - math.exp(-1.0), atol=0.02)
+    # Time that begins anew begins with what is there.
+    state, _ = station.cycle(state, at(0.0, 3e7), 0.0)
+    np.testing.assert_allclose(state.loads, 3e7 * head, rtol=1e-14)
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def changed(tmp_path: Path, old: str, new: str) -> Path:
+    text = default_file().read_text()
+    assert old in text
+    file = tmp_path / 'teleoperation.yaml'
+    file.write_text(text.replace(old, new))
+    return file
+
+
+def test_a_file_of_ones_own(tmp_path: Path) -> None:
+    file = changed(tmp_path, 'pattern: iso', 'pattern: sae')
+    assert load_teleoperation(file) == load_teleoperation().replace(pattern='sae')
+    file = changed(tmp_path, 'deadman: null', 'deadman: 5')
+    assert load_teleoperation(file).deadman == 5
+
+
+@pytest.mark.parametrize(
+    ('old', 'new', 'error'),
+    [
+        ('pattern: iso', 'pattern: cat', r"pattern = 'cat', allowed: iso \| sae"),
+        ('{axis: 0, sign: 1}', '{axis: -1, sign: 1}', r'axis = -1, allowed: \[0, 63\]'),
+        ('{axis: 0, sign: 1}', '{axis: 0, sign: 0}', r'left_sideways: sign = 0, allowed: -1 \| 1'),
+        ('{axis: 0, sign: 1}', '{axis: 4, sign: 1}', r'axis = 4 is that of left_sideways, too'),
+        ('dead_zone: 0.1', 'dead_zone: 1.0', r'dead_zone = 1\.0, allowed: \[0, 0\.9\]'),
+        ('expo: 0.5', 'expo: .nan', r'expo = nan, allowed: \[0, 1\]'),
+        ('timeout: 0.5', 'timeout: 0.0', r'timeout = 0\.0, allowed: \(0, 60\] s'),
+        ('deadman: null', 'deadman: 1.5', r'deadman = 1\.5, allowed: an integer'),
+        ('feedback: 0.0', 'gain: 0.0', 'gain is unknown, allowed here: pattern'),
+    ],
+)
+def test_files_that_cannot_be(tmp_path: Path, old: str, new: str, error: str) -> None:
+    file = changed(tmp_path, old, new)
+    with pytest.raises(InputError, match=error) as caught:
+        load_teleoperation(file)
+    assert str(caught.value).startswith(str(file))
