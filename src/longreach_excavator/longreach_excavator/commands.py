@@ -318,7 +318,7 @@ The bag is in {bag}, the picture in {picture}. What to try next, after . install
   longreach excavator dig --cohesion 20000 --plot out/stall.png
   longreach excavator dig --mode printed --plot out/printed.png
   longreach excavator pose --pose 20,-95,39.45 --degrees
-  longreach launch excavator                       in real time, for a joystick; Ctrl-C ends it
+  longreach launch excavator scenario:=none        in real time, to be driven; Ctrl-C ends it
   cp {file} my_excavator.yaml
                                                    change a number in it, then:
   longreach excavator dig --file my_excavator.yaml --plot out/mine.png"""

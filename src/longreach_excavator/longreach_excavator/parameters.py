@@ -52,10 +52,10 @@ def _length(description: str) -> Any:
 class LinkParameters(Parameters):
     """What each link has: length, mass, centre of gravity."""
 
-    length: float = _length('from joint to joint, of the bucket to the tooth')
+    length: float = _length('joint to joint, L2, L3; of the bucket to the tooth, L4')
     mass: float = quantity('mass', 'kg', above=0.0, at_most=1e6)
-    center: float = quantity('centre of gravity: distance from the joint', 'm', at_least=0.0)
-    center_deg: float = quantity("centre of gravity: angle from the link's line", 'deg')
+    center: float = quantity('centre of gravity: distance from the joint, Lg', 'm', at_least=0.0)
+    center_deg: float = quantity("centre of gravity: angle from the link's line, lambda", 'deg')
     inertia: float = quantity('about the centre of gravity', 'kg m^2', above=0.0)
 
     def check(self) -> None:
@@ -171,6 +171,7 @@ class ExcavatorParameters(Parameters):
             raise InputError(f'cylinders have the names {names}, allowed: {CYLINDERS}')
         if abs(complex(self.chassis.lhe, self.chassis.lah)) < 1e-3:
             raise InputError('chassis: lhe and lah are 0, allowed: a distance from A to E')
+        self.linkage()  # Closes, or raises.
         for k, cylinder in enumerate(self.cylinders):
             self._check_stroke(k, cylinder)
         known = [pose.name for pose in self.poses]

@@ -124,7 +124,7 @@ def test_a_command_by_names_leaves_the_others_closed(excavator: ExcavatorParamet
         ({'name': ['arm', 'arm'], 'force': [0.0] * 2}, "name 'arm', allowed, each once"),
         ({'spool': [0.0, NAN, 0.0]}, r'for arm = nan, allowed: \[-1, 1\]'),
         ({'spool': [0.0, 0.0, 1.01]}, r'for bucket = 1\.01, allowed: \[-1, 1\]'),
-        ({'name': ['boom'], 'force': [NAN]}, r'for boom = nan N, allowed: \[-1\.167e\+06, 1'),
+        ({'name': ['boom'], 'force': [NAN]}, r'for boom = nan N, allowed: \[-1'),
         ({'force': [0.0, -math.inf, 0.0]}, r'for arm = -inf N, allowed: \[-'),
         ({'force': [0.0, 0.0, 1e9]}, r'for bucket = 1000000000\.0 N, allowed: \[-'),
     ],

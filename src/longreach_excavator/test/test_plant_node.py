@@ -1,0 +1,305 @@
+"""The excavator as a node: what it publishes, commands, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from geometry_msgs.msg import WrenchStamped
+from longreach_msgs.msg import CylinderCommand, HydraulicState, PinForces
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+from std_srvs.srv import Trigger
+from visualization_msgs.msg import MarkerArray
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import step_time
+from longreach_excavator.motion import HEAD, RATE, ROD, SOIL, SPOOL
+from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.plant_node import PlantNode
+from longreach_excavator.scenario import dig_scenario, load_scenario
+from longreach_excavator.simulation import (
+    BY_SCENARIO,
+    CLOSED,
+    Excavator,
+    ExcavatorCommand,
+    ExcavatorState,
+)
+from longreach_node import qos
+from longreach_node.stamps import nanoseconds_of, stamp_of
+from longreach_node.testing import Bench, bench
+
+SAMPLE = 10_000_000  # [ns]
+PERIOD = 0.01  # [s]
+# Oil, cylinders without oil, soil, and a change of valves within a sample.
+SCENARIO = """
+duration: 0.6
+pose: dig
+loose: [arm]
+valve_commands:
+  - {time: 0.0, spools: [0.0, 0.0, 1.0]}
+  - {time: 0.303, spools: [0.4, 0.0, -0.5]}
+"""
+
+
+def words(**parameters: Any) -> list[str]:
+    return [
+        word for name, value in parameters.items() for word in ('-p', f'plant:{name}:={value}')
+    ]
+
+
+FAST = words(real_time_factor=0.0)
+LOCKSTEP = words(real_time_factor=0.0, lockstep='true')
+
+
+class Rig:
+    """A plant, and all that listens to it."""
+
+    def __init__(self, b: Bench) -> None:
+        self.bench = b
+        self.joints: list[JointState] = b.listen(JointState, 'joint_states')
+        self.hydraulics: list[HydraulicState] = b.listen(HydraulicState, 'hydraulics')
+        self.reactions: list[PinForces] = b.listen(PinForces, 'reactions')
+        self.soil: list[WrenchStamped] = b.listen(WrenchStamped, 'soil_force')
+        self.commands = b.driver.create_publisher(CylinderCommand, 'cylinder_command', 10)
+        self.plant = b.add(PlantNode)
+        b.until(lambda: self.hydraulics and self.joints, 'first sample')
+
+    def send(self, *spools: float, sample: int | None = None, **fields: Any) -> None:
+        sample = len(self.hydraulics) - 1 if sample is None else sample
+        header = Header(stamp=stamp_of(sample * SAMPLE))
+        self.commands.publish(CylinderCommand(header=header, spool=spools, **fields))
+
+    def cycle(self, *spools: float, **fields: Any) -> None:
+        """Answer the latest sample and wait for the next one."""
+        count = len(self.hydraulics)
+        self.send(*spools, **fields)
+        self.bench.until(lambda: len(self.hydraulics) == len(self.joints) == count + 1)
+
+    def run_to_the_end(self, count: int) -> None:
+        self.bench.until(self.plant.done.done, 'end')
+        topics = (self.joints, self.hydraulics, self.reactions, self.soil)
+        self.bench.until(lambda: all(len(t) == count for t in topics), f'{count} of each')
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    file = tmp_path / 'scenario.yaml'
+    file.write_text(SCENARIO)
+    return file
+
+
+@pytest.fixture
+def standing() -> Iterator[Rig]:
+    """An excavator that nobody drives, paused, in its first sample."""
+    with bench(*FAST, *words(start_paused='true', command_timeout=0.05)) as b:
+        yield Rig(b)
+
+
+def advance(rig: Rig, samples: int) -> None:
+    """Let a paused plant advance."""
+    for _ in range(samples):
+        rig.plant.paused = False
+        rig.plant._go_on()
+        rig.plant.paused = True
+
+
+def test_all_topics_are_the_librarys_run(excavator: ExcavatorParameters, scenario: Path) -> None:
+    with bench(*FAST, *words(scenario=scenario, duration=0.6)) as b:
+        rig = Rig(b)
+        rig.run_to_the_end(61)
+    machine = Excavator(excavator, load_scenario(scenario, excavator, 1e-3))
+    state = machine.initial_state()
+    for k in range(61):
+        if k:
+            state = machine.advance(state, BY_SCENARIO, step_time(k - 1, PERIOD), PERIOD)
+        joints, hydraulics, reactions, soil = (
+            messages[k] for messages in (rig.joints, rig.hydraulics, rig.reactions, rig.soil)
+        )
+        seen, y = machine.observed(state), state.y
+        sample = machine.joint_sample(state, CLOSED)
+        assert (tuple(joints.name), tuple(joints.position)) == (sample.names, sample.positions)
+        assert tuple(joints.velocity) == sample.velocities
+        assert tuple(joints.effort) == sample.efforts
+        assert list(joints.position)[:3] == y[:RATE].tolist()
+        assert list(joints.velocity)[:3] == y[RATE:HEAD].tolist()
+        assert list(hydraulics.head_pressure) == y[HEAD:ROD].tolist()
+        assert list(hydraulics.rod_pressure) == y[ROD:SPOOL].tolist()
+        assert list(hydraulics.spool) == y[SPOOL:SOIL].tolist()
+        assert list(hydraulics.head_flow) == [seen[f'head_flow_{n}'] for n in hydraulics.name]
+        assert list(hydraulics.rod_flow) == [seen[f'rod_flow_{n}'] for n in hydraulics.name]
+        for name, force in zip(reactions.name, reactions.force, strict=True):
+            assert (force.x, force.z) == (seen[f'{name}_x'], seen[f'{name}_z'])
+        assert (soil.wrench.force.x, soil.wrench.force.z) == (seen['soil_x'], seen['soil_z'])
+        messages = (joints, hydraulics, reactions, soil)
+        assert {nanoseconds_of(m.header.stamp) for m in messages} == {k * SAMPLE}
+        assert {m.header.frame_id for m in messages[1:]} == {'excavator_base'}
+    # Worth comparing: soil, oil and the loose arm have done something.
+    assert abs(seen['soil_x']) > 1e3
+    assert np.ptp([m.position[1] for m in rig.joints]) > 0.1
+    assert np.ptp([m.spool[0] for m in rig.hydraulics]) > 0.1
+
+
+def test_the_bucket_stops_by_itself_when_it_has_swept(
+    excavator: ExcavatorParameters, tmp_path: Path
+) -> None:
+    file = tmp_path / 'swept.yaml'
+    file.write_text(
+        'duration: 3.0\npose: dig\ncohesion: 5.0e+3\nsweep_deg: 20.0\n'
+        'valve_commands: [{time: 0.0, spools: [0.0, 0.0, 1.0]}]\n'
+    )
+    with bench(*FAST, *words(scenario=file, duration=3.0)) as b:
+        rig = Rig(b)
+        rig.run_to_the_end(301)
+    machine = Excavator(excavator, load_scenario(file, excavator, 1e-3))
+    state = machine.initial_state()
+    whole = machine.advance(state, BY_SCENARIO, 0.0, 3.0)
+    assert whole.swept
+    # One call of the library, or a sample at a time in the node.
+    np.testing.assert_array_equal(rig.plant.state.y, whole.y)
+    spools = [m.spool[2] for m in rig.hydraulics]
+    assert max(spools) > 0.9
+    assert abs(spools[-1]) < 1e-3
+
+
+def test_in_lockstep_it_moves_by_the_answers(excavator: ExcavatorParameters) -> None:
+    with bench(*LOCKSTEP) as b:
+        rig = Rig(b)
+        told = [(0.1 * k, 0.0, -0.05 * k) for k in range(10)]
+        for spools in told:
+            rig.cycle(*spools)
+        rig.cycle(name=['bucket'], force=[5e4])
+    machine = rig.plant.machine
+    state = machine.initial_state()
+    commands = [ExcavatorCommand(spools) for spools in told]
+    commands.append(ExcavatorCommand(CLOSED.spools, (math.nan, math.nan, 5e4)))
+    for k, command in enumerate(commands):
+        state = machine.advance(state, command, step_time(k, PERIOD), PERIOD)
+        assert list(rig.joints[k + 1].velocity)[:3] == state.y[RATE:HEAD].tolist()
+        assert list(rig.hydraulics[k + 1].spool) == state.y[SPOOL:SOIL].tolist()
+    np.testing.assert_array_equal(rig.plant.state.y, state.y)
+    assert rig.plant.state.forces[2] == 5e4
+
+
+def test_in_lockstep_both_halves_of_a_sample_are_sent_again() -> None:
+    with bench(*LOCKSTEP) as b:
+        rig = Rig(b)
+        b.until(lambda: len(rig.hydraulics) >= 2 and len(rig.joints) >= 2, 'the sample again')
+        assert {message.header.stamp.nanosec for message in rig.joints} == {0}
+        assert len(rig.reactions) == len(rig.soil) == 1
+
+
+@pytest.mark.parametrize(
+    ('fields', 'error'),
+    [
+        ({'spool': [math.nan, 0.0, 0.0]}, 'cylinder_command for boom = nan, allowed: [-1, 1]'),
+        ({'spool': [0.0, 0.0, 1.5]}, 'cylinder_command for bucket = 1.5, allowed: [-1, 1]'),
+        ({'spool': [0.0]}, 'cylinder_command has 1 values, allowed: 3'),
+        ({'force': [math.inf] * 3}, 'cylinder_command for boom = inf N, allowed: [-'),
+        ({'name': ['stick'], 'spool': [0.0]}, "cylinder_command has the name 'stick', allowed"),
+    ],
+)
+def test_a_command_that_cannot_be_is_none(
+    fields: dict[str, Any], error: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with bench(*LOCKSTEP) as b:
+        rig = Rig(b)
+        rig.commands.publish(CylinderCommand(**fields))
+        b.settle()
+        assert len(rig.hydraulics) == 1
+        assert f'ignored: {error}' in ''.join(capfd.readouterr())
+        rig.cycle(0.1, 0.0, 0.0)
+        assert rig.plant.command == ExcavatorCommand((0.1, 0.0, 0.0))
+        assert np.isfinite(rig.plant.state.y).all()
+
+
+def test_valves_close_after_the_last_command(standing: Rig) -> None:
+    plant, b = standing.plant, standing.bench
+    assert plant.command == BY_SCENARIO
+    advance(standing, 20)
+    # The scenario is nobody who could fall silent.
+    assert plant.command == BY_SCENARIO
+    command = ExcavatorCommand((0.5, 0.0, 0.0))
+    standing.send(*command.spools, sample=20)
+    b.until(lambda: plant.command == command)
+    advance(standing, 6)
+    assert plant.command == command
+    advance(standing, 1)
+    assert plant.command == CLOSED
+    assert b.call(Trigger, 'plant/reset').success
+    assert plant.command == BY_SCENARIO
+
+
+@pytest.mark.parametrize('senders', [1, 2])
+def test_two_senders_are_told(
+    standing: Rig, senders: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    b = standing.bench
+    others = [b.publisher(CylinderCommand, 'cylinder_command') for _ in range(senders - 1)]
+    b.until(lambda: standing.plant._commands.get_publisher_count() == senders, 'senders')
+    for _ in range(3):
+        standing.send(0.1, 0.0, 0.0)
+    command = ExcavatorCommand((0.1, 0.0, 0.0))
+    b.until(lambda: standing.plant.command == command, 'command')
+    b.settle()
+    said = ''.join(capfd.readouterr())
+    assert said.count('2 senders command the cylinders on /cylinder_command') == len(others)
+
+
+def test_forces_are_worked_out_once_a_sample(
+    standing: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[ExcavatorState] = []
+    observed = Excavator.observed
+
+    def counted(self: Excavator, state: ExcavatorState) -> dict[str, float]:
+        asked.append(state)
+        return observed(self, state)
+
+    monkeypatch.setattr(Excavator, 'observed', counted)
+    advance(standing, 5)
+    assert len(asked) == 5
+
+
+def test_the_drawing_is_for_viewers(scenario: Path) -> None:
+    with bench(*FAST, *words(scenario=scenario, duration=0.6, visual_rate=20.0)) as b:
+        drawings: list[MarkerArray] = b.listen(MarkerArray, 'forces', qos.VISUAL)
+        rig = Rig(b)
+        b.until(rig.plant.done.done, 'end')
+        last = stamp_of(60 * SAMPLE)
+        b.until(lambda: drawings and drawings[-1].markers[0].header.stamp == last)
+    stamps = [nanoseconds_of(drawing.markers[0].header.stamp) for drawing in drawings]
+    assert {stamp % 50_000_000 for stamp in stamps} == {0}
+    assert len(stamps) <= 13
+    names = [marker.ns for marker in drawings[-1].markers]
+    assert names == ['boom_chassis', 'arm_boom', 'bucket_arm', 'soil', 'surface']
+
+
+def test_without_a_scenario_it_stands_at_the_soil_in_the_first_pose(
+    excavator: ExcavatorParameters, standing: Rig
+) -> None:
+    assert list(standing.joints[0].position)[:3] == excavator.pose('dig').tolist()
+    surface = dig_scenario().surface_height(excavator)
+    assert standing.plant.machine.constants.medium.surface == surface
+    advance(standing, 100)
+    assert np.abs(standing.plant.state.y[RATE:HEAD]).max() < 1e-3
+
+
+@pytest.mark.parametrize(
+    ('word', 'error'),
+    [
+        ('file:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
+        ('scenario:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
+        ('step:=0.003', r'1 / \(publish_rate step\) = 3\.33333, allowed: whole numbers'),
+        ('step:=0.01', r'step = 0\.01 s, allowed'),
+        ('visual_rate:=-1.0', r'visual_rate = -1\.0, allowed: \[0, 1000\] Hz'),
+        ('sensors:=default', r"'sensors' is unknown to node /plant"),
+    ],
+)
+def test_refusals(word: str, error: str) -> None:
+    with bench('-p', f'plant:{word}') as b, pytest.raises(InputError, match=error):
+        b.add(PlantNode)
