@@ -91,26 +91,36 @@ def starts(quick: bool) -> list[Row]:
 
 
 def plant(quick: bool) -> list[Row]:
+    """Processor time of the boom's plant per second of real time, all its outputs published."""
+    command = ('longreach', 'launch', 'boom', 'controller:=false', 'scenario:=load_release')
+    return [
+        _plant_row('1 s, without sensors', command, quick),
+        _plant_row('1 s, with sensors', (*command, 'sensors:=default'), quick),
+    ]
+
+
+def excavator(quick: bool) -> list[Row]:
+    """Processor time of the excavator's plant per second of real time, while it digs."""
+    command = ('longreach', 'launch', 'excavator', 'operator:=false', 'scenario:=dig_20kpa')
+    return [_plant_row('1 s, digging', command, quick)]
+
+
+def _plant_row(name: str, command: Sequence[str], quick: bool) -> Row:
     """
-    Processor time of the boom's plant per second of real time, all its outputs published.
+    Return the processor time that a plant takes per second of real time, alone on its topics.
 
     Start and end are left out: it is the difference between a long and a short run.
     """
     short, long = 4.0, 9.0 if quick else 24.0
-    names = {'without sensors': [], 'with sensors': ['sensors:=default']}
-    rows = []
-    for name, more in names.items():
-        spent = [_plant_time(duration, more) for duration in (short, long)]
-        share = (spent[1] - spent[0]) / (long - short)
-        rows.append(Row(f'1 s, {name}', (share,), note=f'{100.0 * share:.0f} % of a core'))
-    return rows
+    spent = [_processor_time((*command, f'duration:={end}')) for end in (short, long)]
+    share = (spent[1] - spent[0]) / (long - short)
+    return Row(name, (share,), note=f'{100.0 * share:.0f} % of a core')
 
 
-def _plant_time(duration: float, more: Sequence[str]) -> float:
-    """Return the processor time that a plant takes from start to exit, alone on its topics [s]."""
-    command = ['longreach', 'launch', 'boom', 'controller:=false', 'scenario:=load_release']
+def _processor_time(command: Sequence[str]) -> float:
+    """Return the processor time that a command takes from start to exit, with its children [s]."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    _call([*command, f'duration:={duration}', *more])
+    _call(command)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

@@ -17,9 +17,12 @@ import yaml
 
 from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import load_scenario as load_boom_scenario
-from longreach_boom.simulation import STEP
+from longreach_boom.simulation import STEP as BOOM_STEP
 from longreach_crane.parameters import load_machinery
 from longreach_crane.scenario import load_scenario
+from longreach_excavator.parameters import load_excavator
+from longreach_excavator.scenario import load_scenario as load_excavator_scenario
+from longreach_excavator.simulation import STEP as EXCAVATOR_STEP
 
 ROOT = Path(__file__).resolve().parent.parent
 MADE = {'.git', '.venv', 'build', 'install', 'log', 'out'}
@@ -119,7 +122,10 @@ def test_urdf_has_masses_and_inertias_of_real_bodies(path):
 @pytest.mark.parametrize('path', SCENARIOS, ids=label)
 def test_scenario_can_be_run(path):
     if path.stem.startswith('boom_'):
-        assert load_boom_scenario(path, load_boom(), STEP).duration > 0.0
+        assert load_boom_scenario(path, load_boom(), BOOM_STEP).duration > 0.0
+    elif path.stem.startswith('excavator_'):
+        scenario = load_excavator_scenario(path, load_excavator(), EXCAVATOR_STEP)
+        assert scenario.duration > 0.0
     else:
         sample_time = load_machinery().controller.sample_time
         assert load_scenario(path, sample_time).duration > 0.0

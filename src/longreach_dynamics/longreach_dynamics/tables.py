@@ -76,13 +76,18 @@ def read_table(file: str | Path, time: str | None = 'time') -> Table:
             f'{path}: {len(lines)} lines, allowed: one of names and others of numbers'
         )
     separator = ';' if ';' in lines[0][1] else ','
-    head, *rows = csv.reader((line for _, line in lines), delimiter=separator)
+    try:
+        head, *rows = csv.reader((line for _, line in lines), delimiter=separator)
+    except csv.Error as error:
+        raise InputError(f'{path} is no table: {error}') from error
+    if len(rows) < len(lines) - 1:
+        raise InputError(f'{path}: a quotation mark is not closed on its line')
     names = [name.strip() for name in head]
     for name in names:
         if not name or names.count(name) > 1:
             raise InputError(f'{path}: the column name {name!r} is empty or stands twice')
     values = np.empty((len(rows), len(names)))
-    for k, ((number, _), row) in enumerate(zip(lines[1:], rows, strict=False)):
+    for k, ((number, _), row) in enumerate(zip(lines[1:], rows, strict=True)):
         if len(row) != len(names):
             raise InputError(
                 f'{path}:{number}: {len(row)} values, allowed: {len(names)}, one for each name'

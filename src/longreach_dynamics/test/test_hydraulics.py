@@ -9,7 +9,9 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from longreach_dynamics.hydraulics import (
+    OilParameters,
     chamber_pressure,
+    holding_pressures,
     oil_share,
     pressure_rates,
     signed_root,
@@ -180,3 +182,43 @@ def test_oil_that_flows_into_a_cavitated_chamber_is_all_counted() -> None:
 
 def test_chamber_pressure_stops_at_the_vapour_pressure() -> None:
     assert [chamber_pressure(p, 2e3) for p in (-1e7, 0.0, 2e3, 3e3)] == [2e3, 2e3, 2e3, 3e3]
+
+
+# At rest.
+
+
+OIL = OilParameters(
+    supply_pressure=SUPPLY,
+    tank_pressure=TANK,
+    preload=40e5,
+    vapour_pressure=0.0,
+    bulk_modulus=BETA,
+    density=DENSITY,
+    contraction=CONTRACTION,
+    laminar_pressure=LAMINAR,
+)
+
+
+def test_holding_pressures_give_the_forces() -> None:
+    forces = np.array([-3e5, -5e4, -4e4, -3.9e4, 0.0, 1.0, 2e5, 6e5])
+    heads, rods = np.full(8, A1), np.linspace(0.2, 0.9, 8) * A1
+    head, rod = holding_pressures(forces, heads, rods, OIL)
+    np.testing.assert_allclose(head * heads - rod * rods, forces, rtol=1e-12, atol=1e-9)
+    # One side is relieved: the rod's has the preload, or the head's has tank pressure.
+    pulled = head == TANK
+    assert np.all(rod[~pulled] == 40e5)
+    assert np.all(head[~pulled] > TANK)
+    assert np.all(rod[pulled] >= 40e5)
+    assert list(pulled) == [True, True, True, True, False, False, False, False]
+
+
+def test_holding_pressures_are_continuous_where_the_side_changes() -> None:
+    change = TANK * A1 - 40e5 * A2
+    sides = [
+        holding_pressures(np.array([change + d]), np.array([A1]), np.array([A2]), OIL)
+        for d in (-1e-3, 1e-3)
+    ]
+    for before, after in zip(*sides, strict=True):
+        assert after[0] == pytest.approx(before[0], abs=1.0)
+    head, rod = holding_pressures(np.array([change - 1e5]), np.array([A1]), np.array([A2]), OIL)
+    assert (head[0], rod[0]) == (TANK, pytest.approx(40e5 + 1e5 / A2, rel=1e-12))

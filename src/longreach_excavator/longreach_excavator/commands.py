@@ -65,6 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         '--cohesion', type=not_negative, help='of the soil [Pa] (default: that of the file)'
     )
     add_steps(dig, STEP, SAMPLE_TIME)
+    _add_tolerance(dig)
     dig.set_defaults(sample_time=None)
     add_results(dig, 'a table of all rows', 'figures 5.17 to 5.25 of the thesis')
     dig.set_defaults(run=_run_dig)
@@ -73,6 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     run.add_argument('scenario', metavar='SCENARIO.yaml', type=Path)
     add_excavator(run)
     add_steps(run, STEP, SAMPLE_TIME)
+    _add_tolerance(run)
     add_results(run, 'a table of all rows', 'the machine, forces, reactions and motion over time')
     run.set_defaults(run=_run_scenario)
 
@@ -107,6 +109,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_demo(commands, 'digging over ROS: run, record, compare, draw', _run_demo)
 
 
+def _add_tolerance(parser: argparse.ArgumentParser) -> None:
+    """Add ``--tolerance``."""
+    parser.add_argument(
+        '--tolerance',
+        type=not_negative,
+        default=0.0,
+        help='of the local error, with steps of order 8 (default: 0, steps of order 4)',
+    )
+
+
 # --- runs -----------------------------------------------------------------------------------
 
 
@@ -132,7 +144,9 @@ def _simulate(
 ) -> None:
     """Simulate a scenario and hand out the results."""
     check_output(arguments.csv, arguments.plot)
-    result = simulate(excavator, scenario, arguments.step, arguments.sample_time)
+    result = simulate(
+        excavator, scenario, arguments.step, arguments.sample_time, arguments.tolerance
+    )
     if arguments.csv is not None:
         write_csv(arguments.csv, COLUMNS, result.table)
     if arguments.plot is not None:

@@ -18,7 +18,8 @@ The integrals of power are part of the state, so that energy is balanced to the 
 work of the cylinders = change of kinetic, potential and spring energy + soil + losses.
 
 Steps are classical Runge-Kutta, as in the thesis (C.8) to (C.11), but of all numbers at once; one
-in which a piston meets its stop, or the tooth is in stiff soil, is taken in parts.
+in which a piston meets its stop, or the tooth is in stiff soil, is taken in parts. The stepper of
+the other machines, DOP853, takes the same derivative (:func:`advance_adaptive`).
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ from longreach_dynamics.planar_chain import (
     newton_euler,
     place_links,
 )
+from longreach_dynamics.stepping import nonstiff_integrator
 from longreach_excavator.linkage import (
     Pins,
     arm_cylinder,
@@ -77,6 +79,7 @@ __all__ = [
     'WORK',
     'Constants',
     'Medium',
+    'advance_adaptive',
     'advance_motion',
     'constants_of',
     'derivative',
@@ -332,15 +335,16 @@ def _parts(y, step, chain, cylinder, pins, medium, room):  # type: ignore[no-unt
             parts = _STOP_PARTS
     place_links(y[:RATE], y[RATE:HEAD], chain)
     _, velocity, _, push = tooth_motion(y, pins, medium, chain)
+    rate = abs(velocity) / medium.shear
     if push > 0.0:
         # The soil is a spring F / K under the tooth, with which the bucket alone would be fastest.
         arm = complex(chain[CENTER, 2] - pins.n, chain[CENTER_IM, 2])
         mobility = 1.0 / chain[MASS, 2] + abs(arm) ** 2 / chain[INERTIA, 2]
-        rate = max(math.sqrt(push * mobility / medium.shear), abs(velocity) / medium.shear)
-        finest = step * rate / _SOIL_SHARE
-        # Written so that NaN leaves the step whole: it ends in an error.
-        if finest > parts:
-            parts = math.ceil(finest) if finest < _MOST_PARTS else _MOST_PARTS
+        rate = max(rate, math.sqrt(push * mobility / medium.shear))
+    finest = step * rate / _SOIL_SHARE
+    # Written so that NaN leaves the step whole: it ends in an error.
+    if finest > parts:
+        parts = math.ceil(finest) if finest < _MOST_PARTS else _MOST_PARTS
     return parts
 
 
@@ -411,6 +415,55 @@ def advance_motion(y, spools, forces, p, step, first, steps, every, table):  # t
                 y[k] = trial[k] if good else before[k]
             if not good:
                 return taken
+        if every > 0 and (first + taken + 1) % every == 0:
+            row = (first + taken + 1) // every - first // every - 1
+            for k in range(SIZE):
+                table[row, k] = y[k]
+    return steps
+
+
+class _Inputs(NamedTuple):
+    """What acts during one step, and room."""
+
+    spools: np.ndarray  # (3,)
+    forces: np.ndarray  # (1, 3) or (3, 3), at the beginning, in the middle and at the end
+    step: float
+    told: np.ndarray  # (3,)
+    room: np.ndarray  # (3, 3)
+
+
+@njit
+def _right_hand_side(t, y, u, p, dy):  # type: ignore[no-untyped-def]
+    """Write the derivative of the state at a time [s] after the beginning of a step."""
+    if u.forces.shape[0] > 1:
+        _between(u.forces, 0, t / u.step, u.told)
+    derivative(y, u.spools, u.told, p.chain, p.cylinder, p.pins, p.medium, u.room, dy)
+
+
+_integrate = nonstiff_integrator(_right_hand_side)
+
+
+@kernel
+def advance_adaptive(y, spools, forces, p, step, first, steps, every, table, tolerance):  # type: ignore[no-untyped-def]
+    """
+    Do what :func:`advance_motion` does, with steps of order 8 that are as long as errors allow.
+
+    ``tolerance`` is that of :func:`longreach_dynamics.stepping.nonstiff_integrator`, relative and
+    absolute in SI units; ``step`` is the longest step.
+    """
+    guess = step
+    for taken in range(steps):
+        given = forces[2 * taken : 2 * taken + 3] if forces.shape[0] > 1 else forces
+        inputs = _Inputs(spools, given, step, given[0].copy(), np.empty((3, 3)))
+        guess = min(max(guess, 1e-3 * step), step)
+        after, _, guess, status = _integrate(0.0, step, y, inputs, p, tolerance, tolerance, guess)
+        good = status == 0
+        for k in range(HEAD):
+            good &= abs(after[k]) < _RUNAWAY
+        if not good:
+            return taken
+        for k in range(SIZE):
+            y[k] = after[k]
         if every > 0 and (first + taken + 1) % every == 0:
             row = (first + taken + 1) // every - first // every - 1
             for k in range(SIZE):

@@ -81,9 +81,9 @@ class OperatorNode(Node):
         self._on_pair(self._pairs.add_second(nanoseconds_of(message.header.stamp), message))
 
     def _on_pair(self, pair: Pair[JointState, HydraulicState] | None) -> None:
-        """Answer a sample, once."""
+        """Answer a sample; in lockstep one that comes again has not been answered."""
         self._count_unpaired()
-        if pair is None or pair.stamp == self._stamp:
+        if pair is None:
             return
         if pair.stamp < self._stamp:
             self.get_logger().info(

@@ -12,7 +12,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
 from longreach_excavator import conversions
 from longreach_excavator.parameters import load_excavator
-from longreach_excavator.scenario import load_scenario, resting_scenario
+from longreach_excavator.scenario import Scenario, load_scenario, resting_scenario
 from longreach_excavator.simulation import (
     BY_SCENARIO,
     CLOSED,
@@ -64,6 +64,18 @@ class _Watched(Excavator):
         return known[1]
 
 
+def _end(duration: float, scenario: Scenario) -> float:
+    """Return the end of the simulation [s], 0 for never: given forces are known up to theirs."""
+    if scenario.mode == 'hydraulic':
+        return duration
+    if duration > scenario.duration:
+        raise InputError(
+            f'duration = {duration:g} s, allowed with mode: printed: up to that of the scenario,'
+            f' {scenario.duration:g} s'
+        )
+    return duration or scenario.duration
+
+
 class PlantNode(SimulatorNode[ExcavatorState, ExcavatorCommand]):
     """The excavator, simulated."""
 
@@ -96,7 +108,12 @@ class PlantNode(SimulatorNode[ExcavatorState, ExcavatorCommand]):
             CylinderCommand, 'cylinder_command', self._on_command, qos.STREAM
         )
         # The excavator steps by itself from sample to sample.
-        self.start(self._excavator, settings.replace(step=1.0 / settings.publish_rate))
+        self.start(
+            self._excavator,
+            settings.replace(
+                step=1.0 / settings.publish_rate, duration=_end(settings.duration, scenario)
+            ),
+        )
         if settings.lockstep:
             self.links += [(self._hydraulics, self._commands), (self._joints, self._commands)]
 

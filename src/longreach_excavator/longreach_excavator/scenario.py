@@ -168,10 +168,10 @@ class Scenario(Parameters):
         Raises
         ------
         InputError
-            For a pose outside the strokes, a time that is not on a step, or lists of the wrong
-            length.
+            For a cohesion that does not fit the soil, a pose outside the strokes, a time that is
+            not on a step, or lists of the wrong length.
         """
-        excavator.check_pose(self.angles(excavator))
+        self.excavator(excavator).check_pose(self.angles(excavator))
         step_count(self.duration, step, 'duration')
         for index, command in enumerate(self.valve_commands):
             step_count(command.time, step, f'valve_commands[{index}].time')

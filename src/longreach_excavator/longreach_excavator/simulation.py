@@ -30,6 +30,7 @@ from longreach_excavator.motion import (
     SIZE,
     SPOOL,
     Constants,
+    advance_adaptive,
     advance_motion,
     constants_of,
     observe,
@@ -96,6 +97,9 @@ class Excavator:
     scenario : Scenario
     step : float
         Length of a step [s].
+    tolerance : float
+        0: Runge-Kutta steps of order 4, as in the thesis. Else steps of order 8 within each one,
+        as many as this local error needs, relative and absolute in SI units.
 
     Raises
     ------
@@ -106,11 +110,14 @@ class Excavator:
     parameters: ExcavatorParameters
     scenario: Scenario
     step: float = STEP
+    tolerance: float = 0.0
 
     def __post_init__(self) -> None:
         """Check the scenario, and read its forces."""
         if not 1e-6 <= self.step <= 5e-3:
             raise InputError(f'step = {self.step} s, allowed: [1e-06, 0.005] s')
+        if self.tolerance and not 1e-13 <= self.tolerance <= 1e-3:
+            raise InputError(f'tolerance = {self.tolerance}, allowed: 0, or [1e-13, 0.001]')
         self.scenario.check_with(self.parameters, self.step)
         excavator = self.scenario.excavator(self.parameters)
         object.__setattr__(self, 'parameters', excavator)
@@ -314,9 +321,9 @@ class Excavator:
         if forces is None:
             forces = np.array([command.forces])
         spools = np.array(command.spools, dtype=float)
-        taken = advance_motion(
-            y, spools, forces, self.constants, self.step, first, last - first, every, table
-        )
+        run = (y, spools, forces, self.constants, self.step, first, last - first, every, table)
+        adaptive = self.tolerance > 0.0
+        taken = advance_adaptive(*run, self.tolerance) if adaptive else advance_motion(*run)
         if taken < last - first:
             self._fail(first + taken, y, command)
         return ExcavatorState(y, tuple(forces[-1].tolist()), state.swept)
@@ -376,6 +383,7 @@ def simulate(
     scenario: Scenario,
     step: float = STEP,
     sample_time: float = SAMPLE_TIME,
+    tolerance: float = 0.0,
 ) -> Result:
     """
     Simulate a scenario.
@@ -391,6 +399,8 @@ def simulate(
         Length of a step [s].
     sample_time : float
         Interval of rows [s], a whole number of steps.
+    tolerance : float
+        See :class:`Excavator`.
 
     Raises
     ------
@@ -399,7 +409,7 @@ def simulate(
     IntegrationError
         When the state does not stay finite.
     """
-    machine = Excavator(parameters, scenario, step)
+    machine = Excavator(parameters, scenario, step, tolerance)
     every, samples = sample_counts(scenario.duration, sample_time, step)
     state = machine.initial_state()
     states = [state.y[None]]
@@ -419,6 +429,10 @@ def simulate(
 
 def warm_up() -> None:
     """Compile the kernels, or load them from the cache."""
-    excavator = Excavator(load_excavator(), dig_scenario())
+    parameters, scenario = load_excavator(), dig_scenario()
+    Excavator(parameters, scenario, tolerance=1e-6).advance(
+        Excavator(parameters, scenario).initial_state(), BY_SCENARIO, 0.0, STEP
+    )
+    excavator = Excavator(parameters, scenario)
     state = excavator.initial_state()
     excavator.joint_sample(excavator.advance(state, BY_SCENARIO, 0.0, excavator.step), CLOSED)

@@ -325,3 +325,14 @@ def test_files_that_cannot_be_used_are_refused(capsys, tmp_path, text, words, pa
     file = tmp_path / 'data.csv'
     file.write_text(text, encoding='utf-8')
     Outcome(capsys, 'excavator', *words, file).refused(part)
+
+
+def test_steps_of_another_order_agree(capsys):
+    """The thesis' steps and the stepper of the other machines."""
+    words = ('dig', '--cohesion', 17000, '--format', 'json')
+    steps = Outcome(capsys, 'excavator', *words).json
+    fine = Outcome(capsys, 'excavator', *words, '--tolerance', 1e-10).json
+    assert steps['time_to_sweep_s'] == pytest.approx(fine['time_to_sweep_s'], abs=1e-5)
+    assert steps['sweep_deg'] == pytest.approx(fine['sweep_deg'], abs=1e-3)
+    assert fine['energy_error'] < 1e-12
+    Outcome(capsys, 'excavator', *words, '--tolerance', 1).refused('tolerance = 1.0')

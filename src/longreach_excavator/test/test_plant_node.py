@@ -139,8 +139,8 @@ def test_all_topics_are_the_librarys_run(excavator: ExcavatorParameters, scenari
         assert {nanoseconds_of(m.header.stamp) for m in messages} == {k * SAMPLE}
         assert {m.header.frame_id for m in messages[1:]} == {'excavator_base'}
     # Worth comparing: soil, oil and the loose arm have done something.
-    assert abs(seen['soil_x']) > 1e3
-    assert np.ptp([m.position[1] for m in rig.joints]) > 0.1
+    assert max(m.wrench.force.x for m in rig.soil) > 1e3
+    assert np.ptp([m.position[1] for m in rig.joints]) > 0.02
     assert np.ptp([m.spool[0] for m in rig.hydraulics]) > 0.1
 
 
@@ -287,6 +287,19 @@ def test_without_a_scenario_it_stands_at_the_soil_in_the_first_pose(
     assert standing.plant.machine.constants.medium.surface == surface
     advance(standing, 100)
     assert np.abs(standing.plant.state.y[RATE:HEAD]).max() < 1e-3
+
+
+def test_given_forces_end_with_their_scenario(tmp_path: Path) -> None:
+    file = tmp_path / 'printed.yaml'
+    file.write_text('duration: 0.1\npose: dig\nmode: printed\n')
+    with bench(*FAST, *words(scenario=file)) as b:
+        rig = Rig(b)
+        rig.run_to_the_end(11)
+    assert rig.plant.state.forces[2] > 2e5
+    late = words(scenario=file, duration=0.2)
+    error = r'duration = 0\.2 s, allowed with mode: printed: up to that of the scenario, 0\.1 s'
+    with bench(*late) as b, pytest.raises(InputError, match=error):
+        b.add(PlantNode)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,126 @@
+"""The shipped launch file of the excavator, started as a user would, from the outside."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from longreach_msgs.msg import CylinderCommand, HydraulicState, PinForces
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState, Joy
+
+from longreach_dynamics.machine import step_time
+from longreach_dynamics.resources import share_directory
+from longreach_excavator.motion import HEAD, ROD, SOIL, SPOOL
+from longreach_excavator.parameters import load_excavator
+from longreach_excavator.scenario import load_scenario
+from longreach_excavator.simulation import BY_SCENARIO, CLOSED, STEP, Excavator
+from longreach_node import qos
+from longreach_node.testing import bench
+from longreach_tools.testing import DEADLINE, contents, launch, longreach
+
+SAMPLE = 10_000_000  # [ns]
+PERIOD = 0.01  # [s]
+STREAMS = ('joint_states', 'hydraulics', 'reactions', 'soil_force')
+
+
+@pytest.mark.parametrize(
+    ('name', 'duration'), [('dig_17kpa', 8.0), ('dig_20kpa', 2.0), ('free_swing', 4.0)]
+)
+def test_a_bag_equals_the_library(tmp_path: Path, name: str, duration: float) -> None:
+    words = ('real_time_factor:=0.0', f'duration:={duration}', 'record:=bag')
+    with launch('excavator', tmp_path, f'scenario:={name}', *words) as running:
+        assert running.wait() == 0, running.text()
+    bag = contents(tmp_path / 'bag')
+    every = [k * SAMPLE for k in range(round(duration / PERIOD) + 1)]
+    for topic in STREAMS:
+        assert [stamp for stamp, _ in bag[f'/excavator/{topic}']] == every, topic
+    # The operator's station is there, and leaves the scenario alone.
+    assert '/excavator/cylinder_command' not in bag
+    directory = share_directory('longreach_bringup') / 'config' / 'scenarios'
+    excavator = load_excavator()
+    machine = Excavator(
+        excavator, load_scenario(directory / f'excavator_{name}.yaml', excavator, STEP)
+    )
+    state = machine.initial_state()
+    for k in range(len(every)):
+        if k:
+            state = machine.advance(state, BY_SCENARIO, step_time(k - 1, PERIOD), PERIOD)
+        sample, seen = machine.joint_sample(state, CLOSED), machine.observed(state)
+        joints, hydraulics, reactions = (
+            deserialize_message(bag[f'/excavator/{topic}'][k][1], kind)
+            for topic, kind in zip(STREAMS, (JointState, HydraulicState, PinForces), strict=False)
+        )
+        assert tuple(joints.name) == sample.names
+        assert tuple(joints.position) == sample.positions
+        assert tuple(joints.velocity) == sample.velocities
+        assert tuple(joints.effort) == sample.efforts
+        assert list(hydraulics.head_pressure) == state.y[HEAD:ROD].tolist()
+        assert list(hydraulics.rod_pressure) == state.y[ROD:SPOOL].tolist()
+        assert list(hydraulics.spool) == state.y[SPOOL:SOIL].tolist()
+        for pin, force in zip(reactions.name, reactions.force, strict=True):
+            assert (force.x, force.z) == (seen[f'{pin}_x'], seen[f'{pin}_z'])
+
+
+def test_in_real_time_a_person_drives_it(tmp_path: Path) -> None:
+    with launch('excavator', tmp_path, 'scenario:=none') as running, bench(deadline=DEADLINE) as b:
+        joints: list[JointState] = b.listen(JointState, '/excavator/joint_states')
+        commands: list[CylinderCommand] = b.listen(CylinderCommand, '/excavator/cylinder_command')
+        b.until(lambda: len(joints) > 20, 'running excavator')
+        sticks = b.publisher(Joy, '/excavator/joy', qos.SET_POINT)
+        assert not commands
+        begun = joints[-1].position[0]
+
+        def raised() -> bool:
+            # Right stick back; a joystick repeats itself.
+            sticks.publish(Joy(axes=[0.0, 0.0, 0.0, 0.0, -1.0]))
+            return joints[-1].position[0] > begun + 0.05
+
+        b.until(raised, 'motion')
+        b.until(lambda: tuple(commands[-1].spool) == CLOSED.spools, 'stop without a joystick')
+        running.process.send_signal(signal.SIGINT)
+        assert running.wait() == 0, running.text()
+
+
+def test_a_killed_station_is_replaced(tmp_path: Path) -> None:
+    with launch('excavator', tmp_path) as running, bench(deadline=DEADLINE) as b:
+        joints: list[JointState] = b.listen(JointState, '/excavator/joint_states')
+        b.until(lambda: len(joints) > 20, 'running excavator')
+        first = running.pid('operator-2')
+        os.kill(first, signal.SIGKILL)
+        running.until(lambda: running.pid('operator-2') != first, 'second station')
+        count = len(joints)
+        b.until(lambda: len(joints) > count + 100, 'running excavator')
+        running.process.send_signal(signal.SIGTERM)
+        assert running.wait() == 0, running.text()
+
+
+@pytest.mark.parametrize(
+    ('argument', 'error'),
+    [
+        ('scenario:=dance', 'excavator_dance.yaml cannot be read: No such file'),
+        ('file:=nowhere.yaml', 'nowhere.yaml cannot be read: No such file'),
+        ('duration:=0.001', 'duration times publish_rate = 0.1, allowed: whole numbers'),
+    ],
+)
+def test_a_plant_that_refuses_ends_it_with_its_exit_code(
+    tmp_path: Path, argument: str, error: str
+) -> None:
+    with launch('excavator', tmp_path, argument, 'operator:=false') as running:
+        assert running.wait() == 2
+        assert error in running.text()
+
+
+def test_what_is_started_is_what_was_asked_for() -> None:
+    done = longreach('launch', 'excavator', '--print', 'record:=bag', 'namespace:=south')
+    assert done.returncode == 0, done.stderr
+    for text in ('plant', 'operator', '__ns:=/south', 'longreach bag record --output bag'):
+        assert text in done.stdout
+    for text in ('rviz2', 'joy_node'):
+        assert text not in done.stdout
+    done = longreach('launch', 'excavator', '--print', 'scenario:=none', 'operator:=false')
+    assert done.returncode == 0, done.stderr
+    assert "scenario: ''" in done.stdout
+    assert 'operator' not in done.stdout

@@ -1,0 +1,142 @@
+"""Tables of numbers in CSV files: what is read, and what is refused with file and line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.tables import Table, read_table
+
+PLAIN = 'time,force\n0,1.5\n0.5,-2e3\n2,+7\n'
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / 'table.csv'
+    file.write_text(text, encoding='utf-8')
+    return file
+
+
+# What is read
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        PLAIN,
+        PLAIN.replace(',', ';'),
+        PLAIN.replace('\n', '\r\n'),
+        PLAIN.replace(',', ' , '),
+        PLAIN.rstrip(),
+        '# measured on a Monday\n\n' + PLAIN.replace('\n0.5', '\n  # a gap, with a comma\n\n0.5'),
+        '\ufeff' + PLAIN,
+        PLAIN.replace('1.5', '"1.5"').replace('force', '"force"'),
+    ],
+)
+def test_ways_to_write_one_table(tmp_path: Path, text: str) -> None:
+    table = read_table(write(tmp_path, text))
+    assert list(table) == ['time', 'force']
+    assert table['time'].tolist() == [0.0, 0.5, 2.0]
+    assert table['force'].tolist() == [1.5, -2e3, 7.0]
+    assert table.file == tmp_path / 'table.csv'
+    assert table['force'].flags['C_CONTIGUOUS']
+
+
+def test_numbers_survive_a_file(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    numbers = random.normal(size=(50, 4)) * 10.0 ** random.integers(-300, 300, (50, 4))
+    lines = [','.join(map(repr, row)) for row in numbers.tolist()]
+    table = read_table(write(tmp_path, '\n'.join(['a,b,c,d', *lines])), time=None)
+    assert np.array_equal(table.stack(['a', 'b', 'c', 'd']), numbers)
+    assert np.array_equal(table.stack(['d', 'a']), numbers[:, [3, 0]])
+
+
+def test_one_row_is_a_table(tmp_path: Path) -> None:
+    table = read_table(write(tmp_path, 'time\n3\n'))
+    assert table['time'].tolist() == [3.0]
+
+
+def test_time_may_have_another_name_or_none(tmp_path: Path) -> None:
+    file = write(tmp_path, 't,x\n2,1\n1,1\n')
+    assert read_table(file, time=None)['t'].tolist() == [2.0, 1.0]
+    with pytest.raises(InputError, match=r'table\.csv:3: t = 1, allowed: above 2'):
+        read_table(file, time='t')
+
+
+def test_has_and_stack() -> None:
+    table = Table('somewhere.csv', {'a': np.array([1.0, 2.0]), 'b': np.array([3.0, 4.0])})
+    assert table.has(['a'])
+    assert table.has(('b', 'a'))
+    assert table.has(())
+    assert not table.has(['a', 'c'])
+    assert table.stack(['b', 'a']).tolist() == [[3.0, 1.0], [4.0, 2.0]]
+    message = 'somewhere.csv: column c is missing, found: a, b; needed: a, c'
+    with pytest.raises(InputError, match=re.escape(message)):
+        table.stack(['a', 'c'])
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ('text', 'message'),
+    [
+        ('', 'table.csv: 0 lines, allowed: one of names and others of numbers'),
+        ('time,x\n', 'table.csv: 1 lines, allowed: one of names and others of numbers'),
+        ('# time,x\n# 0,1\n', 'table.csv: 0 lines, allowed'),
+        ('time,x\n# 0,1\n', 'table.csv: 1 lines, allowed'),
+        ('time,x,x\n0,1,2\n', "table.csv: the column name 'x' is empty or stands twice"),
+        ('time,,x\n0,1,2\n', "table.csv: the column name '' is empty or stands twice"),
+        ('time,x,\n0,1,\n', "table.csv: the column name '' is empty or stands twice"),
+        ('0,1\n1,2\n', 'table.csv: column time is missing, found: 0, 1; needed: time'),
+        ('t,x\n0,1\n', 'table.csv: column time is missing, found: t, x; needed: time'),
+        ('time,x\n0,1\n1\n', 'table.csv:3: 1 values, allowed: 2, one for each name'),
+        ('time,x\n0,1\n1,2,3\n', 'table.csv:3: 3 values, allowed: 2, one for each name'),
+        ('time,x\n0,1\n1;2\n', 'table.csv:3: 1 values, allowed: 2, one for each name'),
+        ('time;x\n0;1\n1;2,5\n', "table.csv:3: x = '2,5', allowed: finite numbers"),
+        ('time,x\n0,1\n1,\n', "table.csv:3: x = '', allowed: finite numbers"),
+        ('time,x\n0,1\n1,nan\n', "table.csv:3: x = 'nan', allowed: finite numbers"),
+        ('time,x\n0,-inf\n1,1\n', "table.csv:2: x = '-inf', allowed: finite numbers"),
+        ('time,x\n0,1e999\n1,1\n', "table.csv:2: x = '1e999', allowed: finite numbers"),
+        ('time,x\n0,one\n', "table.csv:2: x = 'one', allowed: finite numbers"),
+        ('time,x\n# a\n\n0,1\n0,2\n', 'table.csv:5: time = 0, allowed: above 0 of the row before'),
+        ('time,x\n0,1\n2,1\n1,2\n', 'table.csv:4: time = 1, allowed: above 2 of the row before'),
+    ],
+)
+def test_refusals(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
+        read_table(write(tmp_path, text))
+    assert '\n' not in str(caught.value)
+
+
+def test_files_that_are_no_text(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r'none\.csv cannot be read: No such file'):
+        read_table(tmp_path / 'none.csv')
+    with pytest.raises(InputError, match='cannot be read: Is a directory'):
+        read_table(tmp_path)
+    file = tmp_path / 'table.csv'
+    file.write_bytes(b'time,x\n0,\xff\xfe\n')
+    with pytest.raises(InputError, match=r'table\.csv cannot be read: not a text file'):
+        read_table(file)
+    file.write_bytes(b'time,x\n0,1\x00\n1,2\n')
+    with pytest.raises(InputError, match=r'table\.csv'):
+        read_table(file)
+
+
+@pytest.mark.parametrize(
+    'text', ['time,x\n0,"1\n1,2\n', 'time,x\n0,"1\n1"\n2,3\n', '"time,x\n0,1\n']
+)
+def test_quotes_that_do_not_close(tmp_path: Path, text: str) -> None:
+    # Lines that run into each other would give a number that nobody wrote.
+    with pytest.raises(
+        InputError, match=r'table\.csv: a quotation mark is not closed on its line'
+    ):
+        read_table(write(tmp_path, text))
+
+
+def test_cells_beyond_measure(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r'table\.csv is no table: field larger'):
+        read_table(write(tmp_path, f'time,x\n0,{"1" * 200_000}\n'))
