@@ -5,7 +5,7 @@ Measure how fast Longreach is beside what one would use instead; what ``make ben
 
 a  Task B of the crane, library and SciPy        e  release of a load by the boom: SciPy, Exudyn
 b  Task A of the crane, library and SciPy        f  the boom: growth with duration and beams
-c  the crane in lockstep over ROS                g  the boom's plant in real time
+c  the crane in lockstep over ROS                g  plants in real time
 d  starting times                                h  three rigid links: Pinocchio, MuJoCo, Drake
                                                  i  their free swing: the same and Exudyn
 
@@ -44,7 +44,7 @@ SECTIONS = {
         'Release of 90 kg by the boom, no friction, each within 1 mm', bench_boom.without_friction
     ),
     'f': Section('Release with oil, stick and slip, steps of 1 ms', bench_boom.stick_and_slip),
-    'g': Section('Boom plant in real time, 1 ms steps, 200 Hz', bench_ros.plant),
+    'g': Section('One second of plants in real time, 1 ms steps', bench_ros.plants),
     'h': Section(
         f'Three rigid links, {bench_chain.CALLS} calls: inverse dynamics, and forward dynamics',
         bench_chain.evaluations,

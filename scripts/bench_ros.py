@@ -90,19 +90,15 @@ def starts(quick: bool) -> list[Row]:
     return rows
 
 
-def plant(quick: bool) -> list[Row]:
-    """Processor time of the boom's plant per second of real time, all its outputs published."""
-    command = ('longreach', 'launch', 'boom', 'controller:=false', 'scenario:=load_release')
+def plants(quick: bool) -> list[Row]:
+    """Processor time of plants per second of real time, all their outputs published."""
+    boom = ('longreach', 'launch', 'boom', 'controller:=false', 'scenario:=load_release')
+    digging = ('longreach', 'launch', 'excavator', 'operator:=false', 'scenario:=dig_20kpa')
     return [
-        _plant_row('1 s, without sensors', command, quick),
-        _plant_row('1 s, with sensors', (*command, 'sensors:=default'), quick),
+        _plant_row('boom, 200 Hz', boom, quick),
+        _plant_row('boom with sensors, 200 Hz', (*boom, 'sensors:=default'), quick),
+        _plant_row('excavator, 100 Hz', digging, quick),
     ]
-
-
-def excavator(quick: bool) -> list[Row]:
-    """Processor time of the excavator's plant per second of real time, while it digs."""
-    command = ('longreach', 'launch', 'excavator', 'operator:=false', 'scenario:=dig_20kpa')
-    return [_plant_row('1 s, digging', command, quick)]
 
 
 def _plant_row(name: str, command: Sequence[str], quick: bool) -> Row:

@@ -19,7 +19,14 @@ from longreach_dynamics.tables import Table, read_table
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters
 
-__all__ = ['FORCE_COLUMNS', 'PRESSURE_COLUMNS', 'GivenForces', 'printed_forces', 'read_forces']
+__all__ = [
+    'FORCE_COLUMNS',
+    'PRESSURE_COLUMNS',
+    'STRONGEST',
+    'GivenForces',
+    'printed_forces',
+    'read_forces',
+]
 
 FORCE_COLUMNS = tuple(f'force_{name}' for name in CYLINDERS)
 PRESSURE_COLUMNS = tuple(f'{side}_{name}' for side in ('p_head', 'p_rod') for name in CYLINDERS)
@@ -33,6 +40,8 @@ _TREND_LINES = np.array(
     ]
 )
 _EXTENDS = np.array([-1.0, 1.0, -1.0])
+STRONGEST = 1e7
+"""Of cylinders [N]; what is more is a mistake of units."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,6 +90,11 @@ def read_forces(file: str | Path, excavator: ExcavatorParameters) -> GivenForces
     """
     table = read_table(file)
     times, forces = table['time'], _forces(table, excavator)
+    largest = float(np.abs(forces).max())
+    if largest > STRONGEST:
+        raise InputError(
+            f'{file}: a force of {largest:g} N, allowed: up to {STRONGEST:g} N; look at its units'
+        )
     if times[0] > 0.0:
         raise InputError(f'{file}: time begins at {times[0]:g} s, allowed: 0 or before')
 

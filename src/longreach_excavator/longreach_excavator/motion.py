@@ -125,8 +125,8 @@ OBSERVED = (
     'tip_z',
     *(f'{side}_flow_{name}' for side in ('head', 'rod') for name in ('boom', 'arm', 'bucket')),
 )
-# No excavator turns so far or so fast [rad, rad/s].
-_RUNAWAY = 1e4
+# No excavator turns so far or so fast [rad, rad/s]: the printed forces reach 30 rad/s.
+_RUNAWAY = 1e3
 # A step is cut into so many parts when a piston that is not slow [m/s] meets its stop, or comes so
 # near [m]: its force begins with a kink, which costs whole steps 1e-5 of the energy.
 _STOP_PARTS, _SLOW, _CLEARANCE = 16, 0.01, 1e-4

@@ -115,7 +115,9 @@ class CylinderParameters(Cylinder):
 
     retracted: float = _length('from pin to pin when it is run in')
     count: int = quantity('cylinders side by side', at_least=1, at_most=4)
-    viscous: float = quantity('viscous friction, of all together', 'N s/m', at_least=0.0)
+    viscous: float = quantity(
+        'viscous friction, of all together', 'N s/m', at_least=0.0, at_most=1e6
+    )
 
     @property
     def head_area(self) -> float:
@@ -138,7 +140,9 @@ class StopParameters(Parameters):
     """The ends of the strokes: springs that lose energy (Hunt and Crossley 1975)."""
 
     stiffness: float = quantity('stiffness', 'N/m', at_least=1e6, at_most=1e9)
-    loss: float = quantity('damping force over spring force and velocity', 's/m', at_least=0.0)
+    loss: float = quantity(
+        'damping force over spring force and velocity', 's/m', at_least=0.0, at_most=10.0
+    )
 
 
 @dataclasses.dataclass(frozen=True)

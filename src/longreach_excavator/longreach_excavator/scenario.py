@@ -74,6 +74,8 @@ class Scenario(Parameters):
     surface: float | None = quantity(
         "height of the soil over the boom's foot; none: where the bucket's edge is at time 0",
         'm',
+        at_least=-100.0,
+        at_most=100.0,
         default=None,
     )
     depth: str = choice(

@@ -20,7 +20,7 @@ from longreach_dynamics.hydraulics import holding_pressures
 from longreach_dynamics.machine import JointSample, sample_counts, step_time
 from longreach_dynamics.stepping import IntegrationError
 from longreach_excavator.description import moving_joints
-from longreach_excavator.forces import GivenForces
+from longreach_excavator.forces import STRONGEST, GivenForces
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import (
     HEAD,
@@ -374,8 +374,10 @@ def _check_command(command: ExcavatorCommand) -> None:
         )
     if not all(abs(spool) <= 1.0 for spool in command.spools):
         raise InputError(f'spools = {tuple(command.spools)}, allowed: [-1, 1]')
-    if any(math.isinf(force) for force in command.forces):
-        raise InputError(f'forces = {tuple(command.forces)}, allowed: finite numbers [N]')
+    if any(abs(force) > STRONGEST for force in command.forces):
+        raise InputError(
+            f'forces = {tuple(command.forces)}, allowed: up to {STRONGEST:g} N, or NaN for oil'
+        )
 
 
 def simulate(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.stepping import IntegrationError
 from longreach_dynamics.tables import Table
 from longreach_excavator.cohesion import (
     STEEL,
@@ -366,10 +367,12 @@ def test_other_bad_arguments_are_refused(excavator: ExcavatorParameters) -> None
 
 
 def test_scenario_that_runs_away_is_said_so(
-    excavator: ExcavatorParameters, tmp_path: Path
+    excavator: ExcavatorParameters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / 'forces.csv'
-    file.write_text('time,force_boom,force_arm,force_bucket\n0,1e15,1e15,1e15\n1,1e15,1e15,1e15\n')
+    def run_away(*_: object) -> None:
+        raise IntegrationError('the excavator runs away')
+
+    monkeypatch.setattr('longreach_excavator.cohesion.simulate', run_away)
     data = Measurements(('theta_4',), np.zeros((1, 1)), np.array([0.5]))
     with pytest.raises(InputError, match='runs away with every cohesion'):
-        fit_cohesion(excavator, blind(0.5, 'printed', str(file)), data)
+        fit_cohesion(excavator, blind(0.5), data)

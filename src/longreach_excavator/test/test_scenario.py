@@ -157,7 +157,7 @@ def test_commands_hold_until_the_next(excavator: ExcavatorParameters) -> None:
         ('depth: swing', 'soil: 1', 'soil = 1, allowed: true | false'),
         ('depth: swing', 'forces: a.csv', 'forces belongs to mode: printed'),
         ('cohesion: 15.0e+3', 'cohesion: -1', 'cohesion = -1, allowed: [0, 1e+06] Pa'),
-        ('surface: -1.2', 'surface: .inf', 'surface = inf, allowed: (-inf, inf) m'),
+        ('surface: -1.2', 'surface: .inf', 'surface = inf, allowed: [-100, 100] m'),
         ('surface: -1.2', 'surface: low', "surface = 'low', allowed: a number"),
         ('sweep_deg: 108.9', 'sweep_deg: 361', 'sweep_deg = 361, allowed: [0, 360] deg'),
         ('[boom]', '[bucket, bukket]', "loose has 'bukket', allowed, each once: boom | arm | b"),
