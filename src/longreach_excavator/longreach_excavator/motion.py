@@ -18,8 +18,9 @@ The integrals of power are part of the state, so that energy is balanced to the 
 work of the cylinders = change of kinetic, potential and spring energy + soil + losses.
 
 Steps are classical Runge-Kutta, as in the thesis (C.8) to (C.11), but of all numbers at once; one
-in which a piston meets its stop, or the tooth is in stiff soil, is taken in parts. The stepper of
-the other machines, DOP853, takes the same derivative (:func:`advance_adaptive`).
+in which a piston meets its stop, a chamber runs empty, a valve opens, or the tooth is in stiff
+soil, is taken in parts. The stepper of the other machines, DOP853, takes the same derivative
+(:func:`advance_adaptive`).
 """
 
 from __future__ import annotations
@@ -127,9 +128,10 @@ OBSERVED = (
 )
 # No excavator turns so far or so fast [rad, rad/s]: the printed forces reach 30 rad/s.
 _RUNAWAY = 1e3
-# A step is cut into so many parts when a piston that is not slow [m/s] meets its stop, or comes so
-# near [m]: its force begins with a kink, which costs whole steps 1e-5 of the energy.
-_STOP_PARTS, _SLOW, _CLEARANCE = 16, 0.01, 1e-4
+# A step is cut into so many parts when something in it begins or ends with a kink, which costs
+# whole steps up to 1e-5 of the energy: a piston that is not slow [m/s] meets its stop, or comes so
+# near [m]; a chamber runs empty; a spool leaves its dead band.
+_PARTS, _SLOW, _CLEARANCE = 16, 1e-3, 1e-4
 # In stiff soil the parts are this share of its shortest time constant; more than so many are never
 # needed.
 _SOIL_SHARE, _MOST_PARTS = 0.5, 256
@@ -332,7 +334,7 @@ def _parts(y, step, chain, cylinder, pins, medium, room):  # type: ignore[no-unt
         speed, position = abs(room[1, i] * y[RATE + i]), room[0, i] - cylinder[i, RETRACTED]
         way = speed * step + _CLEARANCE
         if speed > _SLOW and (position < way or position + way > cylinder[i, STROKE]):
-            parts = _STOP_PARTS
+            parts = _PARTS
     place_links(y[:RATE], y[RATE:HEAD], chain)
     _, velocity, _, push = tooth_motion(y, pins, medium, chain)
     rate = abs(velocity) / medium.shear
@@ -346,6 +348,19 @@ def _parts(y, step, chain, cylinder, pins, medium, room):  # type: ignore[no-unt
     if finest > parts:
         parts = math.ceil(finest) if finest < _MOST_PARTS else _MOST_PARTS
     return parts
+
+
+@njit
+def _has_kink(before, after, cylinder, medium):  # type: ignore[no-untyped-def]
+    """Tell whether a chamber has run empty or filled, or a spool has passed its dead band."""
+    for i in range(3):
+        for k in (HEAD + i, ROD + i):
+            if (before[k] < medium.vapour) != (after[k] < medium.vapour):
+                return True
+        band, k = cylinder[i, DEAD_BAND], SPOOL + i
+        if (abs(before[k]) < band) != (abs(after[k]) < band):
+            return True
+    return False
 
 
 @njit
@@ -390,31 +405,39 @@ def advance_motion(y, spools, forces, p, step, first, steps, every, table):  # t
     room, trial, total, rate = np.empty((3, 3)), np.empty(SIZE), np.empty(SIZE), np.empty(SIZE)
     varies, told, before = forces.shape[0] > 1, forces[0].copy(), np.empty(SIZE)
     for taken in range(steps):
-        parts = _parts(y, step, chain, cylinder, pins, medium, room)
-        part = step / parts
-        good = True
         for k in range(SIZE):
             before[k] = y[k]
-        for begin in range(parts):
-            for stage in range(4):
-                share = (begin + 0.5 * ((stage + 1) // 2)) / parts
-                if varies:
-                    _between(forces, taken, share, told)
-                ahead = part if stage == 3 else 0.5 * part
-                weight = part / 6.0 if stage in (0, 3) else part / 3.0
+        parts = _parts(y, step, chain, cylinder, pins, medium, room)
+        good, again = True, True
+        while again:
+            part = step / parts
+            for begin in range(parts):
+                for stage in range(4):
+                    share = (begin + 0.5 * ((stage + 1) // 2)) / parts
+                    if varies:
+                        _between(forces, taken, share, told)
+                    ahead = part if stage == 3 else 0.5 * part
+                    weight = part / 6.0 if stage in (0, 3) else part / 3.0
+                    for k in range(SIZE):
+                        trial[k] = y[k] if stage == 0 else y[k] + ahead * rate[k]
+                    good &= derivative(
+                        trial, spools, told, chain, cylinder, pins, medium, room, rate
+                    )
+                    for k in range(SIZE):
+                        total[k] = weight * rate[k] if stage == 0 else total[k] + weight * rate[k]
                 for k in range(SIZE):
-                    trial[k] = y[k] if stage == 0 else y[k] + ahead * rate[k]
-                good &= derivative(trial, spools, told, chain, cylinder, pins, medium, room, rate)
+                    y[k] += total[k]
+                    # Written so that NaN fails, too; pressures and work have other sizes.
+                    good &= abs(y[k]) < (_RUNAWAY if k < HEAD else np.inf)
+                if not good:
+                    break
+            again = good and parts < _PARTS and _has_kink(before, y, cylinder, medium)
+            if again or not good:
                 for k in range(SIZE):
-                    total[k] = weight * rate[k] if stage == 0 else total[k] + weight * rate[k]
-            for k in range(SIZE):
-                trial[k] = y[k] + total[k]
-                # Written so that NaN fails, too; pressures and work have other sizes.
-                good &= abs(trial[k]) < (_RUNAWAY if k < HEAD else np.inf)
-            for k in range(SIZE):
-                y[k] = trial[k] if good else before[k]
-            if not good:
-                return taken
+                    y[k] = before[k]
+            parts = _PARTS
+        if not good:
+            return taken
         if every > 0 and (first + taken + 1) % every == 0:
             row = (first + taken + 1) // every - first // every - 1
             for k in range(SIZE):
