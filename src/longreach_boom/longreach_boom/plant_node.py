@@ -88,8 +88,7 @@ class PlantNode(SimulatorNode[BoomState, BoomCommand]):
         self._sensors = SensorTopics(self, boom, settings.sensors, settings.publish_rate, stream)
         self.outputs += self._sensors.publishers
         self._shape = self.create_publisher(MarkerArray, 'shape', qos.VISUAL)
-        rate = settings.visual_rate
-        self._visual_every = max(1, round(settings.publish_rate / rate)) if rate else 0
+        self._visual_rate = settings.visual_rate
         self._commands = self.create_subscription(
             ValveCommand, 'valve_command', self._on_command, qos.STREAM
         )
@@ -126,9 +125,7 @@ class PlantNode(SimulatorNode[BoomState, BoomCommand]):
 
     def _publish_shape(self) -> None:
         """Publish the bent beams when it is time, and somebody looks."""
-        if not self._visual_every or self.sample % self._visual_every:
-            return
-        if self.sample and not self._shape.get_subscription_count():
+        if not self.is_looked_at(self._shape, self._visual_rate):
             return
         shapes = shape_of(self._boom.parameters, self.state, _POINTS)
         colours = [stress_colours(shape.stress) for shape in shapes]
@@ -137,13 +134,9 @@ class PlantNode(SimulatorNode[BoomState, BoomCommand]):
 
     def _on_command(self, message: ValveCommand) -> None:
         """Take a command; one that cannot be is as good as none."""
-        senders = self._commands.get_publisher_count()
-        if senders > 1:
-            self.get_logger().warn(
-                f'{senders} senders command the valves on {self._commands.topic_name}: start with'
-                ' controller:=false to command them by hand',
-                throttle_duration_sec=5.0,
-            )
+        self.warn_of_others(
+            self._commands, 'the valves', 'start with controller:=false to command them by hand'
+        )
         try:
             command = conversions.command_from_message(message, self._cylinders)
         except InputError as error:

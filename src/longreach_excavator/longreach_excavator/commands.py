@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.resources import share_directory
 from longreach_excavator.arguments import (
     add_digging,
@@ -53,6 +53,8 @@ from longreach_tools.output import (
 __all__ = ['SUMMARY', 'configure']
 
 SUMMARY = 'an excavator that digs (Ozunlu 2009)'
+# A run with a larger error of its energy balance is none; usual are 1e-10 to 1e-6.
+_WORST_ENERGY = 1e-2
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -147,6 +149,7 @@ def _simulate(
     result = simulate(
         excavator, scenario, arguments.step, arguments.sample_time, arguments.tolerance
     )
+    _check_energy(result)
     if arguments.csv is not None:
         write_csv(arguments.csv, COLUMNS, result.table)
     if arguments.plot is not None:
@@ -160,6 +163,18 @@ def _simulate(
             f'longreach excavator: {name} ran out of oil for some time (cavitation): its pressure'
             ' stood at the vapour pressure',
             file=sys.stderr,
+        )
+
+
+def _check_energy(result: Result) -> None:
+    """Raise LongreachError for a run whose energy is out of balance: its numbers mean nothing."""
+    error = result.energy_error()
+    # Written so that NaN fails, too.
+    if not error <= _WORST_ENERGY:
+        raise LongreachError(
+            f'the energy balance of the run is wrong by a share of {error:.2g}, allowed: up to'
+            f' {_WORST_ENERGY:g}; take a shorter --step or a --tolerance of 1e-9, or look for'
+            ' forces and parameters of impossible size'
         )
 
 

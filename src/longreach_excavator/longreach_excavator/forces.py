@@ -42,6 +42,8 @@ _TREND_LINES = np.array(
 _EXTENDS = np.array([-1.0, 1.0, -1.0])
 STRONGEST = 1e7
 """Of cylinders [N]; what is more is a mistake of units."""
+# Tanks are at the pressure of the air, 1e5 Pa: what is all below is in bar, or MPa.
+_WEAKEST = 5e4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,6 +116,17 @@ def _forces(table: Table, excavator: ExcavatorParameters) -> np.ndarray:
             f' {", ".join(FORCE_COLUMNS)} [N], or with {", ".join(PRESSURE_COLUMNS)} [Pa]'
         )
     pressures = table.stack(PRESSURE_COLUMNS)
+    lowest, highest = float(pressures.min()), float(pressures.max())
+    if lowest < 0.0:
+        raise InputError(
+            f'{table.file}: a pressure of {lowest:g} Pa, allowed: from 0 on, as pressures'
+            ' are absolute'
+        )
+    if highest < _WEAKEST:
+        raise InputError(
+            f'{table.file}: no pressure is above {highest:g} Pa, allowed: at least one of'
+            f' {_WEAKEST:g} Pa; pressures are in Pa, absolute'
+        )
     heads = np.array([c.head_area for c in excavator.cylinders])
     rods = np.array([c.rod_area for c in excavator.cylinders])
     return np.asarray(pressures[:, :3] * heads - pressures[:, 3:] * rods)

@@ -43,6 +43,11 @@ __all__ = [
 _PLACES = 201
 
 
+def _angle(description: str) -> Any:
+    """Return a field for an angle between lines of a link."""
+    return quantity(description, 'deg', at_least=-360.0, at_most=360.0)
+
+
 def _length(description: str) -> Any:
     """Return a field for a distance between pins."""
     return quantity(description, 'm', above=0.0, at_most=100.0)
@@ -55,14 +60,20 @@ class LinkParameters(Parameters):
     length: float = _length('joint to joint, L2, L3; of the bucket to the tooth, L4')
     mass: float = quantity('mass', 'kg', above=0.0, at_most=1e6)
     center: float = quantity('centre of gravity: distance from the joint, Lg', 'm', at_least=0.0)
-    center_deg: float = quantity("centre of gravity: angle from the link's line, lambda", 'deg')
+    center_deg: float = _angle("centre of gravity: angle from the link's line, lambda")
     inertia: float = quantity('about the centre of gravity', 'kg m^2', above=0.0)
 
     def check(self) -> None:
-        """Raise InputError for a centre of gravity far outside of the link."""
+        """Raise InputError for a mass far outside of the link."""
         if self.center > 10.0 * self.length:
             raise InputError(
                 f'center = {self.center} m, allowed: up to 10 times length = {self.length} m'
+            )
+        widest = self.mass * self.length**2
+        if self.inertia > 10.0 * widest:
+            raise InputError(
+                f'inertia = {self.inertia:g} kg m^2, allowed: up to 10 times mass length^2 ='
+                f' {widest:g} kg m^2'
             )
 
 
@@ -83,8 +94,8 @@ class BoomParameters(LinkParameters):
 
     lab: float = _length('A to the boom cylinder, Lab')
     lai: float = _length('A to the arm cylinder, Lai')
-    beta_2_deg: float = quantity('angle from AC to AI', 'deg')
-    beta_3_deg: float = quantity('angle from AI to AB', 'deg')
+    beta_2_deg: float = _angle('angle from AC to AI')
+    beta_3_deg: float = _angle('angle from AI to AB')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,9 +105,9 @@ class ArmParameters(LinkParameters):
     lcf: float = _length('C to the arm cylinder, Lcf')
     lcj: float = _length('C to the bucket cylinder, Lcj')
     lcl: float = _length('C to the lever, Lcl')
-    beta_5_deg: float = quantity('angle from CD to CL', 'deg')
-    beta_6_deg: float = quantity('angle from CL to CJ', 'deg')
-    beta_7_deg: float = quantity('angle from CJ to CF', 'deg')
+    beta_5_deg: float = _angle('angle from CD to CL')
+    beta_6_deg: float = _angle('angle from CL to CJ')
+    beta_7_deg: float = _angle('angle from CJ to CF')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +115,7 @@ class BucketParameters(LinkParameters):
     """The bucket, from D to the tooth N, with the lever LK and the rod PK that turn it."""
 
     ldp: float = _length('D to the rod, Ldp')
-    beta_8_deg: float = quantity('angle from DN to DP', 'deg')
+    beta_8_deg: float = _angle('angle from DN to DP')
     llk: float = _length('lever, Llk')
     lpk: float = _length('rod, Lpk')
 
@@ -180,6 +191,8 @@ class ExcavatorParameters(Parameters):
             self._check_stroke(k, cylinder)
         known = [pose.name for pose in self.poses]
         for index, pose in enumerate(self.poses):
+            if not pose.name:
+                raise InputError(f"poses[{index}].name = '', allowed: a name")
             if known.count(pose.name) > 1:
                 raise InputError(f'poses has the name {pose.name!r} twice, allowed: once')
             try:

@@ -102,8 +102,7 @@ class PlantNode(SimulatorNode[ExcavatorState, ExcavatorCommand]):
         self._soil_force = self.create_publisher(WrenchStamped, 'soil_force', stream)
         self.outputs += [self._hydraulics, self._reactions, self._soil_force]
         self._forces = self.create_publisher(MarkerArray, 'forces', qos.VISUAL)
-        rate = settings.visual_rate
-        self._visual_every = max(1, round(settings.publish_rate / rate)) if rate else 0
+        self._visual_rate = settings.visual_rate
         self._commands = self.create_subscription(
             CylinderCommand, 'cylinder_command', self._on_command, qos.STREAM
         )
@@ -134,9 +133,7 @@ class PlantNode(SimulatorNode[ExcavatorState, ExcavatorCommand]):
 
     def _publish_forces(self, observed: dict[str, float]) -> None:
         """Publish the drawing of forces and soil when it is time, and somebody looks."""
-        if not self._visual_every or self.sample % self._visual_every:
-            return
-        if self.sample and not self._forces.get_subscription_count():
+        if not self.is_looked_at(self._forces, self._visual_rate):
             return
         arrows = force_arrows(self._excavator.parameters, self.state, observed)
         stamp = stamp_of(self._latest)
@@ -144,13 +141,9 @@ class PlantNode(SimulatorNode[ExcavatorState, ExcavatorCommand]):
 
     def _on_command(self, message: CylinderCommand) -> None:
         """Take a command; one that cannot be is as good as none."""
-        senders = self._commands.get_publisher_count()
-        if senders > 1:
-            self.get_logger().warn(
-                f'{senders} senders command the cylinders on {self._commands.topic_name}: start'
-                ' with operator:=false to command them by hand',
-                throttle_duration_sec=5.0,
-            )
+        self.warn_of_others(
+            self._commands, 'the cylinders', 'start with operator:=false to command them by hand'
+        )
         try:
             command = conversions.command_from_message(message, self._excavator.parameters)
         except InputError as error:

@@ -46,6 +46,8 @@ COLUMNS = (
 
 # The bucket has stalled when it turned by less than so much [rad] in so long [s].
 _STALL_ANGLE, _STALL_TIME = np.radians(0.5), 0.5
+# Nothing that matters has moved if its energy is below this [J].
+_SMALL_ENERGY = 1.0
 
 
 def swept_angle(
@@ -158,15 +160,15 @@ class Result:
         Return the largest error of the energy balance over the largest energy that was moved.
 
         Work of the cylinders = change of kinetic, potential and spring energy + work on the soil +
-        losses.
+        losses. Less than 1 J counts as 1 J: of a machine at rest nothing but rounding moves.
         """
         parts = [self.column(f'energy_{kind}') for kind in ('kinetic', 'potential', 'spring')]
         held = np.sum(parts, axis=0)
         spent = self.column('work_soil') + self.column('work_lost')
         work = np.sum([self.column(f'work_{name}') for name in CYLINDERS], axis=0)
         change = held - held[0]
-        scale = max(float(np.abs(part).max()) for part in (change, spent, work))
-        return float(np.abs(change + spent - work).max()) / scale if scale else 0.0
+        scale = max(_SMALL_ENERGY, *(float(np.abs(p).max()) for p in (change, spent, work)))
+        return float(np.abs(change + spent - work).max()) / scale
 
     def summary(self) -> dict[str, Any]:
         """Return sweep, stall, largest forces and the energy balance as plain numbers."""

@@ -237,6 +237,41 @@ class SimulatorNode(Node, Generic[State, Command]):
             self.command = command
             self._command_sample = sample
 
+    def warn_of_others(self, commands: Subscription, what: str, advice: str) -> None:
+        """
+        Warn when several nodes send commands, which then act in turn.
+
+        Parameters
+        ----------
+        commands : Subscription
+        what : str
+            What they command, such as ``the valves``.
+        advice : str
+            What to do about it.
+        """
+        senders = commands.get_publisher_count()
+        if senders > 1:
+            self.get_logger().warn(
+                f'{senders} senders command {what} on {commands.topic_name}: {advice}',
+                throttle_duration_sec=5.0,
+            )
+
+    def is_looked_at(self, publisher: Publisher, rate: float) -> bool:
+        """
+        Tell whether it is time for a drawing at this sample, and somebody looks.
+
+        Parameters
+        ----------
+        publisher : Publisher
+        rate : float
+            Drawings per second of simulation; 0: none.
+        """
+        every = max(1, round(self.settings.publish_rate / rate)) if rate else 0
+        if not every or self.sample % every:
+            return False
+        # The first one waits in the publisher for whoever comes later.
+        return self.sample == 0 or publisher.get_subscription_count() > 0
+
     @property
     def time(self) -> float:
         """Simulation time [s]."""
