@@ -13,6 +13,9 @@ from longreach_dynamics.errors import InputError
 
 __all__ = ['Table', 'read_table']
 
+# Beyond any calendar in seconds; rows nearer to each other than a nanosecond are no measurement.
+_LATEST, _NEAREST = 1e12, 1e-9
+
 
 class Table(dict[str, np.ndarray]):
     """Columns by name, each of shape (rows,), and the file that they come from."""
@@ -112,12 +115,20 @@ def _number(cell: str, what: str) -> float:
 
 
 def _check_time(table: Table, time: str, lines: list[int]) -> None:
-    """Raise InputError unless the times rise from row to row."""
+    """Raise InputError unless the times rise from row to row, by what clocks can tell."""
     times = table.stack([time])[:, 0]
-    wrong = np.flatnonzero(np.diff(times) <= 0.0)
+    far = np.flatnonzero(np.abs(times) > _LATEST)
+    if far.size:
+        k = int(far[0])
+        raise InputError(
+            f'{table.file}:{lines[k]}: {time} = {times[k]:g} s, allowed: [{-_LATEST:g},'
+            f' {_LATEST:g}] s'
+        )
+    wrong = np.flatnonzero(np.diff(times) < _NEAREST)
     if wrong.size:
         k = int(wrong[0]) + 1
+        near = f' by {_NEAREST:g} s or more' if times[k] > times[k - 1] else ''
         raise InputError(
-            f'{table.file}:{lines[k]}: {time} = {times[k]:g}, allowed: above {times[k - 1]:g} of'
-            ' the row before; sort the rows'
+            f'{table.file}:{lines[k]}: {time} = {times[k]:.12g}, allowed: above'
+            f' {times[k - 1]:.12g} of the row before{near}; sort the rows'
         )

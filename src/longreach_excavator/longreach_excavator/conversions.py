@@ -57,14 +57,19 @@ def _header(stamp: Time) -> Header:
 
 
 def hydraulics_to_message(
-    y: np.ndarray, observed: Mapping[str, float], stamp: Time
+    y: np.ndarray, observed: Mapping[str, float], vapour: float, stamp: Time
 ) -> HydraulicState:
-    """Return pressures, flows and spool positions of one state, by the cylinders' names."""
+    """
+    Return pressures, flows and spool positions of one state, by the cylinders' names.
+
+    Below the vapour pressure [Pa] the state counts missing oil; what is there is that pressure.
+    """
+    pressures = np.maximum(y[HEAD:SPOOL], vapour)
     return HydraulicState(
         header=_header(stamp),
         name=_NAMES,
-        head_pressure=y[HEAD:ROD].tolist(),
-        rod_pressure=y[ROD:SPOOL].tolist(),
+        head_pressure=pressures[: ROD - HEAD].tolist(),
+        rod_pressure=pressures[ROD - HEAD :].tolist(),
         head_flow=[observed[f'head_flow_{name}'] for name in CYLINDERS],
         rod_flow=[observed[f'rod_flow_{name}'] for name in CYLINDERS],
         spool=y[SPOOL:SOIL].tolist(),

@@ -93,6 +93,7 @@ def draw_pose(file: str | Path, excavator: ExcavatorParameters, q: np.ndarray) -
         _draw_machine(axis, places, '0.2')
         ground = -excavator.chassis.foot_height
         axis.axhline(ground, color='C5', linewidth=1.2)
+        _name_line(axis, ground, 'ground')
         for letter, place in places.items():
             axis.plot(place.real, place.imag, color='C0', marker='o', markersize=4)
             axis.annotate(
@@ -135,7 +136,7 @@ def draw_run(file: str | Path, result: Result) -> None:
         angle.set_xlabel('time [s]')
         for axis in axes[1:]:
             axis.set_xlim(time[0], time[-1])
-        for axis in (force, reaction, angle):
+        for axis in (force, reaction, acceleration):
             _legend(axis, 4)
 
 
@@ -150,6 +151,12 @@ def _draw_side(axis: Any, result: Result) -> None:
     surface = machine.constants.medium.surface
     if math.isfinite(surface):
         axis.axhline(surface, color='C5', linewidth=1.2)
+        _name_line(axis, surface, 'soil')
+
+
+def _name_line(axis: Any, height: float, name: str) -> None:
+    """Write the name of a level line at its left end."""
+    axis.text(0.01, height, name, color='C5', va='bottom', transform=axis.get_yaxis_transform())
 
 
 def _legend(axis: Any, columns: int) -> None:

@@ -40,6 +40,8 @@ _TREND_LINES = np.array(
     ]
 )
 _EXTENDS = np.array([-1.0, 1.0, -1.0])
+# Further on the polynomials leave all that a cylinder could do [s].
+_TREND_END = 7.0
 STRONGEST = 1e7
 """Of cylinders [N]; what is more is a mistake of units."""
 # Tanks are at the pressure of the air, 1e5 Pa: what is all below is in bar, or MPa.
@@ -60,17 +62,18 @@ class GivenForces:
     """
 
     at: Callable[[np.ndarray], np.ndarray]
-    end: float = np.inf
+    end: float
 
 
 def printed_forces() -> GivenForces:
-    """Return the trend lines (5.8) to (5.10) of the measured forces."""
+    """Return the trend lines (5.8) to (5.10) of the measured forces, from 0 to 7 s."""
 
     def at(times: np.ndarray) -> np.ndarray:
-        values = [np.polyval(line, np.asarray(times, dtype=float)) for line in _TREND_LINES]
+        within = np.clip(np.asarray(times, dtype=float), 0.0, _TREND_END)
+        values = [np.polyval(line, within) for line in _TREND_LINES]
         return np.asarray(np.stack(values, axis=-1) * _EXTENDS)
 
-    return GivenForces(at)
+    return GivenForces(at, _TREND_END)
 
 
 def read_forces(file: str | Path, excavator: ExcavatorParameters) -> GivenForces:

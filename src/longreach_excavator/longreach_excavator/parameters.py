@@ -302,13 +302,15 @@ class ExcavatorParameters(Parameters):
         """
         if len(angles) != len(CYLINDERS):
             raise InputError(f'pose has {len(angles)} angles, allowed: {len(CYLINDERS)}')
-        for k, (low, high) in enumerate(self.joint_limits().tolist()):
-            if not low - 1e-9 <= angles[k] <= high + 1e-9:
-                raise InputError(
-                    f'theta_{k + 2} ({CYLINDERS[k]}) = {math.degrees(angles[k]):.6g} deg, allowed'
-                    f' by the stroke of its cylinder: [{math.degrees(low):.4f},'
-                    f' {math.degrees(high):.4f}] deg'
-                )
+        wrong = [
+            f'theta_{k + 2} ({CYLINDERS[k]}) = {math.degrees(angles[k]):.6g} deg, allowed by the'
+            f' stroke of its cylinder: [{math.degrees(low):.4f}, {math.degrees(high):.4f}] deg'
+            for k, (low, high) in enumerate(self.joint_limits().tolist())
+            # A pose at an end of the stroke is one that rounding may put beyond it.
+            if not low - 1e-9 <= angles[k] <= high + 1e-9
+        ]
+        if wrong:
+            raise InputError('; '.join(wrong))
 
     def pose(self, name: str) -> np.ndarray:
         """

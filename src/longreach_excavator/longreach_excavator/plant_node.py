@@ -129,7 +129,10 @@ class PlantNode(SimulatorNode[ExcavatorState, ExcavatorCommand]):
             self._soil_force.publish(conversions.soil_force_to_message(observed, stamp))
             self._publish_forces(observed)
         # Last: in lockstep this is what is answered.
-        self._hydraulics.publish(conversions.hydraulics_to_message(self.state.y, observed, stamp))
+        vapour = self._excavator.parameters.oil.vapour_pressure
+        self._hydraulics.publish(
+            conversions.hydraulics_to_message(self.state.y, observed, vapour, stamp)
+        )
 
     def _publish_forces(self, observed: dict[str, float]) -> None:
         """Publish the drawing of forces and soil when it is time, and somebody looks."""

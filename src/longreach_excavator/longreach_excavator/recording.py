@@ -44,6 +44,11 @@ class RecordedRun:
 
     table: np.ndarray
 
+    def sample_time(self, step: float) -> float:
+        """Return the interval of the rows in whole steps [s]; ``step`` [s] for a single row."""
+        times = self.table[:, 0]
+        return max(round(float(np.diff(times).min()) / step), 1) * step if len(times) > 1 else step
+
     def column(self, name: str) -> np.ndarray:
         """Return one column by its name, shape (rows,); InputError for a name that is none."""
         if name not in RECORDED:
@@ -95,10 +100,14 @@ def compare(recorded: RecordedRun, expected: Result) -> dict[str, float]:
     """
     Return the largest absolute difference of each column over the samples that both have.
 
+    A run that is longer than the other is compared as far as the other goes.
+
     Raises
     ------
     InputError
         When the two have no sample in common.
     """
     kept = [COLUMNS.index(name) for name in RECORDED]
-    return compare_tables(RECORDED, recorded.table, expected.table[:, kept])
+    end = min(recorded.table[-1, 0], expected.table[-1, 0]) + 1e-9
+    tables = (table[table[:, 0] <= end] for table in (recorded.table, expected.table[:, kept]))
+    return compare_tables(RECORDED, *tables)

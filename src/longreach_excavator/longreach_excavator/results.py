@@ -44,6 +44,8 @@ COLUMNS = (
     *(f'energy_{kind}' for kind in ('kinetic', 'potential', 'spring')),
 )
 
+# Pressures of both sides; a pose at the end of a stroke is there but for so much [m].
+_SIDES, _ROUNDING = ('p_head', 'p_rod'), 1e-6
 # The bucket has stalled when it turned by less than so much [rad] in so long [s].
 _STALL_ANGLE, _STALL_TIME = np.radians(0.5), 0.5
 # Nothing that matters has moved if its energy is below this [J].
@@ -146,13 +148,32 @@ class Result:
         return float(np.interp(sweep, swept[k - 1 : k + 1], times[k - 1 : k + 1]))
 
     def stalled(self) -> bool:
-        """Tell whether the bucket stands at the end, before it has swept."""
+        """Tell whether the bucket is pushed and stands at the end, before it has swept."""
         times, swept = self.column('time'), self.column('swept')
-        last = times >= times[-1] - _STALL_TIME
+        begin = times[-1] - _STALL_TIME
+        # Rows may be farther apart than that.
+        last = np.append(swept[times >= begin], np.interp(begin, times, swept))
         return bool(
             self.time_to_sweep() is None
+            and self._pushes()
             and times[-1] >= 2.0 * _STALL_TIME
-            and np.ptp(swept[last]) < _STALL_ANGLE
+            and np.ptp(last) < _STALL_ANGLE
+        )
+
+    def _pushes(self) -> bool:
+        """Tell whether the bucket's valve is open at the end, or its force given."""
+        bucket = self.machine.parameters.cylinders[CYLINDERS.index('bucket')]
+        spool = float(self.column('spool_bucket')[-1])
+        given = self.machine.scenario.mode == 'printed'
+        return given or spool > bucket.valve.dead_band
+
+    def stopped(self) -> tuple[str, ...]:
+        """Return the cylinders that met an end of their stroke."""
+        return tuple(
+            c.name
+            for c in self.machine.parameters.cylinders
+            if self.column(f'length_{c.name}').min() < c.retracted - _ROUNDING
+            or self.column(f'length_{c.name}').max() > c.extended + _ROUNDING
         )
 
     def energy_error(self) -> float:
@@ -181,5 +202,10 @@ class Result:
             'stalled': self.stalled(),
             'peak_soil_force_n': float(self.column('soil_force').max()),
             'peak_reactions_n': {name: float(self.magnitude(name).max()) for name in REACTIONS},
+            'peak_pressures_pa': {
+                name: max(float(self.column(f'{side}_{name}').max()) for side in _SIDES)
+                for name in CYLINDERS
+            },
+            'at_stroke_end': list(self.stopped()),
             'energy_error': self.energy_error(),
         }

@@ -151,12 +151,17 @@ class Scenario(Parameters):
         Raises
         ------
         InputError
-            For a file that cannot be used, or ends before the scenario.
+            For a file that cannot be used, and forces that end before the scenario.
         """
         if self.mode == 'hydraulic':
             return None
         given = read_forces(self.forces, excavator) if self.forces else printed_forces()
         if given.end < self.duration - 1e-9:
+            if not self.forces:
+                raise InputError(
+                    f'duration = {self.duration:g} s, allowed with the trend lines (5.8) to'
+                    f' (5.10): up to {given.end:g} s'
+                )
             raise InputError(
                 f'{self.forces} ends at {given.end:g} s, allowed: at duration ='
                 f' {self.duration:g} s or later'

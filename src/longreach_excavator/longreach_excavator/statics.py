@@ -35,8 +35,9 @@ def standing(excavator: ExcavatorParameters, q: np.ndarray) -> dict[str, Any]:
     """
     Return a pose at rest as plain numbers.
 
-    Angles [deg], lengths of the cylinders, piston positions, levers d length / d theta [m], their
-    forces [N] and pressures [Pa], the tooth [m].
+    Angles and those at the ends of the strokes [deg], lengths of the cylinders, piston positions,
+    levers d length / d theta [m], forces of the cylinders [N] and their pressures [Pa], the tooth
+    [m].
 
     Raises
     ------
@@ -51,6 +52,7 @@ def standing(excavator: ExcavatorParameters, q: np.ndarray) -> dict[str, Any]:
     reach = np.array([excavator.boom.length, excavator.arm.length, excavator.bucket.length])
     return {
         'theta_deg': np.degrees(q).tolist(),
+        'range_deg': np.degrees(excavator.joint_limits()).tolist(),
         'length_m': lengths.tolist(),
         'piston_m': (lengths - [c.retracted for c in excavator.cylinders]).tolist(),
         'lever_m': linkage.levers(q).tolist(),

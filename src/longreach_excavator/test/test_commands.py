@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from longreach_dynamics.resources import share_directory
 from longreach_excavator.parameters import default_file, load_excavator
 from longreach_excavator.results import COLUMNS
 from longreach_excavator.scenario import dig_scenario
@@ -186,6 +187,15 @@ def test_dig_refuses(capsys, tmp_path, monkeypatch, words, text):
 )
 def test_impossible_machines_are_refused_by_name_value_and_range(capsys, tmp_path, old, new, text):
     Outcome(capsys, 'excavator', 'dig', '--file', edited(tmp_path, old, new)).refused(text)
+
+
+def test_the_installed_scenarios_are_the_digging(capsys):
+    scenarios = share_directory('longreach_bringup') / 'config/scenarios'
+    for name, cohesion in (('17', 17000), ('20', 20000)):
+        words = ('run', scenarios / f'excavator_dig_{name}kpa.yaml', '--format', 'json')
+        run = Outcome(capsys, 'excavator', *words).json
+        words = ('dig', '--cohesion', cohesion, '--duration', 8, '--format', 'json')
+        assert run == Outcome(capsys, 'excavator', *words).json
 
 
 # --- run, pose, urdf ------------------------------------------------------------------------

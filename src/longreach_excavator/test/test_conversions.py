@@ -32,7 +32,7 @@ SEEN = {name: 100.0 + index / 7.0 for index, name in enumerate(OBSERVED)}
 
 
 def test_hydraulics() -> None:
-    message = conversions.hydraulics_to_message(Y, SEEN, STAMP)
+    message = conversions.hydraulics_to_message(Y, SEEN, 0.0, STAMP)
     again = deserialize_message(serialize_message(message), HydraulicState)
     assert (again.header, again.name) == (HEADER, NAMES)
     assert list(again.head_pressure) == Y[HEAD : HEAD + 3].tolist()
@@ -186,3 +186,13 @@ def test_measurements_that_are_none() -> None:
     hydraulics.rod_pressure = hydraulics.rod_pressure[:2]
     with pytest.raises(InputError, match='hydraulics has no value for boom, allowed'):
         conversions.measurement_from_messages(joints, hydraulics)
+
+
+def test_an_empty_chamber_has_the_vapour_pressure() -> None:
+    """What the state counts below is missing oil, not a pressure."""
+    y = Y.copy()
+    y[6], y[11] = -2.4e7, 1e3
+    message = conversions.hydraulics_to_message(y, SEEN, 2e3, STAMP)
+    assert message.head_pressure[0] == 2e3
+    assert message.rod_pressure[2] == 2e3
+    assert message.head_pressure[1] == max(y[7], 2e3)

@@ -35,8 +35,13 @@ def add_results(parser: argparse.ArgumentParser, rows: str, picture: str) -> Non
     parser.add_argument('--plot', metavar='FILE', type=Path, help=picture)
 
 
-def add_steps(parser: argparse.ArgumentParser, step: float, sample_time: float) -> None:
-    """Add ``--step`` and ``--sample-time`` with these defaults [s]."""
+def add_steps(
+    parser: argparse.ArgumentParser,
+    step: float,
+    sample_time: float,
+    what: str = 'between rows, and of the controller',
+) -> None:
+    """Add ``--step`` and ``--sample-time`` with these defaults [s]; ``what`` is the second's."""
     parser.add_argument(
         '--step', type=positive, default=step, help=f'of the integration [s] (default: {step:g})'
     )
@@ -44,7 +49,7 @@ def add_steps(parser: argparse.ArgumentParser, step: float, sample_time: float) 
         '--sample-time',
         type=positive,
         default=sample_time,
-        help=f'between rows, and of the controller [s] (default: {sample_time:g})',
+        help=f'{what} [s] (default: {sample_time:g})',
     )
 
 
@@ -146,9 +151,7 @@ def add_valves(commands: Any, machine: str, run: Callable[[argparse.Namespace], 
         Gets ``spools``, ``duration`` [s], ``namespace`` and ``timeout``; :func:`valves_told` says
         what it has done.
     """
-    parser = commands.add_parser(
-        'valves', help='move the valves while nobody else does'
-    )
+    parser = commands.add_parser('valves', help='move the valves while nobody else does')
     allow_lists(parser)
     parser.add_argument(
         'spools',
