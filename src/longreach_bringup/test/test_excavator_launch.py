@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
 
+import numpy as np
 import pytest
 from longreach_msgs.msg import CylinderCommand, HydraulicState, PinForces
 from rclpy.serialization import deserialize_message
@@ -13,7 +15,7 @@ from sensor_msgs.msg import JointState, Joy
 
 from longreach_dynamics.machine import step_time
 from longreach_dynamics.resources import share_directory
-from longreach_excavator.motion import HEAD, ROD, SOIL, SPOOL
+from longreach_excavator.motion import HEAD, SOIL, SPOOL
 from longreach_excavator.parameters import load_excavator
 from longreach_excavator.scenario import load_scenario
 from longreach_excavator.simulation import BY_SCENARIO, CLOSED, STEP, Excavator
@@ -57,11 +59,30 @@ def test_a_bag_equals_the_library(tmp_path: Path, name: str, duration: float) ->
         assert tuple(joints.position) == sample.positions
         assert tuple(joints.velocity) == sample.velocities
         assert tuple(joints.effort) == sample.efforts
-        assert list(hydraulics.head_pressure) == state.y[HEAD:ROD].tolist()
-        assert list(hydraulics.rod_pressure) == state.y[ROD:SPOOL].tolist()
+        # Below the vapour pressure the state counts missing oil.
+        pressures = np.maximum(state.y[HEAD:SPOOL], excavator.oil.vapour_pressure).tolist()
+        assert [*hydraulics.head_pressure, *hydraulics.rod_pressure] == pressures
         assert list(hydraulics.spool) == state.y[SPOOL:SOIL].tolist()
         for pin, force in zip(reactions.name, reactions.force, strict=True):
             assert (force.x, force.z) == (seen[f'{pin}_x'], seen[f'{pin}_z'])
+
+
+def test_compare_knows_the_run(tmp_path: Path) -> None:
+    words = ('scenario:=dig_20kpa', 'real_time_factor:=0.0', 'duration:=1.0', 'record:=bag')
+    with launch('excavator', tmp_path, *words) as running:
+        assert running.wait() == 0, running.text()
+    scenarios = share_directory('longreach_bringup') / 'config' / 'scenarios'
+    calls = {
+        name: longreach(
+            *('excavator', 'compare', str(tmp_path / 'bag'), '--format', 'json'),
+            *('--scenario', str(scenarios / f'excavator_{name}.yaml')),
+        )
+        for name in ('dig_20kpa', 'dig_17kpa')
+    }
+    differences = json.loads(calls['dig_20kpa'].stdout)['differences']
+    assert set(differences.values()) == {0.0, 101}
+    assert calls['dig_20kpa'].stderr == ''
+    assert 'is not this run' in calls['dig_17kpa'].stderr
 
 
 def test_in_real_time_a_person_drives_it(tmp_path: Path) -> None:
