@@ -58,6 +58,8 @@ _KINDS = {
     'theta': ('rad', math.radians(0.5)),
     'length': ('m', 5e-3),
 }
+# No machine goes beyond: units are wrong.
+_LARGEST = {'force': 1e8, 'theta': 2.0 * math.pi, 'length': 100.0}
 MEASURED = (
     *(f'force_{rod}' for rod in _RODS),
     *(f'theta_{k}' for k in (2, 3, 4)),
@@ -130,6 +132,13 @@ class Measurements:
             )
         if not np.isfinite(self.values).all():
             raise InputError(f'{self.name} has values that are not finite, allowed: finite ones')
+        for name, values in zip(self.columns, self.values.T, strict=True):
+            largest, most = float(np.abs(values).max()), _LARGEST[name.partition('_')[0]]
+            if largest > most:
+                raise InputError(
+                    f'{self.name}: {name} goes to {largest:g} {_kind(name)[0]}, allowed: up to'
+                    f' {most:g}; look at its unit'
+                )
         if self.times is None:
             return
         if not np.isfinite(self.times).all() or self.times[0] < 0.0:

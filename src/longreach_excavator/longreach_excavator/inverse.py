@@ -129,6 +129,8 @@ _LOADS = tuple(name for name in COLUMNS if _ALL[name] in ('N', 'N m', 'W', 'm/s'
 
 _FEWEST_ROWS = 4
 _FEWEST_SMOOTHED = 5
+# No excavator turns faster or feels more: units, or times, are wrong [rad/s], [rad/s^2], [N].
+_LARGEST = {'rates': 1e3, 'accelerations': 1e6, 'tooth_forces': 1e8}
 # Stops give way, and measured angles err: so far a pose may be beyond a stroke [rad].
 _BEYOND = math.radians(1.0)
 
@@ -182,6 +184,12 @@ class Motion:
                 raise InputError(
                     f'{self.name}: {field} in row {bad[0] + 1} = {values[bad[0]].tolist()},'
                     ' allowed: finite numbers'
+                )
+            largest = float(np.abs(values).max())
+            if largest > _LARGEST.get(field, math.inf):
+                raise InputError(
+                    f'{self.name}: {field} go to {largest:g}, allowed: up to {_LARGEST[field]:g};'
+                    ' look at units and times'
                 )
             object.__setattr__(self, field, values)
         wrong = np.flatnonzero(np.diff(self.times) <= 0.0)
@@ -475,8 +483,8 @@ def inverse(
     joint = float(np.sin(turned[:2]) @ [excavator.boom.length, excavator.arm.length])
     if surface is None:
         surface = joint + excavator.soil.sweep_radius * math.sin(turned[2])
-    if not math.isfinite(surface):
-        raise InputError(f'surface = {surface}, allowed: finite numbers [m]')
+    if not abs(surface) <= 100.0:
+        raise InputError(f'surface = {surface} m, allowed: [-100, 100] m')
     constants = constants_of(excavator, surface, joint if depth == 'swing' else math.nan)
     tooth = np.zeros((rows, 2))
     if soil == 'file' and motion.tooth_forces is not None:

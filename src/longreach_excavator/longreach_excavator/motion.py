@@ -364,6 +364,12 @@ def _has_kink(before, after, cylinder, medium):  # type: ignore[no-untyped-def]
 
 
 @njit
+def _drives(levers):  # type: ignore[no-untyped-def]
+    """Tell whether no linkage is past a dead point; written so that NaN is."""
+    return levers[0] > 0.0 and levers[1] < 0.0 and levers[2] < 0.0
+
+
+@njit
 def _between(forces, taken, share, told):  # type: ignore[no-untyped-def]
     """Write the forces (3,) within a step, by the parabola through those that are known."""
     first, last = (1.0 - share) * (1.0 - 2.0 * share), share * (2.0 * share - 1.0)
@@ -399,7 +405,8 @@ def advance_motion(y, spools, forces, p, step, first, steps, every, table):  # t
     Returns
     -------
     taken : int
-        Number of steps that were taken: less than ``steps`` when the state ran away.
+        Number of steps that were taken: less than ``steps`` when the state ran away, or a linkage
+        passed a dead point.
     """
     chain, cylinder, pins, medium = p.chain, p.cylinder, p.pins, p.medium
     room, trial, total, rate = np.empty((3, 3)), np.empty(SIZE), np.empty(SIZE), np.empty(SIZE)
@@ -423,6 +430,7 @@ def advance_motion(y, spools, forces, p, step, first, steps, every, table):  # t
                     good &= derivative(
                         trial, spools, told, chain, cylinder, pins, medium, room, rate
                     )
+                    good &= _drives(room[1])
                     for k in range(SIZE):
                         total[k] = weight * rate[k] if stage == 0 else total[k] + weight * rate[k]
                 for k in range(SIZE):
@@ -483,7 +491,8 @@ def advance_adaptive(y, spools, forces, p, step, first, steps, every, table, tol
         good = status == 0
         for k in range(HEAD):
             good &= abs(after[k]) < _RUNAWAY
-        if not good:
+        cylinders(after, p.pins, inputs.room[0], inputs.room[1])
+        if not (good and _drives(inputs.room[1])):
             return taken
         for k in range(SIZE):
             y[k] = after[k]

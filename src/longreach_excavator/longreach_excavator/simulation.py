@@ -177,15 +177,17 @@ class Excavator:
             flow = oil.contraction * math.sqrt(2.0 / oil.density / oil.laminar_pressure) * opening
             fastest = max(fastest, flow * oil.bulk_modulus / smallest.min())
         stiffness = np.array(stiff) * levers**2
-        rates = np.linalg.eigvals(
-            np.linalg.solve(excavator.chain().mass_matrix(q), np.diag(stiffness))
-        )
+        mass = excavator.chain().mass_matrix(q)
+        rates = np.linalg.eigvals(np.linalg.solve(mass, np.diag(stiffness)))
         fastest = max(fastest, math.sqrt(float(np.abs(rates).max())))
+        damping = np.array([c.viscous for c in excavator.cylinders]) * levers**2
+        rates = np.linalg.eigvals(np.linalg.solve(mass, np.diag(damping)))
+        fastest = max(fastest, float(np.abs(rates).max()))
         if self.step * fastest > _STABILITY:
             raise InputError(
                 f'step = {self.step:g} s, allowed for this excavator: at most'
-                f' {_STABILITY / fastest:.2g} s; oil in small volumes, wide valves, stiff stops'
-                ' and light links are fast'
+                f' {_STABILITY / fastest:.2g} s; oil in small volumes, wide valves, stiff stops,'
+                ' viscous pistons and light links are fast'
             )
 
     def scenario_command(self, time: float, swept: bool) -> ExcavatorCommand:
@@ -341,10 +343,18 @@ class Excavator:
     def _fail(self, count: int, y: np.ndarray, command: ExcavatorCommand) -> None:
         """Raise the error of a step that did not end with a finite state."""
         time = step_time(count, self.step)
+        reason = 'a number is not finite'
+        ahead = y[:RATE] + 2.0 * self.step * y[RATE:HEAD]
+        for k, (low, high) in enumerate(self.parameters.linkage().ranges()):
+            if not low < ahead[k] < high:
+                reason = (
+                    f'the {CYLINDERS[k]} linkage passes its dead point, theta_{k + 2} ='
+                    f' {math.degrees(low if ahead[k] <= low else high):.4g} deg'
+                )
         raise IntegrationError(
-            f'the excavator runs away in the step at t = {time:g} s: a number is not finite. To'
-            f' see it again: Excavator.advance(ExcavatorState(np.array({y.tolist()})), {command},'
-            f' {time:g}, {self.step:g}). Take a shorter step, or look for forces and parameters of'
+            f'the excavator runs away in the step at t = {time:g} s: {reason}. To see it again:'
+            f' Excavator.advance(ExcavatorState(np.array({y.tolist()})), {command}, {time:g},'
+            f' {self.step:g}). Take a shorter step, or look for forces and parameters of'
             ' impossible size'
         )
 

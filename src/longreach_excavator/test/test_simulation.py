@@ -360,3 +360,14 @@ def test_measured_run_drives_as_its_forces_do(
     )
     assert np.abs(again.states[:, :RATE] - result.states[:, :RATE]).max() < 1e-3
     assert result.column('swept')[-1] > 0.1
+
+
+@pytest.mark.parametrize('tolerance', [0.0, 1e-9])
+def test_linkage_never_goes_on_past_a_dead_point(
+    excavator: ExcavatorParameters, tolerance: float
+) -> None:
+    """A bucket that falls freely breaks through a weak spring at the end of its stroke."""
+    excavator = excavator.with_value('stops.stiffness', 1e7)
+    scenario = Scenario(duration=2.0, pose='dig', loose=CYLINDERS)
+    with pytest.raises(IntegrationError, match=r'bucket linkage passes its dead point, .* = 67'):
+        simulate(excavator, scenario, tolerance=tolerance)

@@ -9,7 +9,7 @@ messages per second and leaves the rest to the processes that are recorded.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +126,7 @@ class Subscriptions:
             if not self._wants(name) or name in self.skipped:
                 continue
             if len(typenames) > 1:
-                self._skip(name, f'has several types, {", ".join(typenames)}; one is allowed')
+                self._skip(name, _several_types(typenames))
             elif name not in self.topics:
                 try:
                     self._subscribe(name, typenames[0])
@@ -155,11 +155,14 @@ class Subscriptions:
         Raises
         ------
         InputError
-            If one of them has another definition of the type than this machine.
+            If one of them has another type, or another definition of it than this machine.
         """
         publishers = self._node.get_publishers_info_by_topic(topic.name)
         topic.note_publishers(tuple(recorded(publisher.qos_profile) for publisher in publishers))
         for publisher in publishers:
+            if publisher.topic_type != topic.typename:
+                # It came after the subscription was made.
+                raise InputError(_several_types([topic.typename, publisher.topic_type]))
             their_hash = str(publisher.topic_type_hash)
             if their_hash.startswith('RIHS01_') and their_hash != topic.type_hash:
                 raise InputError(
@@ -247,3 +250,8 @@ class Subscriptions:
 
 def _never_called(_: object) -> None:
     """Stand in for a callback: no executor spins the recorder's node."""
+
+
+def _several_types(typenames: Sequence[str]) -> str:
+    """Return why a topic with these types is not recorded."""
+    return f'has several types, {", ".join(typenames)}; one is allowed'
