@@ -454,7 +454,14 @@ class FakeNode:
     def get_publishers_info_by_topic(self, _):
         other = 'RIHS01_' + 64 * '0'
         profile = publisher_profile((), 1)
-        return [SimpleNamespace(topic_type_hash=other, qos_profile=profile, node_name='old')]
+        return [
+            SimpleNamespace(
+                topic_type='std_msgs/msg/Int32',
+                topic_type_hash=other,
+                qos_profile=profile,
+                node_name='old',
+            )
+        ]
 
 
 def test_a_publisher_with_another_definition_is_not_recorded():
