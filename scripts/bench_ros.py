@@ -97,7 +97,7 @@ def plants(quick: bool) -> list[Row]:
     return [
         _plant_row('boom, 200 Hz', boom, quick),
         _plant_row('boom with sensors, 200 Hz', (*boom, 'sensors:=default'), quick),
-        _plant_row('excavator, 100 Hz', digging, quick),
+        _plant_row('excavator, 50 Hz', digging, quick),
     ]
 
 

@@ -43,6 +43,10 @@ class PlantParameters(SimulatorParameters):
         default='',
     )
     step: float = quantity('length of a simulation step', 's', above=0.0, default=STEP)
+    # Smooth for the eye and for a person at the sticks, at half of what 100 Hz would take.
+    publish_rate: float = quantity(
+        'samples per second of simulation', 'Hz', above=0.0, at_most=1e5, default=50.0
+    )
     visual_rate: float = quantity(
         'drawings of the forces per second of simulation, while somebody looks; 0 is none',
         'Hz',

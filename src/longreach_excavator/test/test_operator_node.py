@@ -264,6 +264,7 @@ def test_in_lockstep_with_the_plant_it_is_the_librarys_closed_loop(
 ) -> None:
     words = [f'operator:teleoperation:={file_with(tmp_path, timeout=60.0)}']
     words += ['plant:real_time_factor:=0.0', 'plant:lockstep:=true', 'plant:duration:=0.5']
+    words += [f'plant:publish_rate:={1.0 / PERIOD}']
     rates = (0.15, 0.1, -0.2)
     with bench(*(word for parameter in words for word in ('-p', parameter))) as b:
         operator = b.add(OperatorNode)

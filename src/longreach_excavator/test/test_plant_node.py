@@ -47,9 +47,8 @@ valve_commands:
 
 
 def words(**parameters: Any) -> list[str]:
-    return [
-        word for name, value in parameters.items() for word in ('-p', f'plant:{name}:={value}')
-    ]
+    told = {'publish_rate': 1.0 / PERIOD, **parameters}
+    return [word for name, value in told.items() for word in ('-p', f'plant:{name}:={value}')]
 
 
 FAST = words(real_time_factor=0.0)
@@ -307,7 +306,7 @@ def test_given_forces_end_with_their_scenario(tmp_path: Path) -> None:
     [
         ('file:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
         ('scenario:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
-        ('step:=0.003', r'1 / \(publish_rate step\) = 3\.33333, allowed: whole numbers'),
+        ('step:=0.003', r'1 / \(publish_rate step\) = 6\.66667, allowed: whole numbers'),
         ('step:=0.01', r'step = 0\.01 s, allowed'),
         ('visual_rate:=-1.0', r'visual_rate = -1\.0, allowed: \[0, 1000\] Hz'),
         ('sensors:=default', r"'sensors' is unknown to node /plant"),
