@@ -187,8 +187,8 @@ class SimulatorNode(Node, Generic[State, Command]):
         """
         Create a publisher that is not asked for QoS events at each turn.
 
-        They would take a third of the time of a plant in real time. Who subscribes with another QoS
-        reads about it at his side.
+        They would take a quarter of the time of a plant in real time. Who subscribes with another
+        QoS reads about it at his side.
         """
         named.setdefault('event_callbacks', PublisherEventCallbacks(use_default_callbacks=False))
         return super().create_publisher(*arguments, **named)
