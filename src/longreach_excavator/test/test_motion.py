@@ -384,7 +384,8 @@ def test_soil_pushes_against_the_motion_and_only_below_its_surface(
     out = seen['depth'] <= 0.0
     assert out.any()
     assert np.all(seen['soil'][out] == 0.0)
-    assert np.all(np.abs(seen['soil'][~out]) > 0.0)
+    # In the first row it rests on the surface, where rounding decides.
+    assert np.all(np.abs(seen['soil'][1:][~out[1:]]) > 0.0)
     # After a travel of many K the force is opposite to the tooth's velocity.
     velocity = np.gradient(seen['tip'], 0.01)
     moving = ~out & (np.abs(velocity) > 0.05) & (np.arange(len(states)) > 30)
