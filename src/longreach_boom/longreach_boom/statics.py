@@ -16,6 +16,7 @@ from longreach_boom.model import Constants, Load, boom_bases, constants_of, poin
 from longreach_boom.motion import STEEPEST, evaluate
 from longreach_boom.parameters import BoomParameters
 from longreach_dynamics.errors import LongreachError
+from longreach_dynamics.hydraulics import holding_pressures
 from longreach_dynamics.linkages import pistons_and_arms
 
 __all__ = ['Equilibrium', 'equilibrium', 'potential_forces', 'static_row', 'tangent_stiffness']
@@ -103,7 +104,7 @@ def equilibrium(
     g = potential_forces(q, constants)
     _, arms = pistons_and_arms(constants.linkage, q[None, :N])
     forces = g[:N] / arms[0]
-    head, rod = pressures_for(boom, constants, forces)
+    head, rod = holding_pressures(forces, constants.head_area, constants.rod_area, boom.oil)
     tip = point_motion(boom, q, np.zeros(n), N - 1, boom.beams[-1].length).position
     return Equilibrium(q, forces, head, rod, tip)
 
@@ -111,19 +112,6 @@ def equilibrium(
 def boom_reach(boom: BoomParameters) -> float:
     """Return the sum of the beams' lengths [m]."""
     return sum(beam.length for beam in boom.beams)
-
-
-def pressures_for(
-    boom: BoomParameters, constants: Constants, forces: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pressures of both sides [Pa] that give cylinder forces [N], without friction."""
-    rod = np.full(forces.shape, boom.oil.preload)
-    head = (forces + rod * constants.rod_area) / constants.head_area
-    # A pulling cylinder relieves the head side, which then keeps the tank pressure.
-    pulled = head < boom.oil.tank_pressure
-    head = np.where(pulled, boom.oil.tank_pressure, head)
-    rod = np.where(pulled, (head * constants.head_area - forces) / constants.rod_area, rod)
-    return head, rod
 
 
 def static_row(

@@ -85,6 +85,7 @@ __all__ = [
     'constants_of',
     'derivative',
     'energy',
+    'evaluate',
     'observe',
     'tooth_motion',
 ]

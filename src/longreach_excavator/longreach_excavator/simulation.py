@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.hydraulics import holding_pressures
 from longreach_dynamics.machine import JointSample, sample_counts, step_time
 from longreach_dynamics.stepping import IntegrationError
 from longreach_excavator.description import moving_joints
@@ -38,7 +37,7 @@ from longreach_excavator.motion import (
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.results import Result, series
 from longreach_excavator.scenario import Scenario, dig_scenario
-from longreach_excavator.statics import holding_forces
+from longreach_excavator.statics import holding_forces, pressures
 
 __all__ = [
     'BY_SCENARIO',
@@ -152,16 +151,10 @@ class Excavator:
         q = self.scenario.angles(excavator)
         y = np.zeros(SIZE)
         y[:RATE] = q
-        y[HEAD:ROD], y[ROD:SPOOL] = self._pressures(holding_forces(excavator, q))
+        y[HEAD:ROD], y[ROD:SPOOL] = pressures(excavator, holding_forces(excavator, q))
         self._check_step(q)
         forces = self.scenario_command(0.0, swept=False).forces
         return ExcavatorState(y, forces)
-
-    def _pressures(self, forces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return pressures [Pa] that give forces of the cylinders [N]."""
-        heads = np.array([c.head_area for c in self.parameters.cylinders])
-        rods = np.array([c.rod_area for c in self.parameters.cylinders])
-        return holding_pressures(forces, heads, rods, self.parameters.oil)
 
     def _check_step(self, q: np.ndarray) -> None:
         """Raise InputError when the step is too long for oil and stops at their stiffest."""
@@ -336,7 +329,7 @@ class Excavator:
         for k, (before, now) in enumerate(zip(state.forces, command.forces, strict=True)):
             if math.isnan(now) and not math.isnan(before):
                 forces = np.array([0.0 if math.isnan(F) else F for F in state.forces])
-                head, rod = self._pressures(forces)
+                head, rod = pressures(self.parameters, forces)
                 y[HEAD + k], y[ROD + k], y[SPOOL + k] = head[k], rod[k], 0.0
         return y
 

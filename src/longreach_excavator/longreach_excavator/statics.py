@@ -9,7 +9,7 @@ import numpy as np
 from longreach_dynamics.hydraulics import holding_pressures
 from longreach_excavator.parameters import ExcavatorParameters
 
-__all__ = ['holding_forces', 'standing']
+__all__ = ['holding_forces', 'pressures', 'standing']
 
 
 def holding_forces(excavator: ExcavatorParameters, q: np.ndarray) -> np.ndarray:
@@ -31,6 +31,16 @@ def holding_forces(excavator: ExcavatorParameters, q: np.ndarray) -> np.ndarray:
     return np.asarray(weight / excavator.linkage().levers(q))
 
 
+def pressures(excavator: ExcavatorParameters, forces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return pressures of head and rod sides (3,) [Pa] that give forces of the cylinders (3,) [N].
+
+    See :func:`longreach_dynamics.hydraulics.holding_pressures`.
+    """
+    heads, rods = np.array([[c.head_area, c.rod_area] for c in excavator.cylinders]).T
+    return holding_pressures(forces, heads, rods, excavator.oil)
+
+
 def standing(excavator: ExcavatorParameters, q: np.ndarray) -> dict[str, Any]:
     """
     Return a pose at rest as plain numbers.
@@ -47,8 +57,7 @@ def standing(excavator: ExcavatorParameters, q: np.ndarray) -> dict[str, Any]:
     excavator.check_pose(q)
     linkage, turned = excavator.linkage(), np.cumsum(q)
     lengths, forces = linkage.lengths(q), holding_forces(excavator, q)
-    heads, rods = np.array([[c.head_area, c.rod_area] for c in excavator.cylinders]).T
-    head, rod = holding_pressures(forces, heads, rods, excavator.oil)
+    head, rod = pressures(excavator, forces)
     reach = np.array([excavator.boom.length, excavator.arm.length, excavator.bucket.length])
     return {
         'theta_deg': np.degrees(q).tolist(),

@@ -371,3 +371,13 @@ def test_linkage_never_goes_on_past_a_dead_point(
     scenario = Scenario(duration=2.0, pose='dig', loose=CYLINDERS)
     with pytest.raises(IntegrationError, match=r'bucket linkage passes its dead point, .* = 67'):
         simulate(excavator, scenario, tolerance=tolerance)
+
+
+def test_steps_of_1_ms_are_near_those_of_order_8(excavator: ExcavatorParameters) -> None:
+    """The figure of docs/excavator.md for 7 s of digging."""
+    coarse, fine = (
+        simulate(excavator, dig_scenario('hydraulic', 17e3), tolerance=tolerance).states
+        for tolerance in (0.0, 1e-11)
+    )
+    error = np.abs(coarse[:, :RATE] - fine[:, :RATE]).max()
+    assert 0.0 < error < 4e-8
