@@ -1,3 +1,5 @@
+from glob import glob
+
 from setuptools import find_packages, setup
 
 NAME = 'longreach_node'
@@ -10,7 +12,7 @@ setup(
     data_files=[
         ('share/ament_index/resource_index/packages', ['resource/' + NAME]),
         ('share/' + NAME, ['package.xml']),
-        ('share/' + NAME + '/config', ['config/fastdds.xml']),
+        ('share/' + NAME + '/config', glob('config/*')),
     ],
     install_requires=['setuptools'],
     zip_safe=False,

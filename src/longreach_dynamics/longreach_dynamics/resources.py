@@ -10,6 +10,10 @@ from longreach_dynamics.errors import InputError
 
 __all__ = ['share_directory', 'use_dds_profile']
 
+# Where Fast DDS looks for profiles, and the one for nodes that do not publish images.
+_PROFILES = 'FASTRTPS_DEFAULT_PROFILES_FILE'
+_USUAL_PROFILE = 'fastdds.xml'
+
 
 def share_directory(package: str) -> Path:
     """
@@ -31,14 +35,20 @@ def share_directory(package: str) -> Path:
     )
 
 
-def use_dds_profile() -> None:
+def use_dds_profile(name: str = _USUAL_PROFILE) -> None:
     """
-    Let Fast DDS in this process and its children use the profile of longreach_node.
+    Let Fast DDS in this process and its children use a profile of longreach_node.
 
-    A profile that the user has chosen stays; where longreach_node is not installed nothing is set.
+    A profile that the user has chosen stays, the usual one of longreach_node gives way to another;
+    where longreach_node is not installed nothing is set.
+
+    Parameters
+    ----------
+    name : str
+        The file in its ``config``.
     """
-    if 'FASTRTPS_DEFAULT_PROFILES_FILE' in os.environ:
-        return
     with contextlib.suppress(InputError):
-        profile = share_directory('longreach_node') / 'config' / 'fastdds.xml'
-        os.environ['FASTRTPS_DEFAULT_PROFILES_FILE'] = str(profile)
+        directory = share_directory('longreach_node') / 'config'
+        chosen = os.environ.get(_PROFILES, '')
+        if not chosen or Path(chosen) == directory / _USUAL_PROFILE:
+            os.environ[_PROFILES] = str(directory / name)

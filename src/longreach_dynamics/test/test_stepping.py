@@ -17,6 +17,7 @@ from numba import njit
 from scipy.integrate import solve_ivp
 
 from longreach_dynamics.errors import LongreachError
+from longreach_dynamics.kernels import kernel
 from longreach_dynamics.stepping import (
     IntegrationError,
     Status,
@@ -100,8 +101,21 @@ def runner(integrate: Callable[..., tuple[np.ndarray, int, float, int]]) -> Run:
     return run
 
 
-NONSTIFF = runner(nonstiff_integrator(problem))
-STIFF = runner(stiff_integrator(problem))
+_nonstiff, _stiff = nonstiff_integrator(problem), stiff_integrator(problem)
+
+
+# Kept between runs, because compiling takes longer than all these tests.
+@kernel
+def nonstiff(time, duration, x, u, p, relative, absolute, step):  # type: ignore[no-untyped-def]
+    return _nonstiff(time, duration, x, u, p, relative, absolute, step)
+
+
+@kernel
+def stiff(time, duration, x, u, p, relative, absolute, step):  # type: ignore[no-untyped-def]
+    return _stiff(time, duration, x, u, p, relative, absolute, step)
+
+
+NONSTIFF, STIFF = runner(nonstiff), runner(stiff)
 both = pytest.mark.parametrize('run', [NONSTIFF, STIFF], ids=['nonstiff', 'stiff'])
 
 

@@ -25,10 +25,12 @@ class Diagnostics:
         Its full name is the component's name.
     hardware : str
         What the component works on.
+    part : str
+        Of the node, where it reports on several.
     """
 
-    def __init__(self, node: Node, hardware: str) -> None:
-        self._name = node.get_fully_qualified_name().lstrip('/')
+    def __init__(self, node: Node, hardware: str, part: str = '') -> None:
+        self._name = node.get_fully_qualified_name().lstrip('/') + (f': {part}' if part else '')
         self._hardware = hardware
         self.publisher = node.create_publisher(DiagnosticArray, '/diagnostics', DIAGNOSTICS)
 

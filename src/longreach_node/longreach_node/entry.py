@@ -26,7 +26,7 @@ __all__ = ['node_entry']
 _PATIENCE = 3.0
 
 
-def node_entry(path: str) -> Callable[[], None]:
+def node_entry(path: str, profile: str = 'fastdds.xml') -> Callable[[], None]:
     """
     Return the function of a console script that runs one node.
 
@@ -35,12 +35,15 @@ def node_entry(path: str) -> Callable[[], None]:
     path : str
         ``module:factory``. The factory takes no arguments and returns a node; when the node has a
         future ``done``, the process ends once it is set.
+    profile : str
+        What Fast DDS works by, a file of this package's ``config``: ``fastdds_images.xml`` for a
+        node that publishes images.
     """
 
     def run() -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _leave_at_once)
-        use_dds_profile()
+        use_dds_profile(profile)
         module, name = path.split(':')
         factory = getattr(import_module(module), name)
         sys.exit(_spin(factory))
@@ -62,7 +65,7 @@ def _spin(factory: Callable[[], Any]) -> int:
     from rclpy.signals import SignalHandlerOptions, install_signal_handlers
     from rclpy.utilities import ok, try_shutdown
 
-    node = None
+    node = executor = None
     code = 0
     early: list[int] = []
     try:
@@ -106,6 +109,9 @@ def _spin(factory: Callable[[], Any]) -> int:
         watchdog.daemon = True
         watchdog.start()
         # A second Ctrl-C is only noted meanwhile.
+        if executor is not None:
+            # Before the context goes: its own end would come after, with a traceback.
+            executor.shutdown()
         if node is not None:
             node.destroy_node()
         try_shutdown()

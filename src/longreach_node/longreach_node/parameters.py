@@ -168,7 +168,10 @@ def _inner(kind: Any) -> tuple[Any, bool]:
     arguments = [k for k in typing.get_args(kind) if k not in (type(None), ...)]
     if not arguments:
         return kind, False
-    return arguments[0], typing.get_origin(kind) is tuple
+    if typing.get_origin(kind) is tuple:
+        return arguments[0], True
+    # What may be left out.
+    return _inner(arguments[0])
 
 
 def _default_in_file(field: dataclasses.Field[Any]) -> str:
@@ -178,7 +181,9 @@ def _default_in_file(field: dataclasses.Field[Any]) -> str:
         return 'required'
     if isinstance(default, bool):
         return f'`{default}`'.lower()
-    return {None: 'none', (): '`[]`', '': 'empty'}.get(default, f'`{default}`')
+    if isinstance(default, tuple):
+        return f'`{list(default)}`'
+    return {None: 'none', '': 'empty'}.get(default, f'`{default}`')
 
 
 def _allowed_in_file(rule: Rule, kind: Any, listed: bool) -> str:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
-__all__ = ['CLOCK', 'DIAGNOSTICS', 'LOCKSTEP', 'SET_POINT', 'STREAM', 'VISUAL', 'stream']
+__all__ = [
+    'CLOCK',
+    'DIAGNOSTICS',
+    'IMAGES',
+    'LATCHED_STREAM',
+    'LATEST_IMAGES',
+    'SET_POINT',
+    'STREAM',
+    'VISUAL',
+    'stream',
+]
 
 
 def _reliable(depth: int, durability: DurabilityPolicy) -> QoSProfile:
@@ -22,9 +32,10 @@ def _reliable(depth: int, durability: DurabilityPolicy) -> QoSProfile:
 # which the scheduler has set aside; a late reader then still finds everything.
 STREAM = _reliable(1000, DurabilityPolicy.VOLATILE)
 
-# What a publisher offers in lockstep: the same, and latched, so that a recorder that is discovered
-# late also gets what it has missed. Whoever does not ask for latched messages still hears it.
-LOCKSTEP = _reliable(10_000, DurabilityPolicy.TRANSIENT_LOCAL)
+# The same, and latched, so that a recorder also gets what was published before it had discovered
+# the publisher; the publisher may have discovered the recorder long before. Whoever does not ask
+# for latched messages still hears it.
+LATCHED_STREAM = _reliable(10_000, DurabilityPolicy.TRANSIENT_LOCAL)
 
 # A set point is an order: the latest counts, and none may be lost.
 SET_POINT = _reliable(10, DurabilityPolicy.VOLATILE)
@@ -39,7 +50,15 @@ DIAGNOSTICS = _reliable(100, DurabilityPolicy.TRANSIENT_LOCAL)
 # Markers: a viewer that starts late sees the latest ones.
 VISUAL = _reliable(1, DurabilityPolicy.TRANSIENT_LOCAL)
 
+# Images, and the camera_info that goes with them: few, because each has megabytes. Offered as
+# reliable, so that both kinds of readers match; asked for as best effort, so that every driver
+# matches, or as offered, where none may be lost.
+IMAGES = _reliable(5, DurabilityPolicy.VOLATILE)
+LATEST_IMAGES = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST, depth=5, reliability=ReliabilityPolicy.BEST_EFFORT
+)
 
-def stream(lockstep: bool) -> QoSProfile:
+
+def stream(latched: bool) -> QoSProfile:
     """Return what a publisher of samples, commands or states offers."""
-    return LOCKSTEP if lockstep else STREAM
+    return LATCHED_STREAM if latched else STREAM

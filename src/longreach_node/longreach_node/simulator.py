@@ -111,6 +111,16 @@ class SimulatorParameters(Parameters):
         """Number of steps from one sample to the next."""
         return round(1.0 / (self.publish_rate * self.step))
 
+    @property
+    def latched(self) -> bool:
+        """
+        Whether outputs are kept for those who are discovered late.
+
+        So it is wherever nothing of a run may be missing: in lockstep, as fast as possible, and
+        where listeners are waited for.
+        """
+        return self.lockstep or self.real_time_factor == 0.0 or self.listeners > 0
+
 
 def _whole(value: float, what: str, at_least: int) -> None:
     """Raise InputError for what is no whole number."""
@@ -125,7 +135,9 @@ class SimulatorNode(Node, Generic[State, Command]):
 
     A subclass creates its subscriptions, calls :meth:`accept` with each command, adds its own
     publishers to ``outputs`` and publishes in :meth:`publish_outputs`. It names in ``links`` what
-    must be connected before the first sample: (publisher, subscription) of the closed loop.
+    must be connected before the first sample: (publisher, subscription) of the closed loop. In
+    ``watchers`` it names nodes that have to hear it from the first sample on, and may take longer
+    than the simulation: (publisher, name of the node). The node ends when these have ended.
 
     Parameters
     ----------
@@ -143,6 +155,7 @@ class SimulatorNode(Node, Generic[State, Command]):
         self.initial_command = safe_command
         self.links: list[tuple[Publisher, Subscription]] = []
         self.outputs: list[Publisher] = []
+        self.watchers: list[tuple[Publisher, str]] = []
 
     def start(self, machine: Machine[State, Command], parameters: SimulatorParameters) -> None:
         """Begin to run, once everything is created; the last call of a subclass's constructor."""
@@ -156,10 +169,10 @@ class SimulatorNode(Node, Generic[State, Command]):
         self._command_sample = 0
         self._answered = False
         self._asked_again = 0.0
-        self._started = False
+        self._started = self._finished = False
         self._born = time.monotonic()
         self._joints = self.create_publisher(
-            JointState, 'joint_states', qos.stream(parameters.lockstep)
+            JointState, 'joint_states', qos.stream(parameters.latched)
         )
         self.outputs.append(self._joints)
         self._clock_publisher = (
@@ -320,7 +333,15 @@ class SimulatorNode(Node, Generic[State, Command]):
         for publisher in self.outputs:
             if publisher.get_subscription_count() < n:
                 return f'listener to {publisher.topic_name}'
+        for publisher, name in self.watchers:
+            if not self._hears(name, publisher):
+                return f'{name} that listens to {publisher.topic_name}'
         return ''
+
+    def _hears(self, name: str, publisher: Publisher) -> bool:
+        """Tell whether a node of some name listens to a publisher."""
+        known = self.get_subscriptions_info_by_topic(publisher.topic_name)
+        return any(other.node_name == name for other in known)
 
     # --- running -----------------------------------------------------------------------------
 
@@ -340,7 +361,9 @@ class SimulatorNode(Node, Generic[State, Command]):
         """Advance as far as the way of running allows."""
         if self.done.done():
             return
-        if self.paused:
+        if self._finished:
+            self._end_after_watchers()
+        elif self.paused:
             # Time stands still, and those who follow it see that the simulation lives.
             if time.monotonic() - self._waiting_since > _PAUSED_CLOCK:
                 self._publish_clock()
@@ -360,7 +383,7 @@ class SimulatorNode(Node, Generic[State, Command]):
     def _rush(self) -> None:
         """Advance as fast as possible, with pauses in which commands and services come through."""
         begun = time.monotonic()
-        while time.monotonic() - begun < _RUSH and not (self.paused or self.done.done()):
+        while time.monotonic() - begun < _RUSH and not (self.paused or self._finished):
             self._go_on()
             if self.sample % _UNHEARD == 0:
                 self._wait_for_listeners(_PATIENCE)
@@ -368,7 +391,7 @@ class SimulatorNode(Node, Generic[State, Command]):
     def _catch_up(self) -> None:
         """Advance to the present, but not for longer than the backlog that is worth making up."""
         begun = time.monotonic()
-        while self._due() > 0 and not self.done.done():
+        while self._due() > 0 and not self._finished:
             if time.monotonic() - begun > _BACKLOG or self._late() > _BACKLOG:
                 self.overruns += 1
                 self.get_logger().warn(
@@ -408,7 +431,7 @@ class SimulatorNode(Node, Generic[State, Command]):
 
     def _go_on(self) -> None:
         """Advance to the next sample and publish it, or end after the last one."""
-        if self.paused or self.done.done():
+        if self.paused or self._finished:
             return
         parameters = self.settings
         if parameters.duration and self.time >= parameters.duration - 0.5 * parameters.step:
@@ -455,9 +478,19 @@ class SimulatorNode(Node, Generic[State, Command]):
 
     def _finish(self) -> None:
         """End after the last sample, once everybody has everything."""
-        self._wait_for_listeners(0.5)
+        self._finished = True
+        self._wait_for_listeners(_PATIENCE)
         self.get_logger().info(f'finished at {self.time:g} s')
-        self.done.set_result(None)
+        self._end_after_watchers()
+
+    def _end_after_watchers(self) -> None:
+        """End unless somebody still works on what was simulated."""
+        now = time.monotonic()
+        if self.watchers and now - self._waiting_since < _PAUSED_CLOCK:
+            return
+        self._waiting_since = now
+        if not any(self._hears(name, publisher) for publisher, name in self.watchers):
+            self.done.set_result(None)
 
     def _wait_for_listeners(self, seconds: float) -> None:
         """Wait until everything has been heard, but no longer than this for each topic [s]."""
@@ -503,6 +536,7 @@ class SimulatorNode(Node, Generic[State, Command]):
         self.command = self.initial_command
         self.sample = 0
         self._command_sample = 0
+        self._finished = self.done.done()
         if self._started:
             self._publish()
             self._restart_schedule()

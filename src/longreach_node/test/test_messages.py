@@ -41,15 +41,19 @@ def test_qualities_of_service() -> None:
     assert set(qos.__all__) == {
         'CLOCK',
         'DIAGNOSTICS',
-        'LOCKSTEP',
+        'IMAGES',
+        'LATCHED_STREAM',
+        'LATEST_IMAGES',
         'SET_POINT',
         'STREAM',
         'VISUAL',
         'stream',
     }
-    assert qos.stream(lockstep=True) == qos.LOCKSTEP
-    assert qos.stream(lockstep=False) == qos.STREAM
-    for name in set(qos.__all__) - {'stream'}:
+    assert qos.stream(latched=True) == qos.LATCHED_STREAM
+    assert qos.stream(latched=False) == qos.STREAM
+    # Drivers of cameras publish as best effort.
+    assert qos.LATEST_IMAGES.reliability is ReliabilityPolicy.BEST_EFFORT
+    for name in set(qos.__all__) - {'stream', 'LATEST_IMAGES'}:
         profile = getattr(qos, name)
         assert profile.reliability is ReliabilityPolicy.RELIABLE, name
         assert profile.history is HistoryPolicy.KEEP_LAST, name
@@ -57,8 +61,8 @@ def test_qualities_of_service() -> None:
     # Who joins late sees the latest marker, but no old sample.
     assert qos.VISUAL.durability is DurabilityPolicy.TRANSIENT_LOCAL
     assert qos.STREAM.durability is DurabilityPolicy.VOLATILE
-    # A recorder that joins a run in lockstep late gets what it has missed.
-    assert qos.LOCKSTEP.durability is DurabilityPolicy.TRANSIENT_LOCAL
+    # A recorder that joins a run late that shall be whole gets what it has missed.
+    assert qos.LATCHED_STREAM.durability is DurabilityPolicy.TRANSIENT_LOCAL
     assert qos.STREAM.depth >= 1000
     assert qos.CLOCK.depth == 1
 

@@ -7,6 +7,7 @@ import time
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Vector3Stamped
+from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
@@ -249,6 +250,26 @@ def test_it_waits_for_the_recorder() -> None:
 
 
 # --- free running ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('factor', [0.0, 50.0])
+def test_it_waits_for_watchers_at_both_ends(factor: float) -> None:
+    with bench(*words(duration=0.5, real_time_factor=factor)) as b:
+        world = World(b, answer=False)
+        world.toy.watchers = [(world.toy._out, 'watcher')]
+        b.settle()
+        # The driver listens, too, but is somebody else.
+        assert not world.samples
+        watcher = b.add(lambda: Node('watcher'))
+        seen: list[Vector3Stamped] = []
+        watcher.create_subscription(Vector3Stamped, 'sample', seen.append, qos.STREAM)
+        b.until(lambda: len(seen) == 51, 'all samples')
+        b.settle()
+        assert not world.toy.done.done()
+        assert world.toy.overruns == 0
+        b.remove(watcher)
+        b.until(world.toy.done.done, 'the end')
+        assert world.cycles == list(range(51))
 
 
 def test_without_lockstep_it_starts_alone_after_a_while() -> None:

@@ -37,6 +37,9 @@ __all__ = ['main']
 
 COMMAND_GROUP = 'longreach.commands'
 
+# After which an end that a callback has swallowed is asked for again [s].
+_AGAIN = 0.02
+
 
 class _Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line that names the way to the help."""
@@ -105,6 +108,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    except SystemError as error:
+        # A signal that came inside compiled code, wrapped by each level of it.
+        cause: BaseException | None = error
+        while isinstance(cause, SystemError):
+            cause = cause.__cause__
+        if isinstance(cause, KeyboardInterrupt):
+            return 130
+        if isinstance(cause, SystemExit):
+            return cause.code if isinstance(cause.code, int) else 1
+        raise
 
 
 def _overview(commands: dict[str, metadata.EntryPoint]) -> str:
@@ -178,7 +191,38 @@ def _leaving_on_sigterm() -> Iterator[None]:
         return
     signal.signal(signal.SIGTERM, leave)
     try:
-        yield
+        with _leaving_callbacks():
+            yield
     finally:
         if signal.getsignal(signal.SIGTERM) is leave:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def _leaving_callbacks() -> Iterator[None]:
+    """
+    Repeat an end that was asked for while compiled code had called back.
+
+    Callbacks, those of the compiler of kernels for instance, report exceptions and drop them.
+    """
+    report = sys.unraisablehook
+    swallowed: list[BaseException] = []
+
+    def notice(lost: sys.UnraisableHookArgs) -> None:
+        if isinstance(lost.exc_value, SystemExit | KeyboardInterrupt):
+            swallowed.append(lost.exc_value)
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+        else:
+            report(lost)
+
+    def leave(*_: object) -> None:
+        raise swallowed[-1].with_traceback(None)
+
+    handler = signal.signal(signal.SIGALRM, leave)
+    sys.unraisablehook = notice
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        sys.unraisablehook = report
+        signal.signal(signal.SIGALRM, handler)

@@ -28,12 +28,15 @@ __all__ = [
     'PICTURES',
     'add_format',
     'check_output',
+    'check_places',
     'figure',
+    'making_directory',
     'print_result',
     'summary_table',
     'table',
     'write_csv',
     'writing',
+    'writing_directory',
 ]
 
 PICTURES = ('eps', 'jpeg', 'jpg', 'pdf', 'png', 'svg', 'tif', 'webp')
@@ -118,6 +121,120 @@ def check_output(csv: Path | None = None, plot: Path | None = None) -> None:
         and not _is_special(csv)
     ):
         raise InputError(f'{csv} is to hold the table and the picture; name two files')
+
+
+def check_places(
+    outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path | None] = ()
+) -> None:
+    """
+    Refuse outputs that would take the place of each other, or of what is read.
+
+    Parameters
+    ----------
+    outputs : mapping
+        Files and directories by what the user calls them, such as ``--csv``; None where none is
+        asked for.
+    inputs : iterable of path, optional
+        Files and directories that are read.
+
+    Raises
+    ------
+    InputError
+        When two outputs have one place, or one is an input or a file in it. Pipes and devices may
+        be named more than once.
+    """
+    sources = {_real(source): _state(source) for source in inputs if source is not None}
+    taken: dict[Path, str] = {}
+    for name, output in outputs.items():
+        found = None if output is None else _state(output)
+        is_file = found is not None and stat.S_ISREG(found.st_mode)
+        if output is None or (found and not is_file and not stat.S_ISDIR(found.st_mode)):
+            continue
+        place = _real(output)
+        if place in taken:
+            raise InputError(f'{taken[place]} and {name} are both {output}; name two places')
+        taken[place] = name
+        for source, state in sources.items():
+            same = found is not None and state is not None and os.path.samestat(found, state)
+            if same or place == source or (is_file and source in place.parents):
+                raise InputError(f'{name} {output} is one of the inputs; name another place')
+
+
+def _real(path: str | Path) -> Path:
+    """Return a path without links; one that cannot be followed stays as it is."""
+    return Path(os.path.realpath(path))
+
+
+def _state(path: str | Path) -> os.stat_result | None:
+    """Return what is known of a file; None where there is none, or it cannot be looked at."""
+    try:
+        return Path(path).stat()
+    except OSError:
+        return None
+
+
+@contextlib.contextmanager
+def making_directory(directory: str | Path) -> Iterator[Path]:
+    """
+    Make a directory and those above it; new ones that are empty at the end of the block go again.
+
+    Raises
+    ------
+    InputError
+        When it cannot be made.
+    """
+    target = _real(directory)
+    missing: list[Path] = []
+    try:
+        missing = [one for one in (target, *target.parents) if not one.exists()]
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f'{directory} cannot be made: {error.strerror}; name a directory that is there, or one'
+            ' that can be made'
+        ) from error
+    try:
+        yield Path(directory)
+    finally:
+        with contextlib.suppress(OSError):
+            for one in missing:
+                one.rmdir()
+
+
+@contextlib.contextmanager
+def writing_directory(directory: str | Path) -> Iterator[Path]:
+    """
+    Give a path for a directory that becomes ``directory`` when the block ends well.
+
+    The block makes it. When the block fails or is interrupted, nothing stays; when it ends without
+    a directory, there is none.
+
+    Parameters
+    ----------
+    directory : path
+        New or empty. Directories above it are made, too.
+
+    Raises
+    ------
+    InputError
+        When something is there already, or nothing can be written there.
+    """
+    target = _real(directory)
+    with making_directory(target.parent) as parent:
+        try:
+            if target.exists() and (not target.is_dir() or any(target.iterdir())):
+                raise InputError(f'{directory} is not empty; give a new directory')
+            temporary = Path(tempfile.mkdtemp(dir=parent, prefix='.'))
+        except OSError as error:
+            raise _unwritable(Path(directory), error) from error
+        unfinished = temporary / target.name
+        try:
+            yield unfinished
+            if unfinished.exists():
+                # An empty directory that is there gives way.
+                unfinished.rename(target)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -179,7 +179,7 @@ def test_a_reader_that_closes_early_is_no_error() -> None:
 
 # A command that does what its arguments say.
 COMMAND = """
-import os, signal, sys, time, types
+import contextlib, ctypes, os, signal, sys, time, types
 from importlib import metadata
 from pathlib import Path
 from longreach_dynamics.errors import InputError
@@ -204,6 +204,21 @@ def run(arguments):
                 print('to stdout', flush=True)
                 stream.write(str(stream.fileno()))
             return arguments.code
+        case 'calls back':
+            def interrupted():
+                signal.raise_signal(getattr(signal, arguments.file))
+            with contextlib.suppress(ValueError):
+                try:
+                    ctypes.CFUNCTYPE(None)(interrupted)()
+                    time.sleep(60)
+                finally:
+                    print('cleaned', flush=True)
+        case 'wraps':
+            error = SystemExit(143)
+            for _ in range(4):
+                wrapper = SystemError('returned a result with an exception set')
+                wrapper.__cause__, error = error, wrapper
+            raise error
         case 'handles':
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
@@ -295,6 +310,17 @@ def test_sigterm_ends_a_command_and_removes_what_is_half_done(tmp_path: Path) ->
         assert process.stderr.read() == ''
     assert process.returncode == 143
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(('name', 'code'), [('SIGTERM', 143), ('SIGINT', 130)])
+def test_a_signal_that_a_callback_swallows_comes_again(name: str, code: int) -> None:
+    done = do('calls back', '--file', name)
+    assert (done.returncode, done.stdout, done.stderr) == (code, 'cleaned\n', '')
+
+
+def test_an_end_that_compiled_code_has_wrapped_is_one() -> None:
+    done = do('wraps')
+    assert (done.returncode, done.stderr) == (143, '')
 
 
 def test_a_handler_that_a_command_sets_stays() -> None:

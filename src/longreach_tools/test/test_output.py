@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import json
 import math
@@ -22,12 +23,14 @@ from longreach_tools.output import (
     PICTURES,
     add_format,
     check_output,
+    check_places,
     figure,
     print_result,
     summary_table,
     table,
     write_csv,
     writing,
+    writing_directory,
 )
 
 
@@ -229,6 +232,66 @@ def test_places_are_checked_before_the_work(tmp_path: Path) -> None:
     check_output(tmp_path / 'file', tmp_path / 'a.PNG')
     assert sorted(tmp_path.iterdir()) == before
     assert (tmp_path / 'file').read_text() == 'old'
+
+
+def test_places_that_would_be_taken_twice(tmp_path: Path) -> None:
+    seen = tmp_path / 'seen'
+    seen.mkdir()
+    (seen / '0.png').write_text('picture')
+    (tmp_path / 'rig.yaml').write_text('rig')
+    (tmp_path / 'other.yaml').hardlink_to(tmp_path / 'rig.yaml')
+    inputs = [tmp_path / 'rig.yaml', None, seen]
+    check_places({'--csv': tmp_path / 'a', '--plot': tmp_path / 'b', '--out': None}, inputs)
+    # Nothing is lost by a new file in a folder that is read, nor by pipes and devices.
+    check_places({'--csv': seen / 'new.csv'}, inputs)
+    check_places({'--csv': '/dev/null', '--plot': '/dev/null'})
+    long = tmp_path / ('n' * 300)
+    check_places({'--csv': long}, [long / 'a'])
+    with pytest.raises(InputError, match=r'--csv and --plot are both .*; name two places'):
+        check_places({'--csv': tmp_path / 'a', '--plot': tmp_path / 'seen/../a'})
+    for name in ('rig.yaml', 'other.yaml', 'seen', 'seen/0.png'):
+        with pytest.raises(InputError, match=f'--csv .*{name} is one of the inputs; name another'):
+            check_places({'--csv': tmp_path / name}, inputs)
+    with pytest.raises(InputError, match='is one of the inputs'):
+        check_places({'--csv': tmp_path / 'not/yet'}, [tmp_path / 'not/yet'])
+
+
+def test_a_directory_appears_when_it_is_complete(tmp_path: Path) -> None:
+    with writing_directory(tmp_path / 'new/run') as path:
+        path.mkdir()
+        (path / 'a').write_text('1')
+        assert not (tmp_path / 'new/run').exists()
+    assert (tmp_path / 'new/run/a').read_text() == '1'
+    assert sorted(one.name for one in (tmp_path / 'new').iterdir()) == ['run']
+    with (
+        pytest.raises(InputError, match='run is not empty; give a new directory'),
+        writing_directory(tmp_path / 'new/run'),
+    ):
+        raise AssertionError('not reached')
+    (tmp_path / 'empty').mkdir()
+    with writing_directory(tmp_path / 'empty') as path:
+        path.mkdir()
+        (path / 'b').write_text('2')
+    assert (tmp_path / 'empty/b').read_text() == '2'
+
+
+@pytest.mark.parametrize('kind', [KeyboardInterrupt, SystemExit, InputError, None])
+def test_a_directory_that_was_not_finished(tmp_path: Path, kind: type[BaseException]) -> None:
+    (tmp_path / 'file').write_text('')
+    with (
+        contextlib.suppress(*([kind] if kind else [])),
+        writing_directory(tmp_path / 'a/b') as path,
+    ):
+        if kind:
+            path.mkdir()
+            (path / 'half').write_text('')
+            raise kind
+    assert [one.name for one in tmp_path.iterdir()] == ['file']
+    with (
+        pytest.raises(InputError, match='file cannot be made: File exists; name a directory'),
+        writing_directory(tmp_path / 'file/run'),
+    ):
+        raise AssertionError('not reached')
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason='root may write everywhere')
