@@ -1,0 +1,304 @@
+"""
+Centres of circular markers by the library, and by what one would use instead.
+
+All get the same windows, rendered by the tests' own renderer: radii of 10 to 30 px, tilt to
+60 deg, cards and clutter. All know roughly where the marker is and how large, as a tracker does,
+and choose among what they find by that; an AprilTag stands in the same place, its side the
+marker's diameter. The error is the distance per axis from the projected centre, RMS of those
+within 0.5 px; the others count as wrong. False accepts are those in windows with clutter and no
+marker. A program that is not installed has a row that says so.
+"""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+from bench_chain import module
+from bench_ros import BenchmarkError
+from bench_table import Row
+
+from longreach_vision.cameras import Camera
+from longreach_vision.detection import TRACKED, detect
+
+TESTS = Path(__file__).resolve().parent.parent / 'src/longreach_vision/test'
+NAN = float('nan')
+# An ellipse is the marker within these: distance [px], deviation of the radius, of the area.
+DISTANCE, RADIUS, AREA = 12.0, 0.3, 0.15
+# Grey levels of a tag are those of the marker; it needs a bright border.
+TAG_CELLS = 8
+
+Call = Callable[[], 'np.ndarray | None']
+
+
+class Window(NamedTuple):
+    """A rendered window, what is known of it, and its true centre [px]."""
+
+    image: np.ndarray
+    at: np.ndarray
+    radius: float
+    camera: Any
+    normal: np.ndarray
+    center: np.ndarray
+
+
+class Program(NamedTuple):
+    """Makes a call for a window, which returns the centre or None."""
+
+    name: str
+    make: Callable[[], Callable[[Window], Call]]
+    tag: bool = False
+
+
+def longreach() -> Callable[[Window], Call]:
+    """Return the library's detector; only what it trusts counts as found."""
+
+    def prepare(window: Window) -> Call:
+        c = window.camera
+        camera = Camera(
+            'window', c.width, c.height, c.fx, c.fy, c.cx, c.cy, 'plumb_bob', c.distortion
+        )
+
+        def call() -> np.ndarray | None:
+            found = detect(
+                window.image, window.at, window.radius, camera=camera, normal_cam=window.normal
+            )
+            return found.center if found.status == TRACKED else None
+
+        return call
+
+    return prepare
+
+
+def contour() -> Callable[[Window], Call]:
+    """Return threshold, contours and fitted ellipses."""
+
+    def call(window: Window) -> np.ndarray | None:
+        _, binary = cv2.threshold(window.image, 0, 255, cv2.THRESH_BINARY + cv2.THRESH_OTSU)
+        contours, _ = cv2.findContours(binary, cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
+        ellipses = []
+        for points in contours:
+            if len(points) < 12:
+                continue
+            center, axes, _ = cv2.fitEllipse(points)
+            area = np.pi / 4.0 * axes[0] * axes[1]
+            if abs(cv2.contourArea(points) - area) < AREA * area:
+                ellipses.append((center[0], center[1], max(axes) / 2.0))
+        return most_likely(np.array(ellipses), window)
+
+    return lambda window: lambda: call(window)
+
+
+def blob() -> Callable[[Window], Call]:
+    """Return the blob detector, with the limits of size that are known."""
+
+    def prepare(window: Window) -> Call:
+        parameters = cv2.SimpleBlobDetector.Params()
+        parameters.filterByColor = False
+        parameters.filterByCircularity = False
+        parameters.filterByConvexity = False
+        parameters.filterByInertia = False
+        parameters.minArea = float(np.pi * (0.3 * window.radius) ** 2)
+        parameters.maxArea = float(np.pi * (1.4 * window.radius) ** 2)
+        detector = cv2.SimpleBlobDetector.create(parameters)
+
+        def call() -> np.ndarray | None:
+            # The size of a blob says little where it is tilted: only the place chooses.
+            found = [(*point.pt, window.radius) for point in detector.detect(window.image)]
+            return most_likely(np.array(found), window)
+
+        return call
+
+    return prepare
+
+
+def edge_drawing() -> Callable[[Window], Call]:
+    """Return EdgeDrawing's ellipses."""
+    if not hasattr(cv2, 'ximgproc'):
+        raise BenchmarkError('not installed: PyPI has it in opencv-contrib-python-headless')
+    detector = cv2.ximgproc.createEdgeDrawing()
+
+    def call(window: Window) -> np.ndarray | None:
+        detector.detectEdges(window.image)
+        found: Any = detector.detectEllipses()
+        if found is None:
+            return None
+        # x, y, radius of a circle, semi-axes of an ellipse, angle.
+        rows = np.asarray(found, dtype=float).reshape(-1, 6)
+        sizes = np.maximum(rows[:, 2], np.maximum(rows[:, 3], rows[:, 4]))
+        return most_likely(np.column_stack([rows[:, :2], sizes]), window)
+
+    return lambda window: lambda: call(window)
+
+
+def april_tag() -> Callable[[Window], Call]:
+    """Return the detector of tags, at full resolution."""
+    detector = module('pupil_apriltags', 'pupil-apriltags').Detector(
+        families='tag36h11', nthreads=1, quad_decimate=1.0
+    )
+
+    def call(window: Window) -> np.ndarray | None:
+        found = detector.detect(window.image)
+        # There, the corner of the first pixel is (0, 0), and not its centre.
+        return np.array(found[0].center) - 0.5 if found else None
+
+    return lambda window: lambda: call(window)
+
+
+PROGRAMS = (
+    Program('longreach', longreach),
+    Program('OpenCV contour + fitEllipse', contour),
+    Program('OpenCV SimpleBlobDetector', blob),
+    Program('OpenCV EdgeDrawing', edge_drawing),
+    Program('AprilTag', april_tag, tag=True),
+)
+
+
+def most_likely(ellipses: np.ndarray, window: Window) -> np.ndarray | None:
+    """Return the centre of the ellipse (centre, radius) that suits what is known best, or None."""
+    if ellipses.size == 0:
+        return None
+    away = np.hypot(*(ellipses[:, :2] - window.at).T) / DISTANCE
+    size = np.abs(ellipses[:, 2] / window.radius - 1.0) / RADIUS
+    best = int(np.argmin(away + size + 10.0 * (np.maximum(away, size) > 1.0)))
+    return np.array(ellipses[best, :2]) if max(away[best], size[best]) <= 1.0 else None
+
+
+def tag_texture(dark: float, bright: float) -> np.ndarray:
+    """Return the cells of the first tag of the family 36h11, without its bright border."""
+    dictionary = cv2.aruco.getPredefinedDictionary(cv2.aruco.DICT_APRILTAG_36h11)
+    cells = cv2.aruco.generateImageMarker(dictionary, 0, TAG_CELLS)
+    return np.where(cells > 0, bright, dark)
+
+
+def with_tag(scene: Any, evaluation: Any) -> Any:
+    """Return a scene with a tag in the marker's place, on a card that shows its border."""
+    dark, bright = sorted((scene.background, scene.marker))
+    card = scene.card and evaluation.Card(max(scene.card.size, 1.6), 'square')
+    texture = tag_texture(dark, bright)
+    return scene.changed(texture=texture, background=bright, marker=dark, inner=0.0, card=card)
+
+
+def windows(evaluation: Any, kind: str, count: int, tag: bool) -> list[Window]:
+    """Render windows of one kind, with tags instead of circles if asked for."""
+    result = []
+    for case in evaluation.scenes(kind, count, seed=30):
+        scene = with_tag(case.scene, evaluation) if tag and kind != 'empty' else case.scene
+        rendered = evaluation.render(scene)
+        result.append(
+            Window(
+                rendered.image,
+                case.at(rendered),
+                case.radius(rendered),
+                rendered.camera,
+                np.array(scene.normal),
+                rendered.center,
+            )
+        )
+    return result
+
+
+def centres(quick: bool) -> list[Row]:
+    """Time one marker; the notes have error, share found, false accepts and wrong centres."""
+    count, without, bounds, rounds = (60, 30, 20, 3) if quick else (300, 150, 100, 7)
+    evaluation = load_evaluation()
+    seen = {tag: windows(evaluation, 'base', count, tag) for tag in (False, True)}
+    empty = windows(evaluation, 'empty', without, False)
+    calls: dict[str, list[Call]] = {}
+    results: dict[str, str] = {}
+    threads = cv2.getNumThreads()
+    cv2.setNumThreads(1)
+    try:
+        for program in PROGRAMS:
+            try:
+                prepare = program.make()
+            except BenchmarkError as error:
+                results[program.name] = str(error)
+                continue
+            calls[program.name] = [prepare(window) for window in seen[program.tag]]
+            centers = [call() for call in calls[program.name]]
+            false = sum(prepare(window)() is not None for window in empty)
+            results[program.name] = summary(seen[program.tag], centers, false, without)
+        times: dict[str, list[float]] = {name: [] for name in calls}
+        # In turns, so that a change of the machine's speed meets all of them.
+        for _ in range(rounds):
+            for name, markers in calls.items():
+                times[name].append(median_time(markers))
+    finally:
+        cv2.setNumThreads(threads)
+    rows = [
+        Row(program.name, tuple(times.get(program.name, [NAN])), note=results[program.name])
+        for program in PROGRAMS
+    ]
+    cases = evaluation.scenes('base', bounds, seed=30)
+    least = evaluation.rms(np.array([evaluation.bound(case.scene).known for case in cases]))
+    return [*rows, Row('Cramer-Rao bound', (NAN,), note=f'{least:.4f} px')]
+
+
+def disturbances(quick: bool) -> list[Row]:
+    """Time the library's detector under each disturbance; the notes say what comes out."""
+    count = 40 if quick else 200
+    evaluation = load_evaluation()
+    prepare = longreach()
+    rows = []
+    for kind in evaluation.KINDS:
+        seen = windows(evaluation, kind, count, tag=False)
+        calls = [prepare(window) for window in seen]
+        centers = [call() for call in calls]
+        errors = np.array(
+            [
+                center - window.center
+                for window, center in zip(seen, centers, strict=True)
+                if center is not None
+            ]
+        ).reshape(-1, 2)
+        wrong = int(np.sum(np.hypot(*errors.T) > 0.5))
+        flagged = 100.0 * (1.0 - len(errors) / count)
+        note = f'{flagged:.0f} % flagged, {wrong} wrong'
+        if errors.size:
+            note = (
+                f'{np.sqrt(np.mean(errors**2)):.4f} px,'
+                f' largest {np.abs(errors).max():.3f} px, {note}'
+            )
+        rows.append(Row(kind, (median_time(calls),), note=note))
+    return rows
+
+
+def load_evaluation() -> Any:
+    """Return the tests' module of scenes, renderer and bound."""
+    if str(TESTS) not in sys.path:
+        sys.path.insert(0, str(TESTS))
+    return importlib.import_module('evaluation')
+
+
+def median_time(calls: list[Call]) -> float:
+    """Return the median time of calls [s]."""
+    times = []
+    for call in calls:
+        started = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
+
+
+def summary(seen: list[Window], centers: list[np.ndarray | None], false: int, empty: int) -> str:
+    """Return how exact and how reliable centres are."""
+    errors = np.array(
+        [
+            center - window.center
+            for window, center in zip(seen, centers, strict=True)
+            if center is not None
+        ]
+    ).reshape(-1, 2)
+    right = np.hypot(*errors.T) <= 0.5
+    wrong = len(errors) - int(right.sum())
+    error = f'{np.sqrt(np.mean(errors[right] ** 2)):.4f} px' if right.any() else '-'
+    found = f'found {100.0 * len(errors) / len(seen):.0f} %'
+    return f'{error}, {found}, wrong {wrong} of {len(seen)}, false {false} of {empty}'

@@ -1,0 +1,132 @@
+"""The shipped launch file of the cameras, started as a user would, from the outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.resources import share_directory
+from longreach_tools.testing import contents, launch, longreach
+from longreach_vision.following import Follower
+from longreach_vision.recording import read_images, read_tracks, read_truth
+from longreach_vision.rendering import render_sequence
+from longreach_vision.rig import Rig, load_rig
+from longreach_vision.scene import CameraLook, MarkerPath
+from longreach_vision.stereo_pairing import ImagePairs
+from longreach_vision.streams import simulators_of
+from longreach_vision.tracks import row_of
+
+SCALE = 0.5
+DURATION = 1.0
+# Images k / 15 s.
+COUNT = 16
+NAMES = ('truck', 'marker_1', 'marker_2', 'marker_3', 'marker_4')
+FAST = ('boom:=true', f'scale:={SCALE}', 'real_time_factor:=0.0', f'duration:={DURATION}')
+
+
+def rig() -> Rig:
+    file = share_directory('longreach_vision') / 'config' / 'rig_boom.yaml'
+    return load_rig(file).scaled(SCALE)
+
+
+def replayed(bag: Path) -> np.ndarray:
+    """Return the tracks that the library finds in the recorded images."""
+    own = rig()
+    follower = Follower(own)
+    pairs: ImagePairs[np.ndarray] = ImagePairs(('left', 'right'), own.tracking.gap, 0.5)
+    topics = {name: f'/vision/{name}/image_raw' for name in ('left', 'right')}
+    sets = [
+        ready
+        for one in read_images(bag, topics)
+        for ready in pairs.add(one.camera, one.stamp, one.image)
+    ]
+    frames = [follower.update(ready) for ready in [*sets, *pairs.flush()]]
+    return np.array([row_of(frame, NAMES) for frame in frames])
+
+
+def test_the_boom_is_tracked_and_its_images_give_the_same_tracks_again(tmp_path: Path) -> None:
+    with launch('vision', tmp_path, *FAST, 'record:=bag', 'record_images:=true') as running:
+        assert running.wait() == 0, running.text()
+    bag = tmp_path / 'bag'
+    counts = {topic: len(messages) for topic, messages in contents(bag).items()}
+    for topic in ('joint_states', 'hydraulics', 'strain', 'marker_truth'):
+        assert counts[f'/boom/{topic}'] == round(DURATION * 200.0) + 1
+    for topic in ('image_raw', 'camera_info'):
+        assert counts[f'/vision/left/{topic}'] == counts[f'/vision/right/{topic}'] == COUNT
+    assert (counts['/vision/observations'], counts['/vision/markers']) == (2 * COUNT, COUNT)
+    tracks, truth = read_tracks(bag), read_truth(bag)
+    assert tracks.names == NAMES
+    for name in NAMES:
+        assert (tracks.column(name, 'status') == 0.0).all()
+        assert (tracks.column(name, 'cameras') == 3.0).all()
+    places = np.array([truth.of(NAMES).at(time)[0] for time in tracks.times])
+    # The load of 90 kg came off.
+    assert np.ptp(places[:, -1, 2]) > 0.1
+    for k, name in enumerate(NAMES):
+        for kind, limit in (('in_plane', 0.5e-3), ('triangulated', 4e-3)):
+            assert np.abs(tracks.positions(name, kind) - places[:, k]).max() < limit, (name, kind)
+    assert np.array_equal(tracks.table, replayed(bag), equal_nan=True)
+
+    # One process gives the same numbers, and publishes no image that nobody asks for.
+    with launch('vision', tmp_path, *FAST, 'record:=again', 'one_process:=true') as running:
+        assert running.wait() == 0, running.text()
+    again = contents(tmp_path / 'again')
+    assert '/vision/left/image_raw' not in again
+    assert len(again['/vision/observations']) == 2 * COUNT
+    assert len(again['/vision/markers']) == COUNT
+    # Not the bytes: those that pad strings are whatever was in memory.
+    table = read_tracks(tmp_path / 'again').table
+    assert np.array_equal(table, tracks.table, equal_nan=True)
+
+
+def test_pictures_are_shown_to_the_tracker(tmp_path: Path) -> None:
+    own = rig()
+    places = np.array([[marker.position for marker in own.markers]])
+    still = MarkerPath(own.names, np.array([0.0, 1.0]), np.repeat(places, 2, axis=0))
+    look = CameraLook(clutter=0)
+    times = np.arange(10) / 10.0
+    render_sequence(simulators_of(own, look), still, times, tmp_path / 'pictures')
+    sources = [f'{name}_source:={tmp_path}/pictures/{name}' for name in ('left', 'right')]
+    words = ('cameras:=video', *sources, f'scale:={SCALE}', 'namespace:=yard', 'record:=bag')
+    with launch('vision', tmp_path, *words) as running:
+        assert running.wait() == 0, running.text()
+    tracks = read_tracks(tmp_path / 'bag', 'yard')
+    # Two nodes show them, each when it is ready; times are those of the files.
+    assert set(np.round(tracks.times, 9)) <= set(np.round(times, 9))
+    for name, place in zip(own.names, places[0], strict=True):
+        seen = tracks.column(name, 'cameras') == 3.0
+        assert seen.sum() > 3
+        assert np.abs(tracks.positions(name)[seen] - place).max() < 1e-3
+
+
+@pytest.mark.parametrize('one_process', ['false', 'true'])
+def test_a_rig_that_cannot_be_ends_it_with_its_exit_code(tmp_path: Path, one_process: str) -> None:
+    words = ('boom:=true', 'rig:=nowhere.yaml', f'one_process:={one_process}')
+    with launch('vision', tmp_path, *words) as running:
+        assert running.wait() == 2
+        assert 'nowhere.yaml cannot be read: No such file' in running.text()
+
+
+def test_what_is_started_is_what_was_asked_for() -> None:
+    started = {}
+    for words in (
+        (),
+        ('boom:=true', 'record:=bag'),
+        ('cameras:=none',),
+        ('cameras:=video', 'right_source:='),
+        ('one_process:=true',),
+    ):
+        done = longreach('launch', 'vision', '--print', *words)
+        assert done.returncode == 0, done.stderr
+        lines = [line for line in done.stdout.splitlines() if line[:1].strip()]
+        started[words] = [line.split(':')[0].rpartition('-')[0] for line in lines]
+        assert 'rviz2' not in done.stdout
+    assert list(started.values()) == [
+        ['camera', 'tracker'],
+        ['plant', 'camera', 'tracker', 'recorder'],
+        ['tracker'],
+        ['video', 'tracker'],
+        ['simulated'],
+    ]

@@ -1,0 +1,25 @@
+"""
+Two cameras that track circular markers, Henikl et al. (2015), section 4.2.
+
+``cameras``, ``geometry``, ``circles``  the pinhole model, rays, planes, poses; circles in images
+``boards``, ``intrinsics``, ``calibration``, ``localisation``, ``adjustment``
+                                        intrinsics from checkerboards; poses from reference points
+``edges``, ``shapes``, ``ellipses``, ``refinement``, ``detection``
+                                        one marker in one image
+``tracking``, ``image_motion``, ``appearance``, ``association``, ``naming``
+                                        markers through time
+``stereo``                              markers in space
+``stereo_pairing``, ``following``, ``tracks``, ``tracking_report``
+                                        pairs of images; how tracking begins; tracks as a table
+``rig``                                 cameras, plane, markers and numbers of the tracker
+``scene``, ``rendering``                what cameras would see of given markers
+``images``, ``sources``, ``streams``    image messages as arrays; files, folders, cameras
+``overlay``, ``sheet``                  pictures of what was found; markers to be printed
+``tracker_node``, ``camera_node``, ``simulated_node``, ``video_node``, ``conversions``, ``nodes``
+                                        the same over ROS
+``commands``, ``setup_commands``, ``detection_commands``, ``tracking_commands``,
+``simulation_commands``, ``demo_commands``, ``remote_commands``, ``remote``
+                                        ``longreach vision``
+``arguments``, ``track_output``, ``overlay_files``, ``recording``, ``figures``, ``setup_figures``
+                                        what its subcommands share
+"""

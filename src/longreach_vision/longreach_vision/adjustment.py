@@ -1,0 +1,390 @@
+"""
+Least squares for poses of cameras and coordinates of points, and where to start it.
+
+One camera by itself has several minima, above all when its points are few or lie in a plane. It is
+started from what several solvers say (SQPNP, IPPE, EPNP, P3P on triples), each followed by
+Levenberg and Marquardt with the lens distortion. The minima of all cameras are then combined, and
+solved together with the points' coordinates, whose measurements hold the world's frame.
+
+Poses move as :class:`longreach_vision.geometry.Pose` counts its errors. What is estimated stands
+in one row: for each camera rotation vector and translation, then each point's coordinates.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+
+from longreach_dynamics.kernels import kernel
+from longreach_vision.cameras import Camera, distort_point, projection_jacobian
+from longreach_vision.geometry import Pose
+
+__all__ = ['FLAT', 'STARTS', 'Fit', 'Problem', 'Seen', 'State', 'alike', 'best_fit', 'projected']
+
+FLAT = 0.1
+"""Points so much less thick than wide lie in a plane."""
+
+STARTS = 8
+"""Of a camera's pose by itself."""
+
+# So many largest triples of points start a pose; minima whose sum of squares is so much above the
+# least are tried together with the other camera.
+_TRIPLES, _RIVALS, _RIVAL_LIMIT = 12, 4, 50.0
+# Two poses are different ones beyond [rad] and this share of the distance to the points.
+_TURN, _SHIFT = math.radians(1.0), 0.02
+# A second minimum is as good as the first up to so much above its sum of squares, 3 deviations.
+_EQUAL, _TIE = 9.0, 1.0
+_STEPS, _DAMPING = 60, 1e-4
+
+# --- least squares --------------------------------------------------------------------------
+
+
+@kernel
+def _project_all(packed, R, t, points, pixels, jacobians):  # type: ignore[no-untyped-def]
+    """
+    Fill the pixels (n, 2) of points (n, 3), NaN for those that have none.
+
+    The Jacobians (n, 2, 9) are by the pose, as :class:`Pose` counts its errors, and by the point.
+    """
+    p = np.empty(3)
+    for m in range(points.shape[0]):
+        for i in range(3):
+            p[i] = 0.0
+            for k in range(3):
+                p[i] += R[k, i] * (points[m, k] - t[k])
+        if not p[2] > 0.0:
+            pixels[m] = np.nan
+            jacobians[m] = np.nan
+            continue
+        x, y = p[0] / p[2], p[1] / p[2]
+        pixels[m, 0], pixels[m, 1] = distort_point(packed, x, y)
+        ux, uy, vx, vy = projection_jacobian(packed, x, y)
+        for i in range(2):
+            by_x, by_y = (ux, uy) if i == 0 else (vx, vy)
+            g0, g1, g2 = by_x / p[2], by_y / p[2], -(by_x * x + by_y * y) / p[2]
+            jacobians[m, i, 0] = g1 * p[2] - g2 * p[1]
+            jacobians[m, i, 1] = g2 * p[0] - g0 * p[2]
+            jacobians[m, i, 2] = g0 * p[1] - g1 * p[0]
+            for k in range(3):
+                along = g0 * R[k, 0] + g1 * R[k, 1] + g2 * R[k, 2]
+                jacobians[m, i, 3 + k] = -along
+                jacobians[m, i, 6 + k] = along
+
+
+def projected(camera: Camera, pose: Pose, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return pixels (n, 2) and Jacobians (n, 2, 9) of points (n, 3)."""
+    pixels, jacobians = np.empty((len(points), 2)), np.empty((len(points), 2, 9))
+    _project_all(
+        camera.packed,
+        pose.rotation.copy(),
+        pose.translation.copy(),
+        np.ascontiguousarray(points),
+        pixels,
+        jacobians,
+    )
+    return pixels, jacobians
+
+
+class Seen(NamedTuple):
+    """Which points a camera sees, and where."""
+
+    indices: np.ndarray  # (m,)
+    pixels: np.ndarray  # (m, 2) [px]
+
+
+class State(NamedTuple):
+    """What is estimated."""
+
+    poses: tuple[Pose, ...]
+    points: np.ndarray  # (n, 3)
+
+    def moved(self, step: np.ndarray) -> State:
+        """Return the state a step (6 poses + 3 n,) further."""
+        poses = []
+        for c, pose in enumerate(self.poses):
+            turn = cv2.Rodrigues(step[6 * c : 6 * c + 3].copy())[0]
+            poses.append(
+                Pose(pose.rotation @ turn, pose.translation + step[6 * c + 3 : 6 * c + 6])
+            )
+        return State(tuple(poses), self.points + step[6 * len(self.poses) :].reshape(-1, 3))
+
+
+class Fit(NamedTuple):
+    """A minimum."""
+
+    state: State
+    cost: float  # sum of squares of residuals over their deviations
+    freedom: int
+    jacobian: np.ndarray
+
+
+class Problem(NamedTuple):
+    """
+    Measurements: pixels of some cameras, coordinates, distances.
+
+    ``distances`` are pairs of indices, a camera c as -1 - c, with value and deviation;
+    ``stands`` are places of cameras by index, with their deviation.
+    """
+
+    sides: tuple[str, ...]
+    cameras: tuple[Camera, ...]
+    seen: tuple[Seen, ...]
+    measured: np.ndarray  # (n, 3)
+    deviations: np.ndarray  # (n,)
+    pixel_deviation: float
+    distances: tuple[tuple[int, int, float, float], ...]
+    stands: tuple[tuple[int, np.ndarray, float], ...]
+
+    def only(self, c: int) -> Problem:
+        """Return the problem of one camera and the points that it sees."""
+        seen = self.seen[c]
+        return self._replace(
+            sides=(self.sides[c],),
+            cameras=(self.cameras[c],),
+            seen=(Seen(np.arange(len(seen.indices)), seen.pixels),),
+            measured=self.measured[seen.indices],
+            deviations=self.deviations[seen.indices],
+            distances=(),
+            stands=tuple((0, place, sigma) for k, place, sigma in self.stands if k == c),
+        )
+
+    def without(self, point: int, sides: Iterable[int]) -> Problem:
+        """Return the problem in which some cameras do not see a point."""
+        seen = list(self.seen)
+        for c in sides:
+            kept = seen[c].indices != point
+            seen[c] = Seen(seen[c].indices[kept], seen[c].pixels[kept])
+        return self._replace(seen=tuple(seen))
+
+    def swapped(self, c: int, first: int, second: int) -> Problem:
+        """Return the problem with two pixels of a camera swapped, by their places in ``seen``."""
+        pixels = self.seen[c].pixels.copy()
+        pixels[[first, second]] = pixels[[second, first]]
+        seen = list(self.seen)
+        seen[c] = Seen(seen[c].indices, pixels)
+        return self._replace(seen=tuple(seen))
+
+    def exchanged(self, first: int, second: int) -> Problem:
+        """Return the problem with the measured positions of two points swapped."""
+        order = np.arange(len(self.measured))
+        order[[first, second]] = second, first
+        return self._replace(measured=self.measured[order], deviations=self.deviations[order])
+
+    def linearise(self, state: State) -> tuple[np.ndarray, np.ndarray]:
+        """Return residuals (r,) and Jacobian (r, 6 poses + 3 n), both over the deviations."""
+        count, first = len(state.points), 6 * len(state.poses)
+        size = first + 3 * count
+        rows: list[np.ndarray] = []
+        columns: list[np.ndarray] = []
+        for c, (camera, pose, seen) in enumerate(
+            zip(self.cameras, state.poses, self.seen, strict=True)
+        ):
+            pixels, jacobians = projected(camera, pose, state.points[seen.indices])
+            J = np.zeros((len(seen.indices), 2, size))
+            J[:, :, 6 * c : 6 * c + 6] = jacobians[:, :, :6]
+            for m, index in enumerate(seen.indices):
+                J[m, :, first + 3 * index : first + 3 * index + 3] = jacobians[m, :, 6:]
+            rows.append((pixels - seen.pixels).ravel() / self.pixel_deviation)
+            columns.append(J.reshape(-1, size) / self.pixel_deviation)
+        weights = np.repeat(1.0 / self.deviations, 3)
+        rows.append((state.points - self.measured).ravel() * weights)
+        columns.append(np.hstack([np.zeros((3 * count, first)), np.diag(weights)]))
+        for a, b, value, sigma in self.distances:
+            row = np.zeros((1, size))
+            (at_a, place_a), (at_b, place_b) = (self._end(state, end) for end in (a, b))
+            way = at_b - at_a
+            length = max(float(np.linalg.norm(way)), 1e-9)
+            row[0, place_a : place_a + 3] = -way / length / sigma
+            row[0, place_b : place_b + 3] = way / length / sigma
+            rows.append(np.array([(length - value) / sigma]))
+            columns.append(row)
+        for c, place, sigma in self.stands:
+            block = np.zeros((3, size))
+            block[:, 6 * c + 3 : 6 * c + 6] = np.eye(3) / sigma
+            rows.append((state.poses[c].translation - place) / sigma)
+            columns.append(block)
+        return np.concatenate(rows), np.vstack(columns)
+
+    def _end(self, state: State, end: int) -> tuple[np.ndarray, int]:
+        """Return where the end of a distance is, and the first of its columns."""
+        if end < 0:
+            return state.poses[-1 - end].translation, 6 * (-1 - end) + 3
+        return state.points[end], 6 * len(state.poses) + 3 * end
+
+    def solve(self, state: State) -> Fit | None:
+        """Return the minimum that a state leads to, by Levenberg and Marquardt; None for none."""
+        residuals, J = self.linearise(state)
+        cost = float(residuals @ residuals)
+        if not math.isfinite(cost):
+            return None
+        damping = _DAMPING
+        for _ in range(_STEPS):
+            N, g = J.T @ J, J.T @ residuals
+            step = -np.linalg.solve(N + damping * np.diag(np.diag(N) + 1e-12), g)
+            trial = state.moved(step)
+            new_residuals, new_J = self.linearise(trial)
+            new_cost = float(new_residuals @ new_residuals)
+            if not new_cost <= cost:
+                if damping > 1e8:
+                    break
+                damping *= 10.0
+                continue
+            done = cost - new_cost <= 1e-10 * (1.0 + cost) and damping <= _DAMPING
+            state, residuals, J, cost = trial, new_residuals, new_J, new_cost
+            damping = max(0.1 * damping, 1e-12)
+            if done:
+                break
+        return Fit(state, cost, len(residuals) - J.shape[1], J)
+
+
+# --- where to start -------------------------------------------------------------------------
+
+
+def _starts(points: np.ndarray, rays: np.ndarray) -> Iterator[Pose]:
+    """Yield poses for points (n, 3) and their normalised coordinates (n, 2), good and bad ones."""
+    middle = points.mean(axis=0)
+    inner = points - middle
+    _, sizes, axes = np.linalg.svd(inner)
+    count, eye = len(points), np.eye(3)
+    solutions: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def add(flag: int, chosen: np.ndarray, basis: np.ndarray) -> None:
+        """Add what one of OpenCV's solvers finds in coordinates with other axes."""
+        try:
+            _, turns, shifts, _ = cv2.solvePnPGeneric(
+                inner[chosen] @ basis.T, rays[chosen], eye, np.zeros(0), flags=flag
+            )
+        except cv2.error:
+            return
+        for turn, shift in zip(turns, shifts, strict=True):
+            solutions.append((cv2.Rodrigues(turn)[0] @ basis, np.ravel(shift)))
+
+    every = np.arange(count)
+    add(cv2.SOLVEPNP_SQPNP, every, eye)
+    if count > 3:
+        add(cv2.SOLVEPNP_EPNP, every, eye)
+        if sizes[2] < FLAT * sizes[1]:
+            # IPPE rejects points with noise across their plane, and the plane has to be z = 0.
+            basis = axes * np.linalg.det(axes)
+            flat = inner @ basis.T
+            flat[:, 2] = 0.0
+            try:
+                _, turns, shifts, _ = cv2.solvePnPGeneric(
+                    flat, rays, eye, np.zeros(0), flags=cv2.SOLVEPNP_IPPE
+                )
+            except cv2.error:
+                turns, shifts = (), ()
+            for turn, shift in zip(turns, shifts, strict=True):
+                solutions.append((cv2.Rodrigues(turn)[0] @ basis, np.ravel(shift)))
+    for triple in _triples(inner):
+        try:
+            _, turns, shifts = cv2.solveP3P(
+                inner[triple], rays[triple], eye, np.zeros(0), cv2.SOLVEPNP_AP3P
+            )
+        except cv2.error:
+            continue
+        solutions += [
+            (cv2.Rodrigues(turn)[0], np.ravel(shift))
+            for turn, shift in zip(turns, shifts, strict=True)
+        ]
+    for R, t in solutions:
+        if np.isfinite(R).all() and np.isfinite(t).all():
+            # OpenCV's are of the world in the camera.
+            yield Pose(R.T, middle - R.T @ t)
+
+
+def _triples(points: np.ndarray) -> list[list[int]]:
+    """Return the triples of points that span the largest triangles."""
+    every = list(itertools.combinations(range(len(points)), 3))
+    areas = [
+        float(np.linalg.norm(np.cross(points[b] - points[a], points[c] - points[a])))
+        for a, b, c in every
+    ]
+    order = sorted(range(len(every)), key=lambda k: -areas[k])
+    return [list(every[k]) for k in order[:_TRIPLES]]
+
+
+def _minima(problem: Problem, c: int, starts: int) -> list[Fit]:
+    """Return the different minima of one camera's pose, the least first."""
+    single = problem.only(c)
+    camera, seen = single.cameras[0], single.seen[0]
+    rays = camera.undistort(seen.pixels)
+    scored: list[tuple[float, Pose]] = []
+    for pose in _starts(single.measured, rays):
+        pixels, _ = projected(camera, pose, single.measured)
+        error = float(np.mean((pixels - seen.pixels) ** 2))
+        if math.isfinite(error):
+            scored.append((error, pose))
+    scored.sort(key=lambda item: item[0])
+    tried: list[Pose] = []
+    found: list[Fit] = []
+    for _, pose in scored:
+        if len(tried) >= starts:
+            break
+        if any(alike(pose, other, single.measured) for other in tried):
+            continue
+        tried.append(pose)
+        fit = single.solve(State((pose,), single.measured))
+        if fit and not any(
+            alike(fit.state.poses[0], other.state.poses[0], single.measured) for other in found
+        ):
+            found.append(fit)
+    found.sort(key=lambda fit: fit.cost)
+    return found
+
+
+def alike(one: Pose, other: Pose, points: np.ndarray) -> bool:
+    """Tell whether two poses are the same, but for what iterations leave."""
+    cosine = 0.5 * (float(np.trace(one.rotation.T @ other.rotation)) - 1.0)
+    distance = float(np.linalg.norm(points.mean(axis=0) - one.translation))
+    shift = float(np.linalg.norm(one.translation - other.translation))
+    return math.acos(min(max(cosine, -1.0), 1.0)) < _TURN and shift < _SHIFT * distance
+
+
+def _upright(state: State) -> float:
+    """Return how upright the cameras of a state stand, 1 each."""
+    return -float(sum(pose.rotation[2, 1] for pose in state.poses))
+
+
+def best_fit(problem: Problem, starts: int = STARTS) -> tuple[Fit | None, list[Fit]]:
+    """
+    Return the best minimum of all cameras together, and others that are as good.
+
+    Parameters
+    ----------
+    problem : Problem
+    starts : int
+        How many for each camera, the most promising first.
+    """
+    lists = []
+    for c in range(len(problem.cameras)):
+        found = _minima(problem, c, starts)
+        if not found:
+            return None, []
+        limit = found[0].cost + _RIVAL_LIMIT
+        lists.append([fit for fit in found if fit.cost <= limit][:_RIVALS])
+    fits: list[Fit] = []
+    for chosen in itertools.product(*lists):
+        poses = tuple(fit.state.poses[0] for fit in chosen)
+        fit = problem.solve(State(poses, problem.measured))
+        if fit and not any(_same(fit.state, other.state, problem.measured) for other in fits):
+            fits.append(fit)
+    if not fits:
+        return None, []
+    least = min(fit.cost for fit in fits)
+    # Of poses that are as good, the one is meant in which nothing stands on its head.
+    best = max(
+        (fit for fit in fits if fit.cost <= least + _TIE), key=lambda fit: _upright(fit.state)
+    )
+    rivals = [fit for fit in fits if fit is not best and fit.cost <= best.cost + _EQUAL]
+    return best, sorted(rivals, key=lambda fit: fit.cost)
+
+
+def _same(one: State, other: State, points: np.ndarray) -> bool:
+    """Tell whether all poses of two states are the same."""
+    return all(alike(a, b, points) for a, b in zip(one.poses, other.poses, strict=True))

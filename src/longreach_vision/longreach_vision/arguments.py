@@ -1,0 +1,137 @@
+"""What several subcommands of ``longreach vision`` take: the rig, a motion, where tracks go."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from longreach_dynamics.parameters import load_yaml
+from longreach_dynamics.resources import share_directory
+from longreach_tools.arguments import positive
+from longreach_tools.output import add_format
+from longreach_vision.overlay_files import VIDEOS
+from longreach_vision.recording import read_truth
+from longreach_vision.rig import Rig, load_rig
+from longreach_vision.scene import MarkerPath
+
+__all__ = [
+    'add_namespace',
+    'add_outputs',
+    'add_plots',
+    'add_rig',
+    'add_scale',
+    'add_truth_topic',
+    'image_rate',
+    'installed_rig',
+    'is_bag',
+    'motion_of',
+    'rig_files',
+    'rig_of',
+]
+
+
+def image_rate(text: str) -> float:
+    """Return a rate of images [Hz]."""
+    value = positive(text)
+    if not 1e-6 <= value <= 1e6:
+        raise argparse.ArgumentTypeError(f'{text}, allowed: 1e-6 to 1e6')
+    return value
+
+
+def add_rig(parser: argparse.ArgumentParser, required: bool = False) -> None:
+    """Add ``--config``, the rig; ``--rig`` is the same."""
+    parser.add_argument(
+        '--config',
+        '--rig',
+        dest='rig',
+        metavar='RIG.yaml',
+        type=Path,
+        required=required,
+        help='cameras, plane and markers'
+        + ('' if required else ' (default: the installed rig_boom.yaml)'),
+    )
+
+
+def add_namespace(parser: argparse.ArgumentParser) -> None:
+    """Add ``--namespace``."""
+    parser.add_argument(
+        '--namespace', default='vision', help='of the recorded topics (default: vision)'
+    )
+
+
+def add_truth_topic(parser: argparse.ArgumentParser) -> None:
+    """Add ``--truth-topic``."""
+    parser.add_argument(
+        '--truth-topic',
+        default='/boom/marker_truth',
+        help='of the motion in a bag (default: /boom/marker_truth)',
+    )
+
+
+def add_scale(parser: argparse.ArgumentParser) -> None:
+    """Add ``--scale``."""
+    parser.add_argument(
+        '--scale',
+        type=positive,
+        default=1.0,
+        help='size of the images over that of the calibrations (default: 1)',
+    )
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add where tracks go."""
+    parser.add_argument(
+        '--out', metavar='DIR', type=Path, help='directory for tracks.csv and the bag tracks'
+    )
+    parser.add_argument('--csv', metavar='FILE', type=Path, help='a row for each pair of images')
+    parser.add_argument('--bag', metavar='DIR', type=Path, help='new bag of observations, markers')
+    parser.add_argument(
+        '--overlay',
+        metavar='FILE.mp4|DIR',
+        type=Path,
+        help=f'images with what was found in them: a video ({", ".join(VIDEOS)}) or pictures',
+    )
+    add_format(parser)
+    add_plots(parser)
+
+
+def add_plots(parser: argparse.ArgumentParser) -> None:
+    """Add pictures of tracks."""
+    parser.add_argument(
+        '--plot', metavar='FILE', type=Path, help='all markers over time, figure 14 of the paper'
+    )
+    parser.add_argument(
+        '--movement',
+        metavar='MARKER=FILE',
+        help='vertical movement of one marker, figure 15 of the paper',
+    )
+
+
+def rig_of(arguments: argparse.Namespace) -> Rig:
+    """Return the rig that is named, or the installed one."""
+    rig = load_rig(arguments.rig or installed_rig())
+    return rig.scaled(getattr(arguments, 'scale', 1.0))
+
+
+def installed_rig() -> Path:
+    """Return the rig file of the boom."""
+    return share_directory('longreach_vision') / 'config' / 'rig_boom.yaml'
+
+
+def rig_files(arguments: argparse.Namespace) -> list[Path]:
+    """Return the file of a rig that can be loaded, and its calibrations."""
+    file: Path = arguments.rig or installed_rig()
+    cameras = load_yaml(file)['cameras'].values()
+    return [file, *(file.parent / one['calibration'] for one in cameras if one)]
+
+
+def motion_of(file: Path, topic: str = '/boom/marker_truth') -> MarkerPath:
+    """Return the motion of markers in a table or a bag."""
+    if is_bag(file):
+        return read_truth(file, topic)
+    return MarkerPath.from_csv(file)
+
+
+def is_bag(file: Path) -> bool:
+    """Tell whether a file is a recording and no table."""
+    return file.is_dir() or file.suffix in ('.mcap', '.db3')

@@ -1,0 +1,429 @@
+"""
+A camera's intrinsics from pictures of a checkerboard, and whether to trust them.
+
+The covariance of the intrinsics (:mod:`longreach_vision.intrinsics`), carried to the image, gives
+the deviation of a pixel's ray, less what a turn of the camera takes up, as the camera's pose is
+found with the same intrinsics later. A covariance cannot know of what no picture has shown:
+coverage, tilt and distance of the boards are therefore judged by themselves. Nor does it know that
+a lens may not be what its model says: beside plumb_bob the richer rational_polynomial is fitted to
+the same corners, and where both differ, nothing but the choice of the model speaks for either.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_vision.boards import FEWEST, Board, BoardView
+from longreach_vision.cameras import Camera
+from longreach_vision.intrinsics import (
+    COEFFICIENTS,
+    RICHER,
+    Solution,
+    covariance_of,
+    enriched,
+    project,
+    solve,
+)
+
+__all__ = ['Calibration', 'Coverage', 'calibrate']
+
+_ENOUGH = 10  # pictures
+# Of a good calibration; beyond, a warning says what to do.
+_LARGEST_RMS = 0.5  # [px]
+_LEAST_AREA = 0.6
+_CORNER_REACH = 0.3  # share of half of the diagonal within which a corner of the image is seen
+_LEAST_TILT, _LEAST_TURN = math.radians(20.0), math.radians(30.0)
+_LEAST_RATIO = 1.3  # of the distances
+_LARGEST_FOCAL = 2e-3  # deviation of the focal length over itself
+_LARGEST_RAY = 0.5  # deviation of a ray [px]
+_LARGEST_ASPECT = 0.02
+# Between models, where boards were and elsewhere [px]; and over what noise makes of it.
+_LARGEST_DIFFERENCE, _SIGNIFICANT = (0.3, 1.0), 3.0
+# A picture is one that does not fit when its error is so many times that of the middle one.
+_OUTLIER, _OUTLIER_FROM = 2.5, 0.15
+_MASK = 120  # columns in which the covered area is counted
+_GRID = (13, 10)  # rays whose deviation is looked at
+_FEWEST_ROWS = 6  # two for each ray, that give a turn
+_IMAGE_CORNERS = ('upper left', 'upper right', 'lower left', 'lower right')
+
+
+@dataclasses.dataclass(frozen=True)
+class Coverage:
+    """
+    What the pictures have shown of the camera.
+
+    Parameters
+    ----------
+    area : float
+        Share of the image that boards have covered.
+    missing : tuple of str
+        Corners of the image that no board came near to.
+    tilts : ndarray, shape (views,)
+        Angle between the board's normal and the line of sight [rad].
+    turns : tuple of float
+        Range of the tilts about the vertical and the horizontal axis [rad].
+    distances : ndarray, shape (views,)
+        From the camera to the middle of the board [m].
+    """
+
+    area: float
+    missing: tuple[str, ...]
+    tilts: np.ndarray
+    turns: tuple[float, float]
+    distances: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Calibration:
+    """
+    Intrinsics and what speaks for and against them.
+
+    Parameters
+    ----------
+    camera : Camera
+    deviations : dict
+        Standard deviations of fx, fy, cx, cy [px] and of the coefficients by name.
+    covariance : ndarray, shape (m, m)
+        Of the same, in that order.
+    rms : float
+        Root of the mean squared distance between corner and projection [px].
+    views : tuple of BoardView
+    errors : ndarray, shape (views,)
+        The same for each picture [px].
+    residuals : ndarray, shape (views, n, 2)
+        Corner less projection [px].
+    ray_deviation : ndarray, shape (rows, columns)
+        Deviation of rays at a grid over the image, the root of the mean of both axes [px].
+    difference : ndarray, shape (rows, columns)
+        How far from the pixels of that grid a richer model, fitted to the same corners, sees their
+        rays [px]; NaN for a model that has none.
+    coverage : Coverage
+    outliers : tuple of str
+        Pictures that fit far worse than the others.
+    warnings : tuple of str
+        Why it cannot be trusted, and what to do; empty for a good one.
+    """
+
+    camera: Camera
+    deviations: dict[str, float]
+    covariance: np.ndarray
+    rms: float
+    views: tuple[BoardView, ...]
+    errors: np.ndarray
+    residuals: np.ndarray
+    ray_deviation: np.ndarray
+    difference: np.ndarray
+    coverage: Coverage
+    outliers: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def calibrate(
+    views: Sequence[BoardView],
+    board: Board,
+    size: tuple[int, int],
+    model: str = 'plumb_bob',
+    name: str = 'camera',
+) -> Calibration:
+    """
+    Estimate a camera's intrinsics.
+
+    Parameters
+    ----------
+    views : sequence of BoardView
+    board : Board
+    size : tuple of int
+        Width and height of the pictures [px].
+    model : str
+        plumb_bob, rational_polynomial or equidistant.
+    name : str
+        Of the camera.
+
+    Returns
+    -------
+    Calibration
+
+    Raises
+    ------
+    InputError
+        For too few views, an unknown model, or views that determine no camera.
+    """
+    if model not in COEFFICIENTS:
+        raise InputError(f'model = {model!r}, allowed: {", ".join(COEFFICIENTS)}')
+    if len(views) < FEWEST:
+        raise InputError(
+            f'{len(views)} pictures with a board, allowed: {FEWEST} or more, 15 to 30 are good'
+        )
+    points = board.points
+    for view in views:
+        if view.corners.shape != (len(points), 2) or not np.isfinite(view.corners).all():
+            raise InputError(
+                f'{view.name} has corners of shape {view.corners.shape}, allowed: {len(points)}'
+                ' finite pixels'
+            )
+    corners = [view.corners for view in views]
+    solution = solve(points, corners, size, model)
+    if solution is None or not all(np.isfinite(part).all() for part in solution):
+        raise InputError(
+            'the pictures determine no camera; show the board tilted by 20 to 45 deg, about both'
+            ' axes, in most of them'
+        )
+    try:
+        fx, fy, cx, cy, *distortion = solution.intrinsics.tolist()
+        camera = Camera(name, *size, fx, fy, cx, cy, model, tuple(distortion))
+    except InputError as error:
+        raise InputError(
+            f'the pictures lead to a camera that cannot be: {error}; is it this board?'
+        ) from error
+    residuals, covariance = covariance_of(model, solution, points, corners, size)
+    rms = math.sqrt(float(np.sum(residuals**2)) / (residuals.size / 2))
+    errors = np.sqrt(np.mean(np.sum(residuals**2, axis=2), axis=1))
+    rays = _ray_deviation(camera, covariance)
+    coverage = _coverage(views, points, size, solution.turns, solution.shifts)
+    difference, noise = _difference(camera, solution, points, views)
+    bound = max(_OUTLIER * float(np.median(errors)), _OUTLIER_FROM)
+    outliers = tuple(view.name for view, error in zip(views, errors, strict=True) if error > bound)
+    names = ('fx', 'fy', 'cx', 'cy', *COEFFICIENTS[model])
+    deviations = dict(zip(names, np.sqrt(np.diag(covariance)).tolist(), strict=True))
+    warnings = _warnings(camera, deviations, rms, rays, coverage, outliers)
+    warnings += _doubts(difference, noise, _covered_places(views, size), size)
+    return Calibration(
+        camera,
+        deviations,
+        covariance,
+        rms,
+        tuple(views),
+        errors,
+        residuals,
+        rays,
+        difference,
+        coverage,
+        outliers,
+        warnings,
+    )
+
+
+def _ray_deviation(camera: Camera, covariance: np.ndarray) -> np.ndarray:
+    """Return the deviation of rays over the image (rows, columns) [px]."""
+    columns, rows = _GRID
+    rays = camera.undistort(_places((camera.width, camera.height)), strict=False)
+    # A fisheye sees nothing in the corners of its image.
+    seen = np.isfinite(rays).all(axis=1)
+    deviation = np.full(rows * columns, math.nan)
+    intrinsics = np.array([camera.fx, camera.fy, camera.cx, camera.cy, *camera.distortion])
+    deviation[seen] = _scatter(camera.model, intrinsics, rays[seen], covariance)
+    return deviation.reshape(rows, columns)
+
+
+def _scatter(
+    model: str, intrinsics: np.ndarray, rays: np.ndarray, covariance: np.ndarray
+) -> np.ndarray:
+    """Return the deviations of rays (n, 2), less what a turn of the camera takes up (n,) [px]."""
+    ahead = np.column_stack([rays, np.ones(len(rays))])
+    _, A, B = project(model, intrinsics, ahead, np.zeros(3), np.zeros(3))
+    Q = np.linalg.qr(B[:, :3])[0]
+    J = A - Q @ (Q.T @ A)
+    variance = np.einsum('ij,jk,ik->i', J, covariance, J).reshape(-1, 2).mean(axis=1)
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+
+def _places(size: tuple[int, int]) -> np.ndarray:
+    """Return the pixels (n, 2) whose rays are looked at, row by row."""
+    u, v = (np.linspace(0.0, length - 1.0, n) for length, n in zip(size, _GRID, strict=True))
+    return np.stack(np.meshgrid(u, v), axis=-1).reshape(-1, 2)
+
+
+def _difference(
+    camera: Camera, solution: Solution, points: np.ndarray, views: Sequence[BoardView]
+) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return how far rays lie from their pixels in a richer model, and its noise [px].
+
+    Both (rows, columns); less what a turn of the camera takes up where boards were. NaN where
+    there is no ray, and for a model without a richer one.
+    """
+    columns, rows = _GRID
+    found = np.full((2, rows * columns), math.nan)
+    size = (camera.width, camera.height)
+    richer = None
+    corners = [view.corners for view in views]
+    if camera.model == 'plumb_bob':
+        richer = enriched(solution, points, corners, size)
+    if richer is not None:
+        places = _places(size)
+        rays = camera.undistort(places, strict=False)
+        seen = np.isfinite(rays).all(axis=1)
+        ahead = np.column_stack([rays[seen], np.ones(int(seen.sum()))])
+        pixels, _, B = project(RICHER, richer.intrinsics, ahead, np.zeros(3), np.zeros(3))
+        rest = (pixels - places[seen]).ravel()
+        among = np.repeat(_covered_places(views, size)[seen], 2)
+        if np.sum(among) < _FEWEST_ROWS:
+            among[:] = True
+        turn = np.linalg.lstsq(B[among, :3], rest[among], rcond=None)[0]
+        found[0, seen] = np.linalg.norm((rest - B[:, :3] @ turn).reshape(-1, 2), axis=1)
+        _, covariance = covariance_of(RICHER, richer, points, corners, size)
+        found[1, seen] = _scatter(RICHER, richer.intrinsics, rays[seen], covariance)
+    return found[0].reshape(rows, columns), found[1].reshape(rows, columns)
+
+
+def _covered(views: Sequence[BoardView], size: tuple[int, int]) -> np.ndarray:
+    """Return where boards were, a small picture of 0 and 1."""
+    scale = _MASK / size[0]
+    mask = np.zeros((max(round(size[1] * scale), 1), _MASK), np.uint8)
+    for view in views:
+        hull = cv2.convexHull(view.corners.astype(np.float32)) * scale
+        cv2.fillConvexPoly(mask, np.rint(hull).astype(np.int32), (1,))
+    return mask
+
+
+def _covered_places(views: Sequence[BoardView], size: tuple[int, int]) -> np.ndarray:
+    """Return at which of the pixels that are looked at boards were (n,)."""
+    mask = _covered(views, size)
+    u, v = (_places(size) * (_MASK / size[0])).astype(int).T
+    return np.asarray(mask[np.minimum(v, len(mask) - 1), u] > 0)
+
+
+def _coverage(
+    views: Sequence[BoardView],
+    points: np.ndarray,
+    size: tuple[int, int],
+    turns: np.ndarray,
+    shifts: np.ndarray,
+) -> Coverage:
+    """Return what the pictures have shown."""
+    every = np.concatenate([view.corners for view in views])
+    ends = np.array([(u, v) for v in (0.0, size[1] - 1.0) for u in (0.0, size[0] - 1.0)])
+    reach = _CORNER_REACH * 0.5 * math.hypot(*size)
+    missing = tuple(
+        name
+        for name, end in zip(_IMAGE_CORNERS, ends, strict=True)
+        if np.linalg.norm(every - end, axis=1).min() > reach
+    )
+    tilts, sideways, upwards, distances = [], [], [], []
+    for turn, shift in zip(turns, shifts, strict=True):
+        R = cv2.Rodrigues(turn)[0]
+        middle = R @ points.mean(axis=0) + shift
+        distance = float(np.linalg.norm(middle))
+        normal = R[:, 2] * np.sign(R[:, 2] @ middle)
+        tilts.append(math.acos(min(float(normal @ middle) / distance, 1.0)))
+        sideways.append(math.asin(normal[0]) - math.asin(middle[0] / distance))
+        upwards.append(math.asin(normal[1]) - math.asin(middle[1] / distance))
+        distances.append(distance)
+    return Coverage(
+        float(_covered(views, size).mean()),
+        missing,
+        np.array(tilts),
+        (float(np.ptp(sideways)), float(np.ptp(upwards))),
+        np.array(distances),
+    )
+
+
+def _warnings(
+    camera: Camera,
+    deviations: dict[str, float],
+    rms: float,
+    rays: np.ndarray,
+    coverage: Coverage,
+    outliers: tuple[str, ...],
+) -> tuple[str, ...]:
+    """Return why a calibration cannot be trusted, each with what to do."""
+    found = []
+    count = len(coverage.tilts)
+    if count < _ENOUGH:
+        found.append(f'only {count} pictures show the board: take 15 to 30')
+    if outliers:
+        found.append(
+            f'{", ".join(outliers)} {"fits" if len(outliers) == 1 else "fit"} far worse than the'
+            ' others: look for motion blur or a board that is cut off, and leave'
+            f' {"it" if len(outliers) == 1 else "them"} out'
+        )
+    if rms > _LARGEST_RMS:
+        found.append(
+            f'the error of {rms:.2f} px is large: look for a board that is not flat, blurred'
+            ' pictures, or another --model'
+        )
+    tilted = int(np.sum(coverage.tilts > _LEAST_TILT))
+    if 3 * tilted < count:
+        found.append(
+            f'{tilted} of {count} pictures show the board tilted by more than'
+            f' {math.degrees(_LEAST_TILT):.0f} deg, so that focal length and distance are hard to'
+            ' tell apart: tilt it in half of them'
+        )
+    elif min(coverage.turns) < _LEAST_TURN:
+        axis = ('vertical', 'horizontal')[int(np.argmin(coverage.turns))]
+        found.append(
+            f'the board is turned about the {axis} axis over'
+            f' {math.degrees(min(coverage.turns)):.0f} deg only: turn it to both sides, about both'
+            ' axes'
+        )
+    if coverage.area < _LEAST_AREA:
+        found.append(
+            f'boards cover {100.0 * coverage.area:.0f} % of the image: hold the board where it has'
+            ' not been, up to the edges'
+        )
+    if coverage.missing:
+        found.append(
+            f'no board came near the corner {", ".join(coverage.missing)} of the image, where'
+            ' distortion is largest: hold it there'
+        )
+    ratio = float(coverage.distances.max() / coverage.distances.min())
+    if ratio < _LEAST_RATIO:
+        found.append(
+            f'all boards are about as far away, within a factor of {ratio:.2f}: take some pictures'
+            ' at twice the distance'
+        )
+    focal = max(deviations['fx'] / camera.fx, deviations['fy'] / camera.fy)
+    if focal > _LARGEST_FOCAL:
+        found.append(
+            f'the focal length is uncertain by {100.0 * focal:.2g} %: add pictures with a board'
+            ' that is tilted and fills half of the image'
+        )
+    if abs(camera.fx / camera.fy - 1.0) > _LARGEST_ASPECT:
+        found.append(
+            f'fx/fy = {camera.fx / camera.fy:.3f}, while most sensors have square pixels: turn the'
+            ' board about both axes, and check that the pictures are not stretched'
+        )
+    worst = float(np.nanmax(rays))
+    if worst > _LARGEST_RAY:
+        u, v = _places((camera.width, camera.height))[np.nanargmax(rays)]
+        found.append(
+            f'rays are uncertain by up to {worst:.2g} px, most at pixel ({u:.0f}, {v:.0f}): hold'
+            ' the board there, or take a --model with fewer coefficients'
+        )
+    return tuple(found)
+
+
+def _doubts(
+    difference: np.ndarray, noise: np.ndarray, covered: np.ndarray, size: tuple[int, int]
+) -> tuple[str, ...]:
+    """Return what to say about a richer model that differs by more than noise makes of it."""
+    places = _places(size)
+    apart = np.where(difference > _SIGNIFICANT * noise, difference, 0.0).ravel()
+    found = []
+    for among, limit in zip((True, False), _LARGEST_DIFFERENCE, strict=True):
+        there = np.where(covered == among, apart, 0.0)
+        worst = int(np.argmax(there))
+        if not there[worst] > limit:
+            continue
+        u, v = places[worst]
+        told = (
+            f'{RICHER} fits the same corners and sees pixel ({u:.0f}, {v:.0f})'
+            f' {there[worst]:.2g} px elsewhere'
+        )
+        if among:
+            told += (
+                f', among the boards: the lens is not what plumb_bob says; take --model {RICHER}'
+            )
+        else:
+            told += (
+                ', where no board was: the pictures do not determine the lens there; hold the'
+                f' board there, or take --model {RICHER}'
+            )
+        found.append(told)
+    return tuple(found)

@@ -1,0 +1,611 @@
+"""
+The pinhole camera with lens distortion, and ROS calibration files.
+
+Pixels are (u, v) = (column, row), the centre of the first one is (0, 0). The camera's frame is the
+optical one: x to the right, y down, z forward. Normalised coordinates are (x, y) = (X/Z, Y/Z) of a
+ray without distortion, so that only rays in front of the camera have any. With r^2 = x^2 + y^2:
+
+    plumb_bob            x_d = s x + 2 p1 x y + p2 (r^2 + 2 x^2),  s = 1 + k1 r^2 + k2 r^4 + k3 r^6
+    rational_polynomial  the same with s divided by 1 + k4 r^2 + k5 r^4 + k6 r^6
+    equidistant          x_d = (t + k1 t^3 + k2 t^5 + k3 t^7 + k4 t^9) x/r,  t = atan r
+
+with y_d alike, and u = fx x_d + cx, v = fy y_d + cy. Henikl 2015, (30), has minus signs: its
+camera frame is turned by half a turn about z.
+
+Far from the axis each model folds over: two rays share a pixel, and only the inner one is meant.
+The limit is the radius at which s r, or the polynomial of t, stops to rise. A ray beyond it has no
+pixel here, and a pixel that only such rays reach has no ray.
+
+Source of the models: OpenCV's, as sensor_msgs/CameraInfo names them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numba import njit
+from numpy.polynomial import polynomial
+from numpy.typing import ArrayLike
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.kernels import kernel
+from longreach_dynamics.parameters import Parameters, choice, load_yaml, quantity
+
+__all__ = [
+    'MODELS',
+    'Camera',
+    'distort_point',
+    'projection_jacobian',
+    'read_camera',
+    'undistort_point',
+    'write_camera',
+]
+
+MODELS = ('plumb_bob', 'rational_polynomial', 'equidistant')
+
+# Numbers of coefficients that a model may come with.
+_COEFFICIENTS = {'plumb_bob': (0, 4, 5), 'rational_polynomial': (8,), 'equidistant': (4,)}
+# Keys of a calibration file, by the field that they fill.
+_KEYS = {
+    'width': 'image_width',
+    'height': 'image_height',
+    'fx': 'camera_matrix.data[0]',
+    'cx': 'camera_matrix.data[2]',
+    'fy': 'camera_matrix.data[4]',
+    'cy': 'camera_matrix.data[5]',
+    'model': 'distortion_model',
+    'distortion': 'distortion_coefficients.data',
+}
+# Focal length over the longer side of the image: beyond the widest fisheye, and the longest lens
+# on a small part of a sensor, a fifth of a degree; and how much that of both axes may differ.
+_FOCAL, _ASPECT = (0.05, 200.0), 4.0
+# Places in the packed array: fx, fy, cx, cy, kind, eight coefficients, limit of the radius.
+_SIZE, _LIMIT = 16, 13
+# Pixels per side of the image that a new camera is checked with.
+_CHECKED = 33
+# Distance of normalised coordinates that counts as none.
+_TOLERANCE = 1e-12
+_NAN = math.nan
+
+
+# Division by zero gives inf or NaN here, which the checks that follow find.
+_compiled = njit(error_model='numpy')
+
+
+@_compiled
+def _radial(packed, w):  # type: ignore[no-untyped-def]
+    """
+    Return the distorted radius and its derivative.
+
+    w is the normalised radius; of the equidistant model, the angle to the axis [rad].
+    """
+    q = w * w
+    if packed[4] == 2.0:
+        k1, k2, k3, k4 = packed[5], packed[6], packed[7], packed[8]
+        value = w * (1.0 + q * (k1 + q * (k2 + q * (k3 + q * k4))))
+        return value, 1.0 + q * (3.0 * k1 + q * (5.0 * k2 + q * (7.0 * k3 + q * 9.0 * k4)))
+    s, ds = _scale(packed, q)
+    return s * w, s + 2.0 * q * ds
+
+
+@_compiled
+def _scale(packed, q):  # type: ignore[no-untyped-def]
+    """Return the factor s(q) of plumb_bob and rational_polynomial, q = r^2, and ds/dq."""
+    k1, k2, k3 = packed[5], packed[6], packed[9]
+    above = 1.0 + q * (k1 + q * (k2 + q * k3))
+    rise = k1 + q * (2.0 * k2 + q * 3.0 * k3)
+    if packed[4] == 0.0:
+        return above, rise
+    k4, k5, k6 = packed[10], packed[11], packed[12]
+    below = 1.0 + q * (k4 + q * (k5 + q * k6))
+    s = above / below
+    return s, (rise - s * (k4 + q * (2.0 * k5 + q * 3.0 * k6))) / below
+
+
+@_compiled
+def _distorted(packed, x, y):  # type: ignore[no-untyped-def]
+    """Return x_d, y_d and their derivatives by x and y, in that order."""
+    q = x * x + y * y
+    if packed[4] == 2.0:
+        r = math.sqrt(q)
+        if r < 1e-8:
+            return x, y, 1.0, 0.0, 0.0, 1.0
+        value, slope = _radial(packed, math.atan(r))
+        s = value / r
+        turn = (slope / (1.0 + q) - s) / q
+        return s * x, s * y, s + turn * x * x, turn * x * y, turn * x * y, s + turn * y * y
+    s, ds = _scale(packed, q)
+    p1, p2 = packed[7], packed[8]
+    x_d = s * x + 2.0 * p1 * x * y + p2 * (q + 2.0 * x * x)
+    y_d = s * y + p1 * (q + 2.0 * y * y) + 2.0 * p2 * x * y
+    mixed = 2.0 * (ds * x * y + p1 * x + p2 * y)
+    xx = s + 2.0 * ds * x * x + 2.0 * p1 * y + 6.0 * p2 * x
+    yy = s + 2.0 * ds * y * y + 6.0 * p1 * y + 2.0 * p2 * x
+    return x_d, y_d, xx, mixed, mixed, yy
+
+
+@_compiled
+def distort_point(packed, x, y):  # type: ignore[no-untyped-def]
+    """
+    Return the pixel (u, v) of normalised coordinates, NaN beyond the limit of the model.
+
+    ``packed`` (16,) is :attr:`Camera.packed`.
+    """
+    if not math.hypot(x, y) < packed[_LIMIT]:
+        return _NAN, _NAN
+    x_d, y_d, xx, xy, yx, yy = _distorted(packed, x, y)
+    if not xx * yy - xy * yx > 0.0:
+        return _NAN, _NAN
+    return packed[0] * x_d + packed[2], packed[1] * y_d + packed[3]
+
+
+@_compiled
+def projection_jacobian(packed, x, y):  # type: ignore[no-untyped-def]
+    """Return du/dx, du/dy, dv/dx and dv/dy [px] at normalised coordinates within the limit."""
+    _, _, xx, xy, yx, yy = _distorted(packed, x, y)
+    return packed[0] * xx, packed[0] * xy, packed[1] * yx, packed[1] * yy
+
+
+@_compiled
+def _inverse_radial(packed, radius, limit):  # type: ignore[no-untyped-def]
+    """Return w of :func:`_radial` with a distorted radius; the limit if none below it has it."""
+    low, high = 0.0, limit
+    w = min(radius, 0.5 * limit)
+    for _ in range(200):
+        value, slope = _radial(packed, w)
+        error = value - radius
+        if abs(error) <= 4e-16 * radius:
+            break
+        if error > 0.0:
+            high = w
+        else:
+            low = w
+        step = w - error / slope
+        if not low < step < high:
+            # Without a limit there is no upper end to halve from.
+            step = 2.0 * w + 1.0 if math.isinf(high) else 0.5 * (low + high)
+        if abs(step - w) <= 2e-16 * w:
+            break
+        w = step
+    return w
+
+
+@_compiled
+def undistort_point(packed, u, v):  # type: ignore[no-untyped-def]
+    """
+    Return the normalised coordinates (x, y) of a pixel, NaN where no ray has it.
+
+    ``packed`` (16,) is :attr:`Camera.packed`. Newton's method on the radius, and then, with
+    tangential terms, on both coordinates with the exact Jacobian.
+    """
+    x_d, y_d = (u - packed[2]) / packed[0], (v - packed[3]) / packed[1]
+    radius = math.hypot(x_d, y_d)
+    if not radius < math.inf:
+        return _NAN, _NAN
+    limit = packed[_LIMIT]
+    equidistant = packed[4] == 2.0
+    tangential = not equidistant and (packed[7] != 0.0 or packed[8] != 0.0)
+    x, y = 0.0, 0.0
+    if radius > 0.0:
+        w = _inverse_radial(packed, radius, math.atan(limit) if equidistant else limit)
+        if not tangential and not abs(_radial(packed, w)[0] - radius) <= _TOLERANCE:
+            return _NAN, _NAN
+        r = math.tan(w) if equidistant else w
+        x, y = x_d * r / radius, y_d * r / radius
+    if tangential:
+        return _polished(packed, x_d, y_d, x, y)
+    return x, y
+
+
+@_compiled
+def _polished(packed, x_d, y_d, x, y):  # type: ignore[no-untyped-def]
+    """Return the normalised coordinates of x_d, y_d from an estimate, NaN if there are none."""
+    limit = packed[_LIMIT]
+    if not math.hypot(x, y) < limit:
+        shrunk = 0.999 * limit / math.hypot(x, y)
+        x, y = x * shrunk, y * shrunk
+    size = 1.0 + math.hypot(x_d, y_d)
+    got_x, got_y, xx, xy, yx, yy = _distorted(packed, x, y)
+    error = math.hypot(got_x - x_d, got_y - y_d)
+    for _ in range(50):
+        if error <= 2e-16 * size:
+            break
+        area = xx * yy - xy * yx
+        if not area > 0.0:
+            return _NAN, _NAN
+        dx = (yy * (x_d - got_x) - xy * (y_d - got_y)) / area
+        dy = (xx * (y_d - got_y) - yx * (x_d - got_x)) / area
+        part, better = 1.0, False
+        while part > 1e-4:
+            new_x, new_y = x + part * dx, y + part * dy
+            if math.hypot(new_x, new_y) < limit:
+                got_x, got_y, xx, xy, yx, yy = _distorted(packed, new_x, new_y)
+                new_error = math.hypot(got_x - x_d, got_y - y_d)
+                if new_error < error:
+                    better = True
+                    break
+            part *= 0.5
+        if not better:
+            break
+        x, y, error = new_x, new_y, new_error
+    # What rounding leaves is far below this; where there is no ray, far more is left.
+    if not (xx * yy - xy * yx > 0.0 and error <= _TOLERANCE * size):
+        return _NAN, _NAN
+    return x, y
+
+
+@kernel
+def _distort_all(packed, normalised, pixels):  # type: ignore[no-untyped-def]
+    """Fill pixels (n, 2) from normalised coordinates (n, 2)."""
+    for i in range(normalised.shape[0]):
+        pixels[i, 0], pixels[i, 1] = distort_point(packed, normalised[i, 0], normalised[i, 1])
+
+
+@kernel
+def _undistort_all(packed, pixels, normalised):  # type: ignore[no-untyped-def]
+    """Fill normalised coordinates (n, 2) from pixels (n, 2)."""
+    for i in range(pixels.shape[0]):
+        normalised[i, 0], normalised[i, 1] = undistort_point(packed, pixels[i, 0], pixels[i, 1])
+
+
+@dataclasses.dataclass(frozen=True)
+class Camera(Parameters):
+    """
+    A camera's intrinsics.
+
+    Raises
+    ------
+    InputError
+        For sizes, focal lengths or numbers of coefficients that cannot be, a principal point far
+        outside of the image, and a distortion that folds over within the image.
+    """
+
+    name: str = quantity("the camera's name", '')
+    width: int = quantity('columns of the image', 'px', at_least=1, at_most=100_000)
+    height: int = quantity('rows of the image', 'px', at_least=1, at_most=100_000)
+    fx: float = quantity('focal length over the width of a pixel', 'px', above=0.0)
+    fy: float = quantity('focal length over the height of a pixel', 'px', above=0.0)
+    cx: float = quantity('column of the principal point', 'px')
+    cy: float = quantity('row of the principal point', 'px')
+    model: str = choice('distortion model', MODELS, default='plumb_bob')
+    distortion: tuple[float, ...] = quantity(
+        'k1 k2 p1 p2 k3 | k1 k2 p1 p2 k3 k4 k5 k6 | k1 k2 k3 k4, by model', default=()
+    )
+
+    def check(self) -> None:
+        """Raise InputError when the numbers contradict each other."""
+        self._check_coefficients()
+        longest = max(self.width, self.height)
+        low, high = (share * longest for share in _FOCAL)
+        for name, focal in (('fx', self.fx), ('fy', self.fy)):
+            if not low <= focal <= high:
+                raise InputError(
+                    f'{name} = {focal:g} px, allowed for an image of {longest} px: [{low:g},'
+                    f' {high:g}] px; is it in mm, or from another image size?'
+                )
+        if not 1.0 / _ASPECT <= self.fx / self.fy <= _ASPECT:
+            raise InputError(
+                f'fx = {self.fx:g} px and fy = {self.fy:g} px differ by a factor of more than'
+                f' {_ASPECT:g}; is one of them mistyped?'
+            )
+        for name, center, focal, size in (
+            ('cx', self.cx, self.fx, self.width),
+            ('cy', self.cy, self.fy, self.height),
+        ):
+            # A part cut out of an image has its principal point outside, but sees it still.
+            margin = max(float(size), focal)
+            if not -margin <= center <= size + margin:
+                raise InputError(
+                    f'{name} = {center:g} px, allowed for an image of {size} px and this focal'
+                    f' length: [{-margin:g}, {size + margin:g}] px; is it from another image size?'
+                )
+        self._check_folding()
+
+    def _check_coefficients(self) -> None:
+        """Raise InputError for a wrong number of coefficients."""
+        count, allowed = len(self.distortion), _COEFFICIENTS[self.model]
+        if count in allowed:
+            return
+        remedy = ''
+        if self.model == 'rational_polynomial' and count in (12, 14):
+            remedy = (
+                '; those beyond are thin prism and tilt terms: leave them out if they are 0,'
+                ' else calibrate without them'
+            )
+        raise InputError(
+            f'distortion has {count} coefficients, allowed for {self.model}:'
+            f' {" or ".join(map(str, allowed))}{remedy}'
+        )
+
+    def _check_folding(self) -> None:
+        """Raise InputError when a pixel of the image has no ray because the model folds over."""
+        tangential = self.model != 'equidistant' and any(self.distortion[2:4])
+        if math.isinf(self._packed[_LIMIT]) and not tangential:
+            return
+        u = np.linspace(-0.5, self.width - 0.5, _CHECKED)
+        v = np.linspace(-0.5, self.height - 0.5, _CHECKED)
+        pixels = np.stack(np.meshgrid(u, v), axis=-1).reshape(-1, 2)
+        lost = pixels[np.isnan(self.undistort(pixels, strict=False)[:, 0])]
+        if lost.size:
+            nearest = lost[np.argmin(np.hypot(lost[:, 0] - self.cx, lost[:, 1] - self.cy))]
+            raise InputError(
+                f'distortion = {list(self.distortion)} folds over within the image: pixel'
+                f' ({nearest[0]:.0f}, {nearest[1]:.0f}) has no ray; calibrate with pictures of the'
+                ' board in the corners of the image, or take another model'
+            )
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """The camera matrix K (3, 3): of normalised, distorted coordinates to pixels."""
+        return np.array([[self.fx, 0.0, self.cx], [0.0, self.fy, self.cy], [0.0, 0.0, 1.0]])
+
+    @property
+    def packed(self) -> np.ndarray:
+        """The camera as numbers for compiled code, shape (16,); see :func:`distort_point`."""
+        return self._packed.copy()
+
+    @functools.cached_property
+    def _packed(self) -> np.ndarray:
+        packed = np.zeros(_SIZE)
+        packed[:5] = self.fx, self.fy, self.cx, self.cy, MODELS.index(self.model)
+        packed[5 : 5 + len(self.distortion)] = self.distortion
+        packed[_LIMIT] = _limit(self.model, self.distortion)
+        return packed
+
+    def project(self, points_cam: ArrayLike, *, strict: bool = True) -> np.ndarray:
+        """
+        Return the pixels of points, Henikl 2015, (30).
+
+        Parameters
+        ----------
+        points_cam : array_like, shape (..., 3)
+            In the camera's frame [m].
+        strict : bool
+            Whether a point that no pixel shows is an error; else its pixel is NaN.
+
+        Returns
+        -------
+        ndarray, shape (..., 2)
+            [px]; not necessarily within the image.
+
+        Raises
+        ------
+        InputError
+            For a point that is not in front of the camera or lies beyond the distortion's limit.
+        """
+        points = _checked(points_cam, 3, 'points')
+        depth = points[..., 2:]
+        with np.errstate(divide='ignore', invalid='ignore', over='ignore'):
+            normalised = np.where(depth > 0.0, points[..., :2] / depth, math.nan)
+        pixels = self.distort(normalised, strict=False)
+        lost = _first_lost(pixels, points) if strict else ''
+        if lost:
+            raise InputError(
+                f'point {lost} m of the frame of camera {self.name} has no pixel, allowed: z > 0,'
+                f' {self._allowed()}'
+            )
+        return pixels
+
+    def distort(self, normalised: ArrayLike, *, strict: bool = True) -> np.ndarray:
+        """
+        Return the pixels (..., 2) [px] of normalised coordinates (..., 2).
+
+        Raises
+        ------
+        InputError
+            For a ray beyond the limit of the distortion model; without ``strict`` it gives NaN.
+        """
+        rays = _checked(normalised, 2, 'normalised coordinates')
+        pixels = np.empty_like(rays)
+        _distort_all(self.packed, rays.reshape(-1, 2), pixels.reshape(-1, 2))
+        lost = _first_lost(pixels, rays) if strict else ''
+        if lost:
+            raise InputError(
+                f'normalised coordinates {lost} have no pixel of camera {self.name}, allowed:'
+                f' {self._allowed()}'
+            )
+        return pixels
+
+    def undistort(self, pixels: ArrayLike, *, strict: bool = True) -> np.ndarray:
+        """
+        Return the normalised coordinates (..., 2) of pixels (..., 2) [px], to 1e-12.
+
+        Raises
+        ------
+        InputError
+            For a pixel that no ray in front of the camera reaches; without ``strict`` it gives
+            NaN.
+        """
+        places = _checked(pixels, 2, 'pixels')
+        rays = np.empty_like(places)
+        _undistort_all(self.packed, places.reshape(-1, 2), rays.reshape(-1, 2))
+        lost = _first_lost(rays, places) if strict else ''
+        if lost:
+            raise InputError(
+                f'pixel {lost} of camera {self.name} is reached by no ray, its image has'
+                f' {self.width} x {self.height} px; is the pixel far outside of the image?'
+            )
+        return rays
+
+    def scaled(self, factor: float) -> Camera:
+        """
+        Return the camera of images that are resized by a factor, u' = (u + 0.5) factor - 0.5.
+
+        Raises
+        ------
+        InputError
+            For a factor that is not positive and finite, or leaves no pixel.
+        """
+        if not 0.0 < factor < math.inf:
+            raise InputError(f'factor = {factor}, allowed: (0, inf)')
+        return self.replace(
+            width=round(self.width * factor),
+            height=round(self.height * factor),
+            fx=self.fx * factor,
+            fy=self.fy * factor,
+            cx=(self.cx + 0.5) * factor - 0.5,
+            cy=(self.cy + 0.5) * factor - 0.5,
+        )
+
+    def _allowed(self) -> str:
+        """Return which rays have a pixel, for messages."""
+        limit = self._packed[_LIMIT]
+        return f'sqrt(x^2 + y^2)/z < {limit:.4g}' if limit < math.inf else 'finite numbers'
+
+
+def _limit(model: str, distortion: tuple[float, ...]) -> float:
+    """Return the normalised radius at which the distorted one stops to rise; inf for never."""
+    if model == 'equidistant':
+        k = np.array(distortion)
+        angle = math.sqrt(_smallest_root(np.append(1.0, np.array([3.0, 5.0, 7.0, 9.0]) * k)))
+        return math.tan(angle) if angle < math.pi / 2.0 else math.inf
+    k1, k2, _, _, k3, k4, k5, k6 = (*distortion, *(0.0,) * 8)[:8]
+    above, below = np.array([1.0, k1, k2, k3]), np.array([1.0, k4, k5, k6])
+    # The numerator of d(r s)/dr, s = above/below, over q = r^2.
+    change = polynomial.polysub(
+        polynomial.polymul(polynomial.polyder(above), below),
+        polynomial.polymul(polynomial.polyder(below), above),
+    )
+    rise = polynomial.polyadd(polynomial.polymul(above, below), 2.0 * polynomial.polymulx(change))
+    return math.sqrt(min(_smallest_root(rise), _smallest_root(below)))
+
+
+def _smallest_root(coefficients: Any) -> float:
+    """Return the smallest positive root of a polynomial, lowest power first; inf without any."""
+    trimmed = polynomial.polytrim(coefficients)
+    if trimmed.size < 2:
+        return math.inf
+    roots = polynomial.polyroots(trimmed)
+    real = roots.real[(np.abs(roots.imag) < 1e-9 * np.abs(roots)) & (roots.real > 0.0)]
+    return float(real.min()) if real.size else math.inf
+
+
+def _checked(values: ArrayLike, size: int, name: str) -> np.ndarray:
+    """Return an array (..., size) of floats in one piece."""
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    if array.ndim == 0 or array.shape[-1] != size:
+        raise InputError(f'{name} have shape {np.shape(values)}, allowed: (..., {size})')
+    return array
+
+
+def _first_lost(results: np.ndarray, given: np.ndarray) -> str:
+    """Return the first input whose result is NaN as text; empty if there is none."""
+    lost = np.isnan(results[..., 0])
+    if not lost.any():
+        return ''
+    return '(' + ', '.join(f'{value:g}' for value in given[lost][0]) + ')'
+
+
+def read_camera(path: str | Path) -> Camera:
+    """
+    Read a calibration file as ROS writes it: camera_calibration, camera_info_manager.
+
+    Rectification and projection belong to rectified images and are not used; without
+    distortion_model, as in old files, it is plumb_bob.
+
+    Raises
+    ------
+    InputError
+        With file and key, for what is missing, not a number, or impossible.
+    """
+    values = load_yaml(path)
+    try:
+        matrix = _matrix(values, 'camera_matrix', (3, 3))
+        if not any(matrix):
+            raise InputError(
+                'camera_matrix.data is 0, allowed: a calibration; calibrate the camera first'
+            )
+        if matrix[1] or matrix[3] or matrix[6:] != [0.0, 0.0, 1.0]:
+            raise InputError(
+                f'camera_matrix.data = {matrix}, allowed: [fx, 0, cx, 0, fy, cy, 0, 0, 1]'
+            )
+        coefficients = _matrix(values, 'distortion_coefficients', None)
+        try:
+            return Camera(
+                name=str(values.get('camera_name', 'camera')),
+                width=_needed(values, 'image_width'),
+                height=_needed(values, 'image_height'),
+                fx=matrix[0],
+                fy=matrix[4],
+                cx=matrix[2],
+                cy=matrix[5],
+                model=values.get('distortion_model', 'plumb_bob'),
+                distortion=tuple(coefficients),
+            )
+        except InputError as error:
+            field, _, rest = str(error).partition(' ')
+            raise InputError(f'{_KEYS.get(field, field)} {rest}') from error
+    except InputError as error:
+        raise InputError(f'{path}: {error}') from error
+
+
+def _needed(values: dict[str, Any], key: str) -> Any:
+    """Return the value of a key that must be there."""
+    if key not in values:
+        raise InputError(f'{key} is missing; a calibration file of ROS has it')
+    return values[key]
+
+
+def _matrix(values: dict[str, Any], key: str, shape: tuple[int, int] | None) -> list[float]:
+    """Return the numbers of a matrix by rows; without a shape, of a row of any length."""
+    entry = _needed(values, key)
+    if not isinstance(entry, dict) or not isinstance(entry.get('data'), list):
+        raise InputError(f'{key} = {entry!r}, allowed: a mapping with rows, cols and data')
+    data = entry['data']
+    for i, value in enumerate(data):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InputError(f'{key}.data[{i}] = {value!r}, allowed: a number')
+        if not abs(value) <= sys.float_info.max:
+            number = value if isinstance(value, float) else 'an integer of more than 300 digits'
+            raise InputError(f'{key}.data[{i}] = {number}, allowed: a finite number')
+    rows, columns = shape or (1, len(data))
+    told = [entry.get('rows', rows), entry.get('cols', columns)]
+    if len(data) != rows * columns or sorted(map(str, told)) != sorted([str(rows), str(columns)]):
+        raise InputError(
+            f'{key} has {told[0]} x {told[1]} and {len(data)} values, allowed: {rows} x {columns}'
+        )
+    return [float(value) for value in data]
+
+
+def write_camera(camera: Camera, path: str | Path) -> None:
+    """
+    Write a calibration file as ROS reads it, with all digits.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be written.
+    """
+    k = camera.matrix
+    projection = np.column_stack([k, np.zeros(3)])
+    head = {
+        'image_width': camera.width,
+        'image_height': camera.height,
+        'camera_name': camera.name,
+        'camera_matrix': _entry(k),
+        'distortion_model': camera.model,
+        'distortion_coefficients': _entry(np.array([camera.distortion])),
+        'rectification_matrix': _entry(np.eye(3)),
+        'projection_matrix': _entry(projection),
+    }
+    text = yaml.safe_dump(head, sort_keys=False, default_flow_style=None, width=99)
+    try:
+        Path(path).write_text(text, encoding='utf-8')
+    except OSError as error:
+        raise InputError(f'{path} cannot be written: {error.strerror}') from error
+
+
+def _entry(matrix: np.ndarray) -> dict[str, Any]:
+    """Return a matrix as a calibration file has it."""
+    return {
+        'rows': matrix.shape[0],
+        'cols': matrix.shape[1],
+        'data': [float(value) for value in matrix.ravel()],
+    }

@@ -1,0 +1,439 @@
+"""
+Between the library's objects and messages; nothing is calculated here.
+
+Images are converted by :mod:`longreach_vision.images`, in every installation alike, so that a
+recording gives the same tracks everywhere. cv_bridge, where it is installed, takes the encodings
+which that module does not know; on those that both know it gives the same, but some of its
+versions pass over padding, or turn bytes around by what NumPy 2 no longer has.
+"""
+
+from __future__ import annotations
+
+import array
+import math
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Point, Vector3
+from longreach_msgs.msg import (
+    MarkerEstimate,
+    MarkerEstimates,
+    MarkerObservation,
+    MarkerObservations,
+    MarkerPositions,
+)
+from sensor_msgs.msg import CameraInfo, Image
+from std_msgs.msg import ColorRGBA, Header
+from visualization_msgs.msg import Marker, MarkerArray
+
+from longreach_dynamics.errors import InputError
+from longreach_node.stamps import nanoseconds_of
+from longreach_vision.cameras import MODELS, Camera
+from longreach_vision.detection import LOST, TRACKED, UNCERTAIN, Observation
+from longreach_vision.geometry import Location
+from longreach_vision.images import (
+    ENCODINGS,
+    ImageFields,
+    to_bgr,
+    to_gray,
+    to_message_fields,
+)
+from longreach_vision.stereo import Estimate
+
+__all__ = [
+    'array_to_image',
+    'camera_info_to_camera',
+    'camera_to_info',
+    'estimates_to_message',
+    'image_stamp',
+    'image_to_bgr',
+    'image_to_gray',
+    'markers_from_message',
+    'observation_to_message',
+    'observations_to_message',
+    'shapes_to_message',
+    'size_to_info',
+]
+
+_STATUS = {
+    TRACKED: MarkerObservation.TRACKED,
+    UNCERTAIN: MarkerObservation.UNCERTAIN,
+    LOST: MarkerObservation.LOST,
+}
+_CAMERAS = {'left': MarkerEstimate.LEFT, 'right': MarkerEstimate.RIGHT}
+# Red, green, blue of each status in RViz, as in pictures.
+_COLOURS = {TRACKED: (0.24, 0.86, 0.31), UNCERTAIN: (1.0, 0.65, 0.0), LOST: (1.0, 0.24, 0.24)}
+_TEXT = (0.1, 0.1, 0.1)
+
+
+# --- images ----------------------------------------------------------------------------------
+
+
+def image_stamp(message: Image) -> int:
+    """
+    Return when an image was taken [ns].
+
+    Raises
+    ------
+    InputError
+        For a stamp that is no time.
+    """
+    stamp = message.header.stamp
+    if stamp.sec < 0 or stamp.nanosec >= 1_000_000_000:
+        raise InputError(
+            f'stamp has sec = {stamp.sec}, nanosec = {stamp.nanosec}, allowed: 0 or more, and'
+            ' [0, 999999999]; correct the clock or the driver of the camera'
+        )
+    return nanoseconds_of(stamp)
+
+
+def image_to_gray(message: Image, bits: int = 16) -> np.ndarray:
+    """
+    Return an image in grey.
+
+    Parameters
+    ----------
+    message : Image
+    bits : int
+        That count in numbers of 16 bits, see :mod:`longreach_vision.images`.
+
+    Returns
+    -------
+    ndarray, shape (height, width), uint8
+        A view of the message's data where that is possible, without a copy.
+
+    Raises
+    ------
+    InputError
+        For an image that contradicts itself, is cut off, or in an unknown encoding.
+    """
+    if message.encoding not in ENCODINGS:
+        return _by_cv_bridge(message, 'mono8')
+    return to_gray(_fields(message), bits)
+
+
+def image_to_bgr(message: Image, bits: int = 16) -> np.ndarray:
+    """
+    Return an image in blue, green, red, shape (height, width, 3), uint8.
+
+    Parameters and errors are those of :func:`image_to_gray`.
+    """
+    if message.encoding not in ENCODINGS:
+        return _by_cv_bridge(message, 'bgr8')
+    return to_bgr(_fields(message), bits)
+
+
+def _fields(message: Image) -> ImageFields:
+    """Return the fields that the picture is in."""
+    return ImageFields(
+        height=message.height,
+        width=message.width,
+        encoding=message.encoding,
+        is_bigendian=bool(message.is_bigendian),
+        step=message.step,
+        data=message.data,
+    )
+
+
+def _by_cv_bridge(message: Image, encoding: str) -> np.ndarray:
+    """Return an image in another encoding, or raise InputError."""
+    allowed = f'encoding = {message.encoding!r}, allowed: {" | ".join(ENCODINGS)}'
+    try:
+        bridge = import_module('cv_bridge')
+    except ImportError as error:
+        raise InputError(f'{allowed}; more with cv_bridge, which is not installed') from error
+    try:
+        converted: np.ndarray = bridge.CvBridge().imgmsg_to_cv2(message, encoding)
+    except (bridge.CvBridgeError, TypeError, ValueError) as error:
+        raise InputError(f'{allowed}; cv_bridge cannot convert it: {error}') from error
+    return np.ascontiguousarray(converted)
+
+
+def array_to_image(
+    image: np.ndarray, encoding: str, stamp: Time, frame_id: str, message: Image | None = None
+) -> Image:
+    """
+    Return an array as an image message.
+
+    Parameters
+    ----------
+    image : ndarray
+        Numbers and channels as the encoding says.
+    encoding : str
+    stamp : Time
+        When it was taken.
+    frame_id : str
+        The camera's optical frame.
+    message : Image, optional
+        One that was published: filled again, it costs a third of the time of a new one.
+
+    Raises
+    ------
+    InputError
+        For an array that is not in the encoding.
+    """
+    fields = to_message_fields(image, encoding)
+    if message is None:
+        message = Image()
+    message.header = Header(stamp=stamp, frame_id=frame_id)
+    message.height, message.width, message.step = fields.height, fields.width, fields.step
+    message.encoding = encoding
+    message.is_bigendian = int(fields.is_bigendian)
+    if len(message.data) == fields.data.nbytes:
+        np.frombuffer(message.data, np.uint8)[:] = np.frombuffer(fields.data, np.uint8)
+    else:
+        # The message takes bytes in an array as they are; of all else it checks each number.
+        data = array.array('B')
+        data.frombytes(fields.data)
+        message.data = data
+    return message
+
+
+# --- cameras ---------------------------------------------------------------------------------
+
+
+def camera_info_to_camera(message: CameraInfo, name: str = 'camera') -> Camera:
+    """
+    Return the intrinsics of a camera.
+
+    Parameters
+    ----------
+    message : CameraInfo
+        Of raw images: rectification and projection are not used.
+    name : str
+        For messages.
+
+    Raises
+    ------
+    InputError
+        For a camera that is not calibrated, numbers that cannot be, an unknown distortion model,
+        binning, or a region of interest.
+    """
+    topic = f'camera_info of {name}'
+    if not all(math.isfinite(value) for value in (*message.k, *message.d)):
+        raise InputError(f'{topic} has numbers that are not finite; calibrate the camera anew')
+    if not any(message.k):
+        raise InputError(
+            f'{topic} has k = 0: the camera is not calibrated; give its driver a calibration file'
+        )
+    k = message.k.tolist()
+    if k[1] or k[3] or k[6:] != [0.0, 0.0, 1.0]:
+        raise InputError(f'{topic} has k = {k}, allowed: [fx, 0, cx, 0, fy, cy, 0, 0, 1]')
+    if max(message.binning_x, message.binning_y) > 1:
+        raise InputError(
+            f'{topic} has binning {message.binning_x} x {message.binning_y}, allowed: 0 or 1;'
+            ' calibrate the camera with the binning that it is used with'
+        )
+    roi = message.roi
+    offset = bool(roi.x_offset or roi.y_offset)
+    if offset or roi.width not in (0, message.width) or roi.height not in (0, message.height):
+        raise InputError(
+            f'{topic} has a region of interest of {roi.width} x {roi.height} px at'
+            f' ({roi.x_offset}, {roi.y_offset}), allowed: the whole image'
+        )
+    # Some drivers leave the model empty when there is no distortion.
+    model = message.distortion_model or ('' if any(message.d) else MODELS[0])
+    try:
+        return Camera(
+            name=name,
+            width=message.width,
+            height=message.height,
+            fx=k[0],
+            fy=k[4],
+            cx=k[2],
+            cy=k[5],
+            model=model,
+            distortion=tuple(message.d),
+        )
+    except InputError as error:
+        raise InputError(f'{topic}: {error}') from error
+
+
+def camera_to_info(camera: Camera, stamp: Time, frame_id: str) -> CameraInfo:
+    """Return the intrinsics of a camera as the message that goes with one of its images."""
+    k = camera.matrix
+    return CameraInfo(
+        header=Header(stamp=stamp, frame_id=frame_id),
+        width=camera.width,
+        height=camera.height,
+        distortion_model=camera.model,
+        d=list(camera.distortion),
+        k=k.ravel(),
+        r=np.eye(3).ravel(),
+        p=np.column_stack([k, np.zeros(3)]).ravel(),
+    )
+
+
+def size_to_info(width: int, height: int, stamp: Time, frame_id: str) -> CameraInfo:
+    """Return what goes with an image [px] of a camera that is not calibrated: k = 0."""
+    return CameraInfo(header=Header(stamp=stamp, frame_id=frame_id), width=width, height=height)
+
+
+# --- markers ---------------------------------------------------------------------------------
+
+
+def markers_from_message(
+    message: MarkerPositions, names: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return positions (n, 3) [m] and velocities (n, 3) [m/s] of markers, NaN for one not in it.
+
+    Parameters
+    ----------
+    message : MarkerPositions
+    names : sequence of str
+        Which ones, in which order.
+
+    Raises
+    ------
+    InputError
+        When it has not one position and velocity for each name, a name twice, or numbers that are
+        not finite.
+    """
+    told = list(message.name)
+    if not len(told) == len(message.position) == len(message.velocity):
+        raise InputError(
+            f'marker_truth has {len(told)} names, {len(message.position)} positions and'
+            f' {len(message.velocity)} velocities, allowed: as many of each'
+        )
+    rows = {
+        name: (at.x, at.y, at.z, v.x, v.y, v.z)
+        for name, at, v in zip(told, message.position, message.velocity, strict=True)
+    }
+    for name, row in rows.items():
+        if told.count(name) > 1:
+            raise InputError(f'marker_truth has the name {name!r} twice, allowed: once')
+        if not all(map(math.isfinite, row)):
+            raise InputError(f'marker_truth has {list(row)} for {name}, allowed: finite numbers')
+    unknown = (math.nan,) * 6
+    table = np.array([rows.get(name, unknown) for name in names]).reshape(-1, 6)
+    return table[:, :3], table[:, 3:]
+
+
+def observation_to_message(name: str, observation: Observation) -> MarkerObservation:
+    """Return a marker as one image shows it."""
+    return MarkerObservation(
+        name=name,
+        status=_STATUS[observation.status],
+        reason=observation.reason,
+        center=observation.center,
+        covariance=observation.covariance.ravel(),
+        ellipse_center=observation.ellipse.center,
+        axes=observation.ellipse.axes,
+        angle=float(observation.ellipse.angle),
+        rim_support=float(observation.rim_support),
+        residual=float(observation.residual),
+    )
+
+
+def observations_to_message(
+    observations: Mapping[str, Observation], camera: str, stamp: Time, frame_id: str
+) -> MarkerObservations:
+    """
+    Return all markers in one image.
+
+    Parameters
+    ----------
+    observations : mapping
+        By the names of the markers.
+    camera : str
+        Its name in the rig file.
+    stamp, frame_id
+        Of the image.
+    """
+    return MarkerObservations(
+        header=Header(stamp=stamp, frame_id=frame_id),
+        camera=camera,
+        observations=[observation_to_message(*pair) for pair in observations.items()],
+    )
+
+
+def estimates_to_message(
+    estimates: Mapping[str, Estimate], gap: float, stamp: Time, frame_id: str
+) -> MarkerEstimates:
+    """
+    Return all markers in space.
+
+    Parameters
+    ----------
+    estimates : mapping
+        By the names of the markers.
+    gap : float
+        Time between the images of a pair [s]; NaN for one image.
+    stamp : Time
+    frame_id : str
+        The world's frame.
+    """
+    return MarkerEstimates(
+        header=Header(stamp=stamp, frame_id=frame_id),
+        stamp_gap=gap,
+        estimates=[_estimate(name, estimate) for name, estimate in estimates.items()],
+    )
+
+
+def _estimate(name: str, estimate: Estimate) -> MarkerEstimate:
+    """Return a marker in space; what is not known is NaN."""
+    in_plane, in_plane_covariance = _location(estimate.in_plane)
+    triangulated, triangulated_covariance = _location(estimate.triangulated)
+    return MarkerEstimate(
+        name=name,
+        status=_STATUS[estimate.status],
+        reason=estimate.reason,
+        cameras=sum(_CAMERAS[camera] for camera in estimate.cameras),
+        in_plane=in_plane,
+        in_plane_covariance=in_plane_covariance,
+        triangulated=triangulated,
+        triangulated_covariance=triangulated_covariance,
+        out_of_plane=float(estimate.out_of_plane),
+        out_of_plane_deviation=float(estimate.out_of_plane_deviation),
+    )
+
+
+def _location(location: Location | None) -> tuple[Point, np.ndarray]:
+    """Return a position and its covariance by rows."""
+    if location is None:
+        return Point(x=math.nan, y=math.nan, z=math.nan), np.full(9, math.nan)
+    x, y, z = location.position.tolist()
+    return Point(x=x, y=y, z=z), location.covariance.ravel()
+
+
+def shapes_to_message(
+    estimates: Mapping[str, Estimate], radii: Mapping[str, float], stamp: Time, frame_id: str
+) -> MarkerArray:
+    """
+    Return markers as spheres with their names, coloured by status; one that is lost is taken away.
+
+    Parameters
+    ----------
+    estimates : mapping
+        By the names of the markers.
+    radii : mapping
+        Of the markers [m].
+    stamp, frame_id
+        As in :func:`estimates_to_message`.
+    """
+    header = Header(stamp=stamp, frame_id=frame_id)
+    shapes = []
+    for name, estimate in estimates.items():
+        place = Marker(header=header, ns=f'{name}/place', type=Marker.SPHERE)
+        text = Marker(header=header, ns=f'{name}/name', type=Marker.TEXT_VIEW_FACING, text=name)
+        shapes += [place, text]
+        location = estimate.triangulated or estimate.in_plane
+        if location is None:
+            place.action = text.action = Marker.DELETE
+            continue
+        diameter = 2.0 * radii[name]
+        for shape, colour, above in (
+            (place, _COLOURS[estimate.status], 0.0),
+            (text, _TEXT, 1.5 * diameter),
+        ):
+            x, y, z = location.position.tolist()
+            r, g, b = colour
+            shape.action = Marker.ADD
+            shape.pose.position = Point(x=x, y=y, z=z + above)
+            shape.pose.orientation.w = 1.0
+            shape.scale = Vector3(x=diameter, y=diameter, z=diameter)
+            shape.color = ColorRGBA(r=r, g=g, b=b, a=1.0)
+    return MarkerArray(markers=shapes)

@@ -1,0 +1,674 @@
+"""
+One circular marker in one image: where it is, how well that is known, whether to trust it.
+
+Edges and ellipse hypotheses of a window (:mod:`ellipses`), then maximum likelihood
+(:mod:`refinement`), then the judgement. Pixels are (u, v) with integer pixel centres.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from longreach_dynamics.errors import InputError
+from longreach_vision.cameras import Camera
+from longreach_vision.circles import Ellipse
+from longreach_vision.edges import (
+    GRADIENT_NOISE,
+    EdgePoints,
+    find_edges,
+    image_noise,
+    without_glare,
+)
+from longreach_vision.ellipses import (
+    Expectation,
+    Hypothesis,
+    closed_ellipses,
+    outlines_beside,
+    rank_hypotheses,
+    seen_sectors,
+)
+from longreach_vision.refinement import Fit, fit_marker, image_of
+from longreach_vision.shapes import SECTORS
+
+__all__ = [
+    'LOST',
+    'TRACKED',
+    'UNCERTAIN',
+    'Observation',
+    'check_image',
+    'detect',
+    'find_markers',
+    'lost',
+    'warm_up',
+]
+
+TRACKED = 'TRACKED'
+UNCERTAIN = 'UNCERTAIN'
+LOST = 'LOST'
+
+# Sine of the angle between plane and ray below which a circle is a line.
+_EDGE_ON = math.sin(math.radians(5.0))
+_ORDER = {TRACKED: 0, UNCERTAIN: 1, LOST: 2}
+# Radii that can be measured [px]: below, the edges run into each other.
+RADII = (4.0, 400.0)
+# An edge must stand out of the noise this much, and at least so many grey levels per pixel.
+_EDGE, _LEAST_EDGE = 4.0, 2.5
+# A marker is trusted with this share of its rim, and seen at all with that one.
+_TRUSTED_RIM, _LEAST_RIM = 0.4, 0.3
+# Less of the rim than this may be a part of another outline, if one runs beside it for so long.
+_SAFE_RIM, _BESIDE = 0.6, 0.12
+# Without any knowledge of the marker more of the rim is asked for.
+_NEW_RIM = 0.6
+# A marker with that share, of the expected radius within 20 %, needs no second look.
+_PLAIN_RIM, _PLAIN_RADIUS = 0.85, math.log(1.2)
+# Sizes that a marker may have, over the expected one, unless much of its rim is seen; below the
+# last one a disc may be the inner edge of a ring.
+_SIZES, _INNER_SIZE = (0.7, 1.4), 0.85
+# Another ellipse of such a size that is nearer to where a marker is expected, by these radii, is
+# it as likely.
+_RIVALS, _NEARER = (0.6, 1.6), 0.2
+# Where a part is hidden, less may be left unexplained (see _UNEXPLAINED); and least where glare is
+# near: light that does not saturate is near, too.
+_HIDDEN_UNEXPLAINED = 0.015
+_GLARE_DEVIATION, _GLARE_UNEXPLAINED = 0.04, 0.01
+# Contrast in standard deviations of the residual, below which a fit says nothing.
+_LEAST_CONTRAST = 6.0
+# What the model leaves unexplained may be this share of the contrast; the noise is known to that.
+_UNEXPLAINED = 0.02
+_NOISE_TOLERANCE = 1.1
+# Blur of lens and focus, and of motion, that a marker's edges may have [px]; levels that a sensor
+# may show: glare has softer edges and outshines it.
+_SOFTEST, _FASTEST, _BRIGHTEST = 1.8, 3.2, 275.0
+# Standard deviation of the centre beyond which it is not to be trusted [px].
+_LARGEST_DEVIATION = 0.08
+# Shape of the ellipse beside that of a circle in the given plane, as a share.
+_ASTRAY = 0.06
+# Blur to begin with [px]: lens and pixel.
+_BLUR = 1.0
+# Variance of the centre beyond that of the noise: shading that is not linear and other things
+# that the model lacks, as a factor; lens and sensor, which no image shows [px].
+_BEYOND, _FLOOR = 1.3, 0.001
+
+
+@dataclass(frozen=True)
+class Observation:
+    """
+    A marker as one image shows it.
+
+    Parameters
+    ----------
+    status : str
+        ``TRACKED``, ``UNCERTAIN`` (seen, not to be trusted) or ``LOST``.
+    reason : str
+        Why it is not ``TRACKED``; empty when it is.
+    center : ndarray, shape (2,)
+        Projected centre of the circle where camera and normal are given, else the centre of the
+        outer edge's ellipse [px]; where the marker was looked for when it is lost.
+    covariance : ndarray, shape (2, 2)
+        Of the centre [px^2]; NaN when the marker is lost.
+    ellipse : Ellipse
+        The outer edge in the image [px].
+    inner : float
+        Radius of the inner edge as a share of the outer one; 0 for a disc.
+    bright : bool
+        The marker is brighter than its surroundings.
+    rim_support : float
+        Share of the rim that fits, 0 to 1.
+    residual : float
+        Root mean square of what the fit leaves [grey levels].
+    shape : ndarray, shape (3,)
+        Shape matrix (11, 12, 22) of the outer edge [px], from which tracking predicts.
+    """
+
+    status: str
+    reason: str
+    center: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    ellipse: Ellipse
+    inner: float
+    bright: bool
+    rim_support: float
+    residual: float
+    shape: NDArray[np.float64]
+
+    @property
+    def radius(self) -> float:
+        """The longer semi-axis of the outer edge [px]."""
+        return float(self.ellipse.axes[0])
+
+
+def detect(
+    image: NDArray[np.uint8],
+    at: ArrayLike,
+    radius: float,
+    *,
+    camera: Camera | None = None,
+    normal_cam: ArrayLike | None = None,
+    search: float | None = None,
+    expected: Observation | None = None,
+    exclude: Sequence[tuple[float, float, float]] = (),
+) -> Observation:
+    """
+    Find a circular marker near a pixel.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (height, width)
+    at : array_like, shape (2,)
+        About where the centre is: u, v [px].
+    radius : float
+        About the longer semi-axis of the outer edge [px].
+    camera : Camera, optional
+        Its distortion is taken into account.
+    normal_cam : array_like, shape (3,), optional
+        Normal of the marker's plane in the camera's optical frame, either sense. With it the
+        centre is that of the circle; needs the camera.
+    search : float, optional
+        How far from ``at`` the centre may be [px]; by default the radius, at least 12.
+    expected : Observation, optional
+        What the marker looked like before: its shape, ratio and polarity are asked for.
+    exclude : sequence of (u, v, distance)
+        Where the centre cannot be: markers that are known to be others.
+
+    Returns
+    -------
+    Observation
+
+    Raises
+    ------
+    InputError
+        For an image that is none, a place outside of it, a radius that cannot be measured, a
+        normal without a camera or in the plane of sight.
+    """
+    image = check_image(image)
+    place = _place(at, image)
+    if not RADII[0] <= radius <= RADII[1]:
+        raise InputError(
+            f'radius = {radius:g} px; allowed: [{RADII[0]:g}, {RADII[1]:g}] px. Give the longer'
+            ' semi-axis of the outer edge'
+        )
+    reach = max(12.0, radius) if search is None else search
+    if not (math.isfinite(reach) and reach > 0.0):
+        raise InputError(f'search = {reach:g} px; allowed: above 0')
+    reach = min(reach, float(sum(image.shape)))
+    packed, normal = _view(camera, normal_cam, image)
+    half = reach + 1.3 * radius + 6.0
+    window = (
+        int(place[0] - half), int(place[0] + half) + 1,
+        int(place[1] - half), int(place[1] + half) + 1,
+    )  # fmt: skip
+    noise = image_noise(image, window)
+    edges = find_edges(image, window, max(_EDGE * GRADIENT_NOISE * noise, _LEAST_EDGE))
+    wanted = Expectation(float(place[0]), float(place[1]), radius, reach)
+    outline, likely = _outlines(camera, normal, place)
+    if expected is not None or likely.any():
+        a11, a12, a22 = (likely * radius if expected is None else expected.shape).tolist()
+        wanted = wanted._replace(
+            a11=a11, a12=a12, a22=a22,
+            polarity=0 if expected is None else (-1 if expected.bright else 1),
+        )  # fmt: skip
+    best: Observation | None = None
+    for thorough in (False, True):
+        if thorough:
+            edges = without_glare(image, edges)
+        ranked = [
+            hypothesis
+            for hypothesis in rank_hypotheses(edges, wanted, thorough=thorough)
+            if hypothesis.score > -9.0
+            and not any(
+                math.hypot(hypothesis.u - u, hypothesis.v - v) < distance
+                for u, v, distance in exclude
+            )
+        ]
+        for hypothesis in ranked[: 3 if thorough else 1]:
+            seen = _refine(image, packed, normal, outline, edges, hypothesis, noise, expected)
+            # A doubtful one may be the inner edge of a ring whose outer one was not found yet.
+            if seen.status == TRACKED and _is_plain(seen, radius):
+                return seen
+            if seen.status == TRACKED and thorough and expected is None:
+                if seen.inner == 0.0 and seen.radius < _INNER_SIZE * radius:
+                    outer = _around(seen, hypothesis, radius)
+                    whole = _refine(image, packed, normal, outline, edges, outer, noise, expected)
+                    seen = whole if whole.status == TRACKED else seen
+                seen = _questioned(seen, place, radius, ranked)
+            if seen.status == TRACKED and thorough:
+                return seen
+            if best is None or _ORDER[seen.status] < _ORDER[best.status]:
+                best = seen
+    if best is None:
+        return lost('no ellipse of this size here', place, radius, expected)
+    if best.status == LOST:
+        return lost(best.reason, place, radius, expected)
+    if best.status == TRACKED and expected is None:
+        # The first look saw it, and the second one nothing better.
+        return _questioned(best, place, radius, ranked)
+    return best
+
+
+def _is_plain(seen: Observation, radius: float) -> bool:
+    """Tell whether a marker is what was looked for, without further question."""
+    return seen.rim_support >= _PLAIN_RIM and abs(math.log(seen.radius / radius)) < _PLAIN_RADIUS
+
+
+def _around(seen: Observation, hypothesis: Hypothesis, radius: float) -> Hypothesis:
+    """Return the outer edge to which a small ellipse may be the inner one."""
+    ratio = seen.radius / radius
+    a11, a12, a22 = (seen.shape / ratio).tolist()
+    u, v = seen.center.tolist()
+    return hypothesis._replace(
+        u=u, v=v, a11=a11, a12=a12, a22=a22,
+        polarity=-hypothesis.polarity, inner=ratio, inner_support=1.0,
+    )  # fmt: skip
+
+
+def _questioned(
+    seen: Observation, at: NDArray[np.float64], radius: float, ranked: list[Hypothesis]
+) -> Observation:
+    """
+    Return a marker that is seen in part, UNCERTAIN if another one may be what is looked for.
+
+    Something that hides a part of a marker may be an ellipse itself, and have more of a rim.
+    """
+    doubt = ''
+    if not _SIZES[0] < seen.radius / radius < _SIZES[1]:
+        doubt = f'radius of {seen.radius:.1f} px instead of {radius:.1f} px'
+    away = math.dist(seen.center, at)
+    for other in ranked:
+        center = (other.u, other.v)
+        if (
+            math.dist(center, at) < away - _NEARER * radius
+            and math.dist(center, seen.center) > _NEARER * radius
+            and other.support >= seen.rim_support
+            and _RIVALS[0] < float(np.linalg.eigvalsh(other.shape)[-1]) / radius < _RIVALS[1]
+        ):
+            doubt = f'another ellipse is nearer to ({at[0]:.0f}, {at[1]:.0f})'
+    return replace(seen, status=UNCERTAIN, reason=doubt) if doubt else seen
+
+
+def find_markers(
+    image: NDArray[np.uint8],
+    radii: tuple[float, float] = (6.0, 60.0),
+    *,
+    camera: Camera | None = None,
+    normal_cam: ArrayLike | None = None,
+) -> list[Observation]:
+    """
+    Find all rings of an image, without any prior knowledge.
+
+    Two closed, concentric ellipses of opposite polarity are what hardly anything but a ring
+    shows; a disc alone is not found in this way.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (height, width)
+    radii : (float, float)
+        Longer semi-axes that are allowed [px].
+    camera, normal_cam
+        As in :func:`detect`.
+
+    Returns
+    -------
+    list of Observation
+        All are ``TRACKED``, with 60 % of the rim at least; from top to bottom.
+    """
+    image = check_image(image)
+    frame = (0, image.shape[1], 0, image.shape[0])
+    noise = image_noise(image, frame)
+    edges = find_edges(image, frame, max(_EDGE * GRADIENT_NOISE * noise, 2.0 * _LEAST_EDGE))
+    found = closed_ellipses(edges, 0.25 * radii[0], radii[1], 0.6)
+    rings = []
+    for outer in found:
+        longest = float(np.linalg.eigvalsh(outer.shape)[-1])
+        if longest < radii[0]:
+            continue
+        for inner in found:
+            ratio = float(np.linalg.eigvalsh(inner.shape)[-1]) / longest
+            away = math.hypot(inner.u - outer.u, inner.v - outer.v)
+            if (
+                inner.polarity != outer.polarity
+                and 0.2 < ratio < 0.92
+                and away < 0.12 * longest
+                and np.linalg.norm(inner.shape - ratio * outer.shape) < 0.2 * longest
+            ):
+                rings.append((outer, longest))
+                break
+    seen: list[Observation] = []
+    for outer, longest in rings:
+        near = detect(
+            image, (outer.u, outer.v), longest,
+            camera=camera, normal_cam=normal_cam, search=max(3.0, 0.2 * longest),
+        )  # fmt: skip
+        again = any(
+            math.hypot(*(near.center - other.center)) < 0.5 * near.radius for other in seen
+        )
+        whole_rim = near.status == TRACKED and near.rim_support >= _NEW_RIM
+        if whole_rim and near.inner > 0.0 and not again:
+            seen.append(near)
+    return sorted(seen, key=lambda one: (one.center[1], one.center[0]))
+
+
+def warm_up() -> None:
+    """Compile all kernels of the detection, or load them from their cache."""
+    v, u = np.mgrid[0:80, 0:80]
+    away = np.hypot(u - 40.3, v - 39.6)
+    image = np.where((away < 18.0) & (away > 9.0), 40, 180).astype(np.uint8)
+    camera = Camera('warm_up', 80, 80, 2000.0, 2000.0, 40.0, 40.0, 'plumb_bob', ())
+    seen = detect(image, (40.0, 40.0), 18.0, camera=camera, normal_cam=(0.0, 0.0, 1.0))
+    detect(image, (40.0, 40.0), 18.0, expected=seen)
+    find_markers(image)
+
+
+def check_image(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """
+    Return the image as the kernels need it.
+
+    Raises
+    ------
+    InputError
+        If it is not a two-dimensional array of uint8 with pixels in it.
+    """
+    if not isinstance(image, np.ndarray) or image.ndim != 2 or image.dtype != np.uint8:
+        what = (
+            f'{image.dtype} of shape {image.shape}'
+            if isinstance(image, np.ndarray)
+            else type(image).__name__
+        )
+        raise InputError(
+            f'an image is an array of uint8, (height, width); got {what}. Turn it into 8-bit grey'
+        )
+    if min(image.shape) < 16:
+        raise InputError(
+            f'an image of {image.shape[1]} x {image.shape[0]} pixels; allowed: at least 16 x 16'
+        )
+    # Kernels are compiled for one kind of array: writable and contiguous.
+    if not image.flags.c_contiguous or not image.flags.writeable:
+        image = np.array(image, order='C')
+    return image
+
+
+def lost(
+    reason: str,
+    place: NDArray[np.float64],
+    radius: float,
+    expected: Observation | None = None,
+) -> Observation:
+    """Return the observation of a marker that is not seen, where it was looked for."""
+    shape = np.array([radius, 0.0, radius]) if expected is None else expected.shape
+    ellipse = (
+        Ellipse(place, np.array([radius, radius]), 0.0)
+        if expected is None
+        else Ellipse(place, expected.ellipse.axes, expected.ellipse.angle)
+    )
+    return Observation(
+        status=LOST,
+        reason=reason,
+        center=place,
+        covariance=np.full((2, 2), np.nan),
+        ellipse=ellipse,
+        inner=0.0 if expected is None else expected.inner,
+        bright=False if expected is None else expected.bright,
+        rim_support=0.0,
+        residual=math.nan,
+        shape=shape,
+    )
+
+
+def _place(at: ArrayLike, image: NDArray[np.uint8]) -> NDArray[np.float64]:
+    place = np.asarray(at, float)
+    if place.shape != (2,) or not np.all(np.isfinite(place)):
+        raise InputError(f'a pixel is two numbers u, v; got {at!r}')
+    height, width = image.shape
+    if not (-0.5 <= place[0] <= width - 0.5 and -0.5 <= place[1] <= height - 0.5):
+        raise InputError(
+            f'the marker at ({place[0]:g}, {place[1]:g}) lies outside the image of {width} x'
+            f' {height} pixels; allowed: u in [-0.5, {width - 0.5}], v in [-0.5, {height - 0.5}]'
+        )
+    return place
+
+
+def _view(
+    camera: Camera | None, normal_cam: ArrayLike | None, image: NDArray[np.uint8]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return camera and normal as the kernels take them: zeros where they are not known."""
+    normal = np.zeros(3)
+    if camera is None:
+        if normal_cam is not None:
+            raise InputError('a normal without a camera; give the calibration, too')
+        return np.zeros(16), normal
+    if (camera.height, camera.width) != image.shape:
+        raise InputError(
+            f'an image of {image.shape[1]} x {image.shape[0]} pixels with a calibration for'
+            f' {camera.width} x {camera.height}; take that of this camera and resolution'
+        )
+    if normal_cam is not None:
+        normal = np.asarray(normal_cam, float)
+        length = float(np.linalg.norm(normal)) if normal.shape == (3,) else math.nan
+        if not (math.isfinite(length) and length > 0.0):
+            raise InputError(f'a normal is three finite numbers, not all 0; got {normal_cam!r}')
+        normal = normal / length
+    return camera.packed, normal
+
+
+def _outlines(
+    camera: Camera | None, normal: NDArray[np.float64], place: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """
+    Return the shape matrix of a circle in the plane in pinhole pixels, and that in the image.
+
+    Their longer semi-axes are 1 px; both are 0 where the normal is not known.
+    """
+    if camera is None or not normal.any():
+        return np.zeros(3), np.zeros(3)
+    x, y = camera.undistort(place)
+    ray = np.array([x, y, 1.0])
+    if abs(normal @ ray) < _EDGE_ON * math.hypot(x, y, 1.0):
+        raise InputError(
+            f'the plane with the normal {normal.round(4).tolist()} is seen edge-on at'
+            f' ({place[0]:g}, {place[1]:g}); allowed: at least'
+            f' {math.degrees(math.asin(_EDGE_ON)):.0f} deg from that'
+        )
+    # A step w in the plane moves the pinhole pixel by F (w_uv - ray_uv w_z), but for its scale.
+    move = np.array([[camera.fx, 0.0, -camera.fx * x], [0.0, camera.fy, -camera.fy * y]])
+    across = move @ normal
+    square = move @ move.T - np.outer(across, across)
+    pinhole = np.array([camera.fx * x + camera.cx, camera.fy * y + camera.cy])
+    _, jacobian = image_of(camera.packed, pinhole)
+    return _unit_shape(square), _unit_shape(jacobian @ square @ jacobian.T)
+
+
+def _unit_shape(square: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the symmetric root (11, 12, 22) of a matrix, with 1 as its larger eigenvalue."""
+    root = _symmetric_root(square)
+    own = np.array([root[0, 0], root[0, 1], root[1, 1]])
+    longest = 0.5 * (own[0] + own[2]) + math.hypot(0.5 * (own[0] - own[2]), own[1])
+    scaled: NDArray[np.float64] = own / longest
+    return scaled
+
+
+def _refine(
+    image: NDArray[np.uint8],
+    packed: NDArray[np.float64],
+    normal: NDArray[np.float64],
+    outline: NDArray[np.float64],
+    edges: EdgePoints,
+    hypothesis: Hypothesis,
+    noise: float,
+    expected: Observation | None,
+) -> Observation:
+    """Fit the marker that a hypothesis says to be there, and judge it."""
+    inner = hypothesis.inner if hypothesis.inner_support > 0.4 else 0.0
+    if expected is not None:
+        inner = expected.inner
+    shape = (hypothesis.a11, hypothesis.a12, hypothesis.a22)
+    start = np.array([hypothesis.u, hypothesis.v, *shape, inner])
+    seen = seen_sectors(edges, hypothesis._replace(inner=inner))
+    if inner > 0.0 and np.mean(seen[SECTORS:]) < _LEAST_RIM:
+        # Edge points of a hole of a few pixels lie beside it: its levels would be unknown.
+        seen[SECTORS:] = seen[:SECTORS]
+    fit = fit_marker(image, packed, normal, outline, start, seen, _BLUR, noise)
+    round_enough = hypothesis.support >= _NEW_RIM
+    if inner == 0.0 and expected is None and round_enough and not _explains(fit, noise):
+        # An inner edge that blur has swallowed: try rings of two widths.
+        for ratio in (0.5, 0.75):
+            start[5] = ratio
+            seen[SECTORS:] = seen[:SECTORS]
+            other = fit_marker(image, packed, normal, outline, start, seen, _BLUR, noise)
+            if other.converged and other.residual < 0.8 * fit.residual:
+                fit, inner = other, ratio
+    if not (fit.converged and np.all(np.isfinite(fit.parameters))):
+        place = np.array([hypothesis.u, hypothesis.v])
+        return lost('the fit found no marker here', place, hypothesis.a11)
+    return _judge(fit, hypothesis, edges, packed, normal, outline, noise, disc=inner == 0.0)
+
+
+def _contrast(fit: Fit) -> float:
+    return abs(float(fit.parameters[15] - fit.parameters[12]))
+
+
+def _explains(fit: Fit, noise: float, share: float = _UNEXPLAINED) -> bool:
+    """Tell whether the model leaves no more than noise and a small share of the contrast."""
+    allowed = math.hypot(_NOISE_TOLERANCE * noise, 0.6 + share * _contrast(fit))
+    return fit.converged and fit.residual < allowed
+
+
+def _judge(
+    fit: Fit,
+    hypothesis: Hypothesis,
+    edges: EdgePoints,
+    packed: NDArray[np.float64],
+    normal: NDArray[np.float64],
+    outline: NDArray[np.float64],
+    noise: float,
+    *,
+    disc: bool,
+) -> Observation:
+    """Turn a fit into an observation, with its status."""
+    p = fit.parameters
+    center, h = p[4:6], p[18:20]
+    shape = np.array([[p[6], p[7]], [p[7], p[8]]])
+    # The ellipse of the outer edge: x = c + A e / (1 + h . e).
+    size = float(h @ h)
+    flat = 1.0 / (1.0 - size)
+    outer_center = center - flat * (shape @ h)
+    across = np.eye(2) * math.sqrt(flat)
+    if size > 0.0:
+        across += (flat - math.sqrt(flat)) * np.outer(h, h) / size
+    outer = shape @ across
+    outer = _symmetric_root(outer @ outer.T)
+    spread = np.array([[p[9], p[10]], [p[10], p[11]]])
+    # Where light falls unevenly on the scene, the blur of step times slope moves every edge away
+    # from the light, by its variance times the relative slope; vignetting, which acts on the
+    # blurred image, does not. Half of it is taken, and the other half is what is not known.
+    step = p[15] - p[12]
+    half_shift = 0.5 * (spread @ (p[16:18] - p[13:15])) / step
+    center, outer_center = center + half_shift, outer_center + half_shift
+    jacobian = np.zeros((2, fit.covariance.shape[0]))
+    jacobian[:, 4:6] = np.eye(2)
+    jacobian[:, 16:18] = 0.5 * spread / step
+    jacobian[:, 13:15] = -0.5 * spread / step
+    if not normal.any():
+        center = outer_center
+        jacobian[:, 18:20] = -flat * shape
+    covariance = jacobian @ fit.covariance @ jacobian.T + np.outer(half_shift, half_shift)
+    if packed[0] != 0.0:
+        center, jacobian = image_of(packed, center)
+        outer_center, _ = image_of(packed, outer_center)
+        covariance = jacobian @ covariance @ jacobian.T
+        stretched = jacobian @ outer
+        outer = _symmetric_root(stretched @ stretched.T)
+        spread = jacobian @ spread @ jacobian.T
+    covariance = _BEYOND * covariance + np.eye(2) * _FLOOR**2
+    ellipse = _ellipse(outer_center, outer)
+    support = float(np.count_nonzero(fit.sectors[:SECTORS])) / SECTORS
+    beside = 0.0
+    if support < _SAFE_RIM:
+        found = hypothesis._replace(
+            u=outer_center[0], v=outer_center[1],
+            a11=outer[0, 0], a12=outer[0, 1], a22=outer[1, 1],
+        )  # fmt: skip
+        beside = float(np.mean(outlines_beside(edges, found) & ~fit.sectors[:SECTORS]))
+    status, reason = _status(
+        fit, hypothesis, outline, covariance, spread, support, beside, noise
+    )  # fmt: skip
+    return Observation(
+        status=status,
+        reason=reason,
+        center=center,
+        covariance=covariance,
+        ellipse=ellipse,
+        inner=0.0 if disc else float(p[3]),
+        bright=bool(p[12] > p[15]),
+        rim_support=support,
+        residual=fit.residual,
+        shape=np.array([outer[0, 0], outer[0, 1], outer[1, 1]]),
+    )
+
+
+def _status(
+    fit: Fit,
+    hypothesis: Hypothesis,
+    outline: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+    spread: NDArray[np.float64],
+    support: float,
+    beside: float,
+    noise: float,
+) -> tuple[str, str]:
+    """Return status and reason."""
+    p = fit.parameters
+    contrast = _contrast(fit)
+    if contrast < _LEAST_CONTRAST * max(fit.residual, 0.3):
+        return LOST, f'contrast of {contrast:.0f} grey levels over {fit.residual:.1f} of residual'
+    if (p[12] > p[15]) != (hypothesis.polarity < 0.0):
+        return LOST, 'grey levels and edges contradict each other'
+    if support < _LEAST_RIM:
+        return LOST, f'{100 * support:.0f} % of the rim fits'
+    if support < _TRUSTED_RIM:
+        return UNCERTAIN, f'{100 * support:.0f} % of the rim fits'
+    if beside > _BESIDE:
+        return UNCERTAIN, f'another outline beside {100 * beside:.0f} % of the rim'
+    if max(p[12], p[15]) > _BRIGHTEST:
+        return UNCERTAIN, 'brighter than a sensor shows: glare'
+    blur = np.sqrt(np.linalg.eigvalsh(spread))
+    if blur[0] > _SOFTEST or blur[1] > _FASTEST:
+        return UNCERTAIN, f'edges are blurred by {blur[0]:.1f} and {blur[1]:.1f} px'
+    if not _explains(fit, noise, _UNEXPLAINED if support > _PLAIN_RIM else _HIDDEN_UNEXPLAINED):
+        return UNCERTAIN, f'residual of {fit.residual:.1f} grey levels: not this kind of marker'
+    if outline.any():
+        own = p[6:9]
+        astray = float(np.linalg.norm(own - outline * (own @ outline) / (outline @ outline)))
+        if astray > _ASTRAY * float(np.linalg.norm(own)):
+            return UNCERTAIN, 'this ellipse is not the image of a circle in the given plane'
+    deviation = math.sqrt(float(np.max(np.linalg.eigvalsh(covariance))))
+    if fit.burnt > 0.0 and (
+        deviation > _GLARE_DEVIATION or not _explains(fit, noise, _GLARE_UNEXPLAINED)
+    ):
+        return UNCERTAIN, f'glare over {100 * fit.burnt:.0f} % of the rim'
+    if deviation > _LARGEST_DEVIATION:
+        return UNCERTAIN, f'standard deviation of {deviation:.2f} px'
+    return TRACKED, ''
+
+
+def _symmetric_root(square: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the symmetric positive root of a symmetric positive 2 x 2 matrix."""
+    root = math.sqrt(float(square[0, 0] * square[1, 1] - square[0, 1] * square[1, 0]))
+    trace = math.sqrt(float(square[0, 0] + square[1, 1]) + 2.0 * root)
+    result: NDArray[np.float64] = (square + root * np.eye(2)) / trace
+    return result
+
+
+def _ellipse(center: NDArray[np.float64], shape: NDArray[np.float64]) -> Ellipse:
+    """Return the ellipse center + shape e(t)."""
+    values, vectors = np.linalg.eigh(shape)
+    major = vectors[:, 1]
+    angle = math.atan2(float(major[1]), float(major[0]))
+    if angle <= -0.5 * math.pi:
+        angle += math.pi
+    elif angle > 0.5 * math.pi:
+        angle -= math.pi
+    return Ellipse(center, values[::-1].copy(), angle)

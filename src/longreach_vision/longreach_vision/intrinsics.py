@@ -1,0 +1,284 @@
+"""
+Intrinsics and poses of boards by least squares.
+
+OpenCV finds the minimum (Zhang's method, then Levenberg-Marquardt on all poses and intrinsics) of
+plumb_bob and equidistant. The covariance of the intrinsics is that of least squares with the poses
+eliminated, the noise taken from the residuals.
+
+The eight coefficients of rational_polynomial stand in for each other: numerator and denominator
+may have nearly the same roots anywhere, and single coefficients are then hardly determined. Each
+is therefore expected to change a ray at the corner of the image by about half of its radius. That
+decides nothing where corners were seen and keeps the minimum in sight; where none were, a lens
+whose coefficients are far larger is off by some times the deviation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+
+__all__ = ['COEFFICIENTS', 'RICHER', 'Solution', 'covariance_of', 'enriched', 'project', 'solve']
+
+# What a coefficient of rational_polynomial is expected to do at a corner of the image, over the
+# radius there; and what no corner of a board is found better than [px].
+_USUAL, _FINEST = 0.5, 1e-3
+_STEPS, _DAMPING = 100, 1e-3
+_ITERATIONS = (cv2.TERM_CRITERIA_COUNT + cv2.TERM_CRITERIA_EPS, 100, 1e-12)
+RICHER = 'rational_polynomial'
+"""The model that holds plumb_bob and more."""
+
+COEFFICIENTS = {
+    'plumb_bob': ('k1', 'k2', 'p1', 'p2', 'k3'),
+    'rational_polynomial': ('k1', 'k2', 'p1', 'p2', 'k3', 'k4', 'k5', 'k6'),
+    'equidistant': ('k1', 'k2', 'k3', 'k4'),
+}
+"""Coefficients of each model, in the order of ROS and OpenCV."""
+
+# Powers of the radius in what a coefficient adds to it, over the radius.
+_POWERS = {'k1': 2, 'k2': 4, 'p1': 1, 'p2': 1, 'k3': 6, 'k4': 2, 'k5': 4, 'k6': 6}
+
+
+class Solution(NamedTuple):
+    """A minimum, or a state on the way to one."""
+
+    intrinsics: np.ndarray  # (m,) fx, fy, cx, cy and coefficients
+    turns: np.ndarray  # (views, 3) rotation vectors
+    shifts: np.ndarray  # (views, 3) [m]
+
+
+def solve(
+    points: np.ndarray, corners: list[np.ndarray], size: tuple[int, int], model: str
+) -> Solution | None:
+    """
+    Return the camera and the poses of the boards; None for none.
+
+    Parameters
+    ----------
+    points : ndarray, shape (n, 3)
+        Corners of the board in its frame [m].
+    corners : list of ndarray, shape (n, 2)
+        The same in each picture [px].
+    size : tuple of int
+        Width and height of the pictures [px].
+    model : str
+        One of :data:`COEFFICIENTS`.
+    """
+    if model == 'equidistant':
+        return _solve_fisheye(points, corners, size)
+    places = [points.astype(np.float32) for _ in corners]
+    pixels = [c.astype(np.float32) for c in corners]
+    try:
+        _, matrix, distortion, turns, shifts = cv2.calibrateCamera(
+            places, pixels, size, np.eye(3), np.zeros(8), criteria=_ITERATIONS
+        )
+    except cv2.error:
+        return None
+    intrinsics = _in_a_row(np.asarray(matrix), np.asarray(distortion), 'plumb_bob')
+    found = Solution(intrinsics, np.reshape(turns, (-1, 3)), np.reshape(shifts, (-1, 3)))
+    return found if model == 'plumb_bob' else enriched(found, points, corners, size)
+
+
+def covariance_of(
+    model: str,
+    solution: Solution,
+    points: np.ndarray,
+    corners: Sequence[np.ndarray],
+    size: tuple[int, int],
+) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return residuals (views, n, 2) and the covariance (m, m) with the poses eliminated.
+
+    Parameters
+    ----------
+    model : str
+    solution : Solution
+    points, corners, size
+        As :func:`solve` takes them.
+    """
+    residuals = []
+    count = len(solution.intrinsics)
+    normal = np.zeros((count, count))
+    for seen, turn, shift in zip(corners, solution.turns, solution.shifts, strict=True):
+        pixels, A, B = project(model, solution.intrinsics, points, turn, shift)
+        residuals.append(seen - pixels)
+        Q = np.linalg.qr(B)[0]
+        rest = A - Q @ (Q.T @ A)
+        normal += rest.T @ rest
+    off = np.array(residuals)
+    variance = float(np.sum(off**2)) / max(off.size - count - 6 * len(corners), 1)
+    expected = max(variance, _FINEST**2) * _expectation(model, size, solution.intrinsics)
+    return off, variance * _inverse(normal + np.diag(expected))
+
+
+def project(
+    model: str, intrinsics: np.ndarray, points: np.ndarray, turn: np.ndarray, shift: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """
+    Return pixels (n, 2), and their derivatives by intrinsics (2n, m) and by the pose (2n, 6).
+
+    They come from OpenCV, whose minimum it is; Camera.project is compared with it in the tests.
+
+    Parameters
+    ----------
+    model : str
+    intrinsics : ndarray, shape (m,)
+        fx, fy, cx, cy [px] and the coefficients.
+    points : ndarray, shape (n, 3)
+        In the board's frame [m].
+    turn, shift : ndarray, shape (3,)
+        Pose of the board in the optical frame: rotation vector, and place [m].
+    """
+    fx, fy, cx, cy = intrinsics[:4]
+    matrix = np.array([[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]])
+    k = intrinsics[4:]
+    if model == 'equidistant':
+        pixels, J = cv2.fisheye.projectPoints(points[None], turn, shift, matrix, k)
+        return pixels.reshape(-1, 2), J[:, :8], J[:, 8:14]
+    pixels, J = cv2.projectPoints(points, turn, shift, matrix, k)
+    return pixels.reshape(-1, 2), J[:, 6 : 10 + len(k)], J[:, :6]
+
+
+def _expectation(model: str, size: tuple[int, int], intrinsics: np.ndarray) -> np.ndarray:
+    """Return 1 over the variances (m,) that numbers are expected to have; 0 for any value."""
+    names = COEFFICIENTS[model]
+    weights = np.zeros(4 + len(names))
+    if model == RICHER:
+        radius = 0.5 * math.hypot(*size) / intrinsics[0]
+        weights[4:] = [(radius ** _POWERS[name] / _USUAL) ** 2 for name in names]
+    return weights
+
+
+def enriched(
+    start: Solution, points: np.ndarray, corners: list[np.ndarray], size: tuple[int, int]
+) -> Solution | None:
+    """
+    Return the minimum of rational_polynomial near one of plumb_bob; None for none.
+
+    By Levenberg and Marquardt, the poses eliminated, with what is expected of coefficients.
+
+    Parameters
+    ----------
+    start : Solution
+        Of plumb_bob.
+    points, corners, size
+        As :func:`solve` takes them.
+    """
+    state = start._replace(intrinsics=np.append(start.intrinsics, np.zeros(3)))
+    if not all(np.isfinite(part).all() for part in state):
+        return None
+    count = len(state.intrinsics)
+    freedom = max(2 * len(points) * len(corners) - count - 6 * len(corners), 1)
+    expected = _expectation(RICHER, size, start.intrinsics)
+    equations = _equations(state, points, corners)
+    damping = _DAMPING
+    for _ in range(_STEPS):
+        # The weight of the expectation follows from the noise, as far as it is known.
+        weights = expected * max(equations.squares / freedom, _FINEST**2)
+        cost = equations.squares + float(weights @ state.intrinsics**2)
+        trial = _step(state, equations, weights, damping)
+        if trial is None:
+            return None
+        further = _equations(trial, points, corners)
+        new_cost = further.squares + float(weights @ trial.intrinsics**2)
+        if not new_cost <= cost:
+            if damping > 1e8:
+                break
+            damping *= 10.0
+            continue
+        state, equations = trial, further
+        if cost - new_cost <= 1e-10 * cost and damping <= _DAMPING:
+            break
+        damping = max(0.1 * damping, 1e-12)
+    return state
+
+
+class _Equations(NamedTuple):
+    """Linearised residuals, view by view."""
+
+    squares: float  # sum of squared residuals [px^2]
+    residuals: list[np.ndarray]  # (2n,)
+    by_camera: list[np.ndarray]  # (2n, m)
+    by_pose: list[np.ndarray]  # (2n, 6)
+
+
+def _equations(state: Solution, points: np.ndarray, corners: list[np.ndarray]) -> _Equations:
+    """Return the linearised residuals of rational_polynomial."""
+    residuals, by_camera, by_pose = [], [], []
+    for seen, turn, shift in zip(corners, state.turns, state.shifts, strict=True):
+        pixels, A, B = project(RICHER, state.intrinsics, points, turn, shift)
+        residuals.append((seen - pixels).ravel())
+        by_camera.append(A)
+        by_pose.append(B)
+    squares = float(sum(rest @ rest for rest in residuals))
+    return _Equations(squares, residuals, by_camera, by_pose)
+
+
+def _step(
+    state: Solution, equations: _Equations, weights: np.ndarray, damping: float
+) -> Solution | None:
+    """Return the state a damped step further; None where equations have no solution."""
+    normal, gradient = np.diag(weights), -weights * state.intrinsics
+    diagonal = weights
+    parts = []
+    try:
+        for rest, A, B in zip(*equations[1:], strict=True):
+            own, mixed = B.T @ B, A.T @ B
+            own += damping * np.diag(np.diag(own))
+            # Of the pose, by the camera and by itself.
+            pose = np.linalg.solve(own, np.column_stack([mixed.T, B.T @ rest]))
+            normal = normal + A.T @ A - mixed @ pose[:, :-1]
+            gradient = gradient + A.T @ rest - mixed @ pose[:, -1]
+            diagonal = diagonal + np.sum(A**2, axis=0)
+            parts.append(pose)
+        step = np.linalg.solve(normal + damping * np.diag(diagonal), gradient)
+    except np.linalg.LinAlgError:
+        return None
+    moved = np.array([pose[:, -1] - pose[:, :-1] @ step for pose in parts])
+    return Solution(
+        state.intrinsics + step, state.turns + moved[:, :3], state.shifts + moved[:, 3:]
+    )
+
+
+def _in_a_row(matrix: np.ndarray, distortion: np.ndarray, model: str) -> np.ndarray:
+    """Return fx, fy, cx, cy and as many coefficients as the model has."""
+    used = distortion.ravel()[: len(COEFFICIENTS[model])]
+    return np.array([matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2], *used])
+
+
+def _solve_fisheye(
+    points: np.ndarray, corners: list[np.ndarray], size: tuple[int, int]
+) -> Solution | None:
+    """Return the same for the equidistant model: the best of several starts, which may fail."""
+    places = [points[None] for _ in corners]
+    pixels = [np.ascontiguousarray(c[None]) for c in corners]
+    best: tuple[float, Solution] | None = None
+    flags = cv2.fisheye.CALIB_RECOMPUTE_EXTRINSIC | cv2.fisheye.CALIB_FIX_SKEW
+    for start in (None, 0.35, 0.6, 1.2):
+        guess, chosen = np.eye(3), flags
+        if start is not None:
+            guess[0, 0] = guess[1, 1] = start * max(size)
+            guess[:2, 2] = 0.5 * size[0], 0.5 * size[1]
+            chosen |= cv2.fisheye.CALIB_USE_INTRINSIC_GUESS
+        try:
+            rms, matrix, distortion, turns, shifts = cv2.fisheye.calibrate(
+                places, pixels, size, guess, np.zeros(4), flags=chosen, criteria=_ITERATIONS
+            )
+        except cv2.error:
+            continue
+        if np.isfinite(rms) and (best is None or rms < best[0]):
+            intrinsics = _in_a_row(np.asarray(matrix), np.asarray(distortion), 'equidistant')
+            poses = np.reshape(turns, (-1, 3)), np.reshape(shifts, (-1, 3))
+            best = (rms, Solution(intrinsics, *poses))
+    return None if best is None else best[1]
+
+
+def _inverse(normal: np.ndarray) -> np.ndarray:
+    """Return the inverse of a normal matrix; directions without information stay finite."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(normal), 1e-300))
+    values, vectors = np.linalg.eigh(normal * np.outer(scale, scale))
+    inverse = (vectors / np.maximum(values, 1e-14)) @ vectors.T
+    return np.asarray(inverse * np.outer(scale, scale))

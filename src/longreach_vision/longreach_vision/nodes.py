@@ -1,0 +1,21 @@
+"""The package's nodes as console scripts."""
+
+from __future__ import annotations
+
+import os
+
+from longreach_node.entry import node_entry
+
+__all__ = ['camera', 'simulated', 'tracker', 'video']
+
+# The tracker's many small systems take several times as long when BLAS shares them out. It reads
+# this when NumPy is imported, which node_entry does later.
+os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
+
+# Those that publish images have room for them in shared memory.
+_IMAGES = 'fastdds_images.xml'
+
+camera = node_entry('longreach_vision.camera_node:CameraNode', _IMAGES)
+simulated = node_entry('longreach_vision.simulated_node:SimulatedNode', _IMAGES)
+tracker = node_entry('longreach_vision.tracker_node:TrackerNode')
+video = node_entry('longreach_vision.video_node:VideoNode', _IMAGES)

@@ -1,0 +1,424 @@
+"""
+Recordings of images, tracks and the truth, read and written without ROS.
+
+Tracks are written as the tracker node publishes them: ``observations``, one message for each
+image, and ``markers``, one for each pair of images.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_tools.bag import BagWriter, bag_typestore, read_bag
+from longreach_tools.output import writing_directory
+from longreach_vision.detection import Observation
+from longreach_vision.geometry import Location
+from longreach_vision.images import ImageFields, to_gray
+from longreach_vision.scene import MarkerPath
+from longreach_vision.stereo import Estimate, StereoFrame
+from longreach_vision.streams import Picture
+from longreach_vision.tracks import CAMERAS, KINDS, STATUSES, Tracks, columns_of
+
+__all__ = [
+    'TrackWriter',
+    'read_images',
+    'read_strain',
+    'read_tracks',
+    'read_truth',
+]
+
+_OBSERVATIONS = 'longreach_msgs/msg/MarkerObservations'
+_ESTIMATES = 'longreach_msgs/msg/MarkerEstimates'
+_IMAGE = 'sensor_msgs/msg/Image'
+_SECOND = 1_000_000_000  # [ns]
+# Stamps that differ by less are those of one image [s].
+_SAME = 1e-6
+
+
+def _topic(namespace: str, name: str) -> str:
+    """Return the full name of a topic in a namespace."""
+    return f'/{namespace.strip("/")}/{name}'.replace('//', '/')
+
+
+def _nanoseconds(message: Any) -> int:
+    """Return the stamp of a message [ns]."""
+    stamp = message.header.stamp
+    return int(stamp.sec) * _SECOND + int(stamp.nanosec)
+
+
+# --- writing ---------------------------------------------------------------------------------
+
+
+class TrackWriter:
+    """
+    A new recording of tracks; use it in a ``with`` statement.
+
+    It appears under its name when the block ends well; otherwise nothing of it stays.
+
+    Parameters
+    ----------
+    path : path
+        Directory to be made; it must not exist.
+    namespace : str
+        Of the topics.
+    frame_id : str
+        Of the world.
+
+    Raises
+    ------
+    InputError
+        When it exists, or the message types are unknown here.
+    LongreachError
+        When the disk refuses.
+    """
+
+    def __init__(
+        self, path: str | Path, namespace: str = 'vision', frame_id: str = 'world'
+    ) -> None:
+        self._store = bag_typestore()
+        for kind in (_OBSERVATIONS, _ESTIMATES):
+            if kind not in self._store.types:
+                raise InputError(
+                    f'message type {kind}: no definition found; source the workspace that has'
+                    ' package longreach_msgs'
+                )
+        self._path, self._frame_id = Path(path), frame_id
+        if self._path.exists():
+            raise InputError(f'{path}: exists already; give the name of a new directory')
+        with contextlib.ExitStack() as stack:
+            unfinished = stack.enter_context(writing_directory(path))
+            self._writer = stack.enter_context(BagWriter(unfinished))
+            self._observations = self._add(_topic(namespace, 'observations'), _OBSERVATIONS)
+            self._estimates = self._add(_topic(namespace, 'markers'), _ESTIMATES)
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        try:
+            self._stack.__exit__(*details)
+        except LongreachError as error:
+            raise self._failure(error) from error
+
+    def _add(self, topic: str, kind: str) -> Any:
+        """Add a topic of a type."""
+        text, _ = self._store.generate_msgdef(kind, ros_version=2)
+        return self._writer.add_topic(topic, kind, text, self._store.hash_rihs01(kind), [_qos()])
+
+    def write(self, frame: StereoFrame, stamps: Mapping[str, int], late: bool = False) -> None:
+        """
+        Write what was found in one pair of images.
+
+        Parameters
+        ----------
+        frame : StereoFrame
+        stamps : mapping
+            Of each camera's image [ns]; the estimates get that of the first camera.
+        late : bool
+            Later ones were written before: only the observations are.
+        """
+        for camera, observed in frame.observations.items():
+            message = self._make(
+                _OBSERVATIONS,
+                header=self._header(stamps[camera], f'{camera}_camera_optical'),
+                camera=camera,
+                observations=[self._observation(name, one) for name, one in observed.items()],
+            )
+            self._put(self._observations, _OBSERVATIONS, stamps[camera], message)
+        if late:
+            return
+        at = next(stamps[camera] for camera in CAMERAS if camera in stamps)
+        message = self._make(
+            _ESTIMATES,
+            header=self._header(at, self._frame_id),
+            stamp_gap=frame.gap,
+            estimates=[self._estimate(one) for one in frame.estimates.values()],
+        )
+        self._put(self._estimates, _ESTIMATES, at, message)
+
+    def _put(self, connection: Any, kind: str, stamp: int, message: Any) -> None:
+        """Write a message."""
+        data = bytes(self._store.serialize_cdr(message, kind))
+        try:
+            self._writer.write(connection, stamp, data)
+        except LongreachError as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: LongreachError) -> LongreachError:
+        """Return the error of a disk that refuses: what was written is gone."""
+        return LongreachError(f'{self._path} cannot be written: {error.__cause__}; make room')
+
+    def _make(self, kind: str, **fields: Any) -> Any:
+        """Return a message."""
+        return self._store.types[kind](**fields)
+
+    def _header(self, stamp: int, frame_id: str) -> Any:
+        """Return a header."""
+        second, rest = divmod(stamp, _SECOND)
+        time = self._make('builtin_interfaces/msg/Time', sec=second, nanosec=rest)
+        return self._make('std_msgs/msg/Header', stamp=time, frame_id=frame_id)
+
+    def _observation(self, name: str, seen: Observation) -> Any:
+        """Return what one image shows of a marker as a message."""
+        return self._make(
+            'longreach_msgs/msg/MarkerObservation',
+            name=name,
+            status=STATUSES.index(seen.status),
+            reason=seen.reason,
+            center=np.array(seen.center, dtype=np.float64),
+            covariance=np.array(seen.covariance, dtype=np.float64).ravel(),
+            ellipse_center=np.array(seen.ellipse.center, dtype=np.float64),
+            axes=np.array(seen.ellipse.axes, dtype=np.float64),
+            angle=float(seen.ellipse.angle),
+            rim_support=float(seen.rim_support),
+            residual=float(seen.residual),
+        )
+
+    def _estimate(self, found: Estimate) -> Any:
+        """Return a marker in space as a message."""
+        fields: dict[str, Any] = {}
+        for kind in KINDS:
+            location: Location | None = getattr(found, kind)
+            place = np.full(3, math.nan) if location is None else location.position
+            spread = np.full((3, 3), math.nan) if location is None else location.covariance
+            x, y, z = place.tolist()
+            fields[kind] = self._make('geometry_msgs/msg/Point', x=x, y=y, z=z)
+            fields[f'{kind}_covariance'] = np.array(spread, dtype=np.float64).ravel()
+        return self._make(
+            'longreach_msgs/msg/MarkerEstimate',
+            name=found.name,
+            status=STATUSES.index(found.status),
+            reason=found.reason,
+            cameras=sum(1 << CAMERAS.index(camera) for camera in found.cameras),
+            out_of_plane=float(found.out_of_plane),
+            out_of_plane_deviation=float(found.out_of_plane_deviation),
+            **fields,
+        )
+
+
+def _qos() -> Any:
+    """Return what the tracker offers: reliable, the last messages, nothing latched."""
+    from rosbags.interfaces import (
+        Qos,
+        QosDurability,
+        QosHistory,
+        QosLiveliness,
+        QosReliability,
+        QosTime,
+    )
+
+    # rosbag2 writes an infinite duration as the largest number of nanoseconds.
+    never = QosTime(*divmod(2**63 - 1, _SECOND))
+    return Qos(
+        QosHistory.KEEP_LAST,
+        1000,
+        QosReliability.RELIABLE,
+        QosDurability.VOLATILE,
+        never,
+        never,
+        QosLiveliness.AUTOMATIC,
+        never,
+        False,
+    )
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+def read_tracks(bag: str | Path, namespace: str = 'vision') -> Tracks:
+    """
+    Return the tracks of a recording, one row for each message on ``markers``.
+
+    Cameras' columns are filled where ``observations`` were recorded.
+
+    Parameters
+    ----------
+    bag : path
+    namespace : str
+        Of the recorded topics.
+
+    Raises
+    ------
+    InputError
+        When the recording cannot be read, or holds no tracks.
+    """
+    estimates = [message for _, _, message in read_bag(bag, [_topic(namespace, 'markers')])]
+    if not estimates:
+        raise InputError(f'{bag}: no message on {_topic(namespace, "markers")}; was it tracked?')
+    names = tuple(dict.fromkeys(one.name for message in estimates for one in message.estimates))
+    seen = _Observed(bag, _topic(namespace, 'observations'))
+    rows = [_row(message, names, seen) for message in estimates]
+    table = np.array(rows).reshape(len(rows), len(columns_of(names)))
+    reasons = {name: _reasons(estimates, name) for name in names}
+    return Tracks(names, CAMERAS, table, reasons)
+
+
+def _reasons(messages: Sequence[Any], name: str) -> list[str]:
+    """Return why a marker was not tracked, of each message."""
+    return [
+        ''.join(one.reason for one in message.estimates if one.name == name)
+        for message in messages
+    ]
+
+
+class _Observed:
+    """The observations of a recording by camera and stamp."""
+
+    def __init__(self, bag: str | Path, topic: str) -> None:
+        self._messages: dict[str, dict[int, Any]] = {camera: {} for camera in CAMERAS}
+        try:
+            recorded = read_bag(bag, [topic])
+        except InputError:
+            # A recording of the estimates alone.
+            recorded = iter(())
+        for _, _, message in recorded:
+            if message.camera in self._messages:
+                self._messages[message.camera][_nanoseconds(message)] = message
+        self._stamps = {
+            camera: np.array(sorted(known), dtype=np.int64)
+            for camera, known in self._messages.items()
+        }
+
+    def at(self, camera: str, stamp: int, gap: float) -> dict[str, Any]:
+        """Return what a camera saw by the names of markers, at most ``gap`` [s] from a stamp."""
+        stamps = self._stamps[camera]
+        if not stamps.size:
+            return {}
+        nearest = int(stamps[np.abs(stamps - stamp).argmin()])
+        limit = _SAME + (abs(gap) if math.isfinite(gap) else 0.0)
+        if abs(nearest - stamp) > limit * _SECOND:
+            return {}
+        return {one.name: one for one in self._messages[camera][nearest].observations}
+
+
+def _row(message: Any, names: Sequence[str], seen: _Observed) -> list[float]:
+    """Return the row of a table of tracks, as :func:`longreach_vision.tracks.row_of`."""
+    stamp, gap = _nanoseconds(message), float(message.stamp_gap)
+    observed = [seen.at(camera, stamp, gap) for camera in CAMERAS]
+    estimates = {one.name: one for one in message.estimates}
+    lost = len(STATUSES) - 1
+    # As the tracker is told it.
+    row = [stamp * 1e-9, gap]
+    for name in names:
+        one = estimates.get(name)
+        if one is None:
+            row += [lost, 0, *(math.nan,) * 14]
+        else:
+            row += [one.status, one.cameras]
+            for kind in KINDS:
+                place = getattr(one, kind)
+                variances = getattr(one, f'{kind}_covariance')[::4]
+                row += [place.x, place.y, place.z, *np.sqrt(np.maximum(variances, 0.0)).tolist()]
+            row += [one.out_of_plane, one.out_of_plane_deviation]
+        for camera in observed:
+            pixel = camera.get(name)
+            known = pixel is not None and pixel.status != lost
+            row += [
+                lost if pixel is None else pixel.status,
+                *(pixel.center.tolist() if pixel is not None and known else (math.nan, math.nan)),
+            ]
+    return row
+
+
+def read_truth(bag: str | Path, topic: str = '/boom/marker_truth') -> MarkerPath:
+    """
+    Return the true motion of markers of a recording.
+
+    Raises
+    ------
+    InputError
+        When the recording cannot be read or does not have it, or time goes back in it.
+    """
+    samples: dict[int, Any] = {}
+    names: tuple[str, ...] = ()
+    for _, _, message in read_bag(bag, [topic]):
+        names = names or tuple(message.name)
+        if tuple(message.name) != names:
+            raise InputError(
+                f'{bag}: {topic} has markers {", ".join(message.name)} after'
+                f' {", ".join(names)}, allowed: the same in all messages'
+            )
+        stamp = _nanoseconds(message)
+        if samples and stamp < max(samples):
+            raise InputError(f'{bag}: time on {topic} goes back; record a run without a reset')
+        samples[stamp] = message
+    if not samples:
+        raise InputError(f'{bag}: no message on {topic}, allowed: one or more')
+    shape = (len(samples), len(names), 3)
+    return MarkerPath(
+        names,
+        np.array(list(samples)) / _SECOND,
+        np.array([[(p.x, p.y, p.z) for p in m.position] for m in samples.values()]).reshape(shape),
+        np.array([[(v.x, v.y, v.z) for v in m.velocity] for m in samples.values()]).reshape(shape),
+    )
+
+
+def read_strain(
+    bag: str | Path, topic: str = '/boom/strain', beam: str = ''
+) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return times (K,) [s] and strain (K,) of a beam of a recording; the first beam by default.
+
+    Raises
+    ------
+    InputError
+        When the recording cannot be read or does not have it.
+    """
+    samples: dict[int, float] = {}
+    for _, _, message in read_bag(bag, [topic]):
+        name = beam or message.name[0]
+        if name not in message.name:
+            raise InputError(f'{bag}: {topic} has no {name}, found: {", ".join(message.name)}')
+        samples[_nanoseconds(message)] = float(message.strain[list(message.name).index(name)])
+    if not samples:
+        raise InputError(f'{bag}: no message on {topic}, allowed: one or more')
+    return np.array(list(samples)) / _SECOND, np.array(list(samples.values()))
+
+
+def read_images(bag: str | Path, topics: Mapping[str, str], bits: int = 16) -> Iterator[Picture]:
+    """
+    Yield the images of a recording, in the order in which they were recorded.
+
+    Parameters
+    ----------
+    bag : path
+    topics : mapping
+        By camera.
+    bits : int
+        That count in numbers of 16 bits, see :mod:`longreach_vision.images`.
+
+    Raises
+    ------
+    InputError
+        When the recording cannot be read, lacks a topic, or a message is no image that can be
+        used.
+    """
+    cameras = {topic: camera for camera, topic in topics.items()}
+    counts = dict.fromkeys(topics, 0)
+    for topic, _, message in read_bag(bag, list(cameras)):
+        if message.__msgtype__ != _IMAGE:
+            raise InputError(f'{bag}: {topic} has {message.__msgtype__}, allowed: {_IMAGE}')
+        camera = cameras[topic]
+        name = f'{bag}: image {counts[camera]} on {topic}'
+        counts[camera] += 1
+        fields = ImageFields(
+            height=message.height,
+            width=message.width,
+            encoding=message.encoding,
+            is_bigendian=bool(message.is_bigendian),
+            step=message.step,
+            data=message.data,
+        )
+        try:
+            image = to_gray(fields, bits)
+        except InputError as error:
+            raise InputError(f'{name}: {error}') from error
+        yield Picture(camera, _nanoseconds(message), image, name)

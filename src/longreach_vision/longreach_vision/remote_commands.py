@@ -1,0 +1,57 @@
+"""Subcommand of ``longreach vision`` that talks to a tracker that runs as a node: initialize."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from longreach_dynamics.errors import InputError
+from longreach_tools.arguments import allow_lists, numbers, positive
+from longreach_tools.options import add_whom
+
+__all__ = ['configure_remote']
+
+
+def configure_remote(commands: Any) -> None:
+    """Add this subcommand to those of ``longreach vision``."""
+    parser = commands.add_parser(
+        'initialize', help='let a running tracker begin with a marker at a pixel'
+    )
+    parser.add_argument(
+        'camera', metavar='CAMERA', choices=('left', 'right'), help='left or right'
+    )
+    parser.add_argument('name', metavar='NAME', help='of the marker, as in the rig file')
+    parser.add_argument(
+        '--at', required=True, type=numbers, metavar='u,v', help='about where it is [px]'
+    )
+    parser.add_argument(
+        '--radius',
+        required=True,
+        type=positive,
+        help="about the outer edge's longer semi-axis [px]",
+    )
+    parser.add_argument(
+        '--node', default='tracker', help='cameras in one process (default: tracker)'
+    )
+    add_whom(parser, 'vision')
+    allow_lists(parser)
+    parser.set_defaults(run=_run_initialize)
+
+
+def _run_initialize(arguments: argparse.Namespace) -> None:
+    """Run ``initialize``."""
+    from longreach_vision.remote import initialize
+
+    if len(arguments.at) != 2:
+        raise InputError(f'--at has {len(arguments.at)} numbers; allowed: two, u,v')
+    print(
+        initialize(
+            arguments.camera,
+            arguments.name,
+            arguments.at,
+            arguments.radius,
+            arguments.node,
+            arguments.namespace,
+            arguments.timeout,
+        )
+    )

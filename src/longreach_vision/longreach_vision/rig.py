@@ -1,0 +1,479 @@
+"""
+What a measurement is made with: cameras, the plane, markers, and numbers of the tracker.
+
+One YAML file holds it all. ``longreach vision pose`` writes its cameras and plane; the markers are
+named there, with where they are to be looked for at the start if that is known.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import Parameters, load, quantity
+from longreach_vision.cameras import Camera, read_camera, write_camera
+from longreach_vision.detection import RADII
+from longreach_vision.geometry import Plane, Pose
+
+__all__ = [
+    'MarkerOnRig',
+    'MountedCamera',
+    'Rig',
+    'TrackingParameters',
+    'load_rig',
+    'write_rig',
+]
+
+# Names become those of topics and columns.
+_NAME = re.compile(r'[A-Za-z0-9_-]{1,60}')
+# A camera nearer to the plane than this cannot tell places in it [m]; two cameras nearer to each
+# other are one that was given twice [m].
+_LEAST_DISTANCE, _LEAST_BASELINE = 0.1, 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class TrackingParameters(Parameters):
+    """Numbers of the tracker; pixels are those of the cameras' full resolution."""
+
+    acceleration: float = quantity(
+        'how a marker may accelerate in the image, standard deviation',
+        'px/s^2',
+        above=0.0,
+        default=500.0,
+    )
+    gate: float = quantity(
+        'how far from its prediction a marker is accepted, in standard deviations',
+        at_least=1.0,
+        at_most=20.0,
+        default=3.0,
+    )
+    least_window: float = quantity(
+        'least distance from the prediction at which it is looked for',
+        'px',
+        above=0.0,
+        default=4.0,
+    )
+    window: float = quantity(
+        'largest such distance, after it has been lost for some time',
+        'px',
+        above=0.0,
+        default=60.0,
+    )
+    start_window: float = quantity(
+        'how far a marker may be from its given position at the start',
+        'px',
+        above=0.0,
+        default=40.0,
+    )
+    fade: float = quantity(
+        'time after which a lost marker is no longer believed to move on', 's', above=0.0,
+        default=0.4,
+    )  # fmt: skip
+    least_rim: float = quantity(
+        'share of the rim that has to be seen to begin with a marker',
+        at_least=0.0,
+        at_most=1.0,
+        default=0.6,
+    )
+    gap: float = quantity(
+        'largest time between two images of a pair', 's', at_least=0.0, default=0.05
+    )
+    out_of_plane: float = quantity(
+        'distance from the plane, beyond its deviation, at which a marker is flagged',
+        'm',
+        at_least=0.0,
+        default=0.05,
+    )
+    ray_gap: float = quantity(
+        'distance of a reprojected point from its pixels, at which a marker is flagged',
+        'px',
+        above=0.0,
+        default=2.0,
+    )
+
+    def check(self) -> None:
+        """Raise InputError for windows in the wrong order."""
+        if not self.least_window <= self.window:
+            raise InputError(
+                f'least_window = {self.least_window:g} px, allowed: at most window ='
+                f' {self.window:g} px'
+            )
+
+    def scaled(self, factor: float) -> TrackingParameters:
+        """Return the numbers for images that are resized by a factor."""
+        # Edges are as wide as ever: windows do not shrink below the least one.
+        return self.replace(
+            acceleration=self.acceleration * factor,
+            window=max(self.window * factor, self.least_window),
+            start_window=max(self.start_window * factor, self.least_window),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class MarkerOnRig(Parameters):
+    """A circular marker that is to be tracked."""
+
+    name: str = quantity('name', '')
+    radius: float = quantity('radius of the outer edge', 'm', above=0.0, at_most=100.0)
+    inner: float = quantity(
+        'radius of the inner edge over that of the outer one; 0: a disc',
+        at_least=0.0,
+        at_most=0.9,
+        default=0.5,
+    )
+    bright: bool = quantity(
+        'whether ring or disc is brighter than its surroundings', default=False
+    )
+    offset: float = quantity('of its own plane from the plane, along the normal', 'm', default=0.0)
+    position: tuple[float, ...] | None = quantity(
+        'about where it is at the start, x y z in the world', 'm', length=3, default=None
+    )
+    left: tuple[float, ...] | None = quantity(
+        'about where the left image shows it at the start, u v, and its longer semi-axis',
+        'px',
+        length=3,
+        default=None,
+    )
+    right: tuple[float, ...] | None = quantity(
+        'the same in the right image', 'px', length=3, default=None
+    )
+
+    def check(self) -> None:
+        """Raise InputError for a name that cannot be one, and sizes that are none."""
+        if not _NAME.fullmatch(self.name):
+            raise InputError(f'name = {self.name!r}, allowed: letters, digits, _ and -')
+        for side in ('left', 'right'):
+            given = self.given(side)
+            if given is not None and not given[2] > 0.0:
+                raise InputError(f'{side}[2] = {given[2]:g} px, allowed: above 0')
+
+    def given(self, camera: str) -> tuple[float, ...] | None:
+        """Return u, v and radius [px] that are given for a camera's first image, or None."""
+        return {'left': self.left, 'right': self.right}.get(camera)
+
+    def scaled(self, factor: float) -> MarkerOnRig:
+        """Return the marker for images that are resized by a factor."""
+
+        def moved(given: tuple[float, ...] | None) -> tuple[float, ...] | None:
+            if given is None:
+                return None
+            u, v, radius = given
+            # Pixel centres are integers.
+            return (u + 0.5) * factor - 0.5, (v + 0.5) * factor - 0.5, radius * factor
+
+        return self.replace(left=moved(self.left), right=moved(self.right))
+
+
+@dataclasses.dataclass(frozen=True)
+class MountedCamera:
+    """A camera where it stands."""
+
+    camera: Camera
+    pose: Pose
+
+
+@dataclasses.dataclass(frozen=True)
+class Rig:
+    """
+    Cameras, plane and markers.
+
+    Parameters
+    ----------
+    cameras : dict of MountedCamera
+        ``left``, ``right`` or both.
+    plane : Plane
+        In which markers without an offset move.
+    markers : tuple of MarkerOnRig
+    tracking : TrackingParameters
+
+    Raises
+    ------
+    InputError
+        For no camera or one of another name, two in one place, no marker, two of one name or at
+        one place, a plane through a camera, and a marker's position behind one.
+    """
+
+    cameras: dict[str, MountedCamera]
+    plane: Plane
+    markers: tuple[MarkerOnRig, ...]
+    tracking: TrackingParameters = dataclasses.field(default_factory=TrackingParameters)
+
+    def __post_init__(self) -> None:
+        """Check what belongs together."""
+        sides = [side for side in ('left', 'right') if side in self.cameras]
+        if not sides or len(sides) < len(self.cameras):
+            raise InputError(
+                f'cameras = {list(self.cameras)}, allowed: left, right, one of them or both'
+            )
+        object.__setattr__(self, 'cameras', {side: self.cameras[side] for side in sides})
+        object.__setattr__(self, 'markers', tuple(self.markers))
+        if not self.markers:
+            raise InputError('markers is empty, allowed: one or more')
+        names = [marker.name for marker in self.markers]
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(f'markers has the name {name!r} twice, allowed: no two alike')
+        self._check_apart()
+        for side, mounted in self.cameras.items():
+            self._check_view(side, mounted)
+
+    def _check_apart(self) -> None:
+        """Raise InputError for two cameras, or two markers, of which one hides the other."""
+        places = [mounted.pose.translation for mounted in self.cameras.values()]
+        if len(places) > 1 and not math.dist(*places) >= _LEAST_BASELINE:
+            raise InputError(
+                f'both cameras stand at {places[0].tolist()} m, allowed: at least'
+                f' {_LEAST_BASELINE:g} m apart; has one been copied from the other?'
+            )
+        for one, other in itertools.combinations(self.markers, 2):
+            if one.position is None or other.position is None or one.offset != other.offset:
+                continue
+            apart = math.dist(one.position, other.position)
+            if not apart > max(one.radius, other.radius):
+                raise InputError(
+                    f'{one.name} and {other.name} are {apart:.3g} m apart, allowed: above'
+                    f' {max(one.radius, other.radius):g} m, the larger radius; correct position'
+                    ' of one of them'
+                )
+
+    def _check_view(self, side: str, mounted: MountedCamera) -> None:
+        """Raise InputError when a camera cannot see what it is there for."""
+        for marker in self.markers:
+            plane = self.plane_of(marker)
+            away = float(plane.distance(mounted.pose.translation))
+            if not abs(away) > _LEAST_DISTANCE:
+                raise InputError(
+                    f'the plane of {marker.name} passes through the camera {side} ({away:.3g} m'
+                    f' off), allowed: at least {_LEAST_DISTANCE:g} m; check position and plane'
+                )
+            if marker.position is None:
+                continue
+            depth = float(mounted.pose.to_camera(marker.position)[2])
+            if not depth > 0.0:
+                raise InputError(
+                    f'{marker.name} at {list(marker.position)} m lies {-depth:.3g} m behind the'
+                    f' camera {side}; check orientation (x right, y down, z forward) and position'
+                )
+
+    def check_pixels(self) -> None:
+        """Raise InputError for a given pixel outside of the image, or a size that none has."""
+        for marker in self.markers:
+            for side, mounted in self.cameras.items():
+                given, camera = marker.given(side), mounted.camera
+                # Resizing rounds the size of the image.
+                if given is not None and not (
+                    -1.0 <= given[0] <= camera.width and -1.0 <= given[1] <= camera.height
+                ):
+                    raise InputError(
+                        f'{marker.name} has the pixel ({given[0]:g}, {given[1]:g}) in {side},'
+                        f' allowed: within {camera.width} x {camera.height} px'
+                    )
+                if given is not None and not RADII[0] <= given[2] <= RADII[1]:
+                    raise InputError(
+                        f'{marker.name} has the radius {given[2]:g} px in {side}, allowed:'
+                        f' [{RADII[0]:g}, {RADII[1]:g}] px'
+                    )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The markers' names."""
+        return tuple(marker.name for marker in self.markers)
+
+    def plane_of(self, marker: MarkerOnRig) -> Plane:
+        """Return the plane in which a marker moves."""
+        plane = self.plane
+        if marker.offset == 0.0:
+            return plane
+        return Plane(
+            plane.normal,
+            plane.offset + marker.offset,
+            plane.covariance,
+            plane.centroid + marker.offset * plane.normal,
+        )
+
+    def normal_cam(self, camera: str) -> np.ndarray:
+        """Return the plane's normal (3,) in a camera's optical frame."""
+        return np.asarray(self.plane.normal @ self.cameras[camera].pose.rotation)
+
+    def scaled(self, factor: float) -> Rig:
+        """
+        Return the rig for images that are resized by a factor.
+
+        Raises
+        ------
+        InputError
+            As :meth:`Camera.scaled`.
+        """
+        if factor == 1.0:
+            return self
+        return Rig(
+            {
+                side: MountedCamera(mounted.camera.scaled(factor), mounted.pose)
+                for side, mounted in self.cameras.items()
+            },
+            self.plane,
+            tuple(marker.scaled(factor) for marker in self.markers),
+            self.tracking.scaled(factor),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class _CameraEntry(Parameters):
+    """A camera of a rig file."""
+
+    calibration: str = quantity('its calibration file, from the folder of this file', '')
+    position: tuple[float, ...] = quantity('its centre in the world', 'm', length=3)
+    orientation: tuple[float, ...] = quantity('quaternion x y z w of its optical frame', length=4)
+    covariance: tuple[float, ...] | None = quantity(
+        'by rows, of rotation vector in the camera [rad] and position in the world [m]',
+        '',
+        length=36,
+        default=None,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Cameras(Parameters):
+    """The cameras of a rig file."""
+
+    left: _CameraEntry | None = quantity('left camera', '', default=None)
+    right: _CameraEntry | None = quantity('right camera', '', default=None)
+
+    def check(self) -> None:
+        """Raise InputError when there is none."""
+        if self.left is None and self.right is None:
+            raise InputError('left and right are missing, allowed: one of them or both')
+
+
+@dataclasses.dataclass(frozen=True)
+class _PlaneEntry(Parameters):
+    """The plane of a rig file."""
+
+    normal: tuple[float, ...] = quantity('unit normal', length=3)
+    offset: float = quantity('distance of the plane from the origin along the normal', 'm')
+    centroid: tuple[float, ...] | None = quantity(
+        'a point of it, to which the covariance belongs', 'm', length=3, default=None
+    )
+    covariance: tuple[float, ...] | None = quantity(
+        'by rows, of turns about two axes in the plane [rad] and a shift along the normal [m]',
+        '',
+        length=9,
+        default=None,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _RigFile(Parameters):
+    """A whole rig file."""
+
+    cameras: _Cameras = quantity('cameras')
+    plane: _PlaneEntry = quantity(
+        'the plane in which markers move; longreach vision pose finds it from three reference'
+        ' points or more that are in_plane',
+        '',
+    )
+    markers: tuple[MarkerOnRig, ...] = quantity('markers, in the order of all output')
+    tracking: TrackingParameters = quantity('numbers of the tracker', default=TrackingParameters())
+
+
+def load_rig(path: str | Path) -> Rig:
+    """
+    Read a rig file, and the calibration files that it names.
+
+    Raises
+    ------
+    InputError
+        With file and key, for what is missing, unknown or impossible.
+    """
+    file = Path(path)
+    values = load(_RigFile, file)
+    cameras = {}
+    for side in ('left', 'right'):
+        entry: _CameraEntry | None = getattr(values.cameras, side)
+        if entry is not None:
+            camera = read_camera(file.parent / entry.calibration)
+            try:
+                covariance = _square(entry.covariance, 6)
+                pose = Pose.from_quaternion(entry.orientation, entry.position, covariance)
+            except InputError as error:
+                raise InputError(f'{file}: cameras.{side}: {error}') from error
+            cameras[side] = MountedCamera(camera, pose)
+    plane = values.plane
+    try:
+        rig = Rig(
+            cameras,
+            Plane(
+                np.array(plane.normal),
+                plane.offset,
+                _square(plane.covariance, 3),
+                None if plane.centroid is None else np.array(plane.centroid),  # type: ignore[arg-type]
+            ),
+            values.markers,
+            values.tracking,
+        )
+        rig.check_pixels()
+    except InputError as error:
+        raise InputError(f'{file}: {error}') from error
+    return rig
+
+
+def _square(values: tuple[float, ...] | None, size: int) -> np.ndarray | None:
+    """Return a matrix (size, size) from its rows."""
+    return None if values is None else np.array(values).reshape(size, size)
+
+
+def write_rig(rig: Rig, path: str | Path) -> None:
+    """
+    Write a rig file, and beside it NAME_left.yaml and NAME_right.yaml with the calibrations.
+
+    Raises
+    ------
+    InputError
+        When a file cannot be written.
+    """
+    file = Path(path)
+    cameras = {}
+    for side, mounted in rig.cameras.items():
+        calibration = file.with_name(f'{file.stem}_{side}.yaml')
+        write_camera(mounted.camera, calibration)
+        cameras[side] = {
+            'calibration': calibration.name,
+            'position': mounted.pose.translation.tolist(),
+            'orientation': mounted.pose.quaternion.tolist(),
+            **_entry('covariance', mounted.pose.covariance),
+        }
+    values = {
+        'cameras': cameras,
+        'plane': {
+            'normal': rig.plane.normal.tolist(),
+            'offset': rig.plane.offset,
+            'centroid': rig.plane.centroid.tolist(),
+            **_entry('covariance', rig.plane.covariance),
+        },
+        'markers': [
+            {
+                key: list(value) if isinstance(value, tuple) else value
+                for key, value in dataclasses.asdict(marker).items()
+                if value is not None
+            }
+            for marker in rig.markers
+        ],
+        'tracking': dataclasses.asdict(rig.tracking),
+    }
+    text = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=99)
+    try:
+        file.write_text(text, encoding='utf-8')
+    except OSError as error:
+        raise InputError(f'{file} cannot be written: {error.strerror}') from error
+
+
+def _entry(key: str, matrix: np.ndarray | None) -> dict[str, list[float]]:
+    """Return a matrix by rows under a key, nothing where there is none."""
+    return {} if matrix is None else {key: matrix.ravel().tolist()}

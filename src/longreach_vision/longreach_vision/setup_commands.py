@@ -1,0 +1,505 @@
+"""Subcommands of ``longreach vision`` before any tracking: calibrate, pose, marker."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import load_yaml
+from longreach_tools.arguments import positive
+from longreach_tools.output import (
+    add_format,
+    check_output,
+    check_places,
+    print_result,
+    table,
+    writing,
+)
+from longreach_vision.boards import Board, find_views, list_pictures
+from longreach_vision.calibration import Calibration, calibrate
+from longreach_vision.cameras import MODELS, write_camera
+from longreach_vision.localisation import (
+    Localisation,
+    Prediction,
+    Reference,
+    load_reference,
+    localise,
+    read_cameras,
+)
+from longreach_vision.sheet import FORMATS, PAGES, lay_out, to_pdf, to_svg
+
+__all__ = ['configure_setup', 'rig_text']
+
+
+def configure_setup(commands: Any) -> None:
+    """Add these subcommands to those of ``longreach vision``."""
+    intrinsics = commands.add_parser(
+        'calibrate', help="a camera's intrinsics from pictures of a checkerboard"
+    )
+    intrinsics.add_argument(
+        'images', metavar='IMAGES', nargs='+', type=Path, help='pictures, or a folder of them'
+    )
+    intrinsics.add_argument(
+        '--board', required=True, help='inner corners, 9x6 for 10 by 7 squares'
+    )
+    intrinsics.add_argument('--square', required=True, type=positive, help='side of a square [m]')
+    intrinsics.add_argument(
+        '--model',
+        choices=MODELS,
+        default='plumb_bob',
+        help='of the distortion; equidistant for fisheyes (default: plumb_bob)',
+    )
+    intrinsics.add_argument('--name', default='camera', help='of the camera (default: camera)')
+    intrinsics.add_argument(
+        '--out', metavar='CAMERA.yaml', type=Path, help='calibration file as ROS reads it'
+    )
+    add_format(intrinsics)
+    intrinsics.add_argument(
+        '--plot', metavar='FILE', type=Path, help='corners in the image, errors of pictures'
+    )
+    intrinsics.set_defaults(run=_run_calibrate)
+
+    pose = commands.add_parser(
+        'pose', help='where the cameras stand, from measured reference points'
+    )
+    pose.add_argument('reference', metavar='REFERENCE.yaml', type=Path)
+    pose.add_argument(
+        '--out',
+        metavar='RIG.yaml',
+        type=Path,
+        help='rig file; of one that is there, only cameras and plane are written anew',
+    )
+    add_format(pose)
+    pose.add_argument('--plot', metavar='FILE', type=Path, help='cameras, points and their errors')
+    pose.set_defaults(run=_run_pose)
+
+    marker = commands.add_parser('marker', help='a marker to be printed at its exact size')
+    marker.add_argument('--diameter', required=True, type=positive, help='of the outer edge [m]')
+    marker.add_argument(
+        '--inner',
+        type=positive,
+        default=None,
+        help='diameter of the inner edge over that of the outer one (default: 0.5)',
+    )
+    marker.add_argument('--disc', action='store_true', help='no inner edge')
+    marker.add_argument('--bright', action='store_true', help='bright on dark')
+    marker.add_argument(
+        '--page',
+        choices=(*PAGES, 'fit'),
+        help='fit: a page of its own size (default: the smallest that holds it)',
+    )
+    marker.add_argument(
+        '--out', metavar='FILE', required=True, type=Path, help=' or '.join(FORMATS)
+    )
+    add_format(marker)
+    marker.set_defaults(run=_run_marker)
+
+
+# --- calibrate ------------------------------------------------------------------------------
+
+
+def _run_calibrate(arguments: argparse.Namespace) -> None:
+    """Run ``calibrate``."""
+    check_output(arguments.out, arguments.plot)
+    board = Board.parse(arguments.board, arguments.square)
+    pictures = list_pictures(arguments.images)
+    check_places({'--out': arguments.out, '--plot': arguments.plot}, pictures)
+    views, empty, size = find_views(pictures, board, progress=True)
+    found = calibrate(views, board, size, arguments.model, arguments.name)
+    if arguments.out is not None:
+        with writing(arguments.out) as path:
+            write_camera(found.camera, path)
+    if arguments.plot is not None:
+        from longreach_vision.setup_figures import draw_calibration
+
+        draw_calibration(arguments.plot, found)
+    print_result(
+        _calibration_result(found, empty), _calibration_text(found, empty), arguments.format
+    )
+    _warn(found.warnings)
+
+
+def _calibration_result(found: Calibration, empty: Sequence[str]) -> dict[str, Any]:
+    """Return a calibration for programs."""
+    camera, coverage = found.camera, found.coverage
+    rays = found.ray_deviation[np.isfinite(found.ray_deviation)]
+    apart = found.difference[np.isfinite(found.difference)]
+    difference = float(apart.max()) if apart.size else math.nan
+    return {
+        'camera': {
+            'name': camera.name,
+            'width': camera.width,
+            'height': camera.height,
+            'model': camera.model,
+            'fx': camera.fx,
+            'fy': camera.fy,
+            'cx': camera.cx,
+            'cy': camera.cy,
+            'distortion': list(camera.distortion),
+        },
+        'deviations': found.deviations,
+        'rms': found.rms,
+        'images': [
+            {
+                'image': view.name,
+                'error': float(error),
+                'largest': float(np.linalg.norm(residuals, axis=1).max()),
+                'tilt': float(tilt),
+                'distance': float(distance),
+                'outlier': view.name in found.outliers,
+            }
+            for view, error, residuals, tilt, distance in zip(
+                found.views,
+                found.errors,
+                found.residuals,
+                coverage.tilts,
+                coverage.distances,
+                strict=True,
+            )
+        ],
+        'without_board': list(empty),
+        'coverage': {
+            'area': coverage.area,
+            'corners_missing': list(coverage.missing),
+            'largest_tilt': float(coverage.tilts.max()),
+            'turns': list(coverage.turns),
+            'distance_ratio': float(coverage.distances.max() / coverage.distances.min()),
+        },
+        'ray_deviation': {'median': float(np.median(rays)), 'largest': float(rays.max())},
+        'model_difference': None if math.isnan(difference) else difference,
+        'trusted': not found.warnings,
+        'warnings': list(found.warnings),
+    }
+
+
+def _calibration_text(found: Calibration, empty: Sequence[str]) -> str:
+    """Return a calibration for people."""
+    result = _calibration_result(found, empty)
+    pictures = [
+        (
+            row['image'],
+            f'{row["error"]:.3f}',
+            f'{row["largest"]:.3f}',
+            f'{math.degrees(row["tilt"]):.0f}',
+            f'{row["distance"]:.2f}',
+            'outlier' if row['outlier'] else '',
+        )
+        for row in result['images']
+    ]
+    pictures += [(name, 'no board', '', '', '', '') for name in empty]
+    head = ('picture', 'error [px]', 'largest [px]', 'tilt [deg]', 'distance [m]', '')
+    values = [*(result['camera'][name] for name in ('fx', 'fy', 'cx', 'cy'))]
+    values += result['camera']['distortion']
+    numbers = [
+        (name, float(value), float(deviation))
+        for (name, deviation), value in zip(found.deviations.items(), values, strict=True)
+    ]
+    coverage, rays = result['coverage'], result['ray_deviation']
+    return '\n\n'.join(
+        [
+            table(head, pictures),
+            table((found.camera.model, 'value', 'standard deviation'), numbers),
+            f'error {found.rms:.3f} px (RMS), rays uncertain by {rays["median"]:.2g} px (median),'
+            f' {rays["largest"]:.2g} px (largest)\n'
+            f'boards cover {100.0 * coverage["area"]:.0f} % of the image, tilted by up to'
+            f' {math.degrees(coverage["largest_tilt"]):.0f} deg, distances differ by a factor of'
+            f' {coverage["distance_ratio"]:.2f}\n'
+            + ('it can be trusted' if not found.warnings else 'it cannot be trusted: see below'),
+        ]
+    )
+
+
+# --- pose -----------------------------------------------------------------------------------
+
+
+def _run_pose(arguments: argparse.Namespace) -> None:
+    """Run ``pose``."""
+    file, out = arguments.reference, arguments.out
+    check_output(out, arguments.plot)
+    reference = load_reference(file)
+    named = [getattr(reference.cameras, side).calibration for side in reference.sides]
+    read = [file, *(file.parent / name for name in named)]
+    check_places({'--out': out, '--plot': arguments.plot}, read)
+    cameras = read_cameras(reference, file.parent)
+    try:
+        found = localise(reference, cameras)
+    except InputError as error:
+        raise InputError(f'{file}: {error}') from error
+    if out is not None:
+        text = rig_text(found, _calibrations(reference, file, out))
+        if out.is_file() and out.stat().st_size:
+            load_yaml(out)
+            text = _merged(out.read_text(encoding='utf-8'), text)
+        with writing(out) as path:
+            path.write_text(text, encoding='utf-8')
+    if arguments.plot is not None:
+        from longreach_vision.setup_figures import draw_localisation
+
+        draw_localisation(arguments.plot, found, cameras)
+    print_result(_pose_result(found), _pose_text(found), arguments.format)
+    _warn(found.warnings)
+
+
+def _calibrations(reference: Reference, file: Path, out: Path) -> dict[str, str]:
+    """Return the calibration files by camera as a rig file elsewhere names them."""
+    found = {}
+    for side in reference.sides:
+        named = Path(getattr(reference.cameras, side).calibration)
+        if not named.is_absolute():
+            named = Path(os.path.relpath(file.parent.resolve() / named, out.parent.resolve()))
+        found[side] = str(named)
+    return found
+
+
+def rig_text(found: Localisation, calibrations: dict[str, str]) -> str:
+    """
+    Return the cameras and the plane of a rig file.
+
+    Parameters
+    ----------
+    found : Localisation
+    calibrations : dict of str
+        Calibration file by camera, as the rig file is to name it.
+    """
+    lines = ['cameras:']
+    for side, pose in found.poses.items():
+        assert pose.covariance is not None
+        lines += [
+            f'  {side}:',
+            f'    calibration: {_quoted(calibrations[side])}',
+            f'    position: {_row(pose.translation)}  # in the world [m]',
+            f'    orientation: {_row(pose.quaternion)}  # x y z w, of the optical frame',
+            '    # By rows, of rotation vector in the camera [rad] and position in the world [m].',
+            '    covariance:',
+            *_rows(pose.covariance),
+        ]
+    if found.plane is not None:
+        plane = found.plane.plane
+        assert plane.covariance is not None
+        lines += [
+            'plane:',
+            f'  normal: {_row(plane.normal)}',
+            f'  offset: {float(plane.offset)!r}  # [m]',
+            f'  centroid: {_row(plane.centroid)}  # [m]',
+            '  # By rows, of turns about two axes in the plane [rad] and a shift along n [m].',
+            '  covariance:',
+            *_rows(plane.covariance, '    '),
+        ]
+    return '\n'.join([*lines, ''])
+
+
+def _row(values: np.ndarray) -> str:
+    """Return numbers as a YAML list, to the last bit."""
+    return '[' + ', '.join(repr(float(value)) for value in values) + ']'
+
+
+def _rows(matrix: np.ndarray, indent: str = '      ') -> list[str]:
+    """Return a matrix as the lines of one flat YAML list."""
+    rows = [', '.join(f'{float(value)!r}' for value in row) for row in matrix]
+    return [
+        f'{indent}{"[" if k == 0 else " "}{row}{"]" if k == len(rows) - 1 else ","}'
+        for k, row in enumerate(rows)
+    ]
+
+
+def _quoted(text: str) -> str:
+    """Return a text as YAML takes it."""
+    return (
+        text
+        if re.fullmatch(r'[\w./-]*[A-Za-z][\w./-]*', text)
+        else "'" + text.replace("'", "''") + "'"
+    )
+
+
+def _merged(old: str, new: str) -> str:
+    """Return a YAML file in which the top-level entries of a new text stand for the old ones."""
+
+    def blocks(text: str) -> list[str]:
+        """Return a text cut before each top-level key."""
+        return re.split(r'(?m)^(?=[^\s#\-\[\]{}][^\n]*:(?:\s|$))', text)
+
+    fresh = {block.partition(':')[0]: block for block in blocks(new) if block}
+    first, *entries = blocks(old)
+    kept = [first]
+    for block in entries:
+        key = block.partition(':')[0].strip('\'" ')
+        if key not in fresh:
+            kept.append(block)
+            continue
+        kept.append(fresh.pop(key))
+        # Comments before the next key belong to that.
+        tail = re.search(r'(?:^[ \t]*(?:#[^\n]*)?\n)+\Z', block, flags=re.MULTILINE)
+        if tail and block is not entries[-1]:
+            kept.append(tail[0])
+    text = ''.join(kept)
+    if fresh and text and not text.endswith('\n'):
+        text += '\n'
+    return text + ''.join(fresh.values())
+
+
+def _prediction(value: Prediction) -> dict[str, Any]:
+    """Return a prediction for programs: standard deviations along the world's axes [m]."""
+    space = value.triangulated
+    return {
+        'point': value.point.tolist(),
+        'in_plane': {side: _deviations(cov) for side, cov in value.in_plane.items()},
+        'triangulated': None if space is None else _deviations(space),
+        'error': None if math.isnan(value.error) else value.error,
+    }
+
+
+def _deviations(covariance: np.ndarray) -> list[float]:
+    """Return the standard deviations of a covariance."""
+    return [float(value) for value in np.sqrt(np.maximum(np.diag(covariance), 0.0))]
+
+
+def _pose_result(found: Localisation) -> dict[str, Any]:
+    """Return poses for programs."""
+    plane = None
+    if found.plane is not None:
+        fitted, residuals, rms = found.plane
+        assert fitted.covariance is not None
+        plane = {
+            'normal': fitted.normal.tolist(),
+            'offset': fitted.offset,
+            'centroid': fitted.centroid.tolist(),
+            'covariance': fitted.covariance.ravel().tolist(),
+            'residuals': residuals.tolist(),
+            'rms': None if math.isnan(rms) else rms,
+        }
+    return {
+        'cameras': {
+            side: {
+                'position': pose.translation.tolist(),
+                'orientation': pose.quaternion.tolist(),
+                'covariance': np.asarray(pose.covariance).ravel().tolist(),
+                'residual': found.rms[side],
+            }
+            for side, pose in found.poses.items()
+        },
+        'points': [
+            {
+                'name': point.name,
+                'position': point.position.tolist(),
+                'deviations': _deviations(point.covariance),
+                'correction': point.correction.tolist(),
+                'pixels': {side: off.tolist() for side, off in point.pixels.items()},
+            }
+            for point in found.points
+        ],
+        'plane': plane,
+        'sum_of_squares': found.sum_of_squares,
+        'freedom': found.freedom,
+        'tip': _prediction(found.tip),
+        'at_points': [_prediction(value) for value in found.at_points],
+        'trusted': not found.warnings,
+        'warnings': list(found.warnings),
+    }
+
+
+def _pose_text(found: Localisation) -> str:
+    """Return poses for people."""
+    cameras = [
+        (
+            side,
+            *(f'{value:.4f}' for value in pose.translation),
+            *(f'{1e3 * value:.1f}' for value in _deviations(pose.covariance)[3:]),
+            f'{1e3 * math.sqrt(float(np.trace(pose.covariance[:3, :3]))):.2f}',
+            f'{found.rms[side]:.3f}',
+        )
+        for side, pose in found.poses.items()
+        if pose.covariance is not None
+    ]
+    head = ('camera', 'x [m]', 'y [m]', 'z [m]', '± x [mm]', '± y [mm]', '± z [mm]')
+    parts = [table((*head, '± turn [mrad]', 'residual [px]'), cameras)]
+    points = [
+        (
+            point.name,
+            *(f'{1e3 * value:.1f}' for value in point.correction),
+            *(
+                f'{float(np.linalg.norm(point.pixels[side])):.3f}' if side in point.pixels else '-'
+                for side in found.poses
+            ),
+        )
+        for point in found.points
+    ]
+    names = ('point', 'moved x [mm]', 'y [mm]', 'z [mm]')
+    parts.append(table((*names, *(f'{side} [px]' for side in found.poses)), points))
+    lines = [
+        f'sum of squares {found.sum_of_squares:.1f} at {found.freedom} degrees of freedom',
+    ]
+    if found.plane is not None:
+        plane = found.plane.plane
+        normal = ', '.join(f'{value:.5f}' for value in plane.normal)
+        lines.append(f'plane: n = ({normal}), lambda = {plane.offset:.4f} m')
+        if not math.isnan(found.plane.rms):
+            lines[-1] += f', points {1e3 * found.plane.rms:.1f} mm off it (RMS)'
+    lines += list(_tip_lines(found.tip))
+    lines.append('it can be trusted' if not found.warnings else 'look at the warnings below')
+    return '\n\n'.join([*parts, '\n'.join(lines)])
+
+
+def _tip_lines(tip: Prediction) -> Iterable[str]:
+    """Yield what a marker at the tip would be off by."""
+    place = ', '.join(f'{value:g}' for value in tip.point)
+    rows = [(f'in the plane, {side}', cov) for side, cov in tip.in_plane.items()]
+    if tip.triangulated is not None:
+        rows.append(('triangulated', tip.triangulated))
+    for name, cov in rows:
+        x, y, z = (1e3 * value for value in _deviations(cov))
+        yield f'a marker at ({place}) m, {name}: ± {x:.1f}, {y:.1f}, {z:.1f} mm along x, y, z'
+
+
+# --- marker ---------------------------------------------------------------------------------
+
+
+def _run_marker(arguments: argparse.Namespace) -> None:
+    """Run ``marker``."""
+    out = arguments.out
+    ending = out.suffix.lstrip('.').lower()
+    if ending not in FORMATS:
+        raise InputError(f'--out {out} has the ending {ending!r}, allowed: {", ".join(FORMATS)}')
+    if arguments.disc and arguments.inner is not None:
+        raise InputError('--disc and --inner are given, allowed: one of them; a disc has no inner')
+    check_output(out)
+    inner = 0.0 if arguments.disc else 0.5 if arguments.inner is None else arguments.inner
+    sheet = lay_out(arguments.diameter, inner, arguments.bright, arguments.page)
+    data = to_pdf(sheet) if ending == 'pdf' else to_svg(sheet).encode('utf-8')
+    with writing(out) as path:
+        path.write_bytes(data)
+    rig = {'radius': 0.5 * arguments.diameter, 'inner': inner, 'bright': arguments.bright}
+    entry = ', '.join(f'{key}: {_plain(value)}' for key, value in rig.items())
+    width, height = sheet.size
+    print_result(
+        {
+            'file': str(out),
+            'page': sheet.page,
+            'width': width / 1e3,
+            'height': height / 1e3,
+            'marker': rig,
+        },
+        f'{out}: {width:g} x {height:g} mm ({sheet.page}). Print at 100 %, check that the line'
+        ' below is 100 mm long, glue it flat\n'
+        f'in the rig file: - {{name: marker_1, {entry}}}',
+        arguments.format,
+    )
+
+
+def _plain(value: float | bool) -> str:
+    """Return a value as YAML takes it."""
+    return str(value).lower() if isinstance(value, bool) else f'{value:g}'
+
+
+def _warn(warnings: Iterable[str]) -> None:
+    """Print warnings on stderr."""
+    for text in warnings:
+        print(f'longreach vision: {text}', file=sys.stderr)

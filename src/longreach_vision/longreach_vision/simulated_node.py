@@ -1,0 +1,45 @@
+"""Simulated cameras and the tracker in one node: images need not go through the middleware."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_vision.camera_node import CameraNode, CameraNodeParameters
+from longreach_vision.tracker_node import MarkerTracker, TrackerParameters
+
+__all__ = ['SimulatedNode', 'SimulatedParameters']
+
+
+@dataclasses.dataclass(frozen=True)
+class SimulatedParameters(CameraNodeParameters, TrackerParameters):
+    """Parameters of simulated cameras with the tracker."""
+
+    def check(self) -> None:
+        """Raise InputError for a camera_info, which does not come this way."""
+        super().check()
+        if self.calibration != 'rig':
+            raise InputError(
+                f'calibration = {self.calibration!r}, allowed in one process with the cameras: rig'
+            )
+
+
+class SimulatedNode(CameraNode):
+    """Cameras that look at markers, simulated, and what the tracker sees in their images."""
+
+    def __init__(self) -> None:
+        super().__init__('simulated', SimulatedParameters)
+        settings = self.settings
+        assert isinstance(settings, SimulatedParameters)
+        self._tracker = MarkerTracker(self, settings, 'tracker')
+        self.viewer = self._view
+
+    def _view(self, camera: str, stamp: int, image: np.ndarray) -> None:
+        """Track the markers in an image."""
+        self._tracker.add(camera, stamp, image, f'{camera}_camera_optical')
+
+    def is_watched(self) -> bool:
+        """Tell whether as many listen as shall see the first image, and hear what is in it."""
+        return self._tracker.has_recorders() and super().is_watched()

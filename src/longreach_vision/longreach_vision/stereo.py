@@ -1,0 +1,537 @@
+"""
+Markers in space, from one camera or two.
+
+With one camera a marker lies where its ray meets the plane that it moves in, Henikl 2015, (38).
+With two there are three positions: that of each camera in the plane, merged with the weights of
+least variance, where the errors of the plane are common to both; and the triangulated one, which
+needs no plane. How far that one is out of the plane says whether the assumption holds: a boom that
+sways by 100 mm shifts a position in the plane by some 30 mm, and the triangulated one not at all.
+
+Images that are not of the same instant are brought to that of the left one: the pixel of the right
+camera is interpolated between, or extrapolated from, its latest images. At 1 m/s, 5 ms are 5 mm.
+
+BLAS gains nothing from threads on problems of this size, and loses much on a busy machine: set
+OPENBLAS_NUM_THREADS=1 in the environment of the process, before it imports numpy.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_vision.detection import LOST, TRACKED, UNCERTAIN, Observation
+from longreach_vision.geometry import Location, Plane, locate_in_plane, triangulate
+from longreach_vision.naming import alike, name_markers
+from longreach_vision.rig import MarkerOnRig, Rig
+from longreach_vision.tracking import CameraTracker
+
+__all__ = ['Estimate', 'StereoFrame', 'StereoTracker']
+
+# Deviations beyond which a difference is one.
+_SURE = 3.5
+# Squared distance of two rays, in variances of it, beyond which they miss each other.
+_RAYS_MISS = 25.0
+# A marker that one camera lost is looked for where the other one shows it, within this [px].
+_HINT = 16.0
+# A centre that is moved to another time without a known speed holds as long as its deviation is
+# below this share of the marker's radius.
+_MOVED = 0.05
+# Between the places that give a velocity in the other camera [s].
+_SHORT = 1e-3
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Estimate:
+    """
+    A marker in space.
+
+    Parameters
+    ----------
+    name : str
+    status : str
+        ``TRACKED``, ``UNCERTAIN`` or ``LOST``: the worse one of the cameras used; UNCERTAIN, too,
+        when what they see does not fit together, or was brought to one time without knowing how
+        fast the marker moves.
+    reason : str
+        Why it is not TRACKED; empty when it is.
+    cameras : tuple of str
+        Which ones were used: where one tracks it, none that is uncertain.
+    in_plane : Location, optional
+        Under the assumption that it moves in its plane, in the world [m].
+    triangulated : Location, optional
+        Without it; needs both cameras.
+    out_of_plane : float
+        How far the triangulated position is off the marker's plane along the normal [m]; NaN
+        without one.
+    out_of_plane_deviation : float
+        Standard deviation of that [m].
+    """
+
+    name: str
+    status: str
+    reason: str
+    cameras: tuple[str, ...] = ()
+    in_plane: Location | None = None
+    triangulated: Location | None = None
+    out_of_plane: float = math.nan
+    out_of_plane_deviation: float = math.nan
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StereoFrame:
+    """
+    What one image or two of a pair showed.
+
+    Parameters
+    ----------
+    time : float
+        Of the left image, or the only one; the estimates are of this time [s].
+    gap : float
+        By how much the right image is later [s]; NaN with one camera.
+    observations : dict of dict of Observation
+        By camera and marker; each of the time of its own image.
+    estimates : dict of Estimate
+        By marker, of all markers of the rig.
+    """
+
+    time: float
+    gap: float
+    observations: dict[str, dict[str, Observation]]
+    estimates: dict[str, Estimate]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _View:
+    """A marker's pixel in a camera at the time of the estimate."""
+
+    side: str
+    status: str
+    reason: str
+    center: np.ndarray
+    covariance: np.ndarray
+    doubt: str = ''  # why this time's pixel cannot be trusted, though that of the image can
+
+
+class StereoTracker:
+    """
+    Tracks markers with the cameras of a rig.
+
+    Parameters
+    ----------
+    rig : Rig
+        With one camera, too.
+    """
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.trackers = {
+            side: CameraTracker(side, mounted, rig.plane, rig.markers, rig.tracking)
+            for side, mounted in rig.cameras.items()
+        }
+        self._planes = {marker.name: rig.plane_of(marker) for marker in rig.markers}
+        # Markers that a search did not find: why.
+        self._missing: dict[str, str] = {}
+
+    @property
+    def left(self) -> CameraTracker:
+        """The left camera's tracker."""
+        return self._of('left')
+
+    @property
+    def right(self) -> CameraTracker:
+        """The right camera's tracker."""
+        return self._of('right')
+
+    def _of(self, side: str) -> CameraTracker:
+        if side not in self.trackers:
+            raise InputError(f'camera {side!r} is unknown, in the rig: {", ".join(self.trackers)}')
+        return self.trackers[side]
+
+    def reset(self) -> None:
+        """Forget all tracks and the time."""
+        for tracker in self.trackers.values():
+            tracker.reset()
+        self._missing.clear()
+
+    def start(
+        self, images: Mapping[str, np.ndarray], times: Mapping[str, float]
+    ) -> dict[str, dict[str, Observation]]:
+        """
+        Begin with the markers of a first pair of images, as :meth:`CameraTracker.start`.
+
+        Markers without pixel and position are searched for in both images, and named by where
+        they are in the plane: see :func:`longreach_vision.naming.name_markers`.
+
+        Parameters
+        ----------
+        images : mapping of ndarray
+            By camera.
+        times : mapping of float
+            By camera [s].
+
+        Returns
+        -------
+        dict of dict of Observation
+            By camera and marker; those that a camera has not found yet are missing there.
+
+        Raises
+        ------
+        InputError
+            For a camera that is not in the rig, and an image that does not fit.
+        LongreachError
+            When the search does not find as many markers of each kind as are left; kinds that it
+            does find are begun with.
+        """
+        given = {side: self._of(side) for side in images}
+        seen = {
+            side: tracker.start_given(images[side], times[side]) for side, tracker in given.items()
+        }
+        known = {name for views in seen.values() for name in views}
+        left = [marker for marker in self.rig.markers if marker.name not in known]
+        problem = ''
+        if left:
+            problem = self._search(images, times, left, seen)
+        self._help(times)
+        if problem:
+            raise LongreachError(problem)
+        return seen
+
+    def search(self, images: Mapping[str, np.ndarray], times: Mapping[str, float]) -> str:
+        """
+        Look in whole images for markers that are :attr:`searchable`, and begin with them.
+
+        Parameters
+        ----------
+        images, times : mapping
+            As for :meth:`update`, and those of the latest one.
+
+        Returns
+        -------
+        str
+            Why some are still missing, discs among them; empty when none is.
+        """
+        left = self.searchable
+        problem = ''
+        if left:
+            problem = self._search(images, times, left, {side: {} for side in images})
+            self._help(times)
+        missing = self.missing
+        return (problem or '; '.join(dict.fromkeys(missing.values()))) if missing else ''
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Why searches in whole images did not find markers, of those not begun with since."""
+        return {
+            name: why
+            for name, why in self._missing.items()
+            if not any(name in one.tracks for one in self.trackers.values())
+        }
+
+    @property
+    def is_any_in_sight(self) -> bool:
+        """Whether a camera saw a marker in its latest image."""
+        return any(
+            not track.lost for one in self.trackers.values() for track in one.tracks.values()
+        )
+
+    @property
+    def searchable(self) -> list[MarkerOnRig]:
+        """
+        The markers that a search in whole images may find.
+
+        Rings that were not begun with in any camera, while all that look like them are in sight.
+        Where no marker at all is, also those that have never been seen where they were to be at
+        the start, if no other one looks like them: alike ones might get each other's names.
+        """
+        trackers = self.trackers.values()
+        found: list[MarkerOnRig] = []
+        for kind in alike([marker for marker in self.rig.markers if marker.inner > 0.0]):
+            begun = [
+                marker for marker in kind if any(marker.name in one.tracks for one in trackers)
+            ]
+            others = [marker for marker in kind if marker not in begun]
+            if all(one.is_in_sight(marker.name) for marker in begun for one in trackers):
+                found += others
+            elif len(kind) == 1 and not self.is_any_in_sight:
+                found += [
+                    marker
+                    for marker in begun
+                    if not any(one.was_seen(marker.name) for one in trackers)
+                ]
+        return found
+
+    def _search(
+        self,
+        images: Mapping[str, np.ndarray],
+        times: Mapping[str, float],
+        left: Sequence[MarkerOnRig],
+        seen: dict[str, dict[str, Observation]],
+    ) -> str:
+        """Find markers in whole images and add them to ``seen``; return why some are missing."""
+        given = {side: self._of(side) for side in images}
+        found = {side: tracker.find_others(images[side]) for side, tracker in given.items()}
+        appearances = {side: tracker.appearance for side, tracker in given.items()}
+        named = name_markers(appearances, found, left)
+        for name, views in named.views.items():
+            self._missing.pop(name, None)
+            for side, one in views.items():
+                given[side].begin(name, one, times[side])
+                seen[side][name] = one
+        self._missing.update(named.missing)
+        return named.problem
+
+    def update(self, images: Mapping[str, np.ndarray], times: Mapping[str, float]) -> StereoFrame:
+        """
+        Follow the markers into the next images.
+
+        Parameters
+        ----------
+        images : mapping of ndarray of uint8, shape (height, width)
+            By camera; one may be missing.
+        times : mapping of float
+            By camera [s].
+
+        Returns
+        -------
+        StereoFrame
+            Where the images are farther apart than the parameter ``gap`` allows, the estimates
+            are those of the left camera alone.
+
+        Raises
+        ------
+        InputError
+            As :meth:`CameraTracker.update`; for no image, and a camera that is not in the rig.
+        """
+        sides = [side for side in ('left', 'right') if side in images]
+        if not sides or len(sides) < len(images):
+            raise InputError(
+                f'images of {list(images)}, allowed: {", ".join(self.trackers)}, at least one'
+            )
+        observations = {side: self._of(side).update(images[side], times[side]) for side in sides}
+        time = times[sides[0]]
+        gap = times[sides[1]] - time if len(sides) == 2 else math.nan
+        used = sides[:1] if abs(gap) > self.rig.tracking.gap else sides
+        estimates = {
+            marker.name: self._estimate(
+                marker, [self._view(side, marker.name, observations, time) for side in used]
+            )
+            for marker in self.rig.markers
+        }
+        self._help(times)
+        return StereoFrame(time, gap, observations, estimates)
+
+    def _view(
+        self,
+        side: str,
+        name: str,
+        observations: Mapping[str, Mapping[str, Observation]],
+        time: float,
+    ) -> _View:
+        """Return what a camera sees of a marker, at a time."""
+        seen = observations[side].get(name)
+        if seen is None:
+            nowhere = np.full((3, 2), math.nan)
+            reason = 'not initialised'
+            if name in self._missing:
+                reason = f'{reason}: {self._missing[name]}'
+            return _View(side, LOST, reason, nowhere[0], nowhere[1:])
+        center, covariance = seen.center, seen.covariance
+        doubt = ''
+        if seen.status != LOST and time != self.trackers[side].time:
+            place = self.trackers[side].center_at(name, time)
+            if place is None:
+                return _View(side, LOST, 'not tracked at this time', center, covariance)
+            center, covariance = place
+            deviation = math.sqrt(float(np.linalg.eigvalsh(covariance)[-1]))
+            if deviation > _MOVED * seen.radius and not self.trackers[side].knows_speed(name):
+                apart = 1e3 * abs(time - self.trackers[side].time)
+                doubt = f'speed not known yet, images {apart:.0f} ms apart'
+        return _View(side, seen.status, seen.reason, center, covariance, doubt)
+
+    def _estimate(self, marker: MarkerOnRig, views: list[_View]) -> Estimate:
+        """Return a marker in space."""
+        for status in (TRACKED, UNCERTAIN):
+            used = [view for view in views if view.status == status]
+            if used:
+                break
+        else:
+            return Estimate(marker.name, LOST, _reasons(views))
+        plane = self._planes[marker.name]
+        reason = '' if status == TRACKED else _reasons(used)
+        if not reason:
+            reason = next((view.doubt for view in used if view.doubt), '')
+            status = UNCERTAIN if reason else status
+        try:
+            located = [self._locate(view, plane) for view in used]
+        except InputError as error:
+            return Estimate(marker.name, LOST, str(error))
+        sides = tuple(view.side for view in used)
+        if len(used) == 1:
+            return Estimate(marker.name, status, reason, sides, located[0])
+        try:
+            point = self._triangulate(used)
+        except InputError as error:
+            best = _surest(located)
+            return Estimate(marker.name, UNCERTAIN, str(error), sides, located[best])
+        tracking = self.rig.tracking
+        away = float(plane.distance(point.position))
+        deviation = math.sqrt(
+            float(plane.normal @ point.covariance @ plane.normal)
+            + _height_variance(plane, point.position)
+        )
+        is_flat = abs(away) <= tracking.out_of_plane + _SURE * deviation
+        in_plane = located[_surest(located)]
+        if is_flat:
+            in_plane = self._merge(sides, located, plane)
+        if point.residual > tracking.ray_gap and point.chi_square > _RAYS_MISS:
+            reason = (
+                f'the rays of both cameras miss each other by {point.residual:.1f} px: not the'
+                ' same marker, or wrong poses'
+            )
+        elif not is_flat:
+            reason = f'{1e3 * away:.0f} mm out of the plane: only the triangulated position holds'
+        if reason:
+            status = UNCERTAIN
+        return Estimate(
+            marker.name, status, reason, sides, in_plane, point, away, deviation
+        )  # fmt: skip
+
+    def _locate(self, view: _View, plane: Plane) -> Location:
+        mounted = self.rig.cameras[view.side]
+        return locate_in_plane(mounted.camera, mounted.pose, plane, view.center, view.covariance)
+
+    def _triangulate(self, views: list[_View]) -> Location:
+        one, other = (self.rig.cameras[view.side] for view in views)
+        return triangulate(
+            (one.camera, other.camera),
+            (one.pose, other.pose),
+            np.array([view.center for view in views]),
+            np.array([view.covariance for view in views]),
+        )
+
+    def _merge(self, sides: tuple[str, ...], located: list[Location], plane: Plane) -> Location:
+        """
+        Return the best linear combination of two positions in the plane.
+
+        p = p_1 + K (p_2 - p_1), K = (A_11 - A_12) (A_11 + A_22 - A_12 - A_21)^-1, with the
+        covariances A_ij in the plane. What both have in common comes from the plane: a height
+        error h moves each position by h r_i, r_i = (p_i - t_i) / n.(p_i - t_i).
+        """
+        (first, one), (second, two) = ((item.position, item.covariance) for item in located)
+        height = _height_variance(plane, 0.5 * (first + second))
+        rays = [
+            item.position - self.rig.cameras[side].pose.translation
+            for side, item in zip(sides, located, strict=True)
+        ]
+        slopes = [ray / (plane.normal @ ray) for ray in rays]
+        common = height * np.outer(slopes[0], slopes[1])
+        inside = plane.axes
+        apart = inside @ (one + two - common - common.T) @ inside.T
+        if not apart[0, 0] * apart[1, 1] > apart[0, 1] ** 2:
+            # Pixels without errors.
+            return located[0]
+        gain = inside.T @ (inside @ (one - common) @ inside.T @ np.linalg.inv(apart)) @ inside
+        rest = np.eye(3) - gain
+        mixed = rest @ common @ gain.T
+        return Location(
+            first + gain @ (second - first),
+            rest @ one @ rest.T + gain @ two @ gain.T + mixed + mixed.T,
+        )
+
+    def _help(self, times: Mapping[str, float]) -> None:
+        """Let a camera that has lost a marker look for it where the other one shows it."""
+        if len(times) < 2:
+            return
+        for side, helper in (('left', 'right'), ('right', 'left')):
+            tracker, other = self.trackers[side], self.trackers[helper]
+            for marker in self.rig.markers:
+                name = marker.name
+                own, its = tracker.tracks.get(name), other.tracks.get(name)
+                if its is None or its.lost or its.doubt or its.trusted_time != its.time:
+                    continue
+                if own is not None and own.doubt and not own.lost:
+                    self._resolve(tracker, other, name, times)
+                    continue
+                # What it knows itself is better, at first.
+                if own is not None and not (
+                    own.lost and times[side] - own.time > self.rig.tracking.fade
+                ):
+                    continue
+                self._expect_there(tracker, other, name, times)
+
+    def _there(
+        self,
+        tracker: CameraTracker,
+        other: CameraTracker,
+        name: str,
+        times: Mapping[str, float],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return pixel and velocity of a marker in a camera, by what the other one expects."""
+        plane, mounted = self._planes[name], tracker.mounted
+        seen = other.predict(name, times[tracker.name])
+        pixels = []
+        for place in (seen.center, seen.center + _SHORT * seen.velocity):
+            point = locate_in_plane(
+                other.mounted.camera, other.mounted.pose, plane, place, np.eye(2)
+            )
+            in_camera = mounted.pose.to_camera(point.position)
+            pixels.append(mounted.camera.project(in_camera, strict=False))
+        return pixels[0], (pixels[1] - pixels[0]) / _SHORT
+
+    def _expect_there(
+        self, tracker: CameraTracker, other: CameraTracker, name: str, times: Mapping[str, float]
+    ) -> None:
+        """Tell one camera where the other one expects a marker."""
+        camera = tracker.mounted.camera
+        center, velocity = self._there(tracker, other, name, times)
+        u, v = center.tolist()
+        # Where it is outside of this image, there is nothing to look for.
+        if 0.0 <= u <= camera.width - 1.0 and 0.0 <= v <= camera.height - 1.0:
+            tracker.expect(name, center, velocity, times[tracker.name], _HINT)
+
+    def _resolve(
+        self, tracker: CameraTracker, other: CameraTracker, name: str, times: Mapping[str, float]
+    ) -> None:
+        """End the doubt about two markers in one camera, if the other one knows both."""
+        rival = tracker.tracks[name].doubt
+        pair = (name, rival)
+        if any(
+            one not in trackers.tracks or trackers.tracks[one].lost
+            for one in pair
+            for trackers in (tracker, other)
+        ):
+            return
+        if any(other.tracks[one].doubt for one in pair):
+            return
+        wanted = [self._there(tracker, other, one, times)[0] for one in pair]
+        seen = [tracker.tracks[one].state[:2] for one in pair]
+        same = math.dist(seen[0], wanted[0]) + math.dist(seen[1], wanted[1])
+        exchanged = math.dist(seen[0], wanted[1]) + math.dist(seen[1], wanted[0])
+        # What is out of the plane shifts both alike.
+        if abs(same - exchanged) > _HINT:
+            tracker.resolve(name, exchange=exchanged < same)
+
+
+def _height_variance(plane: Plane, point: np.ndarray) -> float:
+    """Return the variance of the plane's height along its normal at a point (3,) [m^2]."""
+    if plane.covariance is None:
+        return 0.0
+    along = plane.axes @ (point - plane.centroid)
+    slope = np.array([along[1], -along[0], 1.0])
+    return float(slope @ plane.covariance @ slope)
+
+
+def _surest(located: list[Location]) -> int:
+    """Return the index of the position with the least variance."""
+    return int(np.argmin([np.trace(item.covariance) for item in located]))
+
+
+def _reasons(views: list[_View]) -> str:
+    """Return why no camera tracks a marker."""
+    if len({view.reason for view in views}) == 1:
+        return views[0].reason
+    return '; '.join(f'{view.side}: {view.reason}' for view in views)

@@ -1,0 +1,452 @@
+"""
+The tracker as a node: images of one camera or two in; observations, and markers in space, out.
+
+What is published depends on the images and their stamps alone, not on when they come: recorded
+images give the same tracks again, as long as none gets lost on the way (``lossless``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from typing import NamedTuple
+
+import numpy as np
+from longreach_msgs.msg import MarkerEstimates, MarkerObservations
+from longreach_msgs.srv import InitializeMarker
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.qos import QoSProfile
+from sensor_msgs.msg import CameraInfo, Image
+from visualization_msgs.msg import MarkerArray
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import Parameters, choice, quantity
+from longreach_node import diagnostics, qos
+from longreach_node.parameters import declare
+from longreach_node.stamps import stamp_of
+from longreach_vision import conversions
+from longreach_vision.cameras import Camera
+from longreach_vision.detection import TRACKED, Observation
+from longreach_vision.following import Follower, size_error, warm_up
+from longreach_vision.images import keep_freed_memory
+from longreach_vision.overlay import draw, side_by_side
+from longreach_vision.rig import Rig, load_rig
+from longreach_vision.stereo import StereoFrame
+from longreach_vision.stereo_pairing import TIMEOUT, ImagePairs, ImageSet
+from longreach_vision.tracking_report import TrackingReport
+
+__all__ = ['MarkerTracker', 'TrackerNode', 'TrackerParameters']
+
+# Between looks at whether images still come, and reports, by the wall [s].
+_PERIOD = 1.0
+# Without any image for so long, what waits for its other half waits no longer [s of wall time].
+_SILENCE = 2.0
+# Between warnings of one kind [s of wall time].
+_WARNINGS = 2.0
+# Images that wait for their camera_info at the start.
+_EARLY = 6
+# What a lossless subscription keeps while the tracker is busy: at 5 MB, 250 MB at most.
+_LOSSLESS = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class TrackerParameters(Parameters):
+    """Parameters of the tracker node."""
+
+    rig: str = quantity('rig file: cameras, plane, markers', '')
+    scale: float = quantity(
+        'size of the images over that of the cameras', above=0.0, at_most=1.0, default=1.0
+    )
+    calibration: str = choice(
+        "of the cameras: the rig's files, or the topic camera_info; poses are the rig's",
+        ('rig', 'topic'),
+        default='rig',
+    )
+    bits: int = quantity('that count in images of 16 bits', at_least=9, at_most=16, default=16)
+    frame_id: str = quantity("the world's frame", '', default='world')
+    timeout: float = quantity(
+        "lag of one camera's images behind the other's after which a pair is given up",
+        's',
+        at_least=0.0,
+        at_most=1e3,
+        default=TIMEOUT,
+    )
+    lossless: bool = quantity(
+        'ask for every image and keep what is found for late listeners, for recordings and'
+        ' simulations; needs reliable publishers',
+        default=False,
+    )
+    recorders: int = quantity(
+        'images are not asked for before observations and markers have so many listeners',
+        at_least=0,
+        default=0,
+    )
+    start_timeout: float = quantity(
+        'longest wait for them', 's', at_least=0.0, at_most=1e4, default=10.0
+    )
+    overlay_rate: float = quantity(
+        'overlays per second while somebody looks, and twice as many drawings for RViz; 0 is none',
+        'Hz',
+        at_least=0.0,
+        at_most=1e3,
+        default=5.0,
+    )
+    overlay_width: int = quantity(
+        'width of the overlay of all cameras', 'px', at_least=64, at_most=20_000, default=1280
+    )
+
+    def check(self) -> None:
+        """Raise InputError for an empty name of the frame."""
+        if not self.frame_id.strip('/ '):
+            raise InputError(f'frame_id = {self.frame_id!r}, allowed: the name of a frame')
+
+
+class _Picture(NamedTuple):
+    """An image with its frame."""
+
+    image: np.ndarray
+    frame_id: str
+
+
+class _Drawing:
+    """When a topic that is looked at from time to time is to be published."""
+
+    def __init__(self, publisher: Publisher, rate: float) -> None:
+        self.publisher = publisher
+        self._period = 1.0 / rate if rate else math.inf
+        self._latest = -math.inf
+
+    def is_due(self, now: float) -> bool:
+        """Tell whether it is time [s] for the next one, and somebody looks."""
+        # Time that goes back begins anew.
+        if 0.0 <= now - self._latest < self._period or math.isinf(self._period):
+            return False
+        if not self.publisher.get_subscription_count():
+            return False
+        self._latest = now
+        return True
+
+
+class MarkerTracker:
+    """
+    The tracker on a node: publishers, the service ``~/initialize``, and reports.
+
+    Parameters
+    ----------
+    node : Node
+    settings : TrackerParameters
+    part : str
+        What its reports are called, on a node that has others.
+
+    Raises
+    ------
+    InputError
+        For a rig that cannot be used.
+    """
+
+    def __init__(self, node: Node, settings: TrackerParameters, part: str = '') -> None:
+        self._node, self._settings = node, settings
+        self._rig = load_rig(settings.rig).scaled(settings.scale)
+        self.cameras = tuple(self._rig.cameras)
+        topics = [node.resolve_topic_name(name) for name in ('observations', 'markers')]
+        node.get_logger().info(
+            f'tracks {", ".join(self._rig.names)} in'
+            f' {", ".join(map(self._topic, self.cameras))}; results on {", ".join(topics)}'
+        )
+        warm_up()
+        self._radii = {marker.name: marker.radius for marker in self._rig.markers}
+        self._known: dict[str, Camera] = {}
+        if settings.calibration == 'rig':
+            self._known = {name: one.camera for name, one in self._rig.cameras.items()}
+        self._pairs: ImagePairs[_Picture] = ImagePairs(
+            self.cameras, self._rig.tracking.gap, settings.timeout
+        )
+        self._restarts = 0
+        self._early: list[tuple[str, int, np.ndarray, str]] = []
+        self._follower: Follower | None = None
+        self._latest: dict[str, tuple[np.ndarray, float]] = {}
+        self._stamp = 0
+        self._heard = time.monotonic()
+        self._report = TrackingReport(
+            self._pairs,
+            {name: self._topic(name) for name in self.cameras},
+            self._rig.tracking.gap,
+        )
+        self._warned: dict[str, float] = {}
+        create = node.create_publisher
+        found = qos.stream(settings.lossless)
+        self._observations = create(MarkerObservations, 'observations', found)
+        self._markers = create(MarkerEstimates, 'markers', found)
+        rate = settings.overlay_rate
+        self._shapes = _Drawing(create(MarkerArray, 'marker_shapes', qos.VISUAL), 2.0 * rate)
+        self._overlay = _Drawing(create(Image, 'overlay', qos.IMAGES), rate)
+        self._diagnostics = diagnostics.Diagnostics(node, 'markers', part)
+        node.create_service(InitializeMarker, '~/initialize', self._on_initialize)
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        node.create_timer(_PERIOD, self._on_timer, clock=steady)
+
+    # --- what comes in -----------------------------------------------------------------------
+
+    def has_recorders(self) -> bool:
+        """Tell whether as many listen as shall hear the first image's observations."""
+        wanted = self._settings.recorders
+        publishers = (self._observations, self._markers)
+        return all(one.get_subscription_count() >= wanted for one in publishers)
+
+    def on_info(self, camera: str, message: CameraInfo) -> None:
+        """Take the intrinsics of a camera; other ones than before begin the tracks anew."""
+        if self._settings.calibration != 'topic':
+            return
+        try:
+            found = conversions.camera_info_to_camera(message, camera)
+        except InputError as error:
+            self._warn(f'info {camera}', str(error))
+            return
+        if found == self._known.get(camera):
+            return
+        if camera in self._known:
+            self._pairs.clear()
+        self._known[camera] = found
+        self._follower = None
+        early, self._early = self._early, []
+        for image in early:
+            self.add(*image)
+
+    def on_image(self, camera: str, message: Image) -> None:
+        """Take an image; one that cannot be used is counted and left out."""
+        try:
+            stamp = conversions.image_stamp(message)
+            image = conversions.image_to_gray(message, self._settings.bits)
+        except InputError as error:
+            self._refuse(camera, str(error))
+            return
+        frame_id = message.header.frame_id or f'{camera}_camera_optical'
+        self.add(camera, stamp, image, frame_id)
+
+    def add(self, camera: str, stamp: int, image: np.ndarray, frame_id: str) -> None:
+        """
+        Take an image as an array.
+
+        Parameters
+        ----------
+        camera : str
+        stamp : int
+            [ns]
+        image : ndarray of uint8, shape (height, width)
+            Kept until its pair is complete.
+        frame_id : str
+            The camera's optical frame.
+        """
+        self._heard = time.monotonic()
+        known = self._known.get(camera)
+        if known is None and len(self._early) < _EARLY:
+            self._early.append((camera, stamp, image, frame_id))
+            return
+        if known is None:
+            self._refuse(camera, f'no camera_info of {camera} that can be used has come yet')
+            return
+        if image.shape != (known.height, known.width):
+            where = 'the rig' if self._settings.calibration == 'rig' else 'camera_info'
+            self._refuse(
+                camera,
+                size_error(image, known, camera, where=where, scale=self._settings.scale),
+            )
+            return
+        self._report.add_image(camera, good=True)
+        misdated = self._pairs.counts('misdated')[camera]
+        ready = self._pairs.add(camera, stamp, _Picture(image, frame_id))
+        if self._pairs.restarts != self._restarts:
+            self._restarts = self._pairs.restarts
+            self._follower = None
+            self._node.get_logger().info(f'time went back to {stamp * 1e-9:.3f} s: begins anew')
+        if self._pairs.counts('misdated')[camera] > misdated:
+            self._warn(
+                f'stamp {camera}',
+                f'{self._topic(camera)}: image of {stamp * 1e-9:.3f} s, far from the one before;'
+                ' it is left out unless the next ones go on from there',
+            )
+        for images in ready:
+            self._track(images)
+
+    def _refuse(self, camera: str, text: str) -> None:
+        """Count an image that cannot be used."""
+        self._heard = time.monotonic()
+        self._report.add_image(camera, good=False)
+        self._warn(f'image {camera}', f'{self._topic(camera)}: {text}')
+
+    # --- tracking ----------------------------------------------------------------------------
+
+    def _track(self, images: ImageSet[_Picture]) -> None:
+        """Track the markers in what belongs together, and publish them."""
+        if self._follower is None:
+            self._follower = Follower(self._rig_as_known())
+            self._latest.clear()
+        arrays = images.with_images({name: one.image for name, one in images.images.items()})
+        self._latest.update({name: (arrays.images[name], at) for name, at in arrays.times.items()})
+        begun = time.perf_counter()
+        try:
+            frame = self._follower.update(arrays)
+        except InputError as error:
+            self._warn('tracking', str(error))
+            return
+        self._report.add_frame(frame, (time.perf_counter() - begun) / len(images.images))
+        if self._follower.problem:
+            self._warn('start', self._follower.problem)
+        self._stamp = images.stamp
+        self._publish(images, frame)
+        if self._report.unpaired:
+            self._warn('pairs', self._report.unpaired)
+
+    def _rig_as_known(self) -> Rig:
+        """Return the rig with the intrinsics that hold now."""
+        cameras = {
+            name: dataclasses.replace(one, camera=self._known.get(name, one.camera))
+            for name, one in self._rig.cameras.items()
+        }
+        return dataclasses.replace(self._rig, cameras=cameras)
+
+    def _publish(self, images: ImageSet[_Picture], frame: StereoFrame) -> None:
+        """Publish what was found, with the stamps of the images."""
+        for name, found in frame.observations.items():
+            self._observations.publish(
+                conversions.observations_to_message(
+                    found, name, stamp_of(images.stamps[name]), images.images[name].frame_id
+                )
+            )
+        if images.late:
+            # Time in space does not go back.
+            return
+        header = stamp_of(images.stamp), self._settings.frame_id
+        self._markers.publish(
+            conversions.estimates_to_message(frame.estimates, frame.gap, *header)
+        )
+        now = images.stamp * 1e-9
+        if self._shapes.is_due(now):
+            shapes = conversions.shapes_to_message(frame.estimates, self._radii, *header)
+            self._shapes.publisher.publish(shapes)
+        if self._overlay.is_due(now):
+            self._publish_overlay(images, frame)
+
+    def _publish_overlay(self, images: ImageSet[_Picture], frame: StereoFrame) -> None:
+        """Publish a picture of all cameras with what was found."""
+        width = self._settings.overlay_width / len(self.cameras)
+        pictures = [
+            draw(
+                picture.image,
+                frame.observations[name],
+                min(1.0, width / picture.image.shape[1]),
+                caption=f'{name} {images.times[name]:.2f} s',
+            )
+            for name, picture in images.images.items()
+        ]
+        first = next(iter(images.images.values()))
+        message = conversions.array_to_image(
+            side_by_side(pictures), 'bgr8', stamp_of(images.stamp), first.frame_id
+        )
+        self._overlay.publisher.publish(message)
+
+    def _on_initialize(
+        self, request: InitializeMarker.Request, response: InitializeMarker.Response
+    ) -> InitializeMarker.Response:
+        """Begin to track a marker where somebody has seen it."""
+        try:
+            observation = self._initialized(request)
+        except InputError as error:
+            response.message = str(error)
+            return response
+        response.observation = conversions.observation_to_message(request.name, observation)
+        if observation.status != TRACKED:
+            response.message = f'refused: {observation.reason}; what was tracked before is kept'
+            return response
+        u, v = observation.center.tolist()
+        response.success = True
+        response.message = f'{request.name} is tracked from ({u:.1f}, {v:.1f}) px on'
+        return response
+
+    def _initialized(self, request: InitializeMarker.Request) -> Observation:
+        """Return what an initialisation found; raise InputError when it cannot be tried."""
+        if request.camera not in self.cameras:
+            raise InputError(f'camera = {request.camera!r}, allowed: {" | ".join(self.cameras)}')
+        if request.name not in self._radii:
+            raise InputError(f'name = {request.name!r}, allowed: {" | ".join(self._radii)}')
+        latest = self._latest.get(request.camera)
+        if self._follower is None or latest is None:
+            raise InputError(
+                f'no image on {self._topic(request.camera)} yet; is the camera running?'
+            )
+        tracker = self._follower.tracker.trackers[request.camera]
+        return tracker.initialize(request.name, *latest, (request.u, request.v), request.radius)
+
+    # --- reports -----------------------------------------------------------------------------
+
+    def _topic(self, camera: str) -> str:
+        """Return the full name of a camera's topic, remapped."""
+        return str(self._node.resolve_topic_name(f'{camera}/image_raw'))
+
+    def _warn(self, kind: str, text: str) -> None:
+        """Warn, but not at the rate of images; warnings of other kinds come through."""
+        now = time.monotonic()
+        if now - self._warned.get(kind, -math.inf) > _WARNINGS:
+            self._warned[kind] = now
+            self._node.get_logger().warn(text)
+
+    def _on_timer(self) -> None:
+        """Report; let images wait no longer when none come any more."""
+        if self._pairs.waiting and time.monotonic() - self._heard > _SILENCE:
+            for images in self._pairs.flush():
+                self._track(images)
+        good, text = self._report.state(silent=time.monotonic() - self._heard > _SILENCE)
+        level = diagnostics.OK if good else diagnostics.WARN
+        self._diagnostics.publish(stamp_of(self._stamp), level, text, self._report.values())
+
+
+class TrackerNode(Node):
+    """Images of one camera or two, tracked."""
+
+    def __init__(self) -> None:
+        # Before the middleware has threads.
+        keep_freed_memory()
+        super().__init__('tracker')
+        self._settings = declare(self, TrackerParameters)
+        self._tracker = MarkerTracker(self, self._settings)
+        self._born = time.monotonic()
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._start = self.create_timer(0.02, self._listen, clock=steady)
+        self._listen()
+
+    def _listen(self) -> None:
+        """Ask for images, once everybody listens who shall hear what is found in the first one."""
+        late = time.monotonic() - self._born > self._settings.start_timeout
+        if not (late or self._tracker.has_recorders()):
+            return
+        self.destroy_timer(self._start)
+        profile = self._profile()
+        for camera in self._tracker.cameras:
+            self._subscribe(camera, profile)
+
+    def _profile(self) -> QoSProfile:
+        """Return how images are asked for."""
+        if not self._settings.lossless:
+            return qos.LATEST_IMAGES
+        return QoSProfile(
+            history=qos.IMAGES.history, depth=_LOSSLESS, reliability=qos.IMAGES.reliability
+        )
+
+    def _subscribe(self, camera: str, profile: QoSProfile) -> None:
+        """Listen to one camera."""
+        self.create_subscription(
+            CameraInfo,
+            f'{camera}/camera_info',
+            lambda message: self._tracker.on_info(camera, message),
+            profile,
+        )
+        self.create_subscription(
+            Image,
+            f'{camera}/image_raw',
+            lambda message: self._tracker.on_image(camera, message),
+            profile,
+        )

@@ -1,0 +1,570 @@
+"""
+Markers of one camera through time.
+
+Each marker is looked for where its filter (:mod:`longreach_vision.image_motion`) expects it, as
+far around as the prediction may be wrong. Only what looks like it - size, shape, inner edge,
+polarity - is taken for it, and after it was lost only what shows enough of its rim.
+
+No two markers share an ellipse. A marker in sight whose window no other one can be in keeps what
+is found there. All others, near each other or lost, are assigned together
+(:mod:`longreach_vision.association`): while one of two that may be mixed up is hidden, they go on
+by prediction; once both are in sight they are followed, and flagged until they are initialised
+anew or the other camera knows better.
+
+The same images give the same tracks, to the last bit. Pixels are (u, v) with integer centres.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_vision.appearance import (
+    RADIUS,
+    RADIUS_BY_RIG,
+    Appearance,
+    difference,
+    mismatch,
+)
+from longreach_vision.association import PATIENCE, Association, Sighting, may_be
+from longreach_vision.detection import (
+    LOST,
+    TRACKED,
+    UNCERTAIN,
+    Observation,
+    check_image,
+    detect,
+    find_markers,
+    lost,
+)
+from longreach_vision.geometry import Plane
+from longreach_vision.image_motion import ImageMotion, Prediction, Track
+from longreach_vision.naming import name_markers
+from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters
+
+__all__ = ['CameraTracker']
+
+# Two ellipses whose centres are nearer than this share of the smaller radius are one.
+_SAME = 0.5
+# A marker whose size and inner edge fit better by so much is the one that is seen.
+_BETTER = 0.03
+# Standard deviation that is added to an UNCERTAIN centre, as a share of the radius.
+_UNCERTAIN_CENTER = 0.05
+_OUTSIDE = 'outside the image'
+
+
+class CameraTracker:
+    """
+    Tracks the markers in one camera's images.
+
+    Parameters
+    ----------
+    name : str
+        The camera's, left or right.
+    mounted : MountedCamera
+    plane : Plane
+        In which the markers move.
+    markers : sequence of MarkerOnRig
+    parameters : TrackingParameters
+    """
+
+    def __init__(
+        self,
+        name: str,
+        mounted: MountedCamera,
+        plane: Plane,
+        markers: Sequence[MarkerOnRig],
+        parameters: TrackingParameters,
+    ) -> None:
+        self.name = name
+        self.mounted = mounted
+        self.parameters = parameters
+        self.markers = {marker.name: marker for marker in markers}
+        self.time = -math.inf
+        rig = Rig({name: mounted}, plane, tuple(markers), parameters)
+        self.appearance = Appearance(mounted, rig)
+        self._camera, self._normal = mounted.camera, rig.normal_cam(name)
+        self._motion = ImageMotion(mounted.camera, parameters)
+        self._tracks: dict[str, Track] = {}
+
+    @property
+    def tracks(self) -> Mapping[str, Track]:
+        """What is tracked, or was lost and is looked for, by the markers' names."""
+        return self._tracks
+
+    def reset(self) -> None:
+        """Forget all tracks and the time."""
+        self._tracks = {}
+        self.time = -math.inf
+
+    def predict(self, name: str, time: float) -> Prediction:
+        """
+        Return where a marker is expected at a time [s].
+
+        Raises
+        ------
+        InputError
+            For a marker that is not tracked.
+        """
+        if name not in self._tracks:
+            raise InputError(
+                f'{name} is not tracked by the camera {self.name}, tracked:'
+                f' {", ".join(self._tracks) or "nothing"}; initialise it first'
+            )
+        return self._motion.predict(self._tracks[name], time)
+
+    def start(self, image: np.ndarray, time: float) -> dict[str, Observation]:
+        """
+        Begin with the markers of an image.
+
+        Each one from its given pixel, else from its position, else by a search in the whole image
+        for all that are left, which are named by :func:`name_markers`.
+
+        Parameters
+        ----------
+        image : ndarray of uint8, shape (height, width)
+        time : float
+            [s]
+
+        Returns
+        -------
+        dict of Observation
+            By name. One from a pixel that is not TRACKED was refused, for its reason; one from a
+            position that is not is looked for there from now on.
+
+        Raises
+        ------
+        InputError
+            For an image that does not fit.
+        LongreachError
+            When the search does not find as many markers of each kind as are left; kinds that it
+            does find are begun with.
+        """
+        seen = self.start_given(image, time)
+        left = [marker for name, marker in self.markers.items() if name not in seen]
+        if left:
+            found = {self.name: self.find_others(image)}
+            named = name_markers({self.name: self.appearance}, found, left)
+            for name, views in named.views.items():
+                self.begin(name, views[self.name], time)
+                seen[name] = views[self.name]
+            if named.problem:
+                raise LongreachError(named.problem)
+        return {name: seen[name] for name in self.markers}
+
+    def start_given(self, image: np.ndarray, time: float) -> dict[str, Observation]:
+        """Begin with the markers whose pixel or position is given; as :meth:`start`."""
+        image = self._checked(image)
+        parameters = self.parameters
+        seen: dict[str, Observation] = {}
+        waiting: dict[str, Prediction] = {}
+        for name, marker in self.markers.items():
+            given = marker.given(self.name)
+            if given is not None:
+                seen[name] = self.initialize(name, image, time, given[:2], given[2])
+            elif marker.position is not None:
+                place = self.mounted.pose.to_camera(marker.position)
+                center = self._camera.project(place, strict=False)
+                if not np.isfinite(center).all():
+                    seen[name] = dataclasses.replace(
+                        self.appearance.by_rig(marker), reason=_OUTSIDE
+                    )
+                    continue
+                self.expect(name, center, np.zeros(2), time, parameters.start_window)
+                waiting[name] = self._motion.predict(self._tracks[name], time)
+        taken = self._places(seen.items())
+        for name, sighting in self._recover(image, waiting, taken, time).items():
+            track = self._tracks[name]
+            seen[name] = self._take(track, sighting, time)
+            if sighting.taken:
+                self.begin(name, sighting.observation, time)
+        return seen
+
+    def find_others(self, image: np.ndarray) -> list[Observation]:
+        """Return the rings of a whole image that are not tracked yet; some tenths of a second."""
+        image = self._checked(image)
+        radii = [self.appearance.by_rig(marker).radius for marker in self.markers.values()]
+        found = find_markers(
+            image,
+            (max(4.0, 0.5 * min(radii)), min(400.0, 2.0 * max(radii))),
+            camera=self._camera,
+            normal_cam=self._normal,
+        )
+        places = [
+            (track.state[:2], track.reference.radius)
+            for track in self._tracks.values()
+            if not track.lost
+        ]
+        return [
+            one
+            for one in found
+            if all(math.dist(one.center, place) > _SAME * radius for place, radius in places)
+        ]
+
+    def initialize(
+        self,
+        marker_name: str,
+        image: np.ndarray,
+        time: float,
+        at: Sequence[float] | np.ndarray,
+        radius: float,
+    ) -> Observation:
+        """
+        Begin, or begin anew, with a marker at a given pixel.
+
+        Parameters
+        ----------
+        marker_name : str
+        image : ndarray of uint8, shape (height, width)
+        time : float
+            [s]
+        at : array_like, shape (2,)
+            About where its centre is [px].
+        radius : float
+            About the longer semi-axis of its outer edge [px].
+
+        Returns
+        -------
+        Observation
+            TRACKED when the marker is tracked from now on; another one that was followed at this
+            place is lost then. Otherwise all is as before, and the reason says why: also when
+            another marker is tracked there that fits better, by size and inner edge.
+
+        Raises
+        ------
+        InputError
+            For an unknown name, an image that does not fit, a place outside of it or none, and a
+            radius that cannot be measured.
+        """
+        if marker_name not in self.markers:
+            raise InputError(
+                f'marker {marker_name!r} is unknown, in the rig: {", ".join(self.markers)}'
+            )
+        marker = self.markers[marker_name]
+        image = self._checked(image)
+        place = np.array(at, dtype=np.float64)
+        if place.shape != (2,) or not np.isfinite(place).all():
+            raise InputError(
+                f'{marker_name}: pixel = {tuple(place.ravel().tolist())}, allowed: two finite'
+                ' numbers u, v'
+            )
+        seen = detect(image, place, radius, camera=self._camera, normal_cam=self._normal)
+        if seen.status != TRACKED:
+            return seen
+        refusal = difference(seen, self.appearance.by_rig(marker, seen.center), RADIUS_BY_RIG)
+        if not refusal and seen.rim_support < self.parameters.least_rim:
+            refusal = (
+                f'{100 * seen.rim_support:.0f} % of the rim fits, needed to begin:'
+                f' {100 * self.parameters.least_rim:.0f} %'
+            )
+        refusal = refusal or self._better(marker, seen, time)
+        if refusal:
+            return dataclasses.replace(seen, status=UNCERTAIN, reason=refusal)
+        for name, track in self._tracks.items():
+            if name != marker_name and not track.lost:
+                away = math.dist(track.state[:2], seen.center)
+                track.lost = away < _SAME * track.reference.radius
+        self.begin(marker_name, seen, time)
+        return seen
+
+    def _better(self, marker: MarkerOnRig, seen: Observation, time: float) -> str:
+        """Return which marker that is tracked in a place fits better, and why; empty for none."""
+        own = self.appearance.by_rig(marker, seen.center)
+        for name, track in self._tracks.items():
+            away = math.dist(track.state[:2], seen.center)
+            if (
+                name == marker.name
+                or track.lost
+                or time - track.trusted_time > PATIENCE
+                or away > _SAME * track.reference.radius
+            ):
+                continue
+            its = self.appearance.by_rig(track.marker, seen.center)
+            if mismatch(seen, its) < mismatch(seen, own) - _BETTER:
+                return (
+                    f'{name} is tracked here and fits better: radius of {seen.radius:.1f} px,'
+                    f' expected {its.radius:.1f} px of {name}, {own.radius:.1f} px of'
+                    f' {marker.name}; inner edge at {seen.inner:.2f} of it, expected'
+                    f' {its.inner:.2f} and {own.inner:.2f}'
+                )
+        return ''
+
+    def begin(self, name: str, seen: Observation, time: float) -> None:
+        """Track a marker from an observation on."""
+        self.expect(name, seen.center, np.zeros(2), time, 0.0)
+        track = self._tracks[name]
+        track.covariance[:2, :2] = seen.covariance
+        track.reference = seen
+        track.lost = False
+        track.trusted_time = time
+        track.latest.append((time, seen.center, seen.covariance))
+        for other in self._tracks.values():
+            if other.doubt == name:
+                other.doubt = ''
+
+    def resolve(self, name: str, *, exchange: bool = False) -> None:
+        """
+        End the doubt about a marker and the other one that it may be.
+
+        Parameters
+        ----------
+        name : str
+        exchange : bool
+            Whether each one is the other.
+        """
+        track = self._tracks[name]
+        other = self._tracks.get(track.doubt)
+        if other is not None:
+            other.doubt = ''
+        if other is not None and exchange:
+            self._tracks[name], self._tracks[track.doubt] = other, track
+            track.marker, other.marker = other.marker, track.marker
+        track.doubt = ''
+
+    def expect(
+        self, name: str, center: np.ndarray, velocity: np.ndarray, time: float, window: float
+    ) -> None:
+        """
+        Look for a marker in a place from now on, with what was known of it before forgotten.
+
+        Parameters
+        ----------
+        name : str
+        center, velocity : ndarray, shape (2,)
+            [px], [px/s]
+        time : float
+            [s]
+        window : float
+            Distance within which it is [px].
+        """
+        marker = self.markers[name]
+        reference = self.appearance.by_rig(marker, center)
+        self._tracks[name] = self._motion.expect(marker, reference, center, velocity, time, window)
+
+    def update(self, image: np.ndarray, time: float) -> dict[str, Observation]:
+        """
+        Follow the markers into the next image.
+
+        Parameters
+        ----------
+        image : ndarray of uint8, shape (height, width)
+        time : float
+            After that of the image before [s].
+
+        Returns
+        -------
+        dict of Observation
+            By name, in the rig's order; markers that were never initialised are missing.
+
+        Raises
+        ------
+        InputError
+            For an image that does not fit, and a time that is not later.
+        """
+        image = self._checked(image)
+        if not (math.isfinite(time) and time > self.time):
+            raise InputError(
+                f'image of the camera {self.name} at {time:.6f} s, allowed: after {self.time:.6f}'
+                ' s, the time of the one before; leave it out, or reset the tracker'
+            )
+        self.time = time
+        predictions = {
+            name: self._motion.predict(self._tracks[name], time)
+            for name in self.markers
+            if name in self._tracks
+        }
+        found = {
+            name: self._judge(
+                self._detect(image, self._tracks[name], predictions[name], ()),
+                self._tracks[name],
+                predictions[name],
+                time,
+            )
+            for name in self._alone(predictions)
+        }
+        others = {name: place for name, place in predictions.items() if name not in found}
+        if others:
+            taken = self._places((name, one.observation) for name, one in found.items())
+            found.update(self._recover(image, others, taken, time))
+        return {name: self._take(self._tracks[name], found[name], time) for name in predictions}
+
+    def is_in_sight(self, name: str) -> bool:
+        """Tell whether a marker was seen in the latest image."""
+        track = self._tracks.get(name)
+        return track is not None and not track.lost
+
+    def was_seen(self, name: str) -> bool:
+        """Tell whether a marker has been TRACKED since it was begun with."""
+        track = self._tracks.get(name)
+        return track is not None and track.trusted_time > -math.inf
+
+    def knows_speed(self, name: str) -> bool:
+        """Tell whether how fast a marker moves follows from what was seen."""
+        track = self._tracks.get(name)
+        return track is not None and len(track.latest) > 1
+
+    def center_at(self, name: str, time: float) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return :meth:`ImageMotion.center_at` of a marker, None also for an unknown one."""
+        track = self._tracks.get(name)
+        return None if track is None else self._motion.center_at(track, time)
+
+    def _checked(self, image: np.ndarray) -> np.ndarray:
+        """Return an image as kernels need it, of the camera's size."""
+        image = check_image(image)
+        camera = self._camera
+        if image.shape != (camera.height, camera.width):
+            raise InputError(
+                f'an image of {image.shape[1]} x {image.shape[0]} pixels of the camera'
+                f' {self.name} with a calibration for {camera.width} x {camera.height}; take that'
+                ' of this resolution'
+            )
+        return image
+
+    def _detect(
+        self,
+        image: np.ndarray,
+        track: Track,
+        prediction: Prediction,
+        exclude: Sequence[tuple[float, float, float]],
+    ) -> Observation:
+        """Look for a marker where it is expected."""
+        camera = self._camera
+        u, v = prediction.center.tolist()
+        at = np.array(
+            [min(max(u, 0.0), camera.width - 1.0), min(max(v, 0.0), camera.height - 1.0)]
+        )
+        reach = prediction.reach + math.dist(at, (u, v))
+        try:
+            seen = detect(
+                image, at, track.reference.radius,
+                camera=camera, normal_cam=self._normal, search=reach,
+                expected=track.reference, exclude=exclude,
+            )  # fmt: skip
+        except InputError as error:
+            # A plane that is seen edge-on there, or too small a radius.
+            return lost(str(error), at, track.reference.radius, track.reference)
+        if seen.status == LOST and prediction.outside:
+            return dataclasses.replace(seen, reason=_OUTSIDE)
+        return seen
+
+    def _judge(
+        self, seen: Observation, track: Track, prediction: Prediction, time: float
+    ) -> Sighting:
+        """Tell whether what was seen is this marker."""
+        if seen.status == LOST:
+            return Sighting(seen, taken=False)
+        noise = self._noise(seen)
+        distance = prediction.distance(seen.center, noise)
+        reason = difference(seen, track.reference, RADIUS if track.latest else RADIUS_BY_RIG)
+        away = math.dist(seen.center, prediction.center)
+        if not reason and (distance > self.parameters.gate**2 or away > prediction.reach + 1.0):
+            reason = f'{away:.0f} px from where it was expected'
+        if reason:
+            place = prediction.center
+            return Sighting(lost(reason, place, seen.radius, track.reference), taken=False)
+        if seen.status == TRACKED:
+            rim = self.parameters.least_rim if track.lost else 0.0
+            return Sighting(seen, seen.rim_support >= rim, distance)
+        taken = not track.lost and time - track.trusted_time < PATIENCE
+        return Sighting(seen, taken, distance)
+
+    @staticmethod
+    def _noise(seen: Observation) -> np.ndarray:
+        """Return the covariance (2, 2) of an observation, as the filter takes it."""
+        if seen.status == TRACKED:
+            return seen.covariance
+        return np.asarray(seen.covariance + np.eye(2) * (_UNCERTAIN_CENTER * seen.radius) ** 2)
+
+    def _alone(self, predictions: Mapping[str, Prediction]) -> list[str]:
+        """Return the markers in sight whose windows no other one of them can be in."""
+        sure = [(name, one) for name, one in predictions.items() if not self._tracks[name].lost]
+        return [
+            name
+            for name, one in sure
+            if all(
+                math.dist(one.center, other.center) > one.reach + other.reach
+                for key, other in sure
+                if key != name
+            )
+        ]
+
+    def _places(self, seen: Iterable[tuple[str, Observation]]) -> list[tuple[float, float, float]]:
+        """Return where no other marker can be: u, v and distance [px]."""
+        return [
+            (float(one.center[0]), float(one.center[1]), _SAME * one.radius)
+            for _, one in seen
+            if one.status == TRACKED
+        ]
+
+    def _recover(
+        self,
+        image: np.ndarray,
+        missing: Mapping[str, Prediction],
+        taken: Sequence[tuple[float, float, float]],
+        time: float,
+    ) -> dict[str, Sighting]:
+        """Look for markers that may be mixed up, and assign them together."""
+        candidates: list[Observation] = []
+        result: dict[str, Sighting] = {}
+        for name, prediction in missing.items():
+            rivals = sum(
+                math.dist(prediction.center, other.center) < prediction.reach + other.reach
+                for key, other in missing.items()
+                if key != name
+            )
+            exclude = list(taken)
+            good = 0
+            # One look more than there may be markers: the first may be something else.
+            for _ in range(2 + rivals):
+                seen = self._detect(image, self._tracks[name], prediction, exclude)
+                sighting = self._judge(seen, self._tracks[name], prediction, time)
+                if name not in result or result[name].observation.status == LOST:
+                    result[name] = sighting
+                if seen.status == LOST:
+                    break
+                exclude.append((*seen.center.tolist(), _SAME * seen.radius))
+                if sighting.taken and not _is_among(candidates, seen):
+                    candidates.append(seen)
+                good += sighting.distance < math.inf
+                if good > rivals:
+                    break
+        sightings = {
+            name: [self._judge(seen, self._tracks[name], prediction, time) for seen in candidates]
+            for name, prediction in missing.items()
+        }
+        association = Association(self._motion, self._tracks, missing, sightings, time)
+        result.update(association.solve(result))
+        return result
+
+    def _take(self, track: Track, sighting: Sighting, time: float) -> Observation:
+        """Take a sighting into the filter and return what is to be published."""
+        seen = sighting.observation
+        track.lost = not sighting.taken
+        if not sighting.taken:
+            if seen.status == TRACKED:
+                percent = 100 * seen.rim_support
+                reason = f'{percent:.0f} % of the rim fits: not enough to find it again'
+                return dataclasses.replace(seen, status=UNCERTAIN, reason=reason)
+            return seen
+        if sighting.doubt:
+            track.doubt = sighting.doubt
+            if sighting.doubt in self._tracks:
+                self._tracks[sighting.doubt].doubt = track.marker.name
+        self._motion.correct(track, time, seen.center, self._noise(seen))
+        if seen.status == TRACKED:
+            track.reference = seen
+            track.trusted_time = time
+            track.latest.append((time, seen.center, seen.covariance))
+            track.path.append((time, *seen.center.tolist()))
+            if track.doubt:
+                return may_be(seen, track.doubt)
+        return seen
+
+
+def _is_among(candidates: Sequence[Observation], seen: Observation) -> bool:
+    """Tell whether an ellipse is one of those that were seen before."""
+    return any(math.dist(seen.center, one.center) < _SAME * seen.radius for one in candidates)

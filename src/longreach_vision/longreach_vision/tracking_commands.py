@@ -1,0 +1,198 @@
+"""Subcommands of ``longreach vision`` for images and tracks that there are: track, compare."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import math
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from longreach_dynamics.errors import InputError
+from longreach_tools.output import add_format, check_output, write_csv
+from longreach_vision.arguments import (
+    add_namespace,
+    add_outputs,
+    add_plots,
+    add_rig,
+    add_scale,
+    add_truth_topic,
+    image_rate,
+    motion_of,
+    rig_files,
+    rig_of,
+)
+from longreach_vision.recording import read_images, read_tracks, read_truth
+from longreach_vision.rig import Rig
+from longreach_vision.sources import ImageSource, open_source
+from longreach_vision.streams import pictures_of
+from longreach_vision.track_output import Targets, hand_out, track_markers
+
+__all__ = ['configure_tracking']
+
+_START = re.compile(r'(left|right)\.([^=]+)=([^,]+),([^,]+),([^,]+)')
+
+
+def configure_tracking(commands: Any) -> None:
+    """Add these subcommands to those of ``longreach vision``."""
+    track = commands.add_parser(
+        'track',
+        help='follow markers through videos, folders of pictures, or a bag of images',
+        description='Positions of markers from the images of two cameras, or of one. Images of'
+        ' files are paired by the times of their names or of the video, images of a bag by their'
+        ' stamps.',
+    )
+    track.add_argument('left', metavar='LEFT', nargs='?', help='video or folder of pictures')
+    track.add_argument('right', metavar='RIGHT', nargs='?', help='the same of the other camera')
+    track.add_argument('--from-bag', metavar='BAG', type=Path, help='take recorded images instead')
+    add_namespace(track)
+    add_rig(track, required=True)
+    track.add_argument(
+        '--camera',
+        choices=('left', 'right'),
+        help='whose images LEFT has when it is alone (default: the first one of the rig)',
+    )
+    track.add_argument('--rate', type=image_rate, help='images per second, in place of all times')
+    track.add_argument(
+        '--bits', type=int, default=16, help='that count in images of 16 bits (default: 16)'
+    )
+    track.add_argument(
+        '--start',
+        metavar='CAMERA.MARKER=u,v,r',
+        action='append',
+        default=[],
+        help='pixel and radius in the first image, for each marker that the rig does not place',
+    )
+    track.add_argument(
+        '--truth', metavar='PATH.csv|BAG', type=Path, help='where the markers truly were'
+    )
+    add_scale(track)
+    add_outputs(track)
+    track.set_defaults(run=_run_track)
+
+    beside = commands.add_parser('compare', help='compare recorded tracks with the recorded truth')
+    beside.add_argument('bag', metavar='BAG', type=Path)
+    add_namespace(beside)
+    add_rig(beside)
+    add_truth_topic(beside)
+    add_format(beside)
+    beside.add_argument('--csv', metavar='FILE', type=Path, help='the tracks, a row for each pair')
+    add_plots(beside)
+    beside.set_defaults(run=_run_compare)
+
+
+# --- track -----------------------------------------------------------------------------------
+
+
+def _run_track(arguments: argparse.Namespace) -> None:
+    """Run ``track``."""
+    rig = _started(rig_of(arguments), arguments.start)
+    path = None if arguments.truth is None else motion_of(arguments.truth)
+    read: list[str | Path | None] = [*rig_files(arguments), arguments.truth, arguments.from_bag]
+    read += [arguments.left, arguments.right]
+    if arguments.from_bag is not None:
+        if arguments.left is not None:
+            raise InputError('LEFT and --from-bag are given, allowed: one of them')
+        space = arguments.namespace.strip('/')
+        topics = {
+            name: f'/{space}/{name}/image_raw'.replace('//', '/')
+            for name in rig.cameras
+            if arguments.camera in (None, name)
+        }
+        rig = _with_cameras(rig, tuple(topics))
+        images = read_images(arguments.from_bag, topics, arguments.bits)
+        targets = Targets.of(arguments, rig.names, read)
+        track_markers(targets, rig, images, None, path)
+        return
+    if arguments.left is None:
+        raise InputError('LEFT is missing; name a video, a folder of pictures, or --from-bag BAG')
+    if arguments.right is not None and (
+        os.path.realpath(arguments.left) == os.path.realpath(arguments.right)
+    ):
+        raise InputError(
+            f'LEFT and RIGHT are both {arguments.left}; name the images of two cameras'
+        )
+    rig = _with_cameras(rig, _cameras_of(arguments, rig))
+    with contextlib.ExitStack() as stack:
+        sources: dict[str, ImageSource] = {}
+        for name, spec in zip(rig.cameras, (arguments.left, arguments.right), strict=False):
+            source = stack.enter_context(open_source(spec, bits=arguments.bits))
+            if source.live:
+                raise InputError(
+                    f'{source.name} is a camera, allowed: files; the nodes follow cameras:'
+                    ' longreach launch vision'
+                )
+            sources[name] = source
+            read += source.files
+        total = max(source.count for source in sources.values())
+        targets = Targets.of(arguments, rig.names, read)
+        images = pictures_of(sources, arguments.rate)
+        track_markers(targets, rig, images, total or None, path)
+
+
+def _started(rig: Rig, starts: Sequence[str]) -> Rig:
+    """Return the rig with what ``--start`` says."""
+    for text in starts:
+        found = _START.fullmatch(text)
+        try:
+            if found is None:
+                raise ValueError
+            camera, name = found[1], found[2]
+            given = tuple(float(found[k]) for k in (3, 4, 5))
+        except ValueError as error:
+            raise InputError(
+                f'--start {text}, allowed: CAMERA.MARKER=u,v,r such as left.truck=812,1040,17'
+            ) from error
+        if name not in rig.names:
+            raise InputError(f'--start {text}, allowed markers: {", ".join(rig.names)}')
+        if not all(map(math.isfinite, given)):
+            raise InputError(f'--start {text}, allowed: finite numbers')
+        markers = tuple(
+            marker.replace(**{camera: given}) if marker.name == name else marker
+            for marker in rig.markers
+        )
+        rig = dataclasses.replace(rig, markers=markers)
+        try:
+            rig.check_pixels()
+        except InputError as error:
+            raise InputError(f'--start {text}: {error}') from error
+    return rig
+
+
+def _cameras_of(arguments: argparse.Namespace, rig: Rig) -> tuple[str, ...]:
+    """Return the cameras of the rig whose images are named."""
+    names = tuple(rig.cameras)
+    if arguments.right is None:
+        return (arguments.camera or names[0],)
+    if arguments.camera is not None:
+        raise InputError('--camera and RIGHT are given, allowed: one of them')
+    if len(names) < 2:
+        raise InputError(f'RIGHT is given, but the rig has the camera {names[0]} alone')
+    return names
+
+
+def _with_cameras(rig: Rig, names: Sequence[str]) -> Rig:
+    """Return a rig with some of its cameras."""
+    for name in names:
+        if name not in rig.cameras:
+            raise InputError(f'camera {name}, allowed by the rig: {", ".join(rig.cameras)}')
+    return dataclasses.replace(rig, cameras={name: rig.cameras[name] for name in names})
+
+
+# --- compare ---------------------------------------------------------------------------------
+
+
+def _run_compare(arguments: argparse.Namespace) -> None:
+    """Run ``compare``."""
+    check_output(arguments.csv, arguments.plot)
+    tracks = read_tracks(arguments.bag, arguments.namespace)
+    path = read_truth(arguments.bag, arguments.truth_topic)
+    rig = rig_of(arguments)
+    targets = Targets.of(arguments, tracks.names, [arguments.bag, *rig_files(arguments)])
+    if targets.csv is not None:
+        write_csv(targets.csv, tracks.columns, tracks.table)
+    hand_out(targets, rig, tracks, path)

@@ -1,0 +1,106 @@
+"""How tracking goes: what came in, what paired, what is tracked, in numbers and in a sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from longreach_vision.detection import LOST
+from longreach_vision.stereo import StereoFrame
+from longreach_vision.stereo_pairing import ImagePairs
+
+__all__ = ['TrackingReport']
+
+# Images without a partner before that is said.
+_UNPAIRED = 5
+
+
+class TrackingReport:
+    """
+    What a tracker node tells about its work.
+
+    Parameters
+    ----------
+    pairs : ImagePairs
+        It counts what came in time, and with its partner.
+    topics : mapping
+        Of the images, by camera.
+    gap : float
+        Largest time between the images of a pair [s].
+    """
+
+    def __init__(self, pairs: ImagePairs[Any], topics: Mapping[str, str], gap: float) -> None:
+        self._pairs, self._topics, self._gap = pairs, dict(topics), gap
+        self._frames = dict.fromkeys(topics, 0)
+        self._bad = dict.fromkeys(topics, 0)
+        self._seconds: list[float] = []
+        self._statuses: dict[str, str] = {}
+
+    def add_image(self, camera: str, *, good: bool) -> None:
+        """Count an image that came, and whether it can be used."""
+        (self._frames if good else self._bad)[camera] += 1
+
+    def add_frame(self, frame: StereoFrame, seconds: float) -> None:
+        """Note what was found in images, and how long it took for each [s]."""
+        self._statuses = {name: one.status for name, one in frame.estimates.items()}
+        self._seconds.append(seconds)
+
+    @property
+    def unpaired(self) -> str:
+        """What is wrong with the images of two cameras that find no partner; empty for nothing."""
+        alone = self._pairs.counts('alone_since_pair')
+        if len(alone) < 2 or max(alone.values()) < _UNPAIRED:
+            return ''
+        queued = self._pairs.counts('queued')
+        missing = [camera for camera in alone if not alone[camera] + queued[camera]]
+        if missing:
+            return (
+                f'no images on {self._topics[missing[0]]}, {max(alone.values())} on the other'
+                ' topic: estimates are of one camera'
+            )
+        counts = ' and '.join(str(alone[camera] + queued[camera]) for camera in alone)
+        topics = ' and '.join(self._topics.values())
+        return (
+            f'no pairs: {counts} images on {topics} without a partner; the nearest stamps are'
+            f' {self._pairs.nearest_gap:+.6f} s apart, allowed: {self._gap:g} s (tracking.gap of'
+            ' the rig). Do both cameras stamp by one clock?'
+        )
+
+    def state(self, *, silent: bool) -> tuple[bool, str]:
+        """
+        Return whether all is well, and a sentence.
+
+        Parameters
+        ----------
+        silent : bool
+            No images come any more.
+        """
+        if silent or not self._statuses:
+            return False, f'no images on {", ".join(self._topics.values())}'
+        if self.unpaired:
+            return False, 'images find no partner: estimates are of one camera'
+        lost = [name for name, status in self._statuses.items() if status == LOST]
+        if lost:
+            return False, f'lost: {", ".join(lost)}'
+        bad = sum(self._bad.values())
+        return not bad, f'tracking; {bad} images could not be used' if bad else 'tracking'
+
+    def values(self) -> dict[str, object]:
+        """Return all numbers by name; times of computation are those since the last call."""
+        values: dict[str, object] = {'paired': self._pairs.paired}
+        for camera, frames in self._frames.items():
+            values |= {f'{camera} frames': frames, f'{camera} bad': self._bad[camera]}
+            for what in ('dropped', 'late', 'disordered', 'misdated', 'alone'):
+                values[f'{camera} {what}'] = self._pairs.counts(what)[camera]
+        spent = 1e3 * np.array(self._seconds or [math.nan])
+        self._seconds.clear()
+        return {
+            **values,
+            'nearest_gap': self._pairs.nearest_gap,
+            'milliseconds_per_image': round(float(spent.mean()), 3),
+            'milliseconds_at_most': round(float(spent.max()), 3),
+            **self._statuses,
+        }

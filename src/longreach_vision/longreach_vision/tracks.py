@@ -1,0 +1,332 @@
+"""
+Tracks of markers as a table, their noise, and how far they are from the truth.
+
+Positions are in the world's frame [m]. A status is 0 where a marker was tracked, 1 where it was
+seen but is not to be trusted, 2 where it was lost. What is not known is NaN.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_vision.detection import LOST, TRACKED, UNCERTAIN, Observation
+from longreach_vision.geometry import Location
+from longreach_vision.scene import MarkerPath
+from longreach_vision.stereo import Estimate, StereoFrame
+
+__all__ = [
+    'CAMERAS',
+    'KINDS',
+    'STATUSES',
+    'Tracks',
+    'columns_of',
+    'compare',
+    'noise',
+    'row_of',
+]
+
+STATUSES = (TRACKED, UNCERTAIN, LOST)
+"""Statuses in the order of their numbers."""
+
+KINDS = ('in_plane', 'triangulated')
+"""The two estimates of a position: in the plane, and from both cameras without that assumption."""
+
+CAMERAS = ('left', 'right')
+"""Cameras in the order of their bits in the column ``cameras``."""
+
+_NOT_SEEN = STATUSES.index(LOST)
+# Differences of this order pass the noise and hold back what moves more slowly.
+_ORDER = 7
+# Times between images that differ by less than this share are equal.
+_EVEN = 0.1
+# A number in a reason.
+_NUMBER = re.compile(r'[-+]?\d+(\.\d+)?(e[-+]?\d+)?')
+
+
+def columns_of(names: Sequence[str], cameras: Sequence[str] = CAMERAS) -> tuple[str, ...]:
+    """
+    Return the names of the columns of a table of tracks.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the markers.
+    cameras : sequence of str
+
+    Returns
+    -------
+    tuple of str
+        time [s] and stamp_gap [s] between the two images; then for each marker, as MARKER.COLUMN:
+        status; cameras that saw it (1 left, 2 right, 3 both); in_plane_x, _y, _z [m] and standard
+        deviations in_plane_deviation_x, .. [m]; the same for triangulated; out_of_plane and its
+        deviation [m]; and of each camera CAMERA_status, CAMERA_u, CAMERA_v [px].
+    """
+    own = ['status', 'cameras']
+    for kind in KINDS:
+        own += [f'{kind}_{axis}' for axis in 'xyz']
+        own += [f'{kind}_deviation_{axis}' for axis in 'xyz']
+    own += ['out_of_plane', 'out_of_plane_deviation']
+    own += [f'{camera}_{what}' for camera in cameras for what in ('status', 'u', 'v')]
+    return ('time', 'stamp_gap', *(f'{name}.{what}' for name in names for what in own))
+
+
+def row_of(
+    frame: StereoFrame, names: Sequence[str], cameras: Sequence[str] = CAMERAS
+) -> list[float]:
+    """Return the row of a table of tracks, in the order of :func:`columns_of`."""
+    row = [frame.time, frame.gap]
+    for name in names:
+        row += _estimated(frame.estimates.get(name))
+        for camera in cameras:
+            row += _observed(frame.observations.get(camera, {}).get(name))
+    return row
+
+
+def _estimated(estimate: Estimate | None) -> list[float]:
+    """Return the columns of a position."""
+    if estimate is None:
+        return [_NOT_SEEN, 0, *(math.nan,) * 14]
+    seen = sum(1 << CAMERAS.index(camera) for camera in estimate.cameras)
+    return [
+        STATUSES.index(estimate.status),
+        seen,
+        *_located(estimate.in_plane),
+        *_located(estimate.triangulated),
+        estimate.out_of_plane,
+        estimate.out_of_plane_deviation,
+    ]
+
+
+def _located(location: Location | None) -> list[float]:
+    """Return a position and its standard deviations."""
+    if location is None:
+        return [math.nan] * 6
+    deviations = np.sqrt(np.maximum(np.diag(location.covariance), 0.0))
+    return [*location.position.tolist(), *deviations.tolist()]
+
+
+def _observed(observation: Observation | None) -> list[float]:
+    """Return the columns of a camera."""
+    if observation is None:
+        return [_NOT_SEEN, math.nan, math.nan]
+    status = STATUSES.index(observation.status)
+    place = (math.nan, math.nan) if status == _NOT_SEEN else observation.center.tolist()
+    return [status, *place]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tracks:
+    """
+    Tracks of markers.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of the markers.
+    cameras : tuple of str
+    table : ndarray, shape (K, columns)
+        See :func:`columns_of`; one row for each pair of images.
+    reasons : mapping, optional
+        By marker, why it was not tracked, for each row; empty where it was.
+    """
+
+    names: tuple[str, ...]
+    cameras: tuple[str, ...]
+    table: np.ndarray
+    reasons: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return columns_of(self.names, self.cameras)
+
+    @property
+    def times(self) -> np.ndarray:
+        """Times of the rows, shape (K,) [s]."""
+        return self.table[:, 0]
+
+    def column(self, name: str, what: str) -> np.ndarray:
+        """Return one column of a marker, shape (K,); InputError for a name that is none."""
+        column = f'{name}.{what}'
+        if column not in self.columns:
+            raise InputError(
+                f'{column} is no column of these tracks, allowed: markers {", ".join(self.names)}'
+            )
+        return self.table[:, self.columns.index(column)]
+
+    def positions(self, name: str, kind: str = KINDS[0]) -> np.ndarray:
+        """
+        Return the positions of a marker, shape (K, 3) [m].
+
+        NaN where it was not tracked, those that are not to be trusted included.
+        """
+        found = np.stack([self.column(name, f'{kind}_{axis}') for axis in 'xyz'], axis=1)
+        found[self.column(name, 'status') != STATUSES.index(TRACKED)] = math.nan
+        return found
+
+    def counts(self, name: str) -> dict[str, int]:
+        """Return in how many rows a marker has each status."""
+        status = self.column(name, 'status')
+        return {text: int((status == k).sum()) for k, text in enumerate(STATUSES)}
+
+    def why_not(self, name: str) -> list[tuple[str, int]]:
+        """
+        Return why a marker was not tracked, and in how many rows, the most frequent reason first.
+
+        Reasons that differ in their numbers alone are one, with the numbers of the first row.
+        """
+        found: dict[str, tuple[str, int]] = {}
+        for reason in filter(None, self.reasons.get(name, ())):
+            kind = _NUMBER.sub('', reason)
+            first, count = found.get(kind, (reason, 0))
+            found[kind] = first, count + 1
+        return sorted(found.values(), key=lambda one: -one[1])
+
+    def summary(self) -> list[dict[str, Any]]:
+        """
+        Return for each marker what there is of it, as plain numbers.
+
+        ``reasons`` are those of :meth:`why_not`.
+        ``noise`` is that of x, y and z [m], see :func:`noise`. ``kind`` says which estimate the
+        numbers are of: that in the plane, if there is one.
+        """
+        rows = []
+        for name in self.names:
+            kind = max(KINDS, key=lambda one: np.isfinite(self.positions(name, one)[:, 0]).sum())
+            found = self.positions(name, kind)
+            there = found[np.isfinite(found[:, 0])]
+            rows.append(
+                {
+                    'name': name,
+                    **{text.lower(): count for text, count in self.counts(name).items()},
+                    'reasons': [
+                        {'reason': reason, 'images': count} for reason, count in self.why_not(name)
+                    ],
+                    'kind': kind,
+                    'first': there[0].tolist() if len(there) else None,
+                    'last': there[-1].tolist() if len(there) else None,
+                    'range': np.ptp(there, axis=0).tolist() if len(there) else None,
+                    'noise': _plain(noise(self.times, found)),
+                }
+            )
+        return rows
+
+
+def _plain(values: np.ndarray) -> list[float] | None:
+    """Return an array for JSON; None where it is not known."""
+    return values.tolist() if np.isfinite(values).all() else None
+
+
+def noise(times: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """
+    Return the noise of series, shape (m,), in their unit.
+
+    The standard deviation of white noise that would give the seventh differences of the values.
+    Motion below a tenth of the sampling rate hardly counts, faster motion does: where a marker
+    vibrates, it is an upper bound.
+
+    Parameters
+    ----------
+    times : ndarray, shape (K,)
+        [s]
+    values : ndarray, shape (K, m)
+        NaN where nothing is known. Only runs of eight rows with even times count.
+
+    Returns
+    -------
+    ndarray, shape (m,)
+        NaN where no such run is.
+    """
+    width = values.shape[1]
+    if len(times) <= _ORDER:
+        return np.full(width, math.nan)
+    steps = np.diff(times)
+    span = np.lib.stride_tricks.sliding_window_view(steps, _ORDER)
+    even = np.ptp(span, axis=1) < _EVEN * span.mean(axis=1)
+    differences = np.diff(values, n=_ORDER, axis=0)
+    whole = even & np.isfinite(differences).all(axis=1)
+    if not whole.any():
+        return np.full(width, math.nan)
+    return np.asarray(
+        np.sqrt(np.mean(differences[whole] ** 2, axis=0) / math.comb(2 * _ORDER, _ORDER))
+    )
+
+
+def compare(
+    tracks: Tracks, path: MarkerPath, offsets: Mapping[str, np.ndarray] | None = None
+) -> list[dict[str, Any]]:
+    """
+    Return how far tracks are from where the markers truly were.
+
+    Parameters
+    ----------
+    tracks : Tracks
+    path : MarkerPath
+        The truth; taken at the times of the tracks.
+    offsets : mapping, optional
+        From the positions of the path to the centres of markers, shape (3,) each [m].
+
+    Returns
+    -------
+    list of dict
+        For each marker: ``name``; ``rows`` within the times of the path; how many of them were
+        ``tracked``, ``uncertain`` and ``lost``; ``motion``, the standard deviation of the truth
+        [m]; and for both kinds of estimate, over the rows in which it was tracked, ``rms``,
+        ``largest``, ``bias`` (distance of the means), ``scatter`` (RMS without the bias), of the
+        distance to the truth [m], and the ``mean`` error (x, y, z) [m]. None for an estimate that
+        is not there.
+
+    Raises
+    ------
+    InputError
+        When the path lacks a marker or has no time in common with the tracks.
+    """
+    whole = path.of(tracks.names)
+    first, last = whole.times[[0, -1]]
+    common = (tracks.times >= first) & (tracks.times <= last)
+    if not common.any():
+        raise InputError(
+            f'tracks of {_span(tracks.times)} and a path of {_span(whole.times)} have no time in'
+            ' common; are they of one run?'
+        )
+    truth = np.array([whole.at(time)[0] for time in tracks.times[common]])
+    rows = []
+    for k, name in enumerate(tracks.names):
+        place = truth[:, k] + (offsets or {}).get(name, np.zeros(3))
+        status = tracks.column(name, 'status')[common]
+        row: dict[str, Any] = {'name': name, 'rows': int(common.sum())}
+        row |= {text.lower(): int((status == i).sum()) for i, text in enumerate(STATUSES)}
+        row['motion'] = float(np.sqrt(place.var(axis=0).sum()))
+        for kind in KINDS:
+            row[kind] = _errors(tracks.positions(name, kind)[common] - place)
+        rows.append(row)
+    return rows
+
+
+def _span(times: np.ndarray) -> str:
+    """Return the times of a series for people."""
+    return f'[{times[0]:g}, {times[-1]:g}] s' if times.size else 'no time'
+
+
+def _errors(errors: np.ndarray) -> dict[str, Any] | None:
+    """Return the figures of errors (K, 3), NaN where there is none."""
+    known = errors[np.isfinite(errors).all(axis=1)]
+    if not len(known):
+        return None
+    distances = np.linalg.norm(known, axis=1)
+    mean = known.mean(axis=0)
+    return {
+        'count': len(known),
+        'rms': float(np.sqrt(np.mean(distances**2))),
+        'largest': float(distances.max()),
+        'bias': float(np.linalg.norm(mean)),
+        'scatter': float(np.sqrt(known.var(axis=0).sum())),
+        'mean': mean.tolist(),
+    }

@@ -1,0 +1,46 @@
+from glob import glob
+
+from setuptools import find_packages, setup
+
+NAME = 'longreach_vision'
+
+setup(
+    name=NAME,
+    version='0.1.0',
+    packages=find_packages(include=[NAME, NAME + '.*']),
+    package_data={NAME: ['py.typed']},
+    data_files=[
+        ('share/ament_index/resource_index/packages', ['resource/' + NAME]),
+        ('share/' + NAME, ['package.xml']),
+        ('share/' + NAME + '/config', glob('config/*')),
+    ],
+    install_requires=[
+        'setuptools',
+        'numba',
+        'numpy',
+        'opencv-contrib-python-headless',
+        'pyyaml',
+        'rosbags',
+        'scipy',
+        'tqdm',
+    ],
+    zip_safe=False,
+    maintainer='Longreach developers',
+    maintainer_email='longreach@example.org',
+    description='Two cameras that track circular markers: geometry, detection, tracking, simulation.',
+    license='Apache-2.0',
+    extras_require={'test': ['pytest']},
+    entry_points={
+        'console_scripts': [
+            'camera = longreach_vision.nodes:camera',
+            'simulated = longreach_vision.nodes:simulated',
+            'tracker = longreach_vision.nodes:tracker',
+            'video = longreach_vision.nodes:video',
+        ],
+        'longreach.commands': ['vision = longreach_vision.commands'],
+        'longreach.warm_up': [
+            'vision_rendering = longreach_vision.rendering:warm_up',
+            'vision_tracking = longreach_vision.following:warm_up',
+        ],
+    },
+)

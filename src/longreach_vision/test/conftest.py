@@ -1,0 +1,8 @@
+"""Let tests import what they share: the independent renderer and the evaluation of detectors."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))

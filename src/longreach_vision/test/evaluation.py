@@ -1,0 +1,466 @@
+"""
+How well a detector finds the centres of markers in independently rendered windows.
+
+:func:`scenes` makes the cases, :func:`evaluate` runs a detector on them, :func:`bound` says how
+well any unbiased detector could do (Cramer-Rao). A detector is a function
+
+    detector(image, at, radius, camera, normal) -> (status, center, covariance)
+
+of a window (uint8), guesses of the centre (2,) and of the radius [px], the window's PinholeCamera
+and the unit normal of the marker's plane (3,) in the optical frame. It returns 'TRACKED',
+'UNCERTAIN' or 'LOST', the centre (2,) and its covariance (2, 2) [px, px^2] or None.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from independent_renderer import (
+    Bar,
+    Card,
+    Glare,
+    PinholeCamera,
+    Rendered,
+    Scene,
+    Shading,
+    back_project,
+    plane_axes,
+    project,
+    render,
+    render_exact,
+    rim_points,
+    truth,
+)
+
+Detector = Callable[
+    [np.ndarray, np.ndarray, float, PinholeCamera, np.ndarray],
+    tuple[str, np.ndarray | None, np.ndarray | None],
+]
+
+# The goals of the issue; 'all' goes through them in turn, 'empty' has clutter and no marker.
+KINDS = (
+    'base',
+    'shading',
+    'noise',
+    'motion_3',
+    'motion_6',
+    'bar',
+    'hidden',
+    'glare_third',
+    'glare_more',
+    'neighbours',
+)
+MOTION = {'motion_3': 3.0, 'motion_6': 6.0}
+# Above it an error is wrong [px].
+WRONG = 0.5
+# Cells along a pixel of the cases: within 0.1 grey levels RMS of any more, far below the noise.
+CASE_OVERSAMPLING = 4
+# Cells along a pixel for derivatives; the bound moves by less than 1 % with more.
+BOUND_OVERSAMPLING = 4
+
+
+class Case(NamedTuple):
+    """A scene and how wrong the guess is: shift of the centre [px], factor of the radius."""
+
+    scene: Scene
+    shift: np.ndarray
+    factor: float
+    kind: str = 'base'
+
+    def at(self, rendered: Rendered) -> np.ndarray:
+        """Return the guessed centre in pixels of the window."""
+        return rendered.center + self.shift
+
+    def radius(self, rendered: Rendered) -> float:
+        """Return the guessed semi-major axis [px]."""
+        return float(rendered.ellipse.axes[0] * self.factor)
+
+
+class Bound(NamedTuple):
+    """
+    Least covariance (2, 2) of any unbiased estimate [px^2].
+
+    Of the projected centre with the plane's normal known and unknown, and of the ellipse's centre
+    (normal unknown).
+    """
+
+    known: np.ndarray
+    unknown: np.ndarray
+    ellipse_center: np.ndarray
+
+
+@dataclass(frozen=True)
+class Report:
+    """
+    What a detector reached.
+
+    Errors are those of TRACKED observations: per-axis RMS, 99.9 % quantile and maximum of the
+    distance [px]. ``wrong`` counts those above 0.5 px, ``flagged`` is the share of the others.
+    ``bound`` is the RMS of the Cramer-Rao bound and ``ratio`` that of errors to it, over the cases
+    for which it was asked; ``normalised`` is the mean of e' C^-1 e / 2, 1 if covariances are
+    honest. ``milliseconds`` is the median time of a call. ``errors`` (n, 2) and ``statuses`` have
+    all cases; the error is NaN where no centre was returned.
+    """
+
+    count: int
+    rms: float
+    p999: float
+    maximum: float
+    flagged: float
+    wrong: int
+    bound: float
+    ratio: float
+    normalised: float
+    milliseconds: float
+    errors: np.ndarray = field(repr=False)
+    statuses: tuple[str, ...] = field(repr=False)
+
+    def worst(self, count: int = 5) -> list[int]:
+        """Return the cases with the largest errors among those that were not flagged."""
+        sizes = np.hypot(*self.errors.T)
+        sizes[[status != 'TRACKED' for status in self.statuses]] = -1.0
+        return [int(k) for k in np.argsort(-sizes)[:count]]
+
+
+def scenes(kind: str, count: int, seed: int = 0) -> list[Case]:
+    """
+    Return random cases of one kind.
+
+    Radii 10 to 30 px, tilt to 60 deg, discs and rings, dark on bright and the reverse, anywhere in
+    a frame of 2452 x 2054; half of the cameras have distortion. The guess is off by up to 8 px and
+    15 %, for neighbours by at most 0.35 of their distance.
+
+    Parameters
+    ----------
+    kind : str
+        One of KINDS, 'all' or 'empty'.
+    count, seed : int
+    """
+    if kind == 'all':
+        parts = [scenes(one, -(-count // len(KINDS)), seed) for one in KINDS]
+        return [case for cases in zip(*parts, strict=True) for case in cases][:count]
+    number = [*KINDS, 'empty'].index(kind)
+    return [_case(kind, np.random.default_rng([seed, number, k])) for k in range(count)]
+
+
+def _case(kind: str, rng: np.random.Generator) -> Case:
+    """Return one random case."""
+    scene = _base_scene(rng, bright=(130.0, 180.0) if kind == 'shading' else (150.0, 210.0))
+    center, ellipse, _, _ = truth(scene)
+    length = 2.0 * ellipse.axes[0]
+    direction = rng.uniform(0.0, 2.0 * math.pi)
+    along = np.array([math.cos(direction), math.sin(direction)])
+    strength = 0.4 if kind == 'shading' else rng.uniform(0.0, 0.1)
+    scene = scene.changed(
+        shading=Shading(
+            strength,
+            rng.uniform(0.0, 2.0 * math.pi),
+            rng.uniform(-0.1, 0.1) * strength,
+            tuple(center),
+            length,
+        )
+    )
+    grey = rng.uniform(20.0, 210.0)
+    reach = 8.0
+    if kind == 'noise':
+        scene = scene.changed(noise=8.0)
+    elif kind in MOTION:
+        scene = scene.changed(motion=MOTION[kind], motion_direction=direction)
+    elif kind == 'bar':
+        width = max(2.0, rng.uniform(0.1, 0.3) * length / 2.0)
+        at = center + rng.uniform(0.2, 0.9) * _extent(scene, along) * along
+        scene = scene.changed(bars=(Bar(tuple(at), direction, width, grey),))
+    elif kind == 'hidden':
+        rim = project(scene.camera, rim_points(scene))
+        edge = np.quantile((rim - center) @ along, 1.0 - 0.35)
+        bar = Bar(tuple(center + edge * along), direction, math.inf, grey)
+        scene = scene.changed(bars=(bar,))
+    elif kind in ('glare_third', 'glare_more'):
+        share = rng.uniform(0.25, 1.0 / 3.0) if kind == 'glare_third' else rng.uniform(0.5, 0.8)
+        scene = scene.changed(glare=(_glare(scene, direction, share, rng),))
+    elif kind == 'neighbours':
+        place = 2.6 * along
+        axes = np.array(plane_axes(scene))
+        there = np.array(scene.center) + scene.radius * (place @ axes)
+        distance = float(np.linalg.norm(project(scene.camera, there) - center))
+        reach = min(reach, 0.35 * distance)
+        scene = scene.changed(
+            neighbours=(tuple(place),),
+            inner=scene.inner or rng.uniform(0.4, 0.7),
+            card=Card(4.5, 'square') if rng.random() < 0.5 else None,
+        )
+    elif kind == 'empty':
+        scene = scene.changed(present=False, clutter=20)
+    turn, off = rng.uniform(0.0, 2.0 * math.pi), reach * math.sqrt(rng.random())
+    shift = off * np.array([math.cos(turn), math.sin(turn)])
+    return Case(scene, shift, rng.uniform(0.85, 1.15), kind)
+
+
+def _base_scene(rng: np.random.Generator, bright: tuple[float, float]) -> Scene:
+    """Return a marker with its card and clutter, without shading."""
+    focal = rng.uniform(3000.0, 5000.0)
+    distortion = (0.0,) * 5
+    if rng.random() < 0.5:
+        k1, k2 = rng.uniform(-0.2, 0.1), rng.uniform(-0.05, 0.05)
+        distortion = (k1, k2, *rng.uniform(-1e-3, 1e-3, 2), 0.0)
+    camera = PinholeCamera(
+        fx=focal,
+        fy=focal * rng.uniform(0.999, 1.001),
+        cx=1225.5 + rng.uniform(-20.0, 20.0),
+        cy=1026.5 + rng.uniform(-20.0, 20.0),
+        distortion=distortion,
+    )
+    size, tilt = rng.uniform(10.0, 30.0), math.radians(rng.uniform(0.0, 60.0))
+    pixel = rng.uniform([130.0, 130.0], [camera.width - 130.0, camera.height - 130.0])
+    ray = back_project(camera, pixel)
+    radius = 0.15
+    center = ray * (focal * radius / size)
+    # The normal, turned away from the line of sight by the tilt.
+    sight = ray / np.linalg.norm(ray)
+    across = np.cross(sight, [0.0, 1.0, 0.0])
+    across /= np.linalg.norm(across)
+    up = np.cross(sight, across)
+    azimuth = rng.uniform(0.0, 2.0 * math.pi)
+    aside = math.cos(azimuth) * across + math.sin(azimuth) * up
+    normal = -math.cos(tilt) * sight + math.sin(tilt) * aside
+    dark, light = rng.uniform(20.0, 60.0), rng.uniform(*bright)
+    if rng.random() < 0.5:
+        background, marker = light, dark
+        inside = light * rng.uniform(0.9, 1.0) if rng.random() < 0.8 else 0.5 * (dark + light)
+    else:
+        background, marker = dark, light
+        inside = dark * rng.uniform(0.8, 1.2) if rng.random() < 0.8 else 0.5 * (dark + light)
+    card = None
+    if rng.random() < 0.7:
+        # At least 4 px from the rim, so that blurred edges stay apart.
+        least = max(1.6, 1.0 + 4.0 / (size * math.cos(tilt)))
+        shape = 'square' if rng.random() < 0.5 else 'round'
+        card = Card(least + rng.uniform(0.0, 1.2), shape)
+    return Scene(
+        camera,
+        tuple(center),
+        tuple(normal),
+        radius,
+        inner=0.0 if rng.random() < 0.4 else rng.uniform(0.4, 0.7),
+        roll=rng.uniform(0.0, 2.0 * math.pi),
+        background=background,
+        marker=marker,
+        inside=inside,
+        surroundings=rng.uniform(60.0, 150.0),
+        card=card,
+        clutter=int(rng.integers(5, 15)),
+        blur=rng.uniform(0.7, 1.0),
+        noise=rng.uniform(2.0, 4.0),
+        seed=int(rng.integers(2**31)),
+    )
+
+
+def _extent(scene: Scene, along: np.ndarray) -> float:
+    """Return how far the marker reaches from its centre in a direction of the image [px]."""
+    rim = project(scene.camera, rim_points(scene))
+    return float(((rim - truth(scene)[0]) @ along).max())
+
+
+def _glare(scene: Scene, direction: float, share: float, rng: np.random.Generator) -> Glare:
+    """Return glare that leaves less than half of the contrast on a share of the marker's area."""
+    center, ellipse, _, _ = truth(scene)
+    ratios = np.sqrt((np.arange(20) + 0.5) / 20.0)
+    points = np.vstack([rim_points(scene, float(ratio), 60) for ratio in ratios])
+    pixels = project(scene.camera, points)
+    width, power = rng.uniform(0.9, 1.4) * ellipse.axes[0], rng.uniform(3.0, 8.0)
+    # Longer than wide: a round one would be a marker.
+    length, turn = width * rng.uniform(1.3, 2.5), rng.uniform(0.0, math.pi)
+    # Bright parts saturate there, and dark ones are raised to half of the contrast below.
+    covering = 255.0 - 0.5 * (scene.background + scene.marker)
+    amplitude = 350.0
+    covered = math.log(amplitude / covering) ** (1.0 / power)
+    along = np.array([math.cos(direction), math.sin(direction)])
+
+    def at(away: float) -> Glare:
+        return Glare(tuple(center + away * along), width, amplitude, power, length, turn)
+
+    near, far = 0.0, 2.0 * float(ellipse.axes[0]) + covered * length
+    for _ in range(30):
+        away = 0.5 * (near + far)
+        hidden = np.mean(at(away).distance(pixels) < covered)
+        near, far = (away, far) if hidden > share else (near, away)
+    return at(near)
+
+
+@functools.lru_cache(maxsize=100)
+def bound(scene: Scene, oversampling: int = BOUND_OVERSAMPLING) -> Bound:
+    """
+    Return the Cramer-Rao bound of the marker's centre.
+
+    Unknown are centre, size, ratio of the rings, blur, the grey levels and the linear shading, and
+    the tilt where the normal is not known. Occluders, glare and motion are known, neighbours and
+    the card's edge not there: the bound is below what a detector of these scenes can reach. Noise
+    is that of the scene and of rounding (1/12); what is saturated tells nothing.
+    """
+    _, information, moves = fisher_information(scene, oversampling)
+    known = np.linalg.inv(information[:-2, :-2])[:2, :2]
+    # Seen straight on, tilt is not observable to first order: it is within a radian.
+    information[[-2, -1], [-2, -1]] += 1.0
+    covariance = np.linalg.inv(information)
+    return Bound(known, covariance[:2, :2], moves @ covariance @ moves.T)
+
+
+def fisher_information(
+    scene: Scene, oversampling: int = BOUND_OVERSAMPLING
+) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """
+    Return what an image tells about a marker.
+
+    Returns
+    -------
+    names : list of str, length k
+        The unknowns: first u and v of the projected centre [px], last the two angles of tilt
+        about the projected centre [rad].
+    information : ndarray, shape (k, k)
+    moves : ndarray, shape (2, k)
+        Derivatives of the ellipse's centre [px].
+    """
+    center, ellipse, _, _ = truth(scene)
+    half = math.ceil(ellipse.axes[0] + 4.0 * scene.blur + scene.motion / 2.0 + 1.0)
+    u0, v0 = np.rint(center).astype(int) - half
+    shading = scene.shading
+    if shading.strength == 0.0:
+        shading = Shading(0.0, 0.0, 0.0, tuple(center), 2.0 * ellipse.axes[0])
+    scene = scene.changed(
+        card=None,
+        clutter=0,
+        neighbours=(),
+        shading=shading,
+        window=(int(u0), int(v0), 2 * half + 1, 2 * half + 1),
+    )
+    px = 1.0 / ellipse.axes[0]
+    # Small enough for the slopes, large enough for the steps between cells.
+    steps = {'u': 0.1, 'v': 0.1, 'size': 0.1 * px, 'blur': 0.03, 'background': 5.0, 'marker': 5.0}
+    steps |= {'shade_u': 0.05, 'shade_v': 0.05}
+    if scene.inner > 0.0:
+        steps |= {'inner': 0.1 * px, 'inside': 5.0}
+    steps |= {'tilt_1': 0.02, 'tilt_2': 0.02}
+    exact = render_exact(scene, oversampling)
+    visible = (exact > 0.0) & (exact < 255.0)
+    slopes, moves = [], []
+    for name, step in steps.items():
+        above, below = _moved(scene, name, step), _moved(scene, name, -step)
+        difference = render_exact(above, oversampling) - render_exact(below, oversampling)
+        slopes.append(difference[visible] / (2.0 * step))
+        moves.append((truth(above)[1].center - truth(below)[1].center) / (2.0 * step))
+    J = np.array(slopes)
+    return list(steps), J @ J.T / (scene.noise**2 + 1.0 / 12.0), np.array(moves).T
+
+
+def _moved(scene: Scene, name: str, step: float) -> Scene:
+    """Return the scene with one unknown changed."""
+    if name in ('u', 'v'):
+        pixel = project(scene.camera, np.array(scene.center))
+        pixel[0 if name == 'u' else 1] += step
+        center = back_project(scene.camera, pixel) * scene.center[2]
+        return scene.changed(center=tuple(center))
+    if name == 'size':
+        return scene.changed(radius=scene.radius * (1.0 + step))
+    if name in ('tilt_1', 'tilt_2'):
+        axis = plane_axes(scene)[0 if name == 'tilt_1' else 1]
+        normal = np.array(scene.normal) / np.linalg.norm(scene.normal)
+        turned = math.cos(step) * normal + math.sin(step) * np.cross(axis, normal)
+        return scene.changed(normal=tuple(turned))
+    if name in ('shade_u', 'shade_v'):
+        s = scene.shading
+        u, v = s.strength * math.cos(s.direction), s.strength * math.sin(s.direction)
+        u, v = (u + step, v) if name == 'shade_u' else (u, v + step)
+        # The bend is along the direction and stays as it is for small steps.
+        shading = Shading(math.hypot(u, v), math.atan2(v, u), s.bend, s.at, s.length)
+        return scene.changed(shading=shading)
+    return scene.changed(**{name: getattr(scene, name) + step})
+
+
+def rms(covariance: np.ndarray) -> float:
+    """Return the per-axis RMS of covariances (..., 2, 2)."""
+    return float(np.sqrt(np.mean(np.trace(covariance, axis1=-2, axis2=-1)) / 2.0))
+
+
+@functools.lru_cache(maxsize=100)
+def _rendered(scene: Scene) -> Rendered:
+    """Return the window of a case; another detector is shown the same one."""
+    return render(scene, CASE_OVERSAMPLING)
+
+
+def evaluate(
+    detector: Detector,
+    cases: Iterable[Case],
+    bounds: int = 0,
+    ellipse_center: bool = False,
+) -> Report:
+    """
+    Return what a detector reaches.
+
+    Parameters
+    ----------
+    detector : callable
+    cases : iterable of Case
+    bounds : int
+        For how many of the first cases the Cramer-Rao bound is calculated (0.1 s each).
+    ellipse_center : bool
+        Compare with the ellipse's centre instead of the projected centre of the circle.
+    """
+    statuses: list[str] = []
+    errors, covariances, limits, times = [], [], [], []
+    for k, case in enumerate(cases):
+        rendered = _rendered(case.scene)
+        normal = np.array(case.scene.normal)
+        at, radius = case.at(rendered), case.radius(rendered)
+        started = time.perf_counter()
+        status, center, covariance = detector(rendered.image, at, radius, rendered.camera, normal)
+        times.append(time.perf_counter() - started)
+        expected = rendered.ellipse_center if ellipse_center else rendered.center
+        statuses.append(status)
+        errors.append(np.full(2, np.nan) if center is None else np.asarray(center) - expected)
+        covariances.append(np.full((2, 2), np.nan) if covariance is None else covariance)
+        if k < bounds:
+            one = bound(case.scene)
+            limits.append(one.ellipse_center if ellipse_center else one.known)
+    return summary(statuses, np.array(errors), np.array(covariances), np.array(limits), times)
+
+
+def summary(
+    statuses: Sequence[str],
+    errors: np.ndarray,
+    covariances: np.ndarray,
+    limits: np.ndarray,
+    times: Sequence[float],
+) -> Report:
+    """Return the report on errors (n, 2), covariances (n, 2, 2) and bounds (m, 2, 2), m <= n."""
+    tracked = np.array([status == 'TRACKED' for status in statuses])
+    good, sizes = errors[tracked], np.hypot(*errors[tracked].T)
+    some = good.size > 0
+    with_bound = tracked[: len(limits)]
+    least = rms(limits[with_bound]) if with_bound.any() else math.nan
+    reached = errors[: len(limits)][with_bound]
+    squares = [
+        float(e @ np.linalg.solve(C, e)) / 2.0
+        for e, C in zip(good, covariances[tracked], strict=True)
+        if np.isfinite(C).all()
+    ]
+    return Report(
+        count=len(statuses),
+        rms=float(np.sqrt(np.mean(good**2))) if some else math.nan,
+        p999=float(np.quantile(sizes, 0.999)) if some else math.nan,
+        maximum=float(sizes.max()) if some else math.nan,
+        flagged=float(1.0 - tracked.mean()),
+        # NaN is wrong too.
+        wrong=int(np.sum(~(sizes <= WRONG))),
+        bound=least,
+        ratio=float(np.sqrt(np.mean(reached**2))) / least if reached.size else math.nan,
+        normalised=float(np.mean(squares)) if squares else math.nan,
+        milliseconds=1e3 * float(np.median(times)),
+        errors=errors,
+        statuses=tuple(statuses),
+    )

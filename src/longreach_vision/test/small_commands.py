@@ -1,0 +1,57 @@
+"""Subcommands of ``longreach vision`` called in this process, and pictures of the small rig."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+import pytest
+from small_rig import small_path, write_path, write_small_rig
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_vision.commands import configure
+
+FRAMES = 8  # of half a second at 15 Hz
+
+
+def call(*words: object) -> int:
+    """Run a subcommand as ``longreach vision`` would."""
+    parser = argparse.ArgumentParser(prog='longreach vision')
+    configure(parser)
+    arguments = parser.parse_args([str(word) for word in words])
+    return arguments.run(arguments) or 0
+
+
+def printed(capsys, *words: object):
+    """What a call prints as JSON."""
+    capsys.readouterr()
+    call(*words, '--format', 'json')
+    return json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+
+
+def refused(text: str, *words: object, kind: type[LongreachError] = InputError) -> None:
+    """Assert that a call is refused with a text in one line."""
+    with pytest.raises(kind, match=re.escape(text)) as info:
+        call(*words)
+    assert '\n' not in str(info.value)
+
+
+def make_scene(folder: Path) -> Path:
+    """Fill a folder with a rig, a path, and pictures of it."""
+    write_small_rig(folder)
+    write_path(small_path(0.5), folder / 'path.csv')
+    (folder / 'look.yaml').write_text('clutter: 10\nseed: 3\n')
+    call('render', folder / 'path.csv', *rendering(folder), '--out', folder / 'seen')
+    return folder
+
+
+def rendering(scene: Path) -> tuple[object, ...]:
+    """How pictures of the scene are drawn."""
+    return ('--rig', scene / 'rig.yaml', '--look', scene / 'look.yaml')
+
+
+def tracking(scene: Path) -> tuple[object, ...]:
+    """How pictures of the scene are tracked."""
+    return ('track', scene / 'seen/left', scene / 'seen/right', '--config', scene / 'rig.yaml')

@@ -1,0 +1,458 @@
+"""What cannot be used is refused with one sentence, and what is strange but possible works."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import os
+import re
+import shutil
+import struct
+import zlib
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import yaml
+from small_rig import small_rig
+from test_localisation import CAMERAS, mapping, solved
+from test_setup_commands import board_picture
+from test_setup_commands import call as call_setup
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import load_yaml
+from longreach_dynamics.resources import share_directory
+from longreach_vision.boards import Board, find_corners, find_views, list_pictures, read_picture
+from longreach_vision.calibration import calibrate
+from longreach_vision.cameras import Camera, read_camera, write_camera
+from longreach_vision.detection_commands import configure_detection
+from longreach_vision.geometry import Plane, Pose, locate_in_plane, triangulate
+from longreach_vision.rendering import CameraSimulator
+from longreach_vision.rig import MountedCamera, Rig, load_rig, write_rig
+from longreach_vision.scene import CameraLook, FrameTimes, Scene, SimulatedMarker
+from longreach_vision.sources import open_source
+
+CONFIG = share_directory('longreach_vision') / 'config'
+# Whatever numpy has to say would stand beside the error.
+pytestmark = pytest.mark.filterwarnings('error')
+
+
+def refused(text: str, function, *arguments, **options) -> str:
+    """Call something that has to refuse in one line, and return what it says."""
+    with pytest.raises(InputError, match=re.escape(text)) as info:
+        function(*arguments, **options)
+    assert '\n' not in str(info.value)
+    return str(info.value)
+
+
+def detect(*words: object) -> None:
+    """Run ``longreach vision detect``."""
+    parser = argparse.ArgumentParser(prog='longreach vision')
+    configure_detection(parser.add_subparsers(required=True))
+    arguments = parser.parse_args(['detect', *map(str, words)])
+    arguments.run(arguments)
+
+
+# --- pictures --------------------------------------------------------------------------------
+
+
+def png(width: int = 40, height: int = 30) -> bytes:
+    """Return a whole PNG file."""
+    image = np.random.default_rng(2).integers(0, 256, (height, width), np.uint8)
+    return cv2.imencode('.png', image)[1].tobytes()
+
+
+def with_size(data: bytes, width: int, height: int) -> bytes:
+    """Return a PNG file that says to have another size."""
+    part = b'IHDR' + struct.pack('>II', width, height) + data[24:29]
+    return data[:12] + part + struct.pack('>I', zlib.crc32(part)) + data[33:]
+
+
+def flipped(data: bytes) -> bytes:
+    """Return a file with one bit wrong in its middle."""
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 4]) + data[middle + 1 :]
+
+
+@pytest.mark.parametrize(
+    ('name', 'data', 'text'),
+    [
+        ('none.png', b'', 'is empty, allowed: a picture'),
+        ('text.png', b'these are no pixels\n' * 20, 'cannot be read as a picture'),
+        ('cut.png', png()[:700], 'is cut off after 700 bytes'),
+        ('head.png', png()[:20], 'is cut off after 20 bytes'),
+        ('flip.png', flipped(png()), 'is damaged at byte 33'),
+        ('wide.png', with_size(png(), 2_000_000, 3), 'is to have 2000000 x 3 px'),
+        ('deep.png', with_size(png(), 90_000, 90_000), 'cannot be read as a picture'),
+        ('deep.pgm', b'P5 100000 100000 255\n' + bytes(100), 'cannot be read as a picture'),
+        ('cut.pgm', b'P5 40 30 255\n' + bytes(100), 'cannot be read as a picture'),
+        (
+            'cut.bmp',
+            cv2.imencode('.bmp', np.zeros((9, 9, 3), np.uint8))[1].tobytes()[:80],
+            'cannot',
+        ),
+        (
+            'nan.tif',
+            cv2.imencode('.tif', np.full((9, 9), np.nan))[1].tobytes(),
+            'float64 of shape',
+        ),
+    ],
+)
+def test_files_that_hold_no_picture(tmp_path, capfd, name, data, text):
+    file = tmp_path / name
+    file.write_bytes(data)
+    assert str(file) in refused(text, read_picture, file)
+    assert str(file) in refused(text, lambda: list(open_source(file)))
+    # Nothing but the error is written: neither OpenCV nor libpng say anything.
+    assert capfd.readouterr() == ('', '')
+
+
+def test_colours_depths_and_opacity_are_one_grey(tmp_path):
+    grey = np.arange(30 * 40, dtype=np.uint16).reshape(30, 40) % 256
+    grey8 = grey.astype(np.uint8)
+    for name, stored in (
+        ('grey.png', grey8),
+        ('deep.png', grey * 257),
+        ('colour.png', np.dstack([grey8] * 3)),
+        ('clear.png', np.dstack([grey8] * 3 + [np.zeros_like(grey8)])),
+        ('ä ö 日本.png', grey8),
+    ):
+        cv2.imencode('.png', stored)[1].tofile(tmp_path / name)
+        assert np.array_equal(read_picture(tmp_path / name), grey8), name
+
+
+def test_folder_with_other_things_in_it(tmp_path):
+    for name in ('10.png', '9.png', 'x²1.png', '²1.png', 'UPPER.PNG'):
+        (tmp_path / name).write_bytes(png())
+    (tmp_path / '._9.png').write_bytes(b'what some systems put beside each file')
+    (tmp_path / 'notes.txt').touch()
+    (tmp_path / 'folder.png').mkdir()
+    found = [file.name for file in list_pictures([tmp_path])]
+    assert sorted(found) == ['10.png', '9.png', 'UPPER.PNG', 'x²1.png', '²1.png']
+    assert found.index('9.png') < found.index('10.png')
+    (tmp_path / 'gone.png').symlink_to('nothing')
+    (gone,) = set(list_pictures([tmp_path])) - {tmp_path / name for name in found}
+    refused('gone.png cannot be read: No such file', read_picture, gone)
+
+
+def test_pipe_is_no_source(tmp_path):
+    os.mkfifo(tmp_path / 'pipe.avi')
+    refused('pipe.avi is a pipe or device', open_source, tmp_path / 'pipe.avi')
+    refused('/dev/zero is a pipe or device', open_source, '/dev/zero')
+
+
+# --- files -----------------------------------------------------------------------------------
+
+ODD = (0, -1, float('nan'), float('inf'), 1e300, 10**400, 'abc', None, [])
+
+
+def places(values, path=()):
+    """Yield the path of each value of a nested mapping, but for those that nobody reads."""
+    pairs = values.items() if isinstance(values, dict) else enumerate(values)
+    for key, value in pairs:
+        if key in ('rectification_matrix', 'projection_matrix'):
+            continue
+        yield (*path, key)
+        if isinstance(value, dict | list):
+            yield from places(value, (*path, key))
+
+
+def test_odd_values_in_files_are_taken_or_refused(tmp_path):
+    def changed(values, path, value):
+        values = copy.deepcopy(values)
+        inner = values
+        for key in path[:-1]:
+            inner = inner[key]
+        inner[path[-1]] = value
+        return values
+
+    rig = small_rig()
+    pose = rig.cameras['left'].pose
+    one = MountedCamera(
+        rig.cameras['left'].camera,
+        Pose(pose.rotation, pose.translation, np.diag([1e-6] * 6)),
+    )
+    plane = Plane(rig.plane.normal, rig.plane.offset, 1e-6 * np.eye(3))
+    write_rig(Rig({'left': one}, plane, rig.markers[:1]), tmp_path / 'rig.yaml')
+    rng = np.random.default_rng(3)
+    for name, read in (('rig_left.yaml', read_camera), ('rig.yaml', load_rig)):
+        good = load_yaml(tmp_path / name)
+        file = tmp_path / 'odd.yaml'
+        told = []
+        for path in places(good):
+            for value in rng.choice(np.array(ODD, dtype=object), 2, replace=False):
+                file.write_text(yaml.safe_dump(changed(good, path, value)))
+                try:
+                    read(file)
+                except InputError as error:
+                    told.append(str(error))
+        # A calibration that is not there is named itself.
+        assert all('\n' not in text and str(tmp_path) in text for text in told)
+        assert len(told) > 30
+
+
+def calibration(tmp_path, **changes) -> Path:
+    """Write a calibration with other numbers."""
+    values = load_yaml(CONFIG / 'camera_example.yaml')
+    for place, value in changes.items():
+        values['camera_matrix']['data'][int(place[1:])] = value
+    (tmp_path / 'camera.yaml').write_text(yaml.safe_dump(values))
+    return tmp_path / 'camera.yaml'
+
+
+def test_focal_lengths_that_no_lens_has(tmp_path):
+    assert read_camera(calibration(tmp_path)).fx > 2000.0
+    refused(
+        'camera_matrix.data[0] = 8 px, allowed for an image of 2452 px: [122.6, 490400] px;'
+        ' is it in mm',
+        read_camera,
+        calibration(tmp_path, _0=8.0, _4=8.0),
+    )
+    refused(
+        'camera_matrix.data[0] = 2.2e+06 px, allowed for an image of 2452 px',
+        read_camera,
+        calibration(tmp_path, _0=2.2e6, _4=2.2e6),
+    )
+    refused('differ by a factor of more than 4', read_camera, calibration(tmp_path, _0=22034.0))
+    refused(
+        'data[2] = an integer of more than 300 digits',
+        read_camera,
+        calibration(tmp_path, _2=10**400),
+    )
+    # Wide fisheyes and narrow parts of an image are cameras, too.
+    Camera('f', 1000, 1000, 200.0, 200.0, 499.5, 499.5, 'equidistant', (0.0,) * 4)
+    Camera('t', 100, 80, 1.9e4, 1.9e4, 49.5, 39.5)
+
+
+# --- rigs ------------------------------------------------------------------------------------
+
+
+def test_rig_with_one_thing_twice():
+    rig = small_rig()
+    left, right = rig.cameras.values()
+    same = MountedCamera(right.camera, left.pose)
+    refused(
+        'both cameras stand at [-0.8, -5.0, 0.4] m',
+        Rig,
+        {'left': left, 'right': same},
+        rig.plane,
+        rig.markers,
+    )
+    near = rig.markers[1].replace(position=(-0.4, 0.0, 0.1))
+    refused(
+        'one and two are 0.1 m apart, allowed: above 0.14 m',
+        Rig,
+        rig.cameras,
+        rig.plane,
+        (rig.markers[0], near),
+    )
+    # One behind the other is a matter of their planes.
+    Rig(rig.cameras, rig.plane, (rig.markers[0], near.replace(offset=0.3)))
+
+
+@pytest.mark.parametrize('pixel', [(-5.0, 10.0, 12.0), (10.0, 301.0, 12.0), (1e9, 1.0, 12.0)])
+def test_marker_outside_of_the_image(tmp_path, pixel):
+    rig = small_rig()
+    marker = rig.markers[0].replace(left=pixel)
+    write_rig(Rig(rig.cameras, rig.plane, (marker,)), tmp_path / 'rig.yaml')
+    refused(
+        f'one has the pixel ({pixel[0]:g}, {pixel[1]:g}) in left, allowed: within 400 x 300 px',
+        load_rig,
+        tmp_path / 'rig.yaml',
+    )
+    inside = Rig(rig.cameras, rig.plane, (marker.replace(left=(399.4, 299.4, 20.0)),))
+    for factor in (0.25, 0.333, 1.0, 3.0):
+        inside.scaled(factor).check_pixels()
+
+
+def test_cameras_in_one_place_see_no_depth():
+    camera = Camera('c', 400, 300, 500.0, 500.0, 199.5, 149.5)
+    poses = tuple(Pose.from_look_at((0.0, -5.0, 0.0), (x, 0.0, 0.0)) for x in (-0.1, 0.1))
+    pixels = [
+        camera.project(pose.to_camera((x, 0.0, 0.2)))
+        for pose, x in zip(poses, (0.3, 0.4), strict=True)
+    ]
+    text = 'both rays begin at the same point, allowed: two cameras in different places'
+    refused(text, triangulate, (camera, camera), poses, pixels, [np.eye(2)] * 2)
+
+
+def test_numbers_that_are_too_large_for_their_squares():
+    refused('has norm 1e+300, allowed: 1', Pose.from_quaternion, (1e300, 0, 0, 0), (0, 0, 0))
+    refused('has length 1e+300', Plane, np.array([0.0, 1e300, 0.0]), 0.0)
+    for variance in (-1e9, -1e300):
+        covariance = np.diag([1e-6, variance, 1e-6])
+        refused('covariance of a plane is none', Plane, np.array([0.0, 1.0, 0.0]), 0.0, covariance)
+
+
+# --- reference points ------------------------------------------------------------------------
+
+
+def test_pixels_that_were_copied():
+    values = mapping()
+    for point in values['points']:
+        point['left'] = [100.0, 100.0]
+    count = len(values['points'])
+    refused(f'the {count} pixels of left lie within 0 px', solved, values)
+
+
+@pytest.mark.parametrize('number', [-1e300, 1e9])
+def test_coordinates_beyond_all_maps(number):
+    values = mapping()
+    values['points'][2]['position'][1] = number
+    refused('points[2].position[1] =', solved, values)
+
+
+def test_wrong_focal_length_shows_in_residuals():
+    values = mapping(rng=np.random.default_rng(4), deviation=0.004)
+    good = solved(values)
+    assert not good.warnings
+    camera = CAMERAS['left']
+    wrong = camera.replace(fx=1.05 * camera.fx, fy=1.05 * camera.fy)
+    refused('the measurements do not fit', solved, values, {**CAMERAS, 'left': wrong})
+
+
+@pytest.mark.parametrize('factor', [0.1, 10.0])
+def test_lengths_scale_positions(factor):
+    rng = np.random.default_rng(5)
+    values = mapping(rng=rng, deviation=0.004)
+    good = solved(values)
+    for point in values['points']:
+        point['position'] = [factor * number for number in point['position']]
+        point['deviation'] *= factor
+    other = solved(values)
+    for side, pose in good.poses.items():
+        moved = other.poses[side]
+        np.testing.assert_allclose(moved.translation, factor * pose.translation, rtol=1e-5)
+        np.testing.assert_allclose(moved.rotation, pose.rotation, atol=1e-6)
+
+
+def test_moved_world_moves_positions():
+    turn = cv2.Rodrigues(np.array([0.3, -1.1, 2.0]))[0]
+    shift = np.array([120.0, -40.0, 9.0])
+    rig = small_rig()
+    place = np.array([0.2, 0.0, 0.7])
+    pixels, mounted = [], list(rig.cameras.values())
+    for one in mounted:
+        pixels.append(one.camera.project(one.pose.to_camera(place)))
+    poses = [Pose(turn @ m.pose.rotation, turn @ m.pose.translation + shift) for m in mounted]
+    normal = turn @ rig.plane.normal
+    plane = Plane(normal, float(normal @ (turn @ rig.plane.centroid + shift)))
+    cameras = tuple(m.camera for m in mounted)
+    expected = turn @ place + shift
+    for camera, pose, pixel in zip(cameras, poses, pixels, strict=True):
+        found = locate_in_plane(camera, pose, plane, pixel, 1e-4 * np.eye(2))
+        np.testing.assert_allclose(found.position, expected, atol=1e-9)
+    both = triangulate(cameras, tuple(poses), pixels, [1e-4 * np.eye(2)] * 2)
+    np.testing.assert_allclose(both.position, expected, atol=1e-7)
+    # Images of the wrong camera meet nowhere.
+    swapped = triangulate(cameras, tuple(poses), pixels[::-1], [1e-4 * np.eye(2)] * 2)
+    assert swapped.chi_square > 1e3
+
+
+# --- boards ----------------------------------------------------------------------------------
+
+
+def boards(folder: Path) -> list[Path]:
+    """Write pictures of a board of 7 x 5 inner corners."""
+    files = []
+    for k, angles in enumerate([(-30, 25, 4), (28, -30, -3), (-20, -28, 6), (25, 25, 2)]):
+        files.append(folder / f'{k}.png')
+        cv2.imwrite(str(files[-1]), board_picture(np.array(angles, float), (-0.12, -0.08, 0.6)))
+    return files
+
+
+def test_part_of_a_larger_board_is_none(tmp_path):
+    files = boards(tmp_path)
+    views, empty, size = find_views(files, Board(7, 5, 0.04))
+    assert not empty
+    assert abs(calibrate(views, Board(7, 5, 0.04), size).camera.fx - 520.0) < 20.0
+    for columns, rows in ((6, 4), (3, 3), (5, 4), (7, 4)):
+        with pytest.raises(InputError, match=r'shows? (a board of 7x5|a whole board)'):
+            find_views(files, Board(columns, rows, 0.04))
+    # The same board, turned.
+    assert find_corners(read_picture(files[0]), Board(5, 7, 0.04)) is not None
+
+
+def test_outputs_do_not_take_the_place_of_inputs(tmp_path):
+    files = boards(tmp_path)
+    before = files[0].read_bytes()
+    words = ('calibrate', *files, '--board', '7x5', '--square', '0.04')
+    link = tmp_path / 'link.yaml'
+    link.symlink_to(files[0].name)
+    for out in (files[0], link):
+        refused(f'--out {out} is one of the inputs', call_setup, *words, '--out', out)
+    refused('--plot', call_setup, *words, '--plot', files[0])
+    both = tmp_path / 'both.png'
+    refused('name two files', call_setup, *words, '--out', both, '--plot', both)
+    refused('--overlay', detect, files[0], '--overlay', files[0])
+    assert files[0].read_bytes() == before
+    assert not both.exists()
+
+
+def test_rig_does_not_take_the_place_of_a_calibration(tmp_path):
+    for name in ('camera_example.yaml', 'reference_example.yaml'):
+        shutil.copy(CONFIG / name, tmp_path)
+    before = (tmp_path / 'camera_example.yaml').read_bytes()
+    words = ('pose', tmp_path / 'reference_example.yaml')
+    for out in ('camera_example.yaml', 'reference_example.yaml'):
+        refused(f'--out {tmp_path / out}', call_setup, *words, '--out', tmp_path / out)
+    both = tmp_path / 'both.png'
+    refused('name two files', call_setup, *words, '--out', both, '--plot', both)
+    assert (tmp_path / 'camera_example.yaml').read_bytes() == before
+
+
+# --- detect ----------------------------------------------------------------------------------
+
+
+def test_normal_of_any_length(tmp_path, capsys):
+    rig = small_rig()
+    camera, pose = rig.cameras['left'].camera, rig.cameras['left'].pose
+    simulator = CameraSimulator(camera, pose, Scene((SimulatedMarker('one', 0.14),)))
+    image = simulator.image(
+        np.zeros((1, 3)), np.zeros((1, 3)), 0.0, np.random.default_rng(0)
+    ).copy()
+    cv2.imwrite(str(tmp_path / 'a.png'), image)
+    write_camera(camera, tmp_path / 'camera.yaml')
+    u, v = camera.project(pose.to_camera((0.0, 0.0, 0.0)))
+    words = (tmp_path / 'a.png', '--at', f'{u:.0f},{v:.0f}', '--radius', '14')
+    normal = rig.normal_cam('left')
+    told = set()
+    for length in (1.0, 1e-200, 1e200, 1e308):
+        text = ','.join(f'{value:.17g}' for value in normal * length)
+        view = ('--camera', tmp_path / 'camera.yaml', f'--normal={text}')
+        detect(*words, *view, '--format', 'json')
+        told.add(re.search(r'"center": \[([\d.]{7})', capsys.readouterr().out)[1])
+    assert len(told) == 1
+    refused('--normal 0,0,0', detect, *words, *view[:2], '--normal', '0,0,0')
+
+
+# --- simulated pictures ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('rate', [0.0, -1.0, float('nan'), 1e-300, 1e300, float('inf')])
+def test_rates_that_no_camera_has(rate):
+    refused('Hz, allowed: [1e-06, 1e+06] Hz', FrameTimes, rate)
+    refused('s, allowed: [0, 1e+12] s', FrameTimes, 15.0, -1.0)
+    refused('s, allowed: [0, 1e+12] s', FrameTimes, 15.0, 1e300)
+
+
+@pytest.mark.parametrize('name', ['white', 'black', 'gain', 'read_noise', 'shot_noise'])
+def test_looks_beyond_all_sensors(name):
+    for value in (1e300, float('nan'), -1.0):
+        refused(f'{name} = {value!r}, allowed: ', CameraLook, **{name: value})
+
+
+def test_hardly_any_blur_is_none():
+    rig = small_rig()
+    pictures = []
+    for blur in (0.0, 1e-300, 1e-9, 0.004):
+        look = CameraLook(blur=blur, clutter=0, texture=0.0, read_noise=0.0, shot_noise=0.0)
+        one = rig.cameras['left']
+        simulator = CameraSimulator(
+            one.camera, one.pose, Scene((SimulatedMarker('one', 0.14),), look)
+        )
+        zero = np.zeros((1, 3))
+        pictures.append(simulator.image(zero, zero, 0.0, np.random.default_rng(0)).copy())
+    for picture in pictures[1:]:
+        assert np.abs(picture.astype(int) - pictures[0]).max() <= 1

@@ -1,0 +1,381 @@
+"""
+Simulated cameras as a node: fed with the truth, or with a path from a file.
+
+What it must publish is said by the library: pictures of the same motion, times and seed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import Point, Vector3
+from longreach_msgs.msg import MarkerPositions
+from sensor_msgs.msg import CameraInfo, Image
+from std_msgs.msg import Header
+
+from longreach_dynamics.errors import InputError
+from longreach_node import diagnostics, qos
+from longreach_node.stamps import nanoseconds_of, stamp_of
+from longreach_node.testing import Bench, bench
+from longreach_vision import camera_node
+from longreach_vision.camera_node import CameraNode
+from longreach_vision.cameras import Camera
+from longreach_vision.conversions import camera_info_to_camera, image_to_gray, markers_from_message
+from longreach_vision.geometry import Plane, Pose
+from longreach_vision.rendering import CameraSimulator, render_sequence
+from longreach_vision.scene import CameraLook, MarkerPath, scene_of
+
+SAMPLE = 5_000_000  # [ns]
+LOOK = CameraLook(clutter=4)
+CAMERA = Camera(
+    'any', 240, 180, 300.0, 300.0, 119.5, 89.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0, 0.0)
+)
+NAMES = ('base', 'tip')
+
+
+def rig() -> Any:
+    """Return two cameras before the plane y = 0, and two markers."""
+    cameras = {
+        name: SimpleNamespace(
+            camera=CAMERA,
+            pose=Pose.from_look_at(np.array([x, -9.0, 1.0]), np.array([0.0, 0.0, 1.0])),
+        )
+        for name, x in (('left', -1.0), ('right', 1.5))
+    }
+    markers = tuple(
+        SimpleNamespace(name=name, radius=0.2, inner=0.5, bright=False, offset=0.0)
+        for name in NAMES
+    )
+    plane = Plane(np.array([0.0, 1.0, 0.0]), 0.0, None, np.zeros(3))
+    return SimpleNamespace(cameras=cameras, markers=markers, plane=plane)
+
+
+def motion(times: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions (..., 2, 3) [m] and velocities [m/s] of the markers."""
+    t = np.asarray(times, dtype=float)
+    places, rates = np.zeros((2, *t.shape, 2, 3))
+    places[..., 0, 2] = 0.5
+    places[..., 1, 0] = 0.4 * np.sin(3.0 * t)
+    places[..., 1, 2] = 1.2 + 0.3 * np.cos(2.0 * t)
+    rates[..., 1, 0] = 1.2 * np.cos(3.0 * t)
+    rates[..., 1, 2] = -0.6 * np.sin(2.0 * t)
+    return places, rates
+
+
+def truth(k: int, names: tuple[str, ...] = NAMES) -> MarkerPositions:
+    """Return sample k of the truth."""
+    places, rates = motion(k * SAMPLE / 1e9)
+    return MarkerPositions(
+        header=Header(stamp=stamp_of(k * SAMPLE), frame_id='boom_base'),
+        name=list(names),
+        position=[Point(x=x, y=y, z=z) for x, y, z in places.tolist()],
+        velocity=[Vector3(x=x, y=y, z=z) for x, y, z in rates.tolist()],
+    )
+
+
+def expected(tmp_path: Path, times: Any, camera: str = 'left') -> list[np.ndarray]:
+    """Return the library's pictures."""
+    knots = np.arange(0.0, 3.0, 0.005)
+    path = MarkerPath(NAMES, knots, *motion(knots))
+    mounted = rig().cameras[camera]
+    simulator = CameraSimulator(
+        mounted.camera.replace(name=camera), mounted.pose, scene_of(rig(), LOOK)
+    )
+    files = render_sequence({camera: simulator}, path, times, tmp_path / 'expected')
+    pictures = sorted(files[camera].iterdir())
+    return [np.asarray(cv2.imread(str(file), cv2.IMREAD_UNCHANGED)) for file in pictures]
+
+
+class Listener:
+    """What one camera publishes, copied out of the messages."""
+
+    def __init__(self, b: Bench, name: str) -> None:
+        self.images: list[Image] = b.listen(Image, f'{name}/image_raw', qos.IMAGES)
+        self.infos: list[CameraInfo] = b.listen(CameraInfo, f'{name}/camera_info')
+
+    def stamps(self) -> list[int]:
+        return [nanoseconds_of(image.header.stamp) for image in self.images]
+
+    def arrays(self) -> list[np.ndarray]:
+        return [image_to_gray(image) for image in self.images]
+
+
+class Cameras:
+    """The node, and a driver in the plant's place."""
+
+    def __init__(self, b: Bench, node: CameraNode) -> None:
+        self.bench, self.node = b, node
+        self.truth = b.publisher(MarkerPositions, 'marker_truth')
+
+    def send(self, samples: range) -> None:
+        for k in samples:
+            self.truth.publish(truth(k))
+
+
+@pytest.fixture
+def start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[..., tuple[Bench, Listener, Listener]]]:
+    """Return a function that makes a bench with listeners, for parameters of the node."""
+    with contextlib.ExitStack() as stack:
+
+        def make(**parameters: Any) -> tuple[Bench, Listener, Listener]:
+            stack.close()
+            monkeypatch.setattr(camera_node, 'load_rig', lambda _: rig())
+            monkeypatch.setattr(camera_node, 'load_look', lambda _: LOOK)
+            parameters = {'rig': 'rig.yaml', 'listeners': 1, 'frame_rate': 20.0, **parameters}
+            told = [part for name, v in parameters.items() for part in ('-p', f'{name}:={v}')]
+            b = stack.enter_context(bench(*told))
+            return b, Listener(b, 'left'), Listener(b, 'right')
+
+        yield make
+
+
+Start = Callable[..., tuple[Bench, Listener, Listener]]
+
+
+def counts(reports: list[DiagnosticArray]) -> dict[str, str]:
+    """Return the values of the latest report."""
+    return {pair.key: pair.value for pair in reports[-1].status[0].values}
+
+
+# --- from the truth ------------------------------------------------------------------------------
+
+
+def test_images_are_the_librarys(start: Start, tmp_path: Path) -> None:
+    b, left, right = start()
+    cameras = Cameras(b, b.add(CameraNode))
+    cameras.send(range(41))
+    b.until(lambda: len(left.images) == len(right.images) == 5, 'five images of each')
+    b.settle(10)
+    assert left.stamps() == right.stamps() == [k * 50_000_000 for k in range(5)]
+    wanted = expected(tmp_path, np.arange(5) / 20.0)
+    for got, picture in zip(left.arrays(), wanted, strict=True):
+        assert np.array_equal(got, picture)
+    assert not np.array_equal(left.arrays()[0], right.arrays()[0])
+    assert [i.header.frame_id for i in (left.images[0], right.images[0])] == [
+        'left_camera_optical',
+        'right_camera_optical',
+    ]
+
+
+@pytest.mark.parametrize('path', ['', 'path.csv'])
+def test_it_says_what_it_does(start: Start, tmp_path: Path, capfd: Any, path: str) -> None:
+    file = tmp_path / 'path.csv'
+    file.write_text('time,base.x,base.z,tip.x,tip.z\n0,0,0,0,1\n1,0,0,0,1\n')
+    b, _, _ = start(**({'path': file} if path else {}))
+    b.add(CameraNode)
+    told = f'draws base, tip as {file if path else "/marker_truth"} says; 20 images per second on'
+    assert f'{told} /left/image_raw, /right/image_raw\n' in capfd.readouterr().err
+
+
+def test_camera_info_goes_with_each_image(start: Start) -> None:
+    b, left, _ = start()
+    Cameras(b, b.add(CameraNode)).send(range(21))
+    b.until(lambda: len(left.images) == len(left.infos) == 3)
+    assert [info.header for info in left.infos] == [image.header for image in left.images]
+    assert camera_info_to_camera(left.infos[0], 'left') == CAMERA.replace(name='left')
+
+
+def test_images_are_between_samples_of_the_truth(start: Start, tmp_path: Path) -> None:
+    # 1/15 s is no multiple of 5 ms: cubic polynomials are good to far below a grey level.
+    b, left, _ = start(frame_rate=15.0)
+    Cameras(b, b.add(CameraNode)).send(range(41))
+    b.until(lambda: len(left.images) == 4)
+    assert left.stamps() == [0, 66_666_667, 133_333_333, 200_000_000]
+    wanted = expected(tmp_path, np.array(left.stamps()) / 1e9)
+    assert all(np.array_equal(*pair) for pair in zip(left.arrays(), wanted, strict=True))
+
+
+def test_the_right_camera_is_late_by_the_skew(start: Start) -> None:
+    b, left, right = start(skew=0.007)
+    Cameras(b, b.add(CameraNode)).send(range(25))
+    b.until(lambda: len(left.images) == len(right.images) == 3)
+    assert left.stamps() == [0, 50_000_000, 100_000_000]
+    assert right.stamps() == [7_000_000, 57_000_000, 107_000_000]
+
+
+def test_images_are_scaled_with_their_camera(start: Start) -> None:
+    b, left, _ = start(scale=0.25)
+    Cameras(b, b.add(CameraNode)).send(range(2))
+    b.until(lambda: left.images and left.infos)
+    assert (left.images[0].height, left.images[0].width) == (45, 60)
+    camera = CAMERA.scaled(0.25).replace(name='left')
+    assert camera_info_to_camera(left.infos[0], 'left') == camera
+
+
+def test_dropped_images_are_the_same_each_time(start: Start) -> None:
+    seen = []
+    for _ in range(2):
+        b, left, right = start(drop_rate=0.4)
+        cameras = Cameras(b, b.add(CameraNode))
+        cameras.send(range(401))
+        drawn = cameras.node._counts
+        b.until(lambda drawn=drawn: drawn['rendered'] + drawn['dropped'] == 82, 'all images')
+        b.settle(10)
+        seen.append((left.stamps(), right.stamps()))
+    assert seen[0] == seen[1]
+    assert seen[0][0] != seen[0][1]
+    assert 15 < len(seen[0][0]) < 33
+
+
+def test_a_flood_of_truth_loses_nothing(start: Start) -> None:
+    b, left, right = start(frame_rate=100.0)
+    cameras = Cameras(b, b.add(CameraNode))
+    # In one go, as of a plant that runs ahead; less than what middleware keeps for a reader.
+    cameras.send(range(801))
+    b.until(lambda: cameras.node._counts['rendered'] == 802, 'all images')
+    b.until(lambda: right.stamps()[-1] == 4_000_000_000, 'the last image')
+    assert cameras.node._heard == 801
+    assert left.stamps() == sorted(left.stamps())
+
+
+def test_time_that_begins_anew_is_drawn_anew(start: Start) -> None:
+    b, left, _ = start()
+    cameras = Cameras(b, b.add(CameraNode))
+    cameras.send(range(11))
+    cameras.send(range(11))
+    b.until(lambda: len(left.images) == 4)
+    assert left.stamps() == [0, 50_000_000] * 2
+    first, _, again, _ = left.arrays()
+    assert np.array_equal(first, again)
+
+
+def test_truth_that_is_missing_or_wrong_is_counted(start: Start) -> None:
+    b, left, _ = start()
+    reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
+    cameras = Cameras(b, b.add(CameraNode))
+    cameras.send(range(6))
+    wrong = truth(6)
+    wrong.position[1].x = float('nan')
+    cameras.truth.publish(wrong)
+    cameras.send(range(10, 201))
+    b.until(lambda: len(left.images) == 21)
+    b.until(lambda: len(reports) == 2)
+    assert counts(reports)['missed'] == '4'
+    assert counts(reports)['invalid'] == '1'
+    assert reports[-1].status[0].level == diagnostics.WARN
+
+
+def test_a_marker_that_the_truth_does_not_have_is_not_drawn(start: Start) -> None:
+    b, left, _ = start()
+    cameras = Cameras(b, b.add(CameraNode))
+    cameras.truth.publish(truth(0, ('base', 'other')))
+    b.until(lambda: left.images)
+    windows = cameras.node._views[0]._simulator.windows
+    assert windows[0, 2] > windows[0, 0]
+    assert not windows[1].any()
+
+
+def test_the_truth_is_asked_for_when_somebody_listens(start: Start) -> None:
+    b, left, _ = start(listeners=2)
+    node = b.add(CameraNode)
+    b.settle(30)
+    assert b.driver.count_subscribers('marker_truth') == 0
+    others = [b.listen(Image, f'{name}/image_raw', qos.IMAGES) for name in ('left', 'right')]
+    Cameras(b, node).send(range(11))
+    b.until(lambda: all(len(other) == 2 for other in others))
+    assert left.stamps() == [0, 50_000_000]
+
+
+def test_it_ends_after_the_last_image(start: Start) -> None:
+    b, left, right = start(duration=0.1)
+    node = b.add(CameraNode)
+    # A plant's last sample is that of the end.
+    Cameras(b, node).send(range(21))
+    b.until(node.done.done, 'the end')
+    assert left.stamps() == right.stamps() == [0, 50_000_000, 100_000_000]
+
+
+def test_a_viewer_gets_each_image_as_its_own(start: Start) -> None:
+    b, left, right = start(lossless=True)
+    node = b.add(CameraNode)
+    seen: list[tuple[str, int, np.ndarray]] = []
+    node.viewer = lambda *image: seen.append(image)
+    Cameras(b, node).send(range(21))
+    b.until(lambda: len(left.images) == len(right.images) == 3)
+    assert [image[:2] for image in seen] == [
+        (name, k * 50_000_000) for k in range(3) for name in ('left', 'right')
+    ]
+    for (_, _, image), published in zip(seen[::2], left.arrays(), strict=True):
+        assert np.array_equal(image, published)
+
+
+# --- from a file ---------------------------------------------------------------------------------
+
+
+def path_file(tmp_path: Path, end: float = 0.5) -> Path:
+    """Write a path with velocities."""
+    times = np.arange(0.0, end + 1e-9, 0.005)
+    places, rates = motion(times)
+    head, columns = ['time'], [times]
+    for index, name in enumerate(NAMES):
+        for axis, letter in enumerate('xyz'):
+            head += [f'{name}.{letter}', f'{name}.v{letter}']
+            columns += [places[:, index, axis], rates[:, index, axis]]
+    file = tmp_path / 'path.csv'
+    table = np.column_stack(columns)
+    np.savetxt(file, table, fmt='%.17g', delimiter=',', header=','.join(head), comments='')
+    return file
+
+
+@pytest.mark.parametrize('factor', [0.0, 5.0])
+def test_a_path_is_shown_to_its_end(start: Start, tmp_path: Path, factor: float) -> None:
+    file = path_file(tmp_path)
+    b, left, right = start(path=file, real_time_factor=factor, skew=0.01)
+    node = b.add(CameraNode)
+    b.until(node.done.done, 'the end')
+    b.until(lambda: len(left.images) == 11)
+    assert left.stamps() == [k * 50_000_000 for k in range(11)]
+    assert right.stamps() == [k * 50_000_000 + 10_000_000 for k in range(10)]
+    wanted = expected(tmp_path, np.arange(11) / 20.0)
+    assert all(np.array_equal(*pair) for pair in zip(left.arrays(), wanted, strict=True))
+
+
+@pytest.mark.parametrize(
+    ('parameters', 'match'),
+    [
+        ({'path': 'nowhere.csv'}, 'nowhere.csv cannot be read'),
+        ({'frame_rate': 0.0}, r'frame_rate = 0.0, allowed: \(0, 1000\] Hz'),
+        ({'scale': 2.0}, r'scale = 2.0, allowed: \(0, 1\]'),
+        ({'drop_rate': 1.0}, r'drop_rate = 1.0, allowed: \[0, 1\)'),
+        ({'speed': 1.0}, "parameter 'speed' is unknown"),
+    ],
+)
+def test_what_cannot_be_is_refused(start: Start, parameters: dict[str, Any], match: str) -> None:
+    b, *_ = start(**parameters)
+    with pytest.raises(InputError, match=match):
+        b.add(CameraNode)
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+def test_markers_come_in_the_asked_order() -> None:
+    positions, velocities = markers_from_message(truth(7), ('tip', 'none', 'base'))
+    places, rates = motion(7 * SAMPLE / 1e9)
+    assert positions[[0, 2]].tolist() == places[[1, 0]].tolist()
+    assert velocities[[0, 2]].tolist() == rates[[1, 0]].tolist()
+    assert np.isnan(positions[1]).all()
+    assert np.isnan(velocities[1]).all()
+
+
+def test_markers_that_contradict_themselves_are_refused() -> None:
+    short, doubled, endless = truth(0), truth(0, ('tip', 'tip')), truth(0)
+    short.velocity = short.velocity[:1]
+    endless.velocity[0].z = float('inf')
+    for message, match in (
+        (short, '2 names, 2 positions and 1 velocities'),
+        (doubled, "the name 'tip' twice"),
+        (endless, 'inf.* for base, allowed: finite numbers'),
+    ):
+        with pytest.raises(InputError, match=match):
+            markers_from_message(message, NAMES)

@@ -1,0 +1,265 @@
+"""Between messages and the library's objects."""
+
+from __future__ import annotations
+
+import array
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+from builtin_interfaces.msg import Time
+from longreach_msgs.msg import MarkerEstimate, MarkerObservation
+from sensor_msgs.msg import CameraInfo, Image
+from visualization_msgs.msg import Marker
+
+from longreach_dynamics.errors import InputError
+from longreach_vision.cameras import Camera
+from longreach_vision.circles import Ellipse
+from longreach_vision.conversions import (
+    array_to_image,
+    camera_info_to_camera,
+    camera_to_info,
+    estimates_to_message,
+    image_to_bgr,
+    image_to_gray,
+    observations_to_message,
+    shapes_to_message,
+    size_to_info,
+)
+from longreach_vision.detection import LOST, TRACKED, UNCERTAIN, Observation, lost
+from longreach_vision.geometry import Location
+from longreach_vision.stereo import Estimate
+
+STAMP = Time(sec=12, nanosec=345)
+CAMERA = Camera(
+    name='left',
+    width=2452,
+    height=2054,
+    fx=2600.0,
+    fy=2601.5,
+    cx=1220.25,
+    cy=1030.5,
+    distortion=(-0.1, 0.02, 1e-3, -2e-3, 0.0),
+)
+
+
+# --- images ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('encoding', 'dtype', 'channels'),
+    [('mono8', np.uint8, ()), ('mono16', np.uint16, ()), ('bgr8', np.uint8, (3,))],
+)
+def test_there_and_back(encoding: str, dtype: type, channels: tuple[int, ...]) -> None:
+    random = np.random.default_rng(1)
+    image = random.integers(0, 255, (5, 7, *channels), dtype)
+    message = array_to_image(image, encoding, STAMP, 'left_optical')
+    assert (message.header.stamp, message.header.frame_id) == (STAMP, 'left_optical')
+    assert (message.height, message.width, message.encoding) == (5, 7, encoding)
+    assert message.step * 5 == len(message.data) == image.nbytes
+    assert bytes(message.data) == image.tobytes()
+    assert bool(message.is_bigendian) == (sys.byteorder == 'big')
+    if encoding == 'mono8':
+        np.testing.assert_array_equal(image_to_gray(message), image)
+    if encoding == 'bgr8':
+        np.testing.assert_array_equal(image_to_bgr(message), image)
+
+
+def test_a_message_is_filled_again() -> None:
+    first = array_to_image(np.full((4, 6), 7, np.uint8), 'mono8', STAMP, 'a')
+    memory = first.data
+    again = array_to_image(np.full((4, 6), 9, np.uint8), 'mono8', Time(sec=13), 'b', first)
+    assert again is first
+    assert again.data is memory
+    assert (set(again.data), again.header.stamp.sec, again.header.frame_id) == ({9}, 13, 'b')
+    larger = array_to_image(np.full((5, 6), 3, np.uint8), 'mono8', STAMP, 'b', first)
+    assert (len(larger.data), larger.height, set(larger.data)) == (30, 5, {3})
+
+
+def test_grey_is_a_view() -> None:
+    message = array_to_image(np.zeros((4, 6), np.uint8), 'mono8', STAMP, 'a')
+    shown = image_to_gray(message)
+    message.data[7] = 5
+    assert shown[1, 1] == 5
+
+
+def test_padding_and_order_of_bytes_are_taken_from_the_message() -> None:
+    message = Image(height=2, width=1, encoding='mono16', is_bigendian=1, step=3)
+    message.data = array.array('B', [0xFF, 0xFF, 0xAA, 0x01, 0x01, 0xAA])
+    assert image_to_gray(message).tolist() == [[255], [1]]
+    assert image_to_bgr(message).tolist() == [[[255] * 3], [[1] * 3]]
+    message.data = message.data[:-1]
+    with pytest.raises(InputError, match='5 bytes of data, allowed for 2 rows of 3 bytes: 6'):
+        image_to_gray(message)
+
+
+def test_what_only_cv_bridge_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = Image(height=2, width=2, encoding='32FC1', step=8, data=bytes(16))
+    monkeypatch.setitem(sys.modules, 'cv_bridge', None)
+    with pytest.raises(InputError, match=r"'32FC1', allowed: mono8 .* not installed"):
+        image_to_gray(message)
+
+    class Bridge:
+        def imgmsg_to_cv2(self, message: Image, encoding: str) -> np.ndarray:
+            if encoding == 'bgr8':
+                raise TypeError('[32FC1] is not a color format')
+            return np.full((message.height, message.width), 4, np.uint8)
+
+    bridge = ModuleType('cv_bridge')
+    bridge.__dict__.update(CvBridge=Bridge, CvBridgeError=TypeError)
+    monkeypatch.setitem(sys.modules, 'cv_bridge', bridge)
+    assert image_to_gray(message).tolist() == [[4, 4], [4, 4]]
+    with pytest.raises(InputError, match=r'cv_bridge cannot convert it: \[32FC1\] is not'):
+        image_to_bgr(message)
+
+
+# --- cameras ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('model', 'distortion'),
+    [
+        ('plumb_bob', (-0.1, 0.02, 1e-3, -2e-3, 0.0)),
+        ('rational_polynomial', (-0.1, 0.02, 1e-3, -2e-3, 0.01, 0.1, 0.0, 0.0)),
+        ('equidistant', (0.01, 0.0, 0.001, 0.0)),
+    ],
+)
+def test_a_camera_there_and_back(model: str, distortion: tuple[float, ...]) -> None:
+    camera = CAMERA.replace(model=model, distortion=distortion)
+    info = camera_to_info(camera, STAMP, 'left_optical')
+    assert camera_info_to_camera(info, 'left') == camera
+    assert (info.header.stamp, info.header.frame_id) == (STAMP, 'left_optical')
+    assert info.k.tolist() == [2600.0, 0.0, 1220.25, 0.0, 2601.5, 1030.5, 0.0, 0.0, 1.0]
+    assert info.p.tolist() == [2600, 0, 1220.25, 0, 0, 2601.5, 1030.5, 0, 0, 0, 1, 0]
+    assert info.r.tolist() == np.eye(3).ravel().tolist()
+
+
+def test_no_distortion_without_a_model() -> None:
+    info = camera_to_info(CAMERA.replace(distortion=()), STAMP, 'left')
+    info.distortion_model = ''
+    camera = camera_info_to_camera(info)
+    assert (camera.model, camera.distortion) == ('plumb_bob', ())
+
+
+def info_with(**changes: object) -> CameraInfo:
+    info = camera_to_info(CAMERA, STAMP, 'left')
+    for name, value in changes.items():
+        place = info.roi if name in ('x_offset', 'roi_width') else info
+        setattr(place, name.removeprefix('roi_'), value)
+    return info
+
+
+@pytest.mark.parametrize(
+    ('changes', 'text'),
+    [
+        ({'k': [0.0] * 9}, 'has k = 0: the camera is not calibrated; give its driver'),
+        ({'k': [np.nan, *[0.0] * 8]}, 'numbers that are not finite'),
+        ({'d': [np.inf] * 5}, 'numbers that are not finite'),
+        ({'k': [9.0, 1.0, 5.0, 0.0, 9.0, 5.0, 0.0, 0.0, 1.0]}, r'has k = \[9.0, 1.0, .* allowed'),
+        ({'width': 0}, r'camera_info of right: width = 0, allowed: \[1, '),
+        ({'distortion_model': 'thin_prism'}, "model = 'thin_prism', allowed: plumb_bob"),
+        ({'distortion_model': ''}, "model = '', allowed: plumb_bob"),
+        ({'d': [0.1] * 3}, 'distortion has 3 coefficients, allowed for plumb_bob'),
+        ({'binning_x': 2}, 'has binning 2 x 0, allowed: 0 or 1'),
+        ({'x_offset': 8}, r'region of interest of 0 x 0 px at \(8, 0\), allowed: the whole'),
+        ({'roi_width': 8}, r'region of interest of 8 x 0 px at \(0, 0\), allowed: the whole'),
+    ],
+)
+def test_camera_infos_that_cannot_be_used(changes: dict[str, object], text: str) -> None:
+    with pytest.raises(InputError, match=text) as caught:
+        camera_info_to_camera(info_with(**changes), 'right')
+    assert str(caught.value).startswith('camera_info of right')
+
+
+def test_a_camera_without_calibration_says_so() -> None:
+    info = size_to_info(640, 480, STAMP, 'left')
+    assert (info.width, info.height, info.header.frame_id) == (640, 480, 'left')
+    with pytest.raises(InputError, match='camera_info of camera has k = 0'):
+        camera_info_to_camera(info)
+
+
+# --- markers ---------------------------------------------------------------------------------
+
+
+def seen(status: str, reason: str) -> Observation:
+    return Observation(
+        status=status,
+        reason=reason,
+        center=np.array([101.5, 55.25]),
+        covariance=np.array([[1e-4, 2e-5], [2e-5, 3e-4]]),
+        ellipse=Ellipse(np.array([101.0, 55.0]), (17.0, 11.0), 0.3),
+        inner=0.5,
+        bright=False,
+        rim_support=0.9,
+        residual=2.5,
+        shape=np.array([16.0, 1.0, 12.0]),
+    )
+
+
+def test_observations_are_told_as_they_are() -> None:
+    observations = {
+        'one': seen(TRACKED, ''),
+        'two': seen(UNCERTAIN, 'glare'),
+        'three': lost('nothing here', np.array([7.0, 8.0]), 12.0),
+    }
+    message = observations_to_message(observations, 'left', STAMP, 'left_optical')
+    assert (message.header.stamp, message.header.frame_id) == (STAMP, 'left_optical')
+    assert message.camera == 'left'
+    one, two, three = message.observations
+    assert [(o.name, o.status, o.reason) for o in (one, two, three)] == [
+        ('one', MarkerObservation.TRACKED, ''),
+        ('two', MarkerObservation.UNCERTAIN, 'glare'),
+        ('three', MarkerObservation.LOST, 'nothing here'),
+    ]
+    assert one.center.tolist() == [101.5, 55.25]
+    assert one.covariance.tolist() == [1e-4, 2e-5, 2e-5, 3e-4]
+    assert one.ellipse_center.tolist() == [101.0, 55.0]
+    assert (one.axes.tolist(), one.angle) == ([17.0, 11.0], 0.3)
+    assert (one.rim_support, one.residual) == (0.9, 2.5)
+    assert three.center.tolist() == [7.0, 8.0]
+    assert np.isnan(three.covariance).all()
+
+
+def test_estimates_are_told_as_they_are_and_nan_where_unknown() -> None:
+    flat = Location(np.array([1.0, 0.0, 3.0]), np.diag([1e-6, 0.0, 4e-6]))
+    free = Location(np.array([1.0, 0.02, 3.0]), np.full((3, 3), 2e-6))
+    estimates = {
+        'both': Estimate('both', UNCERTAIN, 'why', ('left', 'right'), flat, free, 0.02, 0.001),
+        'one': Estimate('one', TRACKED, '', ('right',), flat),
+        'none': Estimate('none', LOST, 'gone'),
+    }
+    message = estimates_to_message(estimates, 0.004, STAMP, 'boom_base')
+    assert (message.header.stamp, message.header.frame_id) == (STAMP, 'boom_base')
+    assert message.stamp_gap == 0.004
+    both, one, none = message.estimates
+    assert [(e.name, e.status, e.reason, e.cameras) for e in (both, one, none)] == [
+        ('both', 1, 'why', MarkerEstimate.LEFT | MarkerEstimate.RIGHT),
+        ('one', 0, '', MarkerEstimate.RIGHT),
+        ('none', 2, 'gone', 0),
+    ]
+    assert (both.in_plane.x, both.in_plane.z, both.triangulated.y) == (1.0, 3.0, 0.02)
+    assert both.in_plane_covariance.tolist() == [1e-6, 0, 0, 0, 0, 0, 0, 0, 4e-6]
+    assert both.triangulated_covariance.tolist() == [2e-6] * 9
+    assert (both.out_of_plane, both.out_of_plane_deviation) == (0.02, 0.001)
+    assert np.isnan([one.triangulated.x, one.out_of_plane, one.out_of_plane_deviation]).all()
+    assert np.isnan([none.in_plane.x, *none.in_plane_covariance, none.triangulated.z]).all()
+
+
+def test_shapes_show_where_markers_are_and_take_lost_ones_away() -> None:
+    place = Location(np.array([1.0, 0.0, 3.0]), np.eye(3))
+    estimates = {
+        'tip': Estimate('tip', TRACKED, '', ('left',), place),
+        'foot': Estimate('foot', LOST, 'gone'),
+    }
+    shapes = shapes_to_message(estimates, {'tip': 0.2, 'foot': 0.1}, STAMP, 'world').markers
+    assert [(shape.ns, shape.action) for shape in shapes] == [
+        ('tip/place', Marker.ADD),
+        ('tip/name', Marker.ADD),
+        ('foot/place', Marker.DELETE),
+        ('foot/name', Marker.DELETE),
+    ]
+    sphere, text = shapes[:2]
+    assert (sphere.pose.position.x, sphere.pose.position.z, sphere.scale.x) == (1.0, 3.0, 0.4)
+    assert (text.text, text.pose.position.z) == ('tip', pytest.approx(3.6))
+    assert sphere.color.g > sphere.color.r

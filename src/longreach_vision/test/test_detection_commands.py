@@ -1,0 +1,317 @@
+"""``detect``: what it prints, what it writes and what it refuses."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+
+import cv2
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_vision import detection_commands
+from longreach_vision.boards import read_picture
+from longreach_vision.cameras import Camera, write_camera
+from longreach_vision.detection import detect
+from longreach_vision.detection_commands import configure_detection
+
+WIDTH, HEIGHT = 160, 120
+CENTER, RADIUS = (83.3, 58.6), 18.0
+CAMERA = Camera('c', WIDTH, HEIGHT, 900.0, 900.0, 80.0, 60.0, 'plumb_bob', (-0.2, 0.0, 0, 0, 0))
+# Those of the issue, and what else is known.
+KEYS = [
+    'image',
+    'status',
+    'center',
+    'covariance',
+    'ellipse',
+    'rim_support',
+    'residual',
+    'milliseconds',
+]
+MORE = ['reason', 'inner', 'bright']
+
+
+def ring(center=CENTER, seed=0) -> np.ndarray:
+    """A dark ring, its edges soft over two pixels; good enough for a command."""
+    v, u = np.mgrid[:HEIGHT, :WIDTH]
+    r = np.hypot(u - center[0], v - center[1])
+    phi = np.vectorize(lambda z: 0.5 * math.erfc(-z / math.sqrt(2.0)))
+    band = phi((RADIUS - r) / 0.9) * phi((r - 9.0) / 0.9)
+    noise = np.random.default_rng(seed).normal(0.0, 2.0, r.shape)
+    return np.clip(np.rint(200.0 - 150.0 * band + noise), 0, 255).astype(np.uint8)
+
+
+@pytest.fixture
+def picture(tmp_path):
+    file = tmp_path / 'ring.png'
+    cv2.imwrite(str(file), ring())
+    return file
+
+
+@pytest.fixture
+def calibration(tmp_path):
+    file = tmp_path / 'camera.yaml'
+    write_camera(CAMERA, file)
+    return file
+
+
+def call(*words: object) -> int:
+    """Run the subcommand as ``longreach vision`` would."""
+    parser = argparse.ArgumentParser(prog='longreach vision')
+    configure_detection(parser.add_subparsers(required=True))
+    arguments = parser.parse_args(['detect', *map(str, words)])
+    return arguments.run(arguments)
+
+
+def printed(capsys, *words: object) -> list:
+    """What a call prints: one JSON object on each line, without NaN."""
+    assert call(*words, '--format', 'json') == 0
+    out, err = capsys.readouterr()
+    assert err == ''
+    return [json.loads(line, parse_constant=pytest.fail) for line in out.splitlines()]
+
+
+def refused(text: str, *words: object) -> None:
+    with pytest.raises(InputError, match=re.escape(text)) as info:
+        call(*words)
+    assert '\n' not in str(info.value)
+
+
+AT = ('--at', '85,57', '--radius', 17)
+
+
+def test_an_object_has_the_keys_that_are_promised(capsys, picture):
+    (seen,) = printed(capsys, picture, *AT)
+    assert [key for key in seen if key not in MORE] == KEYS
+    assert set(seen) == {*KEYS, *MORE}
+    assert seen['image'] == str(picture)
+    assert seen['status'] == 'TRACKED'
+    assert seen['reason'] == ''
+    np.testing.assert_allclose(seen['center'], CENTER, atol=0.05)
+    assert list(seen['ellipse']) == ['center', 'axes', 'angle']
+    np.testing.assert_allclose(seen['ellipse']['center'], CENTER, atol=0.05)
+    longer, shorter = seen['ellipse']['axes']
+    assert longer >= shorter
+    np.testing.assert_allclose([longer, shorter], RADIUS, atol=0.1)
+    assert -math.pi / 2 < seen['ellipse']['angle'] <= math.pi / 2
+    covariance = np.array(seen['covariance'])
+    assert covariance.shape == (2, 2)
+    assert np.all(np.linalg.eigvalsh(covariance) > 0.0)
+    assert 0.9 < seen['rim_support'] <= 1.0
+    assert 1.0 < seen['residual'] < 4.0
+    assert 0.0 < seen['milliseconds'] < 1e5
+    assert seen['inner'] == pytest.approx(0.5, abs=0.02)
+    assert seen['bright'] is False
+
+
+def test_it_is_what_the_library_finds(capsys, picture, calibration):
+    normal = (0.1, 0.2, -1.0)
+    (seen,) = printed(capsys, picture, *AT, '--camera', calibration, '--normal=0.1,0.2,-1')
+    found = detect(ring(), (85.0, 57.0), 17.0, camera=CAMERA, normal_cam=normal)
+    np.testing.assert_array_equal(seen['center'], found.center)
+    np.testing.assert_array_equal(seen['covariance'], found.covariance)
+    (without,) = printed(capsys, picture, *AT)
+    assert without['center'] != seen['center']
+
+
+def test_a_list_may_begin_with_a_minus(capsys, picture, calibration):
+    (seen,) = printed(capsys, picture, *AT, '--camera', calibration, '--normal', '-0.1,0,-1')
+    assert seen['status'] == 'TRACKED'
+
+
+def test_one_object_for_each_picture_in_order(capsys, tmp_path):
+    for number in (10, 2, 1):
+        cv2.imwrite(str(tmp_path / f'p{number}.png'), ring((80.0 + 0.2 * number, 60.0), number))
+    seen = printed(capsys, tmp_path, *AT)
+    assert [one['image'] for one in seen] == [str(tmp_path / f'p{n}.png') for n in (1, 2, 10)]
+    np.testing.assert_allclose([one['center'][0] for one in seen], [80.2, 80.4, 82.0], atol=0.05)
+    files = [tmp_path / 'p10.png', tmp_path / 'p1.png']
+    assert [one['image'] for one in printed(capsys, *files, *AT)] == list(map(str, files))
+
+
+def test_what_is_lost_is_null_and_no_error(capsys, tmp_path):
+    file = tmp_path / 'grey.png'
+    cv2.imwrite(str(file), np.full((HEIGHT, WIDTH), 90, np.uint8))
+    (seen,) = printed(capsys, file, *AT)
+    assert seen['status'] == 'LOST'
+    assert seen['reason'] == 'no ellipse of this size here'
+    assert seen['center'] == [85.0, 57.0]
+    assert seen['covariance'] is None
+    assert seen['residual'] is None
+    assert seen['rim_support'] == 0.0
+
+
+def test_without_a_place_all_rings_are_listed(capsys, tmp_path):
+    file = tmp_path / 'two.png'
+    two = np.hstack([ring(), ring((60.2, 70.1), 1)])
+    cv2.imwrite(str(file), two)
+    seen = printed(capsys, file)
+    assert {one['image'] for one in seen} == {str(file)}
+    places = sorted(one['center'] for one in seen)
+    np.testing.assert_allclose(places, [CENTER, (220.2, 70.1)], atol=0.05)
+    empty = tmp_path / 'empty.png'
+    cv2.imwrite(str(empty), np.full((HEIGHT, WIDTH), 90, np.uint8))
+    (none,) = printed(capsys, empty)
+    assert set(none) == {*KEYS, *MORE}
+    assert none['status'] == 'LOST'
+    assert none['center'] is None
+
+
+@pytest.mark.parametrize('kind', ['colour', '16 bits', 'alpha', 'jpg', 'bmp', 'name'])
+def test_pictures_of_all_kinds(capsys, tmp_path, kind):
+    grey = ring()
+    file = tmp_path / {'jpg': 'a.jpg', 'bmp': 'a.bmp', 'name': 'mit Löchern.png'}.get(
+        kind, 'a.png'
+    )
+    image = {
+        'colour': np.dstack([grey, grey, grey]),
+        'alpha': np.dstack([grey, grey, grey, np.full_like(grey, 255)]),
+        '16 bits': grey.astype(np.uint16) * 257,
+    }.get(kind, grey)
+    assert cv2.imwrite(str(file), image)
+    (seen,) = printed(capsys, file, *AT)
+    assert seen['status'] == 'TRACKED'
+    np.testing.assert_allclose(seen['center'], CENTER, atol=0.05)
+
+
+def test_a_table_for_people(capsys, picture, tmp_path):
+    cv2.imwrite(str(tmp_path / 'z.png'), np.full((HEIGHT, WIDTH), 90, np.uint8))
+    call(picture, tmp_path / 'z.png', *AT)
+    out = capsys.readouterr().out.splitlines()
+    assert len(out) >= 3
+    assert re.search(r'ring\.png +TRACKED +83\.\d{3} +58\.\d{3} ', '\n'.join(out))
+    assert re.search(r'z\.png +LOST .*no ellipse of this size here', '\n'.join(out))
+    call(tmp_path / 'z.png')
+    assert 'no ring in the picture' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('suffix', ['.png', '.jpg'])
+def test_an_overlay_shows_the_last_picture(capsys, picture, tmp_path, suffix):
+    overlay = tmp_path / f'seen{suffix}'
+    printed(capsys, picture, *AT, '--overlay', overlay)
+    drawn = cv2.imread(str(overlay))
+    assert drawn.shape == (HEIGHT, WIDTH, 3)
+    # Something in colour was drawn over the grey.
+    assert np.ptp(drawn.astype(int), axis=2).max() > 100
+
+
+@pytest.mark.parametrize('form', ['json', 'table'])
+def test_one_picture_that_cannot_be_used_does_not_stop_the_others(
+    capsys, monkeypatch, tmp_path, form
+):
+    for number in (1, 3, 5):
+        cv2.imwrite(str(tmp_path / f'p{number}.png'), ring())
+    (tmp_path / 'p2.png').write_bytes((tmp_path / 'p1.png').read_bytes()[:60])
+    cv2.imwrite(str(tmp_path / 'p4.png'), ring()[:50, :60])
+    # What is there is printed before the next picture is read.
+    before = []
+
+    def read(file):
+        before.append(capsys.readouterr().out)
+        return read_picture(file)
+
+    monkeypatch.setattr(detection_commands, 'read_picture', read)
+    overlay = tmp_path / 'seen.jpg'
+    words = (*(tmp_path / f'p{k}.png' for k in range(1, 6)), *AT)
+    assert call(*words, '--format', form, '--overlay', overlay) == 2
+    rest = capsys.readouterr()
+    assert 'p1.png' in before[1]
+    assert 'p3.png' in before[3]
+    out = ''.join([*before, rest.out])
+    names = re.findall(r'p\d\.png', out)
+    assert names == ['p1.png', 'p3.png', 'p5.png']
+    assert out.count('TRACKED') == 3
+    if form == 'json':
+        assert len([json.loads(line) for line in out.splitlines()]) == 3
+    # The last one that there is.
+    assert cv2.imread(str(overlay)).shape == (HEIGHT, WIDTH, 3)
+
+
+def test_each_picture_that_cannot_be_used_has_a_line_of_its_own(capsys, tmp_path, picture):
+    for name in ('a.png', 'b.png'):
+        (tmp_path / name).write_text('no picture')
+    assert call(tmp_path / 'a.png', picture, tmp_path / 'none.png', tmp_path / 'b.png', *AT) == 2
+    out, err = capsys.readouterr()
+    assert 'ring.png' in out
+    assert call(picture, tmp_path / 'none.png', *AT) == 2
+    lines = err.splitlines()
+    assert [re.search(r'\w+\.png', line)[0] for line in lines] == ['none.png', 'a.png', 'b.png']
+    assert all(line.startswith('longreach vision: ') for line in lines)
+
+
+def test_columns_of_the_table_stand_below_each_other(capsys, picture, tmp_path):
+    long = tmp_path / 'a_picture_with_a_long_name.png'
+    long.write_bytes(picture.read_bytes())
+    call(picture, long, *AT)
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert len(rows) == 2
+    for column in ('image', 'status', 'u [px]', 'v [px]', 'rim', 'ms'):
+        end = head.index(column) + len(column)
+        for row in rows:
+            assert row[end - 1] != ' '
+            assert row[end : end + 1] in (' ', '')
+
+
+# --- refusals -------------------------------------------------------------------------------
+
+
+def test_options_that_need_each_other(picture, calibration):
+    refused('--radius is missing', picture, '--at', '85,57')
+    refused('--at is missing', picture, '--radius', 17)
+    refused('--search without --at', picture, '--search', 20)
+    refused('--normal without --camera', picture, *AT, '--normal', '0,0,1')
+    refused('--at has 3 numbers', picture, '--at', '1,2,3', '--radius', 17)
+    refused('--normal has 2 numbers', picture, *AT, '--camera', calibration, '--normal', '0,1')
+
+
+def test_values_that_cannot_be(picture, calibration, tmp_path):
+    refused('lies outside the image of 160 x 120 pixels', picture, '--at', '300,5', '--radius', 17)
+    refused(str(picture), picture, '--at', '300,5', '--radius', 17)
+    refused('radius = 2 px', picture, '--at', '80,60', '--radius', 2)
+    refused('not 0', picture, *AT, '--camera', calibration, '--normal', '0,0,0')
+    refused('edge-on', picture, *AT, '--camera', calibration, '--normal', '1,0,0')
+    refused('--overlay', picture, *AT, '--overlay', tmp_path / 'a.gif')
+    other = tmp_path / 'other.yaml'
+    write_camera(CAMERA.scaled(0.5), other)
+    refused('calibration for 80 x 60', picture, *AT, '--camera', other)
+
+
+@pytest.mark.parametrize(
+    'words', [('--at', 'a,b'), ('--radius', '-3'), ('--radius', 'nan'), ('--search', '0')]
+)
+def test_values_that_are_no_numbers_end_in_usage(capsys, picture, words):
+    with pytest.raises(SystemExit) as info:
+        call(picture, *words)
+    assert info.value.code == 2
+    assert words[0] in capsys.readouterr().err
+
+
+def test_pictures_that_cannot_be_read(tmp_path, picture):
+    refused('is not there', tmp_path / 'none.png', *AT)
+    empty, text = tmp_path / 'empty.png', tmp_path / 'text.png'
+    empty.write_bytes(b'')
+    text.write_text('no picture')
+    folder = tmp_path / 'folder'
+    folder.mkdir()
+    refused(str(empty), empty, *AT)
+    refused(str(text), text, *AT)
+    refused('holds no pictures', folder, *AT)
+    (folder / 'cut.png').write_bytes(picture.read_bytes()[:60])
+    refused('is cut off after 60 bytes', folder, *AT)
+
+
+def test_a_calibration_that_cannot_be_read(picture, tmp_path):
+    refused('none.yaml', picture, *AT, '--camera', tmp_path / 'none.yaml')
+    broken = tmp_path / 'broken.yaml'
+    broken.write_text('image_width: {')
+    refused('broken.yaml', picture, *AT, '--camera', broken)
+
+
+def test_a_tiny_picture_is_named(tmp_path):
+    file = tmp_path / 'tiny.png'
+    cv2.imwrite(str(file), np.zeros((8, 9), np.uint8))
+    refused(f'{file}: an image of 9 x 8 pixels', file)

@@ -1,0 +1,485 @@
+"""
+The renderer that judges the detector, against closed forms, OpenCV and plain point sampling.
+
+And the Cramer-Rao bound and the report, against closed forms and an efficient estimator.
+"""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from evaluation import (
+    KINDS,
+    WRONG,
+    Bound,
+    Case,
+    bound,
+    evaluate,
+    fisher_information,
+    rms,
+    scenes,
+    summary,
+)
+from independent_renderer import (
+    Bar,
+    Card,
+    Glare,
+    PinholeCamera,
+    Scene,
+    Shading,
+    back_project,
+    fit_ellipse,
+    pixel_weights,
+    plane_axes,
+    project,
+    render,
+    render_exact,
+    rim_points,
+    truth,
+    window_of,
+)
+
+CAMERA = PinholeCamera()
+LENS = PinholeCamera(distortion=(-0.2, 0.05, 8e-4, -5e-4, 0.02))
+# Straight on: 20 px radius, its centre on no special place of the pixels.
+DISC = Scene(
+    center=(0.1013, -0.0377, 20.0), background=200.0, marker=50.0, blur=0.8, window=None, noise=0.0
+)
+TILTED = DISC.changed(
+    camera=LENS, center=(4.1, -3.2, 20.0), normal=(0.6, 0.3, -0.8), inner=0.5, radius=0.12
+)
+
+
+def moments(exact: np.ndarray, background: float) -> tuple[float, np.ndarray]:
+    """Return sum and centroid (u, v) of what differs from the background."""
+    mass = exact - background
+    v, u = np.mgrid[: exact.shape[0], : exact.shape[1]]
+    total = mass.sum()
+    return total, np.array([(u * mass).sum(), (v * mass).sum()]) / total
+
+
+def image_shift(changed: np.ndarray, image: np.ndarray) -> np.ndarray:
+    """Return by how many pixels (u, v) one image is displaced against another, to first order."""
+    dv, du = np.gradient(image)
+    slopes = -np.stack([du.ravel(), dv.ravel()], axis=1)
+    return np.linalg.lstsq(slopes, (changed - image).ravel(), rcond=None)[0]
+
+
+def test_judge_shares_no_code_with_what_it_judges():
+    loaded = 'import sys, evaluation; print([m for m in sys.modules if m.startswith("longreach")])'
+    done = subprocess.run(
+        [sys.executable, '-c', loaded],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == '[]'
+
+
+@pytest.mark.parametrize('camera', [CAMERA, LENS])
+def test_projection_is_that_of_opencv(camera):
+    points = np.random.default_rng(1).uniform([-5.0, -4.0, 15.0], [5.0, 4.0, 30.0], (50, 3))
+    matrix = np.array([[camera.fx, 0.0, camera.cx], [0.0, camera.fy, camera.cy], [0.0, 0.0, 1.0]])
+    expected, _ = cv2.projectPoints(
+        points, np.zeros(3), np.zeros(3), matrix, np.array(camera.distortion)
+    )
+    np.testing.assert_allclose(project(camera, points), expected[:, 0], atol=1e-9)
+
+
+def test_back_projection_inverts_projection():
+    points = np.random.default_rng(2).uniform([-5.0, -4.0, 15.0], [5.0, 4.0, 30.0], (20, 3))
+    for point, pixel in zip(points, project(LENS, points), strict=True):
+        np.testing.assert_allclose(back_project(LENS, pixel), point / point[2], atol=1e-12)
+
+
+@pytest.mark.parametrize('blur', [0.0, 0.7, 1.5])
+def test_disc_straight_on_keeps_area_and_centroid(blur):
+    rendered = render(DISC.changed(blur=blur))
+    total, centroid = moments(rendered.exact, DISC.background)
+    radius = CAMERA.fx * DISC.radius / DISC.center[2]
+    assert total / (DISC.marker - DISC.background) == pytest.approx(math.pi * radius**2, rel=2e-5)
+    # Its outline is a circle about the projected centre, because it is parallel to the sensor.
+    # Without blur the pixels are too few for the exact centroid (aliasing).
+    np.testing.assert_allclose(centroid, rendered.center, atol=1e-5 if blur else 1e-3)
+
+
+def test_ring_has_the_area_between_its_radii():
+    exact = render_exact(DISC.changed(inner=0.6, inside=DISC.background))
+    total, _ = moments(exact, DISC.background)
+    area = math.pi * 20.0**2 * (1.0 - 0.6**2)
+    assert total / (DISC.marker - DISC.background) == pytest.approx(area, rel=3e-5)
+
+
+def test_centred_disc_has_the_symmetries_of_the_grid():
+    camera = PinholeCamera(cx=1226.0, cy=1027.0)
+    exact = render_exact(
+        DISC.changed(camera=camera, center=(0.0, 0.0, 20.0), window=(1196, 997, 61, 61))
+    )
+    for image in (exact[::-1], exact[:, ::-1], exact.T):
+        np.testing.assert_allclose(image, exact, atol=1e-9)
+
+
+def test_first_pixel_has_its_centre_at_zero():
+    camera = PinholeCamera(width=61, height=61, cx=0.0, cy=0.0)
+    exact = render_exact(
+        DISC.changed(camera=camera, center=(0, 0, 20.0), window=(-30, -30, 61, 61))
+    )
+    _, centroid = moments(exact, DISC.background)
+    np.testing.assert_allclose(centroid, [30.0, 30.0], atol=1e-9)
+
+
+@pytest.mark.parametrize('scene', [TILTED, TILTED.changed(motion=4.0, motion_direction=0.5)])
+def test_error_falls_with_the_square_of_the_cells(scene):
+    scene = scene.changed(radius=0.06)
+    limit = render_exact(scene, 48)
+    errors = [render_exact(scene, cells) - limit for cells in (4, 8, 16)]
+    largest = [np.abs(error).max() for error in errors]
+    assert largest[1] < 0.15  # of a contrast of 150
+    assert np.sqrt(np.mean(errors[1] ** 2)) < 0.025
+    assert largest[0] / largest[1] > 3.0
+    assert largest[1] / largest[2] > 3.0
+    for error in errors:
+        assert np.abs(image_shift(limit + error, limit)).max() < 2e-5
+
+
+def test_pixels_are_those_of_point_sampling():
+    # A second way through: rays through random points of each pixel and its neighbourhood.
+    scene = TILTED.changed(blur=0.8, window=None)
+    u0, v0, width, height = window_of(scene)
+    exact = render_exact(scene)
+    rng = np.random.default_rng(3)
+    first, second = plane_axes(scene)
+    normal, center = np.cross(first, second), np.array(scene.center)
+    for row, column in [(height // 2, width // 2 + 5), (height // 2 + 9, width // 2), (12, 40)]:
+        count = 40_000
+        points = np.array([u0 + column, v0 + row]) + rng.uniform(-0.5, 0.5, (count, 2))
+        points += rng.normal(0.0, scene.blur, (count, 2))
+        rays = np.array([back_project(scene.camera, point) for point in points])
+        hits = rays * ((normal @ center) / (rays @ normal))[:, None] - center
+        away = np.linalg.norm(hits, axis=1) / scene.radius
+        levels = np.where(away > 1.0, scene.background, scene.marker)
+        levels = np.where(away < scene.inner, scene.inside, levels)
+        deviation = levels.std() / math.sqrt(count)
+        assert exact[row, column] == pytest.approx(levels.mean(), abs=4.0 * deviation + 0.1)
+
+
+def test_centre_is_not_the_centre_of_the_ellipse():
+    # For r = 0.15 m at 20 to 25 m, tilted by 30 to 60 deg, 0.05 to 0.135 px, as in the notes.
+    shifts = []
+    for distance in (20.0, 25.0):
+        for tilt in np.radians([30.0, 45.0, 60.0]):
+            scene = DISC.changed(
+                camera=PinholeCamera(fx=3450.0, fy=3450.0),
+                center=(0.0, 0.0, distance),
+                radius=0.15,
+                normal=(math.sin(tilt), 0.0, -math.cos(tilt)),
+            )
+            rendered = render(scene)
+            shift = rendered.center - rendered.ellipse_center
+            np.testing.assert_allclose(shift[1], 0.0, atol=1e-9)
+            # In closed form: half the sum of the ends of the axis that is tilted.
+            across, along = 0.15 * math.cos(tilt), 0.15 * math.sin(tilt)
+            ends = across / (distance + along), -across / (distance - along)
+            expected = 3450.0 * abs(sum(ends)) / 2.0
+            assert abs(shift[0]) == pytest.approx(expected, rel=1e-6)
+            shifts.append(expected)
+    assert 0.05 < max(shifts) < 0.135
+
+
+def test_ellipse_is_the_outline_of_the_image():
+    rendered = render(TILTED)
+    u, v = (rendered.rim - rendered.ellipse.center).T
+    c, s = math.cos(rendered.ellipse.angle), math.sin(rendered.ellipse.angle)
+    a, b = rendered.ellipse.axes
+    level = np.hypot((c * u + s * v) / a, (c * v - s * u) / b)
+    np.testing.assert_allclose(level, 1.0, atol=2e-4)
+    assert a > b
+    # Half way between the grey levels, but for the blur on a bent edge.
+    sampled = cv2.remap(
+        rendered.exact.astype(np.float32),
+        rendered.rim[:, 0].astype(np.float32),
+        rendered.rim[:, 1].astype(np.float32),
+        cv2.INTER_CUBIC,
+    )
+    assert np.mean(sampled) == pytest.approx(125.0, abs=3.0)
+
+
+def test_fitted_ellipse_is_the_given_one():
+    angles = np.linspace(0.0, 6.0, 40)
+    c, s = math.cos(0.7), math.sin(0.7)
+    x, y = 30.0 * np.cos(angles), 12.0 * np.sin(angles)
+    ellipse = fit_ellipse(np.stack([c * x - s * y + 900.0, s * x + c * y + 700.0], axis=1))
+    np.testing.assert_allclose(ellipse.center, [900.0, 700.0], atol=1e-9)
+    np.testing.assert_allclose(ellipse.axes, [30.0, 12.0], atol=1e-9)
+    assert ellipse.angle == pytest.approx(0.7)
+
+
+def test_undistorted_ellipse_is_that_of_a_camera_without_distortion():
+    straight = render(TILTED.changed(camera=CAMERA))
+    rendered = render(TILTED)
+    shift = np.array(rendered.offset) - straight.offset
+    np.testing.assert_allclose(
+        rendered.undistorted_ellipse.center + shift, straight.ellipse.center, atol=1e-9
+    )
+    np.testing.assert_allclose(rendered.undistorted_ellipse.axes, straight.ellipse.axes)
+
+
+def test_window_has_its_own_camera():
+    rendered = render(TILTED)
+    np.testing.assert_allclose(
+        project(rendered.camera, np.array(TILTED.center)), rendered.center, atol=1e-9
+    )
+    size = 6.0 * rendered.ellipse.axes[0]
+    assert size <= rendered.image.shape[0] < size + 2.0
+
+
+def test_weights_are_those_of_gaussian_and_box():
+    weights, pad = pixel_weights(0.8, 8)
+    places = (np.arange(weights.size) + 0.5) / 8 - pad - 0.5
+    assert weights.sum() == pytest.approx(1.0)
+    assert weights @ places == pytest.approx(0.0, abs=1e-12)
+    # Variances of Gaussian and box add up; a cell adds its own.
+    assert weights @ places**2 == pytest.approx(0.8**2 + 1.0 / 12.0 + 1.0 / (12.0 * 64), rel=1e-3)
+    box, pad = pixel_weights(0.0, 8)
+    assert pad == 0
+    np.testing.assert_allclose(box, 1.0 / 8)
+
+
+def test_motion_widens_along_its_direction_only():
+    length, direction = 6.0, 0.6
+    along = np.array([math.cos(direction), math.sin(direction)])
+
+    def spread(scene: Scene) -> np.ndarray:
+        exact = render_exact(scene.changed(window=(1200, 970, 90, 90)))
+        mass = exact - scene.background
+        v, u = np.mgrid[:90, :90].astype(float)
+        places = np.stack([u.ravel(), v.ravel()], axis=1)
+        middle = mass.ravel() @ places / mass.sum()
+        np.testing.assert_allclose(middle, truth(scene)[0] - [1200, 970], atol=1e-4)
+        away = places - middle
+        return (away.T * mass.ravel()) @ away / mass.sum()
+
+    still = DISC.changed(radius=0.05)
+    moving = still.changed(motion=length, motion_direction=direction)
+    expected = length**2 / 12.0 * np.outer(along, along)
+    np.testing.assert_allclose(spread(moving) - spread(still), expected, atol=2e-3)
+
+
+def test_shading_is_a_share_over_the_marker():
+    center, ellipse, _, _ = truth(DISC)
+    length = 2.0 * ellipse.axes[0]
+    shading = Shading(0.4, 0.0, 0.0, tuple(center), length)
+    ratio = render_exact(DISC.changed(shading=shading)) / render_exact(DISC)
+    row = ratio[ratio.shape[0] // 2]
+    slope = np.diff(row)
+    # Edges are where blurred product and product of blurred differ.
+    assert np.median(slope) * length == pytest.approx(0.4, rel=1e-6)
+
+
+def test_bar_and_half_plane_hide_what_they_cover():
+    center = truth(DISC)[0]
+    u0 = window_of(DISC)[0]
+    sharp = DISC.changed(blur=0.0)
+    bar = Bar((center[0] + 5.0, center[1]), 0.0, 4.0, 90.0)
+    row = render_exact(sharp.changed(bars=(bar,)))[60]
+    covered = ((row - 50.0) / 40.0)[45:75]
+    assert covered.sum() == pytest.approx(4.0, abs=1e-9)
+    middle = (covered @ np.arange(45, 75)) / covered.sum() + u0
+    assert middle == pytest.approx(center[0] + 5.0, abs=1e-9)
+    half = Bar(tuple(center), 0.0, math.inf, 90.0)
+    exact = render_exact(sharp.changed(bars=(half,)))
+    edge = math.floor(center[0] - u0)
+    np.testing.assert_allclose(exact[:, edge + 2 :], 90.0)
+    np.testing.assert_allclose(exact[:, :edge], render_exact(sharp)[:, :edge])
+
+
+def test_glare_saturates():
+    center = truth(DISC)[0]
+    rendered = render(DISC.changed(glare=(Glare(tuple(center), 15.0),)))
+    column, row = np.rint(rendered.center).astype(int)
+    assert rendered.image[row, column] == 255
+    assert rendered.image[0, 0] == 200
+
+
+@pytest.mark.parametrize(
+    ('kind', 'least', 'most'), [('glare_third', 0.25, 0.34), ('glare_more', 0.5, 0.8)]
+)
+def test_glare_takes_half_of_the_contrast_on_a_share_of_the_marker(kind, least, most):
+    for case in scenes(kind, 5, seed=5):
+        scene = case.scene.changed(noise=0.0, card=None, shading=Shading(), inner=0.0)
+        rendered = render(scene)
+        clean = render(scene.changed(glare=()))
+        # The same scene in the other colour tells how much contrast is left where.
+        swapped = scene.changed(marker=scene.background, background=scene.background)
+        contrast = rendered.image.astype(float) - render(swapped).image
+        inside = np.abs(clean.exact - scene.marker) < 1.0
+        lost = np.abs(contrast) < 0.5 * abs(scene.marker - scene.background)
+        assert least - 0.08 < np.mean(lost[inside]) < most + 0.08
+
+
+def test_neighbour_is_where_it_is_said_to_be():
+    scene = TILTED.changed(neighbours=((2.6, 0.0),), inner=0.0)
+    there = np.array(scene.center) + 2.6 * scene.radius * plane_axes(scene)[0]
+    with_it = render_exact(scene.changed(window=(*window_of(scene)[:2], 150, 150)))
+    alone = render_exact(scene.changed(neighbours=(), window=(*window_of(scene)[:2], 150, 150)))
+    _, centroid = moments(with_it - alone, 0.0)
+    other = truth(scene.changed(center=tuple(there)))
+    # A disc's centroid is the centre of its ellipse.
+    np.testing.assert_allclose(centroid, other[1].center - window_of(scene)[:2], atol=2e-3)
+
+
+def test_card_has_its_size():
+    sharp = DISC.changed(blur=0.0, card=Card(2.0, 'square'), surroundings=100.0, marker=200.0)
+    exact = render_exact(sharp)
+    assert np.sum(exact - 100.0) / 100.0 == pytest.approx(80.0**2, rel=1e-6)
+    exact = render_exact(sharp.changed(card=Card(2.0, 'round')))
+    assert np.sum(exact - 100.0) / 100.0 == pytest.approx(math.pi * 40.0**2, rel=1e-4)
+
+
+def test_texture_is_seen_upright():
+    texture = np.full((3, 3), 200.0)
+    texture[0, 0] = 0.0
+    scene = DISC.changed(texture=texture)
+    total, centroid = moments(render_exact(scene), 200.0)
+    assert -total / 200.0 == pytest.approx((40.0 / 3.0) ** 2, rel=1e-6)
+    np.testing.assert_allclose(centroid, render(scene).center - 40.0 / 3.0, atol=2e-4)
+
+
+def test_noise_and_rounding_have_their_deviation_and_repeat():
+    scene = DISC.changed(radius=0.001, noise=4.0, window=(1000, 900, 200, 200))
+    image = render(scene).image
+    expected = math.sqrt(4.0**2 + 1.0 / 12.0)
+    assert np.std(image[:80].astype(float)) == pytest.approx(expected, rel=0.02)
+    np.testing.assert_array_equal(render(scene).image, image)
+    assert np.any(render(scene.changed(seed=1)).image != image)
+
+
+def test_bound_of_a_disc_is_the_integral_over_its_edge():
+    # A piece ds of an edge with contrast C, blurred to b and under noise s, adds
+    # n n' C^2 / (2 sqrt(pi) b s^2) ds to the information; over a circle n n' averages to 1/2.
+    scene = DISC.changed(noise=3.0, center=(0.0, 0.0, 20.0))
+    blur = math.sqrt(0.8**2 + 1.0 / 12.0)
+    edge = 150.0**2 / (2.0 * math.sqrt(math.pi) * blur)
+    information = math.pi * 20.0 * edge / (3.0**2 + 1.0 / 12.0)
+    names, matrix, _ = fisher_information(scene)
+    assert names[:2] == ['u', 'v']
+    np.testing.assert_allclose(matrix[:2, :2] / information, np.eye(2), atol=0.015)
+    # Unknown shading takes some of it.
+    assert 1.0 < information * bound(scene).known[0, 0] < 1.15
+
+
+def test_bound_falls_with_noise_and_grows_with_what_is_not_known():
+    limits = bound(TILTED.changed(noise=4.0))
+    quieter = bound(TILTED.changed(noise=2.0))
+    ratio = (16.0 + 1.0 / 12.0) / (4.0 + 1.0 / 12.0)
+    np.testing.assert_allclose(limits.known, ratio * quieter.known, rtol=1e-9)
+    assert np.linalg.eigvalsh(limits.unknown - limits.known).min() > -1e-12
+    hidden = TILTED.changed(noise=4.0, bars=(Bar(tuple(truth(TILTED)[0]), 0.0, math.inf, 90.0),))
+    assert rms(bound(hidden).known) > 1.5 * rms(limits.known)
+
+
+def test_bound_does_not_hang_on_the_number_of_cells():
+    coarse, fine = bound(TILTED, 4), bound(TILTED, 12)
+    for name in Bound._fields:
+        assert rms(getattr(coarse, name)) == pytest.approx(rms(getattr(fine, name)), rel=0.01)
+
+
+@pytest.mark.parametrize('kind', [*KINDS, 'empty'])
+def test_scenes_are_what_their_kind_says(kind):
+    for case in scenes(kind, 12, seed=4):
+        ellipse = truth(case.scene)[1]
+        assert 9.0 < ellipse.axes[0] < 33.0
+        assert ellipse.axes[1] / ellipse.axes[0] > 0.47
+        assert np.hypot(*case.shift) <= 8.0
+        assert 0.85 <= case.factor <= 1.15
+        u0, v0, width, height = window_of(case.scene)
+        assert min(u0, v0) >= 0
+        assert u0 + width <= 2452
+        assert v0 + height <= 2054
+        assert 0.7 <= case.scene.blur <= 1.0
+    assert len({case.scene for case in scenes(kind, 12, seed=4)}) == 12
+
+
+def test_scenes_repeat_and_take_turns():
+    assert [case.kind for case in scenes('all', 23)[:10]] == list(KINDS)
+    assert len(scenes('all', 23)) == 23
+    assert scenes('base', 3, 1)[2].scene == scenes('base', 3, 1)[2].scene
+    assert scenes('base', 1, 1)[0].scene != scenes('base', 1, 2)[0].scene
+
+
+def test_hidden_share_is_that_of_the_rim():
+    for case in scenes('hidden', 5, seed=2):
+        bar = case.scene.bars[0]
+        normal = np.array([math.cos(bar.direction), math.sin(bar.direction)])
+        behind = (project(case.scene.camera, rim_points(case.scene)) - bar.at) @ normal > 0.0
+        assert behind.mean() == pytest.approx(0.35, abs=0.01)
+
+
+def test_report_counts_what_is_wrong_and_what_is_flagged():
+    errors = np.array([[0.01, 0.0], [0.6, 0.0], [3.0, 0.0], [np.nan, np.nan]])
+    covariances = np.tile(1e-4 * np.eye(2), (4, 1, 1))
+    statuses = ['TRACKED', 'TRACKED', 'UNCERTAIN', 'LOST']
+    report = summary(statuses, errors, covariances, covariances[:1], [1e-3, 2e-3, 3e-3, 4e-3])
+    assert report.wrong == 1
+    assert report.flagged == 0.5
+    assert report.rms == pytest.approx(math.sqrt((0.01**2 + 0.6**2) / 4.0))
+    assert report.maximum == 0.6 > WRONG
+    assert report.bound == pytest.approx(0.01)
+    assert report.ratio == pytest.approx(math.sqrt(0.5))
+    assert report.normalised == pytest.approx((1.0 + 3600.0) / 4.0)
+    assert report.milliseconds == pytest.approx(2.5)
+    assert report.worst(2) == [1, 0]
+
+
+def test_a_tracked_marker_without_a_centre_is_wrong():
+    nothing = np.full((1, 2), np.nan)
+    report = summary(['TRACKED'], nothing, np.full((1, 2, 2), np.nan), np.empty((0, 2, 2)), [1.0])
+    assert report.wrong == 1
+
+
+def test_nothing_tracked_makes_no_numbers():
+    report = summary(
+        ['LOST'], np.full((1, 2), np.nan), np.ones((1, 2, 2)), np.ones((1, 2, 2)), [1]
+    )
+    assert math.isnan(report.rms)
+    assert math.isnan(report.ratio)
+    assert report.wrong == 0
+
+
+def matched(scene: Scene):
+    """Return a detector that knows all but the centre of a marker: one Gauss-Newton step."""
+    step = 0.1
+
+    def moved(u: float, v: float) -> np.ndarray:
+        center = back_project(scene.camera, truth(scene)[0] + [u, v]) * scene.center[2]
+        return render_exact(scene.changed(center=tuple(center), window=window_of(scene)))
+
+    exact = moved(0.0, 0.0)
+    differences = moved(step, 0.0) - moved(-step, 0.0), moved(0.0, step) - moved(0.0, -step)
+    slopes = np.stack([difference.ravel() for difference in differences], axis=1) / (2.0 * step)
+    covariance = (scene.noise**2 + 1.0 / 12.0) * np.linalg.inv(slopes.T @ slopes)
+
+    def detect(image, at, radius, camera, normal):
+        shift = np.linalg.lstsq(slopes, (image - exact).ravel(), rcond=None)[0]
+        return 'TRACKED', project(camera, np.array(scene.center)) + shift, covariance
+
+    return detect
+
+
+def test_an_efficient_estimator_reaches_the_bound():
+    scene = DISC.changed(noise=4.0, inner=0.5, radius=0.06)
+    cases = [Case(scene.changed(seed=k), np.zeros(2), 1.0) for k in range(200)]
+    report = evaluate(matched(scene), cases)
+    names, matrix, _ = fisher_information(scene)
+    least = rms(np.linalg.inv(matrix[:2, :2]))
+    assert names[:2] == ['u', 'v']
+    assert report.wrong == 0
+    assert report.rms / least == pytest.approx(1.0, abs=0.15)
+    assert report.normalised == pytest.approx(1.0, abs=0.3)

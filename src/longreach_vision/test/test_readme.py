@@ -1,0 +1,116 @@
+"""
+The package's README: tables are those of nodes, files and results, and its examples run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import longreach_vision
+from longreach_dynamics.parameters import Parameters, load
+from longreach_node.parameters import file_table, table
+from longreach_vision.camera_node import CameraNodeParameters
+from longreach_vision.localisation import Reference
+from longreach_vision.rendering import render_sequence
+from longreach_vision.rig import _RigFile, load_rig
+from longreach_vision.scene import CameraLook, MarkerPath
+from longreach_vision.simulated_node import SimulatedParameters
+from longreach_vision.streams import simulators_of
+from longreach_vision.tracker_node import TrackerParameters
+from longreach_vision.tracks import columns_of
+from longreach_vision.video_node import VideoNodeParameters
+
+PACKAGE = Path(__file__).resolve().parent.parent
+README = PACKAGE / 'README.md'
+
+
+def readme() -> str:
+    return README.read_text(encoding='utf-8')
+
+
+@pytest.mark.parametrize('cls', [TrackerParameters, CameraNodeParameters, VideoNodeParameters])
+def test_readme_has_the_table_of_a_node(cls: type[Parameters]) -> None:
+    assert table(cls) in readme(), f'the table shall be\n{table(cls)}'
+
+
+def test_cameras_with_the_tracker_have_the_parameters_of_both() -> None:
+    def names(cls: type[Parameters]) -> set[str]:
+        return {field.name for field in dataclasses.fields(cls)}
+
+    assert 'It has the parameters of both' in readme()
+    assert names(SimulatedParameters) == names(CameraNodeParameters) | names(TrackerParameters)
+
+
+@pytest.mark.parametrize('cls', [_RigFile, Reference, CameraLook])
+def test_readme_has_the_table_of_a_file(cls: type[Parameters]) -> None:
+    expected = file_table(cls)
+    assert expected in readme(), f'the table shall be\n{expected}'
+
+
+@pytest.mark.parametrize(
+    ('cls', 'name'),
+    [
+        (_RigFile, 'rig_boom'),
+        (Reference, 'reference_example'),
+        (CameraLook, 'simulated_cameras'),
+    ],
+)
+def test_readme_shows_a_file_of_each_kind_that_loads(cls: type[Parameters], name: str) -> None:
+    file = f'config/{name}.yaml'
+    assert f'[{name}.yaml]({file})' in readme()
+    assert load(cls, PACKAGE / file)
+
+
+def test_readme_names_the_columns_of_a_csv_file() -> None:
+    table_of_columns = set(re.findall(r'`((?:NAME\.)?\w+)`', readme()))
+    assert set(columns_of(['NAME'])) <= table_of_columns
+
+
+@pytest.mark.parametrize('where', ['README', 'the package'])
+def test_every_module_is_named(where: str) -> None:
+    text = readme() if where == 'README' else longreach_vision.__doc__ or ''
+    modules = {path.stem for path in (PACKAGE / 'longreach_vision').glob('*.py')} - {'__init__'}
+    missing = modules - set(re.findall(r'`(\w+)`', text))
+    assert not missing, f'{where} lacks {sorted(missing)}'
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace in which pictures of the boom's markers at rest were rendered."""
+    config = tmp_path / 'src/longreach_vision/config'
+    shutil.copytree(PACKAGE / 'config', config)
+    rig = load_rig(config / 'rig_boom.yaml').scaled(0.5)
+    places = np.array([[marker.position for marker in rig.markers]])
+    still = MarkerPath(rig.names, np.array([0.0, 1.0]), np.repeat(places, 2, axis=0))
+    (tmp_path / 'out').mkdir()
+    render_sequence(
+        simulators_of(rig, CameraLook(clutter=0)),
+        still,
+        np.arange(2) / 15.0,
+        tmp_path / 'out/pictures',
+    )
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_examples_run(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r'^```python\n(.*?)^```', readme(), re.MULTILINE | re.DOTALL)
+    one_marker, all_markers = (compile(block, str(README), 'exec') for block in blocks)
+    exec(one_marker, {'__name__': '__main__'})
+    assert capsys.readouterr().out.startswith('TRACKED [')
+    exec(all_markers, {'__name__': '__main__'})
+    lines = capsys.readouterr().out.splitlines()
+    rig = load_rig(workspace / 'src/longreach_vision/config/rig_boom.yaml')
+    assert [line.split()[1] for line in lines] == 2 * list(rig.names)
+    for line, marker in zip(lines, 2 * rig.markers, strict=True):
+        in_plane, triangulated = (
+            np.array(numbers.split(), float) for numbers in re.findall(r'\[(.*?)\]', line)
+        )
+        assert np.abs(in_plane - marker.position).max() < 1e-3
+        assert np.abs(triangulated - marker.position).max() < 5e-3

@@ -1,0 +1,213 @@
+"""The rig file: what it holds, what it refuses, and the one that is installed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.resources import share_directory
+from longreach_vision.cameras import Camera, write_camera
+from longreach_vision.circles import Ellipse, circle_conic
+from longreach_vision.geometry import Plane, Pose
+from longreach_vision.rig import (
+    MarkerOnRig,
+    MountedCamera,
+    Rig,
+    TrackingParameters,
+    load_rig,
+    write_rig,
+)
+
+CAMERA = Camera('any', 640, 480, 500.0, 501.0, 318.0, 241.0, 'plumb_bob', (-0.1, 0.01, 0.0, 0.0))
+TEXT = """
+cameras:
+  left:
+    calibration: cameras/any.yaml
+    position: [0.0, -5.0, 1.0]
+    orientation: [-0.7071067811865476, 0.0, 0.0, 0.7071067811865476]
+plane: {normal: [0.0, 1.0, 0.0], offset: 0.0}
+markers:
+  - {name: tip, radius: 0.1, position: [0.5, 0.0, 1.0]}
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Return a function that writes a rig file with some text replaced."""
+    (tmp_path / 'cameras').mkdir()
+    write_camera(CAMERA, tmp_path / 'cameras' / 'any.yaml')
+
+    def make(old: str = '', new: str = ''):
+        assert old in TEXT
+        file = tmp_path / 'rig.yaml'
+        file.write_text(TEXT.replace(old, new))
+        return file
+
+    return make
+
+
+def small_rig(**changes) -> Rig:
+    """Return a rig with two cameras, covariances and markers of both kinds."""
+    rng = np.random.default_rng(1)
+    root = rng.standard_normal((6, 6))
+    poses = {
+        'left': Pose.from_look_at((-1.0, -5.0, 1.0), (0.0, 0.0, 1.0)),
+        'right': Pose.from_look_at((1.0, -5.0, 1.0), (0.0, 0.0, 1.0)),
+    }
+    exact = poses['left']
+    poses['left'] = Pose(exact.rotation, exact.translation, 1e-8 * root @ root.T)
+    values = {
+        'cameras': {side: MountedCamera(CAMERA, pose) for side, pose in poses.items()},
+        'plane': Plane(
+            np.array([0.0, 1.0, 0.0]),
+            0.25,
+            np.diag([1e-6, 2e-6, 4e-6]),
+            np.array([1.0, 0.25, 2.0]),
+        ),
+        'markers': (
+            MarkerOnRig('ring', 0.1, position=(0.0, 0.25, 1.0), left=(10.0, 20.0, 8.0)),
+            MarkerOnRig('disc', 0.2, 0.0, True, 0.03),
+        ),
+        'tracking': TrackingParameters(acceleration=300.0, window=80.0),
+    }
+    return Rig(**{**values, **changes})
+
+
+def test_file_is_read(write):
+    rig = load_rig(write())
+    assert list(rig.cameras) == ['left']
+    assert rig.cameras['left'].camera == CAMERA
+    assert rig.names == ('tip',)
+    assert rig.tracking == TrackingParameters()
+    # The camera looks along +y.
+    assert rig.normal_cam('left') == pytest.approx([0.0, 0.0, 1.0])
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    rig = small_rig()
+    write_rig(rig, tmp_path / 'mine.yaml')
+    again = load_rig(tmp_path / 'mine.yaml')
+    assert again.markers == rig.markers
+    assert again.tracking == rig.tracking
+    assert np.array_equal(again.plane.covariance, rig.plane.covariance)
+    assert again.plane.centroid == pytest.approx(rig.plane.centroid)
+    for side, mounted in rig.cameras.items():
+        assert again.cameras[side].camera == mounted.camera
+        assert again.cameras[side].pose.rotation == pytest.approx(mounted.pose.rotation, abs=1e-12)
+    assert np.array_equal(
+        again.cameras['left'].pose.covariance, rig.cameras['left'].pose.covariance
+    )
+    assert again.cameras['right'].pose.covariance is None
+
+
+def test_file_that_cannot_be_written_is_refused(tmp_path):
+    with pytest.raises(InputError, match='cannot be written'):
+        write_rig(small_rig(), tmp_path / 'nowhere' / 'rig.yaml')
+
+
+@pytest.mark.parametrize(
+    ('old', 'new', 'message'),
+    [
+        ('cameras/any.yaml', 'none.yaml', 'none.yaml cannot be read'),
+        ('[-0.7071067811865476', '[-0.9', r'cameras\.left: orientation .* has norm'),
+        ('0.0, -5.0, 1.0', '0.0, -5.0', r'cameras\.left\.position has 2 values, allowed: 3'),
+        ('  left:', '  middle:', r'cameras\.middle is unknown'),
+        ('0.0, 1.0, 0.0], offset', '0.0, 2.0, 0.0], offset', 'normal = .* has length 2'),
+        ('plane: {normal: [0.0, 1.0, 0.0], offset: 0.0}', '', 'plane is missing: .*vision pose'),
+        ('offset: 0.0', 'offset: -5.0', 'plane of tip passes through the camera left'),
+        ('[0.5, 0.0, 1.0]', '[0.5, -7.0, 1.0]', 'tip at .* m lies 2 m behind the camera left'),
+        ('name: tip', 'name: the tip', "name = 'the tip', allowed: letters"),
+        ('radius: 0.1', 'radius: 0.0', 'radius = 0.0, allowed'),
+        ('radius: 0.1', 'radius: .nan', 'radius = nan, allowed'),
+        ('radius: 0.1', 'radius: 0.1, inner: 0.95', r'inner = 0.95, allowed: \[0, 0.9\]'),
+        ('radius: 0.1', 'radius: 0.1, left: [3, 4, 0]', r'left\[2\] = 0 px, allowed: above 0'),
+        ('markers:', 'markers: []\nmore:', 'more is unknown'),
+        ('offset: 0.0}', 'offset: 0.0}\ntracking: {gate: 0.5}', 'gate = 0.5, allowed'),
+        ('offset: 0.0}', 'offset: 0.0}\ntracking: {window: 2}', 'least_window = 4 px, allowed'),
+    ],
+)
+def test_bad_file_is_refused(write, old, new, message):
+    with pytest.raises(InputError, match=message):
+        load_rig(write(old, new))
+
+
+def test_markers_need_names_of_their_own():
+    with pytest.raises(InputError, match="name 'a' twice"):
+        small_rig(markers=(MarkerOnRig('a', 0.1), MarkerOnRig('a', 0.2)))
+    with pytest.raises(InputError, match='markers is empty'):
+        small_rig(markers=())
+
+
+def test_cameras_are_left_and_right():
+    one = small_rig().cameras['left']
+    with pytest.raises(InputError, match='allowed: left, right'):
+        small_rig(cameras={'top': one})
+    # In one order, whatever that of the mapping.
+    two = small_rig().cameras
+    turned = {'right': two['right'], 'left': two['left']}
+    assert list(small_rig(cameras=turned).cameras) == ['left', 'right']
+
+
+def test_plane_of_a_marker_lies_beside_the_plane():
+    rig = small_rig()
+    disc = rig.plane_of(rig.markers[1])
+    assert disc.offset == pytest.approx(0.28)
+    assert disc.centroid == pytest.approx([1.0, 0.28, 2.0])
+    assert np.array_equal(disc.covariance, rig.plane.covariance)
+    assert rig.plane_of(rig.markers[0]) is rig.plane
+
+
+def test_scaled_rig_sees_the_same():
+    rig = small_rig()
+    half = rig.scaled(0.5)
+    point = (0.3, 0.25, 1.2)
+    for side, mounted in rig.cameras.items():
+        u, v = mounted.camera.project(mounted.pose.to_camera(point))
+        small = half.cameras[side].camera.project(mounted.pose.to_camera(point))
+        assert small == pytest.approx([(u + 0.5) / 2 - 0.5, (v + 0.5) / 2 - 0.5])
+    assert half.markers[0].left == pytest.approx((4.75, 9.75, 4.0))
+    assert half.tracking.acceleration == 150.0
+    assert half.tracking.window == 40.0
+    assert half.tracking.least_window == rig.tracking.least_window
+    assert rig.scaled(1.0) is rig
+
+
+def test_installed_rig_sees_the_boom():
+    rig = load_rig(share_directory('longreach_vision') / 'config' / 'rig_boom.yaml')
+    assert rig.names == ('truck', 'marker_1', 'marker_2', 'marker_3', 'marker_4')
+    assert list(rig.cameras) == ['left', 'right']
+    for mounted in rig.cameras.values():
+        camera, pose = mounted.camera, mounted.pose
+        assert (camera.width, camera.height) == (2452, 2054)
+        for marker in rig.markers:
+            # It may swing by a metre, and the truck stands still.
+            swing = 0.0 if marker.name == 'truck' else 1.0
+            for dx, dz in ((swing, 0.0), (-swing, 0.0), (0.0, swing), (0.0, -swing)):
+                place = np.add(marker.position, (dx, 0.0, dz))
+                u, v = camera.project(pose.to_camera(place))
+                assert 25.0 < u < camera.width - 25.0
+                assert 25.0 < v < camera.height - 25.0
+            normal = pose.rotation.T @ rig.plane.normal
+            conic = circle_conic(pose.to_camera(marker.position), normal, marker.radius)
+            radius = camera.fx * Ellipse.from_conic(conic).axes[0]
+            assert 10.0 < radius < 25.0
+
+
+def test_installed_rig_has_the_markers_of_the_boom():
+    parameters = pytest.importorskip('longreach_boom.parameters')
+    rig = load_rig(share_directory('longreach_vision') / 'config' / 'rig_boom.yaml')
+    boom = parameters.load_boom()
+    assert rig.names == tuple(marker.name for marker in boom.markers)
+    # The lengths of the beams lie between them.
+    ends = [np.array(marker.position) for marker in rig.markers[1:]]
+    for beam, one, other in zip(boom.beams[1:], ends, ends[1:], strict=False):
+        assert math.dist(one, other) == pytest.approx(beam.length, abs=0.1)
+
+
+def test_rig_is_immutable():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        small_rig().plane = None  # type: ignore[misc, assignment]

@@ -1,0 +1,366 @@
+"""Markers, their paths, and the images that fall between samples of the truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_vision.geometry import Plane
+from longreach_vision.scene import (
+    CameraLook,
+    FrameTimes,
+    MarkerPath,
+    Occluder,
+    Scene,
+    SimulatedMarker,
+    backdrop,
+    frames_of,
+    load_look,
+    scene_of,
+)
+
+MS = 1_000_000  # [ns]
+
+
+# --- look ----------------------------------------------------------------------------------------
+
+
+def test_the_installed_look_is_the_default_one() -> None:
+    assert load_look() == CameraLook()
+
+
+def test_a_look_is_read_with_its_occluders(tmp_path: Path) -> None:
+    file = tmp_path / 'look.yaml'
+    file.write_text(
+        'blur: 0.5\nnoise_everywhere: false\n'
+        'occluders:\n  - {start: [0, 0], end: [0, 9], width: 3, appears: 1}\n'
+        '  - {kind: half_plane, frame: world, start: [0, 0, 0], end: [0, 0, 1]}\n'
+    )
+    look = load_look(file)
+    assert look.blur == 0.5
+    assert look.occluders[0] == Occluder((0.0, 0.0), (0.0, 9.0), width=3.0, appears=1.0)
+    assert look.occluders[1].frame == 'world'
+
+
+@pytest.mark.parametrize(
+    ('text', 'match'),
+    [
+        ('blur: -1', r'blur = -1, allowed: \[0, 10\] px'),
+        ('exposure: .nan', 'exposure = nan'),
+        ('shading: [0.1]', 'shading has 1 values, allowed: 2'),
+        ('blurr: 1', 'blurr is unknown, allowed here: exposure'),
+        ('occluders: [{start: [0, 0], end: [1], width: 2}]', 'end has 1 values, allowed in the'),
+        ('occluders: [{start: [0, 0], end: [1, 1]}]', r'width = 0.0, allowed for a bar: \(0, inf'),
+        ('occluders: [{start: [0, 0], end: [0, 0], width: 1}]', 'start and end are both'),
+        ('occluders: [{kind: ball, start: [0, 0], end: [1, 0]}]', r'bar \| half_plane'),
+        ('occluders: [{start: [0, 0], end: [1, 0], width: 1, velocity: [1]}]', 'velocity has 1'),
+    ],
+)
+def test_a_look_that_cannot_be_is_refused(tmp_path: Path, text: str, match: str) -> None:
+    file = tmp_path / 'look.yaml'
+    file.write_text(text + '\n')
+    with pytest.raises(InputError, match=match):
+        load_look(file)
+
+
+def test_a_look_for_smaller_images_moves_occluders_in_the_image_only() -> None:
+    inside = Occluder((9.5, 19.5), (99.5, -0.5), width=8.0, velocity=(4.0, 0.0))
+    world = Occluder((0.0, 1.0, 2.0), (1.0, 1.0, 2.0), frame='world', width=0.1)
+    scaled = CameraLook(occluders=(inside, world)).scaled(0.25)
+    # The centre of the first pixel is 0, its edge -0.5.
+    assert scaled.occluders[0].start == (2.0, 4.5)
+    assert scaled.occluders[0].end == (24.5, -0.5)
+    assert scaled.occluders[0].width == 2.0
+    assert scaled.occluders[0].velocity == (1.0, 0.0)
+    assert scaled.occluders[1] == world
+    assert scaled.blur == CameraLook().blur
+
+
+def test_an_occluder_moves_from_where_it_appears() -> None:
+    bar = Occluder((0.0, 0.0), (0.0, 9.0), width=1.0, velocity=(2.0, 0.0), appears=1.0)
+    ends = bar.at(3.0)
+    assert ends is not None
+    assert ends[0].tolist() == [4.0, 0.0]
+    assert ends[1].tolist() == [4.0, 9.0]
+    assert bar.at(0.999) is None
+    assert bar.replace(vanishes=3.0).at(3.0) is None
+
+
+# --- background ----------------------------------------------------------------------------------
+
+
+def test_a_backdrop_is_a_function_of_seed_and_size() -> None:
+    look = CameraLook(clutter=30)
+    first = backdrop(look, 200, 150)
+    assert first.shape == (150, 200)
+    assert np.array_equal(first, backdrop(look, 200, 150))
+    assert not np.array_equal(first, backdrop(look.replace(seed=2), 200, 150))
+    assert first.min() >= 0.0
+    assert first.max() <= 255.0
+
+
+def test_a_backdrop_goes_from_sky_to_ground_with_its_texture() -> None:
+    look = CameraLook(sky=200.0, ground=100.0, texture=0.0, clutter=0)
+    plain = backdrop(look, 320, 240)
+    assert plain[0] == pytest.approx(np.full(320, 200.0), abs=1.0)
+    assert plain[-1] == pytest.approx(np.full(320, 100.0), abs=1.0)
+    rough = backdrop(look.replace(texture=6.0), 320, 240)
+    assert (rough - plain).std() == pytest.approx(6.0, rel=0.1)
+    assert abs(backdrop(look.replace(clutter=20), 320, 240) - plain).max() > 30.0
+
+
+# --- scene ---------------------------------------------------------------------------------------
+
+
+def test_a_scene_of_a_rig_is_turned_as_its_plane() -> None:
+    normal = np.array([0.6, -0.8, 0.0])
+    rig: Any = SimpleNamespace(
+        cameras={'left': None},
+        plane=Plane(normal, 0.0, None, np.zeros(3)),
+        markers=(
+            SimpleNamespace(name='tip', radius=0.1, inner=0.4, bright=True, offset=0.2),
+            SimpleNamespace(name='base', radius=0.2, inner=0.0, bright=False, offset=0.0),
+        ),
+    )
+    scene = scene_of(rig, CameraLook(blur=0.6))
+    tip = SimulatedMarker('tip', 0.1, 0.4, True, 0.2, (0.6, -0.8, 0.0))
+    assert scene.names == ('tip', 'base')
+    assert scene.markers[0] == tip
+    assert scene.markers[1].inner == 0.0
+    assert scene.look.blur == 0.6
+
+
+def test_an_occluder_before_no_camera_of_the_rig_is_refused() -> None:
+    bars = [
+        Occluder((0.0, 0.0), (0.0, 9.0), width=3.0, camera=name) for name in ('', 'left', 'up')
+    ]
+    rig: Any = SimpleNamespace(
+        cameras={'left': None, 'right': None}, plane=Plane(np.eye(3)[1], 0.0), markers=()
+    )
+    assert scene_of(rig, CameraLook(occluders=tuple(bars[:2]))).look.occluders == tuple(bars[:2])
+    with pytest.raises(
+        InputError, match=r"occluders\[2\]\.camera = 'up', allowed by the rig: left, right, or"
+    ):
+        scene_of(rig, CameraLook(occluders=tuple(bars)))
+
+
+def test_markers_that_cannot_be_are_refused() -> None:
+    with pytest.raises(InputError, match="name 'a' stands twice"):
+        Scene((SimulatedMarker('a', 0.1), SimulatedMarker('a', 0.2)))
+    with pytest.raises(InputError, match=r'normal = \[0.0, 0.0, 0.0\], allowed'):
+        SimulatedMarker('a', 0.1, normal=(0.0, 0.0, 0.0))
+    with pytest.raises(InputError, match=r'inner = 1.0, allowed: \[0, 1\)'):
+        SimulatedMarker('a', 0.1, inner=1.0)
+
+
+# --- paths ---------------------------------------------------------------------------------------
+
+
+def cubic(times: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions (K, 2, 3) and velocities of two markers on cubic polynomials."""
+    t = np.asarray(times, dtype=float)[..., None, None]
+    a, b, c, d = np.random.default_rng(4).normal(size=(4, 2, 3))
+    return a + t * (b + t * (c + t * d)), b + t * (2.0 * c + 3.0 * t * d)
+
+
+def test_a_path_with_velocities_is_exact_for_cubics() -> None:
+    times = np.array([0.0, 0.3, 0.5, 1.4])
+    path = MarkerPath(('a', 'b'), times, *cubic(times))
+    for time in np.linspace(0.0, 1.4, 29):
+        positions, velocities = path.at(time)
+        exact = cubic(time)
+        assert positions == pytest.approx(exact[0], abs=1e-13)
+        assert velocities == pytest.approx(exact[1], abs=1e-12)
+
+
+def test_without_velocities_the_error_falls_with_the_third_power() -> None:
+    errors = []
+    for count in (21, 41):
+        times = np.linspace(0.0, 2.0, count)
+        places = np.zeros((count, 1, 3))
+        places[:, 0, 0] = np.sin(3.0 * times)
+        path = MarkerPath(('a',), times, places)
+        at = np.linspace(0.0, 2.0, 500)
+        got = np.array([path.at(time)[0][0, 0] for time in at])
+        errors.append(abs(got - np.sin(3.0 * at)).max())
+    assert errors[0] < 2e-3
+    assert errors[0] / errors[1] > 6.5
+
+
+def test_a_path_is_read_from_a_table(tmp_path: Path) -> None:
+    times = np.linspace(0.0, 1.0, 5)
+    places, velocities = cubic(times)
+    head, columns = ['time'], [times]
+    for index, name in enumerate(('tip', 'arm.2')):
+        for axis, letter in enumerate('xyz'):
+            head += [f'{name}.{letter}', f'{name}.v{letter}']
+            columns += [places[:, index, axis], velocities[:, index, axis]]
+    file = tmp_path / 'path.csv'
+    np.savetxt(
+        file,
+        np.column_stack(columns),
+        delimiter=',',
+        header=','.join(head),
+        comments='',
+        fmt='%.17g',
+    )
+    path = MarkerPath.from_csv(file)
+    assert path.names == ('tip', 'arm.2')
+    assert path.at(0.33)[0] == pytest.approx(cubic(0.33)[0], abs=1e-12)
+    assert path.of(['arm.2']).at(0.33)[1] == pytest.approx(cubic(0.33)[1][1:], abs=1e-12)
+
+
+def test_y_is_0_where_a_table_does_not_say(tmp_path: Path) -> None:
+    file = tmp_path / 'path.csv'
+    file.write_text('time,tip.x,tip.z\n0,1,2\n1,2,4\n')
+    path = MarkerPath.from_csv(file)
+    positions, velocities = path.at(0.5)
+    assert positions.tolist() == [[1.5, 0.0, 3.0]]
+    assert velocities.tolist() == [[1.0, 0.0, 2.0]]
+
+
+def test_a_path_of_one_time_stands_still() -> None:
+    path = MarkerPath(('a',), np.array([2.0]), np.ones((1, 1, 3)))
+    positions, velocities = path.at(2.0)
+    assert positions.tolist() == [[1.0, 1.0, 1.0]]
+    assert not velocities.any()
+
+
+@pytest.mark.parametrize(
+    ('text', 'match'),
+    [
+        ('time,tip.x\n0,1\n', 'column tip.z is missing'),
+        ('time,tip.x,tip.z,tip.vx\n0,1,1,1\n', 'column tip.vz is missing'),
+        ('time,tip.x,tip.z,size\n0,1,1,1\n', 'column size is unknown'),
+        ('time,.x,.z\n0,1,1\n', r'column \.x is unknown'),
+        ('time\n0\n', 'no marker, allowed: columns NAME.x'),
+        ('time,tip.x,tip.z\n0,nan,1\n', 'finite numbers'),
+        ('time,tip.x,tip.z\n1,1,1\n0,1,1\n', 'time'),
+    ],
+)
+def test_a_table_that_is_no_path_is_refused(tmp_path: Path, text: str, match: str) -> None:
+    file = tmp_path / 'path.csv'
+    file.write_text(text)
+    with pytest.raises(InputError, match=match):
+        MarkerPath.from_csv(file)
+
+
+@pytest.mark.parametrize(
+    ('times', 'positions', 'velocities', 'match'),
+    [
+        (np.arange(3.0), np.zeros((2, 1, 3)), None, 'positions of shape'),
+        (np.arange(2.0), np.zeros((2, 1, 3)), np.zeros((2, 3)), 'velocities of shape'),
+        (np.array([0.0, 0.0]), np.zeros((2, 1, 3)), None, 'do not rise'),
+        (np.arange(2.0), np.full((2, 1, 3), np.inf), np.zeros((2, 1, 3)), 'not finite'),
+        (np.zeros(0), np.zeros((0, 1, 3)), None, 'one time at least'),
+    ],
+)
+def test_a_path_that_cannot_be_is_refused(
+    times: np.ndarray, positions: np.ndarray, velocities: np.ndarray | None, match: str
+) -> None:
+    with pytest.raises(InputError, match=match):
+        MarkerPath(('a',), times, positions, velocities)
+
+
+@pytest.mark.parametrize('time', [-0.1, 1.1, float('nan')])
+def test_a_path_ends(time: float) -> None:
+    path = MarkerPath(('a',), np.array([0.0, 1.0]), np.zeros((2, 1, 3)))
+    with pytest.raises(InputError, match=r'allowed for this path: \[0, 1\] s'):
+        path.at(time)
+
+
+# --- images between samples ----------------------------------------------------------------------
+
+
+def taken(frames: FrameTimes, stamps: Any) -> list[Any]:
+    """Return the images that samples of the truth at these stamps [ns] complete."""
+    found = []
+    for stamp in stamps:
+        found += frames.add(int(stamp), *cubic(stamp / 1e9))
+    return found
+
+
+def test_images_are_of_their_own_time_between_samples() -> None:
+    # 5 ms and 1/15 s: no image but every third falls on a sample.
+    frames = taken(FrameTimes(15.0), np.arange(0, 2001 * MS, 5 * MS))
+    assert [frame.number for frame in frames] == list(range(31))
+    assert [frame.stamp for frame in frames] == [round(k * 1e9 / 15.0) for k in range(31)]
+    for frame in frames:
+        positions, velocities = cubic(frame.stamp / 1e9)
+        assert frame.positions == pytest.approx(positions, abs=1e-12)
+        assert frame.velocities == pytest.approx(velocities, abs=1e-9)
+
+
+def test_an_image_comes_with_the_first_sample_at_or_after_it() -> None:
+    frames = FrameTimes(10.0)
+    counts = [len(taken(frames, [stamp * MS])) for stamp in (0, 60, 99, 100, 140, 201, 600)]
+    assert counts == [1, 0, 0, 1, 0, 1, 4]
+
+
+def test_an_image_before_the_first_sample_is_none() -> None:
+    frames = taken(FrameTimes(10.0), [50 * MS, 90 * MS, 110 * MS])
+    assert [frame.number for frame in frames] == [1]
+
+
+def test_an_offset_delays_all_images() -> None:
+    frames = taken(FrameTimes(10.0, 0.004), np.arange(0, 301 * MS, 5 * MS))
+    assert [frame.stamp for frame in frames] == [4 * MS, 104 * MS, 204 * MS]
+    assert frames[1].positions == pytest.approx(cubic(0.104)[0], abs=1e-12)
+
+
+def test_a_sample_that_comes_again_gives_nothing() -> None:
+    assert len(taken(FrameTimes(10.0), [0, 0, 100 * MS, 100 * MS])) == 2
+
+
+def test_time_that_begins_anew_gives_images_anew() -> None:
+    frames = FrameTimes(10.0)
+    assert len(taken(frames, [0, 100 * MS, 200 * MS])) == 3
+    assert [frame.number for frame in taken(frames, [0, 100 * MS])] == [0, 1]
+    assert frames.restarts == 1
+    assert frames.missed == 0
+
+
+def test_samples_that_never_came_are_counted() -> None:
+    frames = FrameTimes(10.0)
+    found = taken(frames, [stamp * MS for stamp in (0, 5, 10, 25, 30, 100)])
+    assert frames.missed == 2 + 13
+    assert [frame.number for frame in found] == [0, 1]
+
+
+@pytest.mark.parametrize('rate', [7.0, 29.97, 60.0, 200.0, 333.3])
+def test_no_image_is_lost_or_doubled_at_any_rate(rate: float) -> None:
+    frames = taken(FrameTimes(rate, 0.001), np.arange(0, 3001 * MS, 5 * MS))
+    assert [frame.number for frame in frames] == list(range(len(frames)))
+    assert len(frames) in (int(2.999 * rate), int(2.999 * rate) + 1)
+
+
+@pytest.mark.parametrize(('rate', 'offset'), [(0.0, 0.0), (float('nan'), 0.0), (1.0, -1.0)])
+def test_rates_that_cannot_be_are_refused(rate: float, offset: float) -> None:
+    with pytest.raises(InputError, match='allowed'):
+        FrameTimes(rate, offset)
+
+
+def test_images_of_a_path_are_those_between_its_ends() -> None:
+    times = np.array([0.12, 0.2, 0.43])
+    path = MarkerPath(('a', 'b'), times, *cubic(times))
+    found = list(frames_of(path, [FrameTimes(10.0), FrameTimes(10.0, 0.03)]))
+    assert [(index, frame.stamp // MS) for index, frame in found] == [
+        (1, 130), (0, 200), (1, 230), (0, 300), (1, 330), (0, 400), (1, 430),
+    ]  # fmt: skip
+    assert found[2][1].number == 2
+    assert found[2][1].positions == pytest.approx(cubic(0.23)[0], abs=1e-12)
+
+
+def test_images_of_a_path_are_those_of_its_samples() -> None:
+    times = np.arange(0.0, 1.0001, 0.005)
+    path = MarkerPath(('a', 'b'), times, *cubic(times))
+    live = taken(FrameTimes(15.0), np.rint(times * 1e9))
+    filed = [frame for _, frame in frames_of(path, [FrameTimes(15.0)])]
+    assert [frame[:2] for frame in live] == [frame[:2] for frame in filed]
+    for one, other in zip(live, filed, strict=True):
+        assert one.positions == pytest.approx(other.positions, abs=1e-12)

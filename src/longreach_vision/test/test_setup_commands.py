@@ -1,0 +1,281 @@
+"""``calibrate``, ``pose`` and ``marker``: what they print, write and refuse."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+
+import cv2
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import load_yaml
+from longreach_dynamics.resources import share_directory
+from longreach_vision.cameras import Camera, read_camera, write_camera
+from longreach_vision.geometry import Plane, Pose
+from longreach_vision.setup_commands import configure_setup
+
+PNG = b'\x89PNG'
+SIZE = (480, 400)
+TRUTH = Camera('c', *SIZE, 520.0, 521.0, 242.0, 196.0, 'plumb_bob', (-0.1, 0.05, 0.0, 0.0, 0.0))
+
+
+def call(*words: object) -> None:
+    """Run a subcommand as ``longreach vision`` would."""
+    parser = argparse.ArgumentParser(prog='longreach vision')
+    configure_setup(parser.add_subparsers(required=True))
+    arguments = parser.parse_args([str(word) for word in words])
+    arguments.run(arguments)
+
+
+def printed(capsys, *words: object):
+    """What a call prints as JSON, and its lines on stderr."""
+    call(*words, '--format', 'json')
+    out, err = capsys.readouterr()
+    return json.loads(out, parse_constant=pytest.fail), err.splitlines()
+
+
+def refused(text: str, *words: object) -> None:
+    with pytest.raises(InputError, match=re.escape(text)) as info:
+        call(*words)
+    assert '\n' not in str(info.value)
+
+
+# --- calibrate ------------------------------------------------------------------------------
+
+
+def board_picture(angles, t) -> np.ndarray:
+    """A board of 7 x 5 inner corners, warped in two steps: by its pose, and by the lens."""
+    cell, square = 40, 0.04
+    squares = (np.add.outer(np.arange(6), np.arange(8)) % 2 == 0).astype(np.uint8)
+    flat = np.kron(225 - 190 * squares, np.ones((cell, cell), np.uint8))
+    flat = cv2.copyMakeBorder(flat, cell, cell, cell, cell, cv2.BORDER_CONSTANT, value=(225,))
+    R = cv2.Rodrigues(np.radians(angles))[0]
+    # From pixels of the flat board, whose corners lie between them, to places on it.
+    scale = square / cell
+    to_board = np.array([[scale, 0, -1.5 * cell * scale], [0, scale, -1.5 * cell * scale]])
+    to_board = np.vstack([to_board + [[0, 0, 0.5 * scale - 0.5 * square]] * 2, [0, 0, 1]])
+    fine = 3
+    K = TRUTH.matrix.copy()
+    big = np.diag([fine, fine, 1.0]) @ K
+    big[:2, 2] += 0.5 * fine - 0.5
+    # A picture without distortion, with some room around it.
+    room = 90 * fine
+    big[:2, 2] += room
+    extent = (SIZE[0] * fine + 2 * room, SIZE[1] * fine + 2 * room)
+    H = big @ np.column_stack([R[:, :2], t]) @ to_board
+    straight = cv2.warpPerspective(flat, H, extent, flags=cv2.INTER_AREA, borderValue=(150,))
+    u, v = np.meshgrid(
+        (np.arange(SIZE[0] * fine) + 0.5) / fine - 0.5,
+        (np.arange(SIZE[1] * fine) + 0.5) / fine - 0.5,
+    )
+    rays = cv2.undistortPoints(
+        np.stack([u, v], axis=-1).reshape(-1, 1, 2), K, np.array(TRUTH.distortion)
+    ).reshape(*u.shape, 2)
+    at = (rays * (big[0, 0], big[1, 1]) + big[:2, 2]).astype(np.float32)
+    bent = cv2.remap(straight, at[..., 0], at[..., 1], cv2.INTER_LINEAR)
+    return cv2.resize(bent, SIZE, interpolation=cv2.INTER_AREA)
+
+
+@pytest.fixture(scope='module')
+def pictures(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('pictures')
+    rng = np.random.default_rng(4)
+    for k, (a, b) in enumerate(
+        [(0, 0), (35, 0), (-35, 5), (5, 35), (0, -35), (25, 25), (-25, 20)]
+    ):
+        middle = np.array([rng.uniform(-0.05, 0.05), rng.uniform(-0.04, 0.04), 0.45])
+        R = cv2.Rodrigues(np.radians([a, b, 5.0 * k]))[0]
+        t = middle - R @ (0.12, 0.08, 0.0)
+        cv2.imwrite(str(folder / f'{k}.png'), board_picture((a, b, 5.0 * k), t))
+    cv2.imwrite(str(folder / 'none.png'), np.full(SIZE[::-1], 100, np.uint8))
+    return folder
+
+
+def test_calibrate_writes_what_ros_reads(capsys, tmp_path, pictures):
+    out, plot = tmp_path / 'left.yaml', tmp_path / 'plot.png'
+    words = ('calibrate', pictures, '--board', '7x5', '--square', 0.04, '--name', 'left')
+    found, warned = printed(capsys, *words, '--out', out, '--plot', plot)
+    camera = read_camera(out)
+    assert camera.name == found['camera']['name'] == 'left'
+    assert (camera.width, camera.height) == SIZE
+    for name in ('fx', 'fy', 'cx', 'cy'):
+        value = getattr(camera, name)
+        assert found['camera'][name] == value
+        assert abs(value - getattr(TRUTH, name)) < max(4.0 * found['deviations'][name], 0.3)
+    assert found['rms'] < 0.1
+    # Seven pictures leave corners to the model.
+    assert found['ray_deviation']['median'] < 0.5
+    assert 0.0 < found['model_difference'] < 50.0
+    assert len(found['images']) == 7
+    assert [name.rpartition('/')[2] for name in found['without_board']] == ['none.png']
+    assert not found['trusted']
+    assert warned == [f'longreach vision: {text}' for text in found['warnings']]
+    assert any('only 7 pictures' in text for text in warned)
+    assert plot.read_bytes().startswith(PNG)
+
+
+def test_calibrate_as_table(capsys, pictures):
+    call('calibrate', *sorted(pictures.glob('[0-4].png')), '--board', '7x5', '--square', 0.04)
+    out, _ = capsys.readouterr()
+    assert len([line for line in out.splitlines() if line.strip().startswith('/')]) == 5
+    assert 'standard deviation' in out
+    assert 'it cannot be trusted: see below' in out
+
+
+def test_calibrate_refuses(tmp_path, pictures):
+    board = ('--board', '7x5', '--square', '0.04')
+    refused('none is not there', 'calibrate', tmp_path / 'none', *board)
+    refused('holds no pictures', 'calibrate', tmp_path, *board)
+    refused("board = '9*6', allowed", 'calibrate', pictures, '--board', '9*6', '--square', 1)
+    refused('count inner corners', 'calibrate', pictures, '--board', '8x6', '--square', 0.04)
+    nowhere = tmp_path / 'none' / 'c.yaml'
+    refused('cannot be written', 'calibrate', pictures, *board, '--out', nowhere)
+
+
+# --- pose -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with the example and its calibration file."""
+    config = share_directory('longreach_vision') / 'config'
+    for name in ('reference_example.yaml', 'camera_example.yaml'):
+        (tmp_path / name).write_text((config / name).read_text())
+    return tmp_path
+
+
+def test_pose_writes_a_rig(capsys, folder):
+    (folder / 'rigs').mkdir()
+    out, plot = folder / 'rigs' / 'rig.yaml', folder / 'plot.svg'
+    words = ('pose', folder / 'reference_example.yaml', '--out', out, '--plot', plot)
+    found, warned = printed(capsys, *words)
+    assert warned == found['warnings'] == []
+    assert found['trusted']
+    rig = load_yaml(out)
+    assert list(rig) == ['cameras', 'plane']
+    for side in ('left', 'right'):
+        entry = rig['cameras'][side]
+        assert (out.parent / entry['calibration']).samefile(folder / 'camera_example.yaml')
+        pose = Pose.from_quaternion(
+            entry['orientation'], entry['position'], np.reshape(entry['covariance'], (6, 6))
+        )
+        told = found['cameras'][side]
+        np.testing.assert_array_equal(pose.translation, told['position'])
+        np.testing.assert_allclose(pose.covariance.ravel(), told['covariance'], rtol=1e-12)
+        assert told['residual'] < 0.1
+    plane = Plane(
+        np.array(rig['plane']['normal']),
+        rig['plane']['offset'],
+        np.reshape(rig['plane']['covariance'], (3, 3)),
+        np.array(rig['plane']['centroid']),
+    )
+    assert plane.normal[1] == pytest.approx(1.0, abs=1e-4)
+    assert plane.offset == pytest.approx(found['plane']['offset'])
+    # The example's cameras were put there.
+    np.testing.assert_allclose(found['cameras']['left']['position'], (8, -23, 2), atol=0.02)
+    np.testing.assert_allclose(found['cameras']['right']['position'], (20, -22.5, 2.2), atol=0.02)
+    assert found['tip']['error'] < 0.01
+    assert set(found['tip']['in_plane']) == {'left', 'right'}
+    assert plot.read_text().startswith('<?xml')
+
+
+def test_pose_keeps_what_else_is_in_a_rig_file(capsys, folder):
+    out = folder / 'rig.yaml'
+    out.write_text(
+        '# ours\ncameras:\n  left: {calibration: old.yaml}\n  # gone\n\n# the markers\nmarkers:\n'
+        '  - {name: a, radius: 0.15}  # here\nplane: {normal: [0, 1, 0], offset: 0}\n'
+        '# and this\ntracking: {window: 20}'
+    )
+    call('pose', folder / 'reference_example.yaml', '--out', out)
+    capsys.readouterr()
+    rig, text = load_yaml(out), out.read_text()
+    assert list(rig) == ['cameras', 'markers', 'plane', 'tracking']
+    assert rig['markers'] == [{'name': 'a', 'radius': 0.15}]
+    assert rig['tracking'] == {'window': 20}
+    assert rig['cameras']['left']['calibration'] == 'camera_example.yaml'
+    assert 'centroid' in rig['plane']
+    for kept in ('# ours\n', '\n\n# the markers\nmarkers:', '# here', '# and this\ntracking'):
+        assert kept in text
+    call('pose', folder / 'reference_example.yaml', '--out', out)
+    assert out.read_text() == text
+
+
+def test_pose_as_table(capsys, folder):
+    call('pose', folder / 'reference_example.yaml')
+    out, err = capsys.readouterr()
+    assert err == ''
+    assert re.search(r'left +7\.9\d+ +-23\.0', out)
+    assert 'a marker at (25.1, 0, 1.7) m, triangulated: ±' in out
+    assert 'it can be trusted' in out
+
+
+def test_pose_warns_on_stderr(capsys, folder):
+    file = folder / 'reference_example.yaml'
+    text = file.read_text()
+    assert 'tip: [25.1, 0, 1.7]' in text
+    file.write_text(text.replace('tip: [25.1, 0, 1.7]', 'tip: [25.1, 0, 60]'))
+    found, warned = printed(capsys, 'pose', file)
+    assert not found['trusted']
+    assert found['tip']['error'] is None
+    (said,) = warned
+    assert said.startswith('longreach vision: no camera sees the tip at (25.10, 0.00, 60.00) m')
+
+
+def test_pose_refuses(folder):
+    file = folder / 'reference_example.yaml'
+    refused('is one of the inputs', 'pose', file, '--out', file)
+    refused('no.yaml cannot be read', 'pose', folder / 'no.yaml')
+    broken = folder / 'broken.yaml'
+    broken.write_text('cameras: [')
+    refused('not valid YAML', 'pose', file, '--out', broken)
+    assert broken.read_text() == 'cameras: ['
+    text = file.read_text()
+    file.write_text(text.replace('left: [267.04, 1884.71]', 'left: [1267.04, 1884.71]'))
+    refused('the pixel of outrigger in left is likely wrong', 'pose', file)
+    file.write_text(text.replace('camera_example', 'other'))
+    refused('other.yaml cannot be read', 'pose', file)
+    file.write_text(text)
+    camera = read_camera(folder / 'camera_example.yaml')
+    small = camera.replace(width=640, height=480, cx=320.0, cy=240.0)
+    write_camera(small, folder / 'camera_example.yaml')
+    refused('allowed: within 640 x 480 px', 'pose', file)
+
+
+# --- marker ---------------------------------------------------------------------------------
+
+
+def test_marker_is_written_and_described(capsys, tmp_path):
+    out = tmp_path / 'marker.pdf'
+    call('marker', '--diameter', 0.3, '--out', out)
+    text, _ = capsys.readouterr()
+    assert out.read_bytes().startswith(b'%PDF-')
+    assert '420 x 594 mm (A2)' in text
+    assert '{name: marker_1, radius: 0.15, inner: 0.5, bright: false}' in text
+
+
+def test_marker_takes_all_kinds(capsys, tmp_path):
+    out = tmp_path / 'marker.svg'
+    disc, _ = printed(capsys, 'marker', '--diameter', 0.1, '--disc', '--bright', '--out', out)
+    assert disc['marker'] == {'radius': 0.05, 'inner': 0.0, 'bright': True}
+    assert disc['page'] == 'A4'
+    assert (disc['width'], disc['height']) == (0.21, 0.297)
+    assert out.read_text().count('<circle') == 1
+    words = ('marker', '--diameter', 0.1, '--inner', 0.6, '--page', 'fit', '--out', out)
+    ring, _ = printed(capsys, *words)
+    assert ring['marker']['inner'] == 0.6
+    assert ring['page'] == 'fit'
+    assert 'r="30"' in out.read_text()
+
+
+def test_marker_refuses(tmp_path):
+    out = tmp_path / 'm.pdf'
+    refused('m.png has the ending', 'marker', '--diameter', 0.3, '--out', tmp_path / 'm.png')
+    refused(
+        'allowed: one of them', 'marker', '--diameter', 1, '--disc', '--inner', 1, '--out', out
+    )
+    refused('diameter = 30 m', 'marker', '--diameter', 30, '--out', out)
+    refused('page = A4', 'marker', '--diameter', 0.3, '--page', 'A4', '--out', out)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,177 @@
+"""``render`` and ``simulate``: sizes of videos, occluders, and what stays of a run that ends."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from small_commands import FRAMES, call, make_scene, printed, refused, rendering
+from small_rig import small_rig
+
+from longreach_vision import rendering as renderer
+from longreach_vision import simulation_commands
+from longreach_vision.recording import read_tracks
+from longreach_vision.rig import write_rig
+
+
+@pytest.fixture(scope='module')
+def scene(tmp_path_factory) -> Path:
+    return make_scene(tmp_path_factory.mktemp('scene'))
+
+
+def test_a_video_that_would_lose_a_row_is_refused_before_it_is_drawn(scene, tmp_path):
+    # 75 rows.
+    words = ('render', scene / 'path.csv', *rendering(scene), '--out', tmp_path / 'seen')
+    refused('100 x 75 px of left, 100 x 75 px of right', *words, '--video', '--scale', 0.25)
+    with pytest.raises(Exception, match='give --scale') as info:
+        call(*words, '--video', '--scale', 0.25)
+    assert not list(tmp_path.iterdir())
+    advised = re.search(r'give --scale (\S+),', str(info.value))[1]
+    assert abs(float(advised) - 0.25) < 0.01
+    call(*words, '--video', '--scale', advised, '--duration', 0.1)
+    capture = cv2.VideoCapture(str(tmp_path / 'seen/right.avi'))
+    width, height = (int(capture.get(k)) for k in (3, 4))
+    assert (width, height) == tuple(round(side * float(advised)) for side in (400, 300))
+    # Pictures have no such limit.
+    call(*words[:-1], tmp_path / 'pictures', '--scale', 0.25, '--duration', 0.1)
+    picture = min((tmp_path / 'pictures/left').iterdir())
+    assert cv2.imread(str(picture)).shape == (75, 100, 3)
+
+
+def test_a_video_is_what_the_pictures_are_bit_for_bit(scene, tmp_path):
+    words = ('render', scene / 'path.csv', *rendering(scene), '--out', tmp_path / 'seen')
+    call(*words, '--video')
+    for name in ('left', 'right'):
+        capture = cv2.VideoCapture(str(tmp_path / f'seen/{name}.avi'))
+        files = sorted((scene / 'seen' / name).iterdir())
+        for file in files:
+            good, image = capture.read()
+            assert good
+            expected = cv2.imread(str(file), cv2.IMREAD_UNCHANGED)
+            for channel in range(3):
+                np.testing.assert_array_equal(image[:, :, channel], expected)
+        assert not capture.read()[0]
+
+
+def test_an_occluder_before_no_camera_of_the_rig_is_named(scene, tmp_path):
+    look = tmp_path / 'look.yaml'
+    look.write_text('occluders: [{start: [0, 0], end: [9, 9], width: 2, camera: rigth}]\n')
+    words = (scene / 'path.csv', '--rig', scene / 'rig.yaml', '--look', look)
+    text = "occluders[0].camera = 'rigth', allowed by the rig: left, right"
+    refused(text, 'render', *words, '--out', tmp_path / 'seen')
+    refused(text, 'simulate', *words)
+    assert list(tmp_path.iterdir()) == [look]
+
+
+def test_the_summary_says_why_a_marker_was_not_tracked(capsys, scene, tmp_path):
+    # A bar over all of one in both images for some of the time.
+    rig = small_rig()
+    bars = []
+    for name, mounted in rig.cameras.items():
+        u, v = mounted.camera.project(mounted.pose.to_camera((-0.5, 0.0, 0.1)))
+        bars.append(
+            f'  - {{start: [{u:.1f}, {v - 40:.1f}], end: [{u:.1f}, {v + 40:.1f}], width: 60,'
+            f' camera: {name}, appears: 0.1, vanishes: 0.3}}\n'
+        )
+    look = tmp_path / 'look.yaml'
+    look.write_text('clutter: 0\noccluders:\n' + ''.join(bars))
+    out = tmp_path / 'out'
+    words = ('simulate', scene / 'path.csv', '--rig', scene / 'rig.yaml', '--look', look)
+    told = printed(capsys, *words, '--out', out)
+    one, two = told['markers']
+    assert two['reasons'] == []
+    assert one['lost'] == 3
+    assert sum(row['images'] for row in one['reasons']) == one['lost'] + one['uncertain']
+    counts = [row['images'] for row in one['reasons']]
+    assert counts == sorted(counts, reverse=True)
+    assert all(row['reason'] for row in one['reasons'])
+    # The bag has them, and the table none: it is of numbers.
+    assert [row['reasons'] for row in read_tracks(out / 'tracks').summary()] == [
+        one['reasons'],
+        [],
+    ]
+    rows = list(csv.reader((out / 'tracks.csv').open()))
+    assert np.array(rows[1:], float).shape == (FRAMES, len(rows[0]))
+    capsys.readouterr()
+    call(*words)
+    text = capsys.readouterr().out
+    assert 'not tracked, by reason:' in text
+    for row in one['reasons']:
+        assert f'  one, {row["images"]} images: {row["reason"]}\n' in text
+    # Hidden markers say nothing about left and right.
+    assert told['advice'] == ''
+
+
+# --- what stays of a run that ends ------------------------------------------------------------
+
+
+@pytest.mark.parametrize('kind', [KeyboardInterrupt, SystemExit])
+def test_an_interrupted_simulation_leaves_nothing(monkeypatch, scene, tmp_path, kind):
+    drawn = simulation_commands.drawn_pictures
+    begun = ('.mcap', '.jpg', '.avi')
+
+    def interrupted(*arguments) -> Iterator:
+        for number, picture in enumerate(drawn(*arguments)):
+            if number == 9:
+                # The bag and the pictures are there, under other names.
+                assert [one for one in tmp_path.rglob('*.*') if one.suffix in begun]
+                raise kind
+            yield picture
+
+    monkeypatch.setattr(simulation_commands, 'drawn_pictures', interrupted)
+    words = ('simulate', scene / 'path.csv', *rendering(scene))
+    with pytest.raises(kind):
+        call(*words, '--out', tmp_path / 'new/run', '--overlay', tmp_path / 'seen')
+    assert not list(tmp_path.iterdir())
+    (tmp_path / 'mine').mkdir()
+    with pytest.raises(kind):
+        call(*words, '--bag', tmp_path / 'bag', '--out', tmp_path / 'mine', '--csv', '/dev/null')
+    with pytest.raises(kind):
+        call(*words, '--overlay', tmp_path / 'seen.avi', '--csv', tmp_path / 'a.csv')
+    assert sorted(path.name for path in tmp_path.rglob('*')) == ['mine']
+
+
+@pytest.mark.parametrize('video', [(), ('--video',)])
+def test_an_interrupted_rendering_leaves_nothing(monkeypatch, scene, tmp_path, video):
+    write, count = renderer._Writer.write, 0
+
+    def interrupted(self, *arguments) -> None:
+        nonlocal count
+        count += 1
+        if count == FRAMES + 3:
+            raise KeyboardInterrupt
+        write(self, *arguments)
+
+    monkeypatch.setattr(renderer._Writer, 'write', interrupted)
+    words = ('render', scene / 'path.csv', *rendering(scene), '--out', tmp_path / 'seen')
+    with pytest.raises(KeyboardInterrupt):
+        call(*words, *video)
+    assert not list(tmp_path.iterdir())
+
+
+# --- places ----------------------------------------------------------------------------------
+
+
+def test_no_output_takes_the_place_of_another_or_of_an_input(scene, tmp_path):
+    write_rig(small_rig(), tmp_path / 'rig.yaml')
+    for name in ('path.csv', 'look.yaml'):
+        (tmp_path / name).write_bytes((scene / name).read_bytes())
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    words = ('simulate', tmp_path / 'path.csv', *rendering(tmp_path))
+    file = tmp_path / 'a.png'
+    refused('--plot and --movement are both', *words, '--plot', file, '--movement', f'two={file}')
+    refused('--csv and --movement are both', *words, '--csv', file, '--movement', f'two={file}')
+    refused('--csv and --overlay are both', *words, '--csv', file, '--overlay', file)
+    refused(
+        '--csv and --movement are both',
+        *(*words, '--out', tmp_path, '--movement', f'two={tmp_path / "tracks.csv"}'),
+    )
+    for name in ('rig.yaml', 'rig_left.yaml', 'path.csv', 'look.yaml'):
+        refused(f'{name} is one of the inputs', *words, '--csv', tmp_path / name)
+    refused('is one of the inputs', 'render', *words[1:], '--out', tmp_path / 'path.csv')
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -1,0 +1,582 @@
+"""
+The tracker as a node: what it publishes is what the library finds, and bad input does not end it.
+"""
+
+from __future__ import annotations
+
+import array
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticArray
+from longreach_msgs.msg import MarkerEstimate, MarkerEstimates, MarkerObservations
+from longreach_msgs.srv import InitializeMarker
+from rcl_interfaces.msg import Log
+from sensor_msgs.msg import CameraInfo, Image
+from visualization_msgs.msg import Marker, MarkerArray
+
+from longreach_dynamics.errors import InputError
+from longreach_node import diagnostics, qos
+from longreach_node.stamps import nanoseconds_of, stamp_of
+from longreach_node.testing import Bench, bench
+from longreach_vision import conversions
+from longreach_vision.camera_node import CameraNode
+from longreach_vision.cameras import Camera
+from longreach_vision.following import Follower
+from longreach_vision.geometry import Plane, Pose
+from longreach_vision.rendering import CameraSimulator
+from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig, write_rig
+from longreach_vision.scene import CameraLook, scene_of
+from longreach_vision.simulated_node import SimulatedNode
+from longreach_vision.stereo_pairing import ImagePairs
+from longreach_vision.tracker_node import TrackerNode
+
+CAMERA = Camera('any', 320, 240, 400.0, 400.0, 159.5, 119.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0))
+LOOK = CameraLook(clutter=0, blur=0.8)
+PERIOD = 66_666_667  # [ns]
+SIDES = ('left', 'right')
+NAMES = ('base', 'tip')
+
+
+def rig(**changes: Any) -> Rig:
+    """Return two cameras 9 m before the plane y = 0, and two markers of 11 px in them."""
+    return Rig(
+        {
+            side: MountedCamera(CAMERA, Pose.from_look_at((x, -9.0, 1.0), (0.0, 0.0, 1.0)))
+            for side, x in zip(SIDES, (-1.5, 1.5), strict=True)
+        },
+        Plane(np.array([0.0, 1.0, 0.0]), 0.0),
+        (
+            MarkerOnRig('base', 0.25, position=(-1.5, 0.0, 0.5)),
+            MarkerOnRig('tip', 0.25, position=(1.0, 0.0, 1.5)),
+        ),
+        **changes,
+    )
+
+
+def motion(time: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions (2, 3) [m] and velocities [m/s] of the markers."""
+    rise = 0.1 * math.sin(2.0 * time)
+    places = np.array([[-1.5, 0.0, 0.5], [1.0, 0.0, 1.5 + rise]])
+    return places, np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.2 * math.cos(2.0 * time)]])
+
+
+class Shot(NamedTuple):
+    """An image of a camera."""
+
+    camera: str
+    stamp: int  # [ns]
+    image: np.ndarray
+
+    def message(self) -> Image:
+        frame = f'{self.camera}_camera_optical'
+        return conversions.array_to_image(self.image, 'mono8', stamp_of(self.stamp), frame)
+
+
+def shots(count: int, skew: int = 0, first: int = 0, sides: tuple[str, ...] = SIDES) -> list[Shot]:
+    """Return images in the order of time; the right camera's are late by ``skew`` [ns]."""
+    own = rig()
+    taken = []
+    for side in sides:
+        mounted = own.cameras[side]
+        camera = mounted.camera.replace(name=side)
+        simulator = CameraSimulator(camera, mounted.pose, scene_of(own, LOOK))
+        for k in range(first, first + count):
+            stamp = k * PERIOD + (skew if side == 'right' else 0)
+            rng = np.random.default_rng([k, side == 'right'])
+            picture = simulator.image(*motion(stamp * 1e-9), stamp * 1e-9, rng)
+            taken.append(Shot(side, stamp, picture.copy()))
+    return sorted(taken, key=lambda shot: shot.stamp)
+
+
+def by_library(
+    taken: list[Shot], tmp_path: Path
+) -> tuple[list[MarkerObservations], list[MarkerEstimates]]:
+    """Return what the node has to publish."""
+    write_rig(rig(), tmp_path / 'library.yaml')
+    # A file rounds the poses.
+    own = load_rig(tmp_path / 'library.yaml')
+    follower = Follower(own)
+    pairs: ImagePairs[np.ndarray] = ImagePairs(tuple(own.cameras), own.tracking.gap, 0.5)
+    sets = [ready for shot in taken for ready in pairs.add(*shot)] + pairs.flush()
+    observed, estimated = [], []
+    for ready in sets:
+        frame = follower.update(ready)
+        observed += [
+            conversions.observations_to_message(
+                found, side, stamp_of(ready.stamps[side]), f'{side}_camera_optical'
+            )
+            for side, found in frame.observations.items()
+        ]
+        if not ready.late:
+            estimated.append(
+                conversions.estimates_to_message(
+                    frame.estimates, frame.gap, stamp_of(ready.stamp), 'world'
+                )
+            )
+    return observed, estimated
+
+
+class Tracker:
+    """The node, a driver in the cameras' place, and what the node publishes."""
+
+    def __init__(self, b: Bench, sides: tuple[str, ...] = SIDES) -> None:
+        self.bench = b
+        self.observations: list[MarkerObservations] = b.listen(MarkerObservations, 'observations')
+        self.markers: list[MarkerEstimates] = b.listen(MarkerEstimates, 'markers')
+        self.reports: list[DiagnosticArray] = b.listen(
+            DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS
+        )
+        self._log: list[Log] = b.listen(Log, '/rosout')
+        self.node = b.add(TrackerNode)
+        self._cameras = {
+            side: b.publisher(Image, f'{side}/image_raw', qos.IMAGES) for side in sides
+        }
+        self._infos = {
+            side: b.publisher(CameraInfo, f'{side}/camera_info', qos.IMAGES) for side in sides
+        }
+
+    def send(self, taken: list[Shot]) -> None:
+        for shot in taken:
+            self._cameras[shot.camera].publish(shot.message())
+            # More than what waits in a queue would get lost.
+            self.bench.settle(2)
+
+    def send_message(self, side: str, message: Image) -> None:
+        self._cameras[side].publish(message)
+        self.bench.settle(2)
+
+    def send_info(self, side: str, camera: Camera) -> None:
+        message = conversions.camera_to_info(camera, Time(), f'{side}_camera_optical')
+        self._infos[side].publish(message)
+
+    def heard(self, count: int) -> None:
+        self.bench.until(lambda: len(self.markers) >= count, f'estimates of {count} pairs')
+
+    def says(self, *texts: str) -> str:
+        """Wait for a line of the log with these texts in it, and return it."""
+
+        def found() -> list[str]:
+            return [line.msg for line in self._log if all(text in line.msg for text in texts)]
+
+        self.bench.until(found, f'line with {texts} among {[line.msg for line in self._log]}')
+        return found()[-1]
+
+    def reported(self, **values: object) -> DiagnosticArray:
+        """Wait for a report with these values, names with _ for blanks, and return its status."""
+
+        def matching() -> list[Any]:
+            return [
+                report.status[0]
+                for report in self.reports
+                if values.items()
+                <= {
+                    pair.key.replace(' ', '_'): type(values.get(pair.key.replace(' ', '_'), ''))(
+                        pair.value
+                    )
+                    for pair in report.status[0].values
+                }.items()
+            ]
+
+        self.bench.until(matching, f'report with {values}')
+        return matching()[-1]
+
+    def initialize(self, camera: str, name: str, *place: float) -> InitializeMarker.Response:
+        u, v, radius = place
+        request = InitializeMarker.Request(camera=camera, name=name, u=u, v=v, radius=radius)
+        return self.bench.call(InitializeMarker, 'tracker/initialize', request)
+
+
+Start = Callable[..., Tracker]
+
+
+def words(tmp_path: Path, node: str = '', own: Rig | None = None, **parameters: Any) -> list[str]:
+    """Return ROS arguments with parameters, for all nodes or ``NODE:``, and a file of the rig."""
+    file = tmp_path / 'rig.yaml'
+    write_rig(own or rig(), file)
+    told = {'rig': file, **parameters}
+    return [part for name, value in told.items() for part in ('-p', f'{node}{name}:={value}')]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Return a function that makes a bench with the tracker, for a rig and parameters."""
+    with ExitStack() as stack:
+
+        def make(own: Rig | None = None, **parameters: Any) -> Tracker:
+            sides = tuple((own or rig()).cameras)
+            return Tracker(
+                stack.enter_context(bench(*words(tmp_path, '', own, **parameters))), sides
+            )
+
+        yield make
+
+
+# --- tracks ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('lossless', ['true', 'false'])
+def test_tracks_are_the_librarys(start: Start, tmp_path: Path, lossless: str) -> None:
+    tracker = start(lossless=lossless)
+    taken = shots(8)
+    tracker.send(taken)
+    tracker.heard(8)
+    tracker.bench.until(lambda: len(tracker.observations) == 16)
+    observed, estimated = by_library(taken, tmp_path)
+    assert tracker.observations == observed
+    assert str(tracker.markers) == str(estimated)
+    for message in tracker.markers:
+        places, _ = motion(nanoseconds_of(message.header.stamp) * 1e-9)
+        for one, place in zip(message.estimates, places, strict=True):
+            assert (one.status, one.cameras) == (0, MarkerEstimate.LEFT | MarkerEstimate.RIGHT)
+            found = [one.in_plane.x, one.in_plane.y, one.in_plane.z]
+            assert np.abs(found - place).max() < 1e-3
+    status = tracker.reported(paired=8, left_frames=8, right_bad=0, tip='TRACKED').level
+    assert status == diagnostics.OK
+
+
+def test_it_says_what_it_does(start: Start, capfd: pytest.CaptureFixture[str]) -> None:
+    start()
+    topics = '/left/image_raw, /right/image_raw; results on /observations, /markers'
+    assert f'tracks base, tip in {topics}\n' in capfd.readouterr().err
+
+
+def test_cameras_that_are_not_synchronous_are_interpolated(start: Start, tmp_path: Path) -> None:
+    tracker = start(lossless='true')
+    taken = shots(8, skew=7_000_000)
+    tracker.send(taken)
+    tracker.heard(8)
+    _, estimated = by_library(taken, tmp_path)
+    assert str(tracker.markers) == str(estimated)
+    assert [message.stamp_gap for message in tracker.markers] == [pytest.approx(7e-3)] * 8
+    assert [nanoseconds_of(m.header.stamp) for m in tracker.markers] == [
+        k * PERIOD for k in range(8)
+    ]
+    for message in tracker.markers[4:]:
+        places, _ = motion(nanoseconds_of(message.header.stamp) * 1e-9)
+        # At 0.2 m/s, the skew alone would be 1.4 mm.
+        assert abs(message.estimates[1].triangulated.z - places[1, 2]) < 7e-4
+
+
+def test_with_one_camera_markers_are_in_the_plane(start: Start, tmp_path: Path) -> None:
+    tracker = start(lossless='true', timeout=0.2)
+    taken = shots(8, sides=('left',))
+    tracker.send(taken)
+    tracker.heard(8)
+    _, estimated = by_library(taken, tmp_path)
+    assert str(tracker.markers[-1].estimates) == str(estimated[-1].estimates)
+    for message in tracker.markers:
+        assert math.isnan(message.stamp_gap)
+        for one in message.estimates:
+            assert (one.status, one.cameras) == (0, MarkerEstimate.LEFT)
+            assert math.isfinite(one.in_plane.x)
+            assert math.isnan(one.triangulated.x)
+            assert np.isnan(one.triangulated_covariance).all()
+    text = tracker.says('no images on /right/image_raw')
+    assert 'estimates are of one camera' in text
+    assert tracker.reported(left_alone=8, right_frames=0).level == diagnostics.WARN
+
+
+def test_the_last_image_does_not_wait_for_ever(start: Start) -> None:
+    tracker = start(lossless='true')
+    tracker.send([*shots(2), *shots(1, first=2, sides=('left',))])
+    tracker.heard(3)
+    assert tracker.markers[-1].estimates[0].cameras == MarkerEstimate.LEFT
+
+
+def test_a_rig_of_one_camera_needs_no_other(start: Start) -> None:
+    own = rig()
+    own = Rig({'right': own.cameras['right']}, own.plane, own.markers)
+    tracker = start(own, lossless='true')
+    tracker.send(shots(3, sides=('right',)))
+    tracker.heard(3)
+    assert {one.cameras for one in tracker.markers[-1].estimates} == {MarkerEstimate.RIGHT}
+    assert tracker.reported(right_frames=3, tip='TRACKED').level == diagnostics.OK
+
+
+def test_images_that_find_no_partner_are_said_with_topics_and_gap(start: Start) -> None:
+    tracker = start(lossless='true')
+    # A right camera by another clock.
+    skew = 1_000_030_000_000
+    taken = shots(10, skew)
+    tracker.send([shot for pair in zip(taken[:10], taken[10:], strict=True) for shot in pair])
+    text = tracker.says('no pairs', '/left/image_raw', '/right/image_raw')
+    assert 'allowed: 0.05 s (tracking.gap' in text
+    gap = abs(float(text.split('the nearest stamps are ')[1].split(' s')[0]))
+    assert skew * 1e-9 - 1.0 < gap < skew * 1e-9 + 1.0
+    tracker.bench.until(
+        lambda: {message.camera for message in tracker.observations} == set(SIDES), 'both cameras'
+    )
+
+
+def test_time_that_goes_back_begins_anew(start: Start, tmp_path: Path) -> None:
+    tracker = start(lossless='true')
+    taken = shots(3)
+    late = shots(2, first=100)
+    tracker.send(late)
+    tracker.heard(2)
+    tracker.send(taken)
+    tracker.heard(5)
+    tracker.says('time went back')
+    assert str(tracker.markers[2:]) == str(by_library(taken, tmp_path)[1])
+
+
+@pytest.mark.parametrize('wrong', [0, 20])
+def test_one_wrong_stamp_costs_one_image(start: Start, wrong: int) -> None:
+    tracker = start(lossless='true')
+    taken = shots(8, first=100)
+    taken[6] = taken[6]._replace(stamp=wrong * 1_000_000_000)
+    tracker.send(taken)
+    tracker.heard(8)
+    assert 'far from the one before' in tracker.says(f'{taken[6].camera}/image_raw')
+    cameras = [message.estimates[1].cameras for message in tracker.markers]
+    assert cameras == [3, 3, 3, {'left': 2, 'right': 1}[taken[6].camera], 3, 3, 3, 3]
+    assert {one.status for message in tracker.markers for one in message.estimates} == {0}
+    tracker.reported(**{f'{taken[6].camera}_misdated': 1, 'left_bad': 0})
+
+
+# --- images that cannot be used --------------------------------------------------------------
+
+
+def broken(shot: Shot, how: str) -> Image:
+    message = shot.message()
+    if how == 'encoding':
+        message.encoding = 'yuv_of_mars'
+    elif how == 'cut off':
+        message.data = array.array('B', message.data[:1000])
+    elif how == 'stamp':
+        message.header.stamp.nanosec += 1_500_000_000
+    elif how == 'empty':
+        message.height = message.width = message.step = 0
+        message.data = array.array('B')
+    else:
+        message.height = 120
+        message.data = array.array('B', message.data[: 120 * 320])
+    return message
+
+
+@pytest.mark.parametrize(
+    ('how', 'text'),
+    [
+        ('encoding', "encoding = 'yuv_of_mars', allowed: mono8"),
+        ('cut off', 'it was cut off on its way'),
+        ('stamp', 'allowed: 0 or more, and [0, 999999999]'),
+        ('empty', 'image of 0 x 0 px is empty'),
+        ('size', 'image has 320 x 120 px, allowed by the rig for right: 320 x 240 px'),
+    ],
+)
+def test_a_bad_image_is_counted_and_survived(start: Start, how: str, text: str) -> None:
+    tracker = start(lossless='true')
+    taken = shots(6)
+    for k, shot in enumerate(taken):
+        if k == 5:
+            tracker.send_message('right', broken(shot, how))
+        else:
+            tracker.send([shot])
+    tracker.heard(6)
+    assert text in tracker.says('/right/image_raw', text)
+    cameras = [message.estimates[0].cameras for message in tracker.markers]
+    assert cameras == [3, 3, 1, 3, 3, 3]
+    report = tracker.reported(right_bad=1, right_frames=5, left_bad=0)
+    assert report.level == diagnostics.WARN
+    assert 'could not be used' in report.message
+
+
+def test_images_that_were_resized_name_the_scale(start: Start) -> None:
+    tracker = start(own=rig().scaled(2.0))
+    tracker.send(shots(1))
+    assert 'set scale to 0.5' in tracker.says('allowed by the rig for left: 640 x 480')
+
+
+# --- calibration by topic --------------------------------------------------------------------
+
+
+def test_intrinsics_come_from_the_topic(start: Start, tmp_path: Path) -> None:
+    # The rig has another focal length than the cameras have.
+    own = rig()
+    wrong = {
+        side: MountedCamera(one.camera.replace(fx=420.0), one.pose)
+        for side, one in own.cameras.items()
+    }
+    tracker = start(Rig(wrong, own.plane, own.markers), calibration='topic', lossless='true')
+    taken = shots(4)
+    # Images that come before their camera_info wait for it.
+    tracker.send(taken[:2])
+    for side in SIDES:
+        tracker.send_info(side, CAMERA)
+    tracker.bench.settle()
+    tracker.send(taken[2:])
+    tracker.heard(4)
+    assert str(tracker.markers) == str(by_library(taken, tmp_path)[1])
+
+
+def test_camera_info_of_another_size_is_one_clear_error(start: Start) -> None:
+    tracker = start(calibration='topic', lossless='true')
+    for side in SIDES:
+        tracker.send_info(side, CAMERA if side == 'left' else CAMERA.scaled(0.5))
+    tracker.bench.settle()
+    tracker.send(shots(4))
+    tracker.says('allowed by camera_info for right: 160 x 120 px; calibrate the camera')
+    tracker.heard(4)
+    assert tracker.markers[-1].estimates[0].cameras == MarkerEstimate.LEFT
+    tracker.send_info('right', CAMERA)
+    tracker.bench.settle()
+    tracker.send(shots(2, first=5))
+    tracker.bench.until(lambda: tracker.markers[-1].estimates[0].cameras == 3)
+
+
+def test_a_camera_that_is_not_calibrated_is_said(start: Start) -> None:
+    tracker = start(calibration='topic')
+    message = conversions.size_to_info(320, 240, Time(), 'left_camera_optical')
+    tracker._infos['left'].publish(message)
+    tracker.says('camera_info of left has k = 0')
+    tracker.send(shots(8, sides=('left',)))
+    tracker.says('no camera_info of left that can be used has come yet')
+
+
+# --- initialisation --------------------------------------------------------------------------
+
+
+def test_a_marker_is_initialised_where_somebody_has_seen_it(start: Start) -> None:
+    own = rig()
+    mounted = own.cameras['left']
+    at = mounted.camera.project(mounted.pose.to_camera(motion(0.0)[0][1]))
+    # The rig says nothing of where the tip is, and too little for a search.
+    lost = (own.markers[0], own.markers[1].replace(position=(-0.5, 0.0, 2.0)))
+    tracker = start(Rig(own.cameras, own.plane, lost), lossless='true')
+    early = tracker.initialize('left', 'tip', *at, 11.0)
+    assert not early.success
+    assert 'no image on /left/image_raw yet' in early.message
+    tracker.send(shots(2))
+    tracker.heard(2)
+    assert tracker.markers[-1].estimates[1].status == MarkerEstimate.LEFT * 2
+    for camera, name, text in (
+        ('middle', 'tip', "camera = 'middle', allowed: left | right"),
+        ('left', 'nose', "name = 'nose', allowed: base | tip"),
+    ):
+        refused = tracker.initialize(camera, name, *at, 11.0)
+        assert (refused.success, refused.message) == (False, text)
+    refused = tracker.initialize('left', 'tip', 60.0, 40.0, 11.0)
+    assert not refused.success
+    assert 'what was tracked before is kept' in refused.message
+    refused = tracker.initialize('left', 'tip', 6000.0, 40.0, 11.0)
+    assert 'outside the image' in refused.message
+    refused = tracker.initialize('left', 'tip', math.nan, 40.0, 11.0)
+    assert refused.message == 'tip: pixel = (nan, 40.0), allowed: two finite numbers u, v'
+    done = tracker.initialize('left', 'tip', at[0] + 3.0, at[1] - 2.0, 10.0)
+    assert done.success, done.message
+    assert done.observation.name == 'tip'
+    tracker.send(shots(2, first=2))
+    tracker.heard(4)
+    assert tracker.markers[-1].estimates[1].status == 0
+
+
+def test_a_wrong_initialisation_keeps_the_track(start: Start, tmp_path: Path) -> None:
+    tracker = start(lossless='true')
+    tracker.send(shots(2))
+    tracker.heard(2)
+    assert not tracker.initialize('left', 'tip', 60.0, 40.0, 11.0).success
+    tracker.send(shots(2, first=2))
+    tracker.heard(4)
+    assert str(tracker.markers) == str(by_library(shots(4), tmp_path)[1])
+
+
+# --- what is looked at -----------------------------------------------------------------------
+
+
+def test_overlay_and_shapes_are_there_for_those_who_look(start: Start) -> None:
+    tracker = start(lossless='true', overlay_width=320, overlay_rate=1000.0)
+    tracker.send(shots(1))
+    tracker.heard(1)
+    overlays: list[Image] = tracker.bench.listen(Image, 'overlay', qos.IMAGES)
+    shapes: list[MarkerArray] = tracker.bench.listen(MarkerArray, 'marker_shapes', qos.VISUAL)
+    node = tracker.node
+    tracker.bench.until(
+        lambda: all(node.count_subscribers(topic) for topic in ('overlay', 'marker_shapes'))
+    )
+    tracker.bench.settle()
+    tracker.send(shots(2, first=1))
+    tracker.bench.until(lambda: len(overlays) == len(shapes) == 2)
+    picture = conversions.image_to_bgr(overlays[0])
+    assert overlays[0].encoding == 'bgr8'
+    assert picture.shape == (120, 320, 3)
+    # Something in colour was drawn over the grey images.
+    assert (np.ptp(picture.astype(int), axis=2) > 60).sum() > 50
+    kinds = [(shape.ns, shape.type, shape.action) for shape in shapes[0].markers]
+    assert kinds == [
+        (f'{name}/{what}', kind, Marker.ADD)
+        for name in NAMES
+        for what, kind in (('place', Marker.SPHERE), ('name', Marker.TEXT_VIEW_FACING))
+    ]
+    assert shapes[0].markers[0].header.frame_id == 'world'
+
+
+# --- start -----------------------------------------------------------------------------------
+
+
+def test_images_are_asked_for_when_recorders_listen(tmp_path: Path) -> None:
+    with bench(*words(tmp_path, recorders=1)) as b:
+        b.add(TrackerNode)
+        b.settle(30)
+        assert b.driver.count_subscribers('left/image_raw') == 0
+        b.listen(MarkerObservations, 'observations')
+        b.listen(MarkerEstimates, 'markers')
+        b.until(lambda: b.driver.count_subscribers('left/image_raw') == 1, 'subscription')
+
+
+@pytest.mark.parametrize(
+    ('parameters', 'match'),
+    [
+        ({'rig': 'nowhere.yaml'}, 'nowhere.yaml cannot be read'),
+        ({'scale': 0.0}, r'scale = 0.0, allowed: \(0, 1\]'),
+        ({'calibration': 'mine'}, "calibration = 'mine', allowed: rig | topic"),
+        ({'frame_id': '/'}, "frame_id = '/', allowed: the name of a frame"),
+        ({'speed': 1.0}, "parameter 'speed' is unknown"),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path: Path, parameters: dict[str, Any], match: str) -> None:
+    with bench(*words(tmp_path, **parameters)) as b, pytest.raises(InputError, match=match):
+        b.add(TrackerNode)
+
+
+# --- in one process --------------------------------------------------------------------------
+
+
+def test_in_one_process_there_is_no_camera_info(tmp_path: Path) -> None:
+    told = words(tmp_path, calibration='topic')
+    with bench(*told) as b, pytest.raises(InputError, match=r'allowed in one process .*: rig'):
+        b.add(SimulatedNode)
+
+
+def test_in_one_process_it_is_the_same(tmp_path: Path) -> None:
+    """Simulated cameras with the tracker, and both apart, find the same."""
+    times = np.arange(0.0, 0.5, 0.01)
+    rows = [[time, *motion(time)[0].ravel()] for time in times]
+    head = ['time', *(f'{name}.{axis}' for name in NAMES for axis in 'xyz')]
+    file = tmp_path / 'path.csv'
+    np.savetxt(file, rows, fmt='%.17g', delimiter=',', header=','.join(head), comments='')
+    shown = {'path': file, 'frame_rate': 20.0, 'real_time_factor': 0.0, 'lossless': 'true'}
+    found = []
+    for kinds, told in (
+        ((SimulatedNode,), words(tmp_path, 'simulated:', **shown, recorders=1)),
+        (
+            (TrackerNode, CameraNode),
+            words(tmp_path, 'camera:', **shown, listeners=1)
+            + words(tmp_path, 'tracker:', lossless='true', recorders=1),
+        ),
+    ):
+        with bench(*told) as b:
+            b.listen(MarkerObservations, 'observations')
+            markers: list[MarkerEstimates] = b.listen(MarkerEstimates, 'markers')
+            nodes = [b.add(kind) for kind in kinds]
+            b.until(nodes[-1].done.done, 'the end of the path')
+            b.until(lambda markers=markers: len(markers) >= 10, 'all pairs')
+            found.append(str(markers))
+    assert found[0] == found[1]
+    assert "status=0, reason='', cameras=3" in found[0]

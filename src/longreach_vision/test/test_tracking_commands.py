@@ -1,0 +1,451 @@
+"""``track``, ``render``, ``simulate`` and ``compare``: what they print, write and refuse."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import dataclasses
+import json
+import re
+import shutil
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from longreach_msgs.msg import StrainState
+from small_commands import FRAMES, call, make_scene, printed, refused, rendering, tracking
+from small_rig import NAMES, START, small_path, small_rig
+from std_msgs.msg import Header
+from test_recording import image_message, truth_rows
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_node.stamps import stamp_of
+from longreach_tools.testing import contents, write_bag
+from longreach_vision.commands import configure
+from longreach_vision.geometry import Plane, Pose
+from longreach_vision.recording import read_tracks
+from longreach_vision.rig import MountedCamera, write_rig
+
+
+@pytest.fixture(scope='module')
+def scene(tmp_path_factory) -> Path:
+    return make_scene(tmp_path_factory.mktemp('scene'))
+
+
+def table(file: Path) -> dict[str, np.ndarray]:
+    rows = list(csv.reader(file.open()))
+    return dict(zip(rows[0], np.array(rows[1:], float).T, strict=True))
+
+
+# --- track -----------------------------------------------------------------------------------
+
+
+def test_pictures_become_tracks(capsys, scene, tmp_path):
+    out, plot, move = tmp_path / 'out', tmp_path / 'a.png', tmp_path / 'b.png'
+    more = ('--out', out, '--plot', plot, '--movement', f'two={move}')
+    told = printed(capsys, *tracking(scene), *more)
+    assert (told['images'], told['complete'], told['errors']) == (FRAMES, True, None)
+    assert [one['name'] for one in told['markers']] == list(NAMES)
+    columns = table(out / 'tracks.csv')
+    path = small_path(0.5)
+    for one in told['markers']:
+        assert (one['tracked'], one['uncertain'], one['lost']) == (FRAMES, 0, 0)
+        name = one['name']
+        k = NAMES.index(name)
+        for row, time in enumerate(columns['time']):
+            truth = path.at(time)[0][k]
+            for axis, value in zip('xyz', truth, strict=True):
+                assert abs(columns[f'{name}.in_plane_{axis}'][row] - value) < 3e-4
+                assert abs(columns[f'{name}.triangulated_{axis}'][row] - value) < 3e-3
+        assert one['first'][0] == columns[f'{name}.in_plane_x'][0]
+        assert (columns[f'{name}.cameras'] == 3.0).all()
+    assert (columns['stamp_gap'] == 0.0).all()
+    # The bag has the same.
+    tracks = read_tracks(out / 'tracks')
+    np.testing.assert_array_equal(tracks.table, np.array(list(columns.values())).T)
+    for picture in (plot, move):
+        assert picture.read_bytes().startswith(b'\x89PNG')
+
+
+def test_the_table_for_people(capsys, scene):
+    call(*tracking(scene), '--truth', scene / 'path.csv')
+    text = capsys.readouterr().out
+    assert re.search(r'^ +one +8 +0 +0 +-0\.50', text, re.MULTILINE)
+    assert re.search(r'^ +two +100\.0 % +3\d\.\d\d', text, re.MULTILINE)
+
+
+def test_what_is_drawn_at_once_gives_the_same_tracks(capsys, scene, tmp_path):
+    call(*tracking(scene), '--csv', tmp_path / 'files.csv')
+    drawn = printed(
+        capsys, 'simulate', scene / 'path.csv', *rendering(scene), '--csv', tmp_path / 'drawn.csv'
+    )
+    assert (tmp_path / 'files.csv').read_bytes() == (tmp_path / 'drawn.csv').read_bytes()
+    for one in drawn['errors']:
+        assert one['in_plane']['rms'] < 2e-4
+
+
+def test_recorded_images_give_the_same_tracks(scene, tmp_path):
+    call(*tracking(scene), '--csv', tmp_path / 'files.csv', '--bag', tmp_path / 'first')
+    rows = []
+    for name in ('left', 'right'):
+        for file in sorted((scene / 'seen' / name).iterdir()):
+            stamp = round(float(file.stem.partition('_')[2]) * 1e9)
+            image = cv2.imread(str(file), cv2.IMREAD_GRAYSCALE)
+            rows.append((f'{name}/image_raw', stamp, image_message(image, 'mono8', stamp)))
+    # As they may come: the right camera's are recorded later.
+    bag = write_bag(tmp_path / 'images', 'site', rows)
+    call(
+        'track',
+        *('--from-bag', bag, '--namespace', 'site', '--config', scene / 'rig.yaml'),
+        *('--csv', tmp_path / 'bag.csv', '--bag', tmp_path / 'second'),
+    )
+    assert (tmp_path / 'files.csv').read_bytes() == (tmp_path / 'bag.csv').read_bytes()
+    one, other = contents(tmp_path / 'first'), contents(tmp_path / 'second')
+    assert one['/vision/markers'] == other['/site/markers']
+    assert one['/vision/observations'] == other['/site/observations']
+
+
+def test_videos_and_their_overlay(capsys, scene, tmp_path):
+    call('render', scene / 'path.csv', *rendering(scene), '--video', '--out', tmp_path / 'seen')
+    call(
+        *('track', tmp_path / 'seen/left.avi', tmp_path / 'seen/right.avi', '--rate', 15),
+        *('--config', scene / 'rig.yaml', '--csv', tmp_path / 'videos.csv'),
+        *('--overlay', tmp_path / 'over.mp4'),
+    )
+    call(*tracking(scene), '--csv', tmp_path / 'files.csv', '--overlay', tmp_path / 'over')
+    video, files = table(tmp_path / 'videos.csv'), table(tmp_path / 'files.csv')
+    np.testing.assert_allclose(video['two.in_plane_z'], files['two.in_plane_z'], atol=1e-9)
+    capture = cv2.VideoCapture(str(tmp_path / 'over.mp4'))
+    assert capture.get(cv2.CAP_PROP_FRAME_COUNT) == FRAMES
+    assert capture.get(cv2.CAP_PROP_FPS) == pytest.approx(15.0, rel=0.01)
+    good, picture = capture.read()
+    assert good
+    pictures = sorted((tmp_path / 'over').iterdir())
+    assert len(pictures) == FRAMES
+    same = cv2.imread(str(pictures[0]))
+    assert same.shape == picture.shape
+    assert same.shape[1] == 800
+    # Green is drawn, in both halves.
+    for half in (same[:, :400], same[:, 400:]):
+        assert (half[:, :, 1].astype(int) - half[:, :, 2] > 80).sum() > 100
+
+
+@pytest.mark.parametrize('name', ['left', 'right'])
+def test_one_camera_alone(capsys, scene, tmp_path, name):
+    told = printed(
+        capsys,
+        *('track', scene / 'seen' / name, '--camera', name, '--config', scene / 'rig.yaml'),
+        *('--csv', tmp_path / 'a.csv', '--truth', scene / 'path.csv'),
+    )
+    columns = table(tmp_path / 'a.csv')
+    assert (columns['two.cameras'] == {'left': 1.0, 'right': 2.0}[name]).all()
+    assert np.isnan(columns['two.triangulated_x']).all()
+    for one in told['errors']:
+        assert one['triangulated'] is None
+        assert one['in_plane']['rms'] < 3e-4
+
+
+def test_a_marker_may_be_placed_by_hand(capsys, scene, tmp_path):
+    # A rig that does not know where the markers are.
+    cameras, key, markers = (scene / 'rig.yaml').read_text().partition('markers:')
+    text = cameras + key + re.sub(r'\n +position: \[[^]]*\]', '', markers)
+    assert 'position: [-0.5, 0.0, 0.1]' not in text
+    for camera in ('left', 'right'):
+        shutil.copy(scene / f'rig_{camera}.yaml', tmp_path)
+    (tmp_path / 'rig.yaml').write_text(text)
+    starts = []
+    for camera, mounted in small_rig().cameras.items():
+        for name, place in zip(NAMES, START, strict=True):
+            u, v = mounted.camera.project(mounted.pose.to_camera(place))
+            starts += ['--start', f'{camera}.{name}={u + 2.0:.1f},{v - 2.0:.1f},14']
+    words = ('track', scene / 'seen/left', scene / 'seen/right', '--config', tmp_path / 'rig.yaml')
+    told = printed(capsys, *words, *starts)
+    assert [one['tracked'] for one in told['markers']] == [FRAMES, FRAMES]
+    assert told['markers'][0]['first'] == pytest.approx(START[0].tolist(), abs=1e-3)
+    refused('--start truck=1,2,3, allowed: CAMERA.MARKER=u,v,r', *words, '--start', 'truck=1,2,3')
+    refused('allowed markers: one, two', *words, '--start', 'left.three=1,2,3')
+    refused('--start left.one=1,2,x, allowed', *words, '--start', 'left.one=1,2,x')
+    refused('--start left.one=nan,2,9, allowed: finite', *words, '--start', 'left.one=nan,2,9')
+    refused('one has the radius 1e+09 px in left', *words, '--start', 'left.one=50,50,1e9')
+
+
+@pytest.mark.parametrize('pixel', ['-50,20,14', '20,99999,14'])
+def test_a_marker_is_not_begun_outside_of_the_image(scene, tmp_path, pixel):
+    out = tmp_path / 'out'
+    out.mkdir()
+    u, v, _ = pixel.split(',')
+    refused(
+        f'--start left.one={pixel}: one has the pixel ({u}, {v}) in left, allowed: within',
+        *('track', scene / 'seen/left', scene / 'seen/right', '--config', scene / 'rig.yaml'),
+        *('--start', f'left.one={pixel}', '--csv', out / 'a.csv', '--bag', out / 'bag'),
+    )
+    assert not list(out.iterdir())
+
+
+def test_a_broken_picture_ends_it_and_what_is_before_is_kept(capsys, scene, tmp_path):
+    shutil.copytree(scene / 'seen', tmp_path / 'seen')
+    victim = sorted((tmp_path / 'seen/right').iterdir())[5]
+    victim.write_bytes(victim.read_bytes()[:2000])
+    words = (
+        *('track', tmp_path / 'seen/left', tmp_path / 'seen/right'),
+        *('--config', scene / 'rig.yaml', '--out', tmp_path / 'out', '--format', 'json'),
+    )
+    with pytest.raises(InputError, match=f'{victim.name} is cut off .* before it, 5 images'):
+        call(*words)
+    told = json.loads(capsys.readouterr().out)
+    assert (told['images'], told['complete']) == (5, False)
+    columns = table(tmp_path / 'out/tracks.csv')
+    np.testing.assert_array_equal(columns['one.cameras'], [3, 3, 3, 3, 3])
+    assert len(read_tracks(tmp_path / 'out/tracks').times) == 5
+
+
+def test_a_first_picture_that_is_broken_leaves_nothing(capsys, scene, tmp_path):
+    shutil.copytree(scene / 'seen', tmp_path / 'seen')
+    for name in ('left', 'right'):
+        victim = min((tmp_path / 'seen' / name).iterdir())
+        victim.write_bytes(b'')
+    before = set(tmp_path.iterdir())
+    refused(
+        'is empty',
+        *('track', tmp_path / 'seen/left', tmp_path / 'seen/right'),
+        *('--config', scene / 'rig.yaml', '--csv', tmp_path / 'a.csv', '--bag', tmp_path / 'bag'),
+        *('--overlay', tmp_path / 'over'),
+    )
+    assert set(tmp_path.iterdir()) == before
+    assert capsys.readouterr().out == ''
+
+
+def test_nothing_to_be_seen_is_a_failure(capsys, scene, tmp_path):
+    for name in ('left', 'right'):
+        (tmp_path / name).mkdir()
+        for k in range(3):
+            file = tmp_path / name / f'{k}.png'
+            cv2.imwrite(str(file), np.full((300, 400), 128, np.uint8))
+    refused(
+        'no marker was tracked in 3 images: one: ',
+        *('track', tmp_path / 'left', tmp_path / 'right', '--rate', 15),
+        *('--config', scene / 'rig.yaml', '--csv', tmp_path / 'a.csv'),
+        kind=LongreachError,
+    )
+    assert 'lost' in capsys.readouterr().out
+    assert (table(tmp_path / 'a.csv')['one.status'] == 2.0).all()
+
+
+def test_what_track_refuses(scene, tmp_path):
+    left, right = scene / 'seen/left', scene / 'seen/right'
+    rig = ('--config', scene / 'rig.yaml')
+    refused('LEFT is missing', 'track', *rig)
+    refused('LEFT and --from-bag are given', 'track', left, '--from-bag', 'x', *rig)
+    refused('--camera and RIGHT', 'track', left, right, '--camera', 'left', *rig)
+    refused('nowhere does not exist', 'track', tmp_path / 'nowhere', *rig)
+    refused('nowhere.yaml', 'track', left, '--config', tmp_path / 'nowhere.yaml')
+    refused('make the scale 2 times what it is now', 'track', left, right, *rig, '--scale', 0.5)
+    refused('--overlay', 'track', left, *rig, '--overlay', tmp_path / 'a.gif')
+    refused('is one of the inputs', 'track', left, *rig, '--overlay', left)
+    refused('is not empty', 'track', left, *rig, '--overlay', right)
+    refused('allowed: MARKER=FILE', 'track', left, *rig, '--movement', 'one')
+    refused('allowed markers: one, two', 'track', left, *rig, '--movement', 'x=a.png')
+    refused('cannot be written', 'track', left, *rig, '--csv', tmp_path / 'no/where.csv')
+    (tmp_path / 'bag').mkdir()
+    refused('exists already', 'track', left, *rig, '--bag', tmp_path / 'bag')
+
+
+def test_track_spares_what_it_reads(scene, tmp_path):
+    shutil.copytree(scene / 'seen', tmp_path / 'seen')
+    rig = ('--config', scene / 'rig.yaml')
+    left, right = tmp_path / 'seen/left', tmp_path / 'seen/right'
+    first = min(left.iterdir())
+    before = {path: path.read_bytes() for path in tmp_path.rglob('*.png')}
+    words = ('track', left, right, *rig, '--truth', scene / 'path.csv')
+    refused('is one of the inputs', *words, '--plot', first)
+    refused('is one of the inputs', *words, '--movement', f'two={first}')
+    refused('is one of the inputs', *words, '--csv', scene / 'path.csv')
+    refused('is one of the inputs', 'track', f'{left}/*.png', *rig, '--plot', first)
+    call('render', scene / 'path.csv', *rendering(scene), '--video', '--out', tmp_path / 'videos')
+    video = tmp_path / 'videos/left.avi'
+    kept = video.read_bytes()
+    refused('is one of the inputs', 'track', video, *rig, '--rate', 15, '--overlay', video)
+    assert video.read_bytes() == kept
+    assert {path: path.read_bytes() for path in tmp_path.rglob('*.png')} == before
+
+
+def test_exchanged_pictures_are_noticed(capsys, scene, tmp_path):
+    left, right = scene / 'seen/left', scene / 'seen/right'
+    words = ('track', right, left, '--config')
+    text = 'left and right may be exchanged: both cameras track 2 of 2 markers of the first pair'
+    refused(text, *words, scene / 'rig.yaml', kind=LongreachError)
+    assert text in capsys.readouterr().out
+    assert printed(capsys, *tracking(scene))['advice'] == ''
+
+
+def test_exchanged_pictures_are_noticed_where_pixels_are_given(scene, tmp_path):
+    # Markers are far from where the other camera has them.
+    rig = small_rig()
+    aside = Pose.from_look_at((0.8, -5.0, 0.4), (0.7, 0.0, 0.5))
+    mounted = MountedCamera(rig.cameras['right'].camera, aside)
+    rig = dataclasses.replace(rig, cameras={**rig.cameras, 'right': mounted})
+    write_rig(rig, tmp_path / 'rig.yaml')
+    seen = tmp_path / 'seen'
+    words = ('--rig', tmp_path / 'rig.yaml', '--duration', 0.1, '--out', seen)
+    call('render', scene / 'path.csv', *words)
+    starts = []
+    # Pixels are those of the pictures that are called left and right.
+    for called, camera in (('right', 'left'), ('left', 'right')):
+        mounted = rig.cameras[camera]
+        for name, place in zip(NAMES, START, strict=True):
+            u, v = mounted.camera.project(mounted.pose.to_camera(place))
+            starts += ['--start', f'{called}.{name}={u:.1f},{v:.1f},14']
+    refused(
+        'both cameras track 2 of 2 markers of the first pair the other way round, 0 as it is',
+        *('track', seen / 'right', seen / 'left', '--config', tmp_path / 'rig.yaml', *starts),
+        kind=LongreachError,
+    )
+
+
+@pytest.mark.parametrize('reason', ['plane', 'pose', 'one blind'])
+def test_other_faults_are_not_taken_for_exchanged_pictures(capsys, scene, tmp_path, reason):
+    rig = small_rig()
+    left, right = scene / 'seen/left', scene / 'seen/right'
+    if reason == 'plane':
+        rig = dataclasses.replace(rig, plane=Plane(np.array([0.0, 1.0, 0.0]), 0.5))
+    elif reason == 'pose':
+        moved = Pose.from_look_at((0.8, -5.0, 0.4), (0.0, 0.0, 0.5))
+        mounted = MountedCamera(rig.cameras['right'].camera, moved)
+        rig = dataclasses.replace(rig, cameras={**rig.cameras, 'right': mounted})
+    else:
+        right = tmp_path / 'dark'
+        right.mkdir()
+        for file in left.iterdir():
+            cv2.imwrite(str(right / file.name), np.zeros((300, 400), np.uint8))
+    write_rig(rig, tmp_path / 'rig.yaml')
+    with contextlib.suppress(LongreachError):
+        call('track', left, right, '--config', tmp_path / 'rig.yaml', '--format', 'json')
+    told = json.loads(capsys.readouterr().out)
+    assert told['advice'] == ''
+    # It is a fault: the advice was considered.
+    assert reason == 'one blind' or all(one['tracked'] == 0 for one in told['markers'])
+
+
+# --- render, simulate, compare ---------------------------------------------------------------
+
+
+def test_render_names_pictures_by_their_times(scene):
+    for name in ('left', 'right'):
+        files = sorted((scene / 'seen' / name).iterdir())
+        assert len(files) == FRAMES
+        assert files[1].name == '000001_0.066666667.png'
+        assert cv2.imread(str(files[1]), cv2.IMREAD_UNCHANGED).shape == (300, 400)
+
+
+def test_what_render_refuses(scene, tmp_path):
+    words = ('render', scene / 'path.csv', *rendering(scene))
+    refused('is not empty', *words, '--out', scene / 'seen')
+    out = ('--out', tmp_path / 'seen')
+    refused('--reaction needs the strain of a bag', *words, '--reaction', 'one=0.002', *out)
+    refused('allowed: MARKER=AMPLITUDE', *words, '--reaction', 'one', *out)
+    (tmp_path / 'path.csv').write_text('time,one.x,one.z\n0,0,0\n1,0,0\n')
+    refused("no marker 'two'", 'render', tmp_path / 'path.csv', *rendering(scene), *out)
+    refused('nowhere.csv', 'render', tmp_path / 'nowhere.csv', *rendering(scene), *out)
+    assert not (tmp_path / 'seen').exists()
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory) -> Path:
+    """A bag with the truth and the strain of a run."""
+    times = np.linspace(0.0, 0.5, 51)
+    rows = truth_rows(times)
+    for time in times:
+        stamp = round(time * 1e9)
+        strain = 1e-4 * (1.0 - np.cos(2.0 * np.pi * 4.0 * time))
+        message = StrainState(
+            header=Header(stamp=stamp_of(stamp)), name=['beam_1'], strain=[strain]
+        )
+        rows.append(('strain', stamp, message))
+    return write_bag(tmp_path_factory.mktemp('run') / 'bag', 'boom', rows)
+
+
+def test_a_truck_that_gives_way(capsys, scene, run):
+    words = ('simulate', run, *rendering(scene))
+    rest = printed(capsys, *words)['errors'][0]
+    assert rest['motion'] == pytest.approx(0.0, abs=1e-9)
+    one = printed(capsys, *words, '--reaction', 'one=0.002')['errors'][0]
+    # Of a cosine of 2 mm.
+    assert one['motion'] == pytest.approx(2e-3 / np.sqrt(2.0), rel=0.1)
+    assert one['tracked'] == FRAMES
+    assert one['in_plane']['rms'] < 2e-4
+
+
+def test_compare_finds_what_simulate_found(capsys, scene, run, tmp_path):
+    words = ('simulate', run, *rendering(scene), '--bag', tmp_path / 'tracks')
+    expected = printed(capsys, *words)
+    # One bag with tracks and truth, as the launch records it.
+    both = tmp_path / 'both'
+    merge(both, run, tmp_path / 'tracks')
+    told = printed(
+        capsys,
+        *('compare', both, '--config', scene / 'rig.yaml', '--csv', tmp_path / 'a.csv'),
+        *('--plot', tmp_path / 'a.png'),
+    )
+    assert told == expected
+    assert len(table(tmp_path / 'a.csv')['time']) == FRAMES
+    assert (tmp_path / 'a.png').is_file()
+    words = ('compare', both, '--config', scene / 'rig.yaml')
+    move, new = ('--movement', f'one={tmp_path / "b.png"}'), tmp_path / 'b.png'
+    refused('--plot and --movement are both', *words, '--plot', new, *move)
+    refused('--csv and --movement are both', *words, '--csv', new, *move)
+    refused('is one of the inputs', *words, '--csv', min(both.iterdir()))
+    refused('allowed markers: one, two', *words, '--csv', new, '--movement', 'x=c.png')
+    assert not new.exists()
+    refused('/boom/marker_truth', 'compare', tmp_path / 'tracks')
+    refused('/vision/markers', 'compare', run)
+
+
+def test_the_demo_calls_what_a_user_would(monkeypatch, tmp_path):
+    calls = []
+
+    def demonstrate(out, name, launch, words, advice, **files):
+        names = {'bag', 'picture', *files}
+        places = {key: tmp_path / key for key in names}
+        calls.append([launch, *([word.format(**places) for word in one] for one in words)])
+        assert advice.format(**places)
+        return 3
+
+    monkeypatch.setattr('longreach_vision.demo_commands.demonstrate', demonstrate)
+    parser = argparse.ArgumentParser()
+    configure(parser)
+    for words, scale in (((), None), (('--scale', '0.25'), '0.25')):
+        arguments = parser.parse_args(['demo', '--out', str(tmp_path / 'demo'), *words])
+        assert arguments.run(arguments) == 3
+        launch, first, second = calls.pop()
+        assert launch[:2] == ('vision', 'boom:=true')
+        assert scale is None or f'scale:={scale}' in launch
+        # Launch files take a number with a point for one.
+        assert re.fullmatch(r'scale:=\d\.\d+', launch[2])
+        for one in (first, second):
+            assert one[0] == 'vision'
+            parsed = parser.parse_args(one[1:])
+            assert tmp_path / 'bag' in (vars(parsed).get('path'), parsed.bag)
+
+
+def merge(out: Path, *bags: Path) -> None:
+    """Write the messages of several bags into one."""
+    from longreach_tools.bag import BagWriter, bag_typestore, open_bag
+
+    with BagWriter(out) as writer:
+        for path in bags:
+            store = bag_typestore(path)
+            with open_bag(path) as bag:
+                known = {
+                    topic.name: writer.add_topic(
+                        topic.name,
+                        topic.typename,
+                        store.generate_msgdef(topic.typename, ros_version=2)[0],
+                        store.hash_rihs01(topic.typename),
+                        topic.qos,
+                    )
+                    for topic in bag.topics.values()
+                }
+                for name, time, data in bag.messages():
+                    writer.write(known[name], time, data)

@@ -1,0 +1,97 @@
+"""What a tracker node tells about its work."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from longreach_vision.detection import LOST, TRACKED
+from longreach_vision.stereo import Estimate, StereoFrame
+from longreach_vision.stereo_pairing import ImagePairs
+from longreach_vision.tracking_report import TrackingReport
+
+TOPICS = {'left': '/yard/left/image_raw', 'right': '/yard/right/image_raw'}
+FRAME = 66_000_000  # [ns]
+
+
+class Work:
+    """Images without pictures, and the report on them."""
+
+    def __init__(self) -> None:
+        self.pairs: ImagePairs[None] = ImagePairs(tuple(TOPICS), 0.02, 0.2)
+        self.report = TrackingReport(self.pairs, TOPICS, 0.02)
+
+    def images(self, count: int, *cameras: str) -> None:
+        for k in range(count):
+            for camera in cameras:
+                self.report.add_image(camera, good=True)
+                self.pairs.add(camera, k * FRAME, None)
+
+    def found(self, **statuses: str) -> None:
+        estimates = {name: Estimate(name, status, '') for name, status in statuses.items()}
+        self.report.add_frame(StereoFrame(0.0, 0.0, {}, estimates), 0.002)
+
+
+def test_all_is_well() -> None:
+    work = Work()
+    work.images(10, 'left', 'right')
+    work.found(tip=TRACKED)
+    assert work.report.state(silent=False) == (True, 'tracking')
+    assert work.report.unpaired == ''
+    values = work.report.values()
+    assert (values['paired'], values['left frames'], values['right bad']) == (10, 10, 0)
+    assert (values['milliseconds_per_image'], values['tip']) == (2.0, 'TRACKED')
+    # Times are those since the last report.
+    again = work.report.values()
+    assert math.isnan(again['milliseconds_per_image'])  # type: ignore[arg-type]
+
+
+def test_silence_is_said_with_its_topics() -> None:
+    work = Work()
+    silence = False, 'no images on /yard/left/image_raw, /yard/right/image_raw'
+    assert work.report.state(silent=False) == silence
+    work.found(tip=TRACKED)
+    assert work.report.state(silent=True) == silence
+
+
+def test_markers_that_are_lost_and_bad_images_are_said() -> None:
+    work = Work()
+    work.report.add_image('right', good=False)
+    work.found(tip=TRACKED, foot=TRACKED)
+    assert work.report.state(silent=False) == (False, 'tracking; 1 images could not be used')
+    work.found(tip=LOST, foot=TRACKED)
+    assert work.report.state(silent=False) == (False, 'lost: tip')
+
+
+def test_a_missing_camera_is_said() -> None:
+    work = Work()
+    work.images(12, 'left')
+    work.found(tip=TRACKED)
+    assert work.report.unpaired.startswith('no images on /yard/right/image_raw, 12 on the other')
+    good, text = work.report.state(silent=False)
+    assert not good
+    assert 'estimates are of one camera' in text
+
+
+def test_images_without_partners_are_said_with_topics_counts_and_gap() -> None:
+    work = Work()
+    for k in range(12):
+        work.pairs.add('left', k * FRAME, None)
+        work.pairs.add('right', k * FRAME + 30_000_000, None)
+    text = work.report.unpaired
+    assert '/yard/left/image_raw and /yard/right/image_raw' in text
+    assert 'allowed: 0.02 s (tracking.gap of the rig)' in text
+    gap = float(text.split('stamps are ')[1].split(' s apart')[0])
+    assert gap == pytest.approx(0.03)
+
+
+def test_clocks_that_differ_are_no_missing_camera() -> None:
+    work = Work()
+    said = []
+    for k in range(30):
+        work.pairs.add('left', k * FRAME, None)
+        work.pairs.add('right', k * FRAME + 9_000_000_000_000, None)
+        said.append(work.report.unpaired)
+    assert all(text == '' or text.startswith('no pairs: ') for text in said)
+    assert said[-1]

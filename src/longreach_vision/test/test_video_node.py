@@ -1,0 +1,236 @@
+"""Files and cameras as topics: what is published, when, and how the node ends."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import CameraInfo, Image
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_node import qos
+from longreach_node.stamps import nanoseconds_of
+from longreach_node.testing import Bench, bench
+from longreach_vision import video_node
+from longreach_vision.cameras import Camera, read_camera, write_camera
+from longreach_vision.conversions import camera_info_to_camera, image_to_bgr, image_to_gray
+from longreach_vision.sources import Frame, ImageSource
+from longreach_vision.video_node import VideoNode
+
+HEIGHT, WIDTH = 24, 32
+QOS = QoSProfile(depth=20, reliability=ReliabilityPolicy.RELIABLE)
+LOSSY = QoSProfile(depth=20, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+def words(**parameters: Any) -> list[str]:
+    return [
+        word for name, value in parameters.items() for word in ('-p', f'video:{name}:={value}')
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Five pictures of grey 0 to 4, left to right 10 more."""
+    path = tmp_path / 'pictures'
+    path.mkdir()
+    for number in range(5):
+        picture = np.full((HEIGHT, WIDTH), number, np.uint8)
+        picture[:, WIDTH // 2 :] += 10
+        cv2.imwrite(str(path / f'left_{number}.png'), picture)
+    return path
+
+
+@pytest.fixture
+def calibration(tmp_path: Path) -> Path:
+    file = tmp_path / 'camera.yaml'
+    write_camera(
+        Camera(name='left', width=WIDTH, height=HEIGHT, fx=40.0, fy=41.0, cx=15.0, cy=12.0), file
+    )
+    return file
+
+
+def play(
+    tests: Bench, count: int, profile: QoSProfile = QOS
+) -> tuple[list[Image], list[CameraInfo]]:
+    """Listen until the node has done all; a camera_info comes with each image."""
+    # The node waits for listeners to images, and finds out about them in this order.
+    infos = tests.listen(CameraInfo, 'camera_info', profile)
+    images = tests.listen(Image, 'image_raw', profile)
+    node = tests.add(VideoNode)
+    tests.until(node.done.done, 'end of the file')
+    tests.until(lambda: len(images) == count, f'{count} images')
+    tests.until(lambda: len(infos) == count, f'{count} messages of camera_info')
+    return images, infos
+
+
+def stamps(messages: list[Any]) -> list[int]:
+    return [nanoseconds_of(message.header.stamp) for message in messages]
+
+
+@pytest.mark.parametrize('profile', [QOS, LOSSY], ids=['reliable', 'best_effort'])
+@pytest.mark.parametrize('pace', ['real_time', 'delivered'])
+def test_a_folder(folder: Path, calibration: Path, pace: str, profile: QoSProfile) -> None:
+    given = words(source=folder, camera=calibration, frame_rate=100.0, pace=pace, listeners=1)
+    with bench(*given, *words(frame_id='left_optical')) as tests:
+        images, infos = play(tests, 5, profile)
+    assert [int(image_to_gray(image)[0, 0]) for image in images] == [0, 1, 2, 3, 4]
+    assert [int(image_to_gray(image)[9, 31]) for image in images] == [10, 11, 12, 13, 14]
+    assert {image.encoding for image in images} == {'mono8'}
+    assert {m.header.frame_id for m in (*images, *infos)} == {'left_optical'}
+    assert stamps(images) == stamps(infos)
+    assert set(np.diff(stamps(images))) == {10_000_000}
+    assert camera_info_to_camera(infos[0], 'left') == read_camera(calibration)
+
+
+def test_it_says_what_it_does(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with bench(*words(source=folder, frame_rate=100.0)) as tests:
+        tests.add(VideoNode)
+    assert f'shows {folder}; images on /image_raw\n' in capfd.readouterr().err
+
+
+def test_stamps_of_the_file(tmp_path: Path) -> None:
+    for moment in ('7.5', '7.75', '8.25'):
+        cv2.imwrite(str(tmp_path / f'right_{moment}.png'), np.zeros((HEIGHT, WIDTH), np.uint8))
+    given = words(source=tmp_path, stamps='source', pace='delivered', listeners=1)
+    with bench(*given) as tests:
+        images, infos = play(tests, 3)
+    assert stamps(images) == [7_500_000_000, 7_750_000_000, 8_250_000_000]
+    # Nobody knows the camera, but its size.
+    assert (infos[0].width, infos[0].height, set(infos[0].k)) == (WIDTH, HEIGHT, {0.0})
+
+
+def test_a_video_in_colour_is_stamped_alike_each_time(tmp_path: Path) -> None:
+    file = str(tmp_path / 'a.avi')
+    code = cv2.VideoWriter.fourcc(*'FFV1')
+    writer = cv2.VideoWriter(file, code, 50.0, (WIDTH, HEIGHT))
+    for number in range(4):
+        writer.write(np.full((HEIGHT, WIDTH, 3), (number, 100, 200), np.uint8))
+    writer.release()
+    with bench(*words(source=file, stamps='source', encoding='bgr8', listeners=1)) as tests:
+        images, _ = play(tests, 4)
+    assert stamps(images) == [0, 20_000_000, 40_000_000, 60_000_000]
+    assert [image_to_bgr(image)[3, 3].tolist() for image in images] == [
+        [number, 100, 200] for number in range(4)
+    ]
+
+
+def test_a_loop_has_no_end(folder: Path) -> None:
+    with bench(*words(source=folder, frame_rate=200.0, loop='true', listeners=1)) as tests:
+        images = tests.listen(Image, 'image_raw', QOS)
+        node = tests.add(VideoNode)
+        tests.until(lambda: len(images) >= 12, '12 images')
+        assert not node.done.done()
+    assert [image_to_gray(image)[0, 0] for image in images[:12]] == [0, 1, 2, 3, 4] * 2 + [0, 1]
+    assert set(np.diff(stamps(images))) == {5_000_000}
+
+
+def test_it_begins_without_listeners_in_the_end(folder: Path) -> None:
+    given = words(source=folder, frame_rate=1000.0, listeners=3, start_timeout=0.05)
+    with bench(*given) as tests:
+        node = tests.add(VideoNode)
+        tests.until(node.done.done)
+
+
+@pytest.mark.parametrize(
+    ('given', 'text'),
+    [
+        ({}, 'frame_rate = 0 Hz, allowed for pictures without times in their names'),
+        ({'source': '/none'}, '/none does not exist'),
+        ({'source': '/dev/video77'}, 'there is no /dev/video77'),
+        ({'camera': '/none.yaml'}, 'none.yaml'),
+        ({'frame_id': "''"}, "frame_id = '', allowed: the name of a frame"),
+        ({'encoding': 'rgb8'}, r"encoding = 'rgb8', allowed: mono8 \| bgr8"),
+        ({'source': '0'}, 'source = 0, allowed: a text'),
+    ],
+)
+def test_what_cannot_be(folder: Path, given: dict[str, str], text: str) -> None:
+    with (
+        bench(*words(**{'source': str(folder), **given})) as tests,
+        pytest.raises(InputError, match=text),
+    ):
+        play(tests, 0)
+
+
+def test_a_calibration_of_another_size(folder: Path, calibration: Path) -> None:
+    write_camera(read_camera(calibration).scaled(2.0), calibration)
+    with (
+        bench(*words(source=folder, camera=calibration, frame_rate=100.0)) as tests,
+        pytest.raises(InputError, match=r'gives images of 32 x 24 px, .*yaml is for 64 x 48 px'),
+    ):
+        play(tests, 0)
+
+
+def test_a_file_that_breaks_off_ends_it_with_what_there_was(folder: Path) -> None:
+    (folder / 'left_3.png').write_bytes(b'')
+    given = words(source=folder, frame_rate=100.0, pace='delivered', listeners=1)
+    with bench(*given) as tests:
+        images = tests.listen(Image, 'image_raw', QOS)
+        node = tests.add(VideoNode)
+        with pytest.raises(InputError, match=r'left_3\.png is empty'):
+            tests.until(node.done.done)
+        tests.until(lambda: len(images) == 3, 'the images before')
+
+
+# --- cameras ---------------------------------------------------------------------------------
+
+
+class Plugged(ImageSource):
+    """A camera that gives two images each time that it is plugged in."""
+
+    live = True
+
+    def _frames(self) -> Any:
+        for number in range(2):
+            stamp = 1_000_000_000 * (number + 1)
+            yield Frame(number, stamp, np.full((HEIGHT, WIDTH), number, np.uint8), 'camera')
+        raise LongreachError('camera 0 gives no more images')
+
+
+def plugged(monkeypatch: pytest.MonkeyPatch, errors: Any) -> None:
+    """Let attempts to open a camera end with errors, or with the camera where there is None."""
+
+    def open_source(*_: object, **__: object) -> ImageSource:
+        error = next(errors)
+        if error is not None:
+            raise error
+        return Plugged('camera 0', color=False, loop=False, bits=16)
+
+    monkeypatch.setattr(video_node, 'open_source', open_source)
+    monkeypatch.setattr(video_node, '_RETRY', 0.01)
+
+
+def test_a_camera_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed, gone = LongreachError('camera 0 cannot be opened'), InputError('there is no /dev/vi')
+    plugged(monkeypatch, itertools.cycle([closed, None, gone, gone]))
+    with bench(*words(source='/dev/video0', reconnect=20.0)) as tests:
+        images = tests.listen(Image, 'image_raw', QOS)
+        reports = tests.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
+        node = tests.add(VideoNode)
+        tests.until(lambda: len(images) >= 6, 'images of a camera that came back twice')
+        tests.until(lambda: reports, 'diagnostics')
+        assert not node.done.done()
+    assert set(stamps(images)) == {1_000_000_000, 2_000_000_000}
+    values = {value.key: int(value.value) for value in reports[-1].status[0].values}
+    assert values['lost_camera'] >= 1
+
+
+def test_a_camera_that_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugged(monkeypatch, itertools.chain([None], itertools.repeat(InputError('it is gone'))))
+    with bench(*words(source='/dev/video0', reconnect=0.05)) as tests:
+        node = tests.add(VideoNode)
+        with pytest.raises(InputError, match='it is gone'):
+            tests.until(node.done.done)
+
+
+def test_a_camera_that_was_never_there_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugged(monkeypatch, itertools.repeat(InputError('there is no /dev/video0')))
+    with bench(*words(source='/dev/video0', reconnect=1e6)) as tests:
+        node = tests.add(VideoNode)
+        with pytest.raises(InputError, match='there is no'):
+            tests.until(node.done.done)
