@@ -3,10 +3,10 @@ SHELL := /bin/bash
 PYTHON ?= python3
 RUN := $(PYTHON) scripts/workspace.py run --
 
-.PHONY: help setup comparisons demo test lint bench pictures lock clean
+.PHONY: help setup comparisons demo demo-vision test test-all lint bench pictures lock clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup:  ## prepare the environment and build the packages
 	@$(PYTHON) scripts/workspace.py setup
@@ -19,8 +19,14 @@ demo: setup  ## all machines over ROS: run, record, compare with the library, dr
 	@$(RUN) longreach boom demo --out out/demo
 	@$(RUN) longreach excavator demo --out out/demo
 
-test: comparisons lint  ## all tests
+demo-vision: setup  ## the boom, watched by two cameras: track its markers, compare with the truth
+	@$(RUN) longreach vision demo --out out/demo
+
+test: comparisons lint  ## lint and all tests but long validations
 	@$(RUN) python3 scripts/run_tests.py
+
+test-all: comparisons lint  ## lint and all tests
+	@$(RUN) python3 scripts/run_tests.py --all
 
 lint: setup  ## ruff, mypy, import directions
 	@$(RUN) python3 scripts/run_lint.py

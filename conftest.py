@@ -25,6 +25,35 @@ os.environ['ROS_LOG_DIR'] = _LOGS
 os.environ['MPLBACKEND'] = 'Agg'
 os.environ.pop('ROS_LOCALHOST_ONLY', None)
 
+# Long files are begun first: one at the end would let all cores but its own wait. Those that wait
+# for processes take turns with those that calculate.
+LONG = (
+    'test_vision_launch.py',
+    'test_accuracy.py',
+    'test_boom_launch.py',
+    'test_cohesion.py',
+    'test_crane_launch.py',
+    'test_motion.py',
+    'test_excavator_launch.py',
+    'test_tracking.py',
+    'test_rendering.py',
+    'test_tracker_node.py',
+    'test_kernels.py',
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave the order of files to this file: pytest-xdist would begin with the most tests."""
+    if hasattr(config.option, 'loadscopereorder'):
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put long files first."""
+    items.sort(
+        key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG)
+    )
+
 
 def pytest_unconfigure(config: pytest.Config) -> None:  # noqa: ARG001
     """Remove the logs that ROS has written."""

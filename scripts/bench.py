@@ -8,6 +8,8 @@ b  Task A of the crane, library and SciPy        f  the boom: growth with durati
 c  the crane in lockstep over ROS                g  plants in real time
 d  starting times                                h  three rigid links: Pinocchio, MuJoCo, Drake
                                                  i  their free swing: the same and Exudyn
+j  centres of markers: OpenCV, EdgeDrawing, AprilTag, Cramer-Rao bound
+k  the same under bars, glare, motion, noise
 
 All numbers come from one run on one machine, so that their ratios mean something. Nothing is
 asserted. About six minutes on two cores.
@@ -24,6 +26,7 @@ import bench_boom
 import bench_chain
 import bench_crane
 import bench_ros
+import bench_vision
 from bench_table import Row, format_rows, machine_line
 
 
@@ -52,6 +55,12 @@ SECTIONS = {
     ),
     'i': Section(
         'Free swing of three links over 20 s, each within 1e-6 rad', bench_chain.free_swing
+    ),
+    'j': Section(
+        'Centre of one marker, per axis and RMS, in windows of 60 to 180 px', bench_vision.centres
+    ),
+    'k': Section(
+        'The same by what disturbs it; the share that is not trusted', bench_vision.disturbances
     ),
 }
 

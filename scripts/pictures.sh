@@ -13,4 +13,10 @@ longreach boom modes --pose site --pistons free --plot docs/pictures/boom_modes.
 longreach boom run config/scenarios/boom_wave.yaml --plot docs/pictures/boom_wave.svg >/dev/null
 longreach excavator dig --cohesion 17000 --plot docs/pictures/excavator_dig.svg >/dev/null 2>&1
 longreach excavator pose --pose dig --plot docs/pictures/excavator_pins.svg >/dev/null
+# Two cameras watch the release of a load: a recording of the boom, drawn and tracked.
+bag=$(mktemp -d)/boom
+longreach launch boom controller:=false real_time_factor:=0.0 duration:=20.0 record:="$bag" >/dev/null 2>&1
+longreach vision simulate "$bag" --duration 8 --plot docs/pictures/vision_release.svg >/dev/null
+longreach vision simulate "$bag" --reaction truck=0.002 --movement truck=docs/pictures/vision_truck.svg >/dev/null
+rm -r "$(dirname "$bag")"
 echo 'docs/pictures is up to date'

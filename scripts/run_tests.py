@@ -1,11 +1,11 @@
 """
-Run all tests of the tree, the long ones too, on two cores; what ``make test`` calls.
+Run the tests of the tree on two cores; what ``make test`` and ``make test-all`` call.
 
-    run_tests.py [ARGUMENT OF PYTEST ...]
+    run_tests.py [--all] [ARGUMENT OF PYTEST ...]
 
-Paths among the arguments replace the default ``src test``. The exit code is pytest's, 1 when
-something is missing. A file's tests stay together on one core, so that nodes which a module
-starts once are not started twice.
+Without ``--all``, tests that are marked as slow are left out. Paths among the arguments replace
+the default ``src test``. The exit code is pytest's, 1 when something is missing. A file's tests
+stay together on one core, so that nodes which a module starts once are not started twice.
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ def main(arguments: list[str]) -> int:
     words = [word for word in arguments if not word.startswith('-')]
     chosen = any((ROOT / word.split('::')[0]).exists() for word in words)
     paths = [] if chosen else ['src', 'test']
-    command = [sys.executable, '-m', 'pytest', *OPTIONS, *paths, *arguments]
+    everything = '--all' in arguments
+    arguments = [word for word in arguments if word != '--all']
+    # A later -m among the arguments counts instead of this one.
+    quick = [] if everything else ['-m', 'not slow']
+    command = [sys.executable, '-m', 'pytest', *OPTIONS, *quick, *paths, *arguments]
     return subprocess.call(command, cwd=ROOT)
 
 

@@ -58,7 +58,7 @@ PIP_ONLY_TESTS = {
     'casadi': 'casadi==3.8.2',
     'importlinter': 'import-linter==2.16',
     'mypy': 'mypy==2.4.1',
-    'ruff': 'ruff==0.17.5',
+    'ruff': 'ruff==0.17.6',
     'yaml-stubs': 'types-pyyaml==6.0.12.20261113',
 }
 # What these add can be done without: a test is skipped, a row of the benchmark says so.

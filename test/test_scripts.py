@@ -56,22 +56,28 @@ def test_tests_name_what_is_missing(no_tools):
 
 @pytest.fixture
 def small_test(tmp_path):
-    """Return a file with one test that passes and one that fails."""
+    """Return a file with one test that passes, one that fails and a slow one that passes."""
     path = tmp_path / 'test_small.py'
-    path.write_text('def test_good():\n    pass\n\n\ndef test_bad():\n    assert 1 == 2\n')
+    path.write_text(
+        'import pytest\n\n\n'
+        'def test_good():\n    pass\n\n\n'
+        'def test_bad():\n    assert 1 == 2\n\n\n'
+        '@pytest.mark.slow\ndef test_long():\n    pass\n'
+    )
     return path
 
 
-def test_tests_hand_on_the_exit_code_and_end_with_the_summary(small_test):
+def test_tests_hand_on_the_exit_code_and_leave_out_what_is_slow(small_test):
     done = script('run_tests', str(small_test), '-p', 'no:cacheprovider')
     assert done.returncode == 1, done.stdout
     assert '1 failed, 1 passed' in done.stdout.splitlines()[-1]
 
 
-def test_tests_hand_on_arguments(small_test):
-    done = script('run_tests', f'{small_test}::test_good', '-q', '-p', 'no:cacheprovider')
+def test_tests_hand_on_arguments_and_run_all_if_asked_to(small_test):
+    chosen = [f'{small_test}::{name}' for name in ('test_good', 'test_long')]
+    done = script('run_tests', '--all', *chosen, '-q', '-p', 'no:cacheprovider')
     assert done.returncode == 0, done.stdout
-    assert '1 passed' in done.stdout.splitlines()[-1]
+    assert '2 passed' in done.stdout.splitlines()[-1]
 
 
 def test_workers_have_ros_domains_of_their_own():
@@ -102,6 +108,13 @@ def test_workers_have_ros_domains_of_their_own():
     assert all(1 <= domain <= 101 for domain in domains)
     assert {tuple(words[1:3]) for words in told} == {('LOCALHOST', 'Agg')}
     assert len({words[3] for words in told}) == 4
+
+
+def test_long_files_are_there():
+    text = (ROOT / 'conftest.py').read_text()
+    named = re.findall(r"^    '(test_\w+\.py)',$", text, re.MULTILINE)
+    assert len(named) > 5
+    assert set(named) <= {path.name for path in ROOT.glob('src/*/test/test_*.py')}
 
 
 def test_bench_refuses_an_unknown_section():
@@ -141,4 +154,4 @@ def test_make_lists_its_targets():
     done = subprocess.run(['make', 'help'], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0
     listed = {line.split()[0] for line in done.stdout.splitlines() if line}
-    assert {'setup', 'comparisons', 'demo', 'test', 'lint', 'bench', 'clean'} <= listed
+    assert {'setup', 'comparisons', 'demo', 'test', 'test-all', 'lint', 'bench', 'clean'} <= listed

@@ -46,6 +46,12 @@ class PlantParameters(SimulatorParameters):
         '',
         default='',
     )
+    watcher: str = quantity(
+        'name of a node that listens to marker_truth, such as simulated cameras: the first sample'
+        ' waits for it, and the end until it has ended; empty for none',
+        '',
+        default='',
+    )
     step: float = quantity('length of a simulation step', 's', above=0.0, default=STEP)
     publish_rate: float = quantity(
         'samples per second of simulation', 'Hz', above=0.0, at_most=1e5, default=200.0
@@ -80,11 +86,13 @@ class PlantNode(SimulatorNode[BoomState, BoomCommand]):
         self._beams = [beam.name for beam in boom.beams]
         self._cylinders = [cylinder.name for cylinder in boom.cylinders]
         self._latest = -1
-        stream = qos.stream(settings.lockstep)
+        stream = qos.stream(settings.latched)
         self._hydraulics = self.create_publisher(HydraulicState, 'hydraulics', stream)
         self._strain = self.create_publisher(StrainState, 'strain', stream)
         self._markers = self.create_publisher(MarkerPositions, 'marker_truth', stream)
         self.outputs += [self._hydraulics, self._strain, self._markers]
+        if settings.watcher:
+            self.watchers = [(self._markers, settings.watcher)]
         self._sensors = SensorTopics(self, boom, settings.sensors, settings.publish_rate, stream)
         self.outputs += self._sensors.publishers
         self._shape = self.create_publisher(MarkerArray, 'shape', qos.VISUAL)

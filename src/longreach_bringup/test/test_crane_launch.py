@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -21,7 +20,7 @@ from longreach_crane.simulation import COLUMNS, simulate
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench
 from longreach_tools.bag import open_bag, read_bag
-from longreach_tools.testing import contents, launch, longreach
+from longreach_tools.testing import Outcome, contents, launch, longreach
 
 FAST = ('lockstep:=true', 'real_time_factor:=0.0')
 # Brake by its rule, released, and beyond the limit, within a few seconds.
@@ -71,7 +70,9 @@ def short_run(directory: Path) -> list[str]:
 # --- lockstep -----------------------------------------------------------------------------------
 
 
-def test_task_c_equals_the_library_to_the_last_bit(directory: Path) -> None:
+def test_task_c_equals_the_library_to_the_last_bit(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run_to_the_end(directory, *FAST, 'scenario:=task_c', 'duration:=60.0', 'record:=task_c')
     bag = directory / 'task_c'
     machinery = load_machinery()
@@ -86,9 +87,7 @@ def test_task_c_equals_the_library_to_the_last_bit(directory: Path) -> None:
     # One report a second from each of the two, and one at the emergency.
     assert len(messages['/diagnostics']) == 61 + 61 + 1
     # As a user would see it.
-    done = longreach('crane', 'compare', bag, '--format', 'json')
-    assert done.returncode == 0, done.stderr
-    differences = json.loads(done.stdout)['differences']
+    differences = Outcome(capsys, 'crane', 'compare', bag, '--format', 'json').json['differences']
     assert differences.pop('cycles_compared') == 6001
     assert set(differences.values()) == {0.0}
 
@@ -203,16 +202,16 @@ def test_a_killed_plant_ends_everything(directory: Path) -> None:
         assert running.wait() == 128 + signal.SIGKILL
 
 
-@pytest.mark.parametrize('name', ['SIGINT', 'SIGTERM'])
-def test_told_to_end_it_leaves_a_closed_bag_and_nobody(directory: Path, name: str) -> None:
-    bag = directory / name
+def test_told_to_end_it_leaves_a_closed_bag_and_nobody(directory: Path) -> None:
+    # By SIGTERM; runs above end by SIGINT.
+    bag = directory / 'told'
     with (
         launch('crane', directory, *FAST, 'scenario:=task_c', f'record:={bag}') as running,
         bench() as b,
     ):
         statuses = b.listen(CraneStatus, '/crane/status')
         b.until(lambda: len(statuses) > 200, 'a running loop')
-        os.kill(running.process.pid, getattr(signal, name))
+        running.process.send_signal(signal.SIGTERM)
         assert running.wait() == 0, running.text()
     for name, messages in contents(bag).items():
         if name != '/diagnostics':
@@ -224,20 +223,10 @@ def test_told_to_end_it_leaves_a_closed_bag_and_nobody(directory: Path, name: st
 # --- refusals -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ('argument', 'error'),
-    [
-        ('model:=cubic', "model = 'cubic', allowed: nonlinear | linear"),
-        ('scenario:=task_z', 'task_z.yaml cannot be read: No such file'),
-        ('duration:=0.005', 'duration times publish_rate = 0.5, allowed: whole numbers'),
-    ],
-)
-def test_a_plant_that_refuses_ends_it_with_its_exit_code(
-    directory: Path, argument: str, error: str
-) -> None:
-    with launch('crane', directory, argument, 'controller:=false') as running:
+def test_a_plant_that_refuses_ends_it_with_its_exit_code(directory: Path) -> None:
+    with launch('crane', directory, 'scenario:=task_z', 'controller:=false') as running:
         assert running.wait() == 2
-        assert error in running.text()
+        assert 'task_z.yaml cannot be read: No such file' in running.text()
 
 
 def test_an_unknown_argument_starts_nothing(directory: Path) -> None:
@@ -255,9 +244,12 @@ def test_every_argument_is_listed_with_what_it_means() -> None:
 
 
 def test_without_ros_viewers_the_other_nodes_are_the_same(directory: Path) -> None:
-    done = longreach('launch', 'crane', '--print', 'record:=bag', 'namespace:=south')
+    words = ('record:=bag', 'namespace:=south', 'model:=linear', 'duration:=3.0')
+    done = longreach('launch', 'crane', '--print', *words)
     assert done.returncode == 0, done.stderr
     for text in ('plant', 'controller', '__ns:=/south', 'longreach bag record --output bag'):
+        assert text in done.stdout
+    for text in ('model: linear', 'duration: 3.0'):
         assert text in done.stdout
     assert 'rviz2' not in done.stdout
     assert 'recorder' not in longreach('launch', 'crane', '--print').stdout

@@ -79,7 +79,7 @@ class PlantNode(SimulatorNode[CraneState, Command]):
         warm_up()
         self._crane = Crane(machinery.crane, scenario, parameters.model, parameters.brake)
         self._sensors = self.create_publisher(
-            CraneSensors, 'sensors', qos.stream(parameters.lockstep)
+            CraneSensors, 'sensors', qos.stream(parameters.latched)
         )
         commands = self.create_subscription(CraneCommand, 'command', self._on_command, qos.STREAM)
         self.links.append((self._sensors, commands))

@@ -100,7 +100,7 @@ class PlantNode(SimulatorNode[ExcavatorState, ExcavatorCommand]):
             self._excavator.parameters, self._excavator.constants.medium.surface
         )
         self._latest = -1
-        stream = qos.stream(settings.lockstep)
+        stream = qos.stream(settings.latched)
         self._hydraulics = self.create_publisher(HydraulicState, 'hydraulics', stream)
         self._reactions = self.create_publisher(PinForces, 'reactions', stream)
         self._soil_force = self.create_publisher(WrenchStamped, 'soil_force', stream)
