@@ -161,6 +161,28 @@ def test_a_failed_start_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize('storage', STORAGES)
+def test_a_recording_can_be_read_from_its_beginning_on(tmp_path, storage):
+    with BagWriter(tmp_path / 'bag', storage):
+        with open_bag(tmp_path / 'bag') as opened:
+            assert (opened.problem, opened.message_count) == ('not closed', 0)
+            assert list(opened.messages(list(opened.topics))) == []
+        with pytest.raises(InputError, match='no message is left'):
+            recover(tmp_path / 'bag', tmp_path / 'new')
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+def test_a_disk_that_is_full_from_the_beginning_leaves_nothing(tmp_path, storage):
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, old[1]))
+    try:
+        with pytest.raises(LongreachError, match=r'bag: writing failed: .*; make room$'):
+            BagWriter(tmp_path / 'bag', storage)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_failure_later_keeps_what_was_written(tmp_path):
     def fail_later():
         with BagWriter(tmp_path / 'bag') as writer:

@@ -77,8 +77,16 @@ class BagWriter:
             self._writer.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)
         for key, value in (notes or {}).items():
             self._writer.set_custom_data(key, value)
-        self._writer.open()
         self.message_count = 0
+        try:
+            self._writer.open()
+            # From now on a reader beside this writer sees a recording, without messages yet.
+            self.flush()
+        except (OSError, sqlite3.Error, LongreachError) as error:
+            self.abort()
+            if isinstance(error, sqlite3.Error):
+                raise self._failure(error) from error
+            raise
 
     def add_topic(
         self, name: str, typename: str, definition: str, type_hash: str, qos: Sequence[Qos]
@@ -127,14 +135,17 @@ class BagWriter:
         with contextlib.suppress(OSError, sqlite3.Error):
             self._writer.abort()
         if not self.message_count:
-            shutil.rmtree(self.path)
+            # There is no directory yet where it could not even be made.
+            shutil.rmtree(self.path, ignore_errors=True)
 
     def _failure(self, error: Exception) -> LongreachError:
         """Return the error for a recording that cannot be written on."""
-        return LongreachError(
-            f'{self.path}: writing failed: {error}; make room, and save what was written: '
-            f'longreach bag recover {self.path} --output NEW'
-        )
+        remedy = 'make room'
+        if self.message_count:
+            remedy += (
+                f', and save what was written: longreach bag recover {self.path} --output NEW'
+            )
+        return LongreachError(f'{self.path}: writing failed: {error}; {remedy}')
 
     def __enter__(self) -> Self:
         return self
