@@ -1,9 +1,13 @@
 """
 Two cameras that track circular markers, Henikl et al. (2015), section 4.2.
 
-``cameras``, ``geometry``, ``circles``  the pinhole model, rays, planes, poses; circles in images
-``boards``, ``intrinsics``, ``calibration``, ``localisation``, ``adjustment``
-                                        intrinsics from checkerboards; poses from reference points
+``arrays``, ``cameras``, ``geometry``, ``positions``, ``circles``
+                                        checks; the pinhole model; poses, planes, rays; points in
+                                        space; circles in images
+``boards``, ``intrinsics``, ``calibration``
+                                        intrinsics from checkerboards
+``reference``, ``localisation``, ``adjustment``, ``prediction``, ``localisation_advice``
+                                        poses from reference points; how good they are, and why not
 ``edges``, ``shapes``, ``ellipses``, ``refinement``, ``detection``
                                         one marker in one image
 ``tracking``, ``image_motion``, ``appearance``, ``association``, ``naming``

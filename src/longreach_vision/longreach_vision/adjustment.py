@@ -19,19 +19,30 @@ from typing import NamedTuple
 
 import cv2
 import numpy as np
+from scipy import stats
 
 from longreach_dynamics.kernels import kernel
-from longreach_vision.cameras import Camera, distort_point, projection_jacobian
-from longreach_vision.geometry import Pose
+from longreach_vision.cameras import Camera
+from longreach_vision.geometry import Pose, project_point
 
-__all__ = ['FLAT', 'STARTS', 'Fit', 'Problem', 'Seen', 'State', 'alike', 'best_fit', 'projected']
+__all__ = [
+    'FLAT',
+    'Fit',
+    'Problem',
+    'Seen',
+    'State',
+    'alike',
+    'best_fit',
+    'is_in_image',
+    'is_misfit',
+    'projected',
+]
 
 FLAT = 0.1
 """Points so much less thick than wide lie in a plane."""
 
-STARTS = 8
-"""Of a camera's pose by itself."""
-
+# Starts of a camera's pose by itself.
+_STARTS = 8
 # So many largest triples of points start a pose; minima whose sum of squares is so much above the
 # least are tried together with the other camera.
 _TRIPLES, _RIVALS, _RIVAL_LIMIT = 12, 4, 50.0
@@ -40,44 +51,25 @@ _TURN, _SHIFT = math.radians(1.0), 0.02
 # A second minimum is as good as the first up to so much above its sum of squares, 3 deviations.
 _EQUAL, _TIE = 9.0, 1.0
 _STEPS, _DAMPING = 60, 1e-4
+# Residuals that chance makes as large less often than this are a misfit.
+_CHANCE = 1e-3
 
 # --- least squares --------------------------------------------------------------------------
 
 
 @kernel
 def _project_all(packed, R, t, points, pixels, jacobians):  # type: ignore[no-untyped-def]
-    """
-    Fill the pixels (n, 2) of points (n, 3), NaN for those that have none.
-
-    The Jacobians (n, 2, 9) are by the pose, as :class:`Pose` counts its errors, and by the point.
-    """
-    p = np.empty(3)
+    """Fill pixels (n, 2) and Jacobians (n, 2, 9) as :func:`project_point` does."""
     for m in range(points.shape[0]):
-        for i in range(3):
-            p[i] = 0.0
-            for k in range(3):
-                p[i] += R[k, i] * (points[m, k] - t[k])
-        if not p[2] > 0.0:
-            pixels[m] = np.nan
-            jacobians[m] = np.nan
-            continue
-        x, y = p[0] / p[2], p[1] / p[2]
-        pixels[m, 0], pixels[m, 1] = distort_point(packed, x, y)
-        ux, uy, vx, vy = projection_jacobian(packed, x, y)
-        for i in range(2):
-            by_x, by_y = (ux, uy) if i == 0 else (vx, vy)
-            g0, g1, g2 = by_x / p[2], by_y / p[2], -(by_x * x + by_y * y) / p[2]
-            jacobians[m, i, 0] = g1 * p[2] - g2 * p[1]
-            jacobians[m, i, 1] = g2 * p[0] - g0 * p[2]
-            jacobians[m, i, 2] = g0 * p[1] - g1 * p[0]
-            for k in range(3):
-                along = g0 * R[k, 0] + g1 * R[k, 1] + g2 * R[k, 2]
-                jacobians[m, i, 3 + k] = -along
-                jacobians[m, i, 6 + k] = along
+        pixels[m] = project_point(packed, R, t, points[m], jacobians[m])
 
 
 def projected(camera: Camera, pose: Pose, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return pixels (n, 2) and Jacobians (n, 2, 9) of points (n, 3)."""
+    """
+    Return pixels (n, 2) and Jacobians (n, 2, 9) of points (n, 3); NaN for those without a pixel.
+
+    The Jacobians are by the pose, as :class:`Pose` counts its errors, and by the point.
+    """
     pixels, jacobians = np.empty((len(points), 2)), np.empty((len(points), 2, 9))
     _project_all(
         camera.packed,
@@ -88,6 +80,17 @@ def projected(camera: Camera, pose: Pose, points: np.ndarray) -> tuple[np.ndarra
         jacobians,
     )
     return pixels, jacobians
+
+
+def is_in_image(camera: Camera, pixel: np.ndarray) -> bool:
+    """Tell whether a pixel (2,) lies in the image; NaN does not."""
+    u, v = pixel
+    return bool(-0.5 <= u <= camera.width - 0.5 and -0.5 <= v <= camera.height - 0.5)
+
+
+def is_misfit(sum_of_squares: float, freedom: int) -> bool:
+    """Tell whether residuals over their deviations are too large to be chance."""
+    return freedom > 0 and float(stats.chi2.sf(sum_of_squares, freedom)) < _CHANCE
 
 
 class Seen(NamedTuple):
@@ -115,7 +118,7 @@ class State(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """A minimum."""
+    """A minimum of a problem."""
 
     state: State
     cost: float  # sum of squares of residuals over their deviations
@@ -125,7 +128,7 @@ class Fit(NamedTuple):
 
 class Problem(NamedTuple):
     """
-    Measurements: pixels of some cameras, coordinates, distances.
+    Measurements: pixels of some cameras, coordinates, distances, with their deviations.
 
     ``distances`` are pairs of indices, a camera c as -1 - c, with value and deviation;
     ``stands`` are places of cameras by index, with their deviation.
@@ -134,6 +137,7 @@ class Problem(NamedTuple):
     sides: tuple[str, ...]
     cameras: tuple[Camera, ...]
     seen: tuple[Seen, ...]
+    names: tuple[str, ...]  # of the n points
     measured: np.ndarray  # (n, 3)
     deviations: np.ndarray  # (n,)
     pixel_deviation: float
@@ -147,6 +151,7 @@ class Problem(NamedTuple):
             sides=(self.sides[c],),
             cameras=(self.cameras[c],),
             seen=(Seen(np.arange(len(seen.indices)), seen.pixels),),
+            names=tuple(self.names[k] for k in seen.indices),
             measured=self.measured[seen.indices],
             deviations=self.deviations[seen.indices],
             distances=(),
@@ -161,19 +166,28 @@ class Problem(NamedTuple):
             seen[c] = Seen(seen[c].indices[kept], seen[c].pixels[kept])
         return self._replace(seen=tuple(seen))
 
-    def swapped(self, c: int, first: int, second: int) -> Problem:
-        """Return the problem with two pixels of a camera swapped, by their places in ``seen``."""
-        pixels = self.seen[c].pixels.copy()
-        pixels[[first, second]] = pixels[[second, first]]
+    def with_pixels_swapped(self, c: int, first: int, second: int) -> Problem:
+        """Return the problem with the pixels of two points, which a camera sees, swapped."""
         seen = list(self.seen)
-        seen[c] = Seen(seen[c].indices, pixels)
+        indices, pixels = seen[c]
+        rows = np.array([np.flatnonzero(indices == point)[0] for point in (first, second)])
+        swapped = pixels.copy()
+        swapped[rows] = pixels[rows[::-1]]
+        seen[c] = Seen(indices, swapped)
         return self._replace(seen=tuple(seen))
 
-    def exchanged(self, first: int, second: int) -> Problem:
+    def with_positions_swapped(self, first: int, second: int) -> Problem:
         """Return the problem with the measured positions of two points swapped."""
         order = np.arange(len(self.measured))
         order[[first, second]] = second, first
         return self._replace(measured=self.measured[order], deviations=self.deviations[order])
+
+    def pixel_residuals(self, state: State) -> list[np.ndarray]:
+        """Return what measured pixels are off the projections, by camera, (m, 2) [px]."""
+        return [
+            seen.pixels - projected(camera, pose, state.points[seen.indices])[0]
+            for camera, pose, seen in zip(self.cameras, state.poses, self.seen, strict=True)
+        ]
 
     def linearise(self, state: State) -> tuple[np.ndarray, np.ndarray]:
         """Return residuals (r,) and Jacobian (r, 6 poses + 3 n), both over the deviations."""
@@ -253,34 +267,26 @@ def _starts(points: np.ndarray, rays: np.ndarray) -> Iterator[Pose]:
     count, eye = len(points), np.eye(3)
     solutions: list[tuple[np.ndarray, np.ndarray]] = []
 
-    def add(flag: int, chosen: np.ndarray, basis: np.ndarray) -> None:
-        """Add what one of OpenCV's solvers finds in coordinates with other axes."""
+    def add(flag: int, coordinates: np.ndarray, basis: np.ndarray) -> None:
+        """Add what one of OpenCV's solvers finds in coordinates along the axes of a basis."""
         try:
             _, turns, shifts, _ = cv2.solvePnPGeneric(
-                inner[chosen] @ basis.T, rays[chosen], eye, np.zeros(0), flags=flag
+                coordinates, rays, eye, np.zeros(0), flags=flag
             )
         except cv2.error:
             return
         for turn, shift in zip(turns, shifts, strict=True):
             solutions.append((cv2.Rodrigues(turn)[0] @ basis, np.ravel(shift)))
 
-    every = np.arange(count)
-    add(cv2.SOLVEPNP_SQPNP, every, eye)
+    add(cv2.SOLVEPNP_SQPNP, inner, eye)
     if count > 3:
-        add(cv2.SOLVEPNP_EPNP, every, eye)
+        add(cv2.SOLVEPNP_EPNP, inner, eye)
         if sizes[2] < FLAT * sizes[1]:
             # IPPE rejects points with noise across their plane, and the plane has to be z = 0.
             basis = axes * np.linalg.det(axes)
             flat = inner @ basis.T
             flat[:, 2] = 0.0
-            try:
-                _, turns, shifts, _ = cv2.solvePnPGeneric(
-                    flat, rays, eye, np.zeros(0), flags=cv2.SOLVEPNP_IPPE
-                )
-            except cv2.error:
-                turns, shifts = (), ()
-            for turn, shift in zip(turns, shifts, strict=True):
-                solutions.append((cv2.Rodrigues(turn)[0] @ basis, np.ravel(shift)))
+            add(cv2.SOLVEPNP_IPPE, flat, basis)
     for triple in _triples(inner):
         try:
             _, turns, shifts = cv2.solveP3P(
@@ -351,7 +357,7 @@ def _upright(state: State) -> float:
     return -float(sum(pose.rotation[2, 1] for pose in state.poses))
 
 
-def best_fit(problem: Problem, starts: int = STARTS) -> tuple[Fit | None, list[Fit]]:
+def best_fit(problem: Problem, starts: int = _STARTS) -> tuple[Fit | None, list[Fit]]:
     """
     Return the best minimum of all cameras together, and others that are as good.
 

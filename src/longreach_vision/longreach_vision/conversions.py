@@ -32,7 +32,6 @@ from longreach_dynamics.errors import InputError
 from longreach_node.stamps import nanoseconds_of
 from longreach_vision.cameras import MODELS, Camera
 from longreach_vision.detection import LOST, TRACKED, UNCERTAIN, Observation
-from longreach_vision.geometry import Location
 from longreach_vision.images import (
     ENCODINGS,
     ImageFields,
@@ -40,6 +39,7 @@ from longreach_vision.images import (
     to_gray,
     to_message_fields,
 )
+from longreach_vision.positions import Location
 from longreach_vision.stereo import Estimate
 
 __all__ = [

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from longreach_dynamics.errors import LongreachError
-from longreach_vision import detection, geometry, image_motion
+from longreach_vision import detection, image_motion, positions
 from longreach_vision.cameras import Camera
 from longreach_vision.rig import Rig
 from longreach_vision.stereo import StereoFrame, StereoTracker
@@ -129,5 +129,5 @@ def size_error(
 
 def warm_up() -> None:
     """Compile all that the tracker runs on, or load it from the caches."""
-    for module in (geometry, detection, image_motion):
+    for module in (positions, detection, image_motion):
         module.warm_up()

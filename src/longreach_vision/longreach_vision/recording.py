@@ -19,8 +19,8 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools.bag import BagWriter, bag_typestore, read_bag
 from longreach_tools.output import writing_directory
 from longreach_vision.detection import Observation
-from longreach_vision.geometry import Location
 from longreach_vision.images import ImageFields, to_gray
+from longreach_vision.positions import Location
 from longreach_vision.scene import MarkerPath
 from longreach_vision.stereo import Estimate, StereoFrame
 from longreach_vision.streams import Picture

@@ -27,14 +27,9 @@ from longreach_tools.output import (
 from longreach_vision.boards import Board, find_views, list_pictures
 from longreach_vision.calibration import Calibration, calibrate
 from longreach_vision.cameras import MODELS, write_camera
-from longreach_vision.localisation import (
-    Localisation,
-    Prediction,
-    Reference,
-    load_reference,
-    localise,
-    read_cameras,
-)
+from longreach_vision.localisation import Localisation, localise
+from longreach_vision.prediction import Prediction
+from longreach_vision.reference import Reference, load_reference, read_cameras
 from longreach_vision.sheet import FORMATS, PAGES, lay_out, to_pdf, to_svg
 
 __all__ = ['configure_setup', 'rig_text']

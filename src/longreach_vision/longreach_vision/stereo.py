@@ -24,8 +24,9 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision.detection import LOST, TRACKED, UNCERTAIN, Observation
-from longreach_vision.geometry import Location, Plane, locate_in_plane, triangulate
+from longreach_vision.geometry import Plane
 from longreach_vision.naming import alike, name_markers
+from longreach_vision.positions import Location, locate_in_plane, triangulate
 from longreach_vision.rig import MarkerOnRig, Rig
 from longreach_vision.tracking import CameraTracker
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_vision.detection import LOST, TRACKED, UNCERTAIN, Observation
-from longreach_vision.geometry import Location
+from longreach_vision.positions import Location
 from longreach_vision.scene import MarkerPath
 from longreach_vision.stereo import Estimate, StereoFrame
 

@@ -10,7 +10,8 @@ import numpy as np
 from longreach_vision.cameras import Camera
 from longreach_vision.circles import Ellipse
 from longreach_vision.detection import Observation, lost
-from longreach_vision.geometry import Location, Plane, Pose
+from longreach_vision.geometry import Plane, Pose
+from longreach_vision.positions import Location
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, write_rig
 from longreach_vision.scene import MarkerPath
 from longreach_vision.stereo import Estimate, StereoFrame

@@ -27,7 +27,8 @@ from longreach_vision.boards import Board, find_corners, find_views, list_pictur
 from longreach_vision.calibration import calibrate
 from longreach_vision.cameras import Camera, read_camera, write_camera
 from longreach_vision.detection_commands import configure_detection
-from longreach_vision.geometry import Plane, Pose, locate_in_plane, triangulate
+from longreach_vision.geometry import Plane, Pose
+from longreach_vision.positions import locate_in_plane, triangulate
 from longreach_vision.rendering import CameraSimulator
 from longreach_vision.rig import MountedCamera, Rig, load_rig, write_rig
 from longreach_vision.scene import CameraLook, FrameTimes, Scene, SimulatedMarker

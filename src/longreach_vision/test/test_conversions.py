@@ -28,7 +28,7 @@ from longreach_vision.conversions import (
     size_to_info,
 )
 from longreach_vision.detection import LOST, TRACKED, UNCERTAIN, Observation, lost
-from longreach_vision.geometry import Location
+from longreach_vision.positions import Location
 from longreach_vision.stereo import Estimate
 
 STAMP = Time(sec=12, nanosec=345)

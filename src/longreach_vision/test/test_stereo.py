@@ -19,7 +19,8 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.resources import share_directory
 from longreach_vision.cameras import Camera
 from longreach_vision.detection import LOST, TRACKED, UNCERTAIN
-from longreach_vision.geometry import Location, Plane, Pose, intersect, pixel_ray
+from longreach_vision.geometry import Plane, Pose, intersect, pixel_ray
+from longreach_vision.positions import Location
 from longreach_vision.rendering import CameraSimulator
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters, load_rig
 from longreach_vision.scene import CameraLook, Scene, scene_of

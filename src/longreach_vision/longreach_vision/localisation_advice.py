@@ -1,0 +1,238 @@
+"""
+What is said about estimated poses: why they cannot be trusted, and what to do.
+
+Other poses that fit as well, measurements that contradict each other and the points that are
+likely wrong or swapped, and points that stand where they help little.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+import cv2
+import numpy as np
+
+from longreach_vision.adjustment import FLAT, Fit, Problem, alike, best_fit, is_misfit, projected
+from longreach_vision.geometry import PlaneFit, Pose
+from longreach_vision.prediction import Prediction, Predictor
+
+__all__ = ['ambiguities', 'culprits', 'misfit', 'placement', 'plane_misfit']
+
+# Starts when many trials are made.
+_FEW_STARTS = 3
+# Swaps that are tried; to rank them, draws of three points, how near others agree [px], and the
+# error of a point that nothing is known of [px].
+_SWAPS, _DRAWN, _AGREEING, _UNKNOWN = 200, 300, 10.0, 1e6
+# The tip is far from the points when its error is so many times theirs, and above so much [m].
+_FAR, _FAR_FROM = 2.5, 5e-3
+# Points that cover less of an image are said to [1].
+_LEAST_SHARE = 0.05
+
+
+def ambiguities(problem: Problem, best: Fit, rivals: Sequence[Fit]) -> list[str]:
+    """Return what to say about other poses that fit as well."""
+    found = []
+    for c, (side, seen) in enumerate(zip(problem.sides, problem.seen, strict=True)):
+        pose = best.state.poses[c]
+        others: list[Pose] = []
+        for rival in rivals:
+            other = rival.state.poses[c]
+            if not any(alike(other, known, problem.measured) for known in (pose, *others)):
+                others.append(other)
+        if others:
+            told = ' or '.join(_place_text(other.translation) for other in others)
+            found.append(
+                f'{side} stands at {_place_text(pose.translation)}, or as likely at {told}:'
+                f' {len(seen.indices)} points do not tell; add points that are off their plane, or'
+                f' give cameras.{side}.position'
+            )
+        elif len(seen.indices) <= 3:
+            found.append(
+                f'{side} sees 3 points only: nothing checks them, and other poses may fit nearly'
+                ' as well; add one that is off their plane'
+            )
+    return found
+
+
+def _place_text(position: np.ndarray) -> str:
+    """Return a position for people."""
+    return '(' + ', '.join(f'{value:.2f}' for value in position) + ') m'
+
+
+def misfit(problem: Problem, best: Fit, *, is_refused: bool) -> str:
+    """Return what to say about measurements that contradict each other."""
+    times = math.sqrt(best.cost / best.freedom)
+    residuals = np.concatenate(problem.pixel_residuals(best.state))
+    pixels = math.sqrt(float(np.mean(np.sum(residuals**2, axis=1))))
+    shifts = np.linalg.norm(best.state.points - problem.measured, axis=1)
+    text = (
+        f'the measurements do not fit: residuals are {times:.3g} times what their deviations say'
+        f' ({pixels:.3g} px, points moved by up to {1e3 * float(shifts.max()):.3g} mm)'
+    )
+    likely = culprits(problem)
+    if likely:
+        return f'{text}; {likely}'
+    if is_refused:
+        return f'{text}; look for swapped or mistyped points, or another calibration'
+    return f'{text}; state larger deviations if that is what they are, or look for mistyped points'
+
+
+def plane_misfit(fit: PlaneFit, expected: float, names: Sequence[str]) -> str:
+    """Return what to say about points that lie off their plane by more than expected (RMS) [m]."""
+    worst = int(np.argmax(np.abs(fit.residuals)))
+    return (
+        f'points with in_plane lie {1e3 * fit.rms:.1f} mm (RMS) off their plane, expected:'
+        f' {1e3 * expected:.1f} mm; check {names[worst]}, or leave out what is not in the plane'
+    )
+
+
+# --- wrong and swapped points ---------------------------------------------------------------
+
+
+def culprits(problem: Problem) -> str:
+    """Return which points are likely wrong or swapped, for messages; empty for none."""
+    suspects = _suspects(problem)
+    if suspects:
+        return f'{" or ".join(suspects)} is likely wrong: measure it again, or leave it out'
+    swaps = _swaps(problem)
+    return f'{" or ".join(swaps)} are likely swapped' if swaps else ''
+
+
+def _is_consistent(problem: Problem) -> bool:
+    """Tell whether measurements agree with each other, and could contradict each other."""
+    if min(len(seen.indices) for seen in problem.seen) < 3:
+        return False
+    best, _ = best_fit(problem, _FEW_STARTS)
+    if best is None or best.freedom < 1:
+        return False
+    return not is_misfit(best.cost, best.freedom)
+
+
+def _suspects(problem: Problem) -> list[str]:
+    """Return the points without which all the rest fits; what of them, where that is known."""
+    found = []
+    for k, name in enumerate(problem.names):
+        by = [c for c, seen in enumerate(problem.seen) if k in seen.indices]
+        whole = problem._replace(
+            distances=tuple(item for item in problem.distances if k not in item[:2])
+        )
+        if not by or not _is_consistent(whole.without(k, by)):
+            continue
+        enough = [c for c in by if _is_consistent(problem.without(k, [c]))] if len(by) > 1 else []
+        if len(enough) == 1:
+            found.append(f'the pixel of {name} in {problem.sides[enough[0]]}')
+        else:
+            found.append(name)
+    if not found and problem.distances and _is_consistent(problem._replace(distances=())):
+        return ['a distance']
+    return found
+
+
+def _swaps(problem: Problem) -> list[str]:
+    """Return the pairs of pixels, or of positions, with which everything fits once swapped."""
+    found = []
+    for trial, c, told in itertools.islice(_with_swaps(problem), _SWAPS):
+        # One camera by itself is quicker to refuse; three points in it agree with anything.
+        single = trial.only(c)
+        if (len(single.measured) < 4 or _is_consistent(single)) and _is_consistent(trial):
+            found.append(told)
+    return found
+
+
+def _with_swaps(problem: Problem) -> Iterator[tuple[Problem, int, str]]:
+    """Yield problems with a swap, a camera that it is in, and its name; the likeliest first."""
+    off = [_errors(problem, c) for c in range(len(problem.cameras))]
+    trials: list[tuple[float, Problem, int, str]] = []
+    for a, b in itertools.combinations(range(len(problem.names)), 2):
+        by = [c for c, errors in enumerate(off) if a in errors or b in errors]
+        both = [c for c in by if a in off[c] and b in off[c]]
+        pair = f'{problem.names[a]} and {problem.names[b]}'
+        for c in both:
+            trial = problem.with_pixels_swapped(c, a, b)
+            trials.append((min(off[c][a], off[c][b]), trial, c, f'{pair} in {problem.sides[c]}'))
+        # In the only camera that sees them, swapped positions are swapped pixels.
+        if len(by) > 1:
+            errors = [sum(one.get(k, 0.0) for one in off) for k in (a, b)]
+            most = max(by, key=lambda c: len(off[c]))
+            told = f'the positions of {pair}'
+            trials.append((min(errors), problem.with_positions_swapped(a, b), most, told))
+    trials.sort(key=lambda trial: -trial[0])
+    for _, trial, c, told in trials:
+        yield trial, c, told
+
+
+def _errors(problem: Problem, c: int) -> dict[int, float]:
+    """Return by how much each point is off in a camera whose pose most of them agree on [px]."""
+    single = problem.only(c)
+    camera, pixels = single.cameras[0], single.seen[0].pixels
+    errors = np.full(len(pixels), _UNKNOWN)
+    middle = single.measured.mean(axis=0)
+    with contextlib.suppress(cv2.error):
+        # It takes four points or more, and may agree on nothing.
+        found, turn, shift, _ = cv2.solvePnPRansac(
+            single.measured - middle,
+            camera.undistort(pixels),
+            np.eye(3),
+            np.zeros(0),
+            iterationsCount=_DRAWN,
+            reprojectionError=_AGREEING / camera.fx,
+            flags=cv2.SOLVEPNP_AP3P,
+        )
+        if found:
+            R = cv2.Rodrigues(turn)[0]
+            pose = Pose(R.T, middle - R.T @ np.ravel(shift))
+            distance = np.linalg.norm(projected(camera, pose, single.measured)[0] - pixels, axis=1)
+            errors = np.where(np.isfinite(distance), distance, _UNKNOWN)
+    return dict(zip(problem.seen[c].indices.tolist(), errors.tolist(), strict=True))
+
+
+# --- where the points are -------------------------------------------------------------------
+
+
+def placement(predictor: Predictor, tip: Prediction, at_points: Sequence[Prediction]) -> list[str]:
+    """
+    Return what to say about where the points are.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    tip, at_points : Prediction, sequence of Prediction
+        Its predictions at the tip and at the points.
+    """
+    problem = predictor.problem
+    found = []
+    if math.isnan(tip.error):
+        if predictor.is_seen(tip.point):
+            found.append(
+                'one camera sees the tip and no plane is known: mark three or more points with'
+                ' in_plane: true'
+            )
+        else:
+            found.append(
+                f'no camera sees the tip at {_place_text(tip.point)}: turn them, or give another'
+                ' tip'
+            )
+    errors = [there.error for there in at_points if math.isfinite(there.error)]
+    usual = float(np.median(errors)) if errors else math.nan
+    if errors and tip.error > max(_FAR * usual, _FAR_FROM):
+        helped = predictor.with_point(tip.point).at(tip.point).error
+        thick = np.linalg.svd(problem.measured - problem.measured.mean(axis=0), compute_uv=False)
+        flat = ' and in one plane' if thick[2] < FLAT * thick[1] else ''
+        found.append(
+            f'a marker at the tip would be off by {1e3 * tip.error:.0f} mm, at the reference'
+            f' points by {1e3 * usual:.0f} mm: these are clustered{flat}, far from the tip; one'
+            f' more near it would give {1e3 * helped:.0f} mm; spread them all round the space'
+            ' where markers move, in depth, too'
+        )
+    for side, camera, seen in zip(problem.sides, problem.cameras, problem.seen, strict=True):
+        hull = cv2.convexHull(seen.pixels.astype(np.float32))
+        share = float(cv2.contourArea(hull)) / (camera.width * camera.height)
+        if share < _LEAST_SHARE:
+            found.append(
+                f'the reference points cover {100.0 * share:.1f} % of the image of {side}: spread'
+                ' them over it'
+            )
+    return found
