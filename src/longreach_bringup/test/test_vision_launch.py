@@ -11,9 +11,9 @@ from longreach_dynamics.resources import share_directory
 from longreach_tools.testing import contents, launch, longreach
 from longreach_vision.following import Follower
 from longreach_vision.recording import read_images, read_tracks, read_truth
-from longreach_vision.rendering import render_sequence
 from longreach_vision.rig import Rig, load_rig
 from longreach_vision.scene import CameraLook, MarkerPath
+from longreach_vision.sequences import render_sequence
 from longreach_vision.stereo_pairing import ImagePairs
 from longreach_vision.streams import simulators_of
 from longreach_vision.tracks import row_of
@@ -81,24 +81,40 @@ def test_the_boom_is_tracked_and_its_images_give_the_same_tracks_again(tmp_path:
     assert np.array_equal(table, tracks.table, equal_nan=True)
 
 
-def test_pictures_are_shown_to_the_tracker(tmp_path: Path) -> None:
-    own = rig()
+def pictures(tmp_path: Path, own: Rig, times: np.ndarray) -> tuple[str, ...]:
+    """Return the words of a launch that shows pictures of markers that rest, at times [s]."""
     places = np.array([[marker.position for marker in own.markers]])
     still = MarkerPath(own.names, np.array([0.0, 1.0]), np.repeat(places, 2, axis=0))
     look = CameraLook(clutter=0)
-    times = np.arange(10) / 10.0
     render_sequence(simulators_of(own, look), still, times, tmp_path / 'pictures')
     sources = [f'{name}_source:={tmp_path}/pictures/{name}' for name in ('left', 'right')]
-    words = ('cameras:=video', *sources, f'scale:={SCALE}', 'namespace:=yard', 'record:=bag')
+    return ('cameras:=video', *sources)
+
+
+def test_pictures_are_shown_to_the_tracker(tmp_path: Path) -> None:
+    own = rig()
+    times = np.arange(10) / 10.0
+    words = (*pictures(tmp_path, own, times), f'scale:={SCALE}', 'namespace:=yard', 'record:=bag')
     with launch('vision', tmp_path, *words) as running:
         assert running.wait() == 0, running.text()
     tracks = read_tracks(tmp_path / 'bag', 'yard')
     # Two nodes show them, each when it is ready; times are those of the files.
     assert set(np.round(tracks.times, 9)) <= set(np.round(times, 9))
-    for name, place in zip(own.names, places[0], strict=True):
-        seen = tracks.column(name, 'cameras') == 3.0
+    for marker in own.markers:
+        seen = tracks.column(marker.name, 'cameras') == 3.0
         assert seen.sum() > 3
-        assert np.abs(tracks.positions(name)[seen] - place).max() < 1e-3
+        assert np.abs(tracks.positions(marker.name)[seen] - marker.position).max() < 1e-3
+
+
+def test_pictures_that_are_recorded_are_all_tracked(tmp_path: Path) -> None:
+    # One file alone: it begins when tracker and recorder listen, and the tracker has all of it.
+    words = pictures(tmp_path, rig().scaled(0.5), np.arange(8) / 15.0)
+    words = (*words, 'right_source:=', f'scale:={0.5 * SCALE}', 'lossless:=true', 'timeout:=0.1')
+    with launch('vision', tmp_path, *words, 'record:=bag', 'record_images:=true') as running:
+        assert running.wait() == 0, running.text()
+    counts = {topic: len(messages) for topic, messages in contents(tmp_path / 'bag').items()}
+    assert counts['/vision/left/image_raw'] == 8
+    assert counts['/vision/observations'] == 8
 
 
 @pytest.mark.parametrize('one_process', ['false', 'true'])

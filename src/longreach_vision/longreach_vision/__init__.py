@@ -8,15 +8,18 @@ Two cameras that track circular markers, Henikl et al. (2015), section 4.2.
                                         intrinsics from checkerboards
 ``reference``, ``localisation``, ``adjustment``, ``prediction``, ``localisation_advice``
                                         poses from reference points; how good they are, and why not
-``edges``, ``shapes``, ``ellipses``, ``refinement``, ``detection``
+``edges``, ``shapes``, ``ellipses``, ``detection``
                                         one marker in one image
+``refinement``, ``marker_model``, ``marker_samples``, ``pinhole``
+                                        its maximum-likelihood fit
 ``tracking``, ``image_motion``, ``appearance``, ``association``, ``naming``
                                         markers through time
 ``stereo``                              markers in space
 ``stereo_pairing``, ``following``, ``tracks``, ``tracking_report``
                                         pairs of images; how tracking begins; tracks as a table
 ``rig``                                 cameras, plane, markers and numbers of the tracker
-``scene``, ``rendering``                what cameras would see of given markers
+``scene``, ``rendering``, ``drawing``, ``sequences``
+                                        what cameras would see of given markers; the same as files
 ``images``, ``sources``, ``streams``    image messages as arrays; files, folders, cameras
 ``overlay``, ``sheet``                  pictures of what was found; markers to be printed
 ``tracker_node``, ``camera_node``, ``simulated_node``, ``video_node``, ``conversions``, ``nodes``

@@ -10,10 +10,11 @@ likely, markers are UNCERTAIN, with each other's names.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from longreach_vision.appearance import difference
 from longreach_vision.detection import UNCERTAIN, Observation, lost
@@ -26,9 +27,12 @@ PATIENCE = 1.0
 # Squared Mahalanobis distance by which one answer must be better than another.
 _DOUBT = 7.0
 # Cost, as a squared distance, of a marker that is none of the ellipses, and the most that one in
-# its gate may have; markers that are assigned together at most.
+# its gate may have.
 _NOT_SEEN, _FAR = 25.0, 24.0
-_MOST_TOGETHER = 4
+# Ellipses that a marker may be, the nearest ones, and answers that are compared: all those of
+# four markers, and of more, whose number has no bound, the likeliest ones.
+_ELLIPSES, _ANSWERS = 4, 1000
+_ANOTHER = 'another one'
 # By how much the size of a marker may have changed since it was lost, as a share.
 _SINCE_LOST = 0.3
 # Speed of neighbours against each other, over that of each, before more is known.
@@ -80,28 +84,28 @@ class Association:
         Returns
         -------
         dict of Sighting
-            By name, of all markers that have an ellipse in their gates.
+            By name; no two are taken for one ellipse.
         """
         allowed = {
             name: sorted(
                 (k for k, one in enumerate(row) if one.taken), key=lambda k: row[k].distance
-            )[:_MOST_TOGETHER]
+            )[:_ELLIPSES]
             for name, row in self.sightings.items()
         }
-        assigned: dict[str, Sighting] = {}
         chosen: dict[str, int] = {}
         rivals: dict[str, str] = {}
         for names in _together(allowed):
-            hypotheses = sorted(
-                (self._cost(names, choice), choice)
-                for choice in _choices([allowed[name] for name in names])
-            )
-            for row, (name, k) in enumerate(zip(names, hypotheses[0][1], strict=True)):
-                if k < 0:
-                    assigned[name] = self._elsewhere(name, nearest[name])
-                else:
+            answers, are_all = self._answers(names, [sorted(allowed[name]) for name in names])
+            for row, (name, k) in enumerate(zip(names, answers[0], strict=True)):
+                if k >= 0:
                     chosen[name] = k
-                    rivals[name] = _rival(hypotheses, row, names)
+                    rivals[name] = _rival(answers, row, names) if are_all else _ANOTHER
+        # Also those with an ellipse that is just outside of their gates where others found it.
+        assigned = {
+            name: self._elsewhere(name, nearest[name])
+            for name in self.predictions
+            if name not in chosen
+        }
         hidden = [name for name in self.predictions if name not in chosen]
         for name, k in chosen.items():
             sighting = self.sightings[name][k]
@@ -136,35 +140,83 @@ class Association:
                 return other
         return ''
 
-    def _cost(self, names: Sequence[str], choice: Sequence[int]) -> float:
+    def _answers(
+        self, names: Sequence[str], ellipses: Sequence[Sequence[int]]
+    ) -> tuple[list[tuple[int, ...]], bool]:
         """
-        Return how unlikely it is that markers are these ellipses, as a squared distance.
+        Return which ellipse each marker may be, -1 for none: the likeliest answer first.
 
-        Neighbours move alike while they are hidden: how they lie to each other counts besides.
+        All that are nearly as likely follow, no ellipse twice in any. Neighbours move alike while
+        they are hidden: how they lie to each other counts besides.
+
+        Returns
+        -------
+        answers : list of tuple of int
+        are_all : bool
+            Whether none is missing, for there are too many that have to be compared.
         """
-        motion, total = self.motion, 0.0
-        seen = []
-        for name, k in zip(names, choice, strict=True):
-            if k < 0:
-                total += _NOT_SEEN
-                continue
-            track, center = self.tracks[name], self.sightings[name][k].observation.center
-            away = math.dist(center, self.predictions[name].center)
-            total += min((away / motion.spread(track, self.time)) ** 2, _FAR)
-            seen.append((track, center - self.predictions[name].center, center))
-        for (track, shift, center), (other, its, place) in itertools.combinations(seen, 2):
-            between = _between(track, other)
-            if between:
-                wanted, spread = motion.drift(between, self.time, _ALIKE)
-                error = math.dist(place - center, wanted)
-            else:
-                _, spread = motion.drift(
-                    [(min(track.time, other.time), 0.0, 0.0)], self.time, _ALIKE
-                )
-                known = _ALIKE * (track.covariance[0, 0] + other.covariance[0, 0])
-                error, spread = math.dist(shift, its), math.hypot(spread, math.sqrt(known))
-            total += (error / spread) ** 2
-        return total
+        alone = [self._alone(name, own) for name, own in zip(names, ellipses, strict=True)]
+        rest = sum(float(own.min()) for own in alone)
+        least = math.inf  # that an answer costs which is left out
+        costs, columns = np.zeros(1), np.zeros((1, 0), dtype=np.intp)
+        for row, own in enumerate(alone):
+            total = costs[:, None] + own
+            for before in range(row):
+                total += self._pair(
+                    (names[before], names[row]), (ellipses[before], ellipses[row])
+                )[columns[:, before]]
+            order = np.argsort(total, axis=None, kind='stable')
+            order = order[: np.isfinite(total).sum()]
+            rest -= float(own.min())
+            if len(order) > _ANSWERS:
+                least = min(least, float(total.flat[order[_ANSWERS]]) + rest)
+                order = order[:_ANSWERS]
+            answer, column = np.unravel_index(order, total.shape)
+            costs, columns = total[answer, column], np.column_stack([columns[answer], column])
+        near = columns[costs < costs[0] + _DOUBT].tolist()
+        answers = [
+            tuple((-1, *own)[k] for own, k in zip(ellipses, one, strict=True)) for one in near
+        ]
+        return answers, least >= costs[0] + _DOUBT
+
+    def _alone(self, name: str, ellipses: Sequence[int]) -> np.ndarray:
+        """Return squared distances of a marker from none, first, and from ellipses."""
+        center = self.predictions[name].center
+        spread = self.motion.spread(self.tracks[name], self.time)
+        away = [
+            math.dist(self.sightings[name][k].observation.center, center) / spread
+            for k in ellipses
+        ]  # fmt: skip
+        return np.array([_NOT_SEEN, *(min(one * one, _FAR) for one in away)])
+
+    def _pair(
+        self, names: tuple[str, str], ellipses: tuple[Sequence[int], Sequence[int]]
+    ) -> np.ndarray:
+        """
+        Return squared distances of two markers from how they lay to each other.
+
+        Rows and columns are none, first, and the ellipses of one and of the other.
+        """
+        motion = self.motion
+        track, other = (self.tracks[name] for name in names)
+        places = [
+            np.array([self.sightings[name][k].observation.center for k in own]).reshape(-1, 2)
+            for name, own in zip(names, ellipses, strict=True)
+        ]
+        apart = places[1] - places[0][:, None]
+        between = _between(track, other)
+        if between:
+            wanted, spread = motion.drift(between, self.time, _ALIKE)
+        else:
+            first, second = (self.predictions[name].center for name in names)
+            wanted = second - first
+            since = [(min(track.time, other.time), 0.0, 0.0)]
+            known = _ALIKE * (track.covariance[0, 0] + other.covariance[0, 0])
+            spread = math.hypot(motion.drift(since, self.time, _ALIKE)[1], math.sqrt(known))
+        costs = np.zeros((len(ellipses[0]) + 1, len(ellipses[1]) + 1))
+        costs[1:, 1:] = ((apart - wanted) ** 2).sum(axis=2) / spread**2
+        costs[1:, 1:][np.equal.outer(ellipses[0], ellipses[1])] = math.inf
+        return costs
 
     def _elsewhere(self, name: str, sighting: Sighting) -> Sighting:
         """Return the sighting of a marker that is none of the candidates."""
@@ -191,23 +243,18 @@ def _between(track: Track, other: Track) -> list[tuple[float, float, float]]:
     return [(at, its[at][0] - u, its[at][1] - v) for at, u, v in track.path if at in its]
 
 
-def _rival(
-    hypotheses: Sequence[tuple[float, tuple[int, ...]]], row: int, names: Sequence[str]
-) -> str:
+def _rival(answers: Sequence[tuple[int, ...]], row: int, names: Sequence[str]) -> str:
     """
-    Return which other marker an ellipse may be, by answers nearly as likely as the best one.
+    Return which other marker an ellipse may be, by answers nearly as likely as the first one.
 
     ``another one`` where it is the marker that may be another ellipse; empty for neither.
     """
-    best, chosen = hypotheses[0]
-    k = chosen[row]
-    for cost, choice in hypotheses[1:]:
-        if not cost < best + _DOUBT:
-            break
+    k = answers[0][row]
+    for choice in answers[1:]:
         if choice[row] != k and k in choice:
             return names[choice.index(k)]
         if choice[row] not in (k, -1):
-            return 'another one'
+            return _ANOTHER
     return ''
 
 
@@ -223,13 +270,4 @@ def _together(allowed: Mapping[str, Sequence[int]]) -> list[list[str]]:
             names = group[0] + names
             places |= group[1]
         groups.append((names, places))
-    # What is left of more has to wait for the next image.
-    return [names[:_MOST_TOGETHER] for names, _ in groups]
-
-
-def _choices(allowed: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
-    """Yield all ways to give each row one of its columns or none, -1, and no column twice."""
-    for choice in itertools.product(*([-1, *columns] for columns in allowed)):
-        given = [k for k in choice if k >= 0]
-        if len(set(given)) == len(given):
-            yield choice
+    return [names for names, _ in groups]

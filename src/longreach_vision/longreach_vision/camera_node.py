@@ -11,6 +11,7 @@ with a duration the node ends after the last of them, and the simulation can wai
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -53,6 +54,8 @@ __all__ = ['CameraNode', 'CameraNodeParameters']
 _PERIOD = 2e-3
 # While messages keep coming, an image is drawn this often at least [s].
 _PATIENCE = 0.05
+# Between reports [s of wall time].
+_REPORTS = 1.0
 # From the last image, which its listeners have, to the end, so that they can work on it [s].
 _FAREWELL = 0.5
 
@@ -94,7 +97,8 @@ class CameraNodeParameters(Parameters):
         'an image waits until reliable listeners have the one before', default=False
     )
     duration: float = quantity(
-        'time of marker_truth after which the node ends; 0 is never',
+        'time of marker_truth, or since the beginning of a path, after which the node ends; 0 is'
+        ' never',
         's',
         at_least=0.0,
         default=0.0,
@@ -198,7 +202,8 @@ class CameraNode(Node):
         ]
         self._counts = dict.fromkeys(('rendered', 'dropped', 'late', 'missed', 'invalid'), 0)
         self._diagnostics = diagnostics.Diagnostics(self, 'cameras')
-        self._second = -1
+        # Of the latest image [ns].
+        self._stamp = 0
         self._waiting: deque[_Waiting] = deque()
         self._born = self._drawn = time.monotonic()
         self._heard = self._seen = 0
@@ -206,6 +211,7 @@ class CameraNode(Node):
         self._truth: Subscription | None = None
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._timer = self.create_timer(_PERIOD, self._work, clock=steady)
+        self.create_timer(_REPORTS, self._report, clock=steady)
         self._path: Iterator[_Waiting] | None = None
         if settings.path:
             self._path = self._along(MarkerPath.from_csv(settings.path).of(self._scene.names))
@@ -248,7 +254,8 @@ class CameraNode(Node):
     def _along(self, path: MarkerPath) -> Iterator[_Waiting]:
         """Yield the images of a path, with the time at which each is due; 0 for at once."""
         begun, factor = time.monotonic(), self.settings.real_time_factor
-        for index, frame in frames_of(path, [view.times for view in self._views]):
+        times = [view.times for view in self._views]
+        for index, frame in frames_of(path, times, self.settings.duration or math.inf):
             due = begun + (frame.stamp * 1e-9 - path.times[0]) / factor if factor else 0.0
             yield _Waiting(self._views[index], frame, due)
 
@@ -332,17 +339,17 @@ class CameraNode(Node):
             view.publish(frame, unheard=self.viewer is None)
             if self.viewer is not None:
                 self.viewer(view.name, frame.stamp, image.copy())
-        if frame.stamp // 1_000_000_000 != self._second:
-            self._second = frame.stamp // 1_000_000_000
-            self._report(frame.stamp)
+        self._stamp = frame.stamp
 
-    def _report(self, stamp: int | None = None) -> None:
+    def _report(self) -> None:
         """Publish diagnostics."""
-        stamp = self._second * 1_000_000_000 if stamp is None else stamp
         self._counts['missed'] = max(view.times.missed for view in self._views)
         level, text = diagnostics.OK, 'drawing'
         if self._counts['late'] or self._counts['missed'] or self._counts['invalid']:
             level = diagnostics.WARN
             text = 'images are late, or samples of the truth missing or not valid'
+        elif not self._counts['rendered']:
+            level = diagnostics.WARN
+            text = f'waiting for {"marker_truth" if self._truth else "listeners"}'
         values = {**self._counts, 'waiting': len(self._waiting)}
-        self._diagnostics.publish(stamp_of(max(0, stamp)), level, text, values)
+        self._diagnostics.publish(stamp_of(self._stamp), level, text, values)

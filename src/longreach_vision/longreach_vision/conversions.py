@@ -35,12 +35,11 @@ from longreach_vision.detection import LOST, TRACKED, UNCERTAIN, Observation
 from longreach_vision.images import (
     ENCODINGS,
     ImageFields,
-    to_bgr,
     to_gray,
     to_message_fields,
 )
-from longreach_vision.positions import Location
 from longreach_vision.stereo import Estimate
+from longreach_vision.tracks import estimate_fields, observation_fields
 
 __all__ = [
     'array_to_image',
@@ -48,7 +47,6 @@ __all__ = [
     'camera_to_info',
     'estimates_to_message',
     'image_stamp',
-    'image_to_bgr',
     'image_to_gray',
     'markers_from_message',
     'observation_to_message',
@@ -57,12 +55,6 @@ __all__ = [
     'size_to_info',
 ]
 
-_STATUS = {
-    TRACKED: MarkerObservation.TRACKED,
-    UNCERTAIN: MarkerObservation.UNCERTAIN,
-    LOST: MarkerObservation.LOST,
-}
-_CAMERAS = {'left': MarkerEstimate.LEFT, 'right': MarkerEstimate.RIGHT}
 # Red, green, blue of each status in RViz, as in pictures.
 _COLOURS = {TRACKED: (0.24, 0.86, 0.31), UNCERTAIN: (1.0, 0.65, 0.0), LOST: (1.0, 0.24, 0.24)}
 _TEXT = (0.1, 0.1, 0.1)
@@ -110,19 +102,8 @@ def image_to_gray(message: Image, bits: int = 16) -> np.ndarray:
         For an image that contradicts itself, is cut off, or in an unknown encoding.
     """
     if message.encoding not in ENCODINGS:
-        return _by_cv_bridge(message, 'mono8')
+        return _by_cv_bridge(message)
     return to_gray(_fields(message), bits)
-
-
-def image_to_bgr(message: Image, bits: int = 16) -> np.ndarray:
-    """
-    Return an image in blue, green, red, shape (height, width, 3), uint8.
-
-    Parameters and errors are those of :func:`image_to_gray`.
-    """
-    if message.encoding not in ENCODINGS:
-        return _by_cv_bridge(message, 'bgr8')
-    return to_bgr(_fields(message), bits)
 
 
 def _fields(message: Image) -> ImageFields:
@@ -137,15 +118,15 @@ def _fields(message: Image) -> ImageFields:
     )
 
 
-def _by_cv_bridge(message: Image, encoding: str) -> np.ndarray:
-    """Return an image in another encoding, or raise InputError."""
+def _by_cv_bridge(message: Image) -> np.ndarray:
+    """Return an image of another encoding in grey, or raise InputError."""
     allowed = f'encoding = {message.encoding!r}, allowed: {" | ".join(ENCODINGS)}'
     try:
         bridge = import_module('cv_bridge')
     except ImportError as error:
         raise InputError(f'{allowed}; more with cv_bridge, which is not installed') from error
     try:
-        converted: np.ndarray = bridge.CvBridge().imgmsg_to_cv2(message, encoding)
+        converted: np.ndarray = bridge.CvBridge().imgmsg_to_cv2(message, 'mono8')
     except (bridge.CvBridgeError, TypeError, ValueError) as error:
         raise InputError(f'{allowed}; cv_bridge cannot convert it: {error}') from error
     return np.ascontiguousarray(converted)
@@ -314,18 +295,7 @@ def markers_from_message(
 
 def observation_to_message(name: str, observation: Observation) -> MarkerObservation:
     """Return a marker as one image shows it."""
-    return MarkerObservation(
-        name=name,
-        status=_STATUS[observation.status],
-        reason=observation.reason,
-        center=observation.center,
-        covariance=observation.covariance.ravel(),
-        ellipse_center=observation.ellipse.center,
-        axes=observation.ellipse.axes,
-        angle=float(observation.ellipse.angle),
-        rim_support=float(observation.rim_support),
-        residual=float(observation.residual),
-    )
+    return MarkerObservation(**observation_fields(name, observation))
 
 
 def observations_to_message(
@@ -369,34 +339,8 @@ def estimates_to_message(
     return MarkerEstimates(
         header=Header(stamp=stamp, frame_id=frame_id),
         stamp_gap=gap,
-        estimates=[_estimate(name, estimate) for name, estimate in estimates.items()],
+        estimates=[MarkerEstimate(**estimate_fields(*pair, Point)) for pair in estimates.items()],
     )
-
-
-def _estimate(name: str, estimate: Estimate) -> MarkerEstimate:
-    """Return a marker in space; what is not known is NaN."""
-    in_plane, in_plane_covariance = _location(estimate.in_plane)
-    triangulated, triangulated_covariance = _location(estimate.triangulated)
-    return MarkerEstimate(
-        name=name,
-        status=_STATUS[estimate.status],
-        reason=estimate.reason,
-        cameras=sum(_CAMERAS[camera] for camera in estimate.cameras),
-        in_plane=in_plane,
-        in_plane_covariance=in_plane_covariance,
-        triangulated=triangulated,
-        triangulated_covariance=triangulated_covariance,
-        out_of_plane=float(estimate.out_of_plane),
-        out_of_plane_deviation=float(estimate.out_of_plane_deviation),
-    )
-
-
-def _location(location: Location | None) -> tuple[Point, np.ndarray]:
-    """Return a position and its covariance by rows."""
-    if location is None:
-        return Point(x=math.nan, y=math.nan, z=math.nan), np.full(9, math.nan)
-    x, y, z = location.position.tolist()
-    return Point(x=x, y=y, z=z), location.covariance.ravel()
 
 
 def shapes_to_message(

@@ -32,7 +32,8 @@ from longreach_vision.ellipses import (
     rank_hypotheses,
     seen_sectors,
 )
-from longreach_vision.refinement import Fit, fit_marker, image_of
+from longreach_vision.pinhole import image_of
+from longreach_vision.refinement import Fit, fit_marker
 from longreach_vision.shapes import SECTORS
 
 __all__ = [
@@ -75,7 +76,7 @@ _RIVALS, _NEARER = (0.6, 1.6), 0.2
 # Where a part is hidden, less may be left unexplained (see _UNEXPLAINED); and least where glare is
 # near: light that does not saturate is near, too.
 _HIDDEN_UNEXPLAINED = 0.015
-_GLARE_DEVIATION, _GLARE_UNEXPLAINED = 0.04, 0.01
+_GLARE_DEVIATION, _GLARE_UNEXPLAINED = 0.07, 0.01
 # Contrast in standard deviations of the residual, below which a fit says nothing.
 _LEAST_CONTRAST = 6.0
 # What the model leaves unexplained may be this share of the contrast; the noise is known to that.

@@ -47,7 +47,7 @@ def draw_tracks(
         ahead, above, *below = axes
         for k, name in enumerate(tracks.names):
             colour = f'C{k}'
-            found = tracks.positions(name, _shown(tracks, name))
+            found = tracks.positions(name, tracks.best_kind(name))
             start = _start(found)
             if start is None:
                 ahead.plot([], [], '.', color=colour, label=f'{name}: not seen')
@@ -92,7 +92,8 @@ def draw_movement(
     name : str
         Of the marker.
     path : MarkerPath, optional
-        The truth; drawn from its own beginning, and the difference of the two below.
+        The truth; drawn from where it is when the marker is first tracked within its time, and
+        the difference of the two below.
     offsets : mapping, optional
         As in :func:`longreach_vision.tracks.compare`.
 
@@ -102,20 +103,23 @@ def draw_movement(
         When the tracks do not have the marker.
     """
     time = tracks.times
-    found = _MILLI * tracks.positions(name, _shown(tracks, name))[:, 2]
+    found = _MILLI * tracks.positions(name, tracks.best_kind(name))[:, 2]
     truth = None if path is None else _MILLI * _truth(path, name, time, offsets)[:, 2]
     rows = 1 if truth is None else 2
     with figure(file, size=(9.0, 3.0 * rows), rows=rows) as axes:
         known = np.flatnonzero(np.isfinite(found))
         if known.size:
-            # One image's noise would move the whole line: the truth tells where to begin.
-            begin = found[known[0]] if truth is None else np.nanmean(found - truth) + truth[0]
-            if path is not None and truth is not None:
-                fine, line = _line(path, name, time, 2, truth[0] / _MILLI, offsets)
-                axes[0].plot(fine, _MILLI * line, label='truth', **_TRUTH)
+            begin = found[known[0]]
+            both = known if truth is None else known[np.isfinite(truth[known])]
+            if path is not None and truth is not None and both.size:
                 difference = found - truth
-                centred = difference - np.nanmean(difference)
-                axes[1].plot(time, centred, '.-', color='C0', ms=3.0, linewidth=0.6)
+                mean = np.nanmean(difference)
+                # One image's noise would move the whole line: the truth tells where to begin.
+                first = truth[both[0]]
+                begin = mean + first
+                fine, line = _line(path, name, time, 2, first / _MILLI, offsets)
+                axes[0].plot(fine, _MILLI * line, label='truth', **_TRUTH)
+                axes[1].plot(time, difference - mean, '.-', color='C0', ms=3.0, linewidth=0.6)
                 rms = float(np.nanstd(difference))
                 axes[1].set_title(f'RMS {rms:.3f} mm', loc='right', fontsize=9)
             axes[0].plot(time, found - begin, '.-', color='C0', ms=4.0, linewidth=0.6, label=name)
@@ -144,11 +148,6 @@ def _legend(axis: Any, columns: int, title: str | None = None) -> None:
 def _is_there(tracks: Tracks, kind: str) -> bool:
     """Tell whether any marker has estimates of a kind."""
     return any(np.isfinite(tracks.positions(name, kind)).any() for name in tracks.names)
-
-
-def _shown(tracks: Tracks, name: str) -> str:
-    """Return the kind of estimate of which a marker has more."""
-    return max(KINDS, key=lambda kind: int(np.isfinite(tracks.positions(name, kind)).sum()))
 
 
 def _start(found: np.ndarray) -> np.ndarray | None:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from longreach_dynamics.errors import LongreachError
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision import detection, image_motion, positions
 from longreach_vision.cameras import Camera
 from longreach_vision.rig import Rig
@@ -72,7 +72,7 @@ class Follower:
                     {name: images.images[name] for name in new},
                     {name: times[name] for name in new},
                 )
-                self.problem = ''
+                self.problem = '; '.join(self.tracker.missing.values())
             except LongreachError as error:
                 self.problem = str(error)
         frame = self.tracker.update(images.images, times)
@@ -87,7 +87,10 @@ class Follower:
             self.problem = self.problem if self.tracker.missing else ''
             return
         self._searched.update(images.times)
-        self.problem = self.tracker.search(images.images, images.times)
+        try:
+            self.problem = self.tracker.search(images.images, images.times)
+        except InputError as error:
+            self.problem = str(error)
         is_busy = self.problem and self.tracker.is_any_in_sight
         self._pause = min(2.0 * self._pause, _RARELY) if is_busy else _AGAIN
 
@@ -108,13 +111,14 @@ def size_error(
     where : str
         What says so.
     scale : float, optional
-        Of the camera to that which was calibrated; None if it is not known here.
+        Of the camera to that which was calibrated, at most 1; None if it is not known here.
     """
     height, width = image.shape
     ratio = width / camera.width
     remedy = 'calibrate the camera at the size that it is used with'
     # What was resized has the same shape.
-    if where == 'the rig' and abs(height / ratio - camera.height) < 2.0:
+    is_resized = where == 'the rig' and abs(height / ratio - camera.height) < 2.0
+    if is_resized and (scale is None or scale * ratio <= 1.0):
         change = (
             f'make the scale {ratio:.6g} times what it is now'
             if scale is None

@@ -232,15 +232,16 @@ class ImageMotion:
         Returns
         -------
         center, covariance : ndarray, shapes (2,) and (2, 2)
-            [px], [px^2]; the filter's prediction with fewer than three sightings. None for a
-            marker that is lost.
+            [px], [px^2]; the filter's prediction with fewer than three sightings, and where the
+            marker was no more than UNCERTAIN since, or long ago. None for one that is lost.
         """
         if track.lost or not track.latest:
             return None
         newest, center, covariance = track.latest[-1]
         if time == newest:
             return center, covariance
-        if len(track.latest) < _KEPT or newest - track.latest[0][0] > _KEPT_TIME:
+        is_old = track.time != newest or abs(time - newest) > _KEPT_TIME
+        if is_old or len(track.latest) < _KEPT or newest - track.latest[0][0] > _KEPT_TIME:
             prediction = self.predict(track, time)
             return prediction.center, prediction.covariance
         times = [one[0] for one in track.latest]

@@ -15,7 +15,16 @@ from collections.abc import Iterator, Sequence
 import cv2
 import numpy as np
 
-from longreach_vision.adjustment import FLAT, Fit, Problem, alike, best_fit, is_misfit, projected
+from longreach_vision.adjustment import (
+    FLAT,
+    Fit,
+    Problem,
+    State,
+    alike,
+    best_fit,
+    is_misfit,
+    projected,
+)
 from longreach_vision.geometry import PlaneFit, Pose
 from longreach_vision.prediction import Prediction, Predictor
 
@@ -28,6 +37,8 @@ _FEW_STARTS = 3
 _SWAPS, _DRAWN, _AGREEING, _UNKNOWN = 200, 300, 10.0, 1e6
 # The tip is far from the points when its error is so many times theirs, and above so much [m].
 _FAR, _FAR_FROM = 2.5, 5e-3
+# Of markers that can be tracked, the least radius [px]; what none has [m].
+_LEAST_RADIUS, _HUGE = 4.0, 2.0
 # Points that cover less of an image are said to [1].
 _LEAST_SHARE = 0.05
 
@@ -72,6 +83,10 @@ def misfit(problem: Problem, best: Fit, *, is_refused: bool) -> str:
         f'the measurements do not fit: residuals are {times:.3g} times what their deviations say'
         f' ({pixels:.3g} px, points moved by up to {1e3 * float(shifts.max()):.3g} mm)'
     )
+    units = _unit_doubt(problem, best.state)
+    if units:
+        # Of what is not refused, the placement says it.
+        return f'{text}; {units}' if is_refused else text
     likely = culprits(problem)
     if likely:
         return f'{text}; {likely}'
@@ -203,7 +218,8 @@ def placement(predictor: Predictor, tip: Prediction, at_points: Sequence[Predict
         Its predictions at the tip and at the points.
     """
     problem = predictor.problem
-    found = []
+    doubt = _unit_doubt(problem, predictor.state)
+    found = [doubt] if doubt else []
     if math.isnan(tip.error):
         if predictor.is_seen(tip.point):
             found.append(
@@ -236,3 +252,19 @@ def placement(predictor: Predictor, tip: Prediction, at_points: Sequence[Predict
                 ' them over it'
             )
     return found
+
+
+def _unit_doubt(problem: Problem, state: State) -> str:
+    """Return what to say about cameras so far from the points that these are not in metres."""
+    for side, camera, pose, seen in zip(
+        problem.sides, problem.cameras, state.poses, problem.seen, strict=True
+    ):
+        depth = float(np.median(pose.to_camera(state.points[seen.indices])[:, 2]))
+        radius = _LEAST_RADIUS * depth / camera.fx
+        if radius > _HUGE:
+            return (
+                f'{side} stands {depth:.4g} m from its points, where no marker of less than'
+                f' {2.0 * radius:.2g} m across can be tracked: are lengths in millimetres? give'
+                ' positions, deviations, distances and tip in metres'
+            )
+    return ''

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from longreach_dynamics.errors import InputError
 from longreach_vision.appearance import RADIUS_BY_RIG, Appearance, difference, mismatch
 from longreach_vision.detection import Observation
 from longreach_vision.rig import MarkerOnRig
@@ -115,6 +116,11 @@ def _kind_of(
     """Return which kind of marker an observation looks like most, None for none."""
     best, least = None, math.inf
     for kind, (marker, *_) in kinds.items():
+        try:
+            appearance.in_plane(seen.center, marker)
+        except InputError:
+            # Its ray does not meet the plane.
+            continue
         wanted = appearance.by_rig(marker, seen.center)
         change = mismatch(seen, wanted)
         if not difference(seen, wanted, RADIUS_BY_RIG) and change < least:

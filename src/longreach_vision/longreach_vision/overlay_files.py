@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import cv2
@@ -23,6 +23,8 @@ VIDEOS = {'.mp4': 'mp4v', '.avi': 'MJPG', '.mkv': 'mp4v'}
 
 # Width of one camera's part of an overlay, at most [px].
 _WIDTH = 1226
+# Rates that all these videos can have, and the one of a single picture [Hz].
+_RATES, _USUAL = (0.002, 1000.0), 15.0
 
 
 @contextlib.contextmanager
@@ -41,7 +43,7 @@ def writing_overlay(target: Path, rig: Rig) -> Iterator[Callable[[Followed], Non
     Raises
     ------
     InputError
-        For another ending, and a folder that is not empty.
+        For another ending, a folder that is not empty, and a rate that no video has.
     LongreachError
         When it cannot be written.
     """
@@ -78,22 +80,27 @@ def _overlaid(one: Followed, rig: Rig) -> np.ndarray:
         image = one.images.images.get(name)
         if image is None:
             dark = np.zeros((camera.height, camera.width), dtype=np.uint8)
-            pictures.append(draw(dark, {}, scale, caption=f'{name}: no image'))
-            continue
-        caption = f'{name} {one.images.times[name]:.3f} s'
-        seen = one.frame.observations.get(name, {})
-        picture = draw(image, seen, scale, one.windows.get(name), caption)
-        pictures.append(np.vstack([picture, _strip(image, seen, picture.shape[1])]))
+            picture = draw(dark, {}, scale, caption=f'{name}: no image')
+            strip = _strip(dark, rig.names, {}, picture.shape[1])
+        else:
+            caption = f'{name} {one.images.times[name]:.3f} s'
+            seen = one.frame.observations.get(name, {})
+            picture = draw(image, seen, scale, one.windows.get(name), caption)
+            strip = _strip(image, rig.names, seen, picture.shape[1])
+        pictures.append(np.vstack([picture, strip]))
     return side_by_side(pictures)
 
 
-def _strip(image: np.ndarray, seen: Mapping[str, Observation], width: int) -> np.ndarray:
-    """Return magnified markers in a strip of a width [px]."""
-    if not seen:
-        return np.zeros((0, width, 3), dtype=np.uint8)
-    tiles = magnify(image, seen, min(_WIDTH // 5, width // len(seen)))
-    strip = np.zeros((tiles.shape[0], width, 3), dtype=np.uint8)
-    strip[:, : tiles.shape[1]] = tiles
+def _strip(
+    image: np.ndarray, names: Sequence[str], seen: Mapping[str, Observation], width: int
+) -> np.ndarray:
+    """Return magnified markers in a strip of a width [px], each in a place of its own."""
+    # Pictures of a video are of one size, whatever is seen.
+    size = min(_WIDTH // 5, width // max(1, len(names)))
+    strip = np.zeros((size, width, 3), dtype=np.uint8)
+    for k, name in enumerate(names):
+        if size and name in seen:
+            strip[:, k * size : (k + 1) * size] = magnify(image, {name: seen[name]}, size)
     return strip
 
 
@@ -104,23 +111,29 @@ class _Video:
         self._file, self._target = file, target
         self._first: tuple[np.ndarray, float] | None = None
         self._writer: cv2.VideoWriter | None = None
+        self._size: tuple[int, ...] = ()
+        self._count = 0
 
     def write(self, picture: np.ndarray, time: float) -> None:
         """Write the next picture, of a time [s]."""
-        if self._writer is None and self._first is None:
+        if self._first is None:
             self._first = picture, time
             return
         if self._writer is None:
-            assert self._first is not None
             begin, before = self._first
-            self._open(begin, time - before)
-        assert self._writer is not None
-        self._writer.write(picture)
+            self._open(begin, 1.0 / (time - before) if time > before else _USUAL)
+        self._add(picture)
 
-    def _open(self, picture: np.ndarray, interval: float) -> None:
+    def _open(self, picture: np.ndarray, rate: float) -> None:
         """Open the file, and write the first picture."""
+        low, high = _RATES
+        if not low <= rate <= high:
+            raise InputError(
+                f'{self._target} would have {rate:g} images per second by its first two images,'
+                f' allowed: [{low:g}, {high:g}] Hz; name a folder of pictures'
+            )
+        self._size = picture.shape
         code = cv2.VideoWriter.fourcc(*VIDEOS[self._target.suffix.lower()])
-        rate = 1.0 / interval if interval > 0.0 else 15.0
         size = (picture.shape[1], picture.shape[0])
         self._writer = cv2.VideoWriter(str(self._file), code, rate, size)
         if not self._writer.isOpened():
@@ -128,11 +141,41 @@ class _Video:
                 f'{self._target} cannot be written: OpenCV has no codec for it here; name another'
                 ' ending, or a folder of pictures'
             )
+        self._add(picture)
+
+    def _add(self, picture: np.ndarray) -> None:
+        """Write a picture."""
+        # OpenCV leaves others out, and says nothing.
+        if picture.shape != self._size:
+            raise LongreachError(
+                f'{self._target}: picture of shape {picture.shape} in a video of {self._size}'
+            )
+        assert self._writer is not None
         self._writer.write(picture)
+        self._count += 1
 
     def close(self) -> None:
-        """End the file."""
-        if self._writer is None and self._first is not None:
-            self._open(self._first[0], 0.0)
-        if self._writer is not None:
-            self._writer.release()
+        """End the file, and see that all is in it."""
+        if self._first is None:
+            return
+        if self._writer is None:
+            self._open(self._first[0], _USUAL)
+        assert self._writer is not None
+        self._writer.release()
+        # Writing tells no errors.
+        readable = _frames_in(self._file)
+        if readable < self._count:
+            raise LongreachError(
+                f'{self._target} cannot be written: of {self._count} images {readable} can be'
+                ' read again; is the disk full?'
+            )
+
+
+def _frames_in(file: Path) -> int:
+    """Return how many images of a video can be read."""
+    capture = cv2.VideoCapture(str(file), cv2.CAP_FFMPEG)
+    count = 0
+    while capture.grab():
+        count += 1
+    capture.release()
+    return count

@@ -16,15 +16,29 @@ from typing import Any, Self
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_tools.bag import BagWriter, bag_typestore, read_bag
+from longreach_tools.bag import (
+    BagWriter,
+    absolute_name,
+    bag_typestore,
+    checked_name,
+    open_bag,
+    read_bag,
+)
 from longreach_tools.output import writing_directory
-from longreach_vision.detection import Observation
 from longreach_vision.images import ImageFields, to_gray
-from longreach_vision.positions import Location
 from longreach_vision.scene import MarkerPath
-from longreach_vision.stereo import Estimate, StereoFrame
+from longreach_vision.stereo import StereoFrame
 from longreach_vision.streams import Picture
-from longreach_vision.tracks import CAMERAS, KINDS, STATUSES, Tracks, columns_of
+from longreach_vision.tracks import (
+    CAMERAS,
+    KINDS,
+    Tracks,
+    camera_columns,
+    columns_of,
+    estimate_fields,
+    observation_fields,
+    place_columns,
+)
 
 __all__ = [
     'TrackWriter',
@@ -36,15 +50,10 @@ __all__ = [
 
 _OBSERVATIONS = 'longreach_msgs/msg/MarkerObservations'
 _ESTIMATES = 'longreach_msgs/msg/MarkerEstimates'
+_TRUTH = 'longreach_msgs/msg/MarkerPositions'
+_STRAIN = 'longreach_msgs/msg/StrainState'
 _IMAGE = 'sensor_msgs/msg/Image'
 _SECOND = 1_000_000_000  # [ns]
-# Stamps that differ by less are those of one image [s].
-_SAME = 1e-6
-
-
-def _topic(namespace: str, name: str) -> str:
-    """Return the full name of a topic in a namespace."""
-    return f'/{namespace.strip("/")}/{name}'.replace('//', '/')
 
 
 def _nanoseconds(message: Any) -> int:
@@ -74,7 +83,7 @@ class TrackWriter:
     Raises
     ------
     InputError
-        When it exists, or the message types are unknown here.
+        When it exists, ROS does not allow the namespace, or the message types are unknown here.
     LongreachError
         When the disk refuses.
     """
@@ -92,11 +101,14 @@ class TrackWriter:
         self._path, self._frame_id = Path(path), frame_id
         if self._path.exists():
             raise InputError(f'{path}: exists already; give the name of a new directory')
+        topics = [
+            checked_name(absolute_name(name, namespace)) for name in ('observations', 'markers')
+        ]
         with contextlib.ExitStack() as stack:
             unfinished = stack.enter_context(writing_directory(path))
             self._writer = stack.enter_context(BagWriter(unfinished))
-            self._observations = self._add(_topic(namespace, 'observations'), _OBSERVATIONS)
-            self._estimates = self._add(_topic(namespace, 'markers'), _ESTIMATES)
+            self._observations = self._add(topics[0], _OBSERVATIONS)
+            self._estimates = self._add(topics[1], _ESTIMATES)
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -130,7 +142,10 @@ class TrackWriter:
                 _OBSERVATIONS,
                 header=self._header(stamps[camera], f'{camera}_camera_optical'),
                 camera=camera,
-                observations=[self._observation(name, one) for name, one in observed.items()],
+                observations=[
+                    self._make(_OBSERVATIONS.removesuffix('s'), **observation_fields(*pair))
+                    for pair in observed.items()
+                ],
             )
             self._put(self._observations, _OBSERVATIONS, stamps[camera], message)
         if late:
@@ -140,7 +155,13 @@ class TrackWriter:
             _ESTIMATES,
             header=self._header(at, self._frame_id),
             stamp_gap=frame.gap,
-            estimates=[self._estimate(one) for one in frame.estimates.values()],
+            estimates=[
+                self._make(
+                    _ESTIMATES.removesuffix('s'),
+                    **estimate_fields(*pair, self._store.types['geometry_msgs/msg/Point']),
+                )
+                for pair in frame.estimates.items()
+            ],
         )
         self._put(self._estimates, _ESTIMATES, at, message)
 
@@ -165,43 +186,6 @@ class TrackWriter:
         second, rest = divmod(stamp, _SECOND)
         time = self._make('builtin_interfaces/msg/Time', sec=second, nanosec=rest)
         return self._make('std_msgs/msg/Header', stamp=time, frame_id=frame_id)
-
-    def _observation(self, name: str, seen: Observation) -> Any:
-        """Return what one image shows of a marker as a message."""
-        return self._make(
-            'longreach_msgs/msg/MarkerObservation',
-            name=name,
-            status=STATUSES.index(seen.status),
-            reason=seen.reason,
-            center=np.array(seen.center, dtype=np.float64),
-            covariance=np.array(seen.covariance, dtype=np.float64).ravel(),
-            ellipse_center=np.array(seen.ellipse.center, dtype=np.float64),
-            axes=np.array(seen.ellipse.axes, dtype=np.float64),
-            angle=float(seen.ellipse.angle),
-            rim_support=float(seen.rim_support),
-            residual=float(seen.residual),
-        )
-
-    def _estimate(self, found: Estimate) -> Any:
-        """Return a marker in space as a message."""
-        fields: dict[str, Any] = {}
-        for kind in KINDS:
-            location: Location | None = getattr(found, kind)
-            place = np.full(3, math.nan) if location is None else location.position
-            spread = np.full((3, 3), math.nan) if location is None else location.covariance
-            x, y, z = place.tolist()
-            fields[kind] = self._make('geometry_msgs/msg/Point', x=x, y=y, z=z)
-            fields[f'{kind}_covariance'] = np.array(spread, dtype=np.float64).ravel()
-        return self._make(
-            'longreach_msgs/msg/MarkerEstimate',
-            name=found.name,
-            status=STATUSES.index(found.status),
-            reason=found.reason,
-            cameras=sum(1 << CAMERAS.index(camera) for camera in found.cameras),
-            out_of_plane=float(found.out_of_plane),
-            out_of_plane_deviation=float(found.out_of_plane_deviation),
-            **fields,
-        )
 
 
 def _qos() -> Any:
@@ -233,6 +217,32 @@ def _qos() -> Any:
 # --- reading ---------------------------------------------------------------------------------
 
 
+def _messages(bag: str | Path, topics: Sequence[str], kind: str) -> Iterator[tuple[str, Any]]:
+    """
+    Yield topic and message, in the order of recording.
+
+    Raises
+    ------
+    InputError
+        When the recording cannot be read, lacks a topic, or holds messages of another type there.
+    """
+    for topic, _, message in read_bag(bag, topics):
+        if message.__msgtype__ != kind:
+            raise InputError(f'{bag}: {topic} has {message.__msgtype__}, allowed: {kind}')
+        yield topic, message
+
+
+def _check_lengths(where: str, message: Any, *lists: str) -> None:
+    """Raise InputError for a message that does not have one of each for each name."""
+    for what in lists:
+        found, expected = len(getattr(message, what)), len(message.name)
+        if found != expected or not expected:
+            raise InputError(
+                f'{where}: a message has {expected} name and {found} {what}, allowed: as many of'
+                ' each, one at least; is it from another version of who publishes it?'
+            )
+
+
 def read_tracks(bag: str | Path, namespace: str = 'vision') -> Tracks:
     """
     Return the tracks of a recording, one row for each message on ``markers``.
@@ -250,11 +260,12 @@ def read_tracks(bag: str | Path, namespace: str = 'vision') -> Tracks:
     InputError
         When the recording cannot be read, or holds no tracks.
     """
-    estimates = [message for _, _, message in read_bag(bag, [_topic(namespace, 'markers')])]
+    topic = absolute_name('markers', namespace)
+    estimates = [message for _, message in _messages(bag, [topic], _ESTIMATES)]
     if not estimates:
-        raise InputError(f'{bag}: no message on {_topic(namespace, "markers")}; was it tracked?')
+        raise InputError(f'{bag}: no message on {topic}; was it tracked?')
     names = tuple(dict.fromkeys(one.name for message in estimates for one in message.estimates))
-    seen = _Observed(bag, _topic(namespace, 'observations'))
+    seen = _Observed(bag, absolute_name('observations', namespace))
     rows = [_row(message, names, seen) for message in estimates]
     table = np.array(rows).reshape(len(rows), len(columns_of(names)))
     reasons = {name: _reasons(estimates, name) for name in names}
@@ -273,59 +284,63 @@ class _Observed:
     """The observations of a recording by camera and stamp."""
 
     def __init__(self, bag: str | Path, topic: str) -> None:
-        self._messages: dict[str, dict[int, Any]] = {camera: {} for camera in CAMERAS}
-        try:
-            recorded = read_bag(bag, [topic])
-        except InputError:
-            # A recording of the estimates alone.
-            recorded = iter(())
-        for _, _, message in recorded:
-            if message.camera in self._messages:
-                self._messages[message.camera][_nanoseconds(message)] = message
-        self._stamps = {
-            camera: np.array(sorted(known), dtype=np.int64)
-            for camera, known in self._messages.items()
-        }
+        self._messages: dict[tuple[str, int], Any] = {}
+        with open_bag(bag) as opened:
+            if topic not in opened.topics:
+                # A recording of the estimates alone.
+                return
+        for _, message in _messages(bag, [topic], _OBSERVATIONS):
+            self._messages[message.camera, _nanoseconds(message)] = message
 
-    def at(self, camera: str, stamp: int, gap: float) -> dict[str, Any]:
-        """Return what a camera saw by the names of markers, at most ``gap`` [s] from a stamp."""
-        stamps = self._stamps[camera]
-        if not stamps.size:
-            return {}
-        nearest = int(stamps[np.abs(stamps - stamp).argmin()])
-        limit = _SAME + (abs(gap) if math.isfinite(gap) else 0.0)
-        if abs(nearest - stamp) > limit * _SECOND:
-            return {}
-        return {one.name: one for one in self._messages[camera][nearest].observations}
+    def of(self, stamp: int, gap: float) -> list[dict[str, Any]]:
+        """
+        Return what each camera saw by the names of markers.
+
+        Parameters
+        ----------
+        stamp : int
+            Of the estimates, which is that of the first camera's image [ns].
+        gap : float
+            From it to the other camera's image [s]; NaN where there is one image alone.
+        """
+        apart = round(gap * _SECOND) if math.isfinite(gap) else 0
+        stamps = zip(CAMERAS, (stamp, stamp + apart), strict=True)
+        found = [self._messages.get(key) for key in stamps]
+        return [
+            {} if message is None else {one.name: one for one in message.observations}
+            for message in found
+        ]
 
 
 def _row(message: Any, names: Sequence[str], seen: _Observed) -> list[float]:
     """Return the row of a table of tracks, as :func:`longreach_vision.tracks.row_of`."""
     stamp, gap = _nanoseconds(message), float(message.stamp_gap)
-    observed = [seen.at(camera, stamp, gap) for camera in CAMERAS]
+    observed = seen.of(stamp, gap)
     estimates = {one.name: one for one in message.estimates}
-    lost = len(STATUSES) - 1
     # As the tracker is told it.
     row = [stamp * 1e-9, gap]
     for name in names:
-        one = estimates.get(name)
-        if one is None:
-            row += [lost, 0, *(math.nan,) * 14]
-        else:
-            row += [one.status, one.cameras]
-            for kind in KINDS:
-                place = getattr(one, kind)
-                variances = getattr(one, f'{kind}_covariance')[::4]
-                row += [place.x, place.y, place.z, *np.sqrt(np.maximum(variances, 0.0)).tolist()]
-            row += [one.out_of_plane, one.out_of_plane_deviation]
+        row += _place(estimates.get(name))
         for camera in observed:
             pixel = camera.get(name)
-            known = pixel is not None and pixel.status != lost
-            row += [
-                lost if pixel is None else pixel.status,
-                *(pixel.center.tolist() if pixel is not None and known else (math.nan, math.nan)),
-            ]
+            row += (
+                camera_columns() if pixel is None else camera_columns(pixel.status, pixel.center)
+            )
     return row
+
+
+def _place(one: Any) -> list[float]:
+    """Return the columns of a position."""
+    if one is None:
+        return place_columns()
+    located = []
+    for kind in KINDS:
+        place = getattr(one, kind)
+        variances = getattr(one, f'{kind}_covariance')[::4]
+        located.append(((place.x, place.y, place.z), variances))
+    return place_columns(
+        one.status, one.cameras, located, (one.out_of_plane, one.out_of_plane_deviation)
+    )
 
 
 def read_truth(bag: str | Path, topic: str = '/boom/marker_truth') -> MarkerPath:
@@ -339,26 +354,31 @@ def read_truth(bag: str | Path, topic: str = '/boom/marker_truth') -> MarkerPath
     """
     samples: dict[int, Any] = {}
     names: tuple[str, ...] = ()
-    for _, _, message in read_bag(bag, [topic]):
+    latest = -math.inf
+    for _, message in _messages(bag, [topic], _TRUTH):
         names = names or tuple(message.name)
         if tuple(message.name) != names:
             raise InputError(
                 f'{bag}: {topic} has markers {", ".join(message.name)} after'
                 f' {", ".join(names)}, allowed: the same in all messages'
             )
+        _check_lengths(f'{bag}: {topic}', message, 'position', 'velocity')
         stamp = _nanoseconds(message)
-        if samples and stamp < max(samples):
+        if stamp < latest:
             raise InputError(f'{bag}: time on {topic} goes back; record a run without a reset')
+        latest = stamp
         samples[stamp] = message
     if not samples:
         raise InputError(f'{bag}: no message on {topic}, allowed: one or more')
-    shape = (len(samples), len(names), 3)
-    return MarkerPath(
-        names,
-        np.array(list(samples)) / _SECOND,
-        np.array([[(p.x, p.y, p.z) for p in m.position] for m in samples.values()]).reshape(shape),
-        np.array([[(v.x, v.y, v.z) for v in m.velocity] for m in samples.values()]).reshape(shape),
-    )
+    try:
+        return MarkerPath(
+            names,
+            np.array(list(samples)) / _SECOND,
+            np.array([[(p.x, p.y, p.z) for p in m.position] for m in samples.values()]),
+            np.array([[(v.x, v.y, v.z) for v in m.velocity] for m in samples.values()]),
+        )
+    except InputError as error:
+        raise InputError(f'{bag}: {topic}: {error}') from error
 
 
 def read_strain(
@@ -373,7 +393,8 @@ def read_strain(
         When the recording cannot be read or does not have it.
     """
     samples: dict[int, float] = {}
-    for _, _, message in read_bag(bag, [topic]):
+    for _, message in _messages(bag, [topic], _STRAIN):
+        _check_lengths(f'{bag}: {topic}', message, 'strain')
         name = beam or message.name[0]
         if name not in message.name:
             raise InputError(f'{bag}: {topic} has no {name}, found: {", ".join(message.name)}')
@@ -403,9 +424,7 @@ def read_images(bag: str | Path, topics: Mapping[str, str], bits: int = 16) -> I
     """
     cameras = {topic: camera for camera, topic in topics.items()}
     counts = dict.fromkeys(topics, 0)
-    for topic, _, message in read_bag(bag, list(cameras)):
-        if message.__msgtype__ != _IMAGE:
-            raise InputError(f'{bag}: {topic} has {message.__msgtype__}, allowed: {_IMAGE}')
+    for topic, message in _messages(bag, list(cameras), _IMAGE):
         camera = cameras[topic]
         name = f'{bag}: image {counts[camera]} on {topic}'
         counts[camera] += 1

@@ -7,6 +7,7 @@ from typing import Any
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import allow_lists, numbers, positive
+from longreach_tools.bag import checked_name
 from longreach_tools.options import add_whom
 
 __all__ = ['configure_remote']
@@ -44,6 +45,13 @@ def _run_initialize(arguments: argparse.Namespace) -> None:
 
     if len(arguments.at) != 2:
         raise InputError(f'--at has {len(arguments.at)} numbers; allowed: two, u,v')
+    try:
+        checked_name(arguments.node)
+    except InputError as error:
+        raise InputError(
+            f'--node {arguments.node!r}, allowed: letters, digits and _, no digit first, such as'
+            ' tracker'
+        ) from error
     print(
         initialize(
             arguments.camera,

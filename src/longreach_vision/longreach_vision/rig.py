@@ -14,11 +14,10 @@ import re
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, quantity
-from longreach_vision.cameras import Camera, read_camera, write_camera
+from longreach_vision.cameras import Camera, read_camera
 from longreach_vision.detection import RADII
 from longreach_vision.geometry import Plane, Pose
 
@@ -28,7 +27,6 @@ __all__ = [
     'Rig',
     'TrackingParameters',
     'load_rig',
-    'write_rig',
 ]
 
 # Names become those of topics and columns.
@@ -267,9 +265,9 @@ class Rig:
         for marker in self.markers:
             for side, mounted in self.cameras.items():
                 given, camera = marker.given(side), mounted.camera
-                # Resizing rounds the size of the image.
                 if given is not None and not (
-                    -1.0 <= given[0] <= camera.width and -1.0 <= given[1] <= camera.height
+                    -0.5 <= given[0] <= camera.width - 0.5
+                    and -0.5 <= given[1] <= camera.height - 0.5
                 ):
                     raise InputError(
                         f'{marker.name} has the pixel ({given[0]:g}, {given[1]:g}) in {side},'
@@ -313,15 +311,23 @@ class Rig:
         """
         if factor == 1.0:
             return self
-        return Rig(
-            {
-                side: MountedCamera(mounted.camera.scaled(factor), mounted.pose)
-                for side, mounted in self.cameras.items()
-            },
-            self.plane,
-            tuple(marker.scaled(factor) for marker in self.markers),
-            self.tracking.scaled(factor),
-        )
+        cameras = {
+            side: MountedCamera(mounted.camera.scaled(factor), mounted.pose)
+            for side, mounted in self.cameras.items()
+        }
+        markers = [marker.scaled(factor) for marker in self.markers]
+        for k, marker in enumerate(markers):
+            for side, mounted in cameras.items():
+                given = marker.given(side)
+                if given is not None:
+                    edges = mounted.camera.width - 0.5, mounted.camera.height - 0.5
+                    # The size is rounded; what was outside before is refused.
+                    place = [
+                        min(x, edge) if x <= edge + 0.5 else x
+                        for x, edge in zip(given[:2], edges, strict=True)
+                    ]
+                    markers[k] = markers[k].replace(**{side: (*place, given[2])})
+        return Rig(cameras, self.plane, tuple(markers), self.tracking.scaled(factor))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -427,53 +433,3 @@ def load_rig(path: str | Path) -> Rig:
 def _square(values: tuple[float, ...] | None, size: int) -> np.ndarray | None:
     """Return a matrix (size, size) from its rows."""
     return None if values is None else np.array(values).reshape(size, size)
-
-
-def write_rig(rig: Rig, path: str | Path) -> None:
-    """
-    Write a rig file, and beside it NAME_left.yaml and NAME_right.yaml with the calibrations.
-
-    Raises
-    ------
-    InputError
-        When a file cannot be written.
-    """
-    file = Path(path)
-    cameras = {}
-    for side, mounted in rig.cameras.items():
-        calibration = file.with_name(f'{file.stem}_{side}.yaml')
-        write_camera(mounted.camera, calibration)
-        cameras[side] = {
-            'calibration': calibration.name,
-            'position': mounted.pose.translation.tolist(),
-            'orientation': mounted.pose.quaternion.tolist(),
-            **_entry('covariance', mounted.pose.covariance),
-        }
-    values = {
-        'cameras': cameras,
-        'plane': {
-            'normal': rig.plane.normal.tolist(),
-            'offset': rig.plane.offset,
-            'centroid': rig.plane.centroid.tolist(),
-            **_entry('covariance', rig.plane.covariance),
-        },
-        'markers': [
-            {
-                key: list(value) if isinstance(value, tuple) else value
-                for key, value in dataclasses.asdict(marker).items()
-                if value is not None
-            }
-            for marker in rig.markers
-        ],
-        'tracking': dataclasses.asdict(rig.tracking),
-    }
-    text = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=99)
-    try:
-        file.write_text(text, encoding='utf-8')
-    except OSError as error:
-        raise InputError(f'{file} cannot be written: {error.strerror}') from error
-
-
-def _entry(key: str, matrix: np.ndarray | None) -> dict[str, list[float]]:
-    """Return a matrix by rows under a key, nothing where there is none."""
-    return {} if matrix is None else {key: matrix.ravel().tolist()}

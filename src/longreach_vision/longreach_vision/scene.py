@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
+from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -46,6 +48,8 @@ _CLUTTER = (4.0, 90.0)
 _SECOND = 1_000_000_000  # [ns]
 # Images per second that a camera may take, and an offset beyond any calendar [s].
 _RATES, _LATEST = (1e-6, 1e6), 1e12
+# So many times between samples tell what is usual.
+_USUAL = 25
 
 
 @dataclasses.dataclass(frozen=True)
@@ -576,9 +580,8 @@ class FrameTimes:
         self._rate = rate
         self._offset = round(offset * _SECOND)
         self.missed = 0  # samples of the truth that never came
-        self.restarts = 0
         self._latest: tuple[int, np.ndarray, np.ndarray] | None = None
-        self._interval = 0
+        self._spans: deque[int] = deque(maxlen=_USUAL)
 
     def stamp(self, number: int) -> int:
         """Return the time of an image [ns]."""
@@ -607,8 +610,7 @@ class FrameTimes:
         """
         latest, self._latest = self._latest, (stamp, positions, velocities)
         if latest is not None and stamp < latest[0]:
-            self.restarts += 1
-            self._interval = 0
+            self._spans.clear()
             latest = None
         if latest is None:
             number = self.number_after(stamp - 1)
@@ -628,28 +630,45 @@ class FrameTimes:
         return frames
 
     def _count(self, span: int) -> None:
-        """Count samples that are missing between two [ns], by the shortest time between any."""
-        self._interval = min(self._interval or span, span)
-        self.missed += max(0, round(span / self._interval) - 1)
+        """Count samples that are missing between two [ns], by the usual time between them."""
+        self._spans.append(span)
+        # The median, as a single short one says nothing of the others.
+        self.missed += max(0, round(span / statistics.median_high(self._spans)) - 1)
 
 
-def frames_of(path: MarkerPath, times: Sequence[FrameTimes]) -> Iterator[tuple[int, Frame]]:
+def frames_of(
+    path: MarkerPath, times: Sequence[FrameTimes], duration: float = math.inf
+) -> Iterator[tuple[int, Frame]]:
     """
     Yield the images of several cameras that fall on a path, in the order of their numbers.
 
     Parameters
     ----------
     path : MarkerPath
+        Images are of times from 0 on.
     times : sequence of FrameTimes
         Of each camera.
+    duration : float, optional
+        Images up to so long after the beginning of the path [s].
 
     Yields
     ------
     index : int
         Of the camera.
     frame : Frame
+
+    Raises
+    ------
+    InputError
+        For a path that ends before 0 s.
     """
-    first, last = (round(float(end) * _SECOND) for end in path.times[[0, -1]])
+    begin, end = path.times[[0, -1]].tolist()
+    if end < 0.0:
+        raise InputError(
+            f'path of [{begin:g}, {end:g}] s, allowed: times from 0 on; add the same to all of'
+            ' them'
+        )
+    first, last = (round(time * _SECOND) for time in (begin, min(end, begin + duration)))
     number = min(one.number_after(first - 1) for one in times)
     while any(one.stamp(number) <= last for one in times):
         for index, one in enumerate(times):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import os
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
@@ -230,12 +232,7 @@ def _run_pose(arguments: argparse.Namespace) -> None:
     except InputError as error:
         raise InputError(f'{file}: {error}') from error
     if out is not None:
-        text = rig_text(found, _calibrations(reference, file, out))
-        if out.is_file() and out.stat().st_size:
-            load_yaml(out)
-            text = _merged(out.read_text(encoding='utf-8'), text)
-        with writing(out) as path:
-            path.write_text(text, encoding='utf-8')
+        _write_rig(out, rig_text(found, _calibrations(reference, file, out)))
     if arguments.plot is not None:
         from longreach_vision.setup_figures import draw_localisation
 
@@ -315,12 +312,46 @@ def _quoted(text: str) -> str:
     )
 
 
+def _write_rig(out: Path, text: str) -> None:
+    """
+    Write a rig file; of one that is there, what the text does not have stays.
+
+    Raises
+    ------
+    InputError
+        When it is written in a way in which entries cannot be replaced; it stays as it is.
+    """
+    if not (out.is_file() and out.stat().st_size):
+        with writing(out) as path:
+            path.write_text(text, encoding='utf-8')
+        return
+    old = load_yaml(out)
+    with writing(out) as path:
+        path.write_text(text, encoding='utf-8')
+        expected = old | load_yaml(path)
+        path.write_text(_merged(out.read_text(encoding='utf-8'), text), encoding='utf-8')
+        try:
+            fits = load_yaml(path) == expected
+        except InputError:
+            fits = False
+        if not fits:
+            raise InputError(
+                f'--out {out}: cameras and plane cannot be put in place of the old ones in a file'
+                ' that is laid out like this, allowed: each entry begins a line with its name, no'
+                ' braces around all, no end mark, no references; name a new file, and copy the'
+                ' rest to it'
+            )
+
+
 def _merged(old: str, new: str) -> str:
     """Return a YAML file in which the top-level entries of a new text stand for the old ones."""
 
     def blocks(text: str) -> list[str]:
         """Return a text cut before each top-level key."""
-        return re.split(r'(?m)^(?=[^\s#\-\[\]{}][^\n]*:(?:\s|$))', text)
+        root = yaml.compose(text)
+        assert isinstance(root, yaml.MappingNode)
+        starts = [0, *(key.start_mark.index for key, _ in root.value), len(text)]
+        return [text[k:m] for k, m in itertools.pairwise(starts)]
 
     fresh = {block.partition(':')[0]: block for block in blocks(new) if block}
     first, *entries = blocks(old)

@@ -21,9 +21,9 @@ from longreach_vision.arguments import (
     rig_of,
 )
 from longreach_vision.recording import read_strain
-from longreach_vision.rendering import render_sequence
 from longreach_vision.rig import Rig, load_rig
 from longreach_vision.scene import CameraLook, MarkerPath, load_look
+from longreach_vision.sequences import render_sequence
 from longreach_vision.streams import drawn_pictures, frame_times, simulators_of, with_reaction
 from longreach_vision.track_output import Targets, track_markers
 

@@ -32,9 +32,9 @@ __all__ = ['CaptureOptions', 'Frame', 'ImageSource', 'open_source', 'stored_pict
 # What OpenCV reads in all its builds.
 _PICTURES = ('.bmp', '.jpeg', '.jpg', '.pbm', '.pgm', '.png', '.ppm', '.tif', '.tiff', '.webp')
 
-# A file name that ends with seconds and a fraction, or with nanoseconds since 1970.
 # Stamps in messages end here [ns].
 _LAST = 2**31 * 10**9
+# A file name that ends with seconds and a fraction, or with nanoseconds since 1970.
 _SECONDS = re.compile(r'(?:^|\D)(\d+)\.(\d{1,9})$')
 _NANOSECONDS = re.compile(r'(?:^|\D)(\d{19})$')
 # Of printf patterns, what numbers are made of.
@@ -380,9 +380,10 @@ class _Video(ImageSource):
         if self._begun:
             # Seeking is not exact in all containers: from the beginning again.
             self._capture.release()
-            self._capture = _opened(self.name, cv2.CAP_FFMPEG)
-            if self._capture is None:
-                raise LongreachError(f'{self.name} cannot be read any more')
+            again = _opened(self.name, cv2.CAP_FFMPEG)
+            if again is None:
+                raise LongreachError(f'{self.name} cannot be read any more; was it removed?')
+            self._capture = again
             self._capture.set(cv2.CAP_PROP_ORIENTATION_AUTO, 0)
         self._begun = True
         stamp, index = -1, 0
@@ -576,9 +577,24 @@ def open_source(
         # What is before an @ is a password.
         name = re.sub('//[^/@]*@', '//', device)
         return _Camera(device, name, capture or CaptureOptions(), clock, **options)
-    path = Path(device.removeprefix('file://')).expanduser()
     if not device:
         raise InputError("source = '', allowed: a camera, address, file, folder or pattern")
+    try:
+        return _stored(device, options)
+    except InputError:
+        raise
+    except (OSError, RuntimeError, ValueError) as error:
+        # No such user, a name that is too long, a pattern that is none, a folder that is closed.
+        reason = getattr(error, 'strerror', None) or error
+        raise InputError(
+            f'{device} cannot be read: {reason}; allowed: a camera, address, file, folder or'
+            ' pattern'
+        ) from error
+
+
+def _stored(device: str, options: dict[str, Any]) -> ImageSource:
+    """Return a source of files."""
+    path = Path(device.removeprefix('file://')).expanduser()
     if not path.exists():
         return _Pictures(device, _matching(path), **options)
     if path.is_dir():

@@ -134,7 +134,7 @@ class StereoTracker:
             for side, mounted in rig.cameras.items()
         }
         self._planes = {marker.name: rig.plane_of(marker) for marker in rig.markers}
-        # Markers that a search did not find: why.
+        # Markers that were not found at the start, or in a search: why.
         self._missing: dict[str, str] = {}
 
     @property
@@ -152,20 +152,16 @@ class StereoTracker:
             raise InputError(f'camera {side!r} is unknown, in the rig: {", ".join(self.trackers)}')
         return self.trackers[side]
 
-    def reset(self) -> None:
-        """Forget all tracks and the time."""
-        for tracker in self.trackers.values():
-            tracker.reset()
-        self._missing.clear()
-
     def start(
         self, images: Mapping[str, np.ndarray], times: Mapping[str, float]
     ) -> dict[str, dict[str, Observation]]:
         """
-        Begin with the markers of a first pair of images, as :meth:`CameraTracker.start`.
+        Begin with the markers of a first pair of images.
 
-        Markers without pixel and position are searched for in both images, and named by where
-        they are in the plane: see :func:`longreach_vision.naming.name_markers`.
+        Each one from its given pixel, else from its position, as
+        :meth:`CameraTracker.start_given`; those without either are searched for in both images,
+        and named by where they are in the plane: see
+        :func:`longreach_vision.naming.name_markers`.
 
         Parameters
         ----------
@@ -191,6 +187,11 @@ class StereoTracker:
         seen = {
             side: tracker.start_given(images[side], times[side]) for side, tracker in given.items()
         }
+        for marker in self.rig.markers:
+            views = [views[marker.name] for views in seen.values() if marker.name in views]
+            if views and not any(marker.name in one.tracks for one in given.values()):
+                reasons = dict.fromkeys(one.reason for one in views)
+                self._missing[marker.name] = f'{marker.name}: {"; ".join(reasons)}'
         known = {name for views in seen.values() for name in views}
         left = [marker for marker in self.rig.markers if marker.name not in known]
         problem = ''
@@ -225,7 +226,7 @@ class StereoTracker:
 
     @property
     def missing(self) -> dict[str, str]:
-        """Why searches in whole images did not find markers, of those not begun with since."""
+        """Why markers were not found, of those that were not begun with since."""
         return {
             name: why
             for name, why in self._missing.items()
@@ -337,8 +338,9 @@ class StereoTracker:
         if seen is None:
             nowhere = np.full((3, 2), math.nan)
             reason = 'not initialised'
-            if name in self._missing:
-                reason = f'{reason}: {self._missing[name]}'
+            missing = self.missing
+            if name in missing:
+                reason = f'{reason}: {missing[name]}'
             return _View(side, LOST, reason, nowhere[0], nowhere[1:])
         center, covariance = seen.center, seen.covariance
         doubt = ''
@@ -488,7 +490,11 @@ class StereoTracker:
     ) -> None:
         """Tell one camera where the other one expects a marker."""
         camera = tracker.mounted.camera
-        center, velocity = self._there(tracker, other, name, times)
+        try:
+            center, velocity = self._there(tracker, other, name, times)
+        except InputError:
+            # A place without a ray, just outside of a strong lens, or one beside the plane.
+            return
         u, v = center.tolist()
         # Where it is outside of this image, there is nothing to look for.
         if 0.0 <= u <= camera.width - 1.0 and 0.0 <= v <= camera.height - 1.0:
@@ -508,7 +514,10 @@ class StereoTracker:
             return
         if any(other.tracks[one].doubt for one in pair):
             return
-        wanted = [self._there(tracker, other, one, times)[0] for one in pair]
+        try:
+            wanted = [self._there(tracker, other, one, times)[0] for one in pair]
+        except InputError:
+            return
         seen = [tracker.tracks[one].state[:2] for one in pair]
         same = math.dist(seen[0], wanted[0]) + math.dist(seen[1], wanted[1])
         exchanged = math.dist(seen[0], wanted[1]) + math.dist(seen[1], wanted[0])

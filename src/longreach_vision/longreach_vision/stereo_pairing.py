@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 from collections import deque
 from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar
@@ -35,7 +36,7 @@ Other = TypeVar('Other')
 _JUMP, _SLOW = 1_000_000_000, 4
 # Images in a row that make a new time certain.
 _CERTAIN = 3
-# The time between two images is the shortest of so many.
+# The time between two images is known from so many.
 _INTERVALS = 8
 
 
@@ -50,14 +51,6 @@ class ImageSet(NamedTuple, Generic[Picture]):
     def stamp(self) -> int:
         """The stamp of the first camera that is there [ns]."""
         return next(iter(self.stamps.values()))
-
-    @property
-    def gap(self) -> float:
-        """Time from the first camera's image to the other's [s]; NaN for one image."""
-        if len(self.stamps) < 2:
-            return math.nan
-        first, second = self.stamps.values()
-        return (second - first) * 1e-9
 
     @property
     def times(self) -> dict[str, float]:
@@ -89,6 +82,7 @@ class _Queue(Generic[Picture]):
     alone_since_pair: int = 0
     dropped: int = 0  # images that never came, by the time between the others
     disordered: int = 0  # images that were no later than the one before, left out
+    standing: int = 0  # of those, since the latest one that was taken
     late: int = 0
     left_out: int = 0  # images with wrong stamps
     # Stamps out of line and their images, one later than the other, until it is known what they
@@ -105,11 +99,16 @@ class _Queue(Generic[Picture]):
         """How many images were left out, or will be, because their stamps are out of line."""
         return self.left_out + len(self.doubtful)
 
+    @property
+    def usual_interval(self) -> int:
+        """The time between most images, whatever a few of them do [ns]; 0 for not known."""
+        return statistics.median_high(self.intervals) if self.intervals else 0
+
     def is_in_line(self, stamp: int) -> bool:
         """Tell whether a stamp is near the latest one."""
         if self.last is None:
             return True
-        ahead = max(_JUMP, _SLOW * min(self.intervals, default=0))
+        ahead = max(_JUMP, _SLOW * self.usual_interval)
         return -_JUMP < stamp - self.last <= ahead
 
     def clear(self) -> None:
@@ -134,11 +133,13 @@ class _Queue(Generic[Picture]):
         """Take an image that is later than the one before."""
         if self.last is not None:
             interval = stamp - self.last
-            if self.intervals:
-                self.dropped += max(0, round(interval / min(self.intervals)) - 1)
+            # One alone may be wrong.
+            if len(self.intervals) > 1:
+                self.dropped += max(0, round(interval / self.usual_interval) - 1)
             self.intervals.append(interval)
         self.last = stamp
         self.absent = False
+        self.standing = 0
         self.waiting.append(_Waiting(stamp, min(self.intervals, default=0), image))
 
 
@@ -204,6 +205,7 @@ class ImagePairs(Generic[Picture]):
             return self._jumped(camera)
         if queue.last is not None and stamp <= queue.last:
             queue.disordered += 1
+            queue.standing += 1
             return []
         queue.leave_out()
         queue.append(stamp, image)
@@ -254,7 +256,7 @@ class ImagePairs(Generic[Picture]):
         ----------
         what : str
             ``alone``, ``alone_since_pair``, ``queued``, ``dropped``, ``disordered``,
-            ``misdated`` or ``late``.
+            ``standing``, ``misdated`` or ``late``.
         """
         return {name: getattr(queue, what) for name, queue in self._queues.items()}
 

@@ -237,7 +237,7 @@ def follow(follower: Follower, pictures: Iterable[Picture]) -> Iterator[Followed
     ------
     InputError
         For an image of another size than its camera's, a marker's pixel that is not in the image,
-        and as the source of the images.
+        time that goes back, and as the source of the images.
     LongreachError
         As the source of the images.
     """
@@ -266,8 +266,17 @@ def _paired(rig: Rig, pictures: Iterable[Picture]) -> Iterator[ImageSet[np.ndarr
     try:
         for camera, stamp, image, name in pictures:
             _check_size(rig, camera, image, name)
-            yield from pairs.add(camera, stamp, image)
-    except (InputError, LongreachError):
+            ready = pairs.add(camera, stamp, image)
+            if pairs.restarts:
+                # What waits is of the new time: it does not go on.
+                pairs.clear()
+                raise InputError(
+                    f'{name}: time goes back to {stamp / _SECOND:.3f} s, allowed: one run, in'
+                    ' which it rises; record each run into a bag of its own, or play this one to'
+                    ' the tracker node, which begins anew: longreach bag play'
+                )
+            yield from ready
+    except LongreachError:
         yield from pairs.finish()
         raise
     yield from pairs.finish()

@@ -96,9 +96,12 @@ class Targets(NamedTuple):
         places |= {'--overlay': targets.overlay, '--plot': targets.plot}
         places['--movement'] = None if movement is None else movement[1]
         check_places(places, read)
-        check_output(plot=targets.plot)
-        check_output(plot=places['--movement'])
         return targets
+
+    def check_files(self) -> None:
+        """Raise InputError for a table or picture that cannot be written, before all work."""
+        check_output(self.csv, self.plot)
+        check_output(plot=None if self.movement is None else self.movement[1])
 
 
 def _movement(asked: str | None, names: Sequence[str]) -> tuple[str, Path] | None:
@@ -140,17 +143,30 @@ def track_markers(
     Raises
     ------
     InputError
-        As the images do, once what is before is written, and where there is none.
+        As the images do, once what is before is written; where there is none; and for a path of
+        another time, once all is printed.
     LongreachError
         When no marker was tracked, with reasons.
     """
+    with contextlib.ExitStack() as stack:
+        if targets.out is not None:
+            stack.enter_context(making_directory(targets.out))
+        targets.check_files()
+        _track(targets, rig, images, total, path)
+
+
+def _track(
+    targets: Targets,
+    rig: Rig,
+    images: Iterable[Picture],
+    total: int | None,
+    path: MarkerPath | None,
+) -> None:
+    """Track markers where all places are there."""
     rows: list[list[float]] = []
     reasons: dict[str, list[str]] = {name: [] for name in rig.names}
     first: ImageSet[np.ndarray] | None = None
     with contextlib.ExitStack() as stack:
-        if targets.out is not None:
-            stack.enter_context(making_directory(targets.out))
-        check_output(targets.csv)
         sinks: list[Callable[[Followed], None]] = []
         if targets.bag is not None:
             writer = stack.enter_context(TrackWriter(targets.bag, targets.namespace))
@@ -176,16 +192,20 @@ def track_markers(
         if targets.csv is not None:
             write_csv(targets.csv, tracks.columns, tracks.table)
     advice = _advice(rig, tracks, first)
-    hand_out(targets, rig, tracks, path, complete=frames.problem is None, advice=advice)
+    failure: LongreachError | None = None
     if frames.problem is not None:
         kind = type(frames.problem)
-        raise kind(f'{frames.problem}; what was tracked before it, {len(rows)} images, is written')
-    if not any(tracks.counts(name)[TRACKED] for name in rig.names):
+        failure = kind(
+            f'{frames.problem}; what was tracked before it, {len(rows)} images, is written'
+        )
+    elif not any(tracks.counts(name)[TRACKED] for name in rig.names):
         told = follower.problem or '; '.join(
             f'{name}: {found[0][0]}' for name in rig.names if (found := tracks.why_not(name))
         )
         text = f'no marker was tracked in {len(rows)} images: {told}'
-        raise LongreachError(f'{text}; {advice}' if advice else text)
+        failure = LongreachError(f'{text}; {advice}' if advice else text)
+    complete = frames.problem is None
+    hand_out(targets, rig, tracks, path, complete=complete, advice=advice, failure=failure)
 
 
 class _UntilBroken:
@@ -240,6 +260,8 @@ def _exchanged(images: ImageSet[np.ndarray]) -> ImageSet[np.ndarray]:
 
 def _in_both(rig: Rig, images: ImageSet[np.ndarray]) -> int:
     """Return how many markers are tracked by both cameras in a first pair of images."""
+    # Of one time: without a known speed, what is seen at two times is not compared.
+    images = images._replace(stamps=dict.fromkeys(images.stamps, images.stamp))
     try:
         frame: StereoFrame = Follower(rig).update(images)
     except InputError:
@@ -259,6 +281,7 @@ def hand_out(
     *,
     complete: bool = True,
     advice: str = '',
+    failure: LongreachError | None = None,
 ) -> None:
     """
     Draw and print tracks, and how far they are from the truth if that is known.
@@ -274,9 +297,21 @@ def hand_out(
         Whether all images were read.
     advice : str
         What to look at; empty for nothing.
+    failure : LongreachError, optional
+        Raised when all is printed.
+
+    Raises
+    ------
+    InputError
+        For a path of another time, when all else is drawn and printed.
     """
     offsets = _offsets(rig)
-    errors = None if path is None else compare(tracks, path, offsets)
+    errors = None
+    if path is not None:
+        try:
+            errors = compare(tracks, path, offsets)
+        except InputError as error:
+            path, failure = None, failure or error
     if targets.plot is not None or targets.movement is not None:
         from longreach_vision.figures import draw_movement, draw_tracks
 
@@ -302,6 +337,8 @@ def hand_out(
         f'{text}\n\n{advice}' if advice else text,
         targets.form,
     )
+    if failure is not None:
+        raise failure
 
 
 def _offsets(rig: Rig) -> dict[str, np.ndarray]:

@@ -49,6 +49,8 @@ _SILENCE = 2.0
 _WARNINGS = 2.0
 # Images that wait for their camera_info at the start.
 _EARLY = 6
+# Counts that tell what became of an image's stamp.
+_STAMPS = 'misdated', 'standing'
 # What a lossless subscription keeps while the tracker is busy: at 5 MB, 250 MB at most.
 _LOSSLESS = 50
 
@@ -151,6 +153,10 @@ class MarkerTracker:
     def __init__(self, node: Node, settings: TrackerParameters, part: str = '') -> None:
         self._node, self._settings = node, settings
         self._rig = load_rig(settings.rig).scaled(settings.scale)
+        try:
+            self._rig.check_pixels()
+        except InputError as error:
+            raise InputError(f'{settings.rig}, scale = {settings.scale:g}: {error}') from error
         self.cameras = tuple(self._rig.cameras)
         topics = [node.resolve_topic_name(name) for name in ('observations', 'markers')]
         node.get_logger().info(
@@ -170,7 +176,7 @@ class MarkerTracker:
         self._follower: Follower | None = None
         self._latest: dict[str, tuple[np.ndarray, float]] = {}
         self._stamp = 0
-        self._heard = time.monotonic()
+        self._heard = self._born = time.monotonic()
         self._report = TrackingReport(
             self._pairs,
             {name: self._topic(name) for name in self.cameras},
@@ -196,6 +202,11 @@ class MarkerTracker:
         wanted = self._settings.recorders
         publishers = (self._observations, self._markers)
         return all(one.get_subscription_count() >= wanted for one in publishers)
+
+    def is_waiting(self) -> bool:
+        """Tell whether images are not wanted yet, because others are to hear of the first."""
+        is_late = time.monotonic() - self._born > self._settings.start_timeout
+        return not (is_late or self.has_recorders())
 
     def on_info(self, camera: str, message: CameraInfo) -> None:
         """Take the intrinsics of a camera; other ones than before begin the tracks anew."""
@@ -257,17 +268,24 @@ class MarkerTracker:
             )
             return
         self._report.add_image(camera, good=True)
-        misdated = self._pairs.counts('misdated')[camera]
+        misdated, standing = (self._pairs.counts(what)[camera] for what in _STAMPS)
         ready = self._pairs.add(camera, stamp, _Picture(image, frame_id))
         if self._pairs.restarts != self._restarts:
             self._restarts = self._pairs.restarts
             self._follower = None
             self._node.get_logger().info(f'time went back to {stamp * 1e-9:.3f} s: begins anew')
+        at = f'{self._topic(camera)}: image of {stamp * 1e-9:.3f} s'
         if self._pairs.counts('misdated')[camera] > misdated:
             self._warn(
                 f'stamp {camera}',
-                f'{self._topic(camera)}: image of {stamp * 1e-9:.3f} s, far from the one before;'
-                ' it is left out unless the next ones go on from there',
+                f'{at}, far from the one before; it is left out unless the next ones go on from'
+                ' there',
+            )
+        if self._pairs.counts('standing')[camera] > standing:
+            self._warn(
+                f'stamp {camera}',
+                f'{at}, allowed: after the one before; it is left out. Does the driver stamp its'
+                ' images, and only once?',
             )
         for images in ready:
             self._track(images)
@@ -334,15 +352,16 @@ class MarkerTracker:
     def _publish_overlay(self, images: ImageSet[_Picture], frame: StereoFrame) -> None:
         """Publish a picture of all cameras with what was found."""
         width = self._settings.overlay_width / len(self.cameras)
-        pictures = [
-            draw(
-                picture.image,
-                frame.observations[name],
-                min(1.0, width / picture.image.shape[1]),
-                caption=f'{name} {images.times[name]:.2f} s',
-            )
-            for name, picture in images.images.items()
-        ]
+        pictures = []
+        for name, mounted in self._rig.cameras.items():
+            if name in images.images:
+                image, caption = images.images[name].image, f'{name} {images.times[name]:.2f} s'
+            else:
+                camera = self._known.get(name, mounted.camera)
+                image = np.zeros((camera.height, camera.width), np.uint8)
+                caption = f'{name}: no image'
+            seen = frame.observations.get(name, {})
+            pictures.append(draw(image, seen, min(1.0, width / image.shape[1]), caption=caption))
         first = next(iter(images.images.values()))
         message = conversions.array_to_image(
             side_by_side(pictures), 'bgr8', stamp_of(images.stamp), first.frame_id
@@ -399,7 +418,12 @@ class MarkerTracker:
         if self._pairs.waiting and time.monotonic() - self._heard > _SILENCE:
             for images in self._pairs.flush():
                 self._track(images)
-        good, text = self._report.state(silent=time.monotonic() - self._heard > _SILENCE)
+        waits = ''
+        if self.is_waiting():
+            topics = (one.topic_name for one in (self._observations, self._markers))
+            waits = f'waits for {self._settings.recorders} listeners on {" and ".join(topics)}'
+        silent = time.monotonic() - self._heard > _SILENCE
+        good, text = self._report.state(silent=silent, waits=waits)
         level = diagnostics.OK if good else diagnostics.WARN
         self._diagnostics.publish(stamp_of(self._stamp), level, text, self._report.values())
 
@@ -413,15 +437,13 @@ class TrackerNode(Node):
         super().__init__('tracker')
         self._settings = declare(self, TrackerParameters)
         self._tracker = MarkerTracker(self, self._settings)
-        self._born = time.monotonic()
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._start = self.create_timer(0.02, self._listen, clock=steady)
         self._listen()
 
     def _listen(self) -> None:
         """Ask for images, once everybody listens who shall hear what is found in the first one."""
-        late = time.monotonic() - self._born > self._settings.start_timeout
-        if not (late or self._tracker.has_recorders()):
+        if self._tracker.is_waiting():
             return
         self.destroy_timer(self._start)
         profile = self._profile()

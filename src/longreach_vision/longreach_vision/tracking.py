@@ -16,13 +16,14 @@ The same images give the same tracks, to the last bit. Pixels are (u, v) with in
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError
 from longreach_vision.appearance import (
     RADIUS,
     RADIUS_BY_RIG,
@@ -43,7 +44,6 @@ from longreach_vision.detection import (
 )
 from longreach_vision.geometry import Plane
 from longreach_vision.image_motion import ImageMotion, Prediction, Track
-from longreach_vision.naming import name_markers
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters
 
 __all__ = ['CameraTracker']
@@ -96,11 +96,6 @@ class CameraTracker:
         """What is tracked, or was lost and is looked for, by the markers' names."""
         return self._tracks
 
-    def reset(self) -> None:
-        """Forget all tracks and the time."""
-        self._tracks = {}
-        self.time = -math.inf
-
     def predict(self, name: str, time: float) -> Prediction:
         """
         Return where a marker is expected at a time [s].
@@ -117,12 +112,9 @@ class CameraTracker:
             )
         return self._motion.predict(self._tracks[name], time)
 
-    def start(self, image: np.ndarray, time: float) -> dict[str, Observation]:
+    def start_given(self, image: np.ndarray, time: float) -> dict[str, Observation]:
         """
-        Begin with the markers of an image.
-
-        Each one from its given pixel, else from its position, else by a search in the whole image
-        for all that are left, which are named by :func:`name_markers`.
+        Begin with the markers whose pixel or position is given.
 
         Parameters
         ----------
@@ -140,24 +132,7 @@ class CameraTracker:
         ------
         InputError
             For an image that does not fit.
-        LongreachError
-            When the search does not find as many markers of each kind as are left; kinds that it
-            does find are begun with.
         """
-        seen = self.start_given(image, time)
-        left = [marker for name, marker in self.markers.items() if name not in seen]
-        if left:
-            found = {self.name: self.find_others(image)}
-            named = name_markers({self.name: self.appearance}, found, left)
-            for name, views in named.views.items():
-                self.begin(name, views[self.name], time)
-                seen[name] = views[self.name]
-            if named.problem:
-                raise LongreachError(named.problem)
-        return {name: seen[name] for name in self.markers}
-
-    def start_given(self, image: np.ndarray, time: float) -> dict[str, Observation]:
-        """Begin with the markers whose pixel or position is given; as :meth:`start`."""
         image = self._checked(image)
         parameters = self.parameters
         seen: dict[str, Observation] = {}
@@ -165,7 +140,12 @@ class CameraTracker:
         for name, marker in self.markers.items():
             given = marker.given(self.name)
             if given is not None:
-                seen[name] = self.initialize(name, image, time, given[:2], given[2])
+                try:
+                    seen[name] = self.initialize(name, image, time, given[:2], given[2])
+                except InputError as error:
+                    # The others begin none the less.
+                    reference = self.appearance.by_rig(marker)
+                    seen[name] = lost(str(error), np.array(given[:2]), given[2], reference)
             elif marker.position is not None:
                 place = self.mounted.pose.to_camera(marker.position)
                 center = self._camera.project(place, strict=False)
@@ -177,23 +157,34 @@ class CameraTracker:
                 self.expect(name, center, np.zeros(2), time, parameters.start_window)
                 waiting[name] = self._motion.predict(self._tracks[name], time)
         taken = self._places(seen.items())
-        for name, sighting in self._recover(image, waiting, taken, time).items():
-            track = self._tracks[name]
-            seen[name] = self._take(track, sighting, time)
+        sightings = self._recover(image, waiting, taken, time)
+        for name, sighting in sightings.items():
+            seen[name] = self._take(self._tracks[name], sighting, time)
             if sighting.taken:
                 self.begin(name, sighting.observation, time)
+        for name, sighting in sightings.items():
+            self._tracks[name].doubt = sighting.doubt
         return seen
 
     def find_others(self, image: np.ndarray) -> list[Observation]:
-        """Return the rings of a whole image that are not tracked yet; some tenths of a second."""
+        """
+        Return the rings of a whole image that are not tracked yet; some tenths of a second.
+
+        None where the plane of the markers is seen edge-on.
+        """
         image = self._checked(image)
         radii = [self.appearance.by_rig(marker).radius for marker in self.markers.values()]
-        found = find_markers(
-            image,
-            (max(4.0, 0.5 * min(radii)), min(400.0, 2.0 * max(radii))),
-            camera=self._camera,
-            normal_cam=self._normal,
-        )
+        sizes = max(4.0, 0.5 * min(radii)), min(400.0, 2.0 * max(radii))
+        camera, normal = self._camera, self._normal
+        try:
+            found = find_markers(image, sizes, camera=camera, normal_cam=normal)
+        except InputError:
+            found = []
+            for one in find_markers(image, sizes):
+                with contextlib.suppress(InputError):
+                    found.append(
+                        detect(image, one.center, one.radius, camera=camera, normal_cam=normal)
+                    )
         places = [
             (track.state[:2], track.reference.radius)
             for track in self._tracks.values()
@@ -202,7 +193,8 @@ class CameraTracker:
         return [
             one
             for one in found
-            if all(math.dist(one.center, place) > _SAME * radius for place, radius in places)
+            if one.status == TRACKED
+            and all(math.dist(one.center, place) > _SAME * radius for place, radius in places)
         ]
 
     def initialize(
@@ -369,7 +361,7 @@ class CameraTracker:
         if not (math.isfinite(time) and time > self.time):
             raise InputError(
                 f'image of the camera {self.name} at {time:.6f} s, allowed: after {self.time:.6f}'
-                ' s, the time of the one before; leave it out, or reset the tracker'
+                ' s, the time of the one before; leave it out, or begin with a new tracker'
             )
         self.time = time
         predictions = {

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from longreach_dynamics.errors import InputError
+from longreach_tools.bag import absolute_name
 from longreach_tools.output import add_format, check_output, write_csv
 from longreach_vision.arguments import (
     add_namespace,
@@ -28,6 +29,7 @@ from longreach_vision.arguments import (
 )
 from longreach_vision.recording import read_images, read_tracks, read_truth
 from longreach_vision.rig import Rig
+from longreach_vision.scene import MarkerPath
 from longreach_vision.sources import ImageSource, open_source
 from longreach_vision.streams import pictures_of
 from longreach_vision.track_output import Targets, hand_out, track_markers
@@ -90,20 +92,24 @@ def configure_tracking(commands: Any) -> None:
 
 def _run_track(arguments: argparse.Namespace) -> None:
     """Run ``track``."""
-    rig = _started(rig_of(arguments), arguments.start)
-    path = None if arguments.truth is None else motion_of(arguments.truth)
+    rig = rig_of(arguments)
+    path = None if arguments.truth is None else _with_all(rig.names, arguments.truth)
     read: list[str | Path | None] = [*rig_files(arguments), arguments.truth, arguments.from_bag]
     read += [arguments.left, arguments.right]
     if arguments.from_bag is not None:
         if arguments.left is not None:
             raise InputError('LEFT and --from-bag are given, allowed: one of them')
-        space = arguments.namespace.strip('/')
+        if arguments.rate is not None:
+            raise InputError(
+                '--rate and --from-bag are given, allowed: one of them; recorded images have their'
+                ' stamps'
+            )
         topics = {
-            name: f'/{space}/{name}/image_raw'.replace('//', '/')
+            name: absolute_name(f'{name}/image_raw', arguments.namespace)
             for name in rig.cameras
             if arguments.camera in (None, name)
         }
-        rig = _with_cameras(rig, tuple(topics))
+        rig = _started(_with_cameras(rig, tuple(topics)), arguments.start)
         images = read_images(arguments.from_bag, topics, arguments.bits)
         targets = Targets.of(arguments, rig.names, read)
         track_markers(targets, rig, images, None, path)
@@ -116,7 +122,7 @@ def _run_track(arguments: argparse.Namespace) -> None:
         raise InputError(
             f'LEFT and RIGHT are both {arguments.left}; name the images of two cameras'
         )
-    rig = _with_cameras(rig, _cameras_of(arguments, rig))
+    rig = _started(_with_cameras(rig, _cameras_of(arguments, rig)), arguments.start)
     with contextlib.ExitStack() as stack:
         sources: dict[str, ImageSource] = {}
         for name, spec in zip(rig.cameras, (arguments.left, arguments.right), strict=False):
@@ -134,6 +140,15 @@ def _run_track(arguments: argparse.Namespace) -> None:
         track_markers(targets, rig, images, total or None, path)
 
 
+def _with_all(names: Sequence[str], truth: Path) -> MarkerPath:
+    """Return the motion in a file that has all these markers."""
+    path = motion_of(truth)
+    try:
+        return path.of(names)
+    except InputError as error:
+        raise InputError(f'--truth {truth}: {error}') from error
+
+
 def _started(rig: Rig, starts: Sequence[str]) -> Rig:
     """Return the rig with what ``--start`` says."""
     for text in starts:
@@ -149,6 +164,11 @@ def _started(rig: Rig, starts: Sequence[str]) -> Rig:
             ) from error
         if name not in rig.names:
             raise InputError(f'--start {text}, allowed markers: {", ".join(rig.names)}')
+        if camera not in rig.cameras:
+            raise InputError(
+                f'--start {text}, allowed cameras: {", ".join(rig.cameras)}; of another one no'
+                ' images are read'
+            )
         if not all(map(math.isfinite, given)):
             raise InputError(f'--start {text}, allowed: finite numbers')
         markers = tuple(
@@ -190,9 +210,10 @@ def _run_compare(arguments: argparse.Namespace) -> None:
     """Run ``compare``."""
     check_output(arguments.csv, arguments.plot)
     tracks = read_tracks(arguments.bag, arguments.namespace)
-    path = read_truth(arguments.bag, arguments.truth_topic)
+    path = read_truth(arguments.bag, arguments.truth_topic).of(tracks.names)
     rig = rig_of(arguments)
     targets = Targets.of(arguments, tracks.names, [arguments.bag, *rig_files(arguments)])
+    targets.check_files()
     if targets.csv is not None:
         write_csv(targets.csv, tracks.columns, tracks.table)
     hand_out(targets, rig, tracks, path)

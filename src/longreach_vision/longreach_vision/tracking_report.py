@@ -36,12 +36,15 @@ class TrackingReport:
         self._pairs, self._topics, self._gap = pairs, dict(topics), gap
         self._frames = dict.fromkeys(topics, 0)
         self._bad = dict.fromkeys(topics, 0)
+        self._bad_in_a_row = dict.fromkeys(topics, 0)
+        self._told = self._left_out()
         self._seconds: list[float] = []
         self._statuses: dict[str, str] = {}
 
     def add_image(self, camera: str, *, good: bool) -> None:
         """Count an image that came, and whether it can be used."""
         (self._frames if good else self._bad)[camera] += 1
+        self._bad_in_a_row[camera] = 0 if good else self._bad_in_a_row[camera] + 1
 
     def add_frame(self, frame: StereoFrame, seconds: float) -> None:
         """Note what was found in images, and how long it took for each [s]."""
@@ -57,9 +60,15 @@ class TrackingReport:
         queued = self._pairs.counts('queued')
         missing = [camera for camera in alone if not alone[camera] + queued[camera]]
         if missing:
+            camera = missing[0]
+            what = 'no images'
+            if self._bad_in_a_row[camera]:
+                what = 'no images that can be used'
+            elif self._pairs.counts('standing')[camera]:
+                what = 'no images with stamps that rise'
             return (
-                f'no images on {self._topics[missing[0]]}, {max(alone.values())} on the other'
-                ' topic: estimates are of one camera'
+                f'{what} on {self._topics[camera]}, {max(alone.values())} on the other topic:'
+                ' estimates are of one camera'
             )
         counts = ' and '.join(str(alone[camera] + queued[camera]) for camera in alone)
         topics = ' and '.join(self._topics.values())
@@ -69,7 +78,7 @@ class TrackingReport:
             ' the rig). Do both cameras stamp by one clock?'
         )
 
-    def state(self, *, silent: bool) -> tuple[bool, str]:
+    def state(self, *, silent: bool, waits: str = '') -> tuple[bool, str]:
         """
         Return whether all is well, and a sentence.
 
@@ -77,19 +86,47 @@ class TrackingReport:
         ----------
         silent : bool
             No images come any more.
+        waits : str
+            What is waited for before any may come; empty for nothing.
         """
-        if silent or not self._statuses:
-            return False, f'no images on {", ".join(self._topics.values())}'
-        if self.unpaired:
-            return False, 'images find no partner: estimates are of one camera'
+        topics = ', '.join(self._topics.values())
+        came = any(self._frames.values()) or any(self._bad.values()) or bool(self._statuses)
+        if waits and not came:
+            return False, waits
+        if silent or not came:
+            return False, f'no images on {topics}'
+        # Since the last report.
+        left_out = '; '.join(
+            f'{count - self._told[what]} images {what}'
+            for what, count in self._left_out().items()
+            if count > self._told[what]
+        )
         lost = [name for name, status in self._statuses.items() if status == LOST]
-        if lost:
-            return False, f'lost: {", ".join(lost)}'
-        bad = sum(self._bad.values())
-        return not bad, f'tracking; {bad} images could not be used' if bad else 'tracking'
+        if not self._statuses:
+            text = 'images wait for their partners'
+            if not any(self._frames.values()):
+                text = f'no images that can be used on {topics}'
+        elif self.unpaired:
+            text = 'images find no partner: estimates are of one camera'
+        else:
+            text = f'lost: {", ".join(lost)}' if lost else 'tracking'
+        is_good = text == 'tracking' and not left_out
+        return is_good, f'{text}; {left_out}' if left_out else text
+
+    def _left_out(self) -> dict[str, int]:
+        """Return how many images were left out so far, by what was wrong with them."""
+        return {
+            'could not be used': sum(self._bad.values()),
+            'were not later than those before': sum(self._pairs.counts('disordered').values()),
+        }
 
     def values(self) -> dict[str, object]:
-        """Return all numbers by name; times of computation are those since the last call."""
+        """
+        Return all numbers by name, for a report.
+
+        Times of computation are those since the last one.
+        """
+        self._told = self._left_out()
         values: dict[str, object] = {'paired': self._pairs.paired}
         for camera, frames in self._frames.items():
             values |= {f'{camera} frames': frames, f'{camera} bad': self._bad[camera]}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,13 @@ __all__ = [
     'KINDS',
     'STATUSES',
     'Tracks',
+    'camera_columns',
     'columns_of',
     'compare',
+    'estimate_fields',
     'noise',
+    'observation_fields',
+    'place_columns',
     'row_of',
 ]
 
@@ -42,6 +46,8 @@ CAMERAS = ('left', 'right')
 """Cameras in the order of their bits in the column ``cameras``."""
 
 _NOT_SEEN = STATUSES.index(LOST)
+# A position that is not known, and its variances.
+_NOWHERE = np.full(3, math.nan), np.full(3, math.nan)
 # Differences of this order pass the noise and hold back what moves more slowly.
 _ORDER = 7
 # Times between images that differ by less than this share are equal.
@@ -92,33 +98,113 @@ def row_of(
 def _estimated(estimate: Estimate | None) -> list[float]:
     """Return the columns of a position."""
     if estimate is None:
-        return [_NOT_SEEN, 0, *(math.nan,) * 14]
-    seen = sum(1 << CAMERAS.index(camera) for camera in estimate.cameras)
-    return [
+        return place_columns()
+    located = []
+    for kind in KINDS:
+        location: Location | None = getattr(estimate, kind)
+        located.append(
+            _NOWHERE if location is None else (location.position, np.diag(location.covariance))
+        )
+    return place_columns(
         STATUSES.index(estimate.status),
-        seen,
-        *_located(estimate.in_plane),
-        *_located(estimate.triangulated),
-        estimate.out_of_plane,
-        estimate.out_of_plane_deviation,
-    ]
+        _bits(estimate.cameras),
+        located,
+        (estimate.out_of_plane, estimate.out_of_plane_deviation),
+    )
 
 
-def _located(location: Location | None) -> list[float]:
-    """Return a position and its standard deviations."""
-    if location is None:
-        return [math.nan] * 6
-    deviations = np.sqrt(np.maximum(np.diag(location.covariance), 0.0))
-    return [*location.position.tolist(), *deviations.tolist()]
+def place_columns(
+    status: int = _NOT_SEEN,
+    cameras: int = 0,
+    located: Sequence[tuple[Sequence[float] | np.ndarray, np.ndarray]] = (_NOWHERE, _NOWHERE),
+    out_of_plane: tuple[float, float] = (math.nan, math.nan),
+) -> list[float]:
+    """
+    Return the columns of a marker's position; without arguments, of one that nobody looked for.
+
+    Parameters
+    ----------
+    status : int
+    cameras : int
+        Bits of those that were used.
+    located : sequence of (position, variances)
+        Of both kinds of estimate, x, y, z each [m], [m^2].
+    out_of_plane : (float, float)
+        Distance from the plane and its standard deviation [m].
+    """
+    row: list[float] = [status, cameras]
+    for position, variances in located:
+        row += [*position, *np.sqrt(np.maximum(variances, 0.0))]
+    return [float(value) for value in (*row, *out_of_plane)]
+
+
+def camera_columns(
+    status: int = _NOT_SEEN, center: Sequence[float] | np.ndarray = ()
+) -> list[float]:
+    """Return the columns of a marker in an image; its centre counts where it was seen."""
+    if status == _NOT_SEEN:
+        return [_NOT_SEEN, math.nan, math.nan]
+    u, v = center
+    return [float(status), float(u), float(v)]
 
 
 def _observed(observation: Observation | None) -> list[float]:
     """Return the columns of a camera."""
     if observation is None:
-        return [_NOT_SEEN, math.nan, math.nan]
-    status = STATUSES.index(observation.status)
-    place = (math.nan, math.nan) if status == _NOT_SEEN else observation.center.tolist()
-    return [status, *place]
+        return camera_columns()
+    return camera_columns(STATUSES.index(observation.status), observation.center)
+
+
+def _bits(cameras: Sequence[str]) -> int:
+    """Return cameras as a number, one bit for each."""
+    return sum(1 << CAMERAS.index(camera) for camera in cameras)
+
+
+# --- as messages -----------------------------------------------------------------------------
+
+
+def observation_fields(name: str, seen: Observation) -> dict[str, Any]:
+    """Return the fields of longreach_msgs/MarkerObservation, whoever makes the message."""
+    return {
+        'name': name,
+        'status': STATUSES.index(seen.status),
+        'reason': seen.reason,
+        'center': np.array(seen.center, dtype=np.float64),
+        'covariance': np.array(seen.covariance, dtype=np.float64).ravel(),
+        'ellipse_center': np.array(seen.ellipse.center, dtype=np.float64),
+        'axes': np.array(seen.ellipse.axes, dtype=np.float64),
+        'angle': float(seen.ellipse.angle),
+        'rim_support': float(seen.rim_support),
+        'residual': float(seen.residual),
+    }
+
+
+def estimate_fields(name: str, found: Estimate, point: Callable[..., Any]) -> dict[str, Any]:
+    """
+    Return the fields of longreach_msgs/MarkerEstimate, whoever makes the message.
+
+    Parameters
+    ----------
+    name : str
+    found : Estimate
+    point : callable
+        Makes a geometry_msgs/Point of x, y, z.
+    """
+    fields: dict[str, Any] = {
+        'name': name,
+        'status': STATUSES.index(found.status),
+        'reason': found.reason,
+        'cameras': _bits(found.cameras),
+        'out_of_plane': float(found.out_of_plane),
+        'out_of_plane_deviation': float(found.out_of_plane_deviation),
+    }
+    for kind in KINDS:
+        location: Location | None = getattr(found, kind)
+        place = np.full(3, math.nan) if location is None else location.position
+        spread = np.full((3, 3), math.nan) if location is None else location.covariance
+        fields[kind] = point(**dict(zip('xyz', place.tolist(), strict=True)))
+        fields[f'{kind}_covariance'] = np.array(spread, dtype=np.float64).ravel()
+    return fields
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -171,6 +257,10 @@ class Tracks:
         found[self.column(name, 'status') != STATUSES.index(TRACKED)] = math.nan
         return found
 
+    def best_kind(self, name: str) -> str:
+        """Return the kind of estimate of which a marker has more: in the plane, if as many."""
+        return max(KINDS, key=lambda kind: np.isfinite(self.positions(name, kind)[:, 0]).sum())
+
     def counts(self, name: str) -> dict[str, int]:
         """Return in how many rows a marker has each status."""
         status = self.column(name, 'status')
@@ -199,7 +289,7 @@ class Tracks:
         """
         rows = []
         for name in self.names:
-            kind = max(KINDS, key=lambda one: np.isfinite(self.positions(name, one)[:, 0]).sum())
+            kind = self.best_kind(name)
             found = self.positions(name, kind)
             there = found[np.isfinite(found[:, 0])]
             rows.append(

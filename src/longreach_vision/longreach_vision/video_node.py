@@ -175,17 +175,24 @@ class VideoNode(Node):
     def _feed(self) -> None:
         """Publish all images, of a camera that was lost as soon as it is there again."""
         while not self._stopped.is_set():
-            try:
-                with self._open() as source:
-                    self._live = source.live
-                    if not source.live:
-                        self._wait_for_listeners()
-                    self._publish_all(source)
+            error = self._show()
+            if error is None:
                 return
-            except LongreachError as error:
-                if not self._may_come_back(error):
-                    raise
+            if not self._may_come_back(error):
+                raise error
             self._stopped.wait(_RETRY)
+
+    def _show(self) -> LongreachError | None:
+        """Publish images to the end; return the error of a source that cannot be read (on)."""
+        try:
+            source = self._open()
+        except LongreachError as error:
+            return error
+        with source:
+            self._live = source.live
+            if not source.live:
+                self._wait_for_listeners()
+            return self._publish_all(source)
 
     def _open(self) -> ImageSource:
         """Open the source."""
@@ -236,21 +243,30 @@ class VideoNode(Node):
                 )
                 return
 
-    def _publish_all(self, source: ImageSource) -> None:
-        """Publish the images of a source, each at its time."""
+    def _publish_all(self, source: ImageSource) -> LongreachError | None:
+        """Publish the images of a source, each at its time; return the error of reading."""
         schedule = _Schedule(self._settings, source, self._now)
-        for frame in source:
+        frames = iter(source)
+        while True:
+            # What is wrong with an image that came does not go away by itself.
+            try:
+                frame = next(frames, None)
+            except LongreachError as error:
+                return error
+            if frame is None:
+                break
             stamp = schedule.stamp(frame)
             if not source.live and self._settings.pace == 'real_time':
                 self._stopped.wait(schedule.left(frame))
                 self._counts['late'] = schedule.late
             if self._stopped.is_set():
-                return
+                return None
             self._publish(frame.image, stamp)
             self._waits_for, self._lost = '', math.nan
             if not source.live and self._settings.pace == 'delivered':
                 self._wait_until_heard()
         self._wait_until_heard()
+        return None
 
     def _publish(self, image: np.ndarray, nanoseconds: int) -> None:
         """Publish an image with its camera_info."""

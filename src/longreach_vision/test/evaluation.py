@@ -43,7 +43,7 @@ Detector = Callable[
     tuple[str, np.ndarray | None, np.ndarray | None],
 ]
 
-# The goals of the issue; 'all' goes through them in turn, 'empty' has clutter and no marker.
+# What may disturb a marker; 'all' goes through them in turn, 'empty' has clutter and no marker.
 KINDS = (
     'base',
     'shading',
@@ -55,6 +55,8 @@ KINDS = (
     'glare_third',
     'glare_more',
     'neighbours',
+    'highlight',
+    'light_spot',
 )
 MOTION = {'motion_3': 3.0, 'motion_6': 6.0}
 # Above it an error is wrong [px].
@@ -184,6 +186,12 @@ def _case(kind: str, rng: np.random.Generator) -> Case:
     elif kind in ('glare_third', 'glare_more'):
         share = rng.uniform(0.25, 1.0 / 3.0) if kind == 'glare_third' else rng.uniform(0.5, 0.8)
         scene = scene.changed(glare=(_glare(scene, direction, share, rng),))
+    elif kind in ('highlight', 'light_spot'):
+        # Round and soft, on the rim: the one is beyond the sensor's range, the other is not.
+        at = center + _extent(scene, along) * along
+        width = rng.uniform(0.55, 0.75) * ellipse.axes[0]
+        amplitude = rng.uniform(150.0, 400.0) if kind == 'highlight' else rng.uniform(20.0, 60.0)
+        scene = scene.changed(glare=(Glare(tuple(at), width, amplitude, 2.0),))
     elif kind == 'neighbours':
         place = 2.6 * along
         axes = np.array(plane_axes(scene))

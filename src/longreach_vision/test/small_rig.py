@@ -6,13 +6,14 @@ import math
 from pathlib import Path
 
 import numpy as np
+from rig_files import write_rig
 
 from longreach_vision.cameras import Camera
 from longreach_vision.circles import Ellipse
 from longreach_vision.detection import Observation, lost
 from longreach_vision.geometry import Plane, Pose
 from longreach_vision.positions import Location
-from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, write_rig
+from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig
 from longreach_vision.scene import MarkerPath
 from longreach_vision.stereo import Estimate, StereoFrame
 

@@ -15,6 +15,7 @@ import cv2
 import numpy as np
 import pytest
 import yaml
+from rig_files import write_rig
 from small_rig import small_rig
 from test_localisation import CAMERAS, mapping, solved
 from test_setup_commands import board_picture
@@ -30,7 +31,7 @@ from longreach_vision.detection_commands import configure_detection
 from longreach_vision.geometry import Plane, Pose
 from longreach_vision.positions import locate_in_plane, triangulate
 from longreach_vision.rendering import CameraSimulator
-from longreach_vision.rig import MountedCamera, Rig, load_rig, write_rig
+from longreach_vision.rig import MountedCamera, Rig, load_rig
 from longreach_vision.scene import CameraLook, FrameTimes, Scene, SimulatedMarker
 from longreach_vision.sources import open_source
 
@@ -252,7 +253,9 @@ def test_rig_with_one_thing_twice():
     Rig(rig.cameras, rig.plane, (rig.markers[0], near.replace(offset=0.3)))
 
 
-@pytest.mark.parametrize('pixel', [(-5.0, 10.0, 12.0), (10.0, 301.0, 12.0), (1e9, 1.0, 12.0)])
+@pytest.mark.parametrize(
+    'pixel', [(-5.0, 10.0, 12.0), (-0.7, 10.0, 12.0), (10.0, 301.0, 12.0), (1e9, 1.0, 12.0)]
+)
 def test_marker_outside_of_the_image(tmp_path, pixel):
     rig = small_rig()
     marker = rig.markers[0].replace(left=pixel)

@@ -30,8 +30,9 @@ from longreach_vision.camera_node import CameraNode
 from longreach_vision.cameras import Camera
 from longreach_vision.conversions import camera_info_to_camera, image_to_gray, markers_from_message
 from longreach_vision.geometry import Plane, Pose
-from longreach_vision.rendering import CameraSimulator, render_sequence
+from longreach_vision.rendering import CameraSimulator
 from longreach_vision.scene import CameraLook, MarkerPath, scene_of
+from longreach_vision.sequences import render_sequence
 
 SAMPLE = 5_000_000  # [ns]
 LOOK = CameraLook(clutter=4)
@@ -259,10 +260,24 @@ def test_truth_that_is_missing_or_wrong_is_counted(start: Start) -> None:
     cameras.truth.publish(wrong)
     cameras.send(range(10, 201))
     b.until(lambda: len(left.images) == 21)
-    b.until(lambda: len(reports) == 2)
+    b.until(lambda: reports and counts(reports)['rendered'] == '42')
     assert counts(reports)['missed'] == '4'
     assert counts(reports)['invalid'] == '1'
     assert reports[-1].status[0].level == diagnostics.WARN
+
+
+def test_it_reports_before_the_first_image(start: Start) -> None:
+    b, *_ = start()
+    reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
+    cameras = Cameras(b, b.add(CameraNode))
+    b.until(lambda: reports, 'a report')
+    status = reports[-1].status[0]
+    assert status.message in ('waiting for listeners', 'waiting for marker_truth')
+    assert status.level == diagnostics.WARN
+    wrong = truth(0)
+    wrong.position[1].x = float('nan')
+    cameras.truth.publish(wrong)
+    b.until(lambda: counts(reports)['invalid'] == '1', 'a report of what is not valid')
 
 
 def test_a_marker_that_the_truth_does_not_have_is_not_drawn(start: Start) -> None:
@@ -338,6 +353,14 @@ def test_a_path_is_shown_to_its_end(start: Start, tmp_path: Path, factor: float)
     assert right.stamps() == [k * 50_000_000 + 10_000_000 for k in range(10)]
     wanted = expected(tmp_path, np.arange(11) / 20.0)
     assert all(np.array_equal(*pair) for pair in zip(left.arrays(), wanted, strict=True))
+
+
+def test_a_path_is_shown_for_a_duration(start: Start, tmp_path: Path) -> None:
+    b, left, right = start(path=path_file(tmp_path), real_time_factor=0.0, duration=0.2)
+    node = b.add(CameraNode)
+    b.until(node.done.done, 'the end')
+    b.until(lambda: len(left.images) == len(right.images) == 5)
+    assert left.stamps()[-1] == 200_000_000
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from small_rig import NAMES, frame_at, small_path
 from longreach_dynamics.errors import InputError
 from longreach_vision import figures
 from longreach_vision.figures import draw_movement, draw_tracks
+from longreach_vision.scene import MarkerPath
 from longreach_vision.tracks import Tracks, row_of
 
 
@@ -81,6 +83,23 @@ def test_a_movement_in_millimetres(drawn, tmp_path):
         below.lines[0].get_ydata(), [-mean, 2.0 - mean, -1.0 - mean], atol=1e-9
     )
     assert below.get_title(loc='right') == 'RMS 1.247 mm'
+
+
+def test_a_movement_that_begins_before_the_truth(drawn, tmp_path):
+    tracks = tracks_of('TRACKED', 'TRACKED', 'TRACKED')
+    times, names = np.array([0.1, 0.2, 0.3]), ('one',)
+    positions = np.array([[[-0.5, 0.0, 0.1 + rise]] for rise in (0.0, 0.001, 0.002)])
+    draw_movement(tmp_path / 'a.png', tracks, 'one', MarkerPath(names, times, positions))
+    above, below = drawn[0]
+    np.testing.assert_allclose(series(above, 'truth')[[0, -1]], [0.0, 1.0], atol=1e-9)
+    np.testing.assert_allclose(series(above, 'one'), 0.5, atol=1e-9)
+    np.testing.assert_allclose(below.lines[0].get_ydata(), [np.nan, 0.5, -0.5], atol=1e-9)
+    # No time in common: it is drawn alone.
+    late = MarkerPath(names, times + 9.0, positions)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        draw_movement(tmp_path / 'b.png', tracks, 'one', late)
+    np.testing.assert_allclose(series(drawn[1][0], 'one'), 0.0, atol=1e-9)
 
 
 def test_a_marker_that_was_never_seen_is_said_to_be(drawn, tmp_path):

@@ -8,9 +8,10 @@ import math
 import numpy as np
 import pytest
 
+from longreach_dynamics.errors import InputError
 from longreach_vision.cameras import Camera
 from longreach_vision.detection import LOST, TRACKED
-from longreach_vision.following import Follower
+from longreach_vision.following import Follower, size_error
 from longreach_vision.geometry import Plane, Pose
 from longreach_vision.rendering import CameraSimulator
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig
@@ -138,6 +139,50 @@ def test_searches_become_rare_while_others_are_tracked(monkeypatch: pytest.Monke
     monkeypatch.setattr(stage.follower.tracker, 'search', counted)
     stage.until(hidden(PLACES, 1), 8.0)
     assert np.diff([0.0, *searched]) == pytest.approx([1.1, 2.1, 4.1], abs=0.11)
+
+
+def test_a_search_that_cannot_be_tried_is_a_problem_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(MARKERS)
+    stage.until(hidden(PLACES, 1), 0.5)
+
+    def search(images, times):
+        raise InputError('the plane is seen edge-on')
+
+    monkeypatch.setattr(stage.follower.tracker, 'search', search)
+    frame = stage.until(PLACES, 1.0)
+    assert stage.follower.problem == 'the plane is seen edge-on'
+    assert_tracked(frame, thin=PLACES[3])
+
+
+def test_a_pixel_that_cannot_be_used_is_told() -> None:
+    markers = (
+        MARKERS[2].replace(left=(-3.0, 100.0, 10.0)),
+        MARKERS[3].replace(position=tuple(PLACES[3])),
+    )
+    stage = Stage(markers)
+    frame = stage.update(PLACES[[2, 3]])
+    assert_tracked(frame, thin=PLACES[3])
+    reason = 'disc: the marker at (-3, 100) lies outside the image'
+    assert stage.follower.problem.startswith(reason)
+    assert reason in frame.estimates['disc'].reason
+
+
+@pytest.mark.parametrize(
+    ('scale', 'told'),
+    [
+        (1.0, 'if images were resized, set scale to 0.5, else calibrate'),
+        (0.25, 'if images were resized, set scale to 0.125, else calibrate'),
+        (None, 'if images were resized, make the scale 0.5 times what it is now, else calibrate'),
+    ],
+)
+def test_images_of_half_size_ask_for_half_the_scale(scale: float | None, told: str) -> None:
+    assert told in size_error(np.zeros((120, 160), np.uint8), CAMERA, 'left', scale=scale)
+
+
+def test_no_scale_is_advised_that_is_not_allowed() -> None:
+    double = np.zeros((480, 640), np.uint8)
+    assert '320 x 240 px; calibrate' in size_error(double, CAMERA, 'left', scale=1.0)
+    assert 'set scale to 1,' in size_error(double, CAMERA, 'left', scale=0.5)
 
 
 def test_a_ring_too_many_spoils_its_own_kind_only() -> None:

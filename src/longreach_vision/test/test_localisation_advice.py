@@ -40,6 +40,31 @@ def test_spread_points_are_far_better_than_clustered_ones():
     assert 1e3 * more.tip.error == pytest.approx(promised, rel=0.3)
 
 
+@pytest.mark.parametrize('deviation', [5.0, 0.01])
+@pytest.mark.parametrize('cameras', [CAMERAS, {'left': LENS}])
+def test_lengths_in_millimetres_are_told(deviation, cameras):
+    values = mapping(rng=np.random.default_rng(7), deviation=0.005, cameras=cameras)
+    for row in values['points']:
+        row['position'] = [1e3 * number for number in row['position']]
+        row['deviation'] = deviation
+    told = r'left stands 2\.\d+e\+04 m from its points, .*: are lengths in millimetres\? give'
+    if deviation == 0.01 and len(cameras) == 2:
+        with pytest.raises(InputError, match=f'do not fit.*; {told}'):
+            solved(values, cameras)
+    else:
+        warnings = solved(values, cameras).warnings
+        assert sum(bool(re.search(told, text)) for text in warnings) == 1
+
+
+@pytest.mark.parametrize('far', [1.0, 20.0])
+def test_large_scenes_are_not_taken_for_millimetres(far):
+    values = mapping(rng=np.random.default_rng(7), deviation=0.005)
+    for row in values['points']:
+        row['position'] = [far * number for number in row['position']]
+        row['deviation'] *= far
+    assert not any('millimetres' in text for text in solved(values).warnings)
+
+
 def test_three_points_leave_a_choice_and_a_rough_position_decides():
     points = SPREAD[[0, 3, 4]]
     values = mapping(points, cameras={'left': LENS})

@@ -17,9 +17,9 @@ from longreach_dynamics.parameters import Parameters, load
 from longreach_node.parameters import file_table, table
 from longreach_vision.camera_node import CameraNodeParameters
 from longreach_vision.reference import Reference
-from longreach_vision.rendering import render_sequence
 from longreach_vision.rig import _RigFile, load_rig
 from longreach_vision.scene import CameraLook, MarkerPath
+from longreach_vision.sequences import render_sequence
 from longreach_vision.simulated_node import SimulatedParameters
 from longreach_vision.streams import simulators_of
 from longreach_vision.tracker_node import TrackerParameters

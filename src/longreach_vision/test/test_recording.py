@@ -10,14 +10,15 @@ import pytest
 from geometry_msgs.msg import Point, Vector3
 from longreach_msgs.msg import MarkerEstimates, MarkerObservations, MarkerPositions, StrainState
 from rclpy.serialization import deserialize_message
-from small_rig import NAMES, frame_at, small_path
+from sensor_msgs.msg import JointState
+from small_rig import NAMES, frame_at, seen_at, small_path
 from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node.stamps import stamp_of
 from longreach_tools.bag import open_bag
 from longreach_tools.testing import contents, write_bag
-from longreach_vision import conversions
+from longreach_vision import conversions, recording
 from longreach_vision.recording import (
     TrackWriter,
     read_images,
@@ -108,6 +109,21 @@ def test_tracks_come_back(tmp_path):
             )
 
 
+def test_the_right_image_is_that_of_the_pair(tmp_path):
+    # Images of the right camera 40 ms after the left ones, and 20 ms before the next.
+    pairs = []
+    with TrackWriter(tmp_path / 'bag') as writer:
+        for k in range(4):
+            frame = frame_at(0.06 * k, gap=0.04)
+            frame.observations['right']['one'] = seen_at(50.0 + k, 60.0)
+            stamp = 60_000_000 * k
+            writer.write(frame, {'left': stamp, 'right': stamp + 40_000_000})
+            pairs.append(row_of(frame, NAMES))
+    tracks = read_tracks(tmp_path / 'bag')
+    np.testing.assert_allclose(tracks.table, pairs, rtol=0.0, atol=1e-15)
+    np.testing.assert_array_equal(tracks.column('one', 'right_u'), [50.0, 51.0, 52.0, 53.0])
+
+
 def test_a_late_image_is_no_new_position(tmp_path):
     (first, stamps), *_ = frames()
     with TrackWriter(tmp_path / 'bag') as writer:
@@ -146,6 +162,9 @@ def test_bags_that_cannot_be_written_or_hold_no_tracks(tmp_path):
     written(tmp_path / 'bag')
     with pytest.raises(InputError, match='exists already'):
         TrackWriter(tmp_path / 'bag')
+    with pytest.raises(InputError, match="topic name '/my ns/observations'; allowed"):
+        TrackWriter(tmp_path / 'other', 'my ns')
+    assert not (tmp_path / 'other').exists()
     with pytest.raises(InputError, match='/other/markers'):
         read_tracks(tmp_path / 'bag', 'other')
     with pytest.raises(InputError, match='nowhere'):
@@ -196,6 +215,12 @@ def test_truths_that_are_none(tmp_path):
     late = [(name, k, message) for k, (name, _, message) in enumerate(rows[::-1])]
     with pytest.raises(InputError, match='time on /boom/marker_truth goes back'):
         read_truth(write_bag(tmp_path / 'reset', 'boom', late))
+    rows[1][2].position = rows[1][2].position[:1]
+    with pytest.raises(InputError, match=r'short: /boom/marker_truth: .* 2 name and 1 position'):
+        read_truth(write_bag(tmp_path / 'short', 'boom', rows))
+    rows[1][2].position = [Point(x=math.nan)] * 2
+    with pytest.raises(InputError, match=r'nan: /boom/marker_truth: .* not finite'):
+        read_truth(write_bag(tmp_path / 'nan', 'boom', rows))
     rows[1][2].name = ['one', 'three']
     with pytest.raises(InputError, match=r'markers one, three after one, two'):
         read_truth(write_bag(tmp_path / 'other', 'boom', rows))
@@ -214,6 +239,50 @@ def test_strain(tmp_path):
     np.testing.assert_array_equal(read_strain(bag, beam='b')[1], [0.0, -1.0, -2.0])
     with pytest.raises(InputError, match='has no c, found: a, b'):
         read_strain(bag, beam='c')
+
+
+def test_strain_of_no_beam(tmp_path):
+    empty = StrainState(header=Header(), name=[], strain=[])
+    bag = write_bag(tmp_path / 'bag', 'boom', [('strain', 0, empty)])
+    with pytest.raises(InputError, match=r'bag: /boom/strain: .* 0 name and 0 strain'):
+        read_strain(bag)
+
+
+@pytest.mark.parametrize(
+    ('read', 'kind'),
+    [
+        (lambda bag: read_truth(bag, '/all/vision/markers'), 'MarkerPositions'),
+        (lambda bag: read_strain(bag, '/all/vision/markers'), 'StrainState'),
+        (lambda bag: read_tracks(bag, 'all/vision'), 'MarkerEstimates'),
+        (lambda bag: read_tracks(bag, 'all/other'), 'MarkerObservations'),
+    ],
+)
+def test_messages_of_another_type(tmp_path, read, kind):
+    state = JointState(header=Header(), name=['a'], position=[1.0], velocity=[0.0], effort=[0.0])
+    rows = [('vision/markers', state), ('other/observations', state)]
+    rows.append(('other/markers', MarkerEstimates(header=Header())))
+    bag = write_bag(tmp_path / 'bag', 'all', [(name, 0, message) for name, message in rows])
+    text = rf'has sensor_msgs/msg/JointState, allowed: longreach_msgs/msg/{kind}'
+    with pytest.raises(InputError, match=text):
+        read(bag)
+
+
+def test_a_long_truth_is_read_once(tmp_path, monkeypatch):
+    compared = []
+
+    class Stamp(int):
+        def __lt__(self, other):
+            compared.append(other)
+            return float(self) < float(other)
+
+        def __gt__(self, other):
+            return other < self
+
+    bag = write_bag(tmp_path / 'bag', 'boom', truth_rows(np.linspace(0.0, 0.5, 101)))
+    whole = recording._nanoseconds
+    monkeypatch.setattr(recording, '_nanoseconds', lambda message: Stamp(whole(message)))
+    assert len(read_truth(bag).times) == 101
+    assert len(compared) <= 101
 
 
 # --- images ----------------------------------------------------------------------------------

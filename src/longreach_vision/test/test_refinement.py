@@ -1,63 +1,29 @@
-"""
-The maximum-likelihood fit: its derivatives, what it finds, what it says about its error.
-
-Images are drawn here: circles seen through a homography on 8 x 8 cells a pixel, then blurred.
-"""
+"""The maximum-likelihood fit of a marker: what it finds, what it says about its error."""
 
 from __future__ import annotations
 
 import math
 
-import cv2
 import numpy as np
 import pytest
+from exact_marker import MIDDLE, SIZE, A, U, V, draw, taken
 
 from longreach_vision.cameras import Camera
-from longreach_vision.ellipses import SECTORS
-from longreach_vision.refinement import PERSPECTIVE_PRIOR, Fit, _accumulate, fit_marker, image_of
+from longreach_vision.marker_model import (
+    BAND,
+    BLUR,
+    CENTER,
+    INSIDE,
+    OUTSIDE,
+    PERSPECTIVE,
+    RHO,
+    SHAPE,
+)
+from longreach_vision.refinement import Fit, fit_marker
+from longreach_vision.shapes import SECTORS
 
-SIZE, CELLS = 72, 8
-A = np.array([[17.0, 2.0], [2.0, 12.0]])
-CENTER = np.array([36.3, 35.2])
 UNKNOWN = np.zeros(3)
 EVERY = np.ones(2 * SECTORS, bool)
-V, U = np.mgrid[0:SIZE, 0:SIZE].astype(float)
-INSIDE, RHO, C, SHAPE, BLUR, BAND, OUTSIDE, H = 0, 3, 4, 6, 9, 12, 15, 18
-COUNT = 20
-
-
-def draw(
-    center=CENTER,
-    shape=A,
-    h=(0.0, 0.0),
-    inner=0.5,
-    blur=0.85,
-    levels=(190.0, 50.0, 200.0),
-    camera=None,
-) -> np.ndarray:
-    """The exact image of a marker: its levels are those inside, of the band and outside."""
-    at = (np.arange(SIZE * CELLS) + 0.5) / CELLS - 0.5
-    u, v = np.meshgrid(at, at)
-    pixels = np.stack([u, v], axis=-1)
-    if camera is not None:
-        pixels = camera.undistort(pixels) * [camera.fx, camera.fy] + [camera.cx, camera.cy]
-    y = (pixels - center) @ np.linalg.inv(shape)
-    plane = y / (1.0 - y @ np.array(h))[..., None]
-    r = np.hypot(plane[..., 0], plane[..., 1])
-    slope = np.hypot(*np.gradient(r)) + 1e-9
-    # The share of a cell that lies within a circle: that of a straight edge.
-    outer, hole = (np.clip((radius - r) / slope + 0.5, 0.0, 1.0) for radius in (1.0, inner))
-    if inner == 0.0:
-        hole[:] = 0.0
-    grey = levels[2] + (levels[1] - levels[2]) * outer + (levels[0] - levels[1]) * hole
-    # The pixel's box is a part of the blur.
-    grey = cv2.GaussianBlur(grey, (0, 0), blur * CELLS, borderType=cv2.BORDER_REPLICATE)
-    return np.asarray(grey.reshape(SIZE, CELLS, SIZE, CELLS).mean(axis=(1, 3)))
-
-
-def taken(exact: np.ndarray, noise=0.0, seed=0) -> np.ndarray:
-    grey = exact + noise * np.random.default_rng(seed).normal(size=exact.shape)
-    return np.clip(np.rint(grey), 0, 255).astype(np.uint8)
 
 
 def fit(
@@ -69,7 +35,7 @@ def fit(
     inner=0.5,
     off=(0.4, -0.3, 0.03),
     shape=A,
-    center=CENTER,
+    center=MIDDLE,
     noise=2.0,
     seen=EVERY,
 ) -> Fit:
@@ -80,146 +46,6 @@ def fit(
     packed = np.zeros(16) if camera is None else camera.packed
     normal, outline = np.asarray(normal, float), np.asarray(outline, float)
     return fit_marker(image, packed, normal, outline, start, seen, 1.0, noise)
-
-
-# --- derivatives ----------------------------------------------------------------------------
-
-
-def parameters(h=(0.0, 0.0), motion=0.0) -> np.ndarray:
-    p = np.zeros(COUNT)
-    p[INSIDE:RHO], p[RHO] = (190.0, 0.3, -0.2), 0.55
-    p[C:SHAPE], p[SHAPE:BLUR] = CENTER, (17.0, 2.0, 12.0)
-    p[BLUR:BAND] = 0.8 + motion, 0.3 * motion, 0.8 + 0.2 * motion
-    p[BAND:OUTSIDE], p[OUTSIDE:H], p[H:] = (50.0, 0.1, 0.05), (200.0, 0.35, -0.15), h
-    return p
-
-
-class Model:
-    """The compiled sum over pixels near the marker, at will with all sectors or none."""
-
-    def __init__(self, *, disc: bool, known: bool, outline=UNKNOWN, noise=0.3) -> None:
-        near = np.abs(np.hypot(U - CENTER[0], V - CENTER[1]) - 14.0) < 12.0
-        self.samples = np.stack([U[near], V[near], np.zeros(near.sum())])
-        self.sector = np.zeros(near.sum(), np.int64)
-        self.disc, self.known, self.outline, self.noise = disc, known, np.array(outline), noise
-        self.free = slice(4 if disc else 0, H if known else COUNT)
-
-    def at(self, p, grey=None, *, active=True):
-        """Cost, normal matrix with the gradient as its last row, and residuals."""
-        samples = self.samples.copy()
-        samples[2] = 0.0 if grey is None else grey
-        normal, residuals = np.zeros((COUNT + 1, COUNT)), np.zeros(len(self.sector))
-        sectors = np.full(2 * SECTORS, active)
-        cost, used = _accumulate(
-            p, self.known, self.outline, self.disc, samples, self.sector, sectors, normal,
-            residuals, self.noise,
-        )  # fmt: skip
-        assert used == active * len(self.sector)
-        return cost, normal, residuals
-
-    def jacobian(self, p) -> np.ndarray:
-        """Derivatives of all grey levels by central differences."""
-        columns = []
-        for k in range(COUNT):
-            step = np.zeros(COUNT)
-            step[k] = 1e-5 if k >= H else 1e-4
-            columns.append((self.at(p - step)[2] - self.at(p + step)[2]) / (2.0 * step[k]))
-        return np.array(columns).T
-
-
-CASES = [
-    (disc, known, h, motion)
-    for disc in (False, True)
-    for known in (False, True)
-    for h in ((0.0, 0.0), (0.006, -0.004))
-    for motion in (0.0, 3.0)
-]
-
-
-@pytest.mark.parametrize(('disc', 'known', 'h', 'motion'), CASES)
-def test_normal_matrix_and_gradient_are_those_of_the_model(disc, known, h, motion):
-    model, p = Model(disc=disc, known=known), parameters(h, motion)
-    J = model.jacobian(p)[:, model.free]
-    # Priors do not depend on the pixels.
-    normal = (model.at(p)[1] - model.at(p, active=False)[1])[:COUNT]
-    normal = (np.tril(normal) + np.tril(normal, -1).T)[model.free, model.free]
-    size = np.linalg.norm(J, axis=0)
-    # What sigma and the curvature change by with the direction of the edge is left out.
-    allowed = 0.04 if motion == 0.0 else 0.15
-    np.testing.assert_allclose(normal / np.outer(size, size), J.T @ J / np.outer(size, size),
-                               atol=allowed)  # fmt: skip
-    other = np.random.default_rng(0).normal(size=len(J))
-    gradient = (model.at(p, other)[1] - model.at(p)[1])[COUNT, model.free]
-    np.testing.assert_allclose(gradient / size, J.T @ other / size, atol=2.0 * allowed)
-
-
-def test_a_disc_has_no_inner_edge_and_a_known_normal_no_perspective():
-    p = parameters()
-    normal = Model(disc=True, known=True).at(p)[1]
-    assert not normal[:, :C].any()
-    assert not normal[H:COUNT].any()
-    # An outer edge alone: what is inside has the band's level.
-    same = parameters()
-    same[RHO], same[INSIDE:RHO] = 0.3, (0.0, 9.0, 9.0)
-    np.testing.assert_array_equal(
-        Model(disc=True, known=True).at(p)[2], Model(disc=True, known=True).at(same)[2]
-    )
-
-
-def test_residuals_are_what_the_exact_image_leaves():
-    exact = draw(inner=0.55, blur=0.9)
-    model, p = Model(disc=False, known=True), np.zeros(COUNT)
-    p[INSIDE], p[RHO], p[C:SHAPE], p[SHAPE:BLUR] = 190.0, 0.55, CENTER, (17.0, 2.0, 12.0)
-    # A pixel adds the variance of its box.
-    p[BLUR], p[BLUR + 2] = (0.9**2 + 1.0 / 12.0,) * 2
-    p[BAND], p[OUTSIDE] = 50.0, 200.0
-    columns, rows = model.samples[:2].astype(int)
-    residuals = model.at(p, exact[rows, columns])[2]
-    assert np.max(np.abs(residuals)) < 1.0
-    assert math.sqrt(np.mean(residuals**2)) < 0.2
-
-
-@pytest.mark.parametrize(
-    ('index', 'value'),
-    [(INSIDE + 1, 3.0), (BAND + 2, -2.0), (OUTSIDE + 1, 4.0), (H, 0.01), (H + 1, -0.02)],
-)
-def test_priors_of_shading_and_perspective_have_their_gradient(index, value):
-    model, p = Model(disc=False, known=False, noise=3.0), parameters()
-    p[index] = value
-    step = np.zeros(COUNT)
-    step[index] = 1e-4 * abs(value)
-    above, below = (model.at(p + one * step, active=False)[0] for one in (1.0, -1.0))
-    gradient = model.at(p, active=False)[1][COUNT, index]
-    assert gradient == pytest.approx(-0.5 * (above - below) / (2.0 * step[index]), rel=1e-6)
-
-
-def test_prior_of_perspective_is_in_units_of_the_noise():
-    p = parameters(h=(PERSPECTIVE_PRIOR, 0.0))
-    with_h = Model(disc=True, known=False, noise=3.0).at(p, active=False)[0]
-    without = Model(disc=True, known=False, noise=3.0).at(parameters(), active=False)[0]
-    assert with_h - without == pytest.approx(9.0)
-    assert Model(disc=True, known=True).at(p, active=False)[0] == pytest.approx(
-        Model(disc=True, known=True).at(parameters(), active=False)[0]
-    )
-
-
-def test_prior_of_the_outline_is_blind_to_size_and_pulls_to_the_shape():
-    p = parameters()
-    same = Model(disc=True, known=True, outline=(1.7, 0.2, 1.2)).at(p, active=False)
-    none = Model(disc=True, known=True).at(p, active=False)
-    assert same[0] == pytest.approx(none[0])
-    other = Model(disc=True, known=True, outline=(1.0, 0.0, 1.0)).at(p, active=False)
-    pull = other[1][COUNT, SHAPE:BLUR]
-    # Towards a circle of the same size in the mean.
-    assert pull[0] < 0.0
-    assert pull[1] < 0.0
-    assert pull[2] > 0.0
-    assert pull[0] == pytest.approx(-pull[2])
-    size = math.sqrt(17.0 * 12.0 - 4.0)
-    assert other[0] - none[0] == pytest.approx(
-        (0.3 / 0.03 / size) ** 2 * (2.5**2 + 2.0**2 + 2.5**2)
-    )
-    assert other[1][SHAPE, SHAPE] > none[1][SHAPE, SHAPE]
 
 
 # --- what is found --------------------------------------------------------------------------
@@ -234,7 +60,7 @@ def test_an_exact_image_gives_its_parameters_back(inner, blur):
     assert found.sectors[:SECTORS].all()
     assert found.residual < 0.5
     # Rounding to whole grey levels is all the noise there is.
-    np.testing.assert_allclose(p[C:SHAPE], CENTER, atol=0.004)
+    np.testing.assert_allclose(p[CENTER:SHAPE], MIDDLE, atol=0.004)
     np.testing.assert_allclose(p[SHAPE:BLUR], [17.0, 2.0, 12.0], atol=0.02)
     np.testing.assert_allclose(p[BLUR:BAND], (blur**2 + 1 / 12) * np.array([1, 0, 1]), atol=0.05)
     assert p[BAND] == pytest.approx(50.0, abs=0.7)
@@ -247,27 +73,27 @@ def test_an_exact_image_gives_its_parameters_back(inner, blur):
 
 def test_bright_on_dark_and_levels_that_all_differ():
     found = fit(taken(draw(levels=(60.0, 180.0, 30.0))))
-    np.testing.assert_allclose(found.parameters[C:SHAPE], CENTER, atol=0.004)
+    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE, atol=0.004)
     np.testing.assert_allclose(
         found.parameters[[INSIDE, BAND, OUTSIDE]], [60.0, 180.0, 30.0], atol=1.0
     )
 
 
 def test_shading_that_is_linear_moves_nothing():
-    shade = 1.0 + 0.008 * (U - CENTER[0]) - 0.004 * (V - CENTER[1])
+    shade = 1.0 + 0.008 * (U - MIDDLE[0]) - 0.004 * (V - MIDDLE[1])
     found = fit(taken(draw(levels=(160.0, 40.0, 160.0)) * shade))
-    np.testing.assert_allclose(found.parameters[C:SHAPE], CENTER, atol=0.01)
+    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE, atol=0.01)
     np.testing.assert_allclose(
-        found.parameters[OUTSIDE + 1 : H], [160.0 * 0.008, -160.0 * 0.004], rtol=0.1
+        found.parameters[OUTSIDE + 1 : PERSPECTIVE], [160.0 * 0.008, -160.0 * 0.004], rtol=0.1
     )
 
 
 def test_motion_is_found_as_the_larger_blur():
-    places = CENTER + np.outer(np.arange(-7.5, 8.0), [0.25, 0.0])
+    places = MIDDLE + np.outer(np.arange(-7.5, 8.0), [0.25, 0.0])
     exact = np.mean([draw(center=place) for place in places], axis=0)
     found = fit(taken(exact))
     p = found.parameters
-    np.testing.assert_allclose(p[C:SHAPE], CENTER, atol=0.01)
+    np.testing.assert_allclose(p[CENTER:SHAPE], MIDDLE, atol=0.01)
     still = 0.85**2 + 1.0 / 12.0
     assert p[BLUR] - still == pytest.approx(4.0**2 / 12.0, rel=0.15)
     assert p[BLUR + 2] == pytest.approx(still, rel=0.15)
@@ -278,7 +104,7 @@ def camera_of(h, distortion=(0.0,) * 5) -> tuple[Camera, np.ndarray]:
     camera = Camera('c', SIZE, SIZE, 900.0, 900.0, 4.0, 6.0, 'plumb_bob', distortion)
     # h = -A n_uv / (n . (c, 1)) for the normal of pinhole pixels, n_px = K^-T n.
     n_uv = -np.linalg.solve(A, h)
-    n_px = np.array([*n_uv, 1.0 - n_uv @ CENTER])
+    n_px = np.array([*n_uv, 1.0 - n_uv @ MIDDLE])
     return camera, camera.matrix.T @ n_px
 
 
@@ -286,8 +112,8 @@ def camera_of(h, distortion=(0.0,) * 5) -> tuple[Camera, np.ndarray]:
 def test_with_the_normal_the_centre_is_that_of_the_circle(h):
     camera, normal = camera_of(h)
     found = fit(taken(draw(h=h)), camera=camera, normal=normal)
-    np.testing.assert_allclose(found.parameters[C:SHAPE], CENTER, atol=0.004)
-    np.testing.assert_allclose(found.parameters[H:], h, atol=1e-4)
+    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE, atol=0.004)
+    np.testing.assert_allclose(found.parameters[PERSPECTIVE:], h, atol=1e-4)
     # Either sense of the normal.
     other = fit(taken(draw(h=h)), camera=camera, normal=-normal)
     np.testing.assert_allclose(other.parameters, found.parameters, atol=1e-9)
@@ -296,20 +122,20 @@ def test_with_the_normal_the_centre_is_that_of_the_circle(h):
 def test_without_the_normal_perspective_is_found_from_the_image():
     found = fit(taken(draw(h=(0.01, -0.006))))
     # The centre of the outer ellipse is what is known well: c - A h / (1 - h . h).
-    h = found.parameters[H:]
+    h = found.parameters[PERSPECTIVE:]
     shape = np.array([found.parameters[[6, 7]], found.parameters[[7, 8]]])
-    ellipse = found.parameters[C:SHAPE] - shape @ h / (1.0 - h @ h)
+    ellipse = found.parameters[CENTER:SHAPE] - shape @ h / (1.0 - h @ h)
     true = np.array([0.01, -0.006])
-    np.testing.assert_allclose(ellipse, CENTER - A @ true / (1.0 - true @ true), atol=0.02)
+    np.testing.assert_allclose(ellipse, MIDDLE - A @ true / (1.0 - true @ true), atol=0.02)
 
 
 def test_distortion_is_undone_before_the_fit():
     camera, normal = camera_of((0.0, 0.0), (-9.0, 0.0, 0.05, -0.03, 0.0))
     bent = draw(camera=camera)
     found = fit(taken(bent), camera=camera, normal=normal)
-    np.testing.assert_allclose(found.parameters[C:SHAPE], CENTER, atol=0.005)
+    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE, atol=0.005)
     without = fit(taken(bent))
-    assert np.linalg.norm(without.parameters[C:SHAPE] - CENTER) > 0.03
+    assert np.linalg.norm(without.parameters[CENTER:SHAPE] - MIDDLE) > 0.03
 
 
 def test_the_outline_holds_the_shape_where_the_rim_is_hidden():
@@ -327,7 +153,7 @@ def test_the_outline_holds_the_shape_where_the_rim_is_hidden():
                 off=(0.2, 0.1, 0.01), noise=3.0, seen=seen)
             for k in range(20)
         ]  # fmt: skip
-        good = [one.parameters[C:SHAPE] - CENTER for one in found if one.converged]
+        good = [one.parameters[CENTER:SHAPE] - MIDDLE for one in found if one.converged]
         assert len(good) > 15
         errors.append(float(np.sqrt(np.mean(np.square(good)))))
     assert errors[1] < errors[0]
@@ -343,7 +169,7 @@ def test_what_covers_the_rim_is_left_out():
     assert found.converged
     kept = np.mean(found.sectors[:SECTORS])
     assert 0.4 < kept < 0.9
-    np.testing.assert_allclose(found.parameters[C:SHAPE], CENTER, atol=0.04)
+    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE, atol=0.04)
     assert found.residual < 1.2 * clean.residual
     # Less is known then.
     assert np.trace(found.covariance[4:6, 4:6]) > np.trace(clean.covariance[4:6, 4:6])
@@ -361,7 +187,7 @@ def test_glare_is_left_out_and_exposure_is_not_glare():
         exposed = fit(taken(draw(levels=(level, 5.0, level)), 3.0), noise=3.0)
         assert exposed.burnt == 0.0
         assert exposed.sectors[:SECTORS].mean() > 0.9
-        np.testing.assert_allclose(exposed.parameters[C:SHAPE], CENTER, atol=0.02)
+        np.testing.assert_allclose(exposed.parameters[CENTER:SHAPE], MIDDLE, atol=0.02)
 
 
 @pytest.mark.parametrize('known', [False, True])
@@ -377,12 +203,12 @@ def test_covariance_is_that_of_many_images(known, inner):
         )  # fmt: skip
         p = found.parameters
         if known:
-            place, covariance = p[C:SHAPE] - CENTER, found.covariance[4:6, 4:6]
+            place, covariance = p[CENTER:SHAPE] - MIDDLE, found.covariance[4:6, 4:6]
         else:
             shape = np.array([p[[6, 7]], p[[7, 8]]])
             J = np.hstack([np.eye(2), -shape])
             chosen = [4, 5, 18, 19]
-            place = p[C:SHAPE] - shape @ p[H:] - CENTER + A @ [0.004, -0.003]
+            place = p[CENTER:SHAPE] - shape @ p[PERSPECTIVE:] - MIDDLE + A @ [0.004, -0.003]
             covariance = J @ found.covariance[np.ix_(chosen, chosen)] @ J.T
         errors.append(place)
         squares.append(place @ np.linalg.solve(covariance, place) / 2.0)
@@ -397,7 +223,7 @@ def test_of_other_parameters_the_deviation_is_right_too():
     spread = np.std([one.parameters for one in found], axis=0)
     stated = np.sqrt(np.mean([np.diag(one.covariance) for one in found], axis=0))
     # Those whose prior says nothing.
-    free = [RHO, *range(C, BAND), INSIDE, BAND, OUTSIDE]
+    free = [RHO, *range(CENTER, BAND), INSIDE, BAND, OUTSIDE]
     np.testing.assert_allclose(spread[free] / stated[free], 1.0, atol=0.35)
 
 
@@ -411,8 +237,8 @@ def test_the_same_image_gives_the_same_fit():
 @pytest.mark.parametrize('off', [(1.5, 0.0, 0.0), (-1.0, 1.0, 0.06), (0.5, -0.5, -0.07)])
 def test_the_start_does_not_matter(off):
     image = taken(draw(), 3.0)
-    best = fit(image).parameters[C:SHAPE]
-    np.testing.assert_allclose(fit(image, off=off).parameters[C:SHAPE], best, atol=0.01)
+    best = fit(image).parameters[CENTER:SHAPE]
+    np.testing.assert_allclose(fit(image, off=off).parameters[CENTER:SHAPE], best, atol=0.01)
 
 
 def test_nothing_converges_where_nothing_is():
@@ -442,33 +268,7 @@ def test_outside_of_the_image_nothing_is_fitted():
 
 def test_a_marker_at_the_border_is_fitted_by_what_is_there():
     image = np.ascontiguousarray(taken(draw(), 2.0)[:, 28:])
-    found = fit(image, center=CENTER - [28.0, 0.0])
+    found = fit(image, center=MIDDLE - [28.0, 0.0])
     assert found.converged
-    np.testing.assert_allclose(found.parameters[C:SHAPE], CENTER - [28.0, 0.0], atol=0.05)
+    np.testing.assert_allclose(found.parameters[CENTER:SHAPE], MIDDLE - [28.0, 0.0], atol=0.05)
     assert 0.4 < np.mean(found.sectors[:SECTORS]) < 0.8
-
-
-# --- pixels ---------------------------------------------------------------------------------
-
-
-def test_image_of_a_pinhole_pixel_is_the_distorted_one():
-    camera = Camera(
-        'c', 800, 600, 500.0, 510.0, 400.0, 290.0, 'plumb_bob', (-0.2, 0.05, 1e-3, -2e-3, 0.01)
-    )
-    pinhole = np.array([620.0, 130.0])
-    pixel, jacobian = image_of(camera.packed, pinhole)
-    rays = (pinhole - [400.0, 290.0]) / [500.0, 510.0]
-    np.testing.assert_allclose(pixel, camera.distort(rays), atol=1e-10)
-    step = 1e-4 * np.eye(2)
-    slopes = [
-        (image_of(camera.packed, pinhole + one)[0] - image_of(camera.packed, pinhole - one)[0])
-        / 2e-4
-        for one in step
-    ]
-    np.testing.assert_allclose(jacobian, np.transpose(slopes), atol=1e-8)
-
-
-def test_without_a_camera_pixels_stay():
-    pixel, jacobian = image_of(np.zeros(16), np.array([12.5, -3.0]))
-    np.testing.assert_array_equal(pixel, [12.5, -3.0])
-    np.testing.assert_array_equal(jacobian, np.eye(2))

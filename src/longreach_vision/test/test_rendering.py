@@ -7,19 +7,17 @@ maximum-likelihood fit would make of it is its product with the derivative of th
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 import pytest
 
-from longreach_dynamics.errors import InputError, LongreachError
-from longreach_vision import rendering
+from longreach_dynamics.errors import InputError
 from longreach_vision.cameras import Camera
 from longreach_vision.geometry import Pose
-from longreach_vision.rendering import CameraSimulator, render_sequence
-from longreach_vision.scene import CameraLook, MarkerPath, Occluder, Scene, SimulatedMarker
+from longreach_vision.rendering import CameraSimulator
+from longreach_vision.scene import CameraLook, Occluder, Scene, SimulatedMarker
 
 # Nothing but the markers, on one grey.
 PLAIN = CameraLook(
@@ -448,68 +446,3 @@ def test_what_does_not_fit_the_scene_is_refused(
     simulator = CameraSimulator(PINHOLE, AHEAD, Scene((RING,), PLAIN))
     with pytest.raises(InputError, match=match):
         simulator.image(positions, velocities, 0.0, np.random.default_rng(0))
-
-
-def sway() -> MarkerPath:
-    """Return a path of the ring, and of another marker, through the picture."""
-    times = np.linspace(0.0, 1.0, 11)
-    places = np.zeros((11, 2, 3))
-    places[:, :, 1] = 8.0
-    places[:, 1, 0] = 0.1 * np.sin(6.0 * times)
-    return MarkerPath(('other', 'ring'), times, places)
-
-
-@pytest.mark.parametrize('video', [False, True])
-def test_a_sequence_is_what_single_pictures_are(tmp_path: Path, video: bool) -> None:
-    scene = Scene((RING,), CameraLook(clutter=3))
-    simulators = {
-        name: CameraSimulator(PINHOLE.replace(name=name), AHEAD, scene)
-        for name in ('left', 'right')
-    }
-    times = [0.0, 0.25, 0.5, 1.0]
-    files = render_sequence(simulators, sway(), times, tmp_path / 'run', seed=5, video=video)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ['run']
-    assert (tmp_path / 'run' / 'times.csv').read_text() == 'time\n0.0\n0.25\n0.5\n1.0\n'
-    for name, file in files.items():
-        if video:
-            capture = cv2.VideoCapture(str(file))
-            pictures = [capture.read()[1][:, :, 0] for _ in times]
-            assert not capture.read()[0]
-        else:
-            pictures = [cv2.imread(str(p), cv2.IMREAD_UNCHANGED) for p in sorted(file.iterdir())]
-        assert len(pictures) == 4
-        rng = rendering.frame_rng(5, name, 2)
-        simulator = CameraSimulator(PINHOLE.replace(name=name), AHEAD, scene)
-        expected = simulator.image(*sway().of(['ring']).at(0.5), 0.5, rng)
-        assert np.array_equal(pictures[2], expected)
-
-
-def test_a_sequence_that_cannot_be_leaves_nothing(tmp_path: Path) -> None:
-    simulators = {'left': CameraSimulator(PINHOLE, AHEAD, Scene((RING,), PLAIN))}
-    with pytest.raises(InputError, match=r'time = 2 s, allowed for this path: \[0, 1\] s'):
-        render_sequence(simulators, sway(), [0.0, 2.0], tmp_path / 'a')
-    with pytest.raises(InputError, match='times do not rise'):
-        render_sequence(simulators, sway(), [0.5, 0.5], tmp_path / 'a')
-    with pytest.raises(InputError, match="no marker 'ring', found: other"):
-        render_sequence(simulators, sway().of(['other']), [0.5], tmp_path / 'a')
-    odd = {'left': CameraSimulator(PINHOLE.replace(height=51), AHEAD, Scene((RING,), PLAIN))}
-    with pytest.raises(InputError, match=r'video of \d+ x 51 px of left, allowed: even numbers'):
-        render_sequence(odd, sway(), [0.5], tmp_path / 'a', video=True)
-    assert not list(tmp_path.iterdir())
-    (tmp_path / 'full').mkdir()
-    (tmp_path / 'full' / 'mine').write_text('')
-    with pytest.raises(InputError, match='full is not empty; give a new directory'):
-        render_sequence(simulators, sway(), [0.5], tmp_path / 'full')
-    (tmp_path / 'empty').mkdir()
-    render_sequence(simulators, sway(), [0.5], tmp_path / 'empty')
-    assert (tmp_path / 'empty' / 'left' / '000000_0.500000000.png').exists()
-
-
-def test_a_failure_while_writing_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cv2, 'imwrite', lambda *_: False)
-    simulators = {'left': CameraSimulator(PINHOLE, AHEAD, Scene((RING,), PLAIN))}
-    with pytest.raises(LongreachError, match='cannot be written; is the disk full'):
-        render_sequence(simulators, sway(), [0.5], tmp_path / 'a')
-    assert not list(tmp_path.iterdir())

@@ -321,7 +321,6 @@ def test_time_that_begins_anew_gives_images_anew() -> None:
     frames = FrameTimes(10.0)
     assert len(taken(frames, [0, 100 * MS, 200 * MS])) == 3
     assert [frame.number for frame in taken(frames, [0, 100 * MS])] == [0, 1]
-    assert frames.restarts == 1
     assert frames.missed == 0
 
 
@@ -330,6 +329,14 @@ def test_samples_that_never_came_are_counted() -> None:
     found = taken(frames, [stamp * MS for stamp in (0, 5, 10, 25, 30, 100)])
     assert frames.missed == 2 + 13
     assert [frame.number for frame in found] == [0, 1]
+
+
+def test_a_sample_that_comes_too_early_does_not_make_others_missing() -> None:
+    frames = FrameTimes(15.0)
+    taken(frames, [stamp * MS for stamp in (0, 10, 20, 21, 31, 41, 51)])
+    assert frames.missed == 0
+    taken(frames, [stamp * MS for stamp in (81, 91)])
+    assert frames.missed == 2
 
 
 @pytest.mark.parametrize('rate', [7.0, 29.97, 60.0, 200.0, 333.3])
@@ -354,6 +361,27 @@ def test_images_of_a_path_are_those_between_its_ends() -> None:
     ]  # fmt: skip
     assert found[2][1].number == 2
     assert found[2][1].positions == pytest.approx(cubic(0.23)[0], abs=1e-12)
+
+
+def test_images_of_a_path_up_to_a_time_since_its_beginning() -> None:
+    times = np.array([0.12, 0.2, 0.43])
+    path = MarkerPath(('a', 'b'), times, *cubic(times))
+    found = list(frames_of(path, [FrameTimes(10.0), FrameTimes(10.0, 0.03)], 0.18))
+    assert [(index, frame.stamp // MS) for index, frame in found] == [
+        (1, 130), (0, 200), (1, 230), (0, 300),
+    ]  # fmt: skip
+    # Rounding is no reason to leave an image out.
+    assert len(list(frames_of(path, [FrameTimes(10.0, 0.03)], 0.01))) == 1
+
+
+def test_images_are_of_times_from_zero_on() -> None:
+    times = np.array([-1.0, 0.25])
+    path = MarkerPath(('a', 'b'), times, *cubic(times))
+    found = [frame.stamp // MS for _, frame in frames_of(path, [FrameTimes(10.0)])]
+    assert found == [0, 100, 200]
+    path = MarkerPath(('a', 'b'), times - 4.0, *cubic(times))
+    with pytest.raises(InputError, match=r'path of \[-5, -3\.75\] s, allowed: times from 0 on'):
+        next(frames_of(path, [FrameTimes(10.0)]))
 
 
 def test_images_of_a_path_are_those_of_its_samples() -> None:

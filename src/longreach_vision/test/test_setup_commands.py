@@ -203,6 +203,40 @@ def test_pose_keeps_what_else_is_in_a_rig_file(capsys, folder):
     assert out.read_text() == text
 
 
+@pytest.mark.parametrize(
+    'text',
+    [
+        '{cameras: {left: 0}, plane: {offset: 1.0}, markers: [{name: a}]}\n',
+        '{\n"cameras": {"left": 0},\n"markers": [{"name": "a"}]\n}\n',
+        'cameras: {left: 0}\nmarkers: [{name: a}]\n...\n',
+        'cameras: &c {left: 0}\nmarkers: *c\n',
+    ],
+)
+def test_pose_spares_a_rig_file_that_it_would_break(folder, text):
+    out = folder / 'rig.yaml'
+    out.write_text(text)
+    refused('rig.yaml: cameras and plane cannot be put in place', *posing(folder), '--out', out)
+    assert out.read_text() == text
+
+
+@pytest.mark.parametrize(
+    'text', ['cameras: {left: 0,\nright: 1}\nmarkers: [a]\n', '"cameras": 0\nmarkers:\n- a\n']
+)
+def test_pose_leaves_nothing_of_an_old_entry(capsys, folder, text):
+    out = folder / 'rig.yaml'
+    out.write_text(text)
+    call(*posing(folder), '--out', out)
+    rig = load_yaml(out)
+    assert set(rig) == {'cameras', 'markers', 'plane'}
+    assert rig['markers'] == ['a']
+    assert set(rig['cameras']) == {'left', 'right'}
+    assert 'position' in rig['cameras']['right']
+
+
+def posing(folder):
+    return 'pose', folder / 'reference_example.yaml'
+
+
 def test_pose_as_table(capsys, folder):
     call('pose', folder / 'reference_example.yaml')
     out, err = capsys.readouterr()

@@ -10,13 +10,12 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from rig_files import write_rig
 from small_commands import FRAMES, call, make_scene, printed, refused, rendering
 from small_rig import small_rig
 
-from longreach_vision import rendering as renderer
-from longreach_vision import simulation_commands
+from longreach_vision import sequences, simulation_commands
 from longreach_vision.recording import read_tracks
-from longreach_vision.rig import write_rig
 
 
 @pytest.fixture(scope='module')
@@ -138,7 +137,7 @@ def test_an_interrupted_simulation_leaves_nothing(monkeypatch, scene, tmp_path, 
 
 @pytest.mark.parametrize('video', [(), ('--video',)])
 def test_an_interrupted_rendering_leaves_nothing(monkeypatch, scene, tmp_path, video):
-    write, count = renderer._Writer.write, 0
+    write, count = sequences._Writer.write, 0
 
     def interrupted(self, *arguments) -> None:
         nonlocal count
@@ -147,7 +146,7 @@ def test_an_interrupted_rendering_leaves_nothing(monkeypatch, scene, tmp_path, v
             raise KeyboardInterrupt
         write(self, *arguments)
 
-    monkeypatch.setattr(renderer._Writer, 'write', interrupted)
+    monkeypatch.setattr(sequences._Writer, 'write', interrupted)
     words = ('render', scene / 'path.csv', *rendering(scene), '--out', tmp_path / 'seen')
     with pytest.raises(KeyboardInterrupt):
         call(*words, *video)

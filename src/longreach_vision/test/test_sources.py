@@ -220,6 +220,9 @@ def test_a_picture_of_fractions(tmp_path: Path) -> None:
         ('{}/a%03d.png', 'no picture in .* is called a%03d'),
         ('{}/none/*.png', 'folder .*/none does not exist'),
         ('{}/text.avi', r'text\.avi cannot be read as a video or picture'),
+        ('~nobody-of-this-name/left', 'left cannot be read: Could not determine home'),
+        ('{}/a**.png', r"a\*\*\.png cannot be read: Invalid pattern: '\*\*'"),
+        ('x' * 300, 'cannot be read: File name too long'),
         ('/dev/video77', 'camera /dev/video77: there is no /dev/video77, found: '),
         (77, 'camera 77: there is no /dev/video77'),
         ('77', 'camera 77: there is no /dev/video77'),
@@ -318,6 +321,16 @@ def test_a_video_again_and_again(tmp_path: Path) -> None:
     assert [frame.number for frame in frames] == list(range(10))
     assert [frame.stamp for frame in frames] == [100_000_000 * k for k in range(10)]
     assert [frame.image[12, 16, 1] for frame in frames] == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]
+
+
+def test_a_video_that_is_removed_while_it_is_shown_again_and_again(tmp_path: Path) -> None:
+    file = video(tmp_path / 'a.avi', 4)
+    with open_source(file, loop=True) as source:
+        frames = iter(source)
+        assert next(frames).number == 0
+        file.unlink()
+        with pytest.raises(LongreachError, match=r'a\.avi cannot be read any more'):
+            list(frames)
 
 
 @pytest.mark.parametrize('name', ['a.avi', 'a.mkv'])

@@ -14,12 +14,14 @@ import numpy as np
 import pytest
 from independent_renderer import PinholeCamera, render_exact, window_of
 from independent_renderer import Scene as IndependentScene
+from small_rig import seen_at
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.resources import share_directory
 from longreach_vision.cameras import Camera
 from longreach_vision.detection import LOST, TRACKED, UNCERTAIN
 from longreach_vision.geometry import Plane, Pose, intersect, pixel_ray
+from longreach_vision.image_motion import ImageMotion
 from longreach_vision.positions import Location
 from longreach_vision.rendering import CameraSimulator
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters, load_rig
@@ -587,3 +589,38 @@ def test_noise_and_oscillation_in_independent_images():
     errors[:, 1] -= heights[np.arange(1, 41) % 8]
     assert np.sqrt((errors**2).sum(axis=1).mean()) < 1e-4
     assert np.mean(heights**2) / (errors**2).sum(axis=1).mean() > 20.0
+
+
+def test_a_place_without_a_ray_is_no_place():
+    # As strong a lens as is allowed: just outside of the image nothing has a ray.
+    camera = CAMERA.replace(distortion=(-0.65, 0.0, 0.0, 0.0))
+    rig = small_rig()
+    cameras = {side: MountedCamera(camera, one.pose) for side, one in rig.cameras.items()}
+    stage = Stage(dataclasses.replace(rig, cameras=cameras))
+    stage.start()
+    left, right = (stage.tracker.trackers[side] for side in SIDES)
+    stage.update(1 / RATE)
+    del left._tracks['a']
+    track = right.tracks['a']
+    track.state[:] = (2.0, 2.0, -300.0, -225.0)
+    stage.tracker._help({'left': track.time + 0.02, 'right': track.time})
+    assert 'a' not in left.tracks
+
+
+def test_a_marker_that_is_no_more_than_uncertain_is_not_extrapolated_from_old_sightings():
+    motion = ImageMotion(CAMERA, TrackingParameters())
+
+    def place(time: float) -> np.ndarray:
+        return np.array([160.0 + 40.0 * math.sin(4.0 * time), 120.0])
+
+    marker = small_rig().markers[0]
+    track = motion.expect(marker, seen_at(160.0, 120.0), place(0.0), np.zeros(2), 0.0, 10.0)
+    track.lost = False
+    for k in range(15):
+        time = k / RATE
+        motion.correct(track, time, place(time), 0.25 * np.eye(2))
+        if k < 4:
+            # TRACKED.
+            track.latest.append((time, place(time), 1e-4 * np.eye(2)))
+        center, _ = motion.center_at(track, time + 0.005)
+        assert k < 4 or np.abs(center - place(time + 0.005)).max() < 8.0, k

@@ -13,8 +13,8 @@ from small_rig import small_path, small_rig
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision.following import Follower
-from longreach_vision.rendering import render_sequence
 from longreach_vision.scene import CameraLook, MarkerPath
+from longreach_vision.sequences import render_sequence
 from longreach_vision.sources import open_source
 from longreach_vision.streams import (
     Picture,
@@ -97,6 +97,9 @@ def test_times_of_images_on_a_path():
     late = MarkerPath(('one',), np.array([0.72, 0.78]), np.zeros((2, 1, 3)))
     with pytest.raises(InputError, match=r'no image at 10 Hz falls on the path of \[0\.72, 0\.78'):
         frame_times(late, 10.0)
+    early = MarkerPath(('one',), np.array([-5.0, -1.0]), np.zeros((2, 1, 3)))
+    with pytest.raises(InputError, match=r'path of \[-5, -1\] s, allowed: times from 0 on'):
+        frame_times(early, 10.0)
 
 
 def test_a_reaction_is_as_large_as_told_and_moves_nothing_else():
@@ -210,6 +213,20 @@ def test_first_stamps_of_zero_do_not_end_the_tracks():
     assert len(followed) == 11
     for one in followed:
         assert {e.status for e in one.frame.estimates.values()} == {'TRACKED'}
+
+
+def test_time_that_goes_back_ends_the_tracks_with_advice_for_users():
+    rig, path = small_rig(), small_path(0.7)
+    drawn = list(drawn_pictures(simulators_of(rig, LOOK), path, frame_times(path, 15.0)))
+    now = 5_000_000_000
+    again = [*(one._replace(stamp=one.stamp + now) for one in drawn[:10]), *drawn[10:]]
+    frames = follow(Follower(rig), again)
+    assert [next(frames).images.stamp - now for _ in range(5)] == [p.stamp for p in drawn[:10:2]]
+    with pytest.raises(
+        InputError, match=r'time goes back to 0\.\d+ s, .* a bag of its own'
+    ) as info:
+        next(frames)
+    assert 'reset' not in str(info.value)
 
 
 def test_one_wrong_stamp_does_not_end_the_tracks():

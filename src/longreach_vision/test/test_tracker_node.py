@@ -5,6 +5,7 @@ The tracker as a node: what it publishes is what the library finds, and bad inpu
 from __future__ import annotations
 
 import array
+import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from longreach_msgs.msg import MarkerEstimate, MarkerEstimates, MarkerObservations
 from longreach_msgs.srv import InitializeMarker
 from rcl_interfaces.msg import Log
+from rig_files import write_rig
 from sensor_msgs.msg import CameraInfo, Image
 from visualization_msgs.msg import Marker, MarkerArray
 
@@ -32,7 +34,7 @@ from longreach_vision.cameras import Camera
 from longreach_vision.following import Follower
 from longreach_vision.geometry import Plane, Pose
 from longreach_vision.rendering import CameraSimulator
-from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig, write_rig
+from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig
 from longreach_vision.scene import CameraLook, scene_of
 from longreach_vision.simulated_node import SimulatedNode
 from longreach_vision.stereo_pairing import ImagePairs
@@ -384,15 +386,50 @@ def test_a_bad_image_is_counted_and_survived(start: Start, how: str, text: str) 
     assert text in tracker.says('/right/image_raw', text)
     cameras = [message.estimates[0].cameras for message in tracker.markers]
     assert cameras == [3, 3, 1, 3, 3, 3]
-    report = tracker.reported(right_bad=1, right_frames=5, left_bad=0)
-    assert report.level == diagnostics.WARN
-    assert 'could not be used' in report.message
+    tracker.reported(right_bad=1, right_frames=5, left_bad=0)
+
+    def reports(level: bytes, text: str) -> bool:
+        told = [report.status[0] for report in tracker.reports]
+        return any(one.level == level and text in one.message for one in told)
+
+    tracker.bench.until(lambda: reports(diagnostics.WARN, '1 images could not be used'))
+    # It is over.
+    del tracker.reports[:]
+    tracker.bench.until(lambda: tracker.reports)
+    assert reports(diagnostics.OK, 'tracking')
 
 
 def test_images_that_were_resized_name_the_scale(start: Start) -> None:
     tracker = start(own=rig().scaled(2.0))
     tracker.send(shots(1))
     assert 'set scale to 0.5' in tracker.says('allowed by the rig for left: 640 x 480')
+
+
+@pytest.mark.parametrize('sides', [SIDES, ('left',)])
+def test_stamps_that_stand_still_are_said(start: Start, sides: tuple[str, ...]) -> None:
+    tracker = start(lossless='true')
+    taken = [
+        shot._replace(stamp=0) if shot.camera in sides else shot for shot in shots(10)
+    ]  # fmt: skip
+    tracker.send(taken)
+    tracker.says('/left/image_raw: image of 0.000 s, allowed: after the one before')
+    if sides != SIDES:
+        tracker.says('no images with stamps that rise on /left/image_raw')
+
+    def warned() -> bool:
+        told = [report.status[0] for report in tracker.reports]
+        text = 'images were not later than those before'
+        return any(one.level == diagnostics.WARN and text in one.message for one in told)
+
+    tracker.bench.until(warned)
+
+
+def test_a_pixel_that_the_scale_spoils_is_refused(tmp_path: Path) -> None:
+    own = rig()
+    small = (own.markers[0].replace(left=(92.0, 140.0, 7.0)), own.markers[1])
+    told = words(tmp_path, '', dataclasses.replace(own, markers=small), scale=0.5)
+    with bench(*told) as b, pytest.raises(InputError, match=r'scale = 0\.5: .* radius 3\.5 px'):
+        b.add(TrackerNode)
 
 
 # --- calibration by topic --------------------------------------------------------------------
@@ -508,9 +545,14 @@ def test_overlay_and_shapes_are_there_for_those_who_look(start: Start) -> None:
     del overlays[:], shapes[:]
     tracker.send(shots(2, first=next(first)))
     tracker.bench.until(lambda: len(overlays) >= 2 and len(shapes) >= 2, 'two overlays')
-    picture = conversions.image_to_bgr(overlays[0])
+    picture = np.frombuffer(overlays[0].data, np.uint8).reshape(120, 320, 3)
     assert overlays[0].encoding == 'bgr8'
-    assert picture.shape == (120, 320, 3)
+    # As large while a camera is missing.
+    del overlays[:]
+    tracker.send(shots(12, first=next(first) + 1, sides=('left',)))
+    tracker.bench.until(lambda: overlays)
+    assert (overlays[-1].height, overlays[-1].width) == (120, 320)
+    assert (overlays[0].height, overlays[0].width) == (120, 320)
     # Something in colour was drawn over the grey images.
     assert (np.ptp(picture.astype(int), axis=2) > 60).sum() > 50
     kinds = [(shape.ns, shape.type, shape.action) for shape in shapes[0].markers]
@@ -528,7 +570,10 @@ def test_overlay_and_shapes_are_there_for_those_who_look(start: Start) -> None:
 def test_images_are_asked_for_when_recorders_listen(tmp_path: Path) -> None:
     with bench(*words(tmp_path, recorders=1)) as b:
         b.add(TrackerNode)
-        b.settle(30)
+        reports: list[DiagnosticArray] = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
+        b.until(lambda: reports)
+        text = 'waits for 1 listeners on /observations and /markers'
+        assert reports[-1].status[0].message == text
         assert b.driver.count_subscribers('left/image_raw') == 0
         b.listen(MarkerObservations, 'observations')
         b.listen(MarkerEstimates, 'markers')

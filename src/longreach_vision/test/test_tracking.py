@@ -11,17 +11,19 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
+import cv2
 import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_vision import association
 from longreach_vision.cameras import Camera
 from longreach_vision.detection import LOST, TRACKED, UNCERTAIN, Observation
 from longreach_vision.geometry import Plane, Pose, intersect, pixel_ray
 from longreach_vision.rendering import CameraSimulator
-from longreach_vision.rig import MarkerOnRig, MountedCamera, TrackingParameters
+from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters
 from longreach_vision.scene import CameraLook, Scene, SimulatedMarker
-from longreach_vision.tracking import CameraTracker
+from longreach_vision.stereo import StereoTracker
 
 RATE = 15.0
 CAMERA = Camera('left', 320, 240, 420.0, 420.0, 159.5, 119.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0))
@@ -63,9 +65,9 @@ class Stage:
         )
         self.simulator = CameraSimulator(CAMERA, POSE, scene)
         self.rng = np.random.default_rng(seed)
-        self.tracker = CameraTracker(
-            'left', MOUNTED, PLANE, markers, TrackingParameters(**parameters)
-        )
+        rig = Rig({'left': MOUNTED}, PLANE, tuple(markers), TrackingParameters(**parameters))
+        self.stereo = StereoTracker(rig)
+        self.tracker = self.stereo.left
         self.seen: dict[str, Observation] = {}
         self.centers = np.zeros((0, 2))
 
@@ -79,7 +81,8 @@ class Stage:
         return picture
 
     def start(self, places: np.ndarray | None = None) -> dict[str, Observation]:
-        self.seen = self.tracker.start(self.image(places), 0.0)
+        image = self.image(places)
+        self.seen = self.stereo.start({'left': image}, {'left': 0.0})['left']
         return self.seen
 
     def update(
@@ -142,10 +145,48 @@ def test_start_by_pixels_goes_before_positions():
     assert stage.errors().max() < 0.03
 
 
+@pytest.mark.parametrize(
+    ('pixel', 'reason'),
+    [
+        ((-0.7, 100.0, 10.0), 'lies outside the image'),
+        ((100.0, 100.0, 3.0), 'radius = 3 px; allowed: [4, 400] px'),
+    ],
+)
+def test_a_pixel_that_cannot_be_used_leaves_the_others_alone(pixel, reason):
+    places = row(2)
+    markers = [
+        MarkerOnRig('a', RADIUS, left=pixel),
+        MarkerOnRig('b', RADIUS, position=tuple(places[1])),
+    ]
+    stage = Stage(places, markers, clutter=0)
+    stage.start()
+    assert stage.statuses() == [LOST, TRACKED]
+    assert reason in stage.seen['a'].reason
+    frame = stage.stereo.update({'left': stage.image()}, {'left': 1 / RATE})
+    assert reason in frame.estimates['a'].reason
+    assert frame.estimates['b'].status == TRACKED
+
+
+def test_a_ring_where_the_plane_is_seen_edge_on_is_no_marker():
+    camera = Camera('left', 800, 600, 500.0, 500.0, 399.5, 299.5)
+    # The plane's horizon is in the image.
+    mounted = MountedCamera(camera, Pose.from_look_at((0.0, -3.0, 0.0), (4.0, 0.0, 0.0)))
+    rig = Rig({'left': mounted}, PLANE, (MarkerOnRig('a', 0.12),))
+    image = np.full((4 * 600, 4 * 800), 210, np.uint8)
+    for u in (400, 740):
+        for size, light in ((1.0, 40), (0.5, 210)):
+            axes = (round(48 * size), round(28.8 * size))
+            cv2.ellipse(image, (4 * u + 2, 4 * 300 + 2), axes, 90, 0, 360, light, -1)
+    image = cv2.resize(cv2.GaussianBlur(image, (0, 0), 3), (800, 600), cv2.INTER_AREA)
+    stereo = StereoTracker(rig)
+    assert not stereo.search({'left': image}, {'left': 0.0})
+    assert stereo.left.tracks['a'].state[:2] == pytest.approx([400.0, 300.0], abs=0.5)
+
+
 def test_search_names_markers_along_the_plane():
     places = [[0.6, 0.0, -0.3], [-0.8, 0.0, 0.2], [0.1, 0.0, 0.4]]
     stage = Stage(places, [MarkerOnRig(name, RADIUS) for name in 'abc'])
-    found = stage.tracker.start(stage.image(), 0.0)
+    found = stage.start()
     along = stage.centers[[1, 2, 0]]
     for name, center in zip('abc', along, strict=True):
         assert found[name].status == TRACKED
@@ -250,7 +291,7 @@ def test_initialise_by_pixel_and_size():
 def test_wrong_initialisation_is_refused(marker, shift, radius, reason):
     stage = Stage(row(1), clutter=0)
     image = stage.image()
-    tracker = CameraTracker('left', MOUNTED, PLANE, [marker], TrackingParameters())
+    tracker = StereoTracker(Rig({'left': MOUNTED}, PLANE, (marker,))).left
     seen = tracker.initialize('a', image, 0.0, stage.centers[0] + shift, radius)
     assert seen.status != TRACKED
     assert seen.reason
@@ -565,6 +606,57 @@ def test_two_markers_never_share_an_ellipse():
             assert math.dist(first.center, second.center) > 15.0
 
 
+@pytest.mark.parametrize('off', [-0.22, 0.22])
+@pytest.mark.parametrize('count', [2, 4, 6, 8])
+def test_a_row_of_alike_markers_gets_its_own_names(count, off):
+    # The neighbour's place is nearer than its own, for all but one at the end.
+    places = row(count, NEIGHBOUR)
+    markers = [
+        MarkerOnRig(name, RADIUS, position=(x + off, y, z))
+        for name, (x, y, z) in zip('abcdefgh', places, strict=False)
+    ]
+    stage = Stage(places, markers, clutter=0)
+    stage.start()
+    assert stage.statuses() == [TRACKED] * count
+    assert not stage.wrong()
+    stage.update(1 / RATE)
+    assert stage.statuses() == [TRACKED] * count
+    assert not stage.wrong()
+
+
+def test_a_row_of_alike_markers_is_hidden_together():
+    stage = Stage(row(6, NEIGHBOUR))
+    stage.start()
+    sure = run(
+        stage,
+        swinging(stage.places, 0.2, 0.3),
+        range(1, 60),
+        lambda k: (60, 260) if k % 30 in range(20, 24) else (),
+    )
+    assert sure > 40
+
+
+def test_where_not_all_answers_are_compared_none_is_sure(monkeypatch):
+    monkeypatch.setattr(association, '_ANSWERS', 1)
+    stage = Stage(row(6, NEIGHBOUR), clutter=0)
+    stage.start(stage.places - np.array([0.22, 0.0, 0.0]))
+    for k in range(1, 4):
+        assert TRACKED not in stage.statuses()
+        seen = [tuple(np.rint(one.center)) for one in stage.seen.values() if one.status != LOST]
+        assert len(set(seen)) == len(seen) > 0
+        stage.update(k / RATE, stage.places - np.array([0.22, 0.0, 0.0]))
+
+
+def test_a_doubt_at_the_start_stays():
+    # Half way between both places there is one marker.
+    stage = Stage(row(2, NEIGHBOUR), clutter=0)
+    middle = np.array([[0.0, 0.0, 0.0], [math.nan, 0.0, 0.0]])
+    stage.start(middle)
+    for k in range(1, 4):
+        assert TRACKED not in stage.statuses(), stage.seen
+        stage.update(k / RATE, middle)
+
+
 def test_long_run_without_a_swap():
     long_run(250, seed=1)
 
@@ -673,8 +765,6 @@ def test_time_has_to_rise():
     for time in (1.0, 0.5, math.nan):
         with pytest.raises(InputError, match=r'allowed: after 1.000000 s'):
             stage.update(time)
-    stage.tracker.reset()
-    assert stage.update(0.5) == {}
 
 
 def test_unknown_marker_is_refused():

@@ -15,6 +15,7 @@ import cv2
 import numpy as np
 import pytest
 from longreach_msgs.msg import StrainState
+from rig_files import write_rig
 from small_commands import FRAMES, call, make_scene, printed, refused, rendering, tracking
 from small_rig import NAMES, START, small_path, small_rig
 from std_msgs.msg import Header
@@ -26,7 +27,7 @@ from longreach_tools.testing import contents, write_bag
 from longreach_vision.commands import configure
 from longreach_vision.geometry import Plane, Pose
 from longreach_vision.recording import read_tracks
-from longreach_vision.rig import MountedCamera, write_rig
+from longreach_vision.rig import MountedCamera
 
 
 @pytest.fixture(scope='module')
@@ -169,6 +170,8 @@ def test_a_marker_may_be_placed_by_hand(capsys, scene, tmp_path):
     refused('--start left.one=1,2,x, allowed', *words, '--start', 'left.one=1,2,x')
     refused('--start left.one=nan,2,9, allowed: finite', *words, '--start', 'left.one=nan,2,9')
     refused('one has the radius 1e+09 px in left', *words, '--start', 'left.one=50,50,1e9')
+    alone = ('track', scene / 'seen/left', '--config', tmp_path / 'rig.yaml')
+    refused('--start right.one=1,2,9, allowed cameras: left', *alone, '--start', 'right.one=1,2,9')
 
 
 @pytest.mark.parametrize('pixel', ['-50,20,14', '20,99999,14'])
@@ -238,6 +241,8 @@ def test_what_track_refuses(scene, tmp_path):
     rig = ('--config', scene / 'rig.yaml')
     refused('LEFT is missing', 'track', *rig)
     refused('LEFT and --from-bag are given', 'track', left, '--from-bag', 'x', *rig)
+    refused('--rate and --from-bag are given', 'track', '--from-bag', 'x', '--rate', 5, *rig)
+    refused("'/my ns/observ", 'track', left, *rig, '--namespace', 'my ns', '--bag', tmp_path / 'b')
     refused('--camera and RIGHT', 'track', left, right, '--camera', 'left', *rig)
     refused('nowhere does not exist', 'track', tmp_path / 'nowhere', *rig)
     refused('nowhere.yaml', 'track', left, '--config', tmp_path / 'nowhere.yaml')
@@ -250,6 +255,52 @@ def test_what_track_refuses(scene, tmp_path):
     refused('cannot be written', 'track', left, *rig, '--csv', tmp_path / 'no/where.csv')
     (tmp_path / 'bag').mkdir()
     refused('exists already', 'track', left, *rig, '--bag', tmp_path / 'bag')
+
+
+def test_a_truth_that_cannot_fit(capsys, monkeypatch, scene, tmp_path):
+    lines = (scene / 'path.csv').read_text().splitlines()
+    late = [
+        f'{float(line.partition(",")[0]) + 9.0},{line.partition(",")[2]}' for line in lines[1:]
+    ]
+    (tmp_path / 'late.csv').write_text('\n'.join([lines[0], *late]) + '\n')
+    words = (*tracking(scene), '--plot', tmp_path / 'a.svg', '--format', 'json', '--truth')
+    with pytest.raises(InputError, match='no time in common'):
+        call(*words, tmp_path / 'late.csv')
+    told = json.loads(capsys.readouterr().out)
+    assert (told['images'], told['errors']) == (FRAMES, None)
+    assert (tmp_path / 'a.svg').is_file()
+    # A marker that it does not have is known before any image is read.
+    monkeypatch.setattr('longreach_vision.tracking_commands.open_source', pytest.fail)
+    (tmp_path / 'other.csv').write_text('time,one.x,one.z\n0,0,0\n1,0,0\n')
+    refused(
+        f"--truth {tmp_path}/other.csv: the path has no marker 'two'",
+        *words,
+        f'{tmp_path}/other.csv',
+    )
+
+
+def test_all_outputs_may_lie_in_the_new_directory(capsys, scene, tmp_path):
+    out = tmp_path / 'new'
+    files = {'csv': out / 'a.csv', 'bag': out / 'bag', 'plot': out / 'p.svg'}
+    more = [word for name, file in files.items() for word in (f'--{name}', file)]
+    call(*tracking(scene), '--out', out, *more, '--movement', f'one={out}/m.png')
+    assert {file.name for file in out.iterdir()} == {'a.csv', 'bag', 'p.svg', 'm.png'}
+    away = tmp_path / 'away'
+    refused("ending 'txt'", *tracking(scene), '--out', away, '--plot', away / 'p.txt')
+    assert not away.exists()
+
+
+def test_outputs_elsewhere_leave_room_for_pictures_in_the_directory(capsys, scene, tmp_path):
+    out = tmp_path / 'new'
+    more = ('--csv', tmp_path / 'a.csv', '--bag', tmp_path / 'bag', '--plot', out / 'p.svg')
+    call(*tracking(scene), '--out', out, *more)
+    assert (out / 'p.svg').is_file()
+
+
+def test_names_that_ros_does_not_allow():
+    words = ('initialize', 'left', 'one', '--at', '1,2', '--radius', 9, '--timeout', 1)
+    for name in ('a b', '1st', ''):
+        refused(f'--node {name!r}, allowed', *words, '--node', name)
 
 
 def test_track_spares_what_it_reads(scene, tmp_path):
@@ -278,6 +329,20 @@ def test_exchanged_pictures_are_noticed(capsys, scene, tmp_path):
     refused(text, *words, scene / 'rig.yaml', kind=LongreachError)
     assert text in capsys.readouterr().out
     assert printed(capsys, *tracking(scene))['advice'] == ''
+
+
+def test_exchanged_pictures_of_cameras_that_are_not_synchronous_are_noticed(
+    capsys, scene, tmp_path
+):
+    # Nothing is known of speeds in the first pair.
+    later = tmp_path / 'later'
+    later.mkdir()
+    for file in (scene / 'seen/right').iterdir():
+        head, time = file.stem.rsplit('_', 1)
+        shutil.copy(file, later / f'{head}_{float(time) + 0.02:.9f}{file.suffix}')
+    text = 'left and right may be exchanged: both cameras track 2 of 2 markers of the first pair'
+    words = ('track', later, scene / 'seen/left', '--config', scene / 'rig.yaml')
+    assert printed(capsys, *words)['advice'].startswith(text)
 
 
 def test_exchanged_pictures_are_noticed_where_pixels_are_given(scene, tmp_path):

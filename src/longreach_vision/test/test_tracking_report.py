@@ -60,6 +60,9 @@ def test_markers_that_are_lost_and_bad_images_are_said() -> None:
     work.report.add_image('right', good=False)
     work.found(tip=TRACKED, foot=TRACKED)
     assert work.report.state(silent=False) == (False, 'tracking; 1 images could not be used')
+    # Once.
+    work.report.values()
+    assert work.report.state(silent=False) == (True, 'tracking')
     work.found(tip=LOST, foot=TRACKED)
     assert work.report.state(silent=False) == (False, 'lost: tip')
 
@@ -72,6 +75,39 @@ def test_a_missing_camera_is_said() -> None:
     good, text = work.report.state(silent=False)
     assert not good
     assert 'estimates are of one camera' in text
+
+
+def test_images_that_cannot_be_used_are_not_missing() -> None:
+    work = Work()
+    work.report.add_image('left', good=False)
+    is_good, text = work.report.state(silent=False)
+    assert not is_good
+    topics = '/yard/left/image_raw, /yard/right/image_raw'
+    assert text == f'no images that can be used on {topics}; 1 images could not be used'
+    work.images(12, 'right')
+    assert work.report.unpaired.startswith('no images that can be used on /yard/left/image_raw')
+
+
+def test_stamps_that_stand_still_are_said() -> None:
+    work = Work()
+    work.images(1, 'left', 'right')
+    work.found(tip=TRACKED)
+    for _ in range(3):
+        work.images(1, 'left', 'right')
+    text = 'tracking; 6 images were not later than those before'
+    assert work.report.state(silent=False) == (False, text)
+    work.images(12, 'right')
+    assert work.report.unpaired.startswith(
+        'no images with stamps that rise on /yard/left/image_raw'
+    )
+
+
+def test_what_is_waited_for_is_said_until_images_come() -> None:
+    work = Work()
+    assert work.report.state(silent=True, waits='waits for 2') == (False, 'waits for 2')
+    work.images(1, 'left', 'right')
+    work.found(tip=TRACKED)
+    assert work.report.state(silent=False, waits='waits for 2') == (True, 'tracking')
 
 
 def test_images_without_partners_are_said_with_topics_counts_and_gap() -> None:

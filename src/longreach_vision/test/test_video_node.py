@@ -19,7 +19,7 @@ from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import Bench, bench
 from longreach_vision import video_node
 from longreach_vision.cameras import Camera, read_camera, write_camera
-from longreach_vision.conversions import camera_info_to_camera, image_to_bgr, image_to_gray
+from longreach_vision.conversions import camera_info_to_camera, image_to_gray
 from longreach_vision.sources import Frame, ImageSource
 from longreach_vision.video_node import VideoNode
 
@@ -115,7 +115,9 @@ def test_a_video_in_colour_is_stamped_alike_each_time(tmp_path: Path) -> None:
     with bench(*words(source=file, stamps='source', encoding='bgr8', listeners=1)) as tests:
         images, _ = play(tests, 4)
     assert stamps(images) == [0, 20_000_000, 40_000_000, 60_000_000]
-    assert [image_to_bgr(image)[3, 3].tolist() for image in images] == [
+    shape = HEIGHT, WIDTH, 3
+    pictures = [np.frombuffer(image.data, np.uint8).reshape(shape) for image in images]
+    assert [picture[3, 3].tolist() for picture in pictures] == [
         [number, 100, 200] for number in range(4)
     ]
 
@@ -233,4 +235,17 @@ def test_a_camera_that_was_never_there_is_bad_input(monkeypatch: pytest.MonkeyPa
     with bench(*words(source='/dev/video0', reconnect=1e6)) as tests:
         node = tests.add(VideoNode)
         with pytest.raises(InputError, match='there is no'):
+            tests.until(node.done.done)
+
+
+def test_a_camera_of_another_size_is_not_tried_again(
+    monkeypatch: pytest.MonkeyPatch, calibration: Path
+) -> None:
+    write_camera(read_camera(calibration).scaled(2.0), calibration)
+    opened = iter([None])
+    plugged(monkeypatch, opened)
+    given = words(source='/dev/video0', camera=calibration, reconnect=1e6)
+    with bench(*given) as tests:
+        node = tests.add(VideoNode)
+        with pytest.raises(InputError, match='gives images of 32 x 24 px'):
             tests.until(node.done.done)

@@ -11,6 +11,7 @@ No ROS installation is needed for that: a recording carries the definitions of i
 
 from __future__ import annotations
 
+from ._names import absolute_name, checked_name
 from ._reading import bag_typestore, read_bag
 from ._samples import named_values, read_samples
 from ._sources import Topic
@@ -21,7 +22,9 @@ __all__ = [
     'Bag',
     'BagWriter',
     'Topic',
+    'absolute_name',
     'bag_typestore',
+    'checked_name',
     'named_values',
     'open_bag',
     'read_bag',

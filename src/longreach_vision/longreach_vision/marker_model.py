@@ -1,0 +1,504 @@
+"""
+What pixels near a circular marker's edges show, with the normal equations of its fit.
+
+A marker's edges are circles in a plane. Their image, in pinhole pixels x (distortion undone), is
+
+    x(t) = c + s A e(t) / (1 + s h . e(t)),    e(t) = (cos t, sin t)
+
+with s = 1 for the outer edge and s = rho for the inner one: the homography of the plane with
+c the projected centre of the circle, A its symmetric shape matrix, and h what perspective adds.
+With the plane's normal n (in the frame of pinhole pixels, n_px = K^-T n) h follows from A and c,
+
+    h = -A n_uv / (n_u c_u + n_v c_v + n_w),
+
+since the vanishing line of the plane is n. Without the normal h is estimated, with what it can
+be at most as its prior.
+
+Blur makes a step of an edge with radius of curvature R, at the signed distance d from it, the
+normal distribution function Phi((d + sigma^2 / (2 R)) / sigma), sigma^2 = m . S m for the edge's
+normal m: S is the covariance of lens, pixel and motion blur together. Its larger eigenvalue
+exceeds the smaller one by the variance of a box, the way of a motion during the exposure, whose
+fourth cumulant makes a correction to Phi (Edgeworth). The grey level of a pixel
+is the sum of both steps between three levels, each linear over the image for shading. Light that
+falls less evenly, such as glare, is any level and slope across the edge in each sector of the rim,
+if it is asked for; Schur's complement eliminates them.
+
+The parameters p, shape (20,), and where they begin:
+
+===============  ==============================================================
+``INSIDE``       within the inner edge: grey level at c, and its gradient [1/px]
+``RHO``          radius of the inner edge over that of the outer one
+``CENTER``       c [px]
+``SHAPE``        A (11, 12, 22) [px]
+``BLUR``         S (11, 12, 22) [px^2]
+``BAND``         the same as inside between the edges, of a disc on all of it
+``OUTSIDE``      the same outside of the outer edge
+``PERSPECTIVE``  h
+===============  ==============================================================
+
+A disc does without those before ``CENTER``; where the normal is known, h is not estimated.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from longreach_vision.shapes import inverse, times
+
+__all__ = [
+    'BAND',
+    'BLUR',
+    'CENTER',
+    'INSIDE',
+    'LEAST_NOISE',
+    'OUTSIDE',
+    'PARAMETERS',
+    'PERSPECTIVE',
+    'PERSPECTIVE_PRIOR',
+    'RHO',
+    'SHAPE',
+    'fill_normal_equations',
+    'limit_parameters',
+    'set_perspective',
+    'start_levels',
+]
+
+# In this order a pixel near one edge depends on a contiguous range of parameters, and those that
+# a disc or a known normal does without are at the ends.
+INSIDE, RHO, CENTER, SHAPE, BLUR, BAND, OUTSIDE, PERSPECTIVE = 0, 3, 4, 6, 9, 12, 15, 18
+PARAMETERS = 20
+# Standard deviation of a component of h where the normal is not known: a marker of 0.3 m tilted
+# by 45 degrees has 0.005 at 20 m.
+PERSPECTIVE_PRIOR = 0.005
+# The noise is never taken for less, about that of rounding: standard deviation [grey levels].
+LEAST_NOISE = 0.3
+# Phi and its derivative in steps, for Hermite's interpolation: exact to 1e-7, and several times
+# faster than erfc and exp.
+_STEPS = 16
+_GRID = np.arange(-5 * _STEPS, 5 * _STEPS + 2) / _STEPS
+# Farther from an edge than so many standard deviations it makes no difference any more.
+_FAR = 4.9
+_NORMAL_SLOPE = np.exp(-0.5 * _GRID**2) / math.sqrt(2.0 * math.pi) / _STEPS
+_NORMAL_DISTRIBUTION = np.array([0.5 * math.erfc(-z / math.sqrt(2.0)) for z in _GRID])
+# Standard deviation of how much gradients of shading differ, as a share of the contrast over the
+# radius, and beyond what their levels explain.
+_SHADING = 0.005
+# Standard deviation of the shape from that which the plane's normal predicts, as a share.
+_OUTLINE = 0.03
+# Least and largest variance of the blur [px^2]: above, no marker is trusted.
+_SHARPEST, _WIDEST = 0.16, 20.0
+# Pixels that are added to the normal matrix together.
+_BLOCK = 8
+
+
+@njit
+def set_perspective(p, line, known):  # type: ignore[no-untyped-def]
+    """
+    Set h from centre, shape, and the vanishing line of the plane, if that is known.
+
+    Parameters
+    ----------
+    p : ndarray, shape (20,)
+    line : ndarray, shape (3,)
+        The plane's normal in the frame of pinhole pixels, of any length.
+    known : bool
+    """
+    if known:
+        depth = line[0] * p[CENTER] + line[1] * p[CENTER + 1] + line[2]
+        p[PERSPECTIVE] = -(p[SHAPE] * line[0] + p[SHAPE + 1] * line[1]) / depth
+        p[PERSPECTIVE + 1] = -(p[SHAPE + 1] * line[0] + p[SHAPE + 2] * line[1]) / depth
+
+
+@njit
+def limit_parameters(p, disc):  # type: ignore[no-untyped-def]
+    """
+    Bring parameters, shape (20,), back to where the model makes sense.
+
+    A and S stay positive definite, and rho (but of a disc) within [0.1, 0.97].
+    """
+    p[BLUR] = min(max(p[BLUR], _SHARPEST), _WIDEST)
+    p[BLUR + 2] = min(max(p[BLUR + 2], _SHARPEST), _WIDEST)
+    bound = 0.95 * math.sqrt((p[BLUR] - 0.1) * (p[BLUR + 2] - 0.1))
+    p[BLUR + 1] = min(max(p[BLUR + 1], -bound), bound)
+    if not disc:
+        p[RHO] = min(max(p[RHO], 0.1), 0.97)
+    p[SHAPE] = max(p[SHAPE], 1.0)
+    p[SHAPE + 2] = max(p[SHAPE + 2], 1.0)
+    bound = 0.98 * math.sqrt(p[SHAPE] * p[SHAPE + 2])
+    p[SHAPE + 1] = min(max(p[SHAPE + 1], -bound), bound)
+
+
+@njit
+def start_levels(p, disc, samples, sector, active):  # type: ignore[no-untyped-def]
+    """
+    Set the grey levels from the pixels clear of the edges, and their gradients to 0.
+
+    Parameters
+    ----------
+    p : ndarray, shape (20,)
+        With centre, shape and rho; the levels are filled.
+    disc : bool
+    samples : ndarray, shape (3, n)
+        Of each pixel u, v in pinhole pixels [px] and the grey level.
+    sector : ndarray of int64, shape (n,)
+        Where on the rims each pixel lies.
+    active : ndarray of bool, shape (2 SECTORS,)
+        Sectors that are used.
+    """
+    total = np.zeros(3)
+    weight = np.full(3, 1e-9)
+    b11, b12, b22 = inverse(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
+    for index in range(samples.shape[1]):
+        if not active[sector[index]]:
+            continue
+        du, dv = samples[0, index] - p[CENTER], samples[1, index] - p[CENTER + 1]
+        yu, yv = times(b11, b12, b22, du, dv)
+        r = math.sqrt(yu * yu + yv * yv)
+        if r > 1.0:
+            region, clear = 0, r - 1.0
+        elif disc or r > p[RHO]:
+            region, clear = 1, 1.0 - r
+            if not disc:
+                clear = min(clear, r - p[RHO])
+        else:
+            region, clear = 2, p[RHO] - r
+        # Pixels clear of the edge count most.
+        share = clear * clear + 1e-6
+        total[region] += share * samples[2, index]
+        weight[region] += share
+    for region in range(3):
+        level = OUTSIDE if region == 0 else (BAND if region == 1 else INSIDE)
+        p[level] = total[region] / weight[region]
+        p[level + 1] = 0.0
+        p[level + 2] = 0.0
+
+
+@njit
+def _step(z):  # type: ignore[no-untyped-def]
+    """Return the normal distribution function at z, |z| <= _FAR, and its derivative."""
+    place = (z + 5.0) * _STEPS
+    index = int(place)
+    t = place - index
+    f0 = _NORMAL_DISTRIBUTION[index]
+    fall = f0 - _NORMAL_DISTRIBUTION[index + 1]
+    g0, g1 = _NORMAL_SLOPE[index], _NORMAL_SLOPE[index + 1]
+    twist = g0 + g1 + 2.0 * fall
+    bow = -3.0 * fall - 2.0 * g0 - g1
+    value = f0 + t * (g0 + t * (bow + t * twist))
+    return value, (g0 + t * (2.0 * bow + 3.0 * t * twist)) * _STEPS
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+def _blurred_step(z, box):  # type: ignore[no-untyped-def]
+    """
+    Return a step blurred by lens and motion at z, |z| <= _FAR, and its derivative.
+
+    What motion adds is a box, flatter than a normal distribution: Edgeworth's correction. ``box``
+    is minus its fourth cumulant over 24 sigma^4.
+    """
+    phi, density = _step(z)
+    square = z * z
+    phi += box * z * (square - 3.0) * density
+    density *= 1.0 + box * (square * (6.0 - square) - 3.0)
+    return phi, density
+
+
+@njit(fastmath={'contract', 'reassoc'})
+def _add_block(normal, block):  # type: ignore[no-untyped-def]
+    """Add the products of eight rows to the normal matrix: its lower triangle, and some more."""
+    for i in range(PARAMETERS + 1):
+        a, b, c, d = block[0, i], block[1, i], block[2, i], block[3, i]
+        e, f, g, h = block[4, i], block[5, i], block[6, i], block[7, i]
+        # Whole vectors of four numbers.
+        if i < 8:
+            for j in range(8):
+                normal[i, j] += (
+                    a * block[0, j] + b * block[1, j] + c * block[2, j] + d * block[3, j]
+                    + e * block[4, j] + f * block[5, j] + g * block[6, j] + h * block[7, j]
+                )  # fmt: skip
+        else:
+            for j in range(PARAMETERS):
+                normal[i, j] += (
+                    a * block[0, j] + b * block[1, j] + c * block[2, j] + d * block[3, j]
+                    + e * block[4, j] + f * block[5, j] + g * block[6, j] + h * block[7, j]
+                )  # fmt: skip
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+def _fill_places(p, samples, places):  # type: ignore[no-untyped-def]
+    """
+    Fill, for each sample, its place and the normal of the ellipse through it.
+
+    Rows: du, dv from the centre; r, its radius in the plane; e, its direction there; m, the
+    normal in the image; 1 / |grad r|; 1 / sigma along m; half of sigma over the radius of
+    curvature. A loop of its own without branches, so that it runs on vectors.
+    """
+    cu, cv = p[CENTER], p[CENTER + 1]
+    b11, b12, b22 = inverse(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
+    curved = 0.5 * (b11 * b22 - b12 * b12) ** 2
+    h1, h2 = p[PERSPECTIVE], p[PERSPECTIVE + 1]
+    s11, s12, s22 = p[BLUR], p[BLUR + 1], p[BLUR + 2]
+    for index in range(samples.shape[1]):
+        du, dv = samples[0, index] - cu, samples[1, index] - cv
+        yu, yv = b11 * du + b12 * dv, b12 * du + b22 * dv
+        square = yu * yu + yv * yv
+        shrink = 1.0 / math.sqrt(square)
+        # u = y / (1 - h . y): place in the plane, in radii of the marker.
+        w = 1.0 / (1.0 - h1 * yu - h2 * yv)
+        r = square * shrink * w
+        eu, ev = yu * shrink, yv * shrink
+        ku, kv = (eu + r * h1) * w, (ev + r * h2) * w
+        mu, mv = b11 * ku + b12 * kv, b12 * ku + b22 * kv
+        flat = 1.0 / math.sqrt(mu * mu + mv * mv)
+        mu, mv = mu * flat, mv * flat
+        variance = s11 * mu * mu + 2.0 * s12 * mu * mv + s22 * mv * mv
+        sharp = 1.0 / math.sqrt(variance)
+        places[0, index] = du
+        places[1, index] = dv
+        places[2, index] = r
+        places[3, index] = eu
+        places[4, index] = ev
+        places[5, index] = mu
+        places[6, index] = mv
+        places[7, index] = flat
+        places[8, index] = sharp
+        # The curvature of the outer edge's ellipse is 1 / (|A|^2 |B e|^3).
+        places[9, index] = curved * flat * flat * flat * variance * sharp
+
+
+@njit
+def _eliminate_light(normal, sums, moments, z, sector, active, residuals):  # type: ignore[no-untyped-def]
+    """
+    Take what light of each sector explains out of normal matrix and residuals.
+
+    Parameters
+    ----------
+    normal : ndarray, shape (21, 20)
+        Of the active sectors, without priors.
+    sums : ndarray, shape (2 SECTORS, 2, 21)
+        Of the active sectors' rows, and of those times z.
+    moments : ndarray, shape (2 SECTORS, 5)
+        Sums over a sector's pixels of 1, z, z^2, the residuals, and those times z.
+    z : ndarray, shape (n,)
+        Distance of each pixel from the nearest edge, over the blur.
+    sector, active, residuals
+        See :func:`fill_normal_equations`; residuals of all sectors are changed.
+
+    Returns
+    -------
+    cost : float
+        Sum of squares of the active sectors' residuals.
+    eliminated : int
+        How many levels and slopes there are in active sectors.
+    """
+    light = np.zeros((active.size, 2))
+    eliminated = 0
+    for part in range(active.size):
+        count = moments[part, 0]
+        if count == 0.0:
+            continue
+        middle = moments[part, 1] / count
+        square = max(moments[part, 2] - middle * moments[part, 1], 1e-6)
+        light[part, 1] = (moments[part, 4] - middle * moments[part, 3]) / square
+        light[part, 0] = moments[part, 3] / count - middle * light[part, 1]
+        if not active[part]:
+            continue
+        eliminated += 2
+        for i in range(PARAMETERS + 1):
+            level = sums[part, 0, i]
+            slope = (sums[part, 1, i] - middle * level) / square
+            level /= count
+            for j in range(min(i + 1, PARAMETERS)):
+                other = sums[part, 0, j]
+                normal[i, j] -= level * other + slope * (sums[part, 1, j] - middle * other)
+    cost = 0.0
+    for index in range(sector.size):
+        part = sector[index]
+        residuals[index] -= light[part, 0] + light[part, 1] * z[index]
+        if active[part]:
+            cost += residuals[index] ** 2
+    return cost, eliminated
+
+
+@njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
+def fill_normal_equations(  # type: ignore[no-untyped-def]
+    p, known, outline, disc, samples, sector, active, normal, residuals, noise, local
+):  # fmt: skip
+    """
+    Fill the normal matrix with the gradient, and the residuals of all samples.
+
+    Parameters
+    ----------
+    p : ndarray, shape (20,)
+    known : bool
+        The plane's normal is: p has the h that belongs to it.
+    outline : ndarray, shape (3,)
+        Shape matrix (11, 12, 22) that is expected, of any size; zeros where none is.
+    disc : bool
+        There is no inner edge.
+    samples : ndarray, shape (3, n)
+        Of each pixel u, v in pinhole pixels [px] and the grey level.
+    sector : ndarray of int64, shape (n,)
+        Where on the rims each pixel lies.
+    active : ndarray of bool, shape (2 SECTORS,)
+        Sectors that are used.
+    normal : ndarray, shape (21, 20)
+        Its lower triangle is filled: with the sum of products of derivatives of grey levels, and
+        in the last row with that of derivatives and residuals. Priors are in it, in the units of
+        squared grey levels.
+    residuals : ndarray, shape (n,)
+        Filled: measured less expected [grey levels], of all sectors.
+    noise : float
+        Standard deviation, which weighs the priors [grey levels].
+    local : bool
+        Each sector has light of its own, a level and a slope across the edge, which is eliminated.
+
+    Returns
+    -------
+    cost : float
+        Sum of squares of the active sectors' residuals, and what priors add.
+    used : int
+        How many samples the active sectors have, less what is eliminated.
+    """
+    normal[:] = 0.0
+    block = np.zeros((_BLOCK, PARAMETERS + 1))
+    a11, a12, a22 = p[SHAPE], p[SHAPE + 1], p[SHAPE + 2]
+    h1, h2 = p[PERSPECTIVE], p[PERSPECTIVE + 1]
+    rho = p[RHO]
+    curved_inside = 1.0 if disc else 1.0 / rho
+    s11, s12, s22 = p[BLUR], p[BLUR + 1], p[BLUR + 2]
+    sharpest = 0.5 * (s11 + s22) - math.hypot(0.5 * (s11 - s22), s12)
+    cost = 0.0
+    used = 0
+    count = samples.shape[1]
+    nearest = np.zeros(count if local else 0)
+    moments = np.zeros((active.size if local else 0, 5))
+    sums = np.zeros((active.size if local else 0, 2, PARAMETERS + 1))
+    places = np.empty((10, count))
+    _fill_places(p, samples, places)
+    for index in range(count):
+        du, dv, r = places[0, index], places[1, index], places[2, index]
+        eu, ev, mu, mv = places[3, index], places[4, index], places[5, index], places[6, index]
+        flat, sharp, bend = places[7, index], places[8, index], places[9, index]
+        scale = flat * sharp
+        outside = p[OUTSIDE] + p[OUTSIDE + 1] * du + p[OUTSIDE + 2] * dv
+        band = p[BAND] + p[BAND + 1] * du + p[BAND + 2] * dv
+        # Without branches: they would be mispredicted every third pixel.
+        z_outer = min(max((r - 1.0) * scale + bend, -_FAR), _FAR)
+        box = 1.0 - sharpest * sharp * sharp
+        box *= 0.05 * box
+        phi_outer, density_outer = _blurred_step(z_outer, box)
+        grey_outer = (outside - band) * density_outer
+        value = band + (outside - band) * phi_outer
+        phi_inner, grey_inner, z_inner = 1.0, 0.0, 0.0
+        if not disc:
+            inside = p[INSIDE] + p[INSIDE + 1] * du + p[INSIDE + 2] * dv
+            z_inner = min(max((r - rho) * scale + bend * curved_inside, -_FAR), _FAR)
+            phi_inner, density_inner = _blurred_step(z_inner, box)
+            grey_inner = (band - inside) * density_inner
+            value += (inside - band) * (1.0 - phi_inner)
+        error = samples[2, index] - value
+        residuals[index] = error
+        z = z_outer if disc or abs(z_outer) < abs(z_inner) else z_inner
+        if local:
+            nearest[index] = z
+            part = sector[index]
+            moments[part, 0] += 1.0
+            moments[part, 1] += z
+            moments[part, 2] += z * z
+            moments[part, 3] += error
+            moments[part, 4] += z * error
+        if not active[sector[index]]:
+            continue
+        row = block[used % _BLOCK]
+        used += 1
+        cost += error * error
+        # An edge that moves by x along its normal changes z by -x / sigma; the point e of an
+        # edge moves by s dA e.
+        by_outer, by_inner = grey_outer * sharp, grey_inner * sharp
+        move, stretch = by_outer + by_inner, by_outer + rho * by_inner
+        by_variance = grey_outer * (bend - 0.5 * z_outer)
+        by_variance += grey_inner * (bend * curved_inside - 0.5 * z_inner)
+        by_variance *= sharp * sharp
+        if not disc:
+            share = 1.0 - phi_inner
+            row[INSIDE] = share
+            row[INSIDE + 1] = share * du
+            row[INSIDE + 2] = share * dv
+            row[RHO] = -by_inner * flat
+        row[CENTER] = -move * mu
+        row[CENTER + 1] = -move * mv
+        row[SHAPE] = -stretch * mu * eu
+        row[SHAPE + 1] = -stretch * (mu * ev + mv * eu)
+        row[SHAPE + 2] = -stretch * mv * ev
+        row[BLUR] = by_variance * mu * mu
+        row[BLUR + 1] = 2.0 * by_variance * mu * mv
+        row[BLUR + 2] = by_variance * mv * mv
+        share = phi_inner - phi_outer
+        row[BAND] = share
+        row[BAND + 1] = share * du
+        row[BAND + 2] = share * dv
+        row[OUTSIDE] = phi_outer
+        row[OUTSIDE + 1] = phi_outer * du
+        row[OUTSIDE + 2] = phi_outer * dv
+        if not known:
+            # x = c + s A e / (1 + s h . e): -s A e (s e_j) for each component of h.
+            along = mu * (a11 * eu + a12 * ev) + mv * (a12 * eu + a22 * ev)
+            bow = by_outer + rho * rho * by_inner
+            row[PERSPECTIVE] = bow * along * eu
+            row[PERSPECTIVE + 1] = bow * along * ev
+        row[PARAMETERS] = error
+        if local:
+            for i in range(PARAMETERS + 1):
+                sums[sector[index], 0, i] += row[i]
+                sums[sector[index], 1, i] += z * row[i]
+        if used % _BLOCK == 0:
+            _add_block(normal, block)
+    rest = used % _BLOCK
+    if rest > 0:
+        block[rest:] = 0.0
+        _add_block(normal, block)
+    if local:
+        cost, eliminated = _eliminate_light(
+            normal, sums, moments, nearest, sector, active, residuals
+        )
+        used -= eliminated
+    # Shading is alike on all three: its gradient goes with their level, about.
+    size = math.sqrt(a11 * a22 - a12 * a12)
+    for part in range(1 if disc else 2):
+        one, other = (BAND, OUTSIDE) if part == 0 else (INSIDE, BAND)
+        ratio = p[one] / max(p[other], 1.0)
+        allowed = _SHADING * abs(p[OUTSIDE] - p[BAND]) / size
+        weight = (max(noise, LEAST_NOISE) / allowed) ** 2
+        for k in range(1, 3):
+            excess = p[one + k] - ratio * p[other + k]
+            cost += weight * excess * excess
+            normal[one + k, one + k] += weight
+            normal[other + k, other + k] += weight * ratio * ratio
+            low, high = min(one, other) + k, max(one, other) + k
+            normal[high, low] -= weight * ratio
+            normal[PARAMETERS, one + k] -= weight * excess
+            normal[PARAMETERS, other + k] += weight * ratio * excess
+    # Only what is not a multiple of the outline counts.
+    length = outline[0] ** 2 + outline[1] ** 2 + outline[2] ** 2
+    if length > 0.0:
+        along = (a11 * outline[0] + a12 * outline[1] + a22 * outline[2]) / length
+        weight = (max(noise, LEAST_NOISE) / (_OUTLINE * size)) ** 2
+        for i in range(3):
+            excess = p[SHAPE + i] - along * outline[i]
+            cost += weight * excess * excess
+            normal[PARAMETERS, SHAPE + i] -= weight * excess
+            normal[SHAPE + i, SHAPE + i] += weight
+            for j in range(i + 1):
+                normal[SHAPE + i, SHAPE + j] -= weight * outline[i] * outline[j] / length
+    if not known:
+        # The prior of h, in the units of the squared residuals.
+        weight = max(noise, LEAST_NOISE) ** 2 / (PERSPECTIVE_PRIOR * PERSPECTIVE_PRIOR)
+        cost += weight * (h1 * h1 + h2 * h2)
+        for i in range(PERSPECTIVE, PARAMETERS):
+            normal[i, i] += weight
+            normal[PARAMETERS, i] -= weight * p[i]
+    return cost, used
