@@ -32,6 +32,15 @@ from longreach_vision.ellipses import (
     rank_hypotheses,
     seen_sectors,
 )
+from longreach_vision.marker_model import (
+    BAND,
+    BLUR,
+    CENTER,
+    OUTSIDE,
+    PERSPECTIVE,
+    RHO,
+    SHAPE,
+)
 from longreach_vision.pinhole import image_of
 from longreach_vision.refinement import Fit, fit_marker
 from longreach_vision.shapes import SECTORS
@@ -528,7 +537,7 @@ def _refine(
 
 
 def _contrast(fit: Fit) -> float:
-    return abs(float(fit.parameters[15] - fit.parameters[12]))
+    return abs(float(fit.parameters[OUTSIDE] - fit.parameters[BAND]))
 
 
 def _explains(fit: Fit, noise: float, share: float = _UNEXPLAINED) -> bool:
@@ -550,8 +559,8 @@ def _judge(
 ) -> Observation:
     """Turn a fit into an observation, with its status."""
     p = fit.parameters
-    center, h = p[4:6], p[18:20]
-    shape = np.array([[p[6], p[7]], [p[7], p[8]]])
+    center, h = p[CENTER:SHAPE], p[PERSPECTIVE:]
+    shape = _matrix(p[SHAPE:BLUR])
     # The ellipse of the outer edge: x = c + A e / (1 + h . e).
     size = float(h @ h)
     flat = 1.0 / (1.0 - size)
@@ -561,20 +570,20 @@ def _judge(
         across += (flat - math.sqrt(flat)) * np.outer(h, h) / size
     outer = shape @ across
     outer = _symmetric_root(outer @ outer.T)
-    spread = np.array([[p[9], p[10]], [p[10], p[11]]])
+    spread = _matrix(p[BLUR:BAND])
     # Where light falls unevenly on the scene, the blur of step times slope moves every edge away
     # from the light, by its variance times the relative slope; vignetting, which acts on the
     # blurred image, does not. Half of it is taken, and the other half is what is not known.
-    step = p[15] - p[12]
-    half_shift = 0.5 * (spread @ (p[16:18] - p[13:15])) / step
+    step = p[OUTSIDE] - p[BAND]
+    half_shift = 0.5 * (spread @ (p[OUTSIDE + 1 : PERSPECTIVE] - p[BAND + 1 : OUTSIDE])) / step
     center, outer_center = center + half_shift, outer_center + half_shift
     jacobian = np.zeros((2, fit.covariance.shape[0]))
-    jacobian[:, 4:6] = np.eye(2)
-    jacobian[:, 16:18] = 0.5 * spread / step
-    jacobian[:, 13:15] = -0.5 * spread / step
+    jacobian[:, CENTER:SHAPE] = np.eye(2)
+    jacobian[:, OUTSIDE + 1 : PERSPECTIVE] = 0.5 * spread / step
+    jacobian[:, BAND + 1 : OUTSIDE] = -0.5 * spread / step
     if not normal.any():
         center = outer_center
-        jacobian[:, 18:20] = -flat * shape
+        jacobian[:, PERSPECTIVE:] = -flat * shape
     covariance = jacobian @ fit.covariance @ jacobian.T + np.outer(half_shift, half_shift)
     if packed[0] != 0.0:
         center, jacobian = image_of(packed, center)
@@ -602,8 +611,8 @@ def _judge(
         center=center,
         covariance=covariance,
         ellipse=ellipse,
-        inner=0.0 if disc else float(p[3]),
-        bright=bool(p[12] > p[15]),
+        inner=0.0 if disc else float(p[RHO]),
+        bright=bool(p[BAND] > p[OUTSIDE]),
         rim_support=support,
         residual=fit.residual,
         shape=np.array([outer[0, 0], outer[0, 1], outer[1, 1]]),
@@ -625,7 +634,7 @@ def _status(
     contrast = _contrast(fit)
     if contrast < _LEAST_CONTRAST * max(fit.residual, 0.3):
         return LOST, f'contrast of {contrast:.0f} grey levels over {fit.residual:.1f} of residual'
-    if (p[12] > p[15]) != (hypothesis.polarity < 0.0):
+    if (p[BAND] > p[OUTSIDE]) != (hypothesis.polarity < 0.0):
         return LOST, 'grey levels and edges contradict each other'
     if support < _LEAST_RIM:
         return LOST, f'{100 * support:.0f} % of the rim fits'
@@ -633,7 +642,7 @@ def _status(
         return UNCERTAIN, f'{100 * support:.0f} % of the rim fits'
     if beside > _BESIDE:
         return UNCERTAIN, f'another outline beside {100 * beside:.0f} % of the rim'
-    if max(p[12], p[15]) > _BRIGHTEST:
+    if max(p[BAND], p[OUTSIDE]) > _BRIGHTEST:
         return UNCERTAIN, 'brighter than a sensor shows: glare'
     blur = np.sqrt(np.linalg.eigvalsh(spread))
     if blur[0] > _SOFTEST or blur[1] > _FASTEST:
@@ -641,7 +650,7 @@ def _status(
     if not _explains(fit, noise, _UNEXPLAINED if support > _PLAIN_RIM else _HIDDEN_UNEXPLAINED):
         return UNCERTAIN, f'residual of {fit.residual:.1f} grey levels: not this kind of marker'
     if outline.any():
-        own = p[6:9]
+        own = p[SHAPE:BLUR]
         astray = float(np.linalg.norm(own - outline * (own @ outline) / (outline @ outline)))
         if astray > _ASTRAY * float(np.linalg.norm(own)):
             return UNCERTAIN, 'this ellipse is not the image of a circle in the given plane'
@@ -653,6 +662,11 @@ def _status(
     if deviation > _LARGEST_DEVIATION:
         return UNCERTAIN, f'standard deviation of {deviation:.2f} px'
     return TRACKED, ''
+
+
+def _matrix(triangle: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the symmetric 2 x 2 matrix of its elements 11, 12, 22."""
+    return triangle[[0, 1, 1, 2]].reshape(2, 2)
 
 
 def _symmetric_root(square: NDArray[np.float64]) -> NDArray[np.float64]:
