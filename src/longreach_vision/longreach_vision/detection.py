@@ -93,7 +93,7 @@ _UNEXPLAINED = 0.02
 _NOISE_TOLERANCE = 1.1
 # Blur of lens and focus, and of motion, that a marker's edges may have [px]; levels that a sensor
 # may show: glare has softer edges and outshines it.
-_SOFTEST, _FASTEST, _BRIGHTEST = 1.8, 3.2, 275.0
+_SOFTEST, _FASTEST, _BRIGHTEST = 1.8, 3.2, 380.0
 # Standard deviation of the centre beyond which it is not to be trusted [px].
 _LARGEST_DEVIATION = 0.08
 # Shape of the ellipse beside that of a circle in the given plane, as a share.

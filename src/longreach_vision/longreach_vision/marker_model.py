@@ -90,6 +90,8 @@ _SHADING = 0.005
 _OUTLINE = 0.03
 # Least and largest variance of the blur [px^2]: above, no marker is trusted.
 _SHARPEST, _WIDEST = 0.16, 20.0
+# Grey level beyond which an image is clipped.
+_FULL = 255.0
 # Pixels that are added to the normal matrix together.
 _BLOCK = 8
 
@@ -400,7 +402,10 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
             phi_inner, density_inner = _blurred_step(z_inner, box)
             grey_inner = (band - inside) * density_inner
             value += (inside - band) * (1.0 - phi_inner)
-        error = samples[2, index] - value
+        # What is clipped tells no more than that.
+        seen = 1.0 if value < _FULL else 0.0
+        grey_outer, grey_inner = seen * grey_outer, seen * grey_inner
+        error = samples[2, index] - min(value, _FULL)
         residuals[index] = error
         z = z_outer if disc or abs(z_outer) < abs(z_inner) else z_inner
         if local:
@@ -424,7 +429,7 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
         by_variance += grey_inner * (bend * curved_inside - 0.5 * z_inner)
         by_variance *= sharp * sharp
         if not disc:
-            share = 1.0 - phi_inner
+            share = seen * (1.0 - phi_inner)
             row[INSIDE] = share
             row[INSIDE + 1] = share * du
             row[INSIDE + 2] = share * dv
@@ -437,13 +442,14 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
         row[BLUR] = by_variance * mu * mu
         row[BLUR + 1] = 2.0 * by_variance * mu * mv
         row[BLUR + 2] = by_variance * mv * mv
-        share = phi_inner - phi_outer
+        share = seen * (phi_inner - phi_outer)
         row[BAND] = share
         row[BAND + 1] = share * du
         row[BAND + 2] = share * dv
-        row[OUTSIDE] = phi_outer
-        row[OUTSIDE + 1] = phi_outer * du
-        row[OUTSIDE + 2] = phi_outer * dv
+        share = seen * phi_outer
+        row[OUTSIDE] = share
+        row[OUTSIDE + 1] = share * du
+        row[OUTSIDE + 2] = share * dv
         if not known:
             # x = c + s A e / (1 + s h . e): -s A e (s e_j) for each component of h.
             along = mu * (a11 * eu + a12 * ev) + mv * (a12 * eu + a22 * ev)
