@@ -38,6 +38,7 @@ from longreach_vision.marker_model import (
     CENTER,
     OUTSIDE,
     PERSPECTIVE,
+    PERSPECTIVE_PRIOR,
     RHO,
     SHAPE,
 )
@@ -96,6 +97,11 @@ _NOISE_TOLERANCE = 1.1
 _SOFTEST, _FASTEST, _BRIGHTEST = 1.8, 3.2, 380.0
 # Standard deviation of the centre beyond which it is not to be trusted [px].
 _LARGEST_DEVIATION = 0.08
+# Share of the inner edge that must fit, and over that of the outer one: else the outer one may be
+# that of a board, and the inner one the marker's.
+_LEAST_INNER, _INNER_SHARE = 0.42, 0.6
+# Perspective of a fit without the normal beside that of a plane tilted as its ellipse says.
+_MOST_PERSPECTIVE = 1.5
 # Shape of the ellipse beside that of a circle in the given plane, as a share.
 _ASTRAY = 0.06
 # Blur to begin with [px]: lens and pixel.
@@ -533,7 +539,10 @@ def _refine(
     if not (fit.converged and np.all(np.isfinite(fit.parameters))):
         place = np.array([hypothesis.u, hypothesis.v])
         return lost('the fit found no marker here', place, hypothesis.a11)
-    return _judge(fit, hypothesis, edges, packed, normal, outline, noise, disc=inner == 0.0)
+    # A camera that is not known sees a right angle at most.
+    focal = float(packed[0]) or 0.5 * max(image.shape)
+    disc = inner == 0.0
+    return _judge(fit, hypothesis, edges, packed, normal, outline, focal, noise, disc=disc)
 
 
 def _contrast(fit: Fit) -> float:
@@ -553,6 +562,7 @@ def _judge(
     packed: NDArray[np.float64],
     normal: NDArray[np.float64],
     outline: NDArray[np.float64],
+    focal: float,
     noise: float,
     *,
     disc: bool,
@@ -605,6 +615,10 @@ def _judge(
     status, reason = _status(
         fit, hypothesis, outline, covariance, spread, support, beside, noise
     )  # fmt: skip
+    if status == TRACKED and not (disc or _has_inner_edge(fit, support)):
+        status, reason = UNCERTAIN, 'its inner edge does not fit: another outline beside it?'
+    if status == TRACKED and not normal.any() and math.sqrt(size) > _most_perspective(p, focal):
+        status, reason = UNCERTAIN, 'its edges are not those of a circle in a plane'
     return Observation(
         status=status,
         reason=reason,
@@ -617,6 +631,19 @@ def _judge(
         residual=fit.residual,
         shape=np.array([outer[0, 0], outer[0, 1], outer[1, 1]]),
     )
+
+
+def _has_inner_edge(fit: Fit, support: float) -> bool:
+    """Tell whether a ring's inner edge fits as well as its outer one, about."""
+    inner = float(np.count_nonzero(fit.sectors[SECTORS:])) / SECTORS
+    return inner >= min(_LEAST_INNER, _INNER_SHARE * support)
+
+
+def _most_perspective(p: NDArray[np.float64], focal: float) -> float:
+    """Return how much perspective, abs(h), a circle in a plane may have."""
+    minor, major = np.linalg.eigvalsh(_matrix(p[SHAPE:BLUR]))
+    tilt = math.sqrt(max((major / minor) ** 2 - 1.0, 0.0))
+    return _MOST_PERSPECTIVE * float(major) / focal * (tilt + 0.2) + 3.0 * PERSPECTIVE_PRIOR
 
 
 def _status(
