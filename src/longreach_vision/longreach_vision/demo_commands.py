@@ -50,8 +50,9 @@ def _run_demo(arguments: argparse.Namespace) -> int:
 
 _NEXT = """
 The bag is in {bag}, the pictures in {picture} and {reaction}.
-The simulated truck stands firm: that it moves by 2 mm in the second one is assumed, in proportion
-to the bending moment at the foot of the boom. What to try next, after . install/setup.bash:
+The simulated truck stands firm: that it moves by +-2 mm in the second one is assumed, in
+proportion to the bending moment at the foot of the boom.
+What to try next, after . install/setup.bash:
   longreach vision render {bag} --duration 2 --scale 0.5 --out out/seen
   longreach vision track out/seen/left out/seen/right --config {rig} --scale 0.5 \\
     --overlay out/seen.mp4

@@ -118,6 +118,8 @@ class VideoNode(Node):
         self._camera = read_camera(self._settings.camera) if self._settings.camera else None
         self._counts = dict.fromkeys(('images', 'late', 'unheard', 'lost_camera'), 0)
         self._waits_for = 'the source'
+        # Of the latest image [ns]: a file's diagnostics have its times, as all else that it gives.
+        self._latest = 0
         self._message: Image | None = None
         self._diagnostics = diagnostics.Diagnostics(self, self._settings.source)
         self._images = self.create_publisher(Image, 'image_raw', qos.IMAGES)
@@ -154,7 +156,7 @@ class VideoNode(Node):
         level, text = diagnostics.OK, 'publishing'
         if self._waits_for:
             level, text = diagnostics.WARN, f'waiting for {self._waits_for}'
-        self._diagnostics.publish(stamp_of(self._now()), level, text, self._counts)
+        self._diagnostics.publish(stamp_of(self._latest), level, text, self._counts)
 
     def _now(self) -> int:
         """Return ROS time [ns]."""
@@ -290,6 +292,7 @@ class VideoNode(Node):
         self._infos.publish(info)
         self._images.publish(self._message)
         self._counts['images'] += 1
+        self._latest = nanoseconds
 
     def _wait_until_heard(self) -> None:
         """Wait until the middleware of all reliable listeners has what was published."""

@@ -525,6 +525,26 @@ def test_a_lid_on_the_marker_is_not_taken_for_it(grey, turn):
         assert error(seen, center) < 0.2
 
 
+@pytest.mark.parametrize('seed', range(4))
+@pytest.mark.parametrize('known', [False, True])
+def test_a_near_round_board_is_not_taken_for_a_rings_outer_edge(known, seed):
+    rng = np.random.default_rng(seed)
+    camera = Camera('c', WIDTH, HEIGHT, 4000.0, 4000.0, 98.0, 81.0, 'plumb_bob', ())
+    view = {'camera': camera, 'normal_cam': FACING} if known else {'camera': camera}
+    for margin in (0.15, 0.25, 0.35):
+        turn, radius = rng.uniform(0.0, 2.0 * math.pi), rng.uniform(14.0, 24.0)
+        off = 0.08 * radius * np.array([math.cos(turn), math.sin(turn)])
+        board, _ = marker(
+            np.add(AT, off), (1.0 + margin) * radius, inner=0.0, levels=(0.0, 200.0, 90.0),
+            camera=camera,
+        )  # fmt: skip
+        exact, center = marker(
+            AT, radius, inner=0.0, levels=(0.0, 40.0, 200.0), camera=camera, ground=board
+        )
+        seen = detect(taken(exact, seed=seed), near(center), radius, **view)
+        assert seen.status != TRACKED or error(seen, center) < 0.5, (margin, turn, radius)
+
+
 def test_a_lid_that_is_nearer_is_what_was_meant():
     exact, _ = marker(radius=17.0, inner=0.7, lid=((120.0, 78.0), 14.0, 50.0))
     seen = detect(taken(exact, 1.0), (119.0, 78.5), 14.0)

@@ -220,6 +220,8 @@ def test_a_camera_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(stamps(images)) == {1_000_000_000, 2_000_000_000}
     values = {value.key: int(value.value) for value in reports[-1].status[0].values}
     assert values['lost_camera'] >= 1
+    # Reports have the time of what is shown, as in a recording of a file.
+    assert nanoseconds_of(reports[-1].header.stamp) in {0, *stamps(images)}
 
 
 def test_a_camera_that_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
