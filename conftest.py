@@ -7,20 +7,38 @@ that a test starts inherits them. A test that needs more isolation sets its own.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
 import tempfile
+from pathlib import Path
+from typing import TextIO
 
 import pytest
 
-_WORKER = os.environ.get('PYTEST_XDIST_WORKER', 'gw0')
-# Workers are children of the run's own process: they differ by their number, runs by their pid.
-_RUN = os.getppid() if 'PYTEST_XDIST_WORKER' in os.environ else os.getpid()
 _LOGS = tempfile.mkdtemp(prefix='longreach-test-')
+# Locks of the domains, held until this process ends.
+_LOCKS: list[TextIO] = []
+
+
+def _free_domain() -> str:
+    """Return a ROS domain that no other test run or worker of this machine uses."""
+    # Domains above 101 take ports that the system hands out to others.
+    for step in range(101):
+        domain = 1 + (os.getpid() + step) % 101
+        with contextlib.suppress(OSError):
+            lock = (Path(tempfile.gettempdir()) / f'longreach-test-domain-{domain}').open('w')
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _LOCKS.append(lock)
+            return str(domain)
+    raise RuntimeError('all ROS domains from 1 to 101 are in use by tests; end some of them')
+
 
 os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-# Domains above 101 take ports that the system hands out to others.
-os.environ['ROS_DOMAIN_ID'] = str(1 + (7 * _RUN + int(_WORKER.removeprefix('gw'))) % 101)
+os.environ['ROS_DOMAIN_ID'] = _free_domain()
+# For tests that want one without what others of this process have left.
+os.environ['LONGREACH_TEST_QUIET_DOMAIN'] = _free_domain()
 os.environ['ROS_LOG_DIR'] = _LOGS
 os.environ['MPLBACKEND'] = 'Agg'
 os.environ.pop('ROS_LOCALHOST_ONLY', None)

@@ -49,8 +49,9 @@ Command = TypeVar('Command')
 # A tick that finds more than this left to do drops it [s of wall time].
 _BACKLOG = 0.2
 # In lockstep a sample is sent again when no answer came for this long [s of wall time]: the first
-# one, which the other side may not have been able to hear yet, and later ones.
-_ASK_AGAIN_FIRST, _ASK_AGAIN = 1.0, 3.0
+# one, which the other side may not have been able to hear yet, and later ones. Between two turns
+# no more than that counts: a node that did not run itself has not listened either.
+_ASK_AGAIN_FIRST, _ASK_AGAIN, _LONGEST_TURN = 1.0, 3.0, 0.1
 # While paused, time is told this often [s of wall time].
 _PAUSED_CLOCK = 0.05
 # As fast as possible: so long at a time [s of wall time]. After so many samples, half of what
@@ -168,7 +169,7 @@ class SimulatorNode(Node, Generic[State, Command]):
         self.overruns = 0
         self._command_sample = 0
         self._answered = False
-        self._asked_again = 0.0
+        self._listened = self._turned = 0.0
         self._started = self._finished = False
         self._born = time.monotonic()
         self._joints = self.create_publisher(
@@ -192,6 +193,7 @@ class SimulatorNode(Node, Generic[State, Command]):
         if parameters.lockstep and factor == 0.0:
             # Each answer drives the loop; the tick only watches the deadline.
             period = 0.05
+        self._period = period
         self._tick_timer = self.create_timer(period, self._tick)
         self._start_timer = self.create_timer(0.02, self._try_to_start)
         self._tick_timer.cancel()
@@ -411,11 +413,12 @@ class SimulatorNode(Node, Generic[State, Command]):
         """Ask again for an answer that does not come; end the node when it is overdue."""
         now = time.monotonic()
         waited = now - self._waiting_since
-        patience = _ASK_AGAIN if self.sample else _ASK_AGAIN_FIRST
-        if now - max(self._waiting_since, self._asked_again) > patience:
+        self._listened += min(now - self._turned, max(_LONGEST_TURN, 2.0 * self._period))
+        self._turned = now
+        if self._listened > (_ASK_AGAIN if self.sample else _ASK_AGAIN_FIRST):
             # Discovery is not simultaneous on both sides: the sample, or the answer, may have
             # been sent before the other side could hear it.
-            self._asked_again = now
+            self._listened = 0.0
             self.publish_outputs(seconds_to_nanoseconds(self.time))
         limit = self.settings.lockstep_timeout
         if self.sample == 0:
@@ -460,7 +463,8 @@ class SimulatorNode(Node, Generic[State, Command]):
         nanoseconds = seconds_to_nanoseconds(self.time)
         stamp = stamp_of(nanoseconds)
         self._answered = False
-        self._waiting_since = time.monotonic()
+        self._waiting_since = self._turned = time.monotonic()
+        self._listened = 0.0
         self._publish_clock()
         self.publish_joints(stamp)
         if self.sample % max(1, round(self.settings.publish_rate)) == 0:

@@ -117,7 +117,7 @@ class Bench:
 
 
 @contextlib.contextmanager
-def bench(*arguments: str, deadline: float = 20.0) -> Iterator[Bench]:
+def bench(*arguments: str, deadline: float = 60.0) -> Iterator[Bench]:
     """
     Give a bench in the default context.
 

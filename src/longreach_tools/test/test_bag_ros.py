@@ -32,7 +32,7 @@ from longreach_tools.bag._subscriptions import RecordedTopic, Subscriptions
 from longreach_tools.bag._timeline import PlayOptions
 from longreach_tools.bag._types import MachineTypes
 
-DEADLINE = 30.0
+DEADLINE = 90.0
 LATCHED = QoSProfile(depth=1, durability=1)
 BEST_EFFORT = QoSProfile(depth=5, reliability=2)
 # A publisher is matched before its subscriber is; until then its history keeps the messages.
@@ -41,7 +41,7 @@ DEEP = QoSProfile(depth=1000)
 
 @pytest.fixture(autouse=True)
 def own_domain(tmp_path, monkeypatch):
-    monkeypatch.setenv('ROS_DOMAIN_ID', str(1 + os.getpid() % 101))
+    monkeypatch.setenv('ROS_DOMAIN_ID', os.environ['LONGREACH_TEST_QUIET_DOMAIN'])
     monkeypatch.setenv('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     monkeypatch.setenv('ROS_LOG_DIR', str(tmp_path / 'log'))
 

@@ -280,7 +280,7 @@ def test_ros_node(prefix: Path, tmp_path: Path) -> None:
     )
     environment = {
         **os.environ,
-        'ROS_DOMAIN_ID': str(1 + os.getpid() % 101),
+        'ROS_DOMAIN_ID': os.environ['LONGREACH_TEST_QUIET_DOMAIN'],
         'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
     }
     console = 'from longreach_tools.cli import console; console()'

@@ -17,7 +17,7 @@ import pytest
 
 from longreach_tools.launch._output import LineBuffer
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 MARKER = 'LONGREACH_TEST_MARKER'
 
 POLITE = """
@@ -225,7 +225,7 @@ def test_stubborn_process_is_killed_and_that_is_a_failure(launch: StartLaunch) -
 
 
 def test_on_exit_shutdown_ends_the_others(launch: StartLaunch) -> None:
-    run = launch(polite('other') + '<executable cmd="sleep 0.3" on_exit="shutdown"/>')
+    run = launch(polite('other') + '<executable cmd="sleep 1.5" on_exit="shutdown"/>')
     assert run.wait() == 0
     assert '[INFO] [launch]: shutting down: sleep-2 ended' in run.stdout
     assert run.stdout.count('process started with pid') == 2
@@ -266,7 +266,7 @@ def test_shutdown_while_a_respawn_is_due(launch: StartLaunch) -> None:
 def test_timer_and_shutdown(launch: StartLaunch) -> None:
     run = launch(
         polite('one')
-        + '<timer period="0.3"><log message="time is over"/><shutdown reason="timer"/></timer>'
+        + '<timer period="1.5"><log message="time is over"/><shutdown reason="timer"/></timer>'
         '<timer period="50"><executable cmd="true"/></timer>'
     )
     assert run.wait() == 0

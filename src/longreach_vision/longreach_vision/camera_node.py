@@ -57,7 +57,7 @@ _PATIENCE = 0.05
 # Between reports [s of wall time].
 _REPORTS = 1.0
 # From the last image, which its listeners have, to the end, so that they can work on it [s].
-_FAREWELL = 0.5
+_FAREWELL = 1.5
 
 
 @dataclasses.dataclass(frozen=True)

@@ -40,7 +40,7 @@ _SLOW_PERIOD = 0.1
 _FLUSH_PERIOD = 0.4
 
 # After a stop: the pause in which nothing may come any more, and the longest wait for it [s].
-_QUIET = 0.05
+_QUIET = 0.25
 _DRAIN_LIMIT = 2.0
 
 # rosbag2 leaves these out too.
