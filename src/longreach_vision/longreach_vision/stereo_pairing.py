@@ -133,8 +133,8 @@ class _Queue(Generic[Picture]):
         """Take an image that is later than the one before."""
         if self.last is not None:
             interval = stamp - self.last
-            # One alone may be wrong.
-            if len(self.intervals) > 1:
+            # One alone may be wrong; time that jumps tells nothing of lost images.
+            if len(self.intervals) > 1 and self.is_in_line(stamp):
                 self.dropped += max(0, round(interval / self.usual_interval) - 1)
             self.intervals.append(interval)
         self.last = stamp
@@ -173,6 +173,7 @@ class ImagePairs(Generic[Picture]):
         self.cameras = tuple(cameras)
         self.paired = 0
         self.restarts = 0
+        self.jumps = 0
         self._tolerance, self._timeout = round(tolerance * 1e9), round(timeout * 1e9)
         self._queues: dict[str, _Queue[Picture]] = {
             name: _Queue(deque(), deque(maxlen=_INTERVALS)) for name in cameras
@@ -193,7 +194,7 @@ class ImagePairs(Generic[Picture]):
             wait for those that follow: they are left out when the camera goes on in line, and
             ``misdated`` counts them. Three in a row, of either camera near each other, are taken:
             time has jumped. If it went back it began anew: what waits is forgotten, and
-            ``restarts`` counts it.
+            ``restarts`` counts it. ``jumps`` counts those ahead; they add nothing to ``dropped``.
         image : object
             Kept, not copied.
         """
@@ -279,6 +280,8 @@ class ImagePairs(Generic[Picture]):
         if any(taken[name][0][0] < (queue.last or 0) for name, queue in sure.items()):
             self.restarts += 1
             self.clear()
+        else:
+            self.jumps += 1
         for name, queue in sure.items():
             for stamp, image in taken[name]:
                 queue.append(stamp, image)

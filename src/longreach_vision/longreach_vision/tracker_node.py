@@ -171,7 +171,7 @@ class MarkerTracker:
         self._pairs: ImagePairs[_Picture] = ImagePairs(
             self.cameras, self._rig.tracking.gap, settings.timeout
         )
-        self._restarts = 0
+        self._restarts = self._jumps = 0
         self._early: list[tuple[str, int, np.ndarray, str]] = []
         self._follower: Follower | None = None
         self._latest: dict[str, tuple[np.ndarray, float]] = {}
@@ -274,6 +274,11 @@ class MarkerTracker:
             self._restarts = self._pairs.restarts
             self._follower = None
             self._node.get_logger().info(f'time went back to {stamp * 1e-9:.3f} s: begins anew')
+        if self._pairs.jumps != self._jumps:
+            self._jumps = self._pairs.jumps
+            self._node.get_logger().info(
+                f'time jumped ahead to {stamp * 1e-9:.3f} s on {self._topic(camera)}: goes on'
+            )
         at = f'{self._topic(camera)}: image of {stamp * 1e-9:.3f} s'
         if self._pairs.counts('misdated')[camera] > misdated:
             self._warn(

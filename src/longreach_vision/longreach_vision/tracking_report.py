@@ -14,6 +14,8 @@ from longreach_vision.stereo_pairing import ImagePairs
 
 __all__ = ['TrackingReport']
 
+# What is said when nothing is wrong, but no image has come since the last report.
+_NEXT = 'waits for the next image'
 # Images without a partner before that is said.
 _UNPAIRED = 5
 
@@ -38,6 +40,7 @@ class TrackingReport:
         self._bad = dict.fromkeys(topics, 0)
         self._bad_in_a_row = dict.fromkeys(topics, 0)
         self._told = self._left_out()
+        self._frames_told = 0
         self._seconds: list[float] = []
         self._statuses: dict[str, str] = {}
 
@@ -106,11 +109,17 @@ class TrackingReport:
             text = 'images wait for their partners'
             if not any(self._frames.values()):
                 text = f'no images that can be used on {topics}'
+        elif not self._seconds and (left_out or sum(self._frames.values()) > self._frames_told):
+            waiting = self._pairs.waiting and not left_out
+            text = 'images wait for their partners' if waiting else 'no image can be used'
         elif self.unpaired:
             text = 'images find no partner: estimates are of one camera'
+        elif lost:
+            text = f'lost: {", ".join(lost)}'
         else:
-            text = f'lost: {", ".join(lost)}' if lost else 'tracking'
-        is_good = text == 'tracking' and not left_out
+            # Of a slow camera no image may have come.
+            text = 'tracking' if self._seconds else _NEXT
+        is_good = text in ('tracking', _NEXT) and not left_out
         return is_good, f'{text}; {left_out}' if left_out else text
 
     def _left_out(self) -> dict[str, int]:
@@ -118,6 +127,7 @@ class TrackingReport:
         return {
             'could not be used': sum(self._bad.values()),
             'were not later than those before': sum(self._pairs.counts('disordered').values()),
+            'were far from the one before': sum(self._pairs.counts('misdated').values()),
         }
 
     def values(self) -> dict[str, object]:
@@ -127,6 +137,7 @@ class TrackingReport:
         Times of computation are those since the last one.
         """
         self._told = self._left_out()
+        self._frames_told = sum(self._frames.values())
         values: dict[str, object] = {'paired': self._pairs.paired}
         for camera, frames in self._frames.items():
             values |= {f'{camera} frames': frames, f'{camera} bad': self._bad[camera]}

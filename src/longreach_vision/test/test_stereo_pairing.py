@@ -205,6 +205,26 @@ def test_after_a_pause_no_image_is_lost() -> None:
     assert made.restarts == 0
 
 
+def test_a_jump_of_the_clock_is_no_loss_of_images() -> None:
+    made = pairs()
+    far = 2_147_480_000_000
+    starts = [(0, 12), (far, 8), (66 * 20, 12)]
+    images = [
+        (name, at + 66 * k) for at, count in starts for k in range(count) for name in CAMERAS
+    ]
+    found = feed(made, images)
+    assert len(found) == len(images) // 2
+    assert (made.jumps, made.restarts) == (1, 1)
+    assert made.counts('dropped') == {'left': 0, 'right': 0}
+    # What is lost afterwards counts.
+    feed(made, [(name, 66 * k) for k in (34, 35) for name in CAMERAS])
+    assert made.counts('dropped') == {'left': 2, 'right': 2}
+    # At the end of a recording, too.
+    feed(made, [(name, far) for name in CAMERAS])
+    made.finish()
+    assert made.counts('dropped') == {'left': 2, 'right': 2}
+
+
 @pytest.mark.parametrize('count', [1, 2, 3, 4, 9])
 def test_images_of_a_slow_camera_are_all_given_out(count: int) -> None:
     made = pairs()

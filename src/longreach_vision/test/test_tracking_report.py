@@ -28,6 +28,11 @@ class Work:
                 self.report.add_image(camera, good=True)
                 self.pairs.add(camera, k * FRAME, None)
 
+    def image(self, stamp: int, *cameras: str) -> None:
+        for camera in cameras or TOPICS:
+            self.report.add_image(camera, good=True)
+            self.pairs.add(camera, stamp, None)
+
     def found(self, **statuses: str) -> None:
         estimates = {name: Estimate(name, status, '') for name, status in statuses.items()}
         self.report.add_frame(StereoFrame(0.0, 0.0, {}, estimates), 0.002)
@@ -62,6 +67,8 @@ def test_markers_that_are_lost_and_bad_images_are_said() -> None:
     assert work.report.state(silent=False) == (False, 'tracking; 1 images could not be used')
     # Once.
     work.report.values()
+    assert work.report.state(silent=False) == (True, 'waits for the next image')
+    work.found(tip=TRACKED, foot=TRACKED)
     assert work.report.state(silent=False) == (True, 'tracking')
     work.found(tip=LOST, foot=TRACKED)
     assert work.report.state(silent=False) == (False, 'lost: tip')
@@ -100,6 +107,40 @@ def test_stamps_that_stand_still_are_said() -> None:
     assert work.report.unpaired.startswith(
         'no images with stamps that rise on /yard/left/image_raw'
     )
+
+
+def test_images_far_from_those_before_are_said_as_long_as_they_come() -> None:
+    work = Work()
+    for k in range(5):
+        work.image(10_000_000_000 + k * FRAME)
+    work.found(tip=TRACKED)
+    assert work.report.state(silent=False) == (True, 'tracking')
+    for _ in range(3):
+        work.report.values()
+        for _ in range(4):
+            work.image(0)
+        text = 'no image can be used; 8 images were far from the one before'
+        assert work.report.state(silent=False) == (False, text)
+    # Some are good again.
+    work.found(tip=TRACKED)
+    text = 'tracking; 8 images were far from the one before'
+    assert work.report.state(silent=False) == (False, text)
+    work.report.values()
+    work.image(10_000_000_000 + 5 * FRAME)
+    work.found(tip=TRACKED)
+    assert work.report.state(silent=False) == (True, 'tracking')
+
+
+def test_images_that_came_but_were_not_tracked_are_no_tracking() -> None:
+    work = Work()
+    work.images(2, 'left', 'right')
+    work.found(tip=TRACKED)
+    work.report.values()
+    work.image(2 * FRAME)
+    assert work.report.state(silent=False) == (False, 'no image can be used')
+    work.report.values()
+    work.image(3 * FRAME, 'left')
+    assert work.report.state(silent=False) == (False, 'images wait for their partners')
 
 
 def test_what_is_waited_for_is_said_until_images_come() -> None:
