@@ -404,11 +404,14 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
             value += (inside - band) * (1.0 - phi_inner)
         # What is clipped tells no more than that.
         seen = 1.0 if value < _FULL else 0.0
-        grey_outer, grey_inner = seen * grey_outer, seen * grey_inner
+        grey_outer *= seen
+        grey_inner *= seen
         error = samples[2, index] - min(value, _FULL)
         residuals[index] = error
-        z = z_outer if disc or abs(z_outer) < abs(z_inner) else z_inner
+        z = z_outer
         if local:
+            if not disc and abs(z_inner) < abs(z_outer):
+                z = z_inner
             nearest[index] = z
             part = sector[index]
             moments[part, 0] += 1.0
