@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import json
 import math
 import os
@@ -41,6 +42,9 @@ __all__ = [
 
 PICTURES = ('eps', 'jpeg', 'jpg', 'pdf', 'png', 'svg', 'tif', 'webp')
 """Endings of pictures; what else matplotlib knows needs LaTeX or is no picture."""
+
+# Errors that come of writing alone, whatever else is done meanwhile.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:
@@ -182,6 +186,8 @@ def making_directory(directory: str | Path) -> Iterator[Path]:
     ------
     InputError
         When it cannot be made.
+    LongreachError
+        When the disk is full.
     """
     target = _real(directory)
     missing: list[Path] = []
@@ -189,6 +195,8 @@ def making_directory(directory: str | Path) -> Iterator[Path]:
         missing = [one for one in (target, *target.parents) if not one.exists()]
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
+        if error.errno in _FULL:
+            raise _full(Path(directory), error) from error
         raise InputError(
             f'{directory} cannot be made: {error.strerror}; name a directory that is there, or one'
             ' that can be made'
@@ -218,9 +226,11 @@ def writing_directory(directory: str | Path) -> Iterator[Path]:
     ------
     InputError
         When something is there already, or nothing can be written there.
+    LongreachError
+        When the disk gets full.
     """
     target = _real(directory)
-    with making_directory(target.parent) as parent:
+    with _naming_full_disk(directory), making_directory(target.parent) as parent:
         try:
             if target.exists() and (not target.is_dir() or any(target.iterdir())):
                 raise InputError(f'{directory} is not empty; give a new directory')
@@ -249,23 +259,40 @@ def writing(file: str | Path) -> Iterator[Path]:
     InputError
         When the file cannot be written there.
     LongreachError
-        When a pipe or a device does not take the bytes.
+        When a pipe or a device does not take the bytes, or the disk gets full.
     """
     target = Path(file)
     special = _is_special(target)
     temporary = _make_temporary(target, special)
     try:
-        yield temporary
-        if special:
-            _pour(temporary, target)
-            return
-        # mkstemp makes files that only their owner reads; a result is as open as any other file.
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        temporary.replace(target.resolve())
+        with _naming_full_disk(file):
+            yield temporary
+            if special:
+                _pour(temporary, target)
+                return
+            # mkstemp makes files that only their owner reads; a result is as open as any other.
+            mask = os.umask(0)
+            os.umask(mask)
+            temporary.chmod(0o666 & ~mask)
+            temporary.replace(target.resolve())
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _naming_full_disk(output: str | Path) -> Iterator[None]:
+    """Raise LongreachError with the name of an output when the disk gets full in the block."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise _full(Path(output), error) from error
+
+
+def _full(output: Path, error: OSError) -> LongreachError:
+    """Return the error about an output for which there is no room."""
+    return LongreachError(f'{output} cannot be written: {error.strerror}; make room')
 
 
 def _is_special(target: Path) -> bool:
@@ -298,8 +325,10 @@ def _make_temporary(target: Path, special: bool) -> Path:
     return Path(name)
 
 
-def _unwritable(target: Path, error: OSError) -> InputError:
+def _unwritable(target: Path, error: OSError) -> LongreachError:
     """Return the error about a place where no file can be written."""
+    if error.errno in _FULL:
+        return _full(target, error)
     return InputError(
         f'{target} cannot be written: {error.strerror}; name a file in a directory that exists'
         ' and is writable'

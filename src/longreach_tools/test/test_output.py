@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import errno
 import json
 import math
 import os
@@ -292,6 +293,36 @@ def test_a_directory_that_was_not_finished(tmp_path: Path, kind: type[BaseExcept
         writing_directory(tmp_path / 'file/run'),
     ):
         raise AssertionError('not reached')
+
+
+def test_a_full_disk_is_told_with_the_name_of_the_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    text = ' cannot be written: No space left on device; make room$'
+    with pytest.raises(LongreachError, match=f'a.csv{text}'), writing(tmp_path / 'a.csv'):
+        fill()
+    with pytest.raises(LongreachError, match=f'run{text}'), writing_directory(tmp_path / 'run'):
+        fill()
+    # The nearest name counts.
+    with (
+        pytest.raises(LongreachError, match=f'a.png{text}'),
+        writing_directory(tmp_path / 'run'),
+        writing(tmp_path / 'a.png'),
+    ):
+        fill()
+    # Other errors may be of what is read.
+    with pytest.raises(IsADirectoryError), writing(tmp_path / 'a.csv'):
+        tmp_path.read_text()
+    monkeypatch.setattr('tempfile.mkstemp', fill)
+    with pytest.raises(LongreachError, match=f'a.csv{text}'):
+        check_output(tmp_path / 'a.csv')
+    monkeypatch.setattr(Path, 'mkdir', fill)
+    with pytest.raises(LongreachError, match=f'new{text}'), writing_directory(tmp_path / 'new/a'):
+        raise AssertionError('not reached')
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason='root may write everywhere')

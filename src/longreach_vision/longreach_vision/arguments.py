@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
 from longreach_tools.arguments import positive
@@ -110,7 +111,11 @@ def add_plots(parser: argparse.ArgumentParser) -> None:
 def rig_of(arguments: argparse.Namespace) -> Rig:
     """Return the rig that is named, or the installed one."""
     rig = load_rig(arguments.rig or installed_rig())
-    return rig.scaled(getattr(arguments, 'scale', 1.0))
+    scale = getattr(arguments, 'scale', 1.0)
+    try:
+        return rig.scaled(scale)
+    except InputError as error:
+        raise InputError(f'--scale {scale:g}: {error}') from error
 
 
 def installed_rig() -> Path:

@@ -34,6 +34,10 @@ _NAME = re.compile(r'[A-Za-z0-9_-]{1,60}')
 # A camera nearer to the plane than this cannot tell places in it [m]; two cameras nearer to each
 # other are one that was given twice [m].
 _LEAST_DISTANCE, _LEAST_BASELINE = 0.1, 1e-3
+# Wider bounds than any measurement needs [m], and its variances; their squares stay finite.
+_FARTHEST, _LARGEST_VARIANCE = 1e8, 1e16
+# In the image [px/s^2, px]: from far below what noise does to the largest sensors.
+_ACCELERATIONS, _WINDOWS = (1e-3, 1e8), (1e-3, 1e5)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +47,8 @@ class TrackingParameters(Parameters):
     acceleration: float = quantity(
         'how a marker may accelerate in the image, standard deviation',
         'px/s^2',
-        above=0.0,
+        at_least=_ACCELERATIONS[0],
+        at_most=_ACCELERATIONS[1],
         default=500.0,
     )
     gate: float = quantity(
@@ -55,25 +60,31 @@ class TrackingParameters(Parameters):
     least_window: float = quantity(
         'least distance from the prediction at which it is looked for',
         'px',
-        above=0.0,
+        at_least=_WINDOWS[0],
+        at_most=_WINDOWS[1],
         default=4.0,
     )
     window: float = quantity(
         'largest such distance, after it has been lost for some time',
         'px',
-        above=0.0,
+        at_least=_WINDOWS[0],
+        at_most=_WINDOWS[1],
         default=60.0,
     )
     start_window: float = quantity(
         'how far a marker may be from its given position at the start',
         'px',
-        above=0.0,
+        at_least=_WINDOWS[0],
+        at_most=_WINDOWS[1],
         default=40.0,
     )
     fade: float = quantity(
-        'time after which a lost marker is no longer believed to move on', 's', above=0.0,
+        'time after which a lost marker is no longer believed to move on',
+        's',
+        at_least=1e-3,
+        at_most=3600.0,
         default=0.4,
-    )  # fmt: skip
+    )
     least_rim: float = quantity(
         'share of the rim that has to be seen to begin with a marker',
         at_least=0.0,
@@ -81,18 +92,24 @@ class TrackingParameters(Parameters):
         default=0.6,
     )
     gap: float = quantity(
-        'largest time between two images of a pair', 's', at_least=0.0, default=0.05
+        'largest time between two images of a pair',
+        's',
+        at_least=0.0,
+        at_most=10.0,
+        default=0.05,
     )
     out_of_plane: float = quantity(
         'distance from the plane, beyond its deviation, at which a marker is flagged',
         'm',
         at_least=0.0,
+        at_most=_FARTHEST,
         default=0.05,
     )
     ray_gap: float = quantity(
         'distance of a reprojected point from its pixels, at which a marker is flagged',
         'px',
-        above=0.0,
+        at_least=_WINDOWS[0],
+        at_most=_WINDOWS[1],
         default=2.0,
     )
 
@@ -106,11 +123,16 @@ class TrackingParameters(Parameters):
 
     def scaled(self, factor: float) -> TrackingParameters:
         """Return the numbers for images that are resized by a factor."""
+        least, most = _ACCELERATIONS
+
         # Edges are as wide as ever: windows do not shrink below the least one.
+        def resized(window: float) -> float:
+            return min(max(window * factor, self.least_window), _WINDOWS[1])
+
         return self.replace(
-            acceleration=self.acceleration * factor,
-            window=max(self.window * factor, self.least_window),
-            start_window=max(self.start_window * factor, self.least_window),
+            acceleration=min(max(self.acceleration * factor, least), most),
+            window=resized(self.window),
+            start_window=resized(self.start_window),
         )
 
 
@@ -129,9 +151,20 @@ class MarkerOnRig(Parameters):
     bright: bool = quantity(
         'whether ring or disc is brighter than its surroundings', default=False
     )
-    offset: float = quantity('of its own plane from the plane, along the normal', 'm', default=0.0)
+    offset: float = quantity(
+        'of its own plane from the plane, along the normal',
+        'm',
+        at_least=-_FARTHEST,
+        at_most=_FARTHEST,
+        default=0.0,
+    )
     position: tuple[float, ...] | None = quantity(
-        'about where it is at the start, x y z in the world', 'm', length=3, default=None
+        'about where it is at the start, x y z in the world',
+        'm',
+        at_least=-_FARTHEST,
+        at_most=_FARTHEST,
+        length=3,
+        default=None,
     )
     left: tuple[float, ...] | None = quantity(
         'about where the left image shows it at the start, u v, and its longer semi-axis',
@@ -335,11 +368,15 @@ class _CameraEntry(Parameters):
     """A camera of a rig file."""
 
     calibration: str = quantity('its calibration file, from the folder of this file', '')
-    position: tuple[float, ...] = quantity('its centre in the world', 'm', length=3)
+    position: tuple[float, ...] = quantity(
+        'its centre in the world', 'm', at_least=-_FARTHEST, at_most=_FARTHEST, length=3
+    )
     orientation: tuple[float, ...] = quantity('quaternion x y z w of its optical frame', length=4)
     covariance: tuple[float, ...] | None = quantity(
         'by rows, of rotation vector in the camera [rad] and position in the world [m]',
         '',
+        at_least=-_LARGEST_VARIANCE,
+        at_most=_LARGEST_VARIANCE,
         length=36,
         default=None,
     )
@@ -363,13 +400,25 @@ class _PlaneEntry(Parameters):
     """The plane of a rig file."""
 
     normal: tuple[float, ...] = quantity('unit normal', length=3)
-    offset: float = quantity('distance of the plane from the origin along the normal', 'm')
+    offset: float = quantity(
+        'distance of the plane from the origin along the normal',
+        'm',
+        at_least=-_FARTHEST,
+        at_most=_FARTHEST,
+    )
     centroid: tuple[float, ...] | None = quantity(
-        'a point of it, to which the covariance belongs', 'm', length=3, default=None
+        'a point of it, to which the covariance belongs',
+        'm',
+        at_least=-_FARTHEST,
+        at_most=_FARTHEST,
+        length=3,
+        default=None,
     )
     covariance: tuple[float, ...] | None = quantity(
         'by rows, of turns about two axes in the plane [rad] and a shift along the normal [m]',
         '',
+        at_least=-_LARGEST_VARIANCE,
+        at_most=_LARGEST_VARIANCE,
         length=9,
         default=None,
     )

@@ -171,12 +171,12 @@ def _started(rig: Rig, starts: Sequence[str]) -> Rig:
             )
         if not all(map(math.isfinite, given)):
             raise InputError(f'--start {text}, allowed: finite numbers')
-        markers = tuple(
-            marker.replace(**{camera: given}) if marker.name == name else marker
-            for marker in rig.markers
-        )
-        rig = dataclasses.replace(rig, markers=markers)
         try:
+            markers = tuple(
+                marker.replace(**{camera: given}) if marker.name == name else marker
+                for marker in rig.markers
+            )
+            rig = dataclasses.replace(rig, markers=markers)
             rig.check_pixels()
         except InputError as error:
             raise InputError(f'--start {text}: {error}') from error

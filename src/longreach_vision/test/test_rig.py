@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 
 import numpy as np
 import pytest
@@ -128,6 +129,49 @@ def test_what_is_written_is_read_again(tmp_path):
 def test_bad_file_is_refused(write, old, new, message):
     with pytest.raises(InputError, match=message):
         load_rig(write(old, new))
+
+
+@pytest.mark.parametrize('number', ['1e+300', '-1e+300', '1e+17', '.inf'])
+@pytest.mark.parametrize(
+    ('key', 'old', 'new'),
+    [
+        *(
+            (
+                f'tracking.{field.name}',
+                'offset: 0.0}',
+                f'offset: 0.0}}\ntracking: {{{field.name}: @}}',
+            )
+            for field in dataclasses.fields(TrackingParameters)
+        ),
+        ('cameras.left.position', '[0.0, -5.0, 1.0]', '[0.0, @, 1.0]'),
+        (
+            'cameras.left.covariance',
+            '    position:',
+            f'    covariance: [{"@, " * 36}]\n    position:',
+        ),
+        ('plane.offset', 'offset: 0.0', 'offset: @'),
+        ('plane.centroid', 'offset: 0.0', 'offset: 0.0, centroid: [@, 0, 0]'),
+        ('plane.covariance', 'offset: 0.0', f'offset: 0.0, covariance: [{"@, " * 9}]'),
+        ('markers[0].position', '[0.5, 0.0, 1.0]', '[0.5, 0.0, @]'),
+        ('markers[0].offset', 'radius: 0.1', 'radius: 0.1, offset: @'),
+    ],
+)
+def test_numbers_that_are_too_large_for_their_squares(write, key, old, new, number):
+    text = number if number == '.inf' else number.replace('1e', '1.0e')
+    with pytest.raises(InputError, match=re.escape(f'rig.yaml: {key}') + '.* = .*allowed'):
+        load_rig(write(old, new.replace('@', text)))
+
+
+@pytest.mark.parametrize('factor', [1e-6, 1e6])
+@pytest.mark.parametrize('end', [0, 1])
+def test_bounds_of_the_tracker_hold_at_every_scale(factor, end):
+    bounds = (
+        dict.fromkeys(('least_window', 'window', 'start_window'), value) for value in (1e-3, 1e5)
+    )
+    tracking = TrackingParameters(acceleration=(1e-3, 1e8)[end], **list(bounds)[end])
+    scaled = tracking.scaled(factor)
+    assert scaled.least_window <= scaled.window
+    assert scaled.least_window <= scaled.start_window
 
 
 def test_markers_need_names_of_their_own():

@@ -170,6 +170,10 @@ def test_a_marker_may_be_placed_by_hand(capsys, scene, tmp_path):
     refused('--start left.one=1,2,x, allowed', *words, '--start', 'left.one=1,2,x')
     refused('--start left.one=nan,2,9, allowed: finite', *words, '--start', 'left.one=nan,2,9')
     refused('one has the radius 1e+09 px in left', *words, '--start', 'left.one=50,50,1e9')
+    refused(
+        '--start left.one=50,50,0: left[2] = 0 px, allowed: above 0',
+        *(*words, '--start', 'left.one=50,50,0'),
+    )
     alone = ('track', scene / 'seen/left', '--config', tmp_path / 'rig.yaml')
     refused('--start right.one=1,2,9, allowed cameras: left', *alone, '--start', 'right.one=1,2,9')
 
@@ -413,6 +417,8 @@ def test_what_render_refuses(scene, tmp_path):
     (tmp_path / 'path.csv').write_text('time,one.x,one.z\n0,0,0\n1,0,0\n')
     refused("no marker 'two'", 'render', tmp_path / 'path.csv', *rendering(scene), *out)
     refused('nowhere.csv', 'render', tmp_path / 'nowhere.csv', *rendering(scene), *out)
+    refused('--scale 1e-05: width = 0', *words, '--scale', '1e-5', *out)
+    refused('--scale 1e+300: width = ', *words, '--scale', '1e300', *out)
     assert not (tmp_path / 'seen').exists()
 
 
