@@ -99,7 +99,7 @@ _SOFTEST, _FASTEST, _BRIGHTEST = 1.8, 3.2, 380.0
 _LARGEST_DEVIATION = 0.08
 # Share of the inner edge that must fit, and over that of the outer one: else the outer one may be
 # that of a board, and the inner one the marker's.
-_LEAST_INNER, _INNER_SHARE = 0.42, 0.6
+_LEAST_INNER, _INNER_SHARE = 0.33, 0.6
 # Perspective of a fit without the normal beside that of a plane tilted as its ellipse says.
 _MOST_PERSPECTIVE = 1.5
 # Shape of the ellipse beside that of a circle in the given plane, as a share.

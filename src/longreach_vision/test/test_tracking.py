@@ -177,7 +177,9 @@ def test_a_ring_where_the_plane_is_seen_edge_on_is_no_marker():
         for size, light in ((1.0, 40), (0.5, 210)):
             axes = (round(48 * size), round(28.8 * size))
             cv2.ellipse(image, (4 * u + 2, 4 * 300 + 2), axes, 90, 0, 360, light, -1)
-    image = cv2.resize(cv2.GaussianBlur(image, (0, 0), 3), (800, 600), cv2.INTER_AREA)
+    image = cv2.resize(
+        cv2.GaussianBlur(image, (0, 0), 3), (800, 600), interpolation=cv2.INTER_AREA
+    )
     stereo = StereoTracker(rig)
     assert not stereo.search({'left': image}, {'left': 0.0})
     assert stereo.left.tracks['a'].state[:2] == pytest.approx([400.0, 300.0], abs=0.5)
