@@ -39,6 +39,9 @@ _PATIENCE = 5.0
 _RETRY = 0.5
 # For the thread to end [s].
 _FAREWELL = 2.0
+# From the end of a file to that of the node, which may end all others [s]: listeners have its
+# images and still work on them.
+_LINGER = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -268,6 +271,8 @@ class VideoNode(Node):
             if not source.live and self._settings.pace == 'delivered':
                 self._wait_until_heard()
         self._wait_until_heard()
+        if not source.live and self._images.get_subscription_count():
+            self._stopped.wait(_LINGER)
         return None
 
     def _publish(self, image: np.ndarray, nanoseconds: int) -> None:

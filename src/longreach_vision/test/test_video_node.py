@@ -34,6 +34,12 @@ def words(**parameters: Any) -> list[str]:
     ]
 
 
+@pytest.fixture(autouse=True)
+def quick_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for listeners, which are in this process."""
+    monkeypatch.setattr(video_node, '_LINGER', 0.01)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Five pictures of grey 0 to 4, left to right 10 more."""
