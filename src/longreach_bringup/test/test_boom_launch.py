@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from longreach_msgs.msg import ValveCommand
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -81,7 +82,10 @@ def test_in_real_time_a_trajectory_by_hand_moves_it(tmp_path: Path) -> None:
 def test_a_killed_controller_is_replaced(tmp_path: Path) -> None:
     with launch('boom', tmp_path, 'scenario:=wave') as running, bench(deadline=DEADLINE) as b:
         joints: list[JointState] = b.listen(JointState, '/boom/joint_states')
-        b.until(lambda: len(joints) > 300, 'moving boom')
+        commands: list[ValveCommand] = b.listen(ValveCommand, '/boom/valve_command')
+        b.until(lambda: len(joints) > 300, 'running boom')
+        # Nothing lapses where nothing was commanded yet.
+        b.until(lambda: commands and any(commands[-1].spool), 'open valve')
         first = running.pid('controller-2')
         os.kill(first, signal.SIGKILL)
         running.says('no command for')
