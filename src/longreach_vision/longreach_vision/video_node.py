@@ -38,10 +38,10 @@ _PATIENCE = 5.0
 # Between attempts to open a camera [s].
 _RETRY = 0.5
 # For the thread to end [s].
-_FAREWELL = 2.0
+_JOIN = 2.0
 # From the end of a file to that of the node, which may end all others [s]: listeners have its
 # images and still work on them.
-_LINGER = 2.0
+_FAREWELL = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +143,7 @@ class VideoNode(Node):
     def destroy_node(self) -> None:
         """End the thread, then the node."""
         self._stopped.set()
-        self._thread.join(_FAREWELL)
+        self._thread.join(_JOIN)
         super().destroy_node()
 
     def _on_end(self) -> None:
@@ -272,7 +272,7 @@ class VideoNode(Node):
                 self._wait_until_heard()
         self._wait_until_heard()
         if not source.live and self._images.get_subscription_count():
-            self._stopped.wait(_LINGER)
+            self._stopped.wait(_FAREWELL)
         return None
 
     def _publish(self, image: np.ndarray, nanoseconds: int) -> None:

@@ -525,6 +525,26 @@ def test_a_lid_on_the_marker_is_not_taken_for_it(grey, turn):
         assert error(seen, center) < 0.2
 
 
+@pytest.mark.parametrize('white', [255.0, 290.0, 330.0])
+def test_white_beyond_the_sensors_range_moves_no_centre(white):
+    def slanted(turn):
+        return lambda u, v: 1.0 + 0.05 * (math.cos(turn) * u + math.sin(turn) * v)
+
+    squares = []
+    for seed in range(12):
+        light = slanted(2.0 * math.pi * seed / 12.0)
+        levels = (white, 40.0, white)
+        exact, center = marker(AT, 15.0 + 0.7 * seed, inner=0.6, levels=levels, light=light)
+        seen = detect(
+            taken(exact, seed=seed), near(center), 20.0, camera=CAMERA, normal_cam=FACING
+        )
+        assert error(seen, center) < 0.04, seed
+        off = seen.center - center
+        squares.append(off @ np.linalg.solve(seen.covariance, off) / 2.0)
+    # What is stated is true, too.
+    assert np.mean(squares) < 2.0
+
+
 @pytest.mark.parametrize('seed', range(4))
 @pytest.mark.parametrize('known', [False, True])
 def test_a_near_round_board_is_not_taken_for_a_rings_outer_edge(known, seed):

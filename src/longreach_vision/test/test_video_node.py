@@ -37,7 +37,7 @@ def words(**parameters: Any) -> list[str]:
 @pytest.fixture(autouse=True)
 def quick_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait for listeners, which are in this process."""
-    monkeypatch.setattr(video_node, '_LINGER', 0.01)
+    monkeypatch.setattr(video_node, '_FAREWELL', 0.01)
 
 
 @pytest.fixture
