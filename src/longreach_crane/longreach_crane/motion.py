@@ -6,7 +6,9 @@ A module of its own, because an edit of this file or of model.py compiles the ke
 
 from __future__ import annotations
 
-from longreach_crane.model import right_hand_side
+import math
+
+from longreach_crane.model import FREE, right_hand_side
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.stepping import nonstiff_integrator, stiff_integrator
 
@@ -14,10 +16,14 @@ __all__ = ['advance_motion']
 
 _integrate_nonstiff = nonstiff_integrator(right_hand_side)
 _integrate_stiff = stiff_integrator(right_hand_side)
+# Radau IIA takes over from DOP853 where friction or motor is so much faster than the swing.
+_STIFF_RATIO = 100.0
+# Evaluations that an interval may take, and those that each second [1/s] of it adds.
+_BUDGET, _BUDGET_RATE = 200_000, 50_000.0
 
 
 @kernel
-def advance_motion(time, duration, x, inputs, constants, stiff, relative, absolute):  # type: ignore[no-untyped-def]
+def advance_motion(time, duration, x, inputs, constants, relative, absolute):  # type: ignore[no-untyped-def]
     """
     Integrate over one smooth interval; unchecked.
 
@@ -29,8 +35,6 @@ def advance_motion(time, duration, x, inputs, constants, stiff, relative, absolu
         State at its start.
     inputs : Inputs
     constants : Constants
-    stiff : bool
-        Take Radau IIA instead of DOP853.
     relative, absolute : float
         Tolerances of the local error.
 
@@ -39,11 +43,17 @@ def advance_motion(time, duration, x, inputs, constants, stiff, relative, absolu
     state, evaluations, next_step, status
         As described in :mod:`longreach_dynamics.stepping`.
     """
+    p = constants
+    fastest = max(p.d_l / p.m_l, p.motor_rate)
+    if inputs.car == FREE:
+        fastest = max(fastest, inputs.friction / p.m_c)
+    swing = math.sqrt(p.g / p.r * (1.0 + p.m_l / p.m_c))
     first_step = min(duration, 0.02)
-    if stiff:
+    budget = _BUDGET + int(_BUDGET_RATE * duration)
+    if fastest > _STIFF_RATIO * swing:
         return _integrate_stiff(
-            time, duration, x, inputs, constants, relative, absolute, first_step
+            time, duration, x, inputs, constants, relative, absolute, first_step, budget
         )
     return _integrate_nonstiff(
-        time, duration, x, inputs, constants, relative, absolute, first_step
+        time, duration, x, inputs, constants, relative, absolute, first_step, budget
     )

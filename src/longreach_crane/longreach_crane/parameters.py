@@ -34,14 +34,24 @@ OUTPUTS = ('same_cycle', 'next_cycle')
 class CraneParameters(Parameters):
     """Car, cable, load, motor, brake and the permitted range of the car."""
 
-    car_mass: float = quantity('mass of the car, m_c', 'kg', above=0.0, source='table 1')
-    load_mass: float = quantity('mass of the load, m_l', 'kg', above=0.0, source='table 1')
-    cable_length: float = quantity('length of the cable, r', 'm', above=0.0, source='table 1')
-    gravity: float = quantity('gravity, g', 'm/s^2', above=0.0, source='table 1')
-    car_friction: float = quantity('friction of the car, d_c', 'kg/s', at_least=0.0)
-    brake_friction: float = quantity('friction with the brake closed', 'kg/s', above=0.0)
-    load_friction: float = quantity('friction of the load, d_l', 'kg/s', at_least=0.0)
-    motor_rate: float = quantity('inverse time constant of the motor', '1/s', above=0.0)
+    car_mass: float = quantity(
+        'mass of the car, m_c', 'kg', at_least=1e-3, at_most=1e9, source='table 1'
+    )
+    load_mass: float = quantity(
+        'mass of the load, m_l', 'kg', at_least=1e-3, at_most=1e9, source='table 1'
+    )
+    cable_length: float = quantity(
+        'length of the cable, r', 'm', at_least=1e-2, at_most=1e4, source='table 1'
+    )
+    gravity: float = quantity('gravity, g', 'm/s^2', above=0.0, at_most=1e3, source='table 1')
+    car_friction: float = quantity('friction of the car, d_c', 'kg/s', at_least=0.0, at_most=1e9)
+    brake_friction: float = quantity(
+        'friction with the brake closed', 'kg/s', above=0.0, at_most=1e9
+    )
+    load_friction: float = quantity('friction of the load, d_l', 'kg/s', at_least=0.0, at_most=1e9)
+    motor_rate: float = quantity(
+        'inverse time constant of the motor', '1/s', above=0.0, at_most=1e4
+    )
     minimum_position: float = quantity('lowest permitted position of the car', 'm')
     maximum_position: float = quantity('highest permitted position of the car', 'm')
 

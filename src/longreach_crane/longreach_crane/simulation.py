@@ -121,7 +121,8 @@ class Crane:
         Raises
         ------
         IntegrationError
-            When the state does not stay finite.
+            When the state does not stay finite, or the crane is so fast that the interval takes
+            too many steps.
         """
         return self._advance_counting(state, command, time, duration)[0]
 
@@ -140,9 +141,8 @@ class Crane:
             friction=p.d_brake if command.brake else p.d_c,
             car=HELD if held else FREE,
         )
-        stiff = command.brake and not held
         x_end, evaluations, _, status = advance_motion(
-            float(time), float(duration), x, inputs, p, stiff, self.relative, self.absolute
+            float(time), float(duration), x, inputs, p, self.relative, self.absolute
         )
         raise_for(status, time, x)
         return CraneState(x_end, inputs.car), evaluations

@@ -69,12 +69,13 @@ def test_a_changed_number_is_read(tmp_path: Path, content: dict[str, Any]) -> No
 @pytest.mark.parametrize(
     ('section', 'key', 'value', 'message'),
     [
-        ('crane', 'cable_length', 0.0, r'crane\.cable_length = 0\.0, allowed: \(0, inf\) m'),
+        ('crane', 'cable_length', 0.0, r'crane\.cable_length = 0\.0, allowed: \[0\.01, 10000\] m'),
         ('crane', 'cable_length', -5.0, r'crane\.cable_length = -5\.0, allowed'),
-        ('crane', 'car_mass', 0, r'crane\.car_mass = 0, allowed: \(0, inf\) kg'),
+        ('crane', 'car_mass', 0, r'crane\.car_mass = 0, allowed: \[0\.001, 1e\+09\] kg'),
         ('crane', 'load_mass', float('nan'), r'crane\.load_mass = nan, allowed'),
         ('crane', 'gravity', 'much', r"crane\.gravity = 'much', allowed: a number"),
-        ('crane', 'car_friction', -0.1, r'crane\.car_friction = -0\.1, allowed: \[0, inf\)'),
+        ('crane', 'car_friction', -0.1, r'crane\.car_friction = -0\.1, allowed: \[0, 1e\+09\]'),
+        ('crane', 'car_friction', 1e10, r'car_friction = 1\d+\.0, allowed: \[0, 1e\+09\] kg/s'),
         ('crane', 'lenght', 5.0, r'crane\.lenght is unknown, allowed here: car_mass'),
         ('crane', 'minimum_position', 5.0, r'crane: minimum_position = 5\.0 m, allowed: below'),
         ('controller', 'sample_time', 0.0, r'controller\.sample_time = 0\.0, allowed'),

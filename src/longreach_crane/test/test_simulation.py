@@ -127,6 +127,28 @@ def test_impossible_speed_is_an_error_with_time_and_state(crane: CraneParameters
         Crane(crane).advance(state, Command(0.0, True), 3.0, 0.01)
 
 
+@pytest.mark.parametrize(
+    ('name', 'value'),
+    [('car_friction', 1e9), ('load_friction', 1e9), ('motor_rate', 1e4)],
+)
+def test_strong_friction_and_fast_motors_do_not_cost_small_steps(
+    name: str, value: float, crane: CraneParameters
+) -> None:
+    machine = Crane(crane.replace(**{name: value}))
+    # DOP853 alone needs up to 20 million evaluations for this cycle.
+    _, evaluations = machine._advance_counting(
+        machine.initial_state(), Command(100.0, False), 0.0, 0.01
+    )
+    assert evaluations < 30_000
+
+
+def test_a_crane_that_is_too_fast_to_simulate_is_an_error(crane: CraneParameters) -> None:
+    # The cable swings with 3e8 rad/s.
+    fast = crane.replace(cable_length=0.01, gravity=1e3, car_mass=1e-3, load_mass=1e9)
+    with pytest.raises(IntegrationError, match=r'needs more evaluations.*Reduce friction'):
+        Crane(fast).advance(CraneState(np.array([0.0, 0.0, 0.0, 0.1, 0.0])), Command(), 0.0, 0.01)
+
+
 def test_table_has_one_row_per_cycle(result_c: Result) -> None:
     assert result_c.table.shape == (6001, len(COLUMNS))
     # Exact multiples, without the last bits of a product.

@@ -5,12 +5,15 @@ Two makers of integrators: :func:`nonstiff_integrator` and :func:`stiff_integrat
 right-hand side, a compiled function ``f(t, x, u, p, dx)`` that writes dx/dt into ``dx``: time [s],
 state (n,), inputs and parameters of any type that numba passes. Each returns a compiled function
 
-    integrate(time, duration, state, inputs, parameters, relative, absolute, first_step)
+    integrate(time, duration, state, inputs, parameters, relative, absolute, first_step,
+              budget=EVALUATIONS)
         -> state at the end (n,), evaluations of f, step it would take next [s], Status
 
 that integrates over one interval in which nothing is discontinuous: inputs are constant, modes do
 not change. The caller ends an interval at each event and starts the next one there. The tolerance
-of the local error is absolute + relative |x_i| for each component. ``state`` is not changed.
+of the local error is absolute + relative |x_i| for each component. ``state`` is not changed. No
+step begins after ``budget`` evaluations, so that a model which is far stiffer than expected ends
+in a status and not in minutes of tiny steps; the state is then the one reached so far.
 
 Call what they return from a ``@kernel`` of the machine (see kernels.py), which keeps the machine
 code. A maker and not an argument, because numba cannot keep code that holds a function's address.
@@ -32,7 +35,17 @@ from numba import njit
 from longreach_dynamics._tableau_dop853 import ERROR_3, ERROR_5, NODES, STAGES, WEIGHTS
 from longreach_dynamics.errors import LongreachError
 
-__all__ = ['IntegrationError', 'Status', 'nonstiff_integrator', 'raise_for', 'stiff_integrator']
+__all__ = [
+    'EVALUATIONS',
+    'IntegrationError',
+    'Status',
+    'nonstiff_integrator',
+    'raise_for',
+    'stiff_integrator',
+]
+
+# Default budget of one interval: about a second of a small model.
+EVALUATIONS = 1_000_000
 
 RightHandSide = Callable[..., None]
 Integrator = Callable[..., tuple[np.ndarray, int, float, int]]
@@ -44,6 +57,7 @@ class Status(IntEnum):
     DONE = 0
     STEP_TOO_SMALL = 1
     NOT_FINITE = 2
+    BUDGET_SPENT = 3
 
 
 class IntegrationError(LongreachError):
@@ -70,13 +84,23 @@ def raise_for(status: int, time: float, state: np.ndarray) -> None:
     """
     if status == Status.DONE:
         return
-    what = {
-        Status.STEP_TOO_SMALL: 'the step size fell below what floating point can resolve',
-        Status.NOT_FINITE: 'the state or its derivative is no longer finite',
+    what, remedy = {
+        Status.STEP_TOO_SMALL: (
+            'the step size fell below what floating point can resolve',
+            'Look for parameters or inputs of impossible size.',
+        ),
+        Status.NOT_FINITE: (
+            'the state or its derivative is no longer finite',
+            'Look for parameters or inputs of impossible size.',
+        ),
+        Status.BUDGET_SPENT: (
+            'it needs more evaluations of the model than are allowed for one interval',
+            'Reduce friction or stiffness, slow down the fastest part, or relax the tolerances.',
+        ),
     }[Status(status)]
     raise IntegrationError(
         f'integration failed in the interval that starts at t = {time:g} s: {what}.'
-        f' State there: {state.tolist()}. Look for parameters or inputs of impossible size.'
+        f' State there: {state.tolist()}. {remedy}'
     )
 
 
@@ -97,7 +121,17 @@ def nonstiff_integrator(right_hand_side: RightHandSide) -> Integrator:
     """
 
     @njit
-    def integrate(time, duration, state, inputs, parameters, relative, absolute, first_step):  # type: ignore[no-untyped-def]
+    def integrate(  # type: ignore[no-untyped-def]
+        time,
+        duration,
+        state,
+        inputs,
+        parameters,
+        relative,
+        absolute,
+        first_step,
+        budget=EVALUATIONS,
+    ):
         n = state.size
         x = state.copy()
         stages = np.empty((12, n))
@@ -113,6 +147,8 @@ def nonstiff_integrator(right_hand_side: RightHandSide) -> Integrator:
             h = duration - done if last else step
             if h < 1e-15 * max(abs(time + done), duration):
                 return x, evaluations, step, 1
+            if evaluations >= budget:
+                return x, evaluations, step, 3
             for i in range(1, 12):
                 for k in range(n):
                     total = 0.0
@@ -245,7 +281,17 @@ def stiff_integrator(right_hand_side: RightHandSide) -> Integrator:
         return False, evaluations
 
     @njit
-    def integrate(time, duration, state, inputs, parameters, relative, absolute, first_step):  # type: ignore[no-untyped-def]
+    def integrate(  # type: ignore[no-untyped-def]
+        time,
+        duration,
+        state,
+        inputs,
+        parameters,
+        relative,
+        absolute,
+        first_step,
+        budget=EVALUATIONS,
+    ):
         n = state.size
         x = state.copy()
         f = np.empty(n)
@@ -262,6 +308,8 @@ def stiff_integrator(right_hand_side: RightHandSide) -> Integrator:
             h = duration - done if last else step
             if h < 1e-15 * max(abs(time + done), duration):
                 return x, evaluations, step, 1
+            if evaluations >= budget:
+                return x, evaluations, step, 3
             if not (np.all(np.isfinite(f)) and np.all(np.isfinite(jacobian))):
                 return x, evaluations, step, 2
             for i in range(3):

@@ -19,6 +19,7 @@ from scipy.integrate import solve_ivp
 from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.stepping import (
+    EVALUATIONS,
     IntegrationError,
     Status,
     nonstiff_integrator,
@@ -90,11 +91,12 @@ def runner(integrate: Callable[..., tuple[np.ndarray, int, float, int]]) -> Run:
         absolute: float = 1e-12,
         first_step: float = 1e-2,
         time: float = 0.0,
+        budget: int = EVALUATIONS,
     ) -> Outcome:
         u = np.array([float(kind), 0.0, -math.inf])
         given = np.array(state)
         x, evaluations, step, status = integrate(
-            time, duration, given, u, p, relative, absolute, first_step
+            time, duration, given, u, p, relative, absolute, first_step, budget
         )
         return Outcome(x, evaluations, step, status, int(u[1]), float(u[2]), given)
 
@@ -106,13 +108,13 @@ _nonstiff, _stiff = nonstiff_integrator(problem), stiff_integrator(problem)
 
 # Kept between runs, because compiling takes longer than all these tests.
 @kernel
-def nonstiff(time, duration, x, u, p, relative, absolute, step):  # type: ignore[no-untyped-def]
-    return _nonstiff(time, duration, x, u, p, relative, absolute, step)
+def nonstiff(time, duration, x, u, p, relative, absolute, step, budget):  # type: ignore[no-untyped-def]
+    return _nonstiff(time, duration, x, u, p, relative, absolute, step, budget)
 
 
 @kernel
-def stiff(time, duration, x, u, p, relative, absolute, step):  # type: ignore[no-untyped-def]
-    return _stiff(time, duration, x, u, p, relative, absolute, step)
+def stiff(time, duration, x, u, p, relative, absolute, step, budget):  # type: ignore[no-untyped-def]
+    return _stiff(time, duration, x, u, p, relative, absolute, step, budget)
 
 
 NONSTIFF, STIFF = runner(nonstiff), runner(stiff)
@@ -311,15 +313,42 @@ def test_nan_is_a_status(run: Run, kind: int) -> None:
     assert np.all(np.isfinite(outcome.state))
 
 
+def test_a_stiff_problem_ends_when_the_budget_is_spent() -> None:
+    # DOP853 is bound to steps of 6e-9 s: 1.6e8 of them.
+    outcome = NONSTIFF(COUPLED, 1e9, [1.5, 0.5], 1.0, 1e-6, 1e-8)
+    assert outcome.status == Status.BUDGET_SPENT
+    assert EVALUATIONS <= outcome.evaluations == outcome.calls < EVALUATIONS + 12
+
+
+@both
+def test_a_budget_ends_with_the_state_reached(run: Run) -> None:
+    whole = run(POWER, 0.0, [0.0], 1.0, first_step=1e-6)
+    part = run(POWER, 0.0, [0.0], 1.0, first_step=1e-6, budget=whole.evaluations // 2)
+    assert part.status == Status.BUDGET_SPENT
+    assert whole.evaluations // 2 <= part.evaluations < whole.evaluations
+    # With x' = 1 the state shows the length that was covered.
+    assert 0.0 < part.state[0] < 1.0
+    assert run(POWER, 0.0, [0.0], 1.0, first_step=1e-6, budget=whole.evaluations).status == 0
+
+
 def test_raise_for_says_nothing_when_done() -> None:
     raise_for(Status.DONE, 0.0, np.zeros(2))
 
 
 @pytest.mark.parametrize(
     ('status', 'what'),
-    [(Status.STEP_TOO_SMALL, 'step size fell below'), (Status.NOT_FINITE, 'no longer finite')],
+    [
+        (Status.STEP_TOO_SMALL, 'step size fell below'),
+        (Status.NOT_FINITE, 'no longer finite'),
+        (Status.BUDGET_SPENT, 'needs more evaluations'),
+    ],
 )
 def test_raise_for_tells_where_and_what(status: Status, what: str) -> None:
     with pytest.raises(IntegrationError, match=rf't = 2\.5 s: .*{what}.*\[1\.0, 2\.0\]') as error:
         raise_for(int(status), 2.5, np.array([1.0, 2.0]))
     assert isinstance(error.value, LongreachError)
+
+
+def test_a_spent_budget_has_its_) -> None:
+    with pytest.raises(IntegrationError, match='Reduce friction or stiffness'):
+        raise_for(Status.BUDGET_SPENT, 0.0, np.zeros(1))
