@@ -349,6 +349,6 @@ def test_raise_for_tells_where_and_what(status: Status, what: str) -> None:
     assert isinstance(error.value, LongreachError)
 
 
-def test_a_spent_budget_has_its_) -> None:
+def test_a_spent_budget_has_its_remedy() -> None:
     with pytest.raises(IntegrationError, match='Reduce friction or stiffness'):
         raise_for(Status.BUDGET_SPENT, 0.0, np.zeros(1))
