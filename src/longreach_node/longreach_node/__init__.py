@@ -2,6 +2,7 @@
 What every node of Longreach shares, and what talks to nodes.
 
 ``entry``       start and end of a node's process
+``executor``    the executor of the nodes
 ``parameters``  a parameter object as the parameters of a node
 ``qos``         the named qualities of service
 ``simulator``   the node that drives any Machine through time

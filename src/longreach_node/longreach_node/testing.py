@@ -14,10 +14,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
 import rclpy
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 
 from longreach_node import qos
+from longreach_node.executor import node_executor
 
 __all__ = ['Bench', 'bench']
 
@@ -38,7 +38,7 @@ class Bench:
 
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
-        self._executor = SingleThreadedExecutor()
+        self._executor = node_executor()
         self._nodes: list[Node] = []
         self._threads = ThreadPoolExecutor()
         self.driver = self.add(lambda: Node('driver'))

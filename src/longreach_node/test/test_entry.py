@@ -138,6 +138,18 @@ def test_a_known_failure_is_one_line(tmp_path: Path, kind: str, code: int, momen
     assert 'step = 0, allowed: more' in lines[0]
 
 
+@pytest.mark.parametrize('moment', ['body', 'tick'])
+def test_a_signal_ends_a_long_calculation(tmp_path: Path, moment: str) -> None:
+    # An hour of it, in a constructor or a callback.
+    work = "print('at work', flush=True); import time; time.sleep(3600.0)"
+    toy(tmp_path, **{moment: work})
+    running = process(tmp_path, RUN)
+    assert running.stdout is not None
+    assert running.stdout.readline() == 'at work\n'
+    running.terminate()
+    assert (output(running), running.returncode) == ('', 0)
+
+
 def test_an_unknown_failure_keeps_its_traceback(tmp_path: Path) -> None:
     toy(tmp_path, tick='raise RuntimeError("a mistake in the program")')
     running = process(tmp_path, RUN)

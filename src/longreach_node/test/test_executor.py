@@ -1,0 +1,223 @@
+"""The executor of the nodes: the same callbacks as rclpy's own, and no growth."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import rclpy
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.context import Context
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.task import Future
+from std_msgs.msg import Float64
+from std_srvs.srv import Trigger
+
+from longreach_node import executor as module
+from longreach_node.entry import spin_until
+from longreach_node.executor import NodeExecutor, node_executor
+
+DEADLINE = 30.0
+
+
+@pytest.fixture
+def context() -> Iterator[Context]:
+    context = Context()
+    rclpy.init(context=context)
+    yield context
+    context.try_shutdown()
+
+
+class Rig:
+    """Nodes in a NodeExecutor."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.executor = NodeExecutor(context=context)
+        self.node = self.add('toy')
+
+    def add(self, name: str) -> Node:
+        node = Node(name, context=self.context)
+        self.executor.add_node(node)
+        return node
+
+    def until(self, condition: Any) -> None:
+        end = time.monotonic() + DEADLINE
+        while not condition():
+            assert time.monotonic() < end, condition
+            self.executor.spin_once(0.05)
+
+    def turns(self, count: int = 20) -> None:
+        for _ in range(count):
+            self.executor.spin_once(0.005)
+
+
+@pytest.fixture
+def rig(context: Context) -> Iterator[Rig]:
+    rig = Rig(context)
+    yield rig
+    rig.executor.shutdown()
+    rig.node.destroy_node()
+
+
+def steady() -> Clock:
+    return Clock(clock_type=ClockType.STEADY_TIME)
+
+
+def test_timers_and_topics(rig: Rig) -> None:
+    heard: list[float] = []
+    publisher = rig.node.create_publisher(Float64, 'number', 10)
+    rig.node.create_subscription(Float64, 'number', lambda m: heard.append(m.data), 10)
+    ticks: list[int] = []
+
+    def tick() -> None:
+        ticks.append(len(ticks))
+        publisher.publish(Float64(data=float(ticks[-1])))
+
+    rig.until(lambda: publisher.get_subscription_count() == 1)
+    rig.node.create_timer(0.002, tick, clock=steady())
+    rig.until(lambda: len(heard) >= 20)
+    assert heard[:20] == [float(k) for k in range(20)]
+
+
+def test_what_comes_and_goes_while_it_spins(rig: Rig) -> None:
+    ticks: list[str] = []
+    first = rig.node.create_timer(0.001, lambda: ticks.append('first'), clock=steady())
+    rig.until(lambda: 'first' in ticks)
+    rig.node.create_timer(0.001, lambda: ticks.append('second'), clock=steady())
+    rig.until(lambda: 'second' in ticks)
+    rig.node.destroy_timer(first)
+    rig.turns(1)
+    ticks.clear()
+    rig.until(lambda: len(ticks) >= 10)
+    assert set(ticks) == {'second'}
+    # Cancelled, it does not run; reset, it does.
+    for timer in rig.node.timers:
+        timer.cancel()
+    ticks.clear()
+    rig.turns()
+    assert ticks == []
+    for timer in rig.node.timers:
+        timer.reset()
+    rig.until(lambda: ticks)
+
+
+def test_a_node_that_is_removed_is_not_called(rig: Rig) -> None:
+    ticks: list[int] = []
+    other = rig.add('other')
+    other.create_timer(0.001, lambda: ticks.append(1), clock=steady())
+    rig.until(lambda: ticks)
+    rig.executor.remove_node(other)
+    ticks.clear()
+    rig.turns()
+    other.destroy_node()
+    rig.turns()
+    assert ticks == []
+
+
+def test_services_and_clients(rig: Rig) -> None:
+    def answer(_: Any, response: Trigger.Response) -> Trigger.Response:
+        response.message = 'done'
+        return response
+
+    rig.node.create_service(Trigger, 'serve', answer)
+    client = rig.node.create_client(Trigger, 'serve')
+    rig.until(client.service_is_ready)
+    # A timer that is always due does not starve them.
+    rig.node.create_timer(1e-4, lambda: None, clock=steady())
+    for _ in range(3):
+        future = client.call_async(Trigger.Request())
+        rig.until(future.done)
+        assert future.result().message == 'done'
+
+
+def test_guard_conditions_and_tasks(rig: Rig) -> None:
+    calls: list[str] = []
+    guard = rig.node.create_guard_condition(lambda: calls.append('guard'))
+    rig.turns(3)
+    guard.trigger()
+    rig.until(lambda: calls == ['guard'])
+
+    # Both at once: rclpy's loop takes the task, and must not lose the guard condition.
+    guard.trigger()
+    task = rig.executor.create_task(lambda: calls.append('task'))
+    rig.until(lambda: len(calls) == 3)
+    assert task.done()
+    assert sorted(calls) == ['guard', 'guard', 'task']
+
+
+def test_a_task_waits_for_a_future_without_a_busy_loop(rig: Rig) -> None:
+    future = Future()
+    ended: list[int] = []
+
+    async def wait() -> None:
+        ended.append(await future)
+
+    async def on_timer() -> None:
+        ended.append(0)
+
+    rig.executor.create_task(wait)
+    rig.turns(5)
+    before = time.process_time()
+    rig.executor.spin_once(0.3)
+    assert time.process_time() - before < 0.15
+    assert ended == []
+    timer = rig.node.create_timer(0.001, on_timer, clock=steady())
+    rig.until(lambda: ended)
+    timer.cancel()
+    future.set_result(7)
+    rig.until(lambda: 7 in ended)
+
+
+def test_an_error_in_a_callback_comes_through(rig: Rig) -> None:
+    def fail() -> None:
+        raise ValueError('this one')
+
+    rig.node.create_timer(0.001, fail, clock=steady())
+    with pytest.raises(ValueError, match='this one'):
+        rig.until(lambda: False)
+
+
+def test_the_end_of_the_context_ends_the_waiting(rig: Rig) -> None:
+    rig.node.create_timer(0.001, rig.context.try_shutdown, clock=steady())
+    with pytest.raises(ExternalShutdownException):
+        rig.until(lambda: False)
+
+
+def test_one_that_lacks_what_is_needed_is_replaced(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert type(node_executor(context)) is NodeExecutor
+    monkeypatch.setattr(module, '_METHODS', ('_take_nothing',))
+    assert type(node_executor(context)) is SingleThreadedExecutor
+
+
+def test_nothing_grows_from_turn_to_turn(rig: Rig) -> None:
+    known: list[int] = []
+
+    def note() -> None:
+        gc.collect()
+        known.append(len(gc.get_objects()))
+
+    # rclpy 7.1's spin_until_future_complete adds a callback at each turn.
+    done = Future()
+    added: list[int] = []
+    count = iter(range(1000))
+
+    def tick() -> None:
+        turn = next(count, None)
+        if turn in (100, 900):
+            note()
+            added.append(len(done._callbacks))
+        if turn is None and not done.done():
+            done.set_result(None)
+
+    rig.node.create_timer(1e-4, tick, clock=steady())
+    spin_until(rig.executor, done)
+    assert added[0] == added[1]
+    assert abs(known[1] - known[0]) < 100
