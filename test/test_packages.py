@@ -32,7 +32,10 @@ KEYS = {
     'yaml': 'python3-yaml',
 }
 # Imported by name, where they are installed.
-BY_NAME = {'longreach_tools': {'launch', 'launch_ros', 'launch_xml'}}
+BY_NAME = {
+    'longreach_tools': {'launch', 'launch_ros', 'launch_xml'},
+    'longreach_vision': {'cv_bridge'},
+}
 
 
 def names(paths):

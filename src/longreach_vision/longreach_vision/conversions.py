@@ -45,6 +45,7 @@ __all__ = [
     'array_to_image',
     'camera_info_to_camera',
     'camera_to_info',
+    'converter_of',
     'estimates_to_message',
     'image_stamp',
     'image_to_gray',
@@ -81,6 +82,11 @@ def image_stamp(message: Image) -> int:
     return nanoseconds_of(stamp)
 
 
+def converter_of(encoding: str) -> str:
+    """Return which package converts images of an encoding: longreach_vision or cv_bridge."""
+    return 'longreach_vision' if encoding in ENCODINGS else 'cv_bridge'
+
+
 def image_to_gray(message: Image, bits: int = 16) -> np.ndarray:
     """
     Return an image in grey.
@@ -101,7 +107,7 @@ def image_to_gray(message: Image, bits: int = 16) -> np.ndarray:
     InputError
         For an image that contradicts itself, is cut off, or in an unknown encoding.
     """
-    if message.encoding not in ENCODINGS:
+    if converter_of(message.encoding) == 'cv_bridge':
         return _by_cv_bridge(message)
     return to_gray(_fields(message), bits)
 

@@ -183,6 +183,7 @@ class MarkerTracker:
             self._rig.tracking.gap,
         )
         self._warned: dict[str, float] = {}
+        self._encodings: dict[str, str] = {}
         create = node.create_publisher
         found = qos.stream(settings.lossless)
         self._observations = create(MarkerObservations, 'observations', found)
@@ -235,6 +236,12 @@ class MarkerTracker:
         except InputError as error:
             self._refuse(camera, str(error))
             return
+        if self._encodings.get(camera) != message.encoding:
+            self._encodings[camera] = message.encoding
+            self._node.get_logger().info(
+                f'{self._topic(camera)}: {message.width} x {message.height}, {message.encoding},'
+                f' converted by {conversions.converter_of(message.encoding)}'
+            )
         frame_id = message.header.frame_id or f'{camera}_camera_optical'
         self.add(camera, stamp, image, frame_id)
 

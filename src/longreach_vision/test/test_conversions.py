@@ -20,6 +20,7 @@ from longreach_vision.conversions import (
     array_to_image,
     camera_info_to_camera,
     camera_to_info,
+    converter_of,
     estimates_to_message,
     image_to_gray,
     observations_to_message,
@@ -88,6 +89,12 @@ def test_padding_and_order_of_bytes_are_taken_from_the_message() -> None:
     message.data = message.data[:-1]
     with pytest.raises(InputError, match='5 bytes of data, allowed for 2 rows of 3 bytes: 6'):
         image_to_gray(message)
+
+
+def test_which_package_converts_an_encoding() -> None:
+    encodings = {'mono8', 'bayer_rggb8', '32FC1', 'nv21'}
+    own = {name for name in encodings if converter_of(name) == 'longreach_vision'}
+    assert own == {'mono8', 'bayer_rggb8'}
 
 
 def test_what_only_cv_bridge_knows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -250,6 +250,13 @@ def test_it_says_what_it_does(start: Start, capfd: pytest.CaptureFixture[str]) -
     assert f'tracks base, tip in {topics}\n' in capfd.readouterr().err
 
 
+def test_it_says_which_package_converts_the_images(start: Start) -> None:
+    tracker = start()
+    tracker.send(shots(1))
+    line = tracker.says('left/image_raw', 'converted by')
+    assert line.endswith(': 320 x 240, mono8, converted by longreach_vision')
+
+
 def test_cameras_that_are_not_synchronous_are_interpolated(start: Start, tmp_path: Path) -> None:
     tracker = start(lossless='true')
     taken = shots(8, skew=7_000_000)
