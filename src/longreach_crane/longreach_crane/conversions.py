@@ -12,6 +12,7 @@ from visualization_msgs.msg import Marker
 
 from longreach_crane.control import Command, Controller, ControllerState
 from longreach_crane.diagnosis import Sample
+from longreach_dynamics.errors import InputError
 
 __all__ = [
     'FRAME',
@@ -53,8 +54,26 @@ def command_to_message(command: Command, stamp: Time) -> CraneCommand:
     return CraneCommand(header=_header(stamp), force=command.force, brake=command.brake)
 
 
-def command_from_message(message: CraneCommand) -> Command:
-    """Return a command."""
+def command_from_message(message: CraneCommand, maximum_force: float) -> Command:
+    """
+    Return a command.
+
+    Parameters
+    ----------
+    message : CraneCommand
+    maximum_force : float
+        What the motor gives at most [N].
+
+    Raises
+    ------
+    InputError
+        When the force is beyond that, or not finite.
+    """
+    if not abs(message.force) <= maximum_force:
+        raise InputError(
+            f'force = {message.force:g} N, allowed: [{-maximum_force:g}, {maximum_force:g}] N,'
+            ' the maximum_force of the crane file'
+        )
     return Command(message.force, message.brake)
 
 

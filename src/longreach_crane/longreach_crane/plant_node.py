@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
 from longreach_msgs.msg import CraneCommand, CraneSensors
 
@@ -81,8 +80,12 @@ class PlantNode(SimulatorNode[CraneState, Command]):
         self._sensors = self.create_publisher(
             CraneSensors, 'sensors', qos.stream(parameters.latched)
         )
-        commands = self.create_subscription(CraneCommand, 'command', self._on_command, qos.STREAM)
-        self.links.append((self._sensors, commands))
+        self._commands = self.create_subscription(
+            CraneCommand, 'command', self._on_command, qos.STREAM
+        )
+        self._maximum_force = machinery.controller.maximum_force
+        self._refused = 0
+        self.links.append((self._sensors, self._commands))
         self.start(self._crane, parameters)
 
     def publish_outputs(self, nanoseconds: int) -> None:
@@ -91,11 +94,16 @@ class PlantNode(SimulatorNode[CraneState, Command]):
         self._sensors.publish(sample_to_message(sample, stamp_of(nanoseconds)))
 
     def _on_command(self, message: CraneCommand) -> None:
-        """Take a command; one without a finite force is as good as none."""
-        if not math.isfinite(message.force):
+        """Take a command; one that the motor cannot follow is refused."""
+        self.warn_of_others(
+            self._commands, 'the crane', 'start with controller:=false to command it by hand'
+        )
+        try:
+            command = command_from_message(message, self._maximum_force)
+        except InputError as error:
+            self._refused += 1
             self.get_logger().warn(
-                f'command with force = {message.force} N ignored, allowed: finite values',
-                throttle_duration_sec=1.0,
+                f'command refused ({self._refused} so far): {error}', throttle_duration_sec=1.0
             )
             return
-        self.accept(command_from_message(message), nanoseconds_of(message.header.stamp))
+        self.accept(command, nanoseconds_of(message.header.stamp))

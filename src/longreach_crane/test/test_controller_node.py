@@ -574,11 +574,11 @@ def test_in_lockstep_a_plant_that_asks_again_gets_the_same_answer() -> None:
         rig.send(0)
         first = rig.answers(1)
         # At once it would be a doubled message, later it is a question.
-        rig.node._answered += 60.0
+        rig.node._session._order._answered += 60.0
         rig.send(0)
         b.settle()
         assert rig.answers(1) == first
-        rig.node._answered -= 120.0
+        rig.node._session._order._answered -= 120.0
         rig.send(0)
         b.until(lambda: len(rig.commands) > 1, 'second answer')
         assert rig.commands[1] == rig.commands[0]

@@ -15,6 +15,7 @@ from longreach_crane import conversions
 from longreach_crane.control import Command, Controller, ControllerState
 from longreach_crane.diagnosis import Emergency, Sample
 from longreach_crane.parameters import Machinery
+from longreach_dynamics.errors import InputError
 
 STAMP = Time(sec=47, nanosec=930_000_000)
 
@@ -52,8 +53,15 @@ def test_commands(command: Command) -> None:
     message = conversions.command_to_message(command, STAMP)
     assert (message.header.stamp, message.header.frame_id) == (STAMP, 'track')
     again = deserialize_message(serialize_message(message), CraneCommand)
-    assert conversions.command_from_message(again) == command
+    assert conversions.command_from_message(again, 160.0) == command
     assert fields(CraneCommand) == {'header', *Command._fields}
+
+
+@pytest.mark.parametrize('force', [math.nan, math.inf, 1e300, 160.1, -160.1])
+def test_forces_beyond_the_motor_are_refused(force: float) -> None:
+    with pytest.raises(InputError, match=r'allowed: \[-160, 160\] N'):
+        conversions.command_from_message(CraneCommand(force=force), 160.0)
+    assert conversions.command_from_message(CraneCommand(force=-160.0), 160.0).force == -160.0
 
 
 @pytest.mark.parametrize('emergency', list(Emergency))

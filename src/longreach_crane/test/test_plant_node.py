@@ -115,8 +115,10 @@ def test_sensors_and_stop_switches(
     assert (sensors.header.stamp, sensors.header.frame_id) == (stamp_of(0), 'track')
 
 
-@pytest.mark.parametrize('force', [math.nan, math.inf, -math.inf])
-def test_a_command_without_a_finite_force_is_none(force: float) -> None:
+@pytest.mark.parametrize('force', [math.nan, math.inf, -math.inf, 1e300, -1e300, 1e4])
+def test_a_force_that_the_motor_cannot_give_is_refused(
+    force: float, capfd: pytest.CaptureFixture[str]
+) -> None:
     with bench(*LOCKSTEP) as b:
         rig = Rig(b)
         rig.send(force)
@@ -125,6 +127,23 @@ def test_a_command_without_a_finite_force_is_none(force: float) -> None:
         rig.cycle(10.0)
         assert math.isfinite(rig.plant.state.x.sum())
         assert rig.plant.command == Command(10.0, False)
+    said = ''.join(capfd.readouterr())
+    assert said.count('command refused (1 so far): force = ') == 1
+    assert 'allowed: [-160, 160] N, the maximum_force of the crane file' in said
+
+
+@pytest.mark.parametrize('senders', [1, 2])
+def test_several_who_command_are_warned_of(
+    senders: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with bench(*LOCKSTEP) as b:
+        rig = Rig(b)
+        others = [b.publisher(CraneCommand, 'command') for _ in range(senders - 1)]
+        b.until(lambda: rig.plant.count_publishers('command') == senders, 'all senders')
+        rig.cycle(10.0)
+        assert len(others) == senders - 1
+    said = ''.join(capfd.readouterr())
+    assert ('2 senders command the crane on /command' in said) == (senders > 1)
 
 
 def test_it_stands_on_its_brake_until_a_command_comes_and_after_the_last() -> None:

@@ -7,6 +7,7 @@ What every node of Longreach shares, and what talks to nodes.
 ``qos``         the named qualities of service
 ``simulator``   the node that drives any Machine through time
 ``pairing``     messages of two topics that belong together
+``silence``     a warning when a topic has nothing to say
 ``clock``       time for time-outs
 ``stamps``      times as messages, integers and seconds
 ``diagnostics`` one component's line in /diagnostics

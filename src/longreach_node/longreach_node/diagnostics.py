@@ -13,6 +13,7 @@ from longreach_node.qos import DIAGNOSTICS
 __all__ = ['Diagnostics']
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
+LEVELS = {'ok': OK, 'warn': WARN, 'error': ERROR}
 
 
 class Diagnostics:

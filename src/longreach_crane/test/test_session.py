@@ -1,0 +1,138 @@
+"""What the controller does with a stream of samples, without ROS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from longreach_crane.control import Command, Controller
+from longreach_crane.diagnosis import Emergency, Sample
+from longreach_crane.parameters import Machinery
+from longreach_crane.scenario import Scenario
+from longreach_crane.session import Answer, Note, Output, Report, Session
+
+CYCLE = 10_000_000  # [ns]
+REST = Sample(0.0, False, False)
+
+
+class Stream:
+    """A session, and a clock that goes on by a cycle with each sample."""
+
+    def __init__(self, machinery: Machinery, lockstep: bool = False) -> None:
+        controller = Controller.of(machinery)
+        self.session = Session(controller, Scenario(duration=1.0), lockstep=lockstep)
+        self.now = 100.0
+        self.publishers = 1
+
+    def send(self, *cycles: int, sample: Sample = REST) -> list[Output]:
+        outputs: list[Output] = []
+        for cycle in cycles:
+            self.now += 0.01
+            outputs += self.session.take(cycle * CYCLE, sample, self.now, self.now)
+        return outputs
+
+    def silence(self, seconds: float) -> list[Output]:
+        """Let time pass, with a tick in each cycle."""
+        outputs: list[Output] = []
+        for _ in range(round(seconds / 0.01)):
+            self.now += 0.01
+            outputs += self.session.tick(self.now, self.now, lambda: self.publishers == 0)
+        return outputs
+
+
+def answered(outputs: Sequence[Output]) -> list[int]:
+    return [output.stamp // CYCLE for output in outputs if isinstance(output, Answer)]
+
+
+def texts(outputs: Sequence[Output]) -> list[str]:
+    return [output.text for output in outputs if isinstance(output, Note)]
+
+
+@pytest.fixture
+def stream(machinery: Machinery) -> Stream:
+    return Stream(machinery)
+
+
+def test_a_single_older_sample_changes_nothing(stream: Stream) -> None:
+    stream.send(*range(100))
+    stream.session.command_position(2.0)
+    (note,) = stream.send(3)
+    assert note == Note(
+        'warn',
+        'older sample of 0.030000 s, after 0.990000 s, is not used unless the next sample'
+        ' continues from it',
+    )
+    (answer,) = stream.send(100)[-1:]
+    assert isinstance(answer, Answer)
+    assert (answer.stamp, answer.set_point) == (100 * CYCLE, 2.0)
+    assert stream.session.counts['late'] == 1
+
+
+def test_time_that_goes_on_from_an_older_sample_begins_anew(stream: Stream) -> None:
+    stream.send(*range(100))
+    stream.session.command_position(2.0)
+    stream.send(3)
+    outputs = stream.send(4)
+    assert 'time began anew: sample of 0.040000 s after that of 0.990000 s' in texts(outputs)
+    # Both samples have their cycle, and the set point by hand is forgotten.
+    assert answered(outputs) == [3, 4]
+    assert [output.set_point for output in outputs if isinstance(output, Answer)] == [0.0, 0.0]
+
+
+def test_a_stamp_of_another_century_is_no_new_beginning(stream: Stream) -> None:
+    stream.send(*range(100))
+    outputs = stream.send(-(2**31) * 100, 100 - 2**31 * 100, 100)
+    assert answered(outputs) == [100]
+    assert stream.session.counts['invalid'] == 2
+    assert any('allowed: stamps from 0 on' in text for text in texts(outputs))
+
+
+def test_silence_of_sensors_that_are_there_is_an_emergency(stream: Stream) -> None:
+    stream.send(*range(10))
+    outputs = stream.silence(0.7)
+    assert stream.session.state.emergency is Emergency.SENSOR_TIMEOUT
+    errors = [output for output in outputs if isinstance(output, Note) and output.level == 'error']
+    assert len(errors) == 1
+    assert any(isinstance(output, Report) and output.level == 'error' for output in outputs)
+
+
+def test_a_plant_that_has_ended_is_no_emergency(stream: Stream) -> None:
+    stream.send(*range(10))
+    stream.publishers = 0
+    outputs = stream.silence(5.0)
+    assert texts(outputs) == ['the publisher of samples has left at 0.100000 s: brake closed']
+    (answer,) = (output for output in outputs if isinstance(output, Answer))
+    assert (answer.stamp, answer.state.command) == (10 * CYCLE, Command(0.0, True))
+    assert not answer.with_status
+    assert stream.session.state.emergency is Emergency.NONE
+    # A new run begins with its first sample, wherever time is.
+    stream.publishers = 1
+    (again,) = (o for o in stream.send(0) if isinstance(o, Answer))
+    assert (again.stamp, again.missed) == (0, 0)
+
+
+def test_an_emergency_stays_when_the_plant_has_ended(stream: Stream) -> None:
+    stream.send(*range(10))
+    stream.send(10, sample=Sample(6.0, False, True))
+    stream.publishers = 0
+    stream.silence(5.0)
+    assert stream.session.state.emergency is Emergency.POSITION_LIMIT
+    stream.send(0)
+    assert stream.session.state.emergency is Emergency.POSITION_LIMIT
+
+
+def test_diagnostics_recover(stream: Stream) -> None:
+    def levels(*cycles: int) -> list[str]:
+        return [output.level for output in stream.send(*cycles) if isinstance(output, Report)]
+
+    assert levels(0) == ['ok']
+    assert levels(1, 1, *range(3, 101)) == ['warn']
+    assert levels(*range(101, 301)) == ['ok', 'ok']
+    assert stream.session.counts == {'missed': 1, 'late': 0, 'duplicate': 1, 'invalid': 0}
+
+
+def test_in_lockstep_time_zero_begins_anew_at_once(machinery: Machinery) -> None:
+    stream = Stream(machinery, lockstep=True)
+    stream.send(*range(100))
+    assert answered(stream.send(0)) == [0]
