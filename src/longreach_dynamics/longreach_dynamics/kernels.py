@@ -1,26 +1,30 @@
 """
 Compiled functions whose cache notices every change that matters.
 
-numba's cache asks only whether the file of the outermost function has changed: an edited
-right-hand side in another file would silently go on as the old machine code. :func:`kernel`
-therefore adds the state of the files of all compiled functions that the outermost one reaches,
-and of the modules that these take constants from.
+numba's cache asks only whether the file of the outermost function has another size or time of
+change: an edited right-hand side in another file would silently go on as the old machine code, and
+a copied or freshly unpacked tree would compile everything again. :func:`kernel` therefore replaces
+that question by a digest of what is compiled: the text of the files of all compiled functions that
+the outermost one reaches, and the values of the constants that these take from elsewhere. Where
+the files are, and when they were written, does not matter.
 
-Rule of the house: the outermost function of a computation is a ``@kernel`` and lives in the
-machine's package; what it calls, shared integrators included, is plain ``@njit`` and is compiled
-into it. Parameters are NamedTuples of numbers, so that a new value never compiles anything anew.
+The outermost function of a computation is a ``@kernel`` and lives in the machine's package; what
+it calls, shared integrators included, is plain ``@njit`` and is compiled into it. Any of them may
+be generated code, in a file that exists when it is imported. Parameters are NamedTuples of
+numbers, so that a new value never compiles anything anew.
 """
 
 from __future__ import annotations
 
-import ast
+import enum
 import functools
-import sys
+import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
+import numpy as np
 from numba import njit
 
 __all__ = ['kernel']
@@ -35,8 +39,7 @@ def kernel(function: Function) -> Function:
     Parameters
     ----------
     function : callable
-        A function of a module, in the subset of Python that numba compiles; it calls compiled
-        functions of its own package and of longreach_dynamics only.
+        A function of a module, in the subset of Python that numba compiles.
 
     Returns
     -------
@@ -44,12 +47,22 @@ def kernel(function: Function) -> Function:
         The compiled function. Unchecked: the public function around it validates.
     """
     compiled: Any = njit(cache=True)(function)
-    files = sorted({file for reached in _reached(compiled.py_func) for file in _files(reached)})
-    stats = [(file, Path(file).stat()) for file in files]
-    states = tuple((file, stat.st_mtime_ns, stat.st_size) for file, stat in stats)
-    cache_file = compiled._cache._cache_file
-    cache_file._source_stamp = (cache_file._source_stamp, states)
+    compiled._cache._cache_file._source_stamp = _digest(compiled.py_func)
     return cast('Function', compiled)
+
+
+def _digest(function: FunctionType) -> str:
+    """Return a digest of all that is compiled into a function."""
+    files, constants = set(), []
+    for reached in _reached(function):
+        files.add(_file_digest(reached.__code__.co_filename))
+        values = {**_named(reached), 'defaults': reached.__defaults__}
+        constants += [
+            f'{reached.__qualname__}.{name} = {text}'
+            for name, value in values.items()
+            if (text := _constant(value)) is not None
+        ]
+    return hashlib.sha256('\n'.join(sorted(files) + sorted(constants)).encode()).hexdigest()
 
 
 def _reached(function: FunctionType) -> Iterator[FunctionType]:
@@ -61,38 +74,47 @@ def _reached(function: FunctionType) -> Iterator[FunctionType]:
             continue
         seen.add(current)
         yield current
-        names = current.__code__.co_names
-        values: list[Any] = [current.__globals__.get(name) for name in names]
-        values += [cell.cell_contents for cell in current.__closure__ or ()]
-        # module.function stands as two names.
-        modules = [value for value in values if isinstance(value, ModuleType)]
-        values += [getattr(module, name, None) for module in modules for name in names]
+        values = _named(current).values()
         pending += [value.py_func for value in values if hasattr(value, 'py_func')]
 
 
-def _files(function: FunctionType) -> Iterator[str]:
-    """Yield the file of a function, and those of modules that it takes constants from."""
-    file = function.__code__.co_filename
-    yield file
-    names = set(function.__code__.co_names)
-    packages = {function.__module__.partition('.')[0], __name__.partition('.')[0]}
-    for alias, module in _imported(file).items():
-        source = getattr(sys.modules.get(module), '__file__', None)
-        if alias in names and source and module.partition('.')[0] in packages:
-            yield source
+def _named(function: FunctionType) -> dict[str, Any]:
+    """Return the values of the names that a function takes from its module or its maker."""
+    names = set(_names(function.__code__))
+    values = {name: function.__globals__[name] for name in names & function.__globals__.keys()}
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    values |= {name: cell.cell_contents for name, cell in cells}
+    # module.name stands as two names.
+    for alias, module in [item for item in values.items() if isinstance(item[1], ModuleType)]:
+        found = {f'{alias}.{name}': getattr(module, name, None) for name in names}
+        values |= {name: value for name, value in found.items() if value is not None}
+    return values
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Yield the global names and attributes of a function and of those inside it."""
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _names(inner)
 
 
 @functools.cache
-def _imported(file: str) -> dict[str, str]:
-    """Return the names that a file imports at its top, with the modules they come from."""
-    names = {}
-    for statement in ast.parse(Path(file).read_text(encoding='utf-8')).body:
-        if isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
-            for item in statement.names:
-                whole = f'{statement.module}.{item.name}'
-                module = whole if whole in sys.modules else statement.module
-                names[item.asname or item.name] = module
-        elif isinstance(statement, ast.Import):
-            for item in statement.names:
-                names[item.asname or item.name] = item.name
-    return names
+def _file_digest(file: str) -> str:
+    """Return a digest of the text of a file."""
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+
+
+def _constant(value: Any) -> str | None:
+    """Return the text of a value that is compiled in as a constant; None for anything else."""
+    if isinstance(value, np.ndarray):
+        return f'{value.dtype.str} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}'
+    if isinstance(value, tuple):
+        return repr([_constant(item) for item in value])
+    if isinstance(value, bool | int | float | complex | str | bytes | np.generic):
+        return repr(value)
+    if isinstance(value, type) and issubclass(value, enum.Enum):
+        return repr(list(value))
+    if isinstance(value, type) and issubclass(value, tuple):
+        return repr(getattr(value, '_fields', None))
+    return None

@@ -5,6 +5,7 @@ The cache of compiled functions, each step in a Python of its own as between two
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -79,6 +80,28 @@ def package(tmp_path: Path) -> Path:
     return directory
 
 
+@pytest.fixture
+def library(package: Path) -> Path:
+    """Another package, with generated code, that the kernel takes a function and numbers from."""
+    directory = package.parent / 'library'
+    directory.mkdir()
+    (directory / '__init__.py').write_text('')
+    (directory / 'numbers.py').write_text(
+        'import numpy as np\nWEIGHTS = np.array([1.0, 2.0])\nSIZE = 2\n'
+    )
+    (directory / 'generated.py').write_text(
+        'from numba import njit\n\n@njit\ndef weighted(x):\n    return 0.0 * x\n'
+    )
+    outer = package / 'outer.py'
+    text = outer.read_text().replace(
+        'from machine import aside',
+        'from library import numbers as n\nfrom library.generated import weighted\n'
+        'from library.numbers import WEIGHTS\nfrom machine import aside',
+    )
+    outer.write_text(text.replace('made(x, p)', 'made(x, p) + weighted(x) + WEIGHTS[1] * n.SIZE'))
+    return directory
+
+
 def edit(module: Path, old: str, new: str) -> None:
     """Replace a text that stands in a module by another of the same length."""
     text = module.read_text()
@@ -89,7 +112,8 @@ def edit(module: Path, old: str, new: str) -> None:
 
 def run(package: Path) -> tuple[float, int, int, int]:
     """Return value, cache hits, cache misses and number of signatures of one fresh Python."""
-    environment = os.environ | {'NUMBA_CACHE_DIR': str(package.parent / 'cache')}
+    # As for users: the cache is beside the sources.
+    environment = {name: value for name, value in os.environ.items() if name != 'NUMBA_CACHE_DIR'}
     environment['PYTHONPATH'] = os.pathsep.join(
         [str(package.parent), *filter(None, [os.environ.get('PYTHONPATH')])]
     )
@@ -128,3 +152,23 @@ def test_an_edit_of_the_kernel_itself_is_a_change(package: Path) -> None:
     run(package)
     edit(package / 'outer.py', 'made(x, p)', '-made(x,p)')
     assert run(package) == (-7.0, 0, 1, 1)
+
+
+def test_code_and_numbers_of_any_package_are_noticed(package: Path, library: Path) -> None:
+    assert run(package) == (11.0, 0, 1, 1)
+    edit(library / 'generated.py', '0.0 * x', '1.0 * x')
+    assert run(package) == (13.0, 0, 1, 1)
+    edit(library / 'numbers.py', '2.0]', '3.0]')
+    assert run(package) == (15.0, 0, 1, 1)
+    edit(library / 'numbers.py', 'SIZE = 2', 'SIZE = 3')
+    assert run(package) == (18.0, 0, 1, 1)
+
+
+def test_a_moved_and_touched_tree_keeps_its_machine_code(package: Path, tmp_path: Path) -> None:
+    assert run(package) == (7.0, 0, 1, 1)
+    moved = tmp_path / 'elsewhere' / 'machine'
+    shutil.copytree(package, moved)
+    shutil.rmtree(package)
+    for file in moved.glob('*.py'):
+        os.utime(file, (1e9, 1e9))
+    assert run(moved) == (7.0, 1, 0, 1)
