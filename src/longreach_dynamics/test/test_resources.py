@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.resources import share_directory, use_dds_profile
+from longreach_dynamics.resources import share_directory
 
 
 def test_first_prefix_that_has_the_package_wins(
@@ -44,41 +44,6 @@ def test_no_environment_is_an_error_that_tells_what_to_do(
     # An empty entry must not stand for the root directory.
     with pytest.raises(InputError, match=r'source install/setup\.bash'):
         share_directory('bin')
-
-
-PROFILES = 'FASTRTPS_DEFAULT_PROFILES_FILE'
-
-
-@pytest.mark.parametrize(
-    ('before', 'name', 'after'),
-    [
-        (None, 'fastdds.xml', 'fastdds.xml'),
-        (None, 'other.xml', 'other.xml'),
-        ('fastdds.xml', 'other.xml', 'other.xml'),
-        ('other.xml', 'fastdds.xml', 'other.xml'),
-        ('/home/me/mine.xml', 'other.xml', '/home/me/mine.xml'),
-    ],
-)
-def test_only_the_usual_profile_gives_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str | None, name: str, after: str
-) -> None:
-    config = tmp_path / 'share' / 'longreach_node' / 'config'
-    config.mkdir(parents=True)
-    monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path))
-    # Set in any case: what was not there would not be taken away again.
-    monkeypatch.setenv(PROFILES, str(config / (before or '')))
-    if before is None:
-        monkeypatch.delenv(PROFILES)
-    use_dds_profile(name)
-    assert os.environ[PROFILES] == str(config / after)
-
-
-def test_without_the_package_no_profile_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv('AMENT_PREFIX_PATH', '')
-    monkeypatch.setenv(PROFILES, '')
-    monkeypatch.delenv(PROFILES)
-    use_dds_profile()
-    assert PROFILES not in os.environ
 
 
 def test_input_errors_are_caught_as_either_kind() -> None:

@@ -3,6 +3,7 @@ What every node of Longreach shares, and what talks to nodes.
 
 ``entry``       start and end of a node's process
 ``executor``    the executor of the nodes
+``middleware``  settings of ROS and Fast DDS before rclpy starts
 ``parameters``  a parameter object as the parameters of a node
 ``qos``         the named qualities of service
 ``simulator``   the node that drives any Machine through time

@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import Any
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.resources import use_dds_profile
+from longreach_node.middleware import check_domain, use_dds_profile
 
 __all__ = ['node_entry', 'spin_until']
 
@@ -48,6 +48,11 @@ def node_entry(path: str, profile: str = 'fastdds.xml') -> Callable[[], None]:
         for number in _SIGNALS:
             signal.signal(number, _exit_at_once)
         use_dds_profile(profile)
+        try:
+            check_domain()
+        except InputError as error:
+            # Before rclpy is initialised it logs nothing.
+            sys.exit(_refusal(str(error)))
         module, name = path.split(':')
         factory = getattr(import_module(module), name)
         sys.exit(_run(factory))
@@ -75,6 +80,12 @@ def spin_until(executor: Any, done: Any | None) -> None:
     done.add_done_callback(lambda _: executor.wake())
     while executor.context.ok() and not done.done():
         executor.spin_once()
+
+
+def _refusal(text: str) -> int:
+    """Print why a node does not start, before there is a logger, and return its exit code."""
+    print(text, file=sys.stderr)
+    return 2
 
 
 def _exit_at_once(number: int, frame: object) -> None:  # noqa: ARG001
@@ -119,8 +130,7 @@ def _run(factory: Callable[[], Any]) -> int:
         try:
             rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         except RuntimeError as error:
-            print(f'arguments after --ros-args cannot be used: {error}', file=sys.stderr)
-            return 2
+            return _refusal(f'arguments after --ros-args cannot be used: {error}')
         node = factory()
         # From here on rclpy shuts its context down on both signals, and calls ``record`` as well,
         # for a callback that is in the middle of a long calculation.

@@ -177,3 +177,18 @@ def test_arguments_that_ros_cannot_read_are_bad_input() -> None:
     assert done.returncode == 2
     assert 'arguments after --ros-args cannot be used' in done.stderr
     assert 'Traceback' not in done.stderr
+
+
+def test_domain_that_is_no_number_is_bad_input() -> None:
+    code = "from longreach_node.entry import node_entry; node_entry('rclpy.node:Node')()"
+    done = subprocess.run(
+        [sys.executable, '-c', code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=os.environ | {'ROS_DOMAIN_ID': 'abc'},
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith('ROS_DOMAIN_ID = abc, allowed: whole numbers from 0 to 232')
+    assert done.stderr.count('\n') == 1

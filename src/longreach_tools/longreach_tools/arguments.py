@@ -7,10 +7,13 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = [
+    'add_network',
     'allow_lists',
     'count',
     'finite',
@@ -67,6 +70,8 @@ def names(text: str) -> tuple[str, ...]:
 
 def sweep(text: str) -> np.ndarray:
     """Return the numbers, shape (COUNT,), that START:STOP:COUNT means."""
+    import numpy as np
+
     try:
         start, stop, number = text.split(':')
         return np.linspace(finite(start), finite(stop), count(100_000)(number))
@@ -80,6 +85,15 @@ def allow_lists(parser: argparse.ArgumentParser) -> None:
     """Let ``--pose -5,0,0,0`` and ``--sweep -5:85:19`` be what they look like: numbers."""
     # argparse knows single negative numbers only; this is where it keeps what they look like.
     parser._negative_number_matcher = re.compile(r'^-[\d.][\d.,:eE+-]*$')
+
+
+def add_network(parser: argparse.ArgumentParser) -> None:
+    """Add ``--network``, for a command that talks to nodes; the command ``longreach`` reads it."""
+    parser.add_argument(
+        '--network',
+        action='store_true',
+        help='talk to nodes on other machines, too (default: on this machine only)',
+    )
 
 
 def count(most: int) -> Callable[[str], int]:

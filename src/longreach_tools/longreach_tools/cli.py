@@ -11,6 +11,9 @@ Each subcommand is an entry point of the group ``longreach.commands``: a module 
 ``run(arguments)``
     does the work and returns the exit code, None for 0.
 
+A command that talks to nodes takes ``--network`` (:func:`longreach_tools.arguments.add_network`).
+It finds nodes on this machine only, unless that option or the user's environment says otherwise.
+
 So a package adds a command without a change here. Only the module of the subcommand that is
 called is imported. Bad input is an InputError (exit code 2), any other failure that the user can
 know about a LongreachError (exit code 1); both are printed as one line, without a traceback.
@@ -31,7 +34,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.resources import use_dds_profile
+from longreach_node.middleware import check_domain, limit_discovery, use_dds_profile
 
 __all__ = ['main']
 
@@ -95,6 +98,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
         module.configure(parser)
         options = parser.parse_args(words[1:])
+        if 'network' in options:
+            # Only commands that talk to nodes have it.
+            check_domain()
+            note = limit_discovery(options.network)
+            if note:
+                _complain(f'longreach {name}: {note}')
         return options.run(options) or 0
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else 1

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from longreach_tools.arguments import allow_lists, numbers, optional_file, positive
+from longreach_tools.arguments import add_network, allow_lists, numbers, optional_file, positive
 from longreach_tools.output import add_format
 
 __all__ = [
@@ -94,13 +94,14 @@ def add_demo(commands: Any, text: str, run: Callable[[argparse.Namespace], int])
 
 
 def add_whom(parser: argparse.ArgumentParser, machine: str) -> None:
-    """Add whom to talk to, ``--namespace``, and how long to wait for it, ``--timeout`` [s]."""
+    """Add whom to talk to, ``--namespace``, ``--network``, and the longest wait, ``--timeout``."""
     parser.add_argument(
         '--namespace', default=machine, help=f'of the {machine} (default: {machine})'
     )
     parser.add_argument(
         '--timeout', type=positive, default=5.0, help='longest wait for it [s] (default: 5)'
     )
+    add_network(parser)
 
 
 def add_services(

@@ -139,6 +139,34 @@ def test_only_the_command_that_is_called_is_imported(points: dict[str, Point]) -
     assert [name for name, point in points.items() if point.loaded] == ['nothing']
 
 
+@pytest.mark.parametrize('words', [['bag', 'record'], ['bag', 'play', 'x'], ['crane', 'pause']])
+def test_command_that_talks_to_nodes_refuses_a_wrong_domain(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    monkeypatch.setenv('ROS_DOMAIN_ID', 'abc')
+    assert cli.main(words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f'longreach {words[0]}: ROS_DOMAIN_ID = abc, allowed: whole numbers')
+    assert error.count('\n') == 1
+
+
+@pytest.mark.parametrize(
+    ('words', 'value', 'said'), [([], 'LOCALHOST', True), (['--network'], 'SUBNET', False)]
+)
+def test_command_finds_nodes_on_this_machine_unless_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    value: str,
+    said: bool,
+) -> None:
+    monkeypatch.delenv('ROS_AUTOMATIC_DISCOVERY_RANGE')
+    # Nothing is recorded: the directory is there already.
+    assert cli.main(['bag', 'record', '--output', '/tmp', *words]) == 2
+    assert os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] == value
+    assert ('bag: only nodes on this machine take part' in capsys.readouterr().err) == said
+
+
 @pytest.mark.parametrize('words', [[], ['--help'], ['-h']])
 def test_overview(
     points: dict[str, Point], capsys: pytest.CaptureFixture[str], words: list[str]

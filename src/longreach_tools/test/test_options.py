@@ -80,6 +80,7 @@ def test_services_of_a_plant_and_of_one_machine() -> None:
         assert words(parser, name, '--timeout', '2') == {
             'namespace': 'boom',
             'timeout': 2.0,
+            'network': False,
             'run': run,
             'service': name.replace('-', '_'),
         }
@@ -89,7 +90,7 @@ def test_services_of_a_plant_and_of_one_machine() -> None:
 def test_whom_to_talk_to_is_not_waited_for_in_vain(capsys: pytest.CaptureFixture[str]) -> None:
     parser = argparse.ArgumentParser()
     add_whom(parser, 'crane')
-    assert words(parser) == {'namespace': 'crane', 'timeout': 5.0}
+    assert words(parser) == {'namespace': 'crane', 'timeout': 5.0, 'network': False}
     with pytest.raises(SystemExit):
         parser.parse_args(['--timeout', '0'])
     assert '0, allowed: above 0' in capsys.readouterr().err

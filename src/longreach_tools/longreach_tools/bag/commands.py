@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 from longreach_dynamics.errors import InputError
+from longreach_tools.arguments import add_network
 
 SUMMARY = 'record, play and look at rosbag2 files'
 
@@ -75,6 +76,7 @@ def _configure_record(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument('--namespace', default='/', metavar='NS', help='of relative topic names')
     parser.add_argument('--node-name', metavar='NAME', help='default: with the process number')
+    add_network(parser)
     _add_format(parser)
     parser.set_defaults(run=_record)
 
@@ -113,6 +115,7 @@ def _configure_play(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--keep-going', action='store_true', help='leave out topics of types not installed here'
     )
+    add_network(parser)
     parser.set_defaults(run=_play)
 
 

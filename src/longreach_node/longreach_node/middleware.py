@@ -1,0 +1,113 @@
+"""
+Environment variables of ROS and Fast DDS, set and checked before rclpy is initialised.
+
+rclpy is not imported here, so that a command pays nothing for calling these functions early.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from pathlib import Path
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.resources import share_directory
+
+__all__ = ['check_domain', 'limit_discovery', 'use_dds_profile']
+
+# Where Fast DDS looks for profiles, and the one for nodes that do not publish images.
+_PROFILES = 'FASTRTPS_DEFAULT_PROFILES_FILE'
+_USUAL_PROFILE = 'fastdds.xml'
+
+_DOMAIN = 'ROS_DOMAIN_ID'
+# The highest for which DDS has port numbers.
+_LAST_DOMAIN = 232
+
+_RANGE = 'ROS_AUTOMATIC_DISCOVERY_RANGE'
+_ONLY_LOCAL = 'ROS_LOCALHOST_ONLY'
+# A user who has set one of these has decided who may take part.
+_USERS_CHOICE = (_RANGE, _ONLY_LOCAL, 'ROS_STATIC_PEERS')
+
+
+def use_dds_profile(name: str = _USUAL_PROFILE) -> None:
+    """
+    Let Fast DDS in this process and its children use a profile of longreach_node.
+
+    A profile that the user has chosen stays, the usual one of longreach_node gives way to another;
+    where longreach_node is not installed nothing is set.
+
+    Parameters
+    ----------
+    name : str
+        The file in its ``config``.
+    """
+    with contextlib.suppress(InputError):
+        directory = share_directory('longreach_node') / 'config'
+        chosen = os.environ.get(_PROFILES, '')
+        if not chosen or Path(chosen) == directory / _USUAL_PROFILE:
+            os.environ[_PROFILES] = str(directory / name)
+
+
+def check_domain() -> None:
+    """
+    Check ROS_DOMAIN_ID, which rclpy reports as a traceback or misreads (``-1``, ``5x``).
+
+    Raises
+    ------
+    InputError
+        It is not a whole number from 0 to 232.
+    """
+    text = os.environ.get(_DOMAIN, '').strip()
+    if not text:
+        return
+    # rcl reads hexadecimal numbers, too.
+    if re.fullmatch(r'[0-9]+', text):
+        number = int(text)
+    elif re.fullmatch(r'0[xX][0-9a-fA-F]+', text):
+        number = int(text, 16)
+    else:
+        number = -1
+    if not 0 <= number <= _LAST_DOMAIN:
+        raise InputError(
+            f'{_DOMAIN} = {text}, allowed: whole numbers from 0 to {_LAST_DOMAIN};'
+            f' correct it, or unset it for 0'
+        )
+
+
+def limit_discovery(network: bool = False) -> str:
+    """
+    Let nodes of this process and its children find nodes on this machine only.
+
+    Nothing is changed where the user has set ROS_AUTOMATIC_DISCOVERY_RANGE, ROS_LOCALHOST_ONLY or
+    ROS_STATIC_PEERS.
+
+    Parameters
+    ----------
+    network : bool
+        Find nodes on the network instead, as ROS does by default.
+
+    Returns
+    -------
+    str
+        A line for the user when the range was limited here, else empty.
+
+    Raises
+    ------
+    InputError
+        ``network`` is set and the user's own setting is for this machine only.
+    """
+    if network:
+        for name, local in ((_RANGE, 'LOCALHOST'), (_RANGE, 'OFF'), (_ONLY_LOCAL, '1')):
+            if os.environ.get(name) == local:
+                raise InputError(
+                    f'the network is asked for, but {name} = {local}; unset it, or leave out'
+                    ' --network (network:=true)'
+                )
+    if any(os.environ.get(name) for name in _USERS_CHOICE):
+        return ''
+    # Said explicitly for the network as well: children would otherwise limit themselves.
+    os.environ[_RANGE] = 'SUBNET' if network else 'LOCALHOST'
+    if network:
+        return ''
+    return f'only nodes on this machine take part ({_RANGE} = LOCALHOST); for others: --network'

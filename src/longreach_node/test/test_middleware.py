@@ -1,0 +1,157 @@
+"""Settings that are made before rclpy starts: profile, domain, range of discovery."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_node.middleware import check_domain, limit_discovery, use_dds_profile
+
+PROFILES = 'FASTRTPS_DEFAULT_PROFILES_FILE'
+
+
+@pytest.mark.parametrize(
+    ('before', 'name', 'after'),
+    [
+        (None, 'fastdds.xml', 'fastdds.xml'),
+        (None, 'other.xml', 'other.xml'),
+        ('fastdds.xml', 'other.xml', 'other.xml'),
+        ('other.xml', 'fastdds.xml', 'other.xml'),
+        ('/home/me/mine.xml', 'other.xml', '/home/me/mine.xml'),
+    ],
+)
+def test_only_the_usual_profile_gives_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str | None, name: str, after: str
+) -> None:
+    config = tmp_path / 'share' / 'longreach_node' / 'config'
+    config.mkdir(parents=True)
+    monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path))
+    # Set in any case: what was not there would not be taken away again.
+    monkeypatch.setenv(PROFILES, str(config / (before or '')))
+    if before is None:
+        monkeypatch.delenv(PROFILES)
+    use_dds_profile(name)
+    assert os.environ[PROFILES] == str(config / after)
+
+
+def test_without_the_package_no_profile_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('AMENT_PREFIX_PATH', '')
+    monkeypatch.setenv(PROFILES, '')
+    monkeypatch.delenv(PROFILES)
+    use_dds_profile()
+    assert PROFILES not in os.environ
+
+
+@pytest.mark.parametrize('text', ['', '0', ' 5', '101', '232', '0x10'])
+def test_domain_that_ros_accepts(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv('ROS_DOMAIN_ID', text)
+    check_domain()
+
+
+# rclpy takes -1 for 0 and 5x for 5; at 233 the middleware ends the process.
+@pytest.mark.parametrize('text', ['abc', '-1', '5x', '1.0', '233', '0x1000'])
+def test_domain_that_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv('ROS_DOMAIN_ID', text)
+    with pytest.raises(InputError, match=f'ROS_DOMAIN_ID = {text}, allowed: whole numbers from 0'):
+        check_domain()
+
+
+RANGE = 'ROS_AUTOMATIC_DISCOVERY_RANGE'
+
+
+@pytest.fixture
+def no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the choice to Longreach."""
+    for name in (RANGE, 'ROS_LOCALHOST_ONLY', 'ROS_STATIC_PEERS'):
+        # Set in any case: what was not there would not be taken away again.
+        monkeypatch.setenv(name, '')
+        monkeypatch.delenv(name)
+
+
+@pytest.mark.usefixtures('no_choice')
+def test_only_this_machine_unless_told_otherwise() -> None:
+    assert 'only nodes on this machine' in limit_discovery()
+    assert os.environ[RANGE] == 'LOCALHOST'
+    # A command that another one has started says nothing more.
+    assert limit_discovery() == ''
+
+
+@pytest.mark.usefixtures('no_choice')
+def test_network_holds_for_what_a_command_starts() -> None:
+    assert limit_discovery(network=True) == ''
+    assert limit_discovery() == ''
+    assert os.environ[RANGE] == 'SUBNET'
+
+
+@pytest.mark.usefixtures('no_choice')
+@pytest.mark.parametrize(
+    ('name', 'value'),
+    [(RANGE, 'SUBNET'), ('ROS_LOCALHOST_ONLY', '0'), ('ROS_STATIC_PEERS', '192.168.0.7')],
+)
+def test_setting_of_the_user_is_respected(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    before = dict(os.environ)
+    for network in (False, True):
+        assert limit_discovery(network) == ''
+        assert os.environ == before
+
+
+@pytest.mark.usefixtures('no_choice')
+@pytest.mark.parametrize(
+    ('name', 'value'), [(RANGE, 'LOCALHOST'), (RANGE, 'OFF'), ('ROS_LOCALHOST_ONLY', '1')]
+)
+def test_network_against_a_setting_of_the_user(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=f'{name} = {value}; unset it'):
+        limit_discovery(network=True)
+
+
+LISTENER = """
+import time, rclpy
+from std_msgs.msg import String
+rclpy.init()
+node = rclpy.create_node('listener')
+heard = []
+node.create_subscription(String, 'talk', heard.append, 1)
+end = time.monotonic() + 30.0
+while not heard and time.monotonic() < end:
+    rclpy.spin_once(node, timeout_sec=0.1)
+print('heard' if heard else 'nothing')
+"""
+TALKER = """
+import rclpy
+from std_msgs.msg import String
+rclpy.init()
+node = rclpy.create_node('talker')
+publisher = node.create_publisher(String, 'talk', 1)
+node.create_timer(0.05, lambda: publisher.publish(String(data='x')))
+rclpy.spin(node)
+"""
+
+
+def test_limited_node_hears_one_of_this_machine_with_the_default_range() -> None:
+    pytest.importorskip('rclpy')
+    environment = os.environ | {'ROS_DOMAIN_ID': os.environ['LONGREACH_TEST_QUIET_DOMAIN']}
+    command = [sys.executable, '-c']
+    talker = subprocess.Popen([*command, TALKER], env=environment | {RANGE: 'SUBNET'})
+    try:
+        done = subprocess.run(
+            [*command, LISTENER],
+            env=environment | {RANGE: 'LOCALHOST'},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    finally:
+        talker.kill()
+        talker.wait()
+    assert done.stdout == 'heard\n'
