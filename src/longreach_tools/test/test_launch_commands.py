@@ -10,13 +10,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from longreach_tools import cli
 from longreach_tools.launch import _real, commands
-from longreach_tools.launch._model import Plan
+from longreach_tools.launch._model import LogStep, Plan
 from longreach_tools.launch._output import Output
 
 FILES = Path(__file__).parent / 'launch_files'
@@ -98,7 +99,9 @@ def test_show_arguments(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_show_arguments_of_a_file_without(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(['launch', str(FILES / 'let.launch.xml'), '--show-args']) == 0
-    assert capsys.readouterr().out.endswith('let.launch.xml has no arguments\n')
+    shown = capsys.readouterr().out
+    assert 'let.launch.xml has no arguments\n' in shown
+    assert "and of every launch file:\n  network: default 'false'\n" in shown
 
 
 def test_print_runs_nothing(
@@ -193,6 +196,81 @@ def test_command_hands_over_to_real_launch(monkeypatch: pytest.MonkeyPatch) -> N
     assert process.output == 'inherit'
 
 
+@pytest.mark.usefixtures('prefix')
+@pytest.mark.parametrize(
+    ('words', 'complaint'),
+    [
+        (['needed:=1', 'need:=1'], "no argument 'need'; allowed: mode, needed, optional"),
+        (['needed:=1', 'mode:=medium'], "argument 'mode' is 'medium'; allowed: fast, slow"),
+        (['needed:=1', 'network:=perhaps'], "argument network: 'perhaps' is no condition"),
+    ],
+)
+def test_real_launch_refuses_arguments_as_the_stand_in_does(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    complaint: str,
+) -> None:
+    for installed in (True, False):
+        monkeypatch.setattr(_real, 'is_installed', lambda found=installed: found)
+        assert cli.main(['launch', 'arguments', *words]) == 2
+        assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures('prefix')
+def test_include_that_cannot_be_read_may_declare_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / 'inner.launch.py').touch()
+    file = tmp_path / 'outer.launch.xml'
+    file.write_text('<launch><include file="$(dirname)/inner.launch.py"/></launch>')
+    monkeypatch.setattr(_real, 'is_installed', lambda: True)
+    monkeypatch.setattr(commands, 'run_plan', lambda *_: 42)
+    assert cli.main(['launch', str(file), 'speed:=1']) == 42
+
+
+@pytest.mark.usefixtures('prefix')
+@pytest.mark.parametrize(
+    ('words', 'value', 'said'),
+    [
+        ([], 'LOCALHOST', True),
+        (['network:=false'], 'LOCALHOST', True),
+        (['network:=true'], 'SUBNET', False),
+        (['--network'], 'SUBNET', False),
+    ],
+)
+def test_nodes_are_found_on_this_machine_unless_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], value: str, said: bool
+) -> None:
+    plans: list[Plan] = []
+
+    def run_plan(plan: Plan, _output: Output) -> int:
+        plans.append(plan)
+        return 0
+
+    monkeypatch.setattr(commands, 'run_plan', run_plan)
+    for installed in (True, False):
+        monkeypatch.delenv('ROS_AUTOMATIC_DISCOVERY_RANGE')
+        monkeypatch.setattr(_real, 'is_installed', lambda found=installed: found)
+        assert cli.main(['launch', str(FILES / 'executable.launch.xml'), *words]) == 0
+        plan = plans.pop()
+        for process in plan.processes:
+            assert process.environment['ROS_AUTOMATIC_DISCOVERY_RANGE'] == value
+        told = [s for s in plan.steps if isinstance(s, LogStep) and 'only nodes on' in s.message]
+        assert bool(told) == said
+
+
+@pytest.mark.usefixtures('prefix')
+def test_domain_that_is_no_number_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv('ROS_DOMAIN_ID', 'abc')
+    assert cli.main(['launch', str(FILES / 'let.launch.xml')]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith('longreach launch: ROS_DOMAIN_ID = abc, allowed: whole numbers')
+    assert error.count('\n') == 1
+
+
 def test_exit_code_of_real_launch() -> None:
     assert _real.first_failure({}) == 0
     assert _real.first_failure({'a-1': (0, False), 'b-2': (-2, True), 'c-3': (143, True)}) == 0
@@ -204,48 +282,162 @@ def test_exit_code_of_real_launch() -> None:
 
 REAL_LAUNCH = {
     'launch/__init__.py': """
-class LaunchDescription(list):
+from pathlib import Path
+from . import logging
+class LaunchContext:
     pass
+class Entity:
+    def __init__(self, *below):
+        self.below = below
+    def describe_sub_entities(self):
+        return self.below
+    def describe_conditional_sub_entities(self):
+        return [('on a condition', self.hidden)] if hasattr(self, 'hidden') else []
+class LaunchDescription(Entity):
+    def __init__(self, below):
+        super().__init__(*below)
+class LaunchIntrospector:
+    def format_launch_description(self, description):
+        return f'introspected, {len(description.below)} actions'
 class LaunchService:
     def __init__(self, argv):
         self.argv = argv
     def include_launch_description(self, description):
-        self.handler, self.include = description
+        self.handler, self.include = description.below
     def run(self):
         print('ran', self.include, self.argv, flush=True)
+        class Action:
+            node_name = '/crane/controller'
+            _ExecuteLocal__respawn = True
+            _ExecuteLocal__respawn_max_retries = 1
         class Event:
-            process_name, returncode = 'a-1', 5
+            process_name, returncode, action = 'a-1', 5, Action()
         class Context:
             is_shutdown = False
         self.handler(Event, Context)
+        print('first end', flush=True)
+        self.handler(Event, Context)
         return 0
 """,
+    'launch/logging.py': """
+class get_logger:
+    def __init__(self, name):
+        self.name = name
+    def error(self, text):
+        print(self.name, text, flush=True)
+""",
     'launch/actions.py': """
+from launch import Entity
+class DeclareLaunchArgument(Entity):
+    default_value = description = None
+    def __init__(self, name, choices=None):
+        super().__init__()
+        self.name, self.choices = name, choices
+class OpaqueFunction(Entity):
+    pass
+class IncludeLaunchDescription(Entity):
+    def __new__(cls, source, launch_arguments=None):
+        return (source.path, launch_arguments)
 def RegisterEventHandler(handler):
     return handler
-def IncludeLaunchDescription(source, launch_arguments):
-    return source, launch_arguments
 """,
     'launch/event_handlers.py': 'def OnProcessExit(on_exit):\n    return on_exit\n',
-    'launch/launch_description_sources.py': 'AnyLaunchDescriptionSource = str\n',
+    'launch/launch_description_sources.py': """
+from pathlib import Path
+class AnyLaunchDescriptionSource:
+    def __init__(self, path):
+        self.path = path
+    def get_launch_description(self, context):
+        values = {}
+        exec(Path(self.path).read_text(), values)
+        return values['generate_launch_description']()
+""",
     'launch_ros/__init__.py': '',
     'launch_xml/__init__.py': '',
 }
+IN_PYTHON = """
+from launch import Entity, LaunchDescription
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
+def generate_launch_description():
+    group = Entity()
+    group.hidden = [DeclareLaunchArgument('hidden')]
+    speed = DeclareLaunchArgument('speed', choices=['slow', 'fast'])
+    return LaunchDescription([speed, group, *EXTRA])
+"""
 
 
-def test_run_with_a_substitute_of_real_launch(tmp_path: Path) -> None:
+@pytest.fixture
+def real(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Return a call of `longreach launch FILE WORDS` beside a substitute of real launch."""
     for name, text in REAL_LAUNCH.items():
         path = tmp_path / 'modules' / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    file = FILES / 'let.launch.xml'
-    result = run_longreach(
-        ['launch', str(file), 'x:=1'],
-        tmp_path,
-        PYTHONPATH=f'{tmp_path / "modules"}:{os.environ.get("PYTHONPATH", "")}',
-    )
-    assert f"ran ('{file}', [('x', '1')]) ['x:=1']" in result.stdout
+
+    def call(*words: str, extra: str = '') -> subprocess.CompletedProcess[str]:
+        file = tmp_path / 'test.launch.py'
+        file.write_text(IN_PYTHON.replace('EXTRA', f'({extra})'))
+        path = f'{tmp_path / "modules"}:{os.environ.get("PYTHONPATH", "")}'
+        return run_longreach(['launch', str(file), *words], tmp_path, PYTHONPATH=path)
+
+    return call
+
+
+Real = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_real_launch_runs_a_file_in_python(real: Real, tmp_path: Path) -> None:
+    result = real('speed:=slow', 'hidden:=1')
+    file = tmp_path / 'test.launch.py'
+    assert f"ran ('{file}', [('speed', 'slow'), ('hidden', '1')]) ['speed:=slow'" in result.stdout
     assert result.returncode == 5
+
+
+def test_real_launch_says_that_no_respawns_are_left(real: Real) -> None:
+    _, _, last = real().stdout.partition('first end\n')
+    assert last.startswith('a-1 node /crane/controller has ended 2 times and is NOT started again')
+
+
+@pytest.mark.parametrize(
+    ('word', 'complaint'),
+    [
+        ('sped:=slow', "no argument 'sped'; allowed: hidden, speed"),
+        ('speed:=medium', "argument 'speed' is 'medium'; allowed: slow, fast"),
+    ],
+)
+def test_real_launch_refuses_arguments_of_a_file_in_python(
+    real: Real, word: str, complaint: str
+) -> None:
+    result = real(word)
+    assert result.returncode == 2
+    assert complaint in result.stderr
+    assert 'ran' not in result.stdout
+
+
+def test_function_in_a_launch_file_may_declare_anything(real: Real) -> None:
+    assert real('sped:=slow', extra='OpaqueFunction(),').returncode == 5
+    assert real('speed:=medium', extra='OpaqueFunction(),').returncode == 2
+
+
+def test_file_in_python_is_shown_by_real_launch(real: Real) -> None:
+    result = real('--show-args')
+    assert result.returncode == 0, result.stderr
+    assert '  speed: required\n' in result.stdout
+    assert '  hidden: required\n' in result.stdout
+    result = real('--print')
+    assert (result.returncode, result.stdout) == (0, 'introspected, 2 actions\n')
+
+
+@pytest.mark.parametrize('option', [(), ('--show-args',), ('--print',)])
+def test_file_that_only_real_launch_can_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: tuple[str, ...]
+) -> None:
+    file = tmp_path / 'x.launch.py'
+    file.touch()
+    assert cli.main(['launch', str(file), *option]) == 2
+    error = capsys.readouterr().err
+    assert 'a launch file that is not XML (.py) is not supported by longreach launch' in error
+    assert f'use: ros2 launch {file}' in error
 
 
 def run_longreach(

@@ -246,6 +246,20 @@ def test_respawn_with_a_limit(launch: StartLaunch) -> None:
     assert run.stdout.count('[sh-1] again\n') == 3
 
 
+def test_end_of_the_respawns_is_said(launch: StartLaunch) -> None:
+    run = launch(
+        '<group><push_ros_namespace namespace="crane"/><node exec="/bin/false" name="controller" '
+        'respawn="true" respawn_max_retries="1"/></group>'
+        '<executable cmd="true" respawn="true" respawn_max_retries="0"/>'
+    )
+    assert run.wait() == 1
+    (first, second) = [line for line in run.stderr.splitlines() if 'NOT started again' in line]
+    if 'true-2' in first:
+        first, second = second, first
+    assert first.startswith('[ERROR] [false-1]: node /crane/controller has ended 2 times and is N')
+    assert second.startswith('[ERROR] [true-2]: the process has ended 1 times')
+
+
 def test_respawn_that_recovers_is_no_failure(launch: StartLaunch) -> None:
     script = 'if [ -e DIR/done ]; then exec PYTHON DIR/polite.py; fi; touch DIR/done; exit 9'
     run = launch(f'<executable shell="true" cmd="{script}" output="screen" respawn="true"/>')

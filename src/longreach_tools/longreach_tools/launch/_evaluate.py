@@ -19,19 +19,11 @@ from ._functions import Scope
 from ._model import Entity, LogStep, Plan, ShutdownStep, StartStep, Step
 from ._nodes import executable_process, join_namespace, node_process, parameter_value
 from ._reader import read_launch_file
-from ._survey import choices_of, survey
+from ._survey import choices_of, refuse_unknown, survey
 from ._values import dump_flow
 
 __all__ = ['evaluate_launch_file']
 
-_BUILT_IN = (
-    'emulate_tty',
-    'launch-prefix',
-    'launch-prefix-filter',
-    'sigkill_timeout',
-    'sigterm_timeout',
-)
-"""Configurations that processes look at, declared or not."""
 _DEEPEST = 64
 
 
@@ -67,24 +59,17 @@ def evaluate_launch_file(
     except InputError as error:
         # A misspelt argument is the likelier cause of whatever was found after it.
         known = evaluator.declared | survey(path, arguments, environment).keys()
-        _refuse_unknown(path, arguments, known, error)
+        try:
+            refuse_unknown(path, arguments, known)
+        except InputError as misspelt:
+            raise misspelt from error
         raise
     if not arguments.keys() <= evaluator.declared:
         # It may be declared in a part that the conditions of this run leave out.
         known = evaluator.declared | survey(path, arguments, environment).keys()
-        _refuse_unknown(path, arguments, known, None)
+        refuse_unknown(path, arguments, known)
     warnings = [LogStep(line, 'WARN', 'launch') for line in scope.warnings]
     return Plan((*warnings, *evaluator.steps))
-
-
-def _refuse_unknown(
-    path: Path, arguments: Mapping[str, str], known: set[str], cause: InputError | None
-) -> None:
-    """Refuse arguments that no file declares."""
-    for name in arguments:
-        if name not in known and name not in _BUILT_IN:
-            allowed = ', '.join(sorted(known)) or 'none'
-            raise InputError(f'{path}: no argument {name!r}; allowed: {allowed}') from cause
 
 
 class _Evaluator:

@@ -27,7 +27,12 @@ __all__ = [
     'StartStep',
     'Step',
     'Template',
+    'UnsupportedError',
 ]
+
+
+class UnsupportedError(InputError):
+    """A launch file needs what only ROS 2 launch can do."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,13 @@ class Location:
     def error(self, text: str) -> InputError:
         """Return an InputError that names this line."""
         return InputError(f'{self}: {text}')
+
+    def unsupported(self, what: str) -> UnsupportedError:
+        """Return the error about something that only ROS 2 launch can do."""
+        return UnsupportedError(
+            f'{self}: {what} is not supported by longreach launch; install ROS 2 launch and use:'
+            f' ros2 launch {self.file}'
+        )
 
 
 @dataclass(frozen=True)
@@ -111,7 +123,8 @@ class ProcessSpecification:
     Times are in seconds. ``command`` is passed to the system word by word, or joined with spaces
     to one line for ``/bin/sh`` if ``shell`` is set. ``respawn_max_retries`` below zero means no
     limit. ``ends_all``: when it ends, everything ends. ``output`` is a mode of ``_output``, or
-    ``inherit``: the process writes where the launch does.
+    ``inherit``: the process writes where the launch does. ``node`` is the node's full name, as
+    far as the launch file says it.
     """
 
     name: str
@@ -127,6 +140,7 @@ class ProcessSpecification:
     ends_all: bool = False
     sigterm_timeout: float = 5.0
     sigkill_timeout: float = 5.0
+    node: str | None = None
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from longreach_dynamics.errors import InputError
@@ -119,7 +120,8 @@ def node_process(
     for source, target in (*scope.remaps, *own):
         command += ['-r', f'{source}:={target}']
     label = optional_text(entity, 'exec_name', scope)
-    return _process(entity, scope, command, label, number), full_name
+    process = replace(_process(entity, scope, command, label, number), node=full_name or name)
+    return process, full_name
 
 
 def executable_process(entity: Entity, scope: Scope, number: int) -> ProcessSpecification:

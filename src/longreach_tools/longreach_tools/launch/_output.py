@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import select
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,7 +33,7 @@ _ROUTES = {
 }
 
 
-def default_log_root(environment: dict[str, str]) -> Path:
+def default_log_root(environment: Mapping[str, str]) -> Path:
     """Return ROS_LOG_DIR, else ROS_HOME/log, else ~/.ros/log."""
     if environment.get('ROS_LOG_DIR'):
         return Path(environment['ROS_LOG_DIR']).expanduser()

@@ -30,7 +30,7 @@ from ._guardian import Guardian
 from ._model import LogStep, Plan, ProcessSpecification, ShutdownStep, StartStep, Step
 from ._output import Output
 
-__all__ = ['run_plan']
+__all__ = ['respawns_used_up', 'run_plan']
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GROUP_CHECK = 0.05
@@ -51,6 +51,15 @@ def run_plan(plan: Plan, output: Output) -> int:
         contextlib.closing(Guardian()) as guardian,
     ):
         return _Supervisor(plan, output, Path(directory), guardian, signals).run()
+
+
+def respawns_used_up(node: str | None, ends: int) -> str:
+    """Return what is to be said when a process has ended for the last time that it may."""
+    who = f'node {node}' if node else 'the process'
+    return (
+        f'{who} has ended {ends} times and is NOT started again: no respawns are left. The other'
+        ' processes go on without it; end this launch and start it again to get it back'
+    )
 
 
 @contextlib.contextmanager
@@ -235,8 +244,12 @@ class _Supervisor:
         if process.respawn and not self._shutting_down and (limit < 0 or retries < limit):
             self._awaiting_respawn[process.name] = code
             self._at(process.respawn_delay, functools.partial(self._start, process))
-        elif code != 0 and not asked:
+            return
+        if code != 0 and not asked:
             self._fail(code)
+        if process.respawn and not self._shutting_down:
+            text = respawns_used_up(process.node, self._starts[process.name])
+            self._output.message('ERROR', process.name, text)
 
     def _shut_down(self, reason: str) -> None:
         """Begin to end everything."""

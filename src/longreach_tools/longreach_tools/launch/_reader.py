@@ -42,10 +42,7 @@ def read_launch_file(path: Path) -> Entity:
         The file cannot be read, is no XML, or says something that launch files cannot say.
     """
     if path.suffix != '.xml':
-        raise InputError(
-            f'{path}: launch files in XML are allowed here (NAME.launch.xml); files in Python or '
-            'YAML need an installation of ROS with launch'
-        )
+        raise Location(path, 1).unsupported(f'a launch file that is not XML ({path.suffix})')
     root = _read_xml(path)
     location = Location(path, root.line)
     if root.tag != 'launch':
@@ -132,7 +129,7 @@ def _child(element: _Element, parent: str, tag: Tag, path: Path) -> Entity:
         return _entity(element, name, path)
     location = Location(path, element.line)
     if name in ONLY_IN_ROS and tag.actions:
-        raise location.error(f'<{element.tag}> needs an installation of ROS with launch')
+        raise location.unsupported(f'<{element.tag}>')
     allowed = sorted({*tag.children, *(ACTIONS if tag.actions else ())})
     raise location.error(
         f'<{element.tag}> is not known inside <{parent}>; allowed: {", ".join(allowed) or "none"}'

@@ -15,15 +15,21 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ._model import Plan, ProcessSpecification, StartStep
+from longreach_dynamics.errors import InputError
 
-__all__ = ['first_failure', 'is_installed', 'plan']
+from ._model import Plan, ProcessSpecification, StartStep
+from ._processes import respawns_used_up
+from ._survey import refuse_unknown, refuse_values
+
+__all__ = ['check_arguments', 'describe', 'first_failure', 'is_installed', 'plan']
 
 _MODULES = ('launch', 'launch_ros', 'launch_xml')
+_DEEPEST = 64
 _ON_SHUTDOWN = (-2, -15, 130, 143)
 """Return codes of a process that SIGINT or SIGTERM ended."""
 
@@ -66,6 +72,95 @@ def first_failure(ends: Mapping[str, tuple[int, bool]]) -> int:
     return 0
 
 
+def describe(path: Path, what: str) -> int:
+    """
+    Print the arguments or the actions of a launch file as real launch reads it.
+
+    Parameters
+    ----------
+    path : Path
+        The launch file.
+    what : str
+        ``arguments`` or ``actions``.
+
+    Raises
+    ------
+    InputError
+        Real launch cannot read the file.
+    """
+    description = _load(path)
+    if what == 'actions':
+        introspector = importlib.import_module('launch').LaunchIntrospector()
+        print(introspector.format_launch_description(description))
+        return 0
+    print(f'arguments of {path} (name:=value):')
+    declared, complete = _declared(description)
+    for argument in declared.values():
+        default = argument.default_value
+        shown = 'required' if default is None else f'default {_text(default)}'
+        print(f'  {argument.name}: {shown}\n      {argument.description}')
+    if not complete:
+        print('and others, which are known only when the file runs')
+    return 0
+
+
+def _text(substitutions: Iterable[Any]) -> str:
+    """Return a default as launch describes it."""
+    return ' + '.join(each.describe() for each in substitutions)
+
+
+def _load(path: Path) -> Any:
+    """Return the launch description in a file; an InputError if there is none."""
+    sources = importlib.import_module('launch.launch_description_sources')
+    context = importlib.import_module('launch').LaunchContext()
+    try:
+        return sources.AnyLaunchDescriptionSource(str(path)).get_launch_description(context)
+    except Exception as error:  # whatever a launch file in Python raises
+        raise InputError(f'{path}: ROS 2 launch cannot read it: {error}') from error
+
+
+def _declared(description: Any) -> tuple[dict[str, Any], bool]:
+    """
+    Return the actions that declare arguments, by name, and whether these are all.
+
+    What a function of the file returns, and a file whose path depends on arguments, is known only
+    when the launch runs.
+    """
+    actions = importlib.import_module('launch.actions')
+    found: dict[str, Any] = {}
+    complete = True
+    rest = [(description, 0)]
+    while rest:
+        entity, depth = rest.pop(0)
+        below = list(entity.describe_sub_entities())
+        for _, some in entity.describe_conditional_sub_entities():
+            below += some
+        if isinstance(entity, actions.DeclareLaunchArgument):
+            found.setdefault(entity.name, entity)
+        included = isinstance(entity, actions.IncludeLaunchDescription)
+        if isinstance(entity, actions.OpaqueFunction) or (included and not below):
+            complete = False
+        # A file may include itself.
+        if depth < _DEEPEST:
+            rest += [(each, depth + 1) for each in below]
+    return found, complete
+
+
+def check_arguments(path: Path, given: Mapping[str, str]) -> None:
+    """
+    Check given arguments against those that a launch file of any kind declares.
+
+    Raises
+    ------
+    InputError
+        One is unknown, or its value is not among the choices.
+    """
+    declared, complete = _declared(_load(path))
+    if complete:
+        refuse_unknown(path, given, declared)
+    refuse_values(path, given, {name: each.choices for name, each in declared.items()})
+
+
 def main(words: Sequence[str]) -> int:
     """Run the launch file that ``words`` names with its arguments in real launch."""
     # By name, as these modules are not there where this module is checked.
@@ -75,21 +170,36 @@ def main(words: Sequence[str]) -> int:
     sources = importlib.import_module('launch.launch_description_sources')
 
     path, *pairs = words
+    arguments = {name: value for name, _, value in (pair.partition(':=') for pair in pairs)}
+    try:
+        check_arguments(Path(path), arguments)
+    except InputError as error:
+        print(f'longreach launch: {error}', file=sys.stderr)
+        return 2
     ends: dict[str, tuple[int, bool]] = {}
+    counts: Counter[str] = Counter()
 
     def note_end(event: Any, context: Any) -> None:
         # A process that is respawned counts by its last end.
         ends.pop(event.process_name, None)
         ends[event.process_name] = (event.returncode, context.is_shutdown)
+        counts[event.process_name] += 1
+        # Launch has no public way to ask for the limit, and says nothing when it is reached.
+        limit = getattr(event.action, '_ExecuteLocal__respawn_max_retries', -1)
+        respawns = getattr(event.action, '_ExecuteLocal__respawn', False) is True
+        if respawns and not context.is_shutdown and counts[event.process_name] == limit + 1:
+            node = getattr(event.action, 'node_name', None)
+            text = respawns_used_up(node, counts[event.process_name])
+            launch.logging.get_logger(event.process_name).error(text)
 
-    arguments = [(name, value) for name, _, value in (pair.partition(':=') for pair in pairs)]
     service = launch.LaunchService(argv=pairs)
     service.include_launch_description(
         launch.LaunchDescription(
             [
                 actions.RegisterEventHandler(handlers.OnProcessExit(on_exit=note_end)),
                 actions.IncludeLaunchDescription(
-                    sources.AnyLaunchDescriptionSource(path), launch_arguments=arguments
+                    sources.AnyLaunchDescriptionSource(path),
+                    launch_arguments=list(arguments.items()),
                 ),
             ]
         )

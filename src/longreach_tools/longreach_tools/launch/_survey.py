@@ -1,12 +1,12 @@
 """
-Which arguments a launch file and the files that it includes declare.
+Which arguments a launch file and the files that it includes declare, and whether given ones fit.
 
 Conditions are ignored, so that all of them are found; what cannot be evaluated is passed over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,25 @@ from ._functions import Scope
 from ._model import Entity
 from ._reader import read_launch_file
 
-__all__ = ['Argument', 'choices_of', 'survey']
+__all__ = [
+    'BUILT_IN',
+    'Argument',
+    'check_given',
+    'choices_of',
+    'refuse_unknown',
+    'refuse_values',
+    'survey',
+]
+
+BUILT_IN = (
+    'emulate_tty',
+    'launch-prefix',
+    'launch-prefix-filter',
+    'network',
+    'sigkill_timeout',
+    'sigterm_timeout',
+)
+"""Arguments that every launch file has, declared or not."""
 
 
 @dataclass(frozen=True)
@@ -55,56 +73,93 @@ def survey(
     InputError
         The file itself cannot be read.
     """
-    found: dict[str, Argument] = {}
-    scope = Scope(path, path.parent, dict(arguments), dict(environment))
-    _visit(read_launch_file(path), scope, found, (path.resolve(),))
-    return found
+    return _Survey(path, arguments, environment).found
 
 
-def _visit(
-    entity: Entity, scope: Scope, found: dict[str, Argument], chain: tuple[Path, ...]
+def check_given(path: Path, arguments: Mapping[str, str], environment: Mapping[str, str]) -> None:
+    """
+    Check that given arguments are declared, and have one of the allowed values.
+
+    Raises
+    ------
+    InputError
+        They do not fit, or the file itself cannot be read.
+    """
+    seen = _Survey(path, arguments, environment)
+    if seen.complete:
+        refuse_unknown(path, arguments, seen.found)
+    refuse_values(path, arguments, {name: each.choices for name, each in seen.found.items()})
+
+
+def refuse_unknown(path: Path, arguments: Mapping[str, str], known: Collection[str]) -> None:
+    """Raise an InputError for an argument that no file declares."""
+    for name in arguments:
+        if name not in known and name not in BUILT_IN:
+            allowed = ', '.join(sorted(known)) or 'none'
+            raise InputError(f'{path}: no argument {name!r}; allowed: {allowed}')
+
+
+def refuse_values(
+    path: Path, arguments: Mapping[str, str], choices: Mapping[str, Sequence[str] | None]
 ) -> None:
-    """Collect the arguments below an entity; ``chain`` are the files that are open."""
-    for child in entity.children:
-        try:
-            if child.tag == 'arg':
-                _declare(child, scope, found)
-            elif child.tag in ('let', 'include/arg', 'include/let'):
-                name, value = pair(child, 'name', 'value', scope)
-                scope.configurations[name] = value
-            elif child.tag in ('group', 'timer'):
-                _visit(child, scope, found, chain)
-            elif child.tag == 'include':
-                _include(child, scope, found, chain)
-        except InputError:
-            # Evaluation tells what is wrong, if this part takes part at all.
-            continue
+    """Raise an InputError for an argument whose value is none of its choices."""
+    for name, value in arguments.items():
+        allowed = choices.get(name)
+        if allowed and value not in allowed:
+            raise InputError(
+                f'{path}: argument {name!r} is {value!r}; allowed: {", ".join(allowed)}'
+            )
 
 
-def _declare(entity: Entity, scope: Scope, found: dict[str, Argument]) -> None:
-    """Note an argument, and its default for what follows."""
-    name = entity.literal('name', '')
-    default = entity.template('default')
-    argument = Argument(
-        name,
-        None if default is None else default.source,
-        entity.literal('description', ''),
-        choices_of(entity),
-    )
-    found.setdefault(name, argument)
-    if default is not None and name not in scope.configurations:
-        scope.configurations[name] = text(entity, 'default', scope)
+class _Survey:
+    """A walk through a launch file and what it includes; parameters as of :func:`survey`."""
 
+    def __init__(
+        self, path: Path, arguments: Mapping[str, str], environment: Mapping[str, str]
+    ) -> None:
+        self.found: dict[str, Argument] = {}
+        self.complete = True
+        self._scope = Scope(path, path.parent, dict(arguments), dict(environment))
+        self._visit(read_launch_file(path), (path.resolve(),))
 
-def _include(
-    entity: Entity, scope: Scope, found: dict[str, Argument], chain: tuple[Path, ...]
-) -> None:
-    """Visit an included file, once in a chain of includes."""
-    path = Path(text(entity, 'file', scope)).absolute()
-    if path.resolve() in chain:
-        return
-    root = read_launch_file(path)
-    before, scope.file = scope.file, path
-    _visit(entity, scope, found, chain)
-    _visit(root, scope, found, (*chain, path.resolve()))
-    scope.file = before
+    def _visit(self, entity: Entity, chain: tuple[Path, ...]) -> None:
+        """Collect the arguments below an entity; ``chain`` are the files that are open."""
+        for child in entity.children:
+            try:
+                if child.tag == 'arg':
+                    self._declare(child)
+                elif child.tag in ('let', 'include/arg', 'include/let'):
+                    name, value = pair(child, 'name', 'value', self._scope)
+                    self._scope.configurations[name] = value
+                elif child.tag in ('group', 'timer'):
+                    self._visit(child, chain)
+                elif child.tag == 'include':
+                    self._include(child, chain)
+            except InputError:
+                # Evaluation tells what is wrong, if this part takes part at all.
+                self.complete = self.complete and child.tag != 'include'
+
+    def _declare(self, entity: Entity) -> None:
+        """Note an argument, and its default for what follows."""
+        name = entity.literal('name', '')
+        default = entity.template('default')
+        argument = Argument(
+            name,
+            None if default is None else default.source,
+            entity.literal('description', ''),
+            choices_of(entity),
+        )
+        self.found.setdefault(name, argument)
+        if default is not None and name not in self._scope.configurations:
+            self._scope.configurations[name] = text(entity, 'default', self._scope)
+
+    def _include(self, entity: Entity, chain: tuple[Path, ...]) -> None:
+        """Visit an included file, once in a chain of includes."""
+        path = Path(text(entity, 'file', self._scope)).absolute()
+        if path.resolve() in chain:
+            return
+        root = read_launch_file(path)
+        before, self._scope.file = self._scope.file, path
+        self._visit(entity, chain)
+        self._visit(root, (*chain, path.resolve()))
+        self._scope.file = before

@@ -13,19 +13,21 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from longreach_dynamics.errors import InputError
+from longreach_node.middleware import check_domain, limit_discovery
 
 from . import _real
 from ._child import command_words
 from ._evaluate import evaluate_launch_file
-from ._model import LogStep, ParameterFile, Plan, ShutdownStep, StartStep
+from ._model import LogStep, ParameterFile, Plan, ShutdownStep, StartStep, UnsupportedError
 from ._output import Output, default_log_root, new_log_directory
 from ._packages import find_launch_file
 from ._processes import run_plan
-from ._survey import survey
+from ._survey import check_given, survey
+from ._values import parse_condition
 
 __all__ = ['SUMMARY', 'configure', 'run']
 
@@ -48,6 +50,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '-p', '--print', action='store_true', help='print what would be run, and run nothing'
     )
+    parser.add_argument(
+        '--network',
+        # Not ``network``: the argument network:=true of the launch file means the same.
+        dest='on_network',
+        action='store_true',
+        help='nodes on other machines take part, too (default: on this machine only); the same as '
+        'network:=true',
+    )
     # Options may stand between the file and its arguments, too.
     parser.parse_args = parser.parse_intermixed_args  # type: ignore[method-assign]
     parser.set_defaults(run=run)
@@ -64,22 +74,36 @@ def run(arguments: argparse.Namespace) -> int:
     LongreachError
         The log directory cannot be written.
     """
-    environment = dict(os.environ)
-    path = find_launch_file(arguments.launch_file, environment)
+    path = find_launch_file(arguments.launch_file, os.environ)
     given = _parse_arguments(arguments.arguments)
-    if arguments.show_args:
-        print(_describe_arguments(path, given, environment))
-        return 0
+    # Before anything is evaluated, as it sets what the processes inherit.
+    check_domain()
+    note = limit_discovery(arguments.on_network or _network(given))
+    environment = dict(os.environ)
     log_directory = new_log_directory(default_log_root(environment))
-    if _real.is_installed() and not arguments.print:
+    try:
+        if arguments.show_args:
+            print(_describe_arguments(path, given, environment))
+            return 0
+        if arguments.print:
+            plan = evaluate_launch_file(path, given, environment, log_directory)
+            print(_describe_plan(plan, environment))
+            return 0
+        if _real.is_installed():
+            check_given(path, given, environment)
+    except UnsupportedError:
+        # ROS 2 launch can do what the stand-in cannot.
+        if not _real.is_installed():
+            raise
+        if arguments.show_args or arguments.print:
+            return _real.describe(path, 'arguments' if arguments.show_args else 'actions')
+    announcements = [LogStep(note, source='launch')] if note else []
+    if _real.is_installed():
         plan = _real.plan(path, given)
     else:
         plan = evaluate_launch_file(path, given, environment, log_directory)
-        if arguments.print:
-            print(_describe_plan(plan, environment))
-            return 0
-        announcement = LogStep(f'log files are in {log_directory}', source='launch')
-        plan = Plan((announcement, *plan.steps))
+        announcements.append(LogStep(f'log files are in {log_directory}', source='launch'))
+    plan = Plan((*announcements, *plan.steps))
     output = Output(log_directory)
     try:
         return run_plan(plan, output)
@@ -98,17 +122,31 @@ def _parse_arguments(words: Sequence[str]) -> dict[str, str]:
     return given
 
 
+def _network(given: Mapping[str, str]) -> bool:
+    """Return the value of the argument ``network``, which every launch file has."""
+    try:
+        return parse_condition(given.get('network', 'false'))
+    except ValueError as error:
+        raise InputError(f'argument network: {error}') from error
+
+
 def _describe_arguments(path: Path, given: dict[str, str], environment: dict[str, str]) -> str:
     """Return the list of arguments that a launch file takes."""
     lines = [f'arguments of {path} (name:=value):']
-    for argument in survey(path, given, environment).values():
+    found = survey(path, given, environment)
+    for argument in found.values():
         default = 'required' if argument.default is None else f'default {argument.default!r}'
         lines.append(f'  {argument.name}: {default}')
         if argument.description:
             lines.append(f'      {argument.description}')
         if argument.choices:
             lines.append(f'      allowed: {", ".join(argument.choices)}')
-    return '\n'.join(lines if len(lines) > 1 else [f'{path} has no arguments'])
+    if not found:
+        lines = [f'{path} has no arguments']
+    if 'network' not in found:
+        lines.append("and of every launch file:\n  network: default 'false'")
+        lines.append('      true: nodes on other machines take part; false: on this machine only')
+    return '\n'.join(lines)
 
 
 def _describe_plan(plan: Plan, environment: dict[str, str]) -> str:
