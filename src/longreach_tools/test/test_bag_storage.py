@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import importlib
 import resource
 import shutil
@@ -211,7 +212,7 @@ def test_unclosed_bag_is_read_and_recovered(tmp_path, options):
 
 def test_uncommitted_sqlite_transaction_is_rolled_back_in_a_copy(tmp_path):
     bag = leave_unclosed(tmp_path / 'bag', 50, 'sqlite3')
-    database = bag / 'bag.db3'
+    database = bag / 'bag_0.db3'
     connection = sqlite3.connect(database)
     connection.execute('PRAGMA cache_size=1')  # spills into the file, as a long transaction does
     connection.executemany(
@@ -232,7 +233,7 @@ def test_uncommitted_sqlite_transaction_is_rolled_back_in_a_copy(tmp_path):
 
 def test_mcap_cut_anywhere_gives_the_messages_before_the_cut(tmp_path):
     bag = leave_unclosed(tmp_path / 'bag', 60)
-    file = bag / 'bag.mcap'
+    file = bag / 'bag_0.mcap'
     whole = file.read_bytes()
     counts, refused = [], []
     for size in [*range(0, len(whole), 211), len(whole)]:
@@ -256,15 +257,123 @@ def test_mcap_cut_anywhere_gives_the_messages_before_the_cut(tmp_path):
 
 def test_damage_within_an_mcap_file_costs_only_what_it_hits(tmp_path):
     bag = leave_unclosed(tmp_path / 'bag', 60, compress=True)
-    file = bag / 'bag.mcap'
+    file = bag / 'bag_0.mcap'
     data = bytearray(file.read_bytes())
     with open_bag(bag) as opened:
         assert opened.message_count == 120
     block = read_broken(file)._blocks[2]
     data[block.offset : block.offset + 4] = bytes(4)
     file.write_bytes(data)
-    with pytest.warns(UserWarning, match='not closed; 100 messages'):
+    with pytest.warns(
+        UserWarning, match=r'not closed; damaged: 337 bytes .* 100 messages recovered'
+    ):
         assert len(list(read_bag(bag))) == 100
+
+
+def hit(file, at, block):
+    """Overwrite a block of a file."""
+    data = bytearray(file.read_bytes())
+    data[at : at + len(block)] = block
+    file.write_bytes(data)
+
+
+# Where, as a share of the file, and what.
+DAMAGE = {
+    'zeros': (0.5, bytes(512)),
+    'ones': (0.3, b'\xff' * 512),
+    'text': (0.7, b'damaged ' * 64),
+    'length': (0.5, b'\x05' + (3000).to_bytes(8, 'little') + b'\x01'),
+    'begin': (0.0005, b'\xa5' * 512),
+    'end': (0.99, b'\xa5' * 200),
+}
+
+
+@pytest.mark.parametrize('damage', DAMAGE.values(), ids=DAMAGE)
+@pytest.mark.parametrize('options', [{}, {'compress': True}], ids=str)
+def test_a_damaged_block_of_an_mcap_file_costs_only_what_it_hits(
+    tmp_path, capsys, damage, options
+):
+    bag = make_bag(tmp_path / 'bag', 400, flush_every=20, **options)
+    with open_bag(bag) as opened:
+        written = set(opened.messages())
+    file = bag / 'bag_0.mcap'
+    place, block = damage
+    hit(file, max(int(place * file.stat().st_size), 8), block)
+    report = inspect_bag(bag)
+    lost = 800 - report.message_count
+    if lost:
+        assert f'{lost} of 800 messages lost (/' in report.problem
+        # A chunk of which only the head is hit can be found by the index.
+        with contextlib.suppress(InputError):
+            assert len(list(read_bag(bag))) == 800
+    assert cli.main(['bag', 'recover', str(bag), '--output', str(tmp_path / 'new')]) == 0
+    assert (f'{lost} of 800 messages lost' in capsys.readouterr().err) is bool(lost)
+    with open_bag(tmp_path / 'new') as opened:
+        recovered = list(opened.messages())
+    assert 700 < len(recovered) <= report.message_count
+    # Numbers in a message that the block has hit cannot be told from those that were written.
+    assert len(set(recovered) - written) <= 8
+
+
+@pytest.mark.parametrize('options', [{}, {'compress': True}], ids=str)
+def test_a_damaged_mcap_file_is_read_by_nothing_but_recover(tmp_path, options):
+    bag = make_bag(tmp_path / 'bag', 400, flush_every=20, **options)
+    block = read_broken(bag / 'bag_0.mcap')._blocks[7]
+    hit(bag / 'bag_0.mcap', block.offset + 100, b'\xff' * 100)
+    with pytest.raises(InputError, match=r'to save what is left: longreach bag recover'):
+        list(read_bag(bag))
+
+
+@pytest.mark.parametrize('page', [8, 12, 20])
+def test_a_damaged_page_of_an_sqlite_file_costs_only_its_rows(tmp_path, capsys, page):
+    bag = make_bag(tmp_path / 'bag', 400, storage='sqlite3')
+    with open_bag(bag) as opened:
+        written = set(opened.messages())
+    hit(bag / 'bag_0.db3', page * 4096, bytes(4096))
+    assert cli.main(['bag', 'info', str(bag)]) == 0
+    assert 'damaged: pages of bag_0.db3' in capsys.readouterr().out
+    with pytest.raises(InputError, match=r'to save what is left: longreach bag recover'):
+        list(read_bag(bag))
+    count = recover(bag, tmp_path / 'new')
+    assert count > 700
+    with open_bag(tmp_path / 'new') as opened:
+        recovered = list(opened.messages())
+    assert (len(recovered), opened.problem) == (count, '')
+    assert set(recovered) <= written
+    assert [time for _, time, _ in recovered] == sorted(time for _, time, _ in recovered)
+
+
+def test_an_sqlite_file_without_a_readable_list_of_topics_is_refused(tmp_path):
+    bag = make_bag(tmp_path / 'bag', 5, storage='sqlite3')
+    hit(bag / 'bag_0.db3', 3 * 4096, bytes(4096))
+    with pytest.raises(InputError, match=r'damaged or not a bag of ROS 2: .*malformed'):
+        recover(bag, tmp_path / 'new')
+    assert not (tmp_path / 'new').exists()
+
+
+def test_a_message_with_damaged_content_is_left_out_and_said(tmp_path, capsys):
+    bag = make_bag(tmp_path / 'bag', 100)
+    file = bag / 'bag_0.mcap'
+    data = file.read_bytes()
+    name = data.index(b'car_joint')
+    # The name's length; in a later message, the rest of it and the head of the next record.
+    hit(file, name - 4, b'\xff' * 4)
+    hit(file, data.index(b'car_joint', name + 2000) + 9, b'\xff' * 100)
+    assert cli.main(['bag', 'recover', str(bag), '--output', str(tmp_path / 'new')]) == 0
+    assert '2 more of /crane/joint_states have damaged content' in capsys.readouterr().err
+    assert inspect_bag(tmp_path / 'new').problem == ''
+
+
+@pytest.mark.parametrize(('storage', 'ending'), [('mcap', 'mcap'), ('sqlite3', 'db3')])
+def test_files_are_numbered_as_by_rosbag2_and_older_names_are_read(tmp_path, storage, ending):
+    bag = make_bag(tmp_path / 'bag', 5, storage=storage)
+    assert {path.name for path in bag.iterdir()} == {f'bag_0.{ending}', 'metadata.yaml'}
+    metadata = bag / 'metadata.yaml'
+    text = metadata.read_text()
+    assert text.count(f'bag_0.{ending}') == 2
+    metadata.write_text(text.replace('bag_0.', 'bag.'))
+    (bag / f'bag_0.{ending}').rename(bag / f'bag.{ending}')
+    assert positions(bag) == [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
 def test_overlapping_chunks_are_read_in_order_of_time(tmp_path):
@@ -288,7 +397,7 @@ def test_overlapping_chunks_are_read_in_order_of_time(tmp_path):
 
 def test_a_closed_bag_that_was_cut_off_is_refused_and_can_be_recovered(tmp_path):
     bag = make_bag(tmp_path / 'bag', 100, flush_every=10)
-    file = bag / 'bag.mcap'
+    file = bag / 'bag_0.mcap'
     file.write_bytes(file.read_bytes()[:9000])
     assert not is_whole(file)
     with pytest.raises(InputError, match=r'cut off, its end is missing; .*longreach bag recover'):
@@ -302,7 +411,7 @@ def test_a_closed_bag_that_was_cut_off_is_refused_and_can_be_recovered(tmp_path)
 
 
 def test_a_single_file_can_be_opened(tmp_path):
-    for storage, name in (('mcap', 'm.mcap'), ('sqlite3', 's.db3')):
+    for storage, name in (('mcap', 'm_0.mcap'), ('sqlite3', 's_0.db3')):
         bag = make_bag(tmp_path / name[0], 5, storage=storage)
         with open_bag(bag / name) as opened:
             assert opened.problem == ''
@@ -363,7 +472,7 @@ def test_foreign_files(tmp_path):
     [
         ('storage_identifier: mcap', 'storage_identifier: tape', "'tape' not supported; allowed:"),
         ('version: 9', 'version: 99', 'version 99 not supported'),
-        ('bag.mcap', 'other.mcap', 'files are missing'),
+        ('bag_0.mcap', 'other.mcap', 'files are missing'),
         ('message_count: 10', '{', 'Could not load YAML'),
         ('rosbag2_bagfile_information', 'something', 'metadata key is missing'),
     ],

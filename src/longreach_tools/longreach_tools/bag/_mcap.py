@@ -1,21 +1,26 @@
 """
-Read what a process that was killed, or a disk that was full, has left of an MCAP file.
+Read the whole records of an MCAP file that was not closed, was cut off, or is damaged.
 
-An MCAP file ends with a summary, which such a file lacks. Its records are walked from the start
-up to the first one that is not whole; of an uncompressed chunk that is cut off, the whole messages
-are kept. The file is not changed. Only what rosbag2 writes is understood: the profile ``ros2``,
-and chunks without compression, with lz4 or with zstd.
+The records are walked from the start. Where bytes do not form a record, the walk goes on at the
+next ones that do; a chunk whose head is damaged, or that is cut off, is then read message by
+message if it is not compressed. The file is not changed. Only what rosbag2 writes is understood:
+the profile ``ros2``, and chunks without compression, with lz4 or with zstd.
 
 Layout of a record: one byte of type, eight of length, the content; numbers are little-endian.
+Source: MCAP file format specification, version 0.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import importlib
+import io
+import re
 import struct
 import sys
 import zlib
+from array import array
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -28,11 +33,21 @@ __all__ = ['MAGIC', 'BrokenMcap', 'Channel', 'is_whole', 'read_broken']
 
 MAGIC = b'\x89MCAP0\r\n'
 
-_HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _DATA_END = 1, 2, 3, 4, 5, 6, 15
+_HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _INDEX, _DATA_END = 1, 2, 3, 4, 5, 6, 7, 15
+_DEFINITIONS = (_HEADER, _SCHEMA, _CHANNEL)
 _RECORD = struct.Struct('<BQ')
 _MESSAGE_HEAD = struct.Struct('<HIQQ')
 _CHUNK_HEAD = struct.Struct('<QQQI')
+_INDEX_HEAD = struct.Struct('<HI')
+_INDEX_ENTRY = 16
+_FOOTER_CONTENT = struct.Struct('<QQI')
+_COMPRESSIONS = ('', 'lz4', 'zstd')
 
+# Where a record may begin after damage: a type whose content can be checked (of the others none is
+# needed), and a length below 2^40.
+_CANDIDATE = re.compile(rb'(?=[\x01\x03-\x07\x0f].{5}\x00\x00\x00)', re.DOTALL)
+# So many bytes are searched at a time for the next record.
+_WINDOW = 1 << 20
 # Messages outside of chunks are read back in blocks of about this many bytes.
 _BLOCK_SIZE = 1 << 20
 
@@ -41,25 +56,31 @@ _BLOCK_SIZE = 1 << 20
 class Channel:
     """One topic of the file: type, definition, and how many whole messages there are."""
 
-    number: int
     topic: str
-    typename: str
-    definition_encoding: str
-    definition: str
+    schema: int
     serialization: str
     offered_qos_profiles: str
+    typename: str = ''
+    definition_encoding: str = ''
+    definition: str = ''
     count: int = 0
 
 
 @dataclass(frozen=True)
 class _Block:
-    """A stretch of the file with messages: a chunk's stored data, or plain records."""
+    """
+    A part of the file with messages: a chunk's stored data, or plain records.
+
+    ``places`` are those of the messages' records in the data after decompression.
+    """
 
     offset: int
     stored_size: int
     size: int
     compression: str
-    start_time: int
+    checksum: int = 0
+    times: tuple[int, int] = (0, 0)
+    places: array[int] = field(default_factory=lambda: array('Q'))
 
 
 @dataclass
@@ -75,12 +96,15 @@ class BrokenMcap:
         By the file's channel number.
     start_time, end_time : int
         Earliest and latest message [ns]; 0 without messages.
+    lost : list of tuple of int
+        Begin and end of the damaged parts, in bytes from the start of the file.
     """
 
     path: Path
     channels: dict[int, Channel] = field(default_factory=dict)
     start_time: int = 0
     end_time: int = 0
+    lost: list[tuple[int, int]] = field(default_factory=list)
     _blocks: list[_Block] = field(default_factory=list)
 
     def messages(self, channels: Collection[int]) -> Iterator[tuple[int, int, bytes]]:
@@ -92,12 +116,17 @@ class BrokenMcap:
         waiting: list[tuple[int, int, int, bytes]] = []
         order = 0
         with self.path.open('rb') as file:
-            for block in sorted(self._blocks, key=lambda block: block.start_time):
-                while waiting and waiting[0][0] < block.start_time:
+            for block in sorted(self._blocks, key=lambda block: block.times):
+                while waiting and waiting[0][0] < block.times[0]:
                     time, _, channel, data = heapq.heappop(waiting)
                     yield channel, time, data
-                for channel, time, data in _messages(_load(file, block)):
+                content = _load(file, block)
+                for place in block.places:
+                    _, length = _RECORD.unpack_from(content, place)
+                    begin = place + _RECORD.size
+                    channel, _, time, _ = _MESSAGE_HEAD.unpack_from(content, begin)
                     if channel in channels:
+                        data = content[begin + _MESSAGE_HEAD.size : begin + length]
                         heapq.heappush(waiting, (time, order, channel, data))
                     order += 1
         for time, _, channel, data in sorted(waiting, key=itemgetter(0, 1)):
@@ -134,26 +163,19 @@ def read_broken(path: Path) -> BrokenMcap:
                 f'{path}: {"an empty file" if size == 0 else "not an MCAP file"}; '
                 'expected a file written by longreach bag record or ros2 bag record'
             )
-        while (record := _read_head(file, size)) is not None:
-            kind, length = record
-            begin = file.tell()
-            if kind in (_FOOTER, _DATA_END) or (kind != _CHUNK and begin + length > size):
+        scan.read_summary(file, size)
+        for kind, begin, length in scan.records(file, len(MAGIC), size, scan.result.lost):
+            if kind in (_FOOTER, _DATA_END):
                 break
-            try:
-                if kind == _CHUNK:
-                    scan.chunk(file, begin, min(length, size - begin))
-                elif kind == _MESSAGE:
-                    head = file.read(min(length, _MESSAGE_HEAD.size))
-                    scan.message(begin - _RECORD.size, length, head)
-                elif kind in (_HEADER, _SCHEMA, _CHANNEL):
-                    scan.definition(kind, file.read(length))
-            except _UnreadableError:
-                # Damage within a record: what follows it may still be whole.
-                scan.close_block()
-            file.seek(min(begin + length, size))
-    if not scan.is_ros2:
+            if kind == _CHUNK:
+                scan.chunk(file, begin, length)
+            elif kind == _MESSAGE:
+                scan.message(file, begin, length)
+    # Where the header is damaged, the encoding of the messages tells.
+    cdr = any(channel.serialization == 'cdr' for channel in scan.result.channels.values())
+    if scan.profile != 'ros2' and not (scan.profile is None and cdr):
         raise InputError(f'{path}: cut off before its first record, or not a recording of ROS 2')
-    scan.close_block()
+    scan.finish()
     return scan.result
 
 
@@ -166,94 +188,208 @@ class _Scan:
 
     def __init__(self, result: BrokenMcap) -> None:
         self.result = result
-        self.is_ros2 = False
+        self.profile: str | None = None
         self._schemas: dict[int, tuple[str, str, str]] = {}
         self._counted = False
-        self._open: tuple[int, int, int] | None = None  # plain messages: begin, end, start time
+        self._plain = _Block(0, 0, 0, '')
 
-    def definition(self, kind: int, content: bytes) -> None:
-        """Take a header, schema or channel record."""
+    def records(
+        self, file: BinaryIO, begin: int, end: int, lost: list[tuple[int, int]]
+    ) -> Iterator[tuple[int, int, int]]:
+        """
+        Yield type, place of the content, and its length of each sound record.
+
+        Parameters
+        ----------
+        file : file object
+            The MCAP file, or the data of a chunk.
+        begin, end : int
+            The part to be walked [bytes].
+        lost : list
+            Takes begin and end of each part that holds no sound record.
+        """
+        position = begin
+        record = self._sound(file, position, end)
+        while position < end:
+            if record is None:
+                behind = self._next(file, position + 1, end, end)
+                lost.append((position, behind))
+                position, record = behind, self._sound(file, behind, end)
+                continue
+            kind, length = record
+            content, behind = position + _RECORD.size, position + _RECORD.size + length
+            if kind in _DEFINITIONS:
+                self._define(kind, _read(file, content, length))
+            following = self._sound(file, behind, end)
+            if following is None and behind < end and kind == _MESSAGE:
+                # Either the damage begins behind this message, or its length is wrong.
+                inner = self._next(file, position + 1, behind, end)
+                if inner < behind:
+                    lost.append((position, inner))
+                    position, record = inner, self._sound(file, inner, end)
+                    continue
+            yield kind, content, length
+            position, record = behind, following
+
+    def read_summary(self, file: BinaryIO, size: int) -> None:
+        """Take the definitions that a closed file repeats at its end."""
+        footer = size - len(MAGIC) - _FOOTER_CONTENT.size - _RECORD.size
+        if footer < 0 or _read(file, footer, _RECORD.size) != _RECORD.pack(
+            _FOOTER, _FOOTER_CONTENT.size
+        ):
+            return
+        start, _, _ = _FOOTER_CONTENT.unpack(_read(file, footer + _RECORD.size, 20))
+        if start:
+            for _ in self.records(file, start, footer, self.result.lost):
+                pass
+
+    def message(self, file: BinaryIO, content: int, length: int) -> None:
+        """Take a message outside of chunks, whose content is at a place of the file."""
+        begin, end = content - _RECORD.size, content + length
+        channel, _, time, _ = _MESSAGE_HEAD.unpack(_read(file, content, _MESSAGE_HEAD.size))
+        self._count(channel, time)
+        plain = self._plain
+        if begin != plain.offset + plain.size or plain.size > _BLOCK_SIZE:
+            self.close_block()
+            plain = _Block(begin, 0, 0, '', times=(time, time))
+        plain.places.append(begin - plain.offset)
+        size = end - plain.offset
+        times = (min(time, plain.times[0]), max(time, plain.times[1]))
+        self._plain = _Block(plain.offset, size, size, '', times=times, places=plain.places)
+
+    def finish(self) -> None:
+        """Give the channels their types; without one a channel cannot be read."""
+        self.close_block()
+        channels = self.result.channels
+        for number, channel in list(channels.items()):
+            texts = self._schemas.get(channel.schema)
+            if texts is None:
+                del channels[number]
+            else:
+                channel.typename, channel.definition_encoding, channel.definition = texts
+
+    def close_block(self) -> None:
+        """End the current run of messages outside of chunks."""
+        if self._plain.places:
+            self.result._blocks.append(self._plain)
+        self._plain = _Block(0, 0, 0, '')
+
+    def chunk(self, file: BinaryIO, begin: int, length: int) -> None:
+        """Take a chunk whose content is at a place of the file."""
+        start, end, size, checksum = _CHUNK_HEAD.unpack(_read(file, begin, _CHUNK_HEAD.size))
+        fields = _Fields(_read(file, begin + _CHUNK_HEAD.size, min(length, 64)))
+        compression, stored_size = fields.text(), fields.number('<Q')
+        offset = begin + _CHUNK_HEAD.size + fields.position
+        block = _Block(offset, stored_size, size, compression, checksum)
+        try:
+            data = _load(file, block)
+        except _UnreadableError:
+            if compression:
+                self.result.lost.append((begin, begin + length))
+                return
+            # What the checksum refuses is read message by message.
+            data = _read(file, offset, stored_size)
+            block = _Block(offset, stored_size, stored_size, '')
+        lost: list[tuple[int, int]] = []
+        found = []
+        for kind, content, size in self.records(io.BytesIO(data), 0, len(data), lost):
+            if kind == _MESSAGE:
+                channel, _, time, _ = _MESSAGE_HEAD.unpack_from(data, content)
+                found.append((channel, time, content - _RECORD.size, content + size))
+        # A time outside of the chunk's range is damaged, or the range is, if no time is within.
+        if any(start <= item[1] <= end for item in found):
+            lost += [item[2:] for item in found if not start <= item[1] <= end]
+            found = [item for item in found if start <= item[1] <= end]
+        for channel, time, place, _ in found:
+            self._count(channel, time)
+            block.places.append(place)
+        if found:
+            times = (min(item[1] for item in found), max(item[1] for item in found))
+            self.result._blocks.append(dataclasses.replace(block, times=times))
+        if lost and compression:
+            lost = [(0, stored_size)]
+        self.result.lost += [(offset + first, offset + last) for first, last in lost]
+
+    def _count(self, channel: int, time: int) -> None:
+        """Count a message of a channel whose definition is known."""
+        result = self.result
+        result.start_time = min(result.start_time, time) if self._counted else time
+        result.end_time = max(result.end_time, time)
+        result.channels[channel].count += 1
+        self._counted = True
+
+    def _sound(self, file: BinaryIO, position: int, end: int) -> tuple[int, int] | None:
+        """Return type and length of a record that its content confirms, None where is none."""
+        head = _read(file, position, _RECORD.size + _CHUNK_HEAD.size + 32)
+        if len(head) < _RECORD.size or position + _RECORD.size > end:
+            return None
+        kind, length = _RECORD.unpack_from(head)
+        behind = position + _RECORD.size + length
+        if not _HEADER <= kind <= _DATA_END or behind > end:
+            return None
+        fields = _Fields(head[_RECORD.size :])
+        try:
+            if kind == _MESSAGE:
+                sound = fields.numbers(_MESSAGE_HEAD)[0] in self.result.channels
+                sound = sound and length >= _MESSAGE_HEAD.size
+            elif kind == _CHUNK:
+                fields.numbers(_CHUNK_HEAD)
+                sound = fields.text() in _COMPRESSIONS
+                sound = sound and fields.number('<Q') + fields.position == length
+            elif kind == _INDEX:
+                size = fields.numbers(_INDEX_HEAD)[1]
+                sound = size + _INDEX_HEAD.size == length and size % _INDEX_ENTRY == 0
+            elif kind in _DEFINITIONS:
+                sound = self._define(kind, _read(file, position + _RECORD.size, length), dry=True)
+            else:
+                # The content of the others is not used: what follows decides.
+                after = _read(file, behind, 1)
+                sound = behind == end or _HEADER <= after[0] <= _DATA_END
+        except _UnreadableError:
+            return None
+        return (kind, length) if sound else None
+
+    def _next(self, file: BinaryIO, begin: int, limit: int, end: int) -> int:
+        """Return where two sound records, or the last one, begin; the limit where none do."""
+        while begin < limit:
+            window = _read(file, begin, min(_WINDOW, limit + _RECORD.size - begin))
+            for match in _CANDIDATE.finditer(window):
+                position = begin + match.start()
+                record = self._sound(file, position, end) if position < limit else None
+                if record is not None:
+                    behind = position + _RECORD.size + record[1]
+                    if behind == end or self._sound(file, behind, end) is not None:
+                        return position
+            if len(window) < _WINDOW:
+                break
+            begin += len(window) - _RECORD.size
+        return limit
+
+    def _define(self, kind: int, content: bytes, dry: bool = False) -> bool:
+        """Take a header, schema or channel record; tell whether its fields fill it."""
         fields = _Fields(content)
         if kind == _HEADER:
-            self.is_ros2 = fields.text() == 'ros2'
+            profile, _ = fields.text(), fields.text()
+            if not dry:
+                self.profile = profile
         elif kind == _SCHEMA:
             number = fields.number('<H')
-            self._schemas[number] = (fields.text(), fields.text(), fields.text())
+            texts = fields.text(), fields.text(), fields.text()
+            if not dry:
+                self._schemas.setdefault(number, texts)
         else:
             number, schema = fields.number('<H'), fields.number('<H')
-            typename, encoding, definition = self._schemas.get(schema, ('', '', ''))
             topic, serialization = fields.text(), fields.text()
             metadata = _Fields(fields.block())
             pairs = {}
             while metadata.left:
                 key = metadata.text()
                 pairs[key] = metadata.text()
-            self.result.channels.setdefault(
-                number,
-                Channel(
-                    number,
-                    topic,
-                    typename,
-                    encoding,
-                    definition,
-                    serialization,
-                    pairs.get('offered_qos_profiles', ''),
-                ),
-            )
-
-    def message(self, begin: int, length: int, head: bytes) -> None:
-        """Take a message outside of chunks, whose record begins at a place of the file."""
-        channel, _, time, _ = _Fields(head).numbers(_MESSAGE_HEAD)
-        self._count(channel, time)
-        first, end, start_time = self._open or (begin, begin, time)
-        if end != begin or end - first > _BLOCK_SIZE:
-            self.close_block()
-            first, start_time = begin, time
-        self._open = (first, begin + _RECORD.size + length, min(start_time, time))
-
-    def close_block(self) -> None:
-        """End the current stretch of messages outside of chunks."""
-        if self._open is not None:
-            begin, end, start_time = self._open
-            self.result._blocks.append(_Block(begin, end - begin, end - begin, '', start_time))
-            self._open = None
-
-    def chunk(self, file: BinaryIO, begin: int, available: int) -> None:
-        """Take a chunk, of which so many bytes are there."""
-        head = file.read(min(available, _CHUNK_HEAD.size + 4 + 16))
-        fields = _Fields(head)
-        _, _, size, checksum = fields.numbers(_CHUNK_HEAD)
-        compression, stored_size = fields.text(), fields.number('<Q')
-        offset = begin + fields.position
-        stored = min(stored_size, begin + available - offset)
-        cut_off = stored < stored_size
-        if compression and cut_off:
-            return
-        block = _Block(offset, stored, stored if not compression else size, compression, 0)
-        data = _load(file, block)
-        if checksum and not cut_off and zlib.crc32(data) != checksum:
-            return
-        times = []
-        for kind, content in _records(data):
-            if kind in (_SCHEMA, _CHANNEL):
-                self.definition(kind, content)
-            elif kind == _MESSAGE and len(content) >= _MESSAGE_HEAD.size:
-                channel, _, time, _ = _MESSAGE_HEAD.unpack_from(content)
-                self._count(channel, time)
-                times.append(time)
-        if times:
-            self.result._blocks.append(
-                _Block(offset, block.stored_size, block.size, compression, min(times))
-            )
-
-    def _count(self, channel: int, time: int) -> None:
-        """Count a message of a channel whose definition came before it."""
-        result = self.result
-        if channel in result.channels:
-            result.start_time = min(result.start_time, time) if self._counted else time
-            result.end_time = max(result.end_time, time)
-            result.channels[channel].count += 1
-            self._counted = True
+            if not dry:
+                qos = pairs.get('offered_qos_profiles', '')
+                channel = Channel(topic, schema, serialization, qos)
+                self.result.channels.setdefault(number, channel)
+        return not fields.left
 
 
 class _Fields:
@@ -289,44 +425,21 @@ class _Fields:
 
     def text(self) -> str:
         """Return a string that its length precedes."""
-        return self.block().decode('utf-8', errors='replace')
+        try:
+            return self.block().decode()
+        except UnicodeDecodeError as error:
+            raise _UnreadableError from error
 
 
-def _read_head(file: BinaryIO, size: int) -> tuple[int, int] | None:
-    """Return type and length of the next record, None at the end of what is there."""
-    if file.tell() + _RECORD.size > size:
-        return None
-    kind, length = _RECORD.unpack(file.read(_RECORD.size))
-    # A hole that was never written reads as zeros.
-    return None if kind == 0 else (kind, length)
-
-
-def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield type and content of each whole record."""
-    position = 0
-    while position + _RECORD.size <= len(data):
-        kind, length = _RECORD.unpack_from(data, position)
-        position += _RECORD.size
-        if kind == 0 or position + length > len(data):
-            return
-        yield kind, data[position : position + length]
-        position += length
-
-
-def _messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield channel number, time and CDR bytes of each whole message."""
-    for kind, content in _records(data):
-        if kind == _MESSAGE and len(content) >= _MESSAGE_HEAD.size:
-            channel, _, time, _ = _MESSAGE_HEAD.unpack_from(content)
-            yield channel, time, content[_MESSAGE_HEAD.size :]
+def _read(file: BinaryIO, position: int, size: int) -> bytes:
+    """Return bytes of a file, fewer at its end."""
+    file.seek(position)
+    return file.read(size)
 
 
 def _load(file: BinaryIO, block: _Block) -> bytes:
     """Return the records of a block."""
-    file.seek(block.offset)
-    stored = file.read(block.stored_size)
-    if not block.compression:
-        return stored
+    data = _read(file, block.offset, block.stored_size)
     # The libraries come with rosbags.
     if block.compression == 'zstd':
         modern = sys.version_info >= (3, 14)
@@ -334,14 +447,10 @@ def _load(file: BinaryIO, block: _Block) -> bytes:
         failure: type[Exception] = library.ZstdError
     elif block.compression == 'lz4':
         library, failure = importlib.import_module('lz4.frame'), RuntimeError
-    else:
-        raise InputError(
-            f'chunks compressed by {block.compression!r}; allowed: no compression, lz4, zstd'
-        )
     try:
-        data = bytes(library.decompress(stored))
+        data = bytes(library.decompress(data)) if block.compression else data
     except failure as error:
         raise _UnreadableError from error
-    if len(data) != block.size:
+    if len(data) != block.size or (block.checksum and zlib.crc32(data) != block.checksum):
         raise _UnreadableError
     return data

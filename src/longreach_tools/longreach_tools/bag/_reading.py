@@ -21,7 +21,7 @@ from ._types import MachineTypes, store_of_definitions
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore
 
-__all__ = ['bag_typestore', 'read_bag', 'store_of']
+__all__ = ['bag_typestore', 'is_message', 'read_bag', 'store_of']
 
 
 def read_bag(
@@ -94,10 +94,12 @@ def bag_typestore(path: str | Path | None = None) -> Typestore:
 
 
 def store_of(
-    bag: Bag, names: Sequence[str], *, missing_is_error: bool = True
+    bag: Bag, names: Sequence[str], *, missing_is_error: bool = True, repair: bool = False
 ) -> dict[str, Typestore]:
     """
     Return for each topic the type store that its messages are read with.
+
+    With ``repair`` the types of this machine are used where the recording's cannot be parsed.
 
     Raises
     ------
@@ -105,7 +107,13 @@ def store_of(
         If a type is defined neither in the recording nor on this machine, unless such topics are
         to be left out.
     """
-    own = store_of_definitions({bag.topics[n].typename: bag.topics[n].definition for n in names})
+    definitions = {bag.topics[n].typename: bag.topics[n].definition for n in names}
+    try:
+        own = store_of_definitions(definitions)
+    except InputError:
+        if not repair:
+            raise
+        own = store_of_definitions({})
     stores = {}
     machine: MachineTypes | None = None
     for name in names:
@@ -122,6 +130,17 @@ def store_of(
                 continue
             stores[name] = machine.store
     return stores
+
+
+def is_message(store: Typestore, typename: str, data: bytes) -> bool:
+    """Tell whether bytes are a whole message of a type."""
+    from rosbags.serde import SerdeError
+
+    try:
+        store.deserialize_cdr(data, typename)
+    except (SerdeError, LookupError, MemoryError, OverflowError):
+        return False
+    return True
 
 
 def _deserialised(

@@ -97,17 +97,18 @@ def inspect_bag(path: str | Path, *, scan: bool = True) -> BagReport:
     path : path
         The recording.
     scan : bool
-        Read all messages for their stamps; without it a large recording is faster to look at.
+        Read all messages, for their stamps and for damage; without it a large recording is faster
+        to look at.
 
     Raises
     ------
     InputError
         If nothing of it can be read.
     """
-    with open_bag(path, accept_damage=True) as bag:
+    with open_bag(path, accept_damage=True, check=scan) as bag:
         reports: dict[str, StampReport] = {}
         if scan:
-            stores = store_of(bag, list(bag.topics), missing_is_error=False)
+            stores = store_of(bag, list(bag.topics), missing_is_error=False, repair=True)
             readers = {
                 name: reader
                 for name, store in stores.items()

@@ -1,40 +1,51 @@
 """
-Where a recording's messages come from: a whole recording, or what is left of a broken one.
+Where a recording's messages come from: a whole recording, or the readable part of a damaged one.
 
 Reading never changes a recording. Times are integer nanoseconds.
 """
 
 from __future__ import annotations
 
+import contextlib
+import re
 import shutil
 import sqlite3
-import struct
 import tempfile
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import load_yaml
 
 from ._mcap import read_broken
 
 if TYPE_CHECKING:
-    from rosbags.interfaces import MessageDefinition, Qos
+    from rosbags.interfaces import MessageDefinition, MessageDefinitionFormat, Qos
 
 __all__ = [
     'BrokenMcapSource',
+    'BrokenSqliteSource',
+    'Expected',
     'Message',
     'RosbagsSource',
     'Source',
     'Topic',
+    'is_whole_sqlite',
     'readable',
     'rolled_back',
 ]
 
 # Topic, time [ns], CDR bytes.
 Message = tuple[str, int, bytes]
+
+_TYPE = re.compile(r'\w+/\w+/\w+')
+
+# Of a row of messages: four numbers, and the head of a message [bytes].
+_SMALLEST_ROW = 20
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,8 @@ class Source(Protocol):
     topics: list[Topic]
     start_time: int
     end_time: int
+    damage: list[str]
+    """What cannot be read, file by file."""
 
     def messages(self, names: Collection[str], start: int) -> Iterator[Message]:
         """Yield the messages of some topics from a time [ns] on, in the order of time."""
@@ -64,20 +77,55 @@ class Source(Protocol):
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Turn what the readers raise for damaged files into an InputError."""
-    import apsw
-    from rosbags.rosbag2 import ReaderError
-
-    failures = (ReaderError, apsw.Error, sqlite3.Error, struct.error, OverflowError)
-    # A reader that trusts a damaged file stumbles over its content in these ways.
-    stumbles = (AssertionError, AttributeError, LookupError, TypeError, UnicodeDecodeError)
     try:
         yield
-    except (*failures, *stumbles) as error:
+    except (InputError, OSError):
+        raise
+    except Exception as error:
+        # A reader that trusts a damaged file can fail on its content in any way.
         reason = ' '.join(str(error).split()) or type(error).__name__
         reason = reason.removesuffix('; please report issue.')
         if reason.startswith('Storage plugin'):
             reason += '; allowed: mcap, sqlite3'
         raise InputError(f'{path}: damaged or not a bag of ROS 2: {reason}') from error
+
+
+@dataclass(frozen=True)
+class Expected:
+    """
+    What the metadata of a recording say about its messages.
+
+    Attributes
+    ----------
+    counts : dict
+        Number of messages by topic; empty where the metadata cannot be read.
+    times : tuple of int
+        Earliest and latest time [ns].
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    times: tuple[int, int] = (-(2**63), 2**63 - 1)
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """Read ``metadata.yaml`` of a recording, as far as it is there and right."""
+        try:
+            known = load_yaml(path / 'metadata.yaml')['rosbag2_bagfile_information']
+            start = known['starting_time']['nanoseconds_since_epoch']
+            counts = {
+                topic['topic_metadata']['name']: int(topic['message_count'])
+                for topic in known['topics_with_message_count']
+            }
+            return cls(counts, (start, start + known['duration']['nanoseconds']))
+        except (InputError, LookupError, TypeError, ValueError):
+            return cls()
+
+    def missing(self, topics: Sequence[Topic]) -> dict[str, int]:
+        """Return how many messages of each topic are not there; only topics that lack some."""
+        found = Counter[str]()
+        for topic in topics:
+            found[topic.name] += topic.count
+        return {name: n - found[name] for name, n in self.counts.items() if n > found[name]}
 
 
 class RosbagsSource:
@@ -88,6 +136,7 @@ class RosbagsSource:
         from rosbags.rosbag2 import Reader
 
         self._reader = resources.enter_context(Reader(path))
+        self.damage: list[str] = []
         self.start_time = self._reader.start_time if self._reader.message_count else 0
         self.end_time = self._reader.end_time - 1 if self._reader.message_count else 0
         self.topics = [
@@ -112,29 +161,29 @@ class RosbagsSource:
 
 
 class BrokenMcapSource:
-    """The whole records of MCAP files that were never closed, or cut off."""
+    """The whole records of MCAP files that were never closed, were cut off, or are damaged."""
 
     def __init__(self, files: Sequence[Path]) -> None:
-        from rosbags.interfaces import MessageDefinition, MessageDefinitionFormat
-        from rosbags.rosbag2.metadata import parse_qos
+        from rosbags.interfaces import MessageDefinition
 
-        formats = {'ros2msg': MessageDefinitionFormat.MSG, 'ros2idl': MessageDefinitionFormat.IDL}
-        # A recording of several files was cut off in the last one; the others read the same way.
         self._files = [read_broken(file) for file in files]
         filled = [file for file in self._files if any(c.count for c in file.channels.values())]
         self.start_time = min((file.start_time for file in filled), default=0)
         self.end_time = max((file.end_time for file in filled), default=0)
+        self.damage = [
+            f'{sum(end - begin for begin, end in file.lost)} bytes of {file.path.name}, the first'
+            f' at byte {file.lost[0][0]}'
+            for file in self._files
+            if file.lost
+        ]
         self.topics = [
             Topic(
                 channel.topic,
                 channel.typename,
                 channel.count,
-                MessageDefinition(
-                    formats.get(channel.definition_encoding, MessageDefinitionFormat.NONE),
-                    channel.definition,
-                ),
+                MessageDefinition(_format(channel.definition_encoding), channel.definition),
                 '',
-                tuple(parse_qos(channel.offered_qos_profiles)),
+                _qos(channel.offered_qos_profiles),
             )
             for file in self._files
             for channel in file.channels.values()
@@ -151,6 +200,121 @@ class BrokenMcapSource:
             for number, time, data in file.messages(topics):
                 if time >= start:
                     yield topics[number], time, data
+
+
+class BrokenSqliteSource:
+    """
+    The rows of a damaged SQLite file that can be read one by one.
+
+    Parameters
+    ----------
+    file : path
+        The storage file.
+    expected : Expected
+        Bounds the search, and the times of the messages.
+    resources : ExitStack
+        Closes the file.
+    """
+
+    def __init__(self, file: Path, expected: Expected, resources: ExitStack) -> None:
+        from rosbags.interfaces import MessageDefinition
+
+        uri = f'{file.resolve().as_uri()}?immutable=1'
+        self._database = resources.enter_context(closing(sqlite3.connect(uri, uri=True)))
+        with readable(file):
+            rows = self._database.execute(
+                'SELECT id, name, type, offered_qos_profiles FROM topics'
+            )
+            topics = [row for row in rows if _TYPE.fullmatch(str(row[2]))]
+        definitions = {}
+        # Without them those of this machine are used.
+        with contextlib.suppress(sqlite3.Error, UnicodeDecodeError):
+            query = 'SELECT topic_type, encoding, encoded_message_definition'
+            for typename, *definition in self._database.execute(
+                f'{query} FROM message_definitions'
+            ):
+                definitions[typename] = definition
+        self._names = {number: name for number, name, *_ in topics}
+        found = []
+        for number in range(1, self._last_row(file, expected) + 1):
+            row = self._row(number)
+            if row is not None and expected.times[0] <= row[1] <= expected.times[1]:
+                found.append((row[1], number, row[0]))
+        # Row by row: the index of times may be what is damaged.
+        self._rows = sorted(found)
+        self.start_time = self._rows[0][0] if found else 0
+        self.end_time = self._rows[-1][0] if found else 0
+        counts = Counter(topic for _, _, topic in found)
+        self.topics = [
+            Topic(
+                name,
+                typename,
+                counts[number],
+                MessageDefinition(_format(encoding), definition),
+                '',
+                _qos(qos),
+            )
+            for number, name, typename, qos in topics
+            for encoding, definition in [definitions.get(typename, ('', ''))]
+        ]
+        self.damage = [f'pages of {file.name}']
+
+    def messages(self, names: Collection[str], start: int) -> Iterator[Message]:
+        """Yield the messages of some topics from a time [ns] on, in the order of time."""
+        for time, number, topic in self._rows:
+            if time >= start and self._names[topic] in names:
+                row = self._row(number)
+                if row is not None:
+                    yield self._names[topic], time, row[2]
+
+    def _row(self, number: int) -> tuple[int, int, bytes] | None:
+        """Return topic, time [ns] and data of a row, None where it cannot be read."""
+        query = 'SELECT topic_id, timestamp, data FROM messages WHERE id = ?'
+        try:
+            row = self._database.execute(query, (number,)).fetchone()
+        except (sqlite3.Error, UnicodeDecodeError):
+            return None
+        if row is None or row[0] not in self._names:
+            return None
+        return row if isinstance(row[1], int) and isinstance(row[2], bytes) else None
+
+    def _last_row(self, file: Path, expected: Expected) -> int:
+        """Return the largest number that a row can have."""
+        with contextlib.suppress(sqlite3.Error):
+            last = self._database.execute('SELECT max(id) FROM messages').fetchone()[0]
+            if isinstance(last, int) and last < file.stat().st_size:
+                return max(last, sum(expected.counts.values()))
+        return sum(expected.counts.values()) or file.stat().st_size // _SMALLEST_ROW
+
+
+def is_whole_sqlite(file: Path) -> bool:
+    """Tell whether all pages of an SQLite file are as they should be."""
+    uri = f'{file.resolve().as_uri()}?immutable=1'
+    try:
+        with closing(sqlite3.connect(uri, uri=True)) as database:
+            (answer,) = database.execute('PRAGMA integrity_check(1)').fetchone()
+            return bool(answer == 'ok')
+    except sqlite3.Error:
+        return False
+
+
+def _qos(text: str) -> tuple[Qos, ...]:
+    """Return the offered QoS that a text tells, none where the text is damaged."""
+    from rosbags.rosbag2 import ReaderError
+    from rosbags.rosbag2.metadata import parse_qos
+
+    try:
+        return tuple(parse_qos(text))
+    except (ReaderError, AttributeError, LookupError, TypeError, ValueError):
+        return ()
+
+
+def _format(encoding: str) -> MessageDefinitionFormat:
+    """Return how a definition is written."""
+    from rosbags.interfaces import MessageDefinitionFormat
+
+    formats = {'ros2msg': MessageDefinitionFormat.MSG, 'ros2idl': MessageDefinitionFormat.IDL}
+    return formats.get(encoding, MessageDefinitionFormat.NONE)
 
 
 def rolled_back(file: Path, resources: ExitStack) -> Path:

@@ -21,10 +21,13 @@ from ._mcap import MAGIC, is_whole
 from ._names import absolute_name
 from ._sources import (
     BrokenMcapSource,
+    BrokenSqliteSource,
+    Expected,
     Message,
     RosbagsSource,
     Source,
     Topic,
+    is_whole_sqlite,
     readable,
     rolled_back,
 )
@@ -67,6 +70,11 @@ class Bag:
         self.end_time = source.end_time
 
     @property
+    def damaged(self) -> bool:
+        """Whether parts of the files cannot be read, other than an end that was never written."""
+        return bool(self._source.damage)
+
+    @property
     def message_count(self) -> int:
         """Number of messages of all topics."""
         return sum(topic.count for topic in self.topics.values())
@@ -105,8 +113,20 @@ class Bag:
             If the recording lacks a topic, or turns out to be damaged.
         """
         wanted = self.select(names)
-        with readable(self.path):
-            yield from self._source.messages(wanted, start)
+        remedy = f'to save what is left: longreach bag recover {self.path} --output NEW'
+        read = 0
+        try:
+            with readable(self.path):
+                for message in self._source.messages(wanted, start):
+                    read += 1
+                    yield message
+        except InputError as error:
+            raise InputError(f'{error}; {remedy}') from error
+        count = sum(self.topics[name].count for name in wanted)
+        if start <= self.start_time and read != count:
+            raise InputError(
+                f'{self.path}: damaged: {read} of {count} messages could be read; {remedy}'
+            )
 
     def close(self) -> None:
         """Close the files."""
@@ -119,7 +139,7 @@ class Bag:
         self.close()
 
 
-def open_bag(path: str | Path, *, accept_damage: bool = False) -> Bag:
+def open_bag(path: str | Path, *, accept_damage: bool = False, check: bool = False) -> Bag:
     """
     Open a recording of ROS 2: a directory, or a storage file.
 
@@ -130,6 +150,8 @@ def open_bag(path: str | Path, *, accept_damage: bool = False) -> Bag:
     accept_damage : bool
         Read what is left of a recording that was closed properly and damaged later. Without it
         only a recording that was never closed is read in part.
+    check : bool
+        With ``accept_damage``: read the whole recording first, so that damage within it is found.
 
     Raises
     ------
@@ -143,27 +165,56 @@ def open_bag(path: str | Path, *, accept_damage: bool = False) -> Bag:
     files = _storage_files(path)
     storage = _storage_of(files)
     problem = ''
-    source: Source
+    expected = Expected.of(path)
     resources = ExitStack()
     try:
-        if (path / 'metadata.yaml').is_file():
-            try:
-                source = _open_closed(path, files, resources)
-            except InputError as error:
-                if not accept_damage:
-                    raise InputError(
-                        f'{error}; to save what is left: longreach bag recover {path} --output NEW'
-                    ) from error
-                problem = str(error)
-                source = _open_files(files, storage, resources)
-        else:
-            source = _open_files(files, storage, resources)
-            if path.is_dir() or (storage == 'mcap' and not is_whole(path)):
+        closed = (path / 'metadata.yaml').is_file()
+        try:
+            source = (_open_closed if closed else _open_files)(path, files, storage, resources)
+            if not closed and (path.is_dir() or (storage == 'mcap' and not is_whole(path))):
                 problem = 'not closed'
+            if check and accept_damage and _is_damaged(source, files, storage, expected):
+                raise InputError('')
+        except InputError as error:
+            if not accept_damage:
+                if not closed:
+                    raise
+                raise InputError(
+                    f'{error}; to save what is left: longreach bag recover {path} --output NEW'
+                ) from error
+            try:
+                source = _open_parts(files, storage, expected, resources)
+            except InputError as worse:
+                raise (error if str(error) else worse) from worse
+            problem = problem or str(error)
+        if source.damage:
+            problem = '; '.join(filter(None, (problem, _what_is_lost(source, expected))))
         return Bag(path, storage, problem, source, resources)
     except BaseException:
         resources.close()
         raise
+
+
+def _is_damaged(source: Source, files: Sequence[Path], storage: str, expected: Expected) -> bool:
+    """Read a recording to its end and tell whether anything is missing."""
+    if not isinstance(source, RosbagsSource) or any(file.suffix == '.zstd' for file in files):
+        return False
+    if storage == 'sqlite3':
+        return not all(is_whole_sqlite(file) for file in files)
+    parts = BrokenMcapSource(files)
+    return bool(parts.damage or expected.missing(parts.topics))
+
+
+def _what_is_lost(source: Source, expected: Expected) -> str:
+    """Return where a recording is damaged and what it lacks."""
+    text = f'damaged: {"; ".join(source.damage)}'
+    if missing := expected.missing(source.topics):
+        count = sum(missing.values())
+        topics = ', '.join(f'{name} {n}' for name, n in missing.items())
+        text += f'; {count} of {sum(expected.counts.values())} messages lost ({topics})'
+    elif not expected.counts:
+        text += '; how many messages are lost is not known'
+    return text
 
 
 def _storage_files(path: Path) -> list[Path]:
@@ -209,29 +260,56 @@ def _storage_of(files: Sequence[Path]) -> str:
     )
 
 
-def _open_closed(path: Path, files: Sequence[Path], resources: ExitStack) -> Source:
+def _open_closed(path: Path, files: Sequence[Path], storage: str, resources: ExitStack) -> Source:
     """Open a recording that has metadata; its MCAP files must have their end."""
     for file in files:
-        if file.suffix == '.mcap' and not is_whole(file):
+        if storage == 'mcap' and file.suffix == '.mcap' and not is_whole(file):
             raise InputError(f'{file}: cut off, its end is missing')
     with readable(path):
         return RosbagsSource(path, resources)
 
 
-def _open_files(files: Sequence[Path], storage: str, resources: ExitStack) -> Source:
+def _open_files(path: Path, files: Sequence[Path], storage: str, resources: ExitStack) -> Source:
     """Open storage files without metadata."""
-    if any(file.suffix == '.zstd' for file in files):
-        raise InputError(f'{files[0]}: compressed as a whole; unpack it first: unzstd {files[0]}')
+    _refuse_compressed(files)
     if storage == 'mcap' and not (len(files) == 1 and is_whole(files[0])):
-        with readable(files[0].parent):
+        with readable(path):
             return BrokenMcapSource(files)
-    if len(files) > 1:
-        raise InputError(
-            f'{files[0].parent}: several SQLite files and no metadata.yaml; give one of the files'
-        )
+    _refuse_several(files, storage)
     with readable(files[0]):
         file = files[0] if storage == 'mcap' else rolled_back(files[0], resources)
         return RosbagsSource(file, resources)
+
+
+def _open_parts(
+    files: Sequence[Path], storage: str, expected: Expected, resources: ExitStack
+) -> Source:
+    """Open what can be read of damaged files, whatever the metadata say."""
+    _refuse_compressed(files)
+    if storage == 'mcap':
+        with readable(files[0].parent):
+            return BrokenMcapSource(files)
+    _refuse_several(files, storage)
+    file = rolled_back(files[0], resources)
+    if is_whole_sqlite(file):
+        with readable(file):
+            return RosbagsSource(file, resources)
+    return BrokenSqliteSource(file, expected, resources)
+
+
+def _refuse_compressed(files: Sequence[Path]) -> None:
+    """Refuse files that are compressed as a whole."""
+    if any(file.suffix == '.zstd' for file in files):
+        raise InputError(f'{files[0]}: compressed as a whole; unpack it first: unzstd {files[0]}')
+
+
+def _refuse_several(files: Sequence[Path], storage: str) -> None:
+    """Refuse several SQLite files; without metadata each is read by itself."""
+    if storage == 'sqlite3' and len(files) > 1:
+        raise InputError(
+            f'{files[0].parent}: several SQLite files and no readable metadata.yaml; give one of'
+            ' the files'
+        )
 
 
 def _merged(path: Path, topics: Sequence[Topic]) -> dict[str, Topic]:

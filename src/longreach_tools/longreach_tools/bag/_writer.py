@@ -11,14 +11,16 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from longreach_dynamics.errors import InputError, LongreachError
 
-from ._storage import Bag, open_bag
-from ._types import MachineTypes, definition_in, need_rosbags, store_of_definitions
+from ._reading import is_message, store_of
+from ._storage import open_bag
+from ._types import definition_in, need_rosbags
 
 if TYPE_CHECKING:
     from rosbags.interfaces import Connection, Qos
@@ -80,6 +82,7 @@ class BagWriter:
         self.message_count = 0
         try:
             self._writer.open()
+            self._number_file()
             # From now on a reader beside this writer sees a recording, without messages yet.
             self.flush()
         except (OSError, sqlite3.Error, LongreachError) as error:
@@ -87,6 +90,20 @@ class BagWriter:
             if isinstance(error, sqlite3.Error):
                 raise self._failure(error) from error
             raise
+
+    def _number_file(self) -> None:
+        """Name the storage file NAME_0, as rosbag2 does: ``ros2 bag reindex`` takes no other."""
+        storage: Any = self._writer.storage
+        numbered = storage.path.with_stem(f'{storage.path.stem}_0')
+        if hasattr(storage, 'conn'):
+            # SQLite finds its journal by the name under which the file was opened.
+            storage.conn.commit()
+            storage.conn.close()
+        storage.path.rename(numbered)
+        storage.path = numbered
+        if hasattr(storage, 'conn'):
+            storage.conn = sqlite3.connect(numbered)
+            storage.cursor = storage.conn.cursor()
 
     def add_topic(
         self, name: str, typename: str, definition: str, type_hash: str, qos: Sequence[Qos]
@@ -157,7 +174,12 @@ class BagWriter:
             self.abort()
 
 
-def recover(path: str | Path, output: str | Path, storage: str | None = None) -> int:
+def recover(
+    path: str | Path,
+    output: str | Path,
+    storage: str | None = None,
+    say: Callable[[str], None] | None = None,
+) -> int:
     """
     Write a proper recording of what can be read from a damaged one.
 
@@ -169,6 +191,8 @@ def recover(path: str | Path, output: str | Path, storage: str | None = None) ->
         What to read, and the new directory.
     storage : str, optional
         ``mcap`` or ``sqlite3``; by default the same as before.
+    say : callable, optional
+        Takes a line about what was lost.
 
     Returns
     -------
@@ -180,34 +204,36 @@ def recover(path: str | Path, output: str | Path, storage: str | None = None) ->
     InputError
         If nothing can be read, or the output exists. The output is then not made.
     """
-    with open_bag(path, accept_damage=True) as bag:
+    with open_bag(path, accept_damage=True, check=True) as bag:
         if not bag.message_count:
             raise InputError(f'{path}: no message is left; nothing to recover')
-        definitions = _definitions(bag)
+        stores = store_of(bag, list(bag.topics), repair=True)
+        unreadable = Counter[str]()
         writer = BagWriter(output, storage or bag.storage)
         try:
             with writer:
                 connections = {
                     topic.name: writer.add_topic(
-                        topic.name, topic.typename, *definitions[topic.name], topic.qos
+                        topic.name,
+                        topic.typename,
+                        *definition_in(stores[topic.name], topic.typename),
+                        topic.qos,
                     )
                     for topic in bag.topics.values()
                 }
                 for name, time, data in bag.messages():
-                    writer.write(connections[name], time, data)
+                    if bag.damaged and not is_message(
+                        stores[name], bag.topics[name].typename, data
+                    ):
+                        unreadable[name] += 1
+                    else:
+                        writer.write(connections[name], time, data)
         except BaseException:
             shutil.rmtree(output, ignore_errors=True)
             raise
+        if say is not None:
+            if bag.problem:
+                say(f'{path}: {bag.problem}')
+            for name, count in unreadable.items():
+                say(f'{path}: {count} more of {name} have damaged content and were left out')
         return writer.message_count
-
-
-def _definitions(bag: Bag) -> dict[str, tuple[str, str]]:
-    """Return each topic's definition and type hash; the machine's where the bag has none."""
-    own = store_of_definitions({topic.typename: topic.definition for topic in bag.topics.values()})
-    machine = MachineTypes()
-    return {
-        topic.name: definition_in(own, topic.typename)
-        if topic.typename in own.fielddefs
-        else machine.definition(topic.typename)
-        for topic in bag.topics.values()
-    }

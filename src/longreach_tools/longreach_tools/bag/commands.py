@@ -226,5 +226,5 @@ def _recover(arguments: argparse.Namespace) -> None:
     """Run ``recover``."""
     from ._writer import recover
 
-    count = recover(arguments.bag, arguments.output, arguments.storage)
+    count = recover(arguments.bag, arguments.output, arguments.storage, _say)
     _say(f'{count} messages in {arguments.output}')
