@@ -20,11 +20,13 @@ from bench_table import Row, measure
 from scipy.integrate import solve_ivp
 
 from longreach_crane.c13r import DISTURBANCES, task_scenario
-from longreach_crane.control import Command, Controller
+from longreach_crane.control import Controller
 from longreach_crane.diagnosis import sense
+from longreach_crane.machine import Crane
 from longreach_crane.parameters import CraneParameters, load_machinery
 from longreach_crane.scenario import Disturbance, Scenario, cycle_count
-from longreach_crane.simulation import Crane, CraneState, simulate
+from longreach_crane.simulation import simulate
+from longreach_crane.state import Command, CraneState
 
 # Tolerances with which each method reaches 1e-9, and how often it is repeated at most.
 TASK_B = (('RK45', 3e-9, 3), ('LSODA', 1e-11, 3), ('Radau', 1e-5, 2))

@@ -15,14 +15,14 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from longreach_boom.machine import STEP as BOOM_STEP
 from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import load_scenario as load_boom_scenario
-from longreach_boom.simulation import STEP as BOOM_STEP
 from longreach_crane.parameters import load_machinery
 from longreach_crane.scenario import load_scenario
+from longreach_excavator.machine import STEP as EXCAVATOR_STEP
 from longreach_excavator.parameters import load_excavator
 from longreach_excavator.scenario import load_scenario as load_excavator_scenario
-from longreach_excavator.simulation import STEP as EXCAVATOR_STEP
 
 ROOT = Path(__file__).resolve().parent.parent
 MADE = {'.git', '.venv', 'build', 'install', 'log', 'out'}

@@ -12,9 +12,9 @@ from types import ModuleType
 
 import numpy as np
 
-from longreach_crane.control import Command
+from longreach_crane.machine import Crane
 from longreach_crane.parameters import load_machinery
-from longreach_crane.simulation import Crane
+from longreach_crane.state import Command
 from longreach_tools.bag import read_bag
 from longreach_tools.testing import DEADLINE, launch
 

@@ -22,11 +22,12 @@ from longreach_boom.arguments import (
     boom_of,
     hanging_loads,
 )
+from longreach_boom.machine import SAMPLE_TIME, STEP
 from longreach_boom.parameters import BoomParameters, default_file, load_boom
 from longreach_boom.remote_commands import configure_remote
 from longreach_boom.results import Result, columns_of
 from longreach_boom.scenario import Scenario, load_scenario
-from longreach_boom.simulation import SAMPLE_TIME, STEP, simulate
+from longreach_boom.simulation import simulate
 from longreach_boom.static_commands import configure_statics
 from longreach_dynamics.resources import share_directory
 from longreach_tools.arguments import count, positive, sweep

@@ -17,9 +17,9 @@ from trajectory_msgs.msg import JointTrajectory
 
 from longreach_boom import conversions
 from longreach_boom.guidance import Guidance, GuidanceState, Measurement
+from longreach_boom.machine import SAMPLE_TIME, STEP
 from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import load_scenario
-from longreach_boom.simulation import SAMPLE_TIME, STEP
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, quantity
 from longreach_node import diagnostics, qos

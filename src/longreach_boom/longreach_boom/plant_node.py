@@ -11,14 +11,15 @@ from visualization_msgs.msg import MarkerArray
 
 from longreach_boom import conversions
 from longreach_boom.hydraulic_state import flows_of
-from longreach_boom.open_loop import BY_SCENARIO, ScenarioBoom, closed_valves, resting_scenario
+from longreach_boom.machine import STEP, Boom
 from longreach_boom.parameters import load_boom
-from longreach_boom.scenario import load_scenario
+from longreach_boom.scenario import load_scenario, resting_scenario
 from longreach_boom.sensors_node import SensorTopics
-from longreach_boom.simulation import STEP, warm_up
-from longreach_boom.state import BoomCommand, BoomState, StateParts, strains
+from longreach_boom.simulation import warm_up
+from longreach_boom.state import BoomCommand, BoomState, StateParts, closed_valves, strains
 from longreach_boom.visuals import marker_positions, shape_of, stress_colours
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import BY_SCENARIO, ByScenario
 from longreach_dynamics.parameters import quantity
 from longreach_node import qos
 from longreach_node.parameters import declare
@@ -65,7 +66,7 @@ class PlantParameters(SimulatorParameters):
     )
 
 
-class PlantNode(SimulatorNode[BoomState, BoomCommand]):
+class PlantNode(SimulatorNode[BoomState, BoomCommand | ByScenario]):
     """The boom, simulated."""
 
     def __init__(self) -> None:
@@ -77,7 +78,7 @@ class PlantNode(SimulatorNode[BoomState, BoomCommand]):
             if settings.scenario
             else resting_scenario(boom)
         )
-        self._boom = ScenarioBoom(boom, scenario, settings.step)
+        self._boom = Boom(boom, scenario, settings.step)
         self._constants = self._boom.constants(())
         # After the first use of these parameters, so that caches know them by their identity.
         warm_up()

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from longreach_boom.machine import Boom
 from longreach_boom.model import Constants
 from longreach_boom.motion import AT_HEAD_END, AT_ROD_END, INWARDS, OUTWARDS, STUCK, evaluate
-from longreach_boom.simulation import Boom
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.linkages import piston_and_arm
 from longreach_dynamics.machine import step_time

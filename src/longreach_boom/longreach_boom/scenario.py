@@ -26,6 +26,7 @@ import numpy as np
 
 from longreach_boom.model import Load
 from longreach_boom.parameters import BoomParameters
+from longreach_boom.state import BoomCommand, closed_valves
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import check_order, step_count
 from longreach_dynamics.parameters import Parameters, load, quantity
@@ -37,6 +38,8 @@ __all__ = [
     'ValveCommand',
     'Waypoint',
     'load_scenario',
+    'resting_scenario',
+    'scenario_command',
 ]
 
 # A trajectory may begin so far from the pose [deg].
@@ -183,6 +186,41 @@ class Scenario(Parameters):
                     f' within {_JUMP_DEG} deg of the pose, {pose.round(3).tolist()} deg; give it a'
                     ' later time, and the way there is smooth'
                 )
+
+
+def resting_scenario(boom: BoomParameters) -> Scenario:
+    """
+    Return the scenario of a boom that stands in its first pose, valves closed.
+
+    Raises
+    ------
+    InputError
+        When the boom file has no pose.
+    """
+    if not boom.poses:
+        raise InputError('poses of the boom file is empty, allowed without a scenario: at least 1')
+    return Scenario(duration=1.0, pose=boom.poses[0].name)
+
+
+def scenario_command(scenario: Scenario, size: int, time: float) -> BoomCommand:
+    """
+    Return what a scenario tells the valves.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    size : int
+        Number of cylinders.
+    time : float
+        [s]; a command holds from its time on until the next.
+    """
+    command = closed_valves(size)
+    for entry in scenario.valve_commands:
+        # Times are whole steps, but not to the last bit.
+        if entry.time > time + 1e-9:
+            break
+        command = BoomCommand(entry.spools)
+    return command
 
 
 def load_scenario(file: str | Path, boom: BoomParameters, step: float) -> Scenario:

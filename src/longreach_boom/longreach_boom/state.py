@@ -15,6 +15,7 @@ __all__ = [
     'BoomCommand',
     'BoomState',
     'StateParts',
+    'closed_valves',
     'hydraulic_forces',
     'piston_positions',
     'strains',
@@ -25,6 +26,11 @@ class BoomCommand(NamedTuple):
     """What the valves are told."""
 
     spools: tuple[float, ...]  # in [-1, 1], positive runs the piston out
+
+
+def closed_valves(size: int) -> BoomCommand:
+    """Return the command that closes all valves of a boom with so many cylinders."""
+    return BoomCommand((0.0,) * size)
 
 
 class BoomState(NamedTuple):

@@ -12,10 +12,11 @@ from typing import Any, TypeVar, overload
 
 from tqdm import tqdm
 
+from longreach_boom.machine import STEP
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import Result
 from longreach_boom.scenario import Scenario
-from longreach_boom.simulation import STEP, simulate
+from longreach_boom.simulation import simulate
 from longreach_dynamics.errors import InputError, LongreachError
 
 __all__ = ['simulate_many']

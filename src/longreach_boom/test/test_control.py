@@ -20,12 +20,13 @@ from longreach_boom.control import (
     Trajectory,
     spool_positions,
 )
+from longreach_boom.machine import SAMPLE_TIME, STEP, Boom
 from longreach_boom.model import constants_of
 from longreach_boom.motion import STUCK
 from longreach_boom.parameters import BoomParameters, ControllerParameters
 from longreach_boom.results import Result
 from longreach_boom.scenario import Scenario, Waypoint, load_scenario
-from longreach_boom.simulation import SAMPLE_TIME, STEP, Boom, simulate
+from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, StateParts
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import pressure_rates, valve_flows, valve_opening

@@ -16,10 +16,10 @@ from longreach_boom.description import (
     swing_joints,
     swing_ratios,
 )
+from longreach_boom.machine import Boom
 from longreach_boom.model import boom_bases, constants_of, point_motion
 from longreach_boom.parameters import BoomParameters, Distribution
 from longreach_boom.scenario import Scenario
-from longreach_boom.simulation import Boom
 from longreach_boom.state import BoomCommand, BoomState
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import share_directory

@@ -7,11 +7,12 @@ import itertools
 import numpy as np
 import pytest
 
+from longreach_boom.machine import Boom
 from longreach_boom.model import Load, constants_of
 from longreach_boom.modes import fastest_rate, natural_modes
 from longreach_boom.parameters import BoomParameters, Distribution
 from longreach_boom.scenario import HangingLoad, Scenario
-from longreach_boom.simulation import Boom, simulate
+from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, StateParts
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError, LongreachError

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.integrate import simpson
 
+from longreach_boom.machine import Boom
 from longreach_boom.model import Constants, Load, boom_bases, constants_of, point_motion
 from longreach_boom.motion import (
     AT_HEAD_END,
@@ -23,7 +24,7 @@ from longreach_boom.motion import (
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.reference import Phase
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
-from longreach_boom.simulation import Boom, simulate
+from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, BoomState, piston_positions
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.linkages import pistons_and_arms

@@ -5,19 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from longreach_boom.open_loop import (
-    BY_SCENARIO,
-    ScenarioBoom,
-    closed_valves,
+from longreach_boom.machine import Boom
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.scenario import (
+    Attachment,
+    HangingLoad,
+    Scenario,
+    ValveCommand,
     resting_scenario,
     scenario_command,
 )
-from longreach_boom.parameters import BoomParameters
-from longreach_boom.scenario import Attachment, HangingLoad, Scenario, ValveCommand
-from longreach_boom.simulation import Boom, simulate
-from longreach_boom.state import BoomCommand
+from longreach_boom.simulation import simulate
+from longreach_boom.state import BoomCommand, closed_valves
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import step_time
+from longreach_dynamics.machine import BY_SCENARIO, step_time
 
 OUT, BACK = (0.4, 0.0, -0.3, 0.0), (-0.4, 0.2, 0.0, 0.0)
 SCENARIO = Scenario(
@@ -43,7 +44,7 @@ def test_a_command_holds_until_the_next() -> None:
 def test_a_boom_by_the_scenario_moves_as_the_library_says(
     boom: BoomParameters, sample_time: float
 ) -> None:
-    machine = ScenarioBoom(boom, SCENARIO)
+    machine = Boom(boom, SCENARIO)
     state = machine.initial_state()
     states = [state.y]
     for k in range(round(0.4 / sample_time)):
@@ -58,7 +59,7 @@ def test_a_boom_by_the_scenario_moves_as_the_library_says(
 
 def test_any_other_command_is_that_of_a_boom(boom: BoomParameters) -> None:
     command = BoomCommand((0.3, 0.2, 0.1, 0.0))
-    machine, plain = ScenarioBoom(boom, SCENARIO), Boom(boom, SCENARIO)
+    machine, plain = Boom(boom, SCENARIO), Boom(boom, SCENARIO)
     state = machine.initial_state()
     np.testing.assert_array_equal(
         machine.advance(state, command, 0.2, 0.01).y, plain.advance(state, command, 0.2, 0.01).y

@@ -23,18 +23,18 @@ from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from longreach_boom.hydraulic_state import flows_of
+from longreach_boom.machine import Boom
 from longreach_boom.model import Load
-from longreach_boom.open_loop import BY_SCENARIO, closed_valves
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.plant_node import PlantNode
 from longreach_boom.results import Result
 from longreach_boom.scenario import load_scenario
 from longreach_boom.sensors import Sensors, default_file, load_sensors
-from longreach_boom.simulation import Boom, simulate
-from longreach_boom.state import BoomCommand, StateParts, strains
+from longreach_boom.simulation import simulate
+from longreach_boom.state import BoomCommand, StateParts, closed_valves, strains
 from longreach_boom.visuals import marker_positions
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import step_time
+from longreach_dynamics.machine import BY_SCENARIO, step_time
 from longreach_node import qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench

@@ -13,11 +13,12 @@ from longreach_msgs.msg import HydraulicState, StrainState
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
+from longreach_boom.machine import Boom
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.recording import compare, read_run, recorded_columns
 from longreach_boom.results import Result, columns_of
 from longreach_boom.scenario import HangingLoad, Scenario
-from longreach_boom.simulation import Boom, simulate
+from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, StateParts, strains
 from longreach_dynamics.errors import InputError
 from longreach_node.stamps import seconds_to_nanoseconds, stamp_of

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from longreach_boom.machine import Boom
 from longreach_boom.model import point_motion
 from longreach_boom.motion import AT_ROD_END, INWARDS, OUTWARDS, STUCK
 from longreach_boom.parameters import BoomParameters
@@ -19,7 +20,7 @@ from longreach_boom.scenario import (
     ValveCommand,
     Waypoint,
 )
-from longreach_boom.simulation import Boom, simulate
+from longreach_boom.simulation import simulate
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.stepping import IntegrationError

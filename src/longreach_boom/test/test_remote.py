@@ -16,10 +16,9 @@ from longreach_msgs.msg import ValveCommand
 
 from longreach_boom.controller_node import ControllerNode
 from longreach_boom.model import Load
-from longreach_boom.open_loop import closed_valves
 from longreach_boom.plant_node import PlantNode
 from longreach_boom.remote_commands import configure_remote
-from longreach_boom.state import BoomCommand
+from longreach_boom.state import BoomCommand, closed_valves
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node.testing import Bench, bench
 

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from longreach_boom.machine import Boom
 from longreach_boom.model import Load, constants_of
 from longreach_boom.motion import OUTWARDS, STUCK
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import columns_of
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario, ValveCommand
-from longreach_boom.simulation import Boom, simulate, warm_up
+from longreach_boom.simulation import simulate, warm_up
 from longreach_boom.state import BoomCommand, BoomState, StateParts, strains
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError

@@ -15,8 +15,9 @@ from longreach_msgs.msg import CraneStatus
 from longreach_crane.c13r import task_scenario
 from longreach_crane.parameters import load_machinery
 from longreach_crane.recording import compare, read_run
+from longreach_crane.results import COLUMNS
 from longreach_crane.scenario import load_scenario
-from longreach_crane.simulation import COLUMNS, simulate
+from longreach_crane.simulation import simulate
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import bench
 from longreach_tools.bag import open_bag, read_bag

@@ -14,12 +14,13 @@ from longreach_msgs.msg import CylinderCommand, HydraulicState, PinForces
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState, Joy
 
-from longreach_dynamics.machine import step_time
+from longreach_dynamics.machine import BY_SCENARIO, step_time
 from longreach_dynamics.resources import share_directory
+from longreach_excavator.machine import STEP, Excavator
 from longreach_excavator.motion import HEAD, SOIL, SPOOL
 from longreach_excavator.parameters import load_excavator
 from longreach_excavator.scenario import load_scenario
-from longreach_excavator.simulation import BY_SCENARIO, CLOSED, STEP, Excavator
+from longreach_excavator.state import CLOSED
 from longreach_node import qos
 from longreach_node.testing import bench
 from longreach_tools.testing import DEADLINE, Outcome, contents, launch, longreach

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_crane.control import Command
+from longreach_crane.machine import Crane
 from longreach_crane.model import Constants, load_position
 from longreach_crane.parameters import CraneParameters
 from longreach_crane.scenario import Disturbance, Scenario, SetPoint
-from longreach_crane.simulation import Crane, CraneState
+from longreach_crane.state import Command, CraneState
 
 __all__ = ['DISTURBANCES', 'END', 'TASKS', 'TaskARow', 'task_a', 'task_a_limit', 'task_scenario']
 

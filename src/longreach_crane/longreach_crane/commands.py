@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from longreach_crane import c13r
+from longreach_crane.machine import BRAKES, MODELS
 from longreach_crane.parameters import MATRICES, OUTPUTS, Machinery, default_file, load_machinery
+from longreach_crane.results import COLUMNS, Result
 from longreach_crane.scenario import load_scenario
-from longreach_crane.simulation import BRAKES, COLUMNS, MODELS, Result, simulate
+from longreach_crane.simulation import simulate
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import finite
 from longreach_tools.comparison import differences_table, is_same_run

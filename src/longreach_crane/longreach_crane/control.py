@@ -35,15 +35,9 @@ from longreach_crane.diagnosis import (
     silence_emergency,
 )
 from longreach_crane.parameters import ControllerParameters, CraneParameters, Machinery
+from longreach_crane.state import Command
 
-__all__ = ['Command', 'Controller', 'ControllerState']
-
-
-class Command(NamedTuple):
-    """What the controller asks of motor and brake."""
-
-    force: float = 0.0  # f_c^Desired [N]
-    brake: bool = False
+__all__ = ['Controller', 'ControllerState']
 
 
 class ControllerState(NamedTuple):

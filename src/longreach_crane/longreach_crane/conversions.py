@@ -10,8 +10,9 @@ from longreach_msgs.msg import CraneCommand, CraneSensors, CraneStatus
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker
 
-from longreach_crane.control import Command, Controller, ControllerState
+from longreach_crane.control import Controller, ControllerState
 from longreach_crane.diagnosis import Sample
+from longreach_crane.state import Command
 from longreach_dynamics.errors import InputError
 
 __all__ = [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from longreach_crane.simulation import Result
+from longreach_crane.results import Result
 from longreach_tools.output import figure
 
 __all__ = ['draw_run']

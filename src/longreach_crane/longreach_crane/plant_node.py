@@ -6,13 +6,14 @@ import dataclasses
 
 from longreach_msgs.msg import CraneCommand, CraneSensors
 
-from longreach_crane.control import Command
 from longreach_crane.conversions import command_from_message, sample_to_message
 from longreach_crane.diagnosis import sense
+from longreach_crane.machine import BRAKES, MODELS, Crane
 from longreach_crane.model import CAR_POSITION
 from longreach_crane.parameters import load_machinery
 from longreach_crane.scenario import Scenario, load_scenario
-from longreach_crane.simulation import BRAKES, MODELS, Crane, CraneState, warm_up
+from longreach_crane.simulation import warm_up
+from longreach_crane.state import Command, CraneState
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import choice, quantity
 from longreach_node import qos

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from longreach_crane.control import Command
 from longreach_crane.diagnosis import Emergency
 from longreach_crane.model import Constants, load_position
 from longreach_crane.parameters import Machinery
-from longreach_crane.simulation import COLUMNS, Decision, Result, events_of
+from longreach_crane.results import COLUMNS, Decision, Result, events_of
+from longreach_crane.state import Command
 from longreach_tools.bag import read_samples
 from longreach_tools.comparison import compare_tables
 

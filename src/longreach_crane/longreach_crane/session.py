@@ -14,9 +14,10 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
-from longreach_crane.control import Command, Controller, ControllerState
+from longreach_crane.control import Controller, ControllerState
 from longreach_crane.diagnosis import Emergency, Sample, is_permitted, is_valid
 from longreach_crane.scenario import Scenario
+from longreach_crane.state import Command
 from longreach_dynamics.cycles import Arrival, Kind, SampleOrder
 
 __all__ = ['Answer', 'Note', 'Output', 'Report', 'Session']

@@ -13,8 +13,9 @@ from std_msgs.msg import Float64
 
 from longreach_crane import commands
 from longreach_crane.parameters import Machinery, default_file
+from longreach_crane.results import COLUMNS
 from longreach_crane.scenario import Scenario
-from longreach_crane.simulation import COLUMNS, simulate
+from longreach_crane.simulation import simulate
 from longreach_node import qos
 from longreach_node.testing import bench
 from longreach_tools.testing import Outcome

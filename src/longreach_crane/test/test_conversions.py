@@ -12,9 +12,10 @@ from rclpy.serialization import deserialize_message, serialize_message
 from visualization_msgs.msg import Marker
 
 from longreach_crane import conversions
-from longreach_crane.control import Command, Controller, ControllerState
+from longreach_crane.control import Controller, ControllerState
 from longreach_crane.diagnosis import Emergency, Sample
 from longreach_crane.parameters import Machinery
+from longreach_crane.state import Command
 from longreach_dynamics.errors import InputError
 
 STAMP = Time(sec=47, nanosec=930_000_000)

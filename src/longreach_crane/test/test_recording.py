@@ -13,8 +13,9 @@ from std_msgs.msg import Header
 
 from longreach_crane.parameters import Machinery
 from longreach_crane.recording import compare, read_run
+from longreach_crane.results import COLUMNS, Result
 from longreach_crane.scenario import Scenario
-from longreach_crane.simulation import COLUMNS, Result, simulate
+from longreach_crane.simulation import simulate
 from longreach_dynamics.errors import InputError
 from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
 from longreach_tools.testing import write_bag

@@ -24,8 +24,9 @@ from scipy.linalg import expm
 
 from longreach_crane.design import ControllerMatrices, controller_matrices
 from longreach_crane.parameters import CraneParameters, Machinery
+from longreach_crane.results import COLUMNS
 from longreach_crane.scenario import Disturbance, InitialState, Scenario, SetPoint
-from longreach_crane.simulation import COLUMNS, simulate
+from longreach_crane.simulation import simulate
 
 Derivative = Callable[[float, np.ndarray], list[float]]
 OUTPUTS = ('same_cycle', 'next_cycle')

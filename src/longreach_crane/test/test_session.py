@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from longreach_crane.control import Command, Controller
+from longreach_crane.control import Controller
 from longreach_crane.diagnosis import Emergency, Sample
 from longreach_crane.parameters import Machinery
 from longreach_crane.scenario import Scenario
 from longreach_crane.session import Answer, Note, Output, Report, Session
+from longreach_crane.state import Command
 
 CYCLE = 10_000_000  # [ns]
 REST = Sample(0.0, False, False)

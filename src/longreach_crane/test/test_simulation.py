@@ -8,12 +8,14 @@ import math
 import numpy as np
 import pytest
 
-from longreach_crane.control import Command
+from longreach_crane.machine import Crane
 from longreach_crane.model import FREE, HELD
 from longreach_crane.motion import advance_motion
 from longreach_crane.parameters import CraneParameters, Machinery
+from longreach_crane.results import COLUMNS, Result
 from longreach_crane.scenario import Disturbance, InitialState, Scenario, SetPoint
-from longreach_crane.simulation import COLUMNS, Crane, CraneState, Result, simulate, warm_up
+from longreach_crane.simulation import simulate, warm_up
+from longreach_crane.state import Command, CraneState
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import Machine
 from longreach_dynamics.stepping import IntegrationError

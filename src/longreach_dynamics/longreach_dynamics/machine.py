@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from longreach_dynamics.errors import InputError
 
 __all__ = [
+    'BY_SCENARIO',
+    'ByScenario',
     'JointSample',
     'Machine',
     'check_order',
@@ -23,6 +26,16 @@ Command = TypeVar('Command', contravariant=True)
 _MOST_STEPS = 1e12
 # A table of so many rows takes some gigabytes.
 _MOST_ROWS = 10_000_000
+
+
+class ByScenario(enum.Enum):
+    """Type of :data:`BY_SCENARIO`."""
+
+    BY_SCENARIO = 'by scenario'
+
+
+BY_SCENARIO: Final = ByScenario.BY_SCENARIO
+"""Given in place of a command: the machine follows the commands of its scenario."""
 
 
 class JointSample(NamedTuple):

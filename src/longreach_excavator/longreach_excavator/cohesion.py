@@ -32,10 +32,11 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.stepping import IntegrationError
 from longreach_dynamics.tables import Table, read_table
 from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.machine import SAMPLE_TIME, STEP
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import Result
 from longreach_excavator.scenario import Scenario
-from longreach_excavator.simulation import SAMPLE_TIME, STEP, simulate
+from longreach_excavator.simulation import simulate
 
 __all__ = [
     'BOUNDS',

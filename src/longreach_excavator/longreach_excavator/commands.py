@@ -24,10 +24,11 @@ from longreach_excavator.arguments import (
     digging_scenario,
 )
 from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.machine import SAMPLE_TIME, STEP
 from longreach_excavator.parameters import ExcavatorParameters, default_file, load_excavator
 from longreach_excavator.results import COLUMNS, Result
 from longreach_excavator.scenario import Scenario, load_scenario
-from longreach_excavator.simulation import SAMPLE_TIME, STEP, simulate
+from longreach_excavator.simulation import simulate
 from longreach_excavator.statics import standing
 from longreach_excavator.study_commands import configure_studies
 from longreach_tools.arguments import allow_lists, not_negative, numbers

@@ -19,7 +19,7 @@ from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import HEAD, ROD, SOIL, SPOOL
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import REACTIONS
-from longreach_excavator.simulation import CLOSED, ExcavatorCommand
+from longreach_excavator.state import CLOSED, ExcavatorCommand
 from longreach_excavator.teleoperation import Measurement
 from longreach_excavator.visuals import Arrow
 from longreach_node.stamps import nanoseconds_of
@@ -139,13 +139,17 @@ def command_to_message(command: ExcavatorCommand, stamp: Time) -> CylinderComman
 
     Forces, if there are any, are named; cylinders without one keep their oil, valves closed.
     """
-    named = [k for k, force in enumerate(command.forces) if not math.isnan(force)]
-    if not named:
+    forces = {
+        name: force
+        for name, force in zip(_NAMES, command.forces, strict=True)
+        if force is not None
+    }
+    if not forces:
         return CylinderCommand(header=_header(stamp), name=_NAMES, spool=list(command.spools))
     return CylinderCommand(
         header=_header(stamp),
-        name=[_NAMES[k] for k in named],
-        force=[command.forces[k] for k in named],
+        name=list(forces),
+        force=list(forces.values()),
     )
 
 
@@ -183,7 +187,7 @@ def command_from_message(
                     f'cylinder_command for {cylinder.name} = {force} N, allowed:'
                     f' [{-most:.4g}, {most:.4g}] N'
                 )
-        forces = tuple(by_name.get(name, math.nan) for name in CYLINDERS)
+        forces = tuple(by_name.get(name) for name in CYLINDERS)
         return ExcavatorCommand(CLOSED.spools, forces)
     for name, spool in by_name.items():
         if not -1.0 <= spool <= 1.0:

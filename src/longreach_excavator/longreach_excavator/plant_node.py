@@ -9,19 +9,14 @@ from longreach_msgs.msg import CylinderCommand, HydraulicState, PinForces
 from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import BY_SCENARIO, ByScenario
 from longreach_dynamics.parameters import quantity
 from longreach_excavator import conversions
+from longreach_excavator.machine import STEP, Excavator
 from longreach_excavator.parameters import load_excavator
 from longreach_excavator.scenario import Scenario, load_scenario, resting_scenario
-from longreach_excavator.simulation import (
-    BY_SCENARIO,
-    CLOSED,
-    STEP,
-    Excavator,
-    ExcavatorCommand,
-    ExcavatorState,
-    warm_up,
-)
+from longreach_excavator.simulation import warm_up
+from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 from longreach_excavator.visuals import force_arrows, soil_line
 from longreach_node import qos
 from longreach_node.parameters import declare
@@ -80,7 +75,7 @@ def _end(duration: float, scenario: Scenario) -> float:
     return duration or scenario.duration
 
 
-class PlantNode(SimulatorNode[ExcavatorState, ExcavatorCommand]):
+class PlantNode(SimulatorNode[ExcavatorState, ExcavatorCommand | ByScenario]):
     """The excavator, simulated."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario
 
 if TYPE_CHECKING:
-    from longreach_excavator.simulation import Excavator
+    from longreach_excavator.machine import Excavator
 
 __all__ = ['COLUMNS', 'REACTIONS', 'Result', 'series', 'swept_angle']
 

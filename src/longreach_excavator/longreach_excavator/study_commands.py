@@ -25,9 +25,9 @@ from longreach_excavator.cohesion import (
     fit_cohesion,
     read_measurements,
 )
+from longreach_excavator.machine import STEP
 from longreach_excavator.parameters import load_excavator
 from longreach_excavator.scenario import DEPTHS, load_scenario
-from longreach_excavator.simulation import STEP
 from longreach_tools.arguments import finite, positive
 from longreach_tools.options import add_results
 from longreach_tools.output import print_result, summary_table, table, write_csv

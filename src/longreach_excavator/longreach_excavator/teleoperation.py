@@ -38,7 +38,7 @@ from longreach_dynamics.hydraulics import OilParameters
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
 from longreach_dynamics.resources import share_directory
 from longreach_excavator.parameters import CylinderParameters, ExcavatorParameters
-from longreach_excavator.simulation import CLOSED, ExcavatorCommand
+from longreach_excavator.state import CLOSED, ExcavatorCommand
 
 __all__ = [
     'PATTERNS',

@@ -14,7 +14,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.simulation import ExcavatorState
+from longreach_excavator.state import ExcavatorState
 
 __all__ = ['FORCE_SCALE', 'Arrow', 'force_arrows', 'soil_line']
 

@@ -18,7 +18,7 @@ from longreach_dynamics.errors import InputError
 from longreach_excavator import conversions
 from longreach_excavator.motion import HEAD, OBSERVED, ROD, SIZE, SPOOL
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.simulation import CLOSED, ExcavatorCommand
+from longreach_excavator.state import CLOSED, ExcavatorCommand
 from longreach_excavator.visuals import Arrow
 
 STAMP = Time(sec=47, nanosec=930_000_000)
@@ -91,7 +91,7 @@ def test_drawn_forces() -> None:
     [
         ExcavatorCommand((1.0 / 3.0, -1.0, 0.0)),
         ExcavatorCommand(CLOSED.spools, (1e5, -2e5, 3e4)),
-        ExcavatorCommand(CLOSED.spools, (NAN, NAN, 3e4)),
+        ExcavatorCommand(CLOSED.spools, (None, None, 3e4)),
         CLOSED,
     ],
 )
@@ -109,7 +109,7 @@ def test_a_command_by_names_leaves_the_others_closed(excavator: ExcavatorParamet
     assert taken(name=['bucket', 'boom'], spool=[0.3, -0.1]).spools == (-0.1, 0.0, 0.3)
     assert taken(spool=[0.1, 0.2, 0.3]).spools == (0.1, 0.2, 0.3)
     told = taken(name=['bucket'], force=[-2e4])
-    assert told == ExcavatorCommand(CLOSED.spools, (NAN, NAN, -2e4))
+    assert told == ExcavatorCommand(CLOSED.spools, (None, None, -2e4))
     assert taken(force=[1.0, 2.0, 3.0]).forces == (1.0, 2.0, 3.0)
 
 

@@ -19,10 +19,11 @@ from longreach_excavator.description import (
     robot_description,
 )
 from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import RATE, SIZE
 from longreach_excavator.parameters import ExcavatorParameters, LinkParameters, load_excavator
 from longreach_excavator.scenario import dig_scenario
-from longreach_excavator.simulation import CLOSED, Excavator
+from longreach_excavator.state import CLOSED
 
 LENGTHS = ('length', 'center', 'lab', 'lai', 'lcf', 'lcj', 'lcl', 'ldp', 'llk', 'lpk')
 NO_FORCES = {f'force_{name}': 0.0 for name in CYLINDERS}

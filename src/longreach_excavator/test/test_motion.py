@@ -10,7 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from longreach_dynamics.machine import BY_SCENARIO
 from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import (
     HEAD,
     LOSS,
@@ -29,14 +31,8 @@ from longreach_excavator.motion import (
 )
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario, ValveCommand, dig_scenario
-from longreach_excavator.simulation import (
-    BY_SCENARIO,
-    CLOSED,
-    Excavator,
-    ExcavatorCommand,
-    ExcavatorState,
-)
 from longreach_excavator.soil import zelenin_of_swing
+from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 
 MakeExcavator = Callable[..., ExcavatorParameters]
 OIL = np.full(3, np.nan)

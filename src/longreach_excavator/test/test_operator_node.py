@@ -20,12 +20,13 @@ from std_msgs.msg import Header
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_time
 from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import HEAD, RATE, ROD, SPOOL
 from longreach_excavator.operator_node import OperatorNode
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.plant_node import PlantNode
 from longreach_excavator.scenario import resting_scenario
-from longreach_excavator.simulation import CLOSED, Excavator
+from longreach_excavator.state import CLOSED
 from longreach_excavator.teleoperation import (
     Measurement,
     Order,

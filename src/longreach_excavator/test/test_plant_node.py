@@ -17,18 +17,13 @@ from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import step_time
+from longreach_dynamics.machine import BY_SCENARIO, step_time
+from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import HEAD, RATE, ROD, SOIL, SPOOL
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.plant_node import PlantNode
 from longreach_excavator.scenario import dig_scenario, load_scenario
-from longreach_excavator.simulation import (
-    BY_SCENARIO,
-    CLOSED,
-    Excavator,
-    ExcavatorCommand,
-    ExcavatorState,
-)
+from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 from longreach_node import qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench
@@ -175,7 +170,7 @@ def test_in_lockstep_it_moves_by_the_answers(excavator: ExcavatorParameters) -> 
     machine = rig.plant.machine
     state = machine.initial_state()
     commands = [ExcavatorCommand(spools) for spools in told]
-    commands.append(ExcavatorCommand(CLOSED.spools, (math.nan, math.nan, 5e4)))
+    commands.append(ExcavatorCommand(CLOSED.spools, (None, None, 5e4)))
     for k, command in enumerate(commands):
         state = machine.advance(state, command, step_time(k, PERIOD), PERIOD)
         assert list(rig.joints[k + 1].velocity)[:3] == state.y[RATE:HEAD].tolist()

@@ -17,7 +17,9 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from longreach_dynamics.machine import BY_SCENARIO
 from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import (
     HEAD,
     OBSERVED,
@@ -34,7 +36,6 @@ from longreach_excavator.motion import (
 )
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario, ValveCommand, dig_scenario
-from longreach_excavator.simulation import BY_SCENARIO, Excavator
 from longreach_excavator.soil import wedge_factors
 
 MakeExcavator = Callable[..., ExcavatorParameters]

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
+from longreach_excavator.machine import Excavator
 from longreach_excavator.parameters import load_excavator
 from longreach_excavator.scenario import Scenario
-from longreach_excavator.simulation import CLOSED, Excavator
+from longreach_excavator.state import CLOSED
 from longreach_excavator.statics import holding_forces, standing
 
 

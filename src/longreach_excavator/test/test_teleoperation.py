@@ -16,10 +16,11 @@ import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import valve_flows, valve_opening
+from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import HEAD, RATE, ROD, SPOOL
 from longreach_excavator.parameters import CylinderParameters, ExcavatorParameters
 from longreach_excavator.scenario import Scenario
-from longreach_excavator.simulation import CLOSED, Excavator, ExcavatorState
+from longreach_excavator.state import CLOSED, ExcavatorState
 from longreach_excavator.teleoperation import (
     PATTERNS,
     Measurement,

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import BY_SCENARIO
+from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import RATE
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.scenario import Scenario, dig_scenario
-from longreach_excavator.simulation import BY_SCENARIO, Excavator
 from longreach_excavator.visuals import Arrow, force_arrows, soil_line
 
 JOINT_ARROWS = ('boom_chassis', 'arm_boom', 'bucket_arm')

@@ -1,0 +1,285 @@
+"""
+The boom as a machine that nodes and runs drive.
+
+Commands are constant from sample to sample, loads come and go on steps, so a run is a sequence of
+calls of one compiled kernel that takes steps of equal length. Cutting the sequence elsewhere
+changes nothing: a run over ROS is the library's own to the last bit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+
+from longreach_boom.description import (
+    swing_angles,
+    swing_joints,
+    swing_ratios,
+    swinging_cylinders,
+)
+from longreach_boom.model import Constants, Load, constants_of
+from longreach_boom.modes import fastest_rate
+from longreach_boom.motion import OUTWARDS, STUCK, advance_motion
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.scenario import Scenario, scenario_command
+from longreach_boom.state import (
+    BoomCommand,
+    BoomState,
+    StateParts,
+    hydraulic_forces,
+)
+from longreach_boom.statics import equilibrium
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.linkages import pistons_and_arms
+from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_time
+from longreach_dynamics.stepping import IntegrationError
+
+__all__ = ['SAMPLE_TIME', 'STEP', 'Boom']
+
+STEP = 1e-3  # [s]
+SAMPLE_TIME = 5e-3  # [s], of the controller, of rows and of messages
+# Classical Runge-Kutta steps are stable up to 2.78 over the fastest rate; poses differ a little.
+_STABILITY = 2.3
+
+
+@dataclasses.dataclass(frozen=True)
+class Boom:
+    """
+    The boom as a machine: what :class:`longreach_dynamics.machine.Machine` asks for.
+
+    A command is a :class:`BoomCommand`, or BY_SCENARIO: the spools of the scenario's
+    ``valve_commands`` at their times.
+
+    Parameters
+    ----------
+    parameters : BoomParameters
+    scenario : Scenario
+        For pose, loads and their changes.
+    step : float
+        Length of a step [s].
+
+    Raises
+    ------
+    InputError
+        When the scenario does not fit the boom or the step.
+    """
+
+    parameters: BoomParameters
+    scenario: Scenario
+    step: float = STEP
+
+    def __post_init__(self) -> None:
+        """Check the scenario."""
+        # The spools, and a controller's cycle, want no longer ones; see also _check_step.
+        if not 1e-6 <= self.step <= 5e-3:
+            raise InputError(f'step = {self.step} s, allowed: [1e-06, 0.005] s')
+        self.scenario.check_with(self.parameters, self.step)
+        changes = self.scenario.load_changes(self.parameters)
+        object.__setattr__(self, '_constants', {})
+        object.__setattr__(
+            self, '_changes', [(round(time / self.step), load) for time, load in changes]
+        )
+
+    def constants(self, loads: tuple[Load, ...]) -> Constants:
+        """Return the numbers of the boom with loads, for compiled code."""
+        # Looked up in each call of advance: hashing all parameters would take longer than a step.
+        known: dict[tuple[Load, ...], Constants] = self.__dict__['_constants']
+        if loads not in known:
+            known.clear()
+            known[loads] = constants_of(self.parameters, loads, self.scenario.friction)
+        return known[loads]
+
+    def initial_state(self) -> BoomState:
+        """
+        Return the boom at rest in the scenario's pose with its loads, valves closed.
+
+        Raises
+        ------
+        InputError
+            When the step is too long for the boom.
+        LongreachError
+            When there is no equilibrium.
+        """
+        boom, loads = self.parameters, self.scenario.initial_loads(self.parameters)
+        rest = equilibrium(boom, self.scenario.angles(boom), loads)
+        zeros = np.zeros(boom.size)
+        y = np.concatenate(
+            [rest.q, np.zeros(rest.q.size), rest.head_pressures, rest.rod_pressures, zeros]
+        )
+        self._check_step(rest.q, rest.forces, loads)
+        static = self.constants(loads).static
+        modes = np.where(static > 0.0, STUCK, OUTWARDS).astype(np.int64)
+        return BoomState(y, modes, loads)
+
+    def _check_step(self, q: np.ndarray, forces: np.ndarray, loads: tuple[Load, ...]) -> None:
+        """Raise InputError when the step is too long for the boom's fastest motion."""
+        fastest = fastest_rate(q, forces, self.constants(loads))
+        if self.step * fastest > _STABILITY:
+            raise InputError(
+                f'step = {self.step:g} s, allowed for this boom in this pose: at most'
+                f' {_STABILITY / fastest:.2g} s, because its fastest motion is at'
+                f' {fastest / (2.0 * math.pi):.4g} Hz; short, light or stiff beams have such'
+            )
+
+    def attach(self, state: BoomState, load: Load) -> BoomState:
+        """Return the state with one more load, which moves with the boom from now on."""
+        return state._replace(loads=(*state.loads, load))
+
+    def release(self, state: BoomState) -> BoomState:
+        """Return the state without loads."""
+        return state._replace(loads=())
+
+    def advance(
+        self, state: BoomState, command: BoomCommand | ByScenario, time: float, duration: float
+    ) -> BoomState:
+        """
+        Return the state ``duration`` [s] after ``time`` [s].
+
+        Raises
+        ------
+        IntegrationError
+            When the state does not stay finite.
+        """
+        steps = round(duration / self.step)
+        return self.advance_recorded(state, command, round(time / self.step), steps, 0)[0]
+
+    def advance_recorded(
+        self,
+        state: BoomState,
+        command: BoomCommand | ByScenario,
+        first: int,
+        steps: int,
+        every: int,
+    ) -> tuple[BoomState, np.ndarray, np.ndarray]:
+        """
+        Advance from step ``first`` on, and record.
+
+        Returns
+        -------
+        state : BoomState
+        table : ndarray, shape (rows, 2 n + 3 N)
+            The state after every ``every``-th step, counted from step 0; none with 0.
+        modes : ndarray of int64, shape (rows, N)
+
+        Raises
+        ------
+        IntegrationError
+            With state, command and time at the beginning of the step that failed.
+        """
+        if steps < 0:
+            raise InputError(f'duration is {steps} steps, allowed: 0 or more')
+        last = first + steps
+        rows = (last // every - first // every) if every else 0
+        table = np.empty((rows, state.y.size))
+        mode_table = np.empty((rows, state.modes.size), dtype=np.int64)
+        y, modes, loads = state.y.copy(), state.modes.copy(), state.loads
+        cuts = {at for at, _ in self._load_changes}
+        if command is BY_SCENARIO:
+            cuts |= {round(entry.time / self.step) for entry in self.scenario.valve_commands}
+        edges = [first, *sorted(at for at in cuts if first < at < last), last]
+        row = 0
+        for begin, end in itertools.pairwise(edges):
+            for at, load in self._load_changes:
+                if at == begin:
+                    loads = () if load is None else (*loads, load)
+            told = self._command_at(command, begin)
+            taken = advance_motion(
+                y,
+                modes,
+                np.array(told.spools, dtype=float),
+                self.constants(loads),
+                self.step,
+                begin,
+                end - begin,
+                every,
+                table[row:],
+                mode_table[row:],
+            )
+            if taken < end - begin:
+                self._fail(begin + taken, y, modes, loads, told)
+            row = (end // every - first // every) if every else 0
+        return BoomState(y, modes, loads), table, mode_table
+
+    def _command_at(self, command: BoomCommand | ByScenario, step: int) -> BoomCommand:
+        """Return the spools from a step on, checked for compiled code; raises InputError."""
+        N = self.parameters.size
+        if command is BY_SCENARIO:
+            command = scenario_command(self.scenario, N, step_time(step, self.step))
+        if len(command.spools) != N:
+            raise InputError(f'command has {len(command.spools)} spools, allowed: {N}')
+        if not all(abs(spool) <= 1.0 for spool in command.spools):
+            raise InputError(f'spools = {tuple(command.spools)}, allowed: [-1, 1]')
+        return command
+
+    @property
+    def _load_changes(self) -> list[tuple[int, Load | None]]:
+        """Return (step, load or None for a release), in their order."""
+        changes: list[tuple[int, Load | None]] = self.__dict__['_changes']
+        return changes
+
+    def _fail(
+        self,
+        count: int,
+        y: np.ndarray,
+        modes: np.ndarray,
+        loads: tuple[Load, ...],
+        command: BoomCommand,
+    ) -> None:
+        """Raise the error of a step that did not end with a finite state."""
+        time = step_time(count, self.step)
+        raise IntegrationError(
+            f'the boom runs away in the step at t = {time:g} s: a number is not finite, or a beam'
+            ' bends by more than 1 rad, far beyond the small deflections of the model. To see it'
+            f' again: Boom.advance(BoomState(np.array({y.tolist()}), np.array({modes.tolist()}),'
+            f' {tuple(loads)}), BoomCommand({tuple(command.spools)}),'
+            f' {time:g}, {self.step:g}). Lighten the load, take a shorter step, or look for'
+            ' parameters of impossible size'
+        )
+
+    def joint_sample(
+        self,
+        state: BoomState,
+        command: BoomCommand | ByScenario,  # noqa: ARG002
+    ) -> JointSample:
+        """
+        Return joints, pistons, and how each beam's tip is bent.
+
+        Joint angles phi [rad] with the cylinder's torque, piston positions [m] with its force,
+        deflections w(L) [m] and slopes w'(L) [rad], swing of cylinders [rad]; see urdf/boom.urdf.
+        """
+        boom, constants = self.parameters, self.constants(state.loads)
+        parts = StateParts.of(state.y, boom)
+        N = boom.size
+        names: list[str] = []
+        positions: list[float] = []
+        velocities: list[float] = []
+        efforts: list[float] = []
+        forces = hydraulic_forces(parts, constants).tolist()
+        pistons, arms = pistons_and_arms(constants.linkage, parts.q[None, :N])
+        for i, beam in enumerate(boom.beams):
+            names.append(f'{beam.name}_joint')
+            positions.append(float(parts.q[i]))
+            velocities.append(float(parts.v[i]))
+            efforts.append(forces[i] * float(arms[0, i]))
+        for i, cylinder in enumerate(boom.cylinders):
+            names.append(cylinder.name)
+            positions.append(float(pistons[0, i]))
+            velocities.append(float(arms[0, i] * parts.v[i]))
+            efforts.append(forces[i])
+        for what, shape in (('deflection', constants.tip), ('slope', constants.tip_slope)):
+            for i, beam in enumerate(boom.beams):
+                names.append(f'{beam.name}_{what}')
+                positions.append(float(shape[i] @ parts.q[N + i :: N]))
+                velocities.append(float(shape[i] @ parts.v[N + i :: N]))
+                efforts.append(0.0)
+        # Barrels of cylinders that swing about their pins.
+        swinging = swinging_cylinders(boom)
+        angles = parts.q[:N]
+        names += swing_joints(boom)
+        positions += swing_angles(boom, angles).tolist()
+        velocities += (swing_ratios(boom, angles) * parts.v[swinging]).tolist()
+        efforts += [0.0] * len(swinging)
+        return JointSample(tuple(names), tuple(positions), tuple(velocities), tuple(efforts))

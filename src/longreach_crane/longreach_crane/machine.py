@@ -1,0 +1,120 @@
+"""
+The crane as a machine that nodes and runs drive.
+
+Between two calls commands and disturbances are constant, so that everything inside is smooth. With
+the brake open the motion is integrated by DOP853; the viscous brake is stiff (an eigenvalue of
+-1e4 1/s) and goes to Radau IIA, which takes no small steps after the first milliseconds; the rigid
+brake leaves a pendulum.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from longreach_crane.model import (
+    ANGLE,
+    ANGULAR_VELOCITY,
+    CAR_POSITION,
+    CAR_VELOCITY,
+    FREE,
+    HELD,
+    MOTOR_FORCE,
+    Constants,
+    Inputs,
+    stop_car,
+)
+from longreach_crane.motion import advance_motion
+from longreach_crane.parameters import CraneParameters
+from longreach_crane.scenario import Scenario
+from longreach_crane.state import Command, CraneState
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import JointSample
+from longreach_dynamics.stepping import raise_for
+
+__all__ = ['BRAKES', 'MODELS', 'Crane']
+
+BRAKES = ('viscous', 'rigid')
+MODELS = ('nonlinear', 'linear')
+
+
+@dataclasses.dataclass(frozen=True)
+class Crane:
+    """
+    The crane as a machine: what :class:`longreach_dynamics.machine.Machine` asks for.
+
+    Parameters
+    ----------
+    parameters : CraneParameters
+    scenario : Scenario, optional
+        For the initial state and the disturbances, whose edges must not fall inside an interval
+        that is advanced over at once.
+    model : 'nonlinear' or 'linear'
+    brake : 'viscous' or 'rigid'
+    relative, absolute : float
+        Tolerances of the integration, of the local error of each component.
+    """
+
+    parameters: CraneParameters
+    scenario: Scenario = dataclasses.field(default_factory=lambda: Scenario(duration=1.0))
+    model: str = 'nonlinear'
+    brake: str = 'viscous'
+    relative: float = 1e-12
+    absolute: float = 1e-13
+    constants: Constants = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check the two choices and prepare the constants for compiled code."""
+        for name, value, allowed in (('model', self.model, MODELS), ('brake', self.brake, BRAKES)):
+            if value not in allowed:
+                raise InputError(f'{name} = {value!r}, allowed: {" | ".join(allowed)}')
+        constants = Constants.of(self.parameters, linear=self.model == 'linear')
+        object.__setattr__(self, 'constants', constants)
+
+    def initial_state(self) -> CraneState:
+        """Return the scenario's initial state."""
+        return CraneState(self.scenario.initial_state.vector())
+
+    def advance(
+        self, state: CraneState, command: Command, time: float, duration: float
+    ) -> CraneState:
+        """
+        Return the state ``duration`` [s] after ``time`` [s], with a constant command.
+
+        Raises
+        ------
+        IntegrationError
+            When the state does not stay finite, or the crane is so fast that the interval takes
+            too many steps.
+        """
+        return self.advance_counting(state, command, time, duration)[0]
+
+    def advance_counting(
+        self, state: CraneState, command: Command, time: float, duration: float
+    ) -> tuple[CraneState, int]:
+        """Return the new state and the number of evaluations of the right-hand side."""
+        p = self.constants
+        x = state.x
+        held = command.brake and self.brake == 'rigid'
+        if held and state.car == FREE:
+            x = stop_car(x, p)
+        inputs = Inputs(
+            desired_force=float(command.force),
+            disturbance=float(self.scenario.disturbance(time + 0.5 * duration)),
+            friction=p.d_brake if command.brake else p.d_c,
+            car=HELD if held else FREE,
+        )
+        x_end, evaluations, _, status = advance_motion(
+            float(time), float(duration), x, inputs, p, self.relative, self.absolute
+        )
+        raise_for(status, time, x)
+        return CraneState(x_end, inputs.car), evaluations
+
+    def joint_sample(self, state: CraneState, command: Command) -> JointSample:  # noqa: ARG002
+        """Return car_joint [m] with the motor's force [N], and cable_joint [rad]."""
+        x = state.x.tolist()
+        return JointSample(
+            names=('car_joint', 'cable_joint'),
+            positions=(x[CAR_POSITION], x[ANGLE]),
+            velocities=(x[CAR_VELOCITY], x[ANGULAR_VELOCITY]),
+            efforts=(x[MOTOR_FORCE], 0.0),
+        )

@@ -1,0 +1,373 @@
+"""
+The excavator as a machine that nodes and runs drive.
+
+Commands are constant from sample to sample; forces that a scenario gives are known at the
+beginning, in the middle and at the end of each step. A run is a sequence of calls of one compiled
+kernel that takes steps of equal length; cutting it elsewhere changes nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_time
+from longreach_dynamics.stepping import IntegrationError
+from longreach_excavator.description import moving_joints
+from longreach_excavator.forces import STRONGEST, GivenForces
+from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.motion import (
+    HEAD,
+    OBSERVED,
+    RATE,
+    ROD,
+    SIZE,
+    SPOOL,
+    Constants,
+    advance_adaptive,
+    advance_motion,
+    constants_of,
+    observe,
+)
+from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.scenario import Scenario
+from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
+from longreach_excavator.statics import holding_forces, pressures
+
+__all__ = ['CYCLE', 'SAMPLE_TIME', 'STEP', 'Excavator']
+
+STEP = 1e-3  # [s]
+SAMPLE_TIME = 5e-3  # [s], of rows
+# A scenario looks at the bucket so often [s], to close the valves when it has swept.
+CYCLE = 0.01
+# Classical Runge-Kutta steps are stable up to 2.78 over the fastest rate; poses differ a little.
+_STABILITY = 2.3
+
+
+@dataclasses.dataclass(frozen=True)
+class Excavator:
+    """
+    The excavator as a machine: what :class:`longreach_dynamics.machine.Machine` asks for.
+
+    It knows one more command, :data:`BY_SCENARIO`: what the scenario tells the cylinders.
+
+    Parameters
+    ----------
+    parameters : ExcavatorParameters
+    scenario : Scenario
+    step : float
+        Length of a step [s].
+    tolerance : float
+        0: Runge-Kutta steps of order 4, as in the thesis. Else steps of order 8 within each one,
+        as many as this local error needs, relative and absolute in SI units.
+
+    Raises
+    ------
+    InputError
+        When the scenario does not fit the excavator or the step.
+    """
+
+    parameters: ExcavatorParameters
+    scenario: Scenario
+    step: float = STEP
+    tolerance: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the scenario, and read its forces."""
+        if not 1e-6 <= self.step <= 5e-3:
+            raise InputError(f'step = {self.step} s, allowed: [1e-06, 0.005] s')
+        if self.tolerance and not 1e-13 <= self.tolerance <= 1e-3:
+            raise InputError(f'tolerance = {self.tolerance}, allowed: 0, or [1e-13, 0.001]')
+        self.scenario.check_with(self.parameters, self.step)
+        excavator = self.scenario.excavator(self.parameters)
+        object.__setattr__(self, 'parameters', excavator)
+        surface = self.scenario.surface_height(excavator)
+        joint = self.scenario.counted_joint(excavator)
+        object.__setattr__(self, '_constants', constants_of(excavator, surface, joint))
+        object.__setattr__(self, '_given', self.scenario.given_forces(excavator))
+        sweep = math.radians(self.scenario.sweep_deg) or math.inf
+        object.__setattr__(self, '_end', self.scenario.angles(excavator).sum() - sweep)
+
+    @property
+    def constants(self) -> Constants:
+        """Numbers for compiled code; its table of the chain is room that each call writes on."""
+        known: Constants = self.__dict__['_constants']
+        return known
+
+    @property
+    def _cycle(self) -> int:
+        """Steps between the looks of the scenario at the bucket."""
+        return max(1, round(CYCLE / self.step))
+
+    def initial_state(self) -> ExcavatorState:
+        """
+        Return the excavator at rest in the scenario's pose, each cylinder carrying its weight.
+
+        Raises
+        ------
+        InputError
+            When the step is too long for the excavator.
+        """
+        excavator = self.parameters
+        q = self.scenario.angles(excavator)
+        y = np.zeros(SIZE)
+        y[:RATE] = q
+        y[HEAD:ROD], y[ROD:SPOOL] = pressures(excavator, holding_forces(excavator, q))
+        self._check_step(q)
+        forces = self.scenario_command(0.0, swept=False).forces
+        return ExcavatorState(y, forces)
+
+    def _check_step(self, q: np.ndarray) -> None:
+        """Raise InputError when the step is too long for oil and stops at their stiffest."""
+        excavator, oil = self.parameters, self.parameters.oil
+        stiff, levers = [], np.abs(excavator.linkage().levers(q))
+        fastest = 0.0
+        for c in excavator.cylinders:
+            smallest = np.array([c.head_volume, c.dead_length * c.rod_area + c.line_volume])
+            areas = np.array([c.head_area, c.rod_area])
+            column = float((oil.bulk_modulus * areas**2 / smallest).max())
+            stiff.append(column + excavator.stops.stiffness)
+            opening = c.valve.area * max(1.0, c.valve.area_ratio)
+            flow = oil.contraction * math.sqrt(2.0 / oil.density / oil.laminar_pressure) * opening
+            fastest = max(fastest, flow * oil.bulk_modulus / smallest.min())
+        stiffness = np.array(stiff) * levers**2
+        mass = excavator.chain().mass_matrix(q)
+        rates = np.linalg.eigvals(np.linalg.solve(mass, np.diag(stiffness)))
+        fastest = max(fastest, math.sqrt(float(np.abs(rates).max())))
+        damping = np.array([c.viscous for c in excavator.cylinders]) * levers**2
+        rates = np.linalg.eigvals(np.linalg.solve(mass, np.diag(damping)))
+        fastest = max(fastest, float(np.abs(rates).max()))
+        if self.step * fastest > _STABILITY:
+            raise InputError(
+                f'step = {self.step:g} s, allowed for this excavator: at most'
+                f' {_STABILITY / fastest:.2g} s; oil in small volumes, wide valves, stiff stops,'
+                ' viscous pistons and light links are fast'
+            )
+
+    def scenario_command(self, time: float, swept: bool) -> ExcavatorCommand:
+        """
+        Return what the scenario tells the cylinders at a time [s].
+
+        Parameters
+        ----------
+        time : float
+            A command holds from its time on until the next.
+        swept : bool
+            Whether the bucket has swept: then all valves are closed.
+        """
+        given: GivenForces | None = self.__dict__['_given']
+        if given is not None:
+            return ExcavatorCommand(CLOSED.spools, tuple(given.at(np.array(time)).tolist()))
+        loose = tuple(0.0 if name in self.scenario.loose else None for name in CYLINDERS)
+        spools = CLOSED.spools
+        for entry in self.scenario.valve_commands:
+            # Times are whole steps, but not to the last bit.
+            if entry.time > time + 1e-9 or swept:
+                break
+            spools = entry.spools
+        return ExcavatorCommand(spools, loose)
+
+    def advance(
+        self,
+        state: ExcavatorState,
+        command: ExcavatorCommand | ByScenario,
+        time: float,
+        duration: float,
+    ) -> ExcavatorState:
+        """
+        Return the state ``duration`` [s] after ``time`` [s].
+
+        The command is constant, or BY_SCENARIO.
+
+        Raises
+        ------
+        InputError
+            For a command that is not allowed.
+        IntegrationError
+            When the state does not stay finite.
+        """
+        steps = round(duration / self.step)
+        return self.advance_recorded(state, command, round(time / self.step), steps, 0)[0]
+
+    def advance_recorded(
+        self,
+        state: ExcavatorState,
+        command: ExcavatorCommand | ByScenario,
+        first: int,
+        steps: int,
+        every: int,
+    ) -> tuple[ExcavatorState, np.ndarray]:
+        """
+        Advance from step ``first`` on, and record.
+
+        Returns
+        -------
+        state : ExcavatorState
+        table : ndarray, shape (rows, SIZE)
+            The state after every ``every``-th step, counted from step 0; none with 0.
+
+        Raises
+        ------
+        InputError
+            For a command that is not allowed.
+        IntegrationError
+            With state, command and time at the beginning of the step that failed.
+        """
+        if steps < 0:
+            raise InputError(f'duration is {steps} steps, allowed: 0 or more')
+        last = first + steps
+        rows = (last // every - first // every) if every else 0
+        table = np.empty((rows, SIZE))
+        cycle = self._cycle
+        for begin, end in self._pieces(command, first, last):
+            row = (begin // every - first // every) if every else 0
+            if command is BY_SCENARIO:
+                # At the scenario's cycles only, wherever the run is cut.
+                looks = begin % cycle == 0 and self.__dict__['_given'] is None
+                swept = state.swept or (looks and self.has_swept(state))
+                told = self.scenario_command(step_time(begin, self.step), swept)
+                forces = self._forces_between(begin, end)
+                state = self._go_on(
+                    state._replace(swept=swept), told, forces, begin, end, every, table[row:]
+                )
+            else:
+                state = self._go_on(state, command, None, begin, end, every, table[row:])
+        return state, table
+
+    def _pieces(
+        self, command: ExcavatorCommand | ByScenario, first: int, last: int
+    ) -> list[tuple[int, int]]:
+        """Return from where to where the command is the same."""
+        if command is not BY_SCENARIO or self.__dict__['_given'] is not None:
+            return [(first, last)] if last > first else []
+        cuts = {round(entry.time / self.step) for entry in self.scenario.valve_commands}
+        if self.scenario.sweep_deg:
+            cuts |= set(range(first - first % self._cycle + self._cycle, last, self._cycle))
+        edges = [first, *sorted(cut for cut in cuts if first < cut < last), last]
+        return [(begin, end) for begin, end in itertools.pairwise(edges) if end > begin]
+
+    def has_swept(self, state: ExcavatorState) -> bool:
+        """Tell whether the bucket has turned by the scenario's sweep."""
+        end: float = self.__dict__['_end']
+        return bool(state.y[:RATE].sum() <= end)
+
+    def given_forces(self, times: np.ndarray) -> np.ndarray:
+        """
+        Return the forces [N] that the scenario gives at times [s].
+
+        Returns
+        -------
+        ndarray, shape (rows, 3) or (1, 3)
+            NaN for cylinders with oil.
+        """
+        given: GivenForces | None = self.__dict__['_given']
+        if given is not None:
+            return given.at(times)
+        return _array(self.scenario_command(0.0, swept=False).forces)
+
+    def _forces_between(self, first: int, last: int) -> np.ndarray | None:
+        """Return the scenario's forces for steps, see advance_motion; None when it gives none."""
+        given: GivenForces | None = self.__dict__['_given']
+        if given is None:
+            return None
+        return given.at(np.arange(2 * first, 2 * last + 1) * (0.5 * self.step))
+
+    def _go_on(
+        self,
+        state: ExcavatorState,
+        command: ExcavatorCommand,
+        forces: np.ndarray | None,
+        first: int,
+        last: int,
+        every: int,
+        table: np.ndarray,
+    ) -> ExcavatorState:
+        """Take steps with one command, or with forces that vary in place of the command's."""
+        _check_command(command)
+        y = self._with_oil(state, command)
+        told = command.forces
+        if forces is None:
+            forces = _array(told)
+        else:
+            told = tuple(forces[-1].tolist())
+        spools = np.array(command.spools, dtype=float)
+        run = (y, spools, forces, self.constants, self.step, first, last - first, every, table)
+        adaptive = self.tolerance > 0.0
+        taken = advance_adaptive(*run, self.tolerance) if adaptive else advance_motion(*run)
+        if taken < last - first:
+            self._fail(first + taken, y, command)
+        return ExcavatorState(y, told, state.swept)
+
+    def _with_oil(self, state: ExcavatorState, command: ExcavatorCommand) -> np.ndarray:
+        """Return a copy of y in which cylinders that had a given force carry on by their oil."""
+        y = state.y.copy()
+        for k, (before, now) in enumerate(zip(state.forces, command.forces, strict=True)):
+            if now is None and before is not None:
+                forces = np.array([0.0 if F is None else F for F in state.forces])
+                head, rod = pressures(self.parameters, forces)
+                y[HEAD + k], y[ROD + k], y[SPOOL + k] = head[k], rod[k], 0.0
+        return y
+
+    def _fail(self, count: int, y: np.ndarray, command: ExcavatorCommand) -> None:
+        """Raise the error of a step that did not end with a finite state."""
+        time = step_time(count, self.step)
+        reason = 'a number is not finite'
+        ahead = y[:RATE] + 2.0 * self.step * y[RATE:HEAD]
+        for k, (low, high) in enumerate(self.parameters.linkage().ranges()):
+            if not low < ahead[k] < high:
+                reason = (
+                    f'the {CYLINDERS[k]} linkage passes its dead point, theta_{k + 2} ='
+                    f' {math.degrees(low if ahead[k] <= low else high):.4g} deg'
+                )
+        raise IntegrationError(
+            f'the excavator runs away in the step at t = {time:g} s: {reason}. To see it again:'
+            f' Excavator.advance(ExcavatorState(np.array({y.tolist()})), {command}, {time:g},'
+            f' {self.step:g}). Take a shorter step, or look for forces and parameters of'
+            ' impossible size'
+        )
+
+    def observed(self, state: ExcavatorState) -> dict[str, float]:
+        """Return forces, reactions and more of one state by the names of motion.OBSERVED."""
+        rows = np.empty((1, len(OBSERVED)))
+        observe(state.y[None], _array(state.forces), self.constants, rows)
+        return dict(zip(OBSERVED, rows[0].tolist(), strict=True))
+
+    def joint_sample(
+        self,
+        state: ExcavatorState,
+        command: ExcavatorCommand | ByScenario,  # noqa: ARG002
+    ) -> JointSample:
+        """
+        Return joints, cylinders and linkage, by the names of urdf/excavator.urdf.
+
+        Joint angles [rad] with the cylinders' torques [N m], piston positions from run in [m] with
+        the cylinders' forces [N], and how cylinders, lever and rod have turned [rad].
+        """
+        return moving_joints(self.parameters, state.y, self.observed(state))
+
+
+def _array(forces: tuple[float | None, ...]) -> np.ndarray:
+    """Return forces [N] as compiled code takes them, shape (1, 3), NaN for cylinders with oil."""
+    return np.array([forces], dtype=float)
+
+
+def _check_command(command: ExcavatorCommand) -> None:
+    """Raise InputError for what compiled code must not be given."""
+    n = len(CYLINDERS)
+    if len(command.spools) != n or len(command.forces) != n:
+        raise InputError(
+            f'command has {len(command.spools)} spools and {len(command.forces)} forces,'
+            f' allowed: {n} each'
+        )
+    if not all(abs(spool) <= 1.0 for spool in command.spools):
+        raise InputError(f'spools = {tuple(command.spools)}, allowed: [-1, 1]')
+    # Written so that NaN is refused.
+    if not all(force is None or abs(force) <= STRONGEST for force in command.forces):
+        raise InputError(
+            f'forces = {tuple(command.forces)}, allowed: up to {STRONGEST:g} N, or None for a'
+            ' cylinder with oil'
+        )
