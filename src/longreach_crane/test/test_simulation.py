@@ -138,7 +138,7 @@ def test_strong_friction_and_fast_motors_do_not_cost_small_steps(
 ) -> None:
     machine = Crane(crane.replace(**{name: value}))
     # DOP853 alone needs up to 20 million evaluations for this cycle.
-    _, evaluations = machine._advance_counting(
+    _, evaluations = machine.advance_counting(
         machine.initial_state(), Command(100.0, False), 0.0, 0.01
     )
     assert evaluations < 30_000
