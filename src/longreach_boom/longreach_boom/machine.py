@@ -22,7 +22,7 @@ from longreach_boom.description import (
 )
 from longreach_boom.model import Constants, Load, constants_of
 from longreach_boom.modes import fastest_rate
-from longreach_boom.motion import OUTWARDS, STUCK, advance_motion
+from longreach_boom.motion import INDEFINITE, OUTWARDS, RUNAWAY, STUCK, UNSETTLED, advance_motion
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario, scenario_command
 from longreach_boom.state import (
@@ -43,6 +43,24 @@ STEP = 1e-3  # [s]
 SAMPLE_TIME = 5e-3  # [s], of the controller, of rows and of messages
 # Classical Runge-Kutta steps are stable up to 2.78 over the fastest rate; poses differ a little.
 _STABILITY = 2.3
+# Of each status of advance_motion: what the boom does, why, and what to do about it.
+_FAILURES = {
+    RUNAWAY: (
+        'runs away',
+        'a number is not finite, or a beam bends by more than 1 rad: no small deflection',
+        'Lighten the load, take a shorter step, or look for parameters of impossible size',
+    ),
+    INDEFINITE: (
+        'cannot be accelerated',
+        'its mass matrix is not positive definite',
+        'Look for masses that are 0 or differ by many powers of ten, or take a shorter step',
+    ),
+    UNSETTLED: (
+        'does not settle',
+        'impulses that stop pistons turn others without end',
+        'Take a shorter step, or raise the static friction',
+    ),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,7 +204,7 @@ class Boom:
                 if at == begin:
                     loads = () if load is None else (*loads, load)
             told = self._command_at(command, begin)
-            taken = advance_motion(
+            taken, status = advance_motion(
                 y,
                 modes,
                 np.array(told.spools, dtype=float),
@@ -222,6 +240,7 @@ class Boom:
 
     def _fail(
         self,
+        status: int,
         count: int,
         y: np.ndarray,
         modes: np.ndarray,
@@ -230,13 +249,12 @@ class Boom:
     ) -> None:
         """Raise the error of a step that did not end with a finite state."""
         time = step_time(count, self.step)
+        what, reason, remedy = _FAILURES[status]
         raise IntegrationError(
-            f'the boom runs away in the step at t = {time:g} s: a number is not finite, or a beam'
-            ' bends by more than 1 rad, far beyond the small deflections of the model. To see it'
+            f'the boom {what} in the step at t = {time:g} s: {reason}. To see it'
             f' again: Boom.advance(BoomState(np.array({y.tolist()}), np.array({modes.tolist()}),'
             f' {tuple(loads)}), BoomCommand({tuple(command.spools)}),'
-            f' {time:g}, {self.step:g}). Lighten the load, take a shorter step, or look for'
-            ' parameters of impossible size'
+            f' {time:g}, {self.step:g}). {remedy}'
         )
 
     def joint_sample(

@@ -29,6 +29,7 @@ from numba import njit
 from longreach_boom.parameters import BoomParameters
 from longreach_dynamics.beams import RitzBasis, ritz_basis
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.kernels import read_only
 
 __all__ = [
     'HELD',
@@ -150,7 +151,7 @@ def constants_of(
             damping[i] = np.diag(parameters.beam_damping * np.sum(eta**2 * weights, axis=1))
     cylinders, oil = boom.cylinders, boom.oil
     scale = 1.0 if friction else 0.0
-    return Constants(
+    constants = Constants(
         gravity=boom.gravity,
         printed=boom.ritz.rotation == 'printed',
         length=np.array([beam.length for beam in boom.beams]),
@@ -185,6 +186,7 @@ def constants_of(
         flow_coefficient=oil.contraction * math.sqrt(2.0 / oil.density),
         laminar=oil.laminar_pressure,
     )
+    return read_only(constants)
 
 
 # Columns of the table that compiled code reads of the beams, (N, 5 + 4 F + 3 F^2): these, then

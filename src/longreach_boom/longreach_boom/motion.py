@@ -34,10 +34,14 @@ from longreach_dynamics.linkages import piston_and_arm
 __all__ = [
     'AT_HEAD_END',
     'AT_ROD_END',
+    'DONE',
+    'INDEFINITE',
     'INWARDS',
     'OUTWARDS',
+    'RUNAWAY',
     'STEEPEST',
     'STUCK',
+    'UNSETTLED',
     'advance_motion',
     'evaluate',
     'impulse_stop',
@@ -52,6 +56,11 @@ AT_HEAD_END, AT_ROD_END = -2, 2
 STROKE, HEAD_AREA, ROD_AREA, HEAD_VOLUME, ROD_VOLUME, HEAD_OPENING, ROD_OPENING = range(5, 12)
 DEAD_BAND, SPOOL_RATE, VISCOUS, COULOMB, STATIC, COLUMNS = range(12, 18)
 
+
+# How a call of advance_motion ends. RUNAWAY: a number is not finite or beyond the model;
+# INDEFINITE: the mass matrix is not positive definite; UNSETTLED: impulses that stop pistons turn
+# others without end.
+DONE, RUNAWAY, INDEFINITE, UNSETTLED = range(4)
 
 # Coordinates and rates beyond this [m, rad, m/s, rad/s] are no boom's any more, nor are slopes at
 # a beam's tip [rad]: the model is one of small deflections.
@@ -238,7 +247,11 @@ def _settle(y, modes, spools, beam, cylinder, medium, M, f, acc, work, dy):  # t
 
 @njit
 def _stop(y, modes, beam, medium, M, f, change, work):  # type: ignore[no-untyped-def]
-    """Take the velocity of all standing joints by impulses at them, see the module."""
+    """
+    Take the velocity of all standing joints by impulses at them, see the module.
+
+    Returns whether M was positive definite; otherwise the velocities stay.
+    """
     N, n = modes.size, f.size
     width = n // N
     mass_and_forces(y, n, beam, medium.gravity, medium.printed, M, f, work)
@@ -253,13 +266,15 @@ def _stop(y, modes, beam, medium, M, f, change, work):  # type: ignore[no-untype
         if _held(modes[i]):
             change[i * width] = -y[n + i]
     _take_out_held(modes, M, work)
-    cholesky(M)
+    if not cholesky(M):
+        return False
     cholesky_solve(M, change)
     for i in range(N):
         for e in range(width):
             y[n + N * e + i] += change[i * width + e]
         if _held(modes[i]):
             y[n + i] = 0.0
+    return True
 
 
 @njit
@@ -294,17 +309,20 @@ def _change_modes(y, modes, before, saved, spools, beam, cylinder, medium, M, f,
 
     A piston whose velocity has changed its sign sticks if static friction holds it there, and
     otherwise goes on the other way. An impulse that stops one may turn another, so all are looked
-    at again. ``before`` and ``saved`` are room for modes and velocities.
+    at again. ``before`` and ``saved`` are room for modes and velocities. Returns DONE, INDEFINITE
+    or UNSETTLED.
     """
     N, n = modes.size, f.size
     for _ in range(N + 1):
         if not _has_passed(y, modes, before, cylinder, n):
-            return
+            return DONE
         for k in range(n):
             saved[k] = y[n + k]
         for _ in range(N + 1):
-            _stop(y, modes, beam, medium, M, f, acc, work)
-            _derivative(y, modes, spools, beam, cylinder, medium, M, f, acc, work, dy)
+            if not _stop(y, modes, beam, medium, M, f, acc, work):
+                return INDEFINITE
+            if not _derivative(y, modes, spools, beam, cylinder, medium, M, f, acc, work, dy):
+                return INDEFINITE
             again = False
             for i in range(N):
                 # Those that stood before are asked at the beginning of the next step.
@@ -317,6 +335,7 @@ def _change_modes(y, modes, before, saved, spools, beam, cylinder, medium, M, f,
                 break
             for k in range(n):
                 y[n + k] = saved[k]
+    return UNSETTLED if _has_passed(y, modes, before, cylinder, n) else DONE
 
 
 @kernel
@@ -344,7 +363,9 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
     Returns
     -------
     taken : int
-        Number of steps that were taken: less than ``steps`` when the state ran away.
+        Number of steps that were taken.
+    status : int
+        DONE, or why there are less than ``steps``.
     """
     N, size = modes.size, y.size
     n = (size - 3 * N) // 2
@@ -358,19 +379,22 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
             start[i] = modes[i]
         for k in range(size):
             last[k] = y[k]
-        good = _settle(y, modes, spools, beam, cylinder, medium, M, f, acc, work, k1)
+        begins = _settle(y, modes, spools, beam, cylinder, medium, M, f, acc, work, k1)
         for k in range(size):
             trial[k] = y[k] + 0.5 * step * k1[k]
-        good &= _derivative(trial, modes, spools, beam, cylinder, medium, M, f, acc, work, k2)
+        definite = _derivative(trial, modes, spools, beam, cylinder, medium, M, f, acc, work, k2)
         for k in range(size):
             trial[k] = y[k] + 0.5 * step * k2[k]
-        good &= _derivative(trial, modes, spools, beam, cylinder, medium, M, f, acc, work, k3)
+        definite &= _derivative(trial, modes, spools, beam, cylinder, medium, M, f, acc, work, k3)
         for k in range(size):
             trial[k] = y[k] + step * k3[k]
-        good &= _derivative(trial, modes, spools, beam, cylinder, medium, M, f, acc, work, k4)
+        definite &= _derivative(trial, modes, spools, beam, cylinder, medium, M, f, acc, work, k4)
         for k in range(size):
             y[k] += step / 6.0 * (k1[k] + 2.0 * (k2[k] + k3[k]) + k4[k])
-        _change_modes(y, modes, before, saved, spools, beam, cylinder, medium, M, f, acc, work, k1)
+        changed = _change_modes(
+            y, modes, before, saved, spools, beam, cylinder, medium, M, f, acc, work, k1
+        )
+        good = True
         for k in range(size):
             # Written so that NaN fails, too; pressures have other sizes than coordinates.
             good &= abs(y[k]) < (_RUNAWAY if k < 2 * n else np.inf)
@@ -379,19 +403,29 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
             for e in range(n // N - 1):
                 slope += beam[i, FUNCTIONS + n // N - 1 + e] * y[N * (1 + e) + i]
             good &= abs(slope) < STEEPEST
-        if not good:
+        status = changed
+        if not begins:
+            status = INDEFINITE
+        elif not good:
+            status = RUNAWAY
+        elif not definite:
+            status = INDEFINITE
+        if status != DONE:
             for k in range(size):
                 y[k] = last[k]
+                # Of such a state the mass matrix has no finite numbers, either.
+                if not abs(y[k]) < np.inf:
+                    status = RUNAWAY
             for i in range(N):
                 modes[i] = start[i]
-            return taken
+            return taken, status
         if every > 0 and (first + taken + 1) % every == 0:
             row = (first + taken + 1) // every - first // every - 1
             for k in range(size):
                 table[row, k] = y[k]
             for i in range(N):
                 mode_table[row, i] = modes[i]
-    return steps
+    return steps, DONE
 
 
 @kernel
@@ -418,8 +452,14 @@ def evaluate(y, modes, spools, p, M, f, dy):  # type: ignore[no-untyped-def]
 
 @kernel
 def impulse_stop(y, modes, p):  # type: ignore[no-untyped-def]
-    """Take the velocity of standing pistons from the state by impulses, in place; unchecked."""
+    """
+    Take the velocity of standing pistons from the state by impulses, in place; unchecked.
+
+    Returns whether the mass matrix was positive definite; otherwise the state stays.
+    """
     N = modes.size
     n = (y.size - 3 * N) // 2
     beam, _, medium = _tables(p)
-    _stop(y, modes, beam, medium, np.empty((n, n)), np.empty(n), np.empty(n), workspace(N, n))
+    return _stop(
+        y, modes, beam, medium, np.empty((n, n)), np.empty(n), np.empty(n), workspace(N, n)
+    )

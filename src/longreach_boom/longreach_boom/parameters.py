@@ -160,9 +160,9 @@ class BeamParameters(Parameters):
 class FrictionParameters(Parameters):
     """Friction of a piston, Henikl 2015, (25) to (27) and figure 7."""
 
-    viscous: float = quantity('viscous friction, r_V', 'N s/m', at_least=0.0)
-    coulomb: float = quantity('Coulomb friction, r_C', 'N', at_least=0.0)
-    static: float = quantity('static friction, r_S', 'N', at_least=0.0)
+    viscous: float = quantity('viscous friction, r_V', 'N s/m', at_least=0.0, at_most=1e8)
+    coulomb: float = quantity('Coulomb friction, r_C', 'N', at_least=0.0, at_most=1e7)
+    static: float = quantity('static friction, r_S', 'N', at_least=0.0, at_most=1e7)
 
     def check(self) -> None:
         """Raise InputError when a sliding piston would feel more than a sticking one can hold."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from longreach_boom.model import Constants, Load, boom_bases
 from longreach_boom.parameters import BoomParameters
+from longreach_dynamics.kernels import read_only
 from longreach_dynamics.linkages import pistons_and_arms
 
 __all__ = [
@@ -96,4 +97,4 @@ def _gauges(boom: BoomParameters) -> tuple[np.ndarray, np.ndarray]:
     gains = np.zeros((N * boom.ritz.functions, N))
     for i, (basis, beam) in enumerate(zip(boom_bases(boom), boom.beams, strict=True)):
         gains[i::N, i] = beam.strain_gauge.gain * basis.at(beam.strain_gauge.position, 2)
-    return gains, np.array([beam.strain_gauge.bias for beam in boom.beams])
+    return read_only((gains, np.array([beam.strain_gauge.bias for beam in boom.beams])))

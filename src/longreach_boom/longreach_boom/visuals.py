@@ -17,6 +17,7 @@ from longreach_boom.model import Constants, boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import BoomState
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.kernels import read_only
 
 __all__ = [
     'YIELD_STRENGTH',
@@ -114,7 +115,7 @@ def _lines(boom: BoomParameters, points: int) -> tuple[_Lines, ...]:
         places = np.linspace(0.0, beam.length, points)
         per_curvature = boom.youngs_modulus * half_height(beam, places)
         lines.append(_Lines(places, basis.at(places), basis.at(places, 2) * per_curvature))
-    return tuple(lines)
+    return read_only(tuple(lines))
 
 
 def shape_of(boom: BoomParameters, state: BoomState, points: int = 24) -> tuple[BeamShape, ...]:

@@ -9,14 +9,26 @@ import numpy as np
 import pytest
 from scipy.integrate import simpson
 
+from longreach_boom import motion
 from longreach_boom.machine import Boom
-from longreach_boom.model import Constants, Load, boom_bases, constants_of, point_motion
+from longreach_boom.model import (
+    Constants,
+    Load,
+    boom_bases,
+    constants_of,
+    point_motion,
+    workspace,
+)
 from longreach_boom.motion import (
     AT_HEAD_END,
     AT_ROD_END,
+    DONE,
+    INDEFINITE,
     INWARDS,
     OUTWARDS,
+    RUNAWAY,
     STUCK,
+    UNSETTLED,
     advance_motion,
     evaluate,
     impulse_stop,
@@ -27,6 +39,7 @@ from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, BoomState, piston_positions
 from longreach_boom.statics import equilibrium
+from longreach_dynamics.kernels import read_only
 from longreach_dynamics.linkages import pistons_and_arms
 
 STEP = 1e-3
@@ -70,8 +83,8 @@ def run(
     table = np.empty((steps, y.size))
     mode_table = np.empty((steps, N), dtype=np.int64)
     commands = np.zeros(N) if spools is None else np.array(spools)
-    taken = advance_motion(y, modes, commands, constants, step, 0, steps, 1, table, mode_table)
-    assert taken == steps
+    ended = advance_motion(y, modes, commands, constants, step, 0, steps, 1, table, mode_table)
+    assert ended == (steps, DONE)
     return np.vstack([start.y, table]), np.vstack([start.modes, mode_table])
 
 
@@ -420,7 +433,8 @@ def test_held_boom_does_not_creep_in_ten_minutes(boom: BoomParameters, moved: bo
     y, modes = state.y.copy(), state.modes.copy()
     p, closed = machine.constants(loads), np.zeros(4)
     table, mode_table = np.empty((1200, y.size)), np.empty((1200, 4), dtype=np.int64)
-    assert advance_motion(y, modes, closed, p, STEP, 0, 600_000, 500, table, mode_table) == 600_000
+    ended = advance_motion(y, modes, closed, p, STEP, 0, 600_000, 500, table, mode_table)
+    assert ended == (600_000, DONE)
     tip = point_motion(boom, table[:, :12], table[:, 12:24], 3, 9.0).position
     assert np.ptp(tip, axis=0).max() < 1e-6
 
@@ -607,11 +621,67 @@ def test_steps_end_with_the_last_finite_state(boom: BoomParameters) -> None:
     y[12:16] = 1e-3
     modes[:] = OUTWARDS
     table, mode_table = np.empty((5000, y.size)), np.empty((5000, 4), dtype=np.int64)
-    taken = advance_motion(y, modes, np.zeros(4), p, STEP, 0, 5000, 1, table, mode_table)
+    taken, status = advance_motion(y, modes, np.zeros(4), p, STEP, 0, 5000, 1, table, mode_table)
     assert 0 < taken < 5000
+    assert status == RUNAWAY
     assert np.all(np.isfinite(y))
     assert np.array_equal(y, table[taken - 1])
     assert np.array_equal(modes, mode_table[taken - 1])
+
+
+def heavy_and_light(boom: BoomParameters) -> Constants:
+    """Return constants whose mass matrix is not positive definite."""
+    p = constants_of(boom)
+    return read_only(p._replace(mass=-p.mass, mass_matrix=-p.mass_matrix))
+
+
+def test_impulses_tell_that_the_mass_matrix_is_not_positive_definite(boom: BoomParameters) -> None:
+    y = random_state(boom, np.random.default_rng(5))
+    before = y.copy()
+    modes = np.array([STUCK, OUTWARDS, INWARDS, OUTWARDS])
+    assert impulse_stop(y, modes, constants_of(boom))
+    y[:] = before
+    assert not impulse_stop(y, modes, heavy_and_light(boom))
+    assert np.array_equal(y, before)
+
+
+def test_steps_end_where_the_mass_matrix_is_not_positive_definite(boom: BoomParameters) -> None:
+    start = Boom(boom, Scenario(duration=1.0, pose='site')).initial_state()
+    y, modes = start.y.copy(), np.full(4, OUTWARDS)
+    tables = np.empty((0, y.size)), np.empty((0, 4), dtype=np.int64)
+    p = heavy_and_light(boom)
+    assert advance_motion(y, modes, np.zeros(4), p, STEP, 0, 5, 0, *tables) == (0, INDEFINITE)
+    assert np.array_equal(y, start.y)
+
+
+def test_modes_that_change_without_end_are_told(
+    boom: BoomParameters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = Boom(boom, Scenario(duration=1.0, pose='site')).initial_state()
+    monkeypatch.setattr(motion, '_has_passed', lambda *_: True)
+    n = 12
+    M, f, acc, room = np.empty((n, n)), np.empty(n), np.empty(n), workspace(4, n)
+    before, saved, dy = np.empty(4, dtype=np.int64), np.empty(n), np.empty(start.y.size)
+    tables = motion._tables.py_func(constants_of(boom))
+    status = motion._change_modes.py_func(
+        start.y, start.modes, before, saved, np.zeros(4), *tables, M, f, acc, room, dy
+    )
+    assert status == UNSETTLED
+
+
+def test_constants_cannot_be_written_on(boom: BoomParameters) -> None:
+    scenario = Scenario(duration=1.0, pose='site', loads=(TIP,), release=(0.0,))
+    one, other = Boom(boom, scenario), Boom(boom, scenario)
+    start, closed = one.initial_state(), BoomCommand((0.0,) * 4)
+    expected = one.advance(start, closed, 0.0, 0.05).y
+    # Both have the same arrays: to change them would change the results of the other one.
+    p = one.constants(())
+    assert other.constants(()) is p
+    for value in p:
+        if isinstance(value, np.ndarray):
+            with pytest.raises(ValueError, match='read-only'):
+                value[...] = 0.0
+    assert np.array_equal(other.advance(start, closed, 0.0, 0.05).y, expected)
 
 
 def test_given_values_never_compile_anew(resized: Callable[..., BoomParameters]) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from longreach_boom import machine
 from longreach_boom.machine import Boom
 from longreach_boom.model import Load, constants_of
-from longreach_boom.motion import OUTWARDS, STUCK
+from longreach_boom.motion import INDEFINITE, OUTWARDS, STUCK, UNSETTLED
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import columns_of
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario, ValveCommand
@@ -326,6 +327,22 @@ def test_nothing_comes_after_the_error(
     monkeypatch.setattr(Boom, 'initial_state', lambda _: state)
     with pytest.raises(IntegrationError, match=r'runs away in the step at t = 0'):
         simulate(plant.parameters, plant.scenario)
+
+
+@pytest.mark.parametrize(
+    ('status', 'text'),
+    [
+        (INDEFINITE, r'mass matrix is not positive definite.*Look for masses'),
+        (UNSETTLED, r'turn others without end.*Take a shorter step'),
+    ],
+)
+def test_error_says_why_and_what_to_do(
+    boom: BoomParameters, monkeypatch: pytest.MonkeyPatch, status: int, text: str
+) -> None:
+    monkeypatch.setattr(machine, 'advance_motion', lambda *_: (7, status))
+    plant = Boom(boom, Scenario(duration=1.0, pose='site'))
+    with pytest.raises(IntegrationError, match=r'step at t = 0\.007 s: .*' + text):
+        plant.advance(plant.initial_state(), CLOSED, 0.0, 0.1)
 
 
 def test_step_must_suit_the_boom(boom: BoomParameters) -> None:

@@ -112,15 +112,22 @@ def chamber_pressure(pressure, vapour):  # type: ignore[no-untyped-def]
 class OilParameters(Parameters):
     """Oil and supply."""
 
-    supply_pressure: float = quantity('supply pressure, p_s', 'Pa', above=0.0, at_most=1e9)
-    tank_pressure: float = quantity('tank pressure, p_t', 'Pa', at_least=0.0)
-    preload: float = quantity('pressure of the relieved side at rest', 'Pa', above=0.0)
-    vapour_pressure: float = quantity('pressure below which no chamber falls', 'Pa', at_least=0.0)
-    bulk_modulus: float = quantity('bulk modulus, beta', 'Pa', above=1e6, at_most=1e11)
-    density: float = quantity('density, rho', 'kg/m^3', above=0.0)
-    contraction: float = quantity('contraction coefficient, alpha', above=0.0, at_most=1.0)
+    supply_pressure: float = quantity('supply pressure, p_s', 'Pa', at_least=1e5, at_most=1e8)
+    tank_pressure: float = quantity('tank pressure, p_t', 'Pa', at_least=0.0, at_most=1e7)
+    preload: float = quantity(
+        'pressure of the relieved side at rest', 'Pa', above=0.0, at_most=1e8
+    )
+    vapour_pressure: float = quantity(
+        'pressure below which no chamber falls', 'Pa', at_least=0.0, at_most=1e6
+    )
+    bulk_modulus: float = quantity('bulk modulus, beta', 'Pa', at_least=1e8, at_most=1e10)
+    density: float = quantity('density, rho', 'kg/m^3', at_least=500.0, at_most=2000.0)
+    contraction: float = quantity('contraction coefficient, alpha', at_least=0.1, at_most=1.0)
     laminar_pressure: float = quantity(
-        'pressure difference below which a valve flows in proportion', 'Pa', above=0.0
+        'pressure difference below which a valve flows in proportion',
+        'Pa',
+        at_least=10.0,
+        at_most=1e7,
     )
 
     def check(self) -> None:
@@ -146,8 +153,8 @@ class OilParameters(Parameters):
 class ValveParameters(Parameters):
     """A proportional directional valve."""
 
-    area: float = quantity('opening at full spool, A_v', 'm^2', above=0.0)
-    area_ratio: float = quantity('opening to the rod side over that to the head side', above=0.0)
+    area: float = quantity('opening at full spool, A_v', 'm^2', at_least=1e-9, at_most=1e-2)
+    area_ratio: float = quantity('rod-to-head opening-area ratio', at_least=0.01, at_most=100.0)
     dead_band: float = quantity(
         'spool position up to which it is closed', at_least=0.0, at_most=0.9
     )
@@ -159,11 +166,15 @@ class Cylinder(Parameters):
     """A cylinder with its valve; a machine adds how it moves a joint."""
 
     name: str = quantity('name', '')
-    bore: float = quantity('diameter of the piston', 'm', above=0.0, at_most=10.0)
-    rod: float = quantity('diameter of the rod', 'm', above=0.0)
-    stroke: float = quantity('stroke, from s_p = 0', 'm', above=0.0)
-    dead_length: float = quantity('length that stays filled at each end', 'm', at_least=0.0)
-    line_volume: float = quantity('volume of the line to each chamber', 'm^3', above=0.0)
+    bore: float = quantity('diameter of the piston', 'm', at_least=1e-3, at_most=10.0)
+    rod: float = quantity('diameter of the rod', 'm', above=0.0, at_most=10.0)
+    stroke: float = quantity('stroke, from s_p = 0', 'm', at_least=1e-3, at_most=100.0)
+    dead_length: float = quantity(
+        'length that stays filled at each end', 'm', at_least=0.0, at_most=10.0
+    )
+    line_volume: float = quantity(
+        'volume of the line to each chamber', 'm^3', at_least=1e-9, at_most=1.0
+    )
     valve: ValveParameters = quantity('valve')
 
     def check(self) -> None:

@@ -27,9 +27,10 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numba import njit
 
-__all__ = ['kernel']
+__all__ = ['kernel', 'read_only']
 
 Function = TypeVar('Function', bound=Callable[..., Any])
+Constants = TypeVar('Constants', bound=tuple[Any, ...])
 
 
 def kernel(function: Function) -> Function:
@@ -49,6 +50,31 @@ def kernel(function: Function) -> Function:
     compiled: Any = njit(cache=True)(function)
     compiled._cache._cache_file._source_stamp = _digest(compiled.py_func)
     return cast('Function', compiled)
+
+
+def read_only(constants: Constants) -> Constants:
+    """
+    Take the right to write from all arrays of a named tuple, and of those within it.
+
+    Constants are kept and shared by all that ask for them. numba compiles anew for an array that
+    may be written on, so constants are made with this everywhere or nowhere.
+
+    Parameters
+    ----------
+    constants : NamedTuple
+        Of numbers, arrays, and tuples of them; arrays own their numbers.
+
+    Returns
+    -------
+    NamedTuple
+        The same one.
+    """
+    for value in constants:
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+        elif isinstance(value, tuple):
+            read_only(value)
+    return constants
 
 
 def _digest(function: FunctionType) -> str:

@@ -23,7 +23,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numba import njit
 
-from longreach_dynamics.kernels import kernel
+from longreach_dynamics.kernels import kernel, read_only
 from longreach_dynamics.machine import JointSample
 from longreach_dynamics.urdf import (
     FORWARD,
@@ -171,28 +171,30 @@ class _Table(NamedTuple):
 def _table_of(excavator: ExcavatorParameters) -> _Table:
     """Return what depends on the excavator alone."""
     pins, joints, pistons = excavator.pins(), excavator.joint_limits(), slice(_PISTON, _SWING)
-    origins, rows = np.zeros(len(JOINTS)), np.empty((3, len(JOINTS)))
+    (from_zero,), rows = read_only((np.zeros(len(JOINTS)),)), np.empty((3, len(JOINTS)))
     positions, ratios = np.empty((2, _PLACES, len(JOINTS)))
     y = np.zeros(2 * RATE)
     for place, y[:RATE] in enumerate(np.linspace(joints[:, 0], joints[:, 1], _PLACES)):
-        _linkage_motion(y, pins, origins, rows)
+        _linkage_motion(y, pins, from_zero, rows)
         positions[place], ratios[place] = rows[0], np.abs(rows[2])
     turns = np.unwrap(positions, axis=0)
     low, high = turns.min(axis=0), turns.max(axis=0)
     # Unwrapped angles may begin a turn away.
     whole = 2.0 * math.pi * np.round((low + high) / (4.0 * math.pi))
     low, high = low - whole - _MARGIN, high - whole + _MARGIN
+    origins = np.zeros(len(JOINTS))
     origins[_SWING:] = 0.5 * (low + high)[_SWING:]
     origins[pistons] = [cylinder.retracted for cylinder in excavator.cylinders]
     low[:_PISTON], high[:_PISTON] = joints.T
     low[pistons], high[pistons] = 0.0, [cylinder.stroke for cylinder in excavator.cylinders]
-    return _Table(
+    table = _Table(
         pins,
         origins,
         tuple(zip(low.tolist(), high.tolist(), strict=True)),
         tuple(ratios.max(axis=0).tolist()),
         tuple(ratios.min(axis=0).tolist()),
     )
+    return read_only(table)
 
 
 def moving_joints(

@@ -320,7 +320,7 @@ def _invert(times, motion, tooth, law, p, rows):  # type: ignore[no-untyped-def]
     p : Constants
     rows : ndarray, shape (rows, len(_WRITTEN))
     """
-    chain, cylinder, pins, medium = p.chain, p.cylinder, p.pins, p.medium
+    chain, cylinder, pins, medium = p.chain.copy(), p.cylinder, p.pins, p.medium
     lengths, arms, pushes, torque = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     way, speed, mobilised = complex(0.0, 0.0), 0.0, complex(0.0, 0.0)
     for k in range(motion.shape[0]):

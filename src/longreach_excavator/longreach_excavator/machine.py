@@ -94,7 +94,7 @@ class Excavator:
 
     @property
     def constants(self) -> Constants:
-        """Numbers for compiled code; its table of the chain is room that each call writes on."""
+        """Numbers for compiled code, read-only."""
         known: Constants = self.__dict__['_constants']
         return known
 

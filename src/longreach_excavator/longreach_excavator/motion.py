@@ -38,7 +38,7 @@ from longreach_dynamics.hydraulics import (
     valve_flows,
     valve_opening,
 )
-from longreach_dynamics.kernels import kernel
+from longreach_dynamics.kernels import kernel, read_only
 from longreach_dynamics.planar_chain import (
     CENTER,
     CENTER_IM,
@@ -162,7 +162,7 @@ class Medium(NamedTuple):
 class Constants(NamedTuple):
     """All numbers that compiled code reads."""
 
-    chain: np.ndarray  # PlanarChain.table(): numbers and room
+    chain: np.ndarray  # PlanarChain.table(); copied where it serves as room, too
     cylinder: np.ndarray  # (3, COLUMNS)
     pins: Pins
     medium: Medium
@@ -214,7 +214,8 @@ def constants_of(
         excavator.soil.shear_displacement,
         *coefficients(excavator.soil),
     )
-    return Constants(excavator.chain().table(), np.array(rows), excavator.pins(), medium)
+    table = excavator.chain().table()
+    return read_only(Constants(table, np.array(rows), excavator.pins(), medium))
 
 
 @njit
@@ -409,7 +410,7 @@ def advance_motion(y, spools, forces, p, step, first, steps, every, table):  # t
         Number of steps that were taken: less than ``steps`` when the state ran away, or a linkage
         passed a dead point.
     """
-    chain, cylinder, pins, medium = p.chain, p.cylinder, p.pins, p.medium
+    chain, cylinder, pins, medium = p.chain.copy(), p.cylinder, p.pins, p.medium
     room, trial, total, rate = np.empty((3, 3)), np.empty(SIZE), np.empty(SIZE), np.empty(SIZE)
     varies, told, before = forces.shape[0] > 1, forces[0].copy(), np.empty(SIZE)
     for taken in range(steps):
@@ -462,6 +463,7 @@ class _Inputs(NamedTuple):
     step: float
     told: np.ndarray  # (3,)
     room: np.ndarray  # (3, 3)
+    chain: np.ndarray  # as in Constants, with room to work in
 
 
 @njit
@@ -469,7 +471,7 @@ def _right_hand_side(t, y, u, p, dy):  # type: ignore[no-untyped-def]
     """Write the derivative of the state at a time [s] after the beginning of a step."""
     if u.forces.shape[0] > 1:
         _between(u.forces, 0, t / u.step, u.told)
-    derivative(y, u.spools, u.told, p.chain, p.cylinder, p.pins, p.medium, u.room, dy)
+    derivative(y, u.spools, u.told, u.chain, p.cylinder, p.pins, p.medium, u.room, dy)
 
 
 _integrate = nonstiff_integrator(_right_hand_side)
@@ -483,10 +485,10 @@ def advance_adaptive(y, spools, forces, p, step, first, steps, every, table, tol
     ``tolerance`` is that of :func:`longreach_dynamics.stepping.nonstiff_integrator`, relative and
     absolute in SI units; ``step`` is the longest step.
     """
-    guess = step
+    guess, room, chain = step, np.empty((3, 3)), p.chain.copy()
     for taken in range(steps):
         given = forces[2 * taken : 2 * taken + 3] if forces.shape[0] > 1 else forces
-        inputs = _Inputs(spools, given, step, given[0].copy(), np.empty((3, 3)))
+        inputs = _Inputs(spools, given, step, given[0].copy(), room, chain)
         guess = min(max(guess, 1e-3 * step), step)
         after, _, guess, status = _integrate(0.0, step, y, inputs, p, tolerance, tolerance, guess)
         good = status == 0
@@ -507,7 +509,8 @@ def advance_adaptive(y, spools, forces, p, step, first, steps, every, table, tol
 @kernel
 def evaluate(y, spools, forces, p, dy):  # type: ignore[no-untyped-def]
     """Write the derivative of one state; see :func:`derivative`. Unchecked."""
-    derivative(y, spools, forces, p.chain, p.cylinder, p.pins, p.medium, np.empty((3, 3)), dy)
+    room, chain = np.empty((3, 3)), p.chain.copy()
+    derivative(y, spools, forces, chain, p.cylinder, p.pins, p.medium, room, dy)
 
 
 @njit
@@ -564,7 +567,7 @@ def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
     p : Constants
     rows : ndarray, shape (rows, len(OBSERVED))
     """
-    chain, cylinder, pins, medium = p.chain, p.cylinder, p.pins, p.medium
+    chain, cylinder, pins, medium = p.chain.copy(), p.cylinder, p.pins, p.medium
     room, dy, spools, pushes = np.empty((3, 3)), np.empty(SIZE), np.zeros(3), np.empty(3)
     acceleration = np.empty(3)
     for k in range(states.shape[0]):
@@ -610,7 +613,7 @@ def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
 @kernel
 def energy(states, p, rows):  # type: ignore[no-untyped-def]
     """Write kinetic, potential and spring energy [J] of states, (rows, 3); unchecked."""
-    chain, cylinder, pins, medium = p.chain, p.cylinder, p.pins, p.medium
+    chain, cylinder, pins, medium = p.chain.copy(), p.cylinder, p.pins, p.medium
     lengths, arms = np.empty(3), np.empty(3)
     for k in range(states.shape[0]):
         y = states[k]

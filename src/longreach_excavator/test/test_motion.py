@@ -573,6 +573,13 @@ def test_surface_below_everything_is_no_soil(excavator: ExcavatorParameters) -> 
     assert rows[0][SOIL_WORK] == 0.0
 
 
+def test_constants_cannot_be_written_on(excavator: ExcavatorParameters) -> None:
+    constants = constants_of(excavator, -math.inf)
+    for table in (constants.chain, constants.cylinder):
+        with pytest.raises(ValueError, match='read-only'):
+            table[...] = 0.0
+
+
 def test_commands_of_valves_arrive_late(excavator: ExcavatorParameters) -> None:
     commands = (ValveCommand(0.5, (0.0, 0.0, 0.6)),)
     scenario = Scenario(duration=1.0, pose='reach', soil=False, valve_commands=commands)
