@@ -217,7 +217,7 @@ class Boom:
                 mode_table[row:],
             )
             if taken < end - begin:
-                self._fail(begin + taken, y, modes, loads, told)
+                self._fail(status, begin + taken, y, modes, loads, told)
             row = (end // every - first // every) if every else 0
         return BoomState(y, modes, loads), table, mode_table
 
