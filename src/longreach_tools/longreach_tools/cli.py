@@ -4,7 +4,7 @@ The command ``longreach``.
 Each subcommand is an entry point of the group ``longreach.commands``: a module with
 
 ``SUMMARY``
-    one line for ``longreach --help``,
+    one line for ``longreach --help``: a literal, because the module is not imported for that,
 ``configure(parser)``
     adds its arguments to an :class:`argparse.ArgumentParser` and calls
     ``parser.set_defaults(run=function)``; subcommands of its own may each set another ``run``,
@@ -24,12 +24,15 @@ command that waits for signals sets handlers of its own.
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -39,6 +42,8 @@ from longreach_node.middleware import check_domain, limit_discovery, use_dds_pro
 __all__ = ['main']
 
 COMMAND_GROUP = 'longreach.commands'
+
+_SUMMARY = re.compile(r"""^SUMMARY = ('[^'\n]*'|"[^"\n]*")$""", re.MULTILINE)
 
 # After which an end that a callback has swallowed is asked for again [s].
 _AGAIN = 0.02
@@ -133,9 +138,22 @@ def _overview(commands: dict[str, metadata.EntryPoint]) -> str:
     """Return the list of commands with their summaries."""
     lines = ['usage: longreach COMMAND ...', '', 'commands:']
     for name in sorted(commands):
-        lines.append(f'  {name:<12}{commands[name].load().SUMMARY}')
+        lines.append(f'  {name:<12}{_summary(commands[name])}')
     lines += ['', 'longreach COMMAND --help tells more.']
     return '\n'.join(lines)
+
+
+def _summary(command: metadata.EntryPoint) -> str:
+    """Return SUMMARY of a command, from the module's source where that is possible."""
+    # Importing all commands takes seconds; finding a module imports the packages above it.
+    package, *rest = command.module.split('.')
+    spec = find_spec(package)
+    for place in (spec and spec.submodule_search_locations) or ():
+        file = Path(place, *rest).with_suffix('.py')
+        found = _SUMMARY.search(file.read_text(encoding='utf-8')) if file.is_file() else None
+        if found:
+            return str(ast.literal_eval(found[1]))
+    return str(command.load().SUMMARY)
 
 
 def _complain(message: str) -> None:

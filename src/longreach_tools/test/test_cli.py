@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import subprocess
@@ -25,6 +26,7 @@ class Point:
 
     def __init__(self, name: str, run: Callable[[argparse.Namespace], int | None]) -> None:
         self.name = name
+        self.module = f'no_such_module_{name}'
         self.loaded = False
         self._run = run
 
@@ -176,6 +178,32 @@ def test_overview(
     assert lines[0] == 'usage: longreach COMMAND ...'
     listed = [line.split(maxsplit=1) for line in lines if line.startswith('  ')]
     assert listed == [[name, f'summary of {name}'] for name in sorted(points)]
+
+
+def imported_by(*words: str) -> set[str]:
+    """Return the modules that `longreach WORDS` has imported at its end."""
+    code = (
+        'import json, sys; from longreach_tools import cli; cli.main(sys.argv[1:]); '
+        'print("\\n" + json.dumps(sorted(sys.modules)))'
+    )
+    done = subprocess.run(
+        [sys.executable, '-c', code, *words], capture_output=True, text=True, check=True
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_overview_imports_no_command() -> None:
+    modules = imported_by('--help')
+    commands = {point.module for point in metadata.entry_points(group=cli.COMMAND_GROUP)}
+    assert len(commands) >= 5
+    assert not modules & {*commands, 'numpy', 'numba', 'scipy', 'yaml', 'rclpy', 'matplotlib'}
+
+
+def test_summary_that_is_no_literal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / 'made_up_command.py').write_text("SUMMARY = 'one' + ' line'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    point = metadata.EntryPoint('made-up', 'made_up_command', cli.COMMAND_GROUP)
+    assert cli._summary(point) == 'one line'
 
 
 def test_help_of_a_command(points: dict[str, Point], capsys: pytest.CaptureFixture[str]) -> None:
