@@ -16,13 +16,15 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from longreach_boom import conversions
+from longreach_boom.description import ROOT_FRAME
 from longreach_boom.guidance import Guidance, GuidanceState, Measurement
 from longreach_boom.machine import SAMPLE_TIME, STEP
 from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import load_scenario
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import Parameters, quantity
+from longreach_dynamics.parameters import quantity
 from longreach_node import diagnostics, qos
+from longreach_node.frames import FrameParameters, frame_name, header_at
 from longreach_node.pairing import Pair, Pairs
 from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds, stamp_of
@@ -35,7 +37,7 @@ _ASKED_AGAIN = 0.25
 
 
 @dataclasses.dataclass(frozen=True)
-class ControllerNodeParameters(Parameters):
+class ControllerNodeParameters(FrameParameters):
     """Parameters of the controller node."""
 
     file: str = quantity('boom file; empty for the pump boom of 36 m', '', default='')
@@ -60,6 +62,7 @@ class ControllerNode(Node):
     def __init__(self) -> None:
         super().__init__('controller')
         self._settings = declare(self, ControllerNodeParameters)
+        self._frame = frame_name(self, self._settings, ROOT_FRAME)
         self._boom = load_boom(self._settings.file or None)
         file = self._settings.scenario
         scenario = load_scenario(file, self._boom, STEP) if file else None
@@ -125,7 +128,9 @@ class ControllerNode(Node):
             self._state = self._guidance.begin(measured.angles)
         self._stamp, self._measured = stamp, measured
         self._state, command = self._guidance.cycle(self._state, stamp / 1e9, measured)
-        self._answer = conversions.command_to_message(self._cylinders, command, stamp_of(stamp))
+        self._answer = conversions.command_to_message(
+            self._cylinders, command, header_at(stamp, self._frame)
+        )
         if stamp % 1_000_000_000 < self._period:
             self._report()
         # Last: in lockstep the plant goes on as soon as it has this.

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Point, Vector3
 from longreach_msgs.msg import (
     HydraulicState,
@@ -21,7 +20,6 @@ from std_msgs.msg import ColorRGBA, Header
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import Marker, MarkerArray
 
-from longreach_boom.description import ROOT_FRAME
 from longreach_boom.guidance import Measurement, Order
 from longreach_boom.hydraulic_state import Flows
 from longreach_boom.parameters import BoomParameters
@@ -50,17 +48,12 @@ __all__ = [
 _LINE = 0.12
 
 
-def _header(stamp: Time) -> Header:
-    """Return a header in the frame of the boom's base."""
-    return Header(stamp=stamp, frame_id=ROOT_FRAME)
-
-
 def hydraulics_to_message(
-    names: list[str], parts: StateParts, flows: Flows, stamp: Time
+    names: list[str], parts: StateParts, flows: Flows, header: Header
 ) -> HydraulicState:
     """Return pressures, flows and spool positions of one state, by the cylinders' names."""
     return HydraulicState(
-        header=_header(stamp),
+        header=header,
         name=names,
         head_pressure=parts.head_pressures.tolist(),
         rod_pressure=parts.rod_pressures.tolist(),
@@ -71,40 +64,38 @@ def hydraulics_to_message(
 
 
 def pressures_to_message(
-    names: list[str], head: np.ndarray, rod: np.ndarray, stamp: Time
+    names: list[str], head: np.ndarray, rod: np.ndarray, header: Header
 ) -> HydraulicState:
     """Return what pressure sensors show; flows and spool positions stay empty."""
     return HydraulicState(
-        header=_header(stamp),
+        header=header,
         name=names,
         head_pressure=head.tolist(),
         rod_pressure=rod.tolist(),
     )
 
 
-def encoders_to_message(names: list[str], pistons: np.ndarray, stamp: Time) -> JointState:
+def encoders_to_message(names: list[str], pistons: np.ndarray, header: Header) -> JointState:
     """Return the piston positions [m] that encoders show, by the cylinders' names."""
-    return JointState(header=_header(stamp), name=names, position=pistons.tolist())
+    return JointState(header=header, name=names, position=pistons.tolist())
 
 
-def strains_to_message(names: list[str], strains: np.ndarray, stamp: Time) -> StrainState:
+def strains_to_message(names: list[str], strains: np.ndarray, header: Header) -> StrainState:
     """Return what strain gauges show, by the beams' names."""
-    return StrainState(header=_header(stamp), name=names, strain=strains.tolist())
+    return StrainState(header=header, name=names, strain=strains.tolist())
 
 
 def inclination_to_message(
-    names: list[str], root: np.ndarray, tip: np.ndarray, stamp: Time
+    names: list[str], root: np.ndarray, tip: np.ndarray, header: Header
 ) -> InclinationState:
     """Return what the inclination sensors of the beams show [rad]."""
-    return InclinationState(
-        header=_header(stamp), name=names, root=root.tolist(), tip=tip.tolist()
-    )
+    return InclinationState(header=header, name=names, root=root.tolist(), tip=tip.tolist())
 
 
-def markers_to_message(motion: MarkerMotion, stamp: Time) -> MarkerPositions:
+def markers_to_message(motion: MarkerMotion, header: Header) -> MarkerPositions:
     """Return positions [m] and velocities [m/s] of markers."""
     return MarkerPositions(
-        header=_header(stamp),
+        header=header,
         name=list(motion.names),
         position=[Point(x=x, y=y, z=z) for x, y, z in motion.positions.tolist()],
         velocity=[Vector3(x=x, y=y, z=z) for x, y, z in motion.velocities.tolist()],
@@ -112,14 +103,12 @@ def markers_to_message(motion: MarkerMotion, stamp: Time) -> MarkerPositions:
 
 
 def shape_to_message(
-    shapes: Iterable[BeamShape], colours: Iterable[np.ndarray], stamp: Time
+    shapes: Iterable[BeamShape], colours: Iterable[np.ndarray], header: Header
 ) -> MarkerArray:
     """Return bent beams as line strips, with red, green, blue in 0..1 for each point."""
     markers = []
     for shape, own in zip(shapes, colours, strict=True):
-        marker = Marker(
-            header=_header(stamp), ns=shape.name, type=Marker.LINE_STRIP, action=Marker.ADD
-        )
+        marker = Marker(header=header, ns=shape.name, type=Marker.LINE_STRIP, action=Marker.ADD)
         marker.pose.orientation.w = 1.0
         marker.scale.x = _LINE
         marker.points = [Point(x=x, y=0.0, z=z) for x, z in shape.points.tolist()]
@@ -128,9 +117,9 @@ def shape_to_message(
     return MarkerArray(markers=markers)
 
 
-def command_to_message(names: list[str], command: BoomCommand, stamp: Time) -> ValveCommand:
-    """Return a command for the cylinders of these names, with the stamp of what it answers."""
-    return ValveCommand(header=_header(stamp), name=names, spool=list(command.spools))
+def command_to_message(names: list[str], command: BoomCommand, header: Header) -> ValveCommand:
+    """Return a command for the cylinders of these names, with the header of what it answers."""
+    return ValveCommand(header=header, name=names, spool=list(command.spools))
 
 
 def command_from_message(message: ValveCommand, names: Sequence[str]) -> BoomCommand:

@@ -10,6 +10,7 @@ from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from longreach_boom import conversions
+from longreach_boom.description import ROOT_FRAME
 from longreach_boom.hydraulic_state import flows_of
 from longreach_boom.machine import STEP, Boom
 from longreach_boom.parameters import load_boom
@@ -22,9 +23,10 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario
 from longreach_dynamics.parameters import quantity
 from longreach_node import qos
+from longreach_node.frames import header_at
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorNode, SimulatorParameters
-from longreach_node.stamps import nanoseconds_of, stamp_of
+from longreach_node.stamps import nanoseconds_of
 
 __all__ = ['PlantNode', 'PlantParameters']
 
@@ -69,6 +71,8 @@ class PlantParameters(SimulatorParameters):
 class PlantNode(SimulatorNode[BoomState, BoomCommand | ByScenario]):
     """The boom, simulated."""
 
+    root_frame = ROOT_FRAME
+
     def __init__(self) -> None:
         super().__init__('plant', safe_command=BY_SCENARIO)
         settings = declare(self, PlantParameters)
@@ -110,26 +114,26 @@ class PlantNode(SimulatorNode[BoomState, BoomCommand | ByScenario]):
 
     def publish_outputs(self, nanoseconds: int) -> None:
         """Publish what is to be seen of the boom."""
-        stamp = stamp_of(nanoseconds)
+        header = header_at(nanoseconds, self.frame)
         parts = StateParts.of(self.state.y, self._boom.parameters)
         if nanoseconds == self._latest:
             # The controller may have missed either half of its sample.
-            self.publish_joints(stamp)
+            self.publish_joints(header.stamp)
         else:
             self._latest = nanoseconds
             self._strain.publish(
                 conversions.strains_to_message(
-                    self._beams, strains(parts, self._boom.parameters), stamp
+                    self._beams, strains(parts, self._boom.parameters), header
                 )
             )
             motion = marker_positions(self._boom.parameters, self.state)
-            self._markers.publish(conversions.markers_to_message(motion, stamp))
-            self._sensors.publish(self.state, self.sample, stamp)
+            self._markers.publish(conversions.markers_to_message(motion, header))
+            self._sensors.publish(self.state, self.sample, header)
             self._publish_shape()
         # Last: in lockstep the controller answers to this.
         flows = flows_of(parts, self._constants)
         self._hydraulics.publish(
-            conversions.hydraulics_to_message(self._cylinders, parts, flows, stamp)
+            conversions.hydraulics_to_message(self._cylinders, parts, flows, header)
         )
 
     def _publish_shape(self) -> None:
@@ -138,8 +142,8 @@ class PlantNode(SimulatorNode[BoomState, BoomCommand | ByScenario]):
             return
         shapes = shape_of(self._boom.parameters, self.state, _POINTS)
         colours = [stress_colours(shape.stress) for shape in shapes]
-        stamp = stamp_of(self._latest)
-        self._shape.publish(conversions.shape_to_message(shapes, colours, stamp))
+        header = header_at(self._latest, self.frame)
+        self._shape.publish(conversions.shape_to_message(shapes, colours, header))
 
     def _on_command(self, message: ValveCommand) -> None:
         """Take a command; one that cannot be is as good as none."""

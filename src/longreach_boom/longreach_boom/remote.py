@@ -6,9 +6,10 @@ import functools
 import math
 from collections.abc import Sequence
 
-from builtin_interfaces.msg import Duration, Time
+from builtin_interfaces.msg import Duration
 from longreach_msgs.msg import HydraulicState, ValveCommand
 from longreach_msgs.srv import AttachLoad
+from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from longreach_boom import conversions
@@ -100,8 +101,9 @@ def command_valves(
                 f' {", ".join(names)}'
             )
         # A stamp of zero is now.
-        told = conversions.command_to_message(names, BoomCommand(tuple(spools)), Time())
-        closed = conversions.command_to_message(names, BoomCommand((0.0,) * len(names)), Time())
+        header = Header(frame_id=sample.header.frame_id)
+        told = conversions.command_to_message(names, BoomCommand(tuple(spools)), header)
+        closed = conversions.command_to_message(names, BoomCommand((0.0,) * len(names)), header)
         far.repeat(publisher, told, duration, closed, _OTHERS)
         return str(publisher.topic_name)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from builtin_interfaces.msg import Time
 from longreach_msgs.msg import HydraulicState, InclinationState, StrainState
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
 
 from longreach_boom import conversions
 from longreach_boom.parameters import BoomParameters
@@ -61,7 +61,7 @@ class SensorTopics:
         ]
         self._inclination, self._pressure, self._encoder, self._strain = self.publishers
 
-    def publish(self, state: BoomState, sample: int, stamp: Time) -> None:
+    def publish(self, state: BoomState, sample: int, header: Header) -> None:
         """Publish the readings of the sensors whose turn it is."""
         if self._sensors is None:
             return
@@ -70,18 +70,18 @@ class SensorTopics:
         if shown.inclination_root is not None and shown.inclination_tip is not None:
             self._inclination.publish(
                 conversions.inclination_to_message(
-                    beams, shown.inclination_root, shown.inclination_tip, stamp
+                    beams, shown.inclination_root, shown.inclination_tip, header
                 )
             )
         if shown.head_pressures is not None and shown.rod_pressures is not None:
             self._pressure.publish(
                 conversions.pressures_to_message(
-                    cylinders, shown.head_pressures, shown.rod_pressures, stamp
+                    cylinders, shown.head_pressures, shown.rod_pressures, header
                 )
             )
         if shown.encoders is not None:
             self._encoder.publish(
-                conversions.encoders_to_message(cylinders, shown.encoders, stamp)
+                conversions.encoders_to_message(cylinders, shown.encoders, header)
             )
         if shown.strains is not None:
-            self._strain.publish(conversions.strains_to_message(beams, shown.strains, stamp))
+            self._strain.publish(conversions.strains_to_message(beams, shown.strains, header))

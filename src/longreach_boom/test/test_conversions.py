@@ -36,7 +36,7 @@ def numbers(start: float) -> np.ndarray:
 def test_hydraulics() -> None:
     parts = StateParts(np.zeros(12), np.zeros(12), numbers(1.0), numbers(2.0), numbers(3.0))
     flows = Flows(numbers(4.0), numbers(5.0))
-    message = conversions.hydraulics_to_message(NAMES, parts, flows, STAMP)
+    message = conversions.hydraulics_to_message(NAMES, parts, flows, HEADER)
     again = deserialize_message(serialize_message(message), HydraulicState)
     assert (again.header, again.name) == (HEADER, NAMES)
     fields = ('head_pressure', 'rod_pressure', 'spool', 'head_flow', 'rod_flow')
@@ -45,20 +45,20 @@ def test_hydraulics() -> None:
 
 
 def test_sensors_fill_their_own_fields_only() -> None:
-    message = conversions.pressures_to_message(NAMES, numbers(1.0), numbers(2.0), STAMP)
+    message = conversions.pressures_to_message(NAMES, numbers(1.0), numbers(2.0), HEADER)
     assert (message.header, message.name) == (HEADER, NAMES)
     assert list(message.head_pressure) == numbers(1.0).tolist()
     assert list(message.rod_pressure) == numbers(2.0).tolist()
     assert not any(len(getattr(message, f)) for f in ('head_flow', 'rod_flow', 'spool'))
-    encoders = conversions.encoders_to_message(NAMES, numbers(3.0), STAMP)
+    encoders = conversions.encoders_to_message(NAMES, numbers(3.0), HEADER)
     assert (encoders.header, encoders.name) == (HEADER, NAMES)
     assert list(encoders.position) == numbers(3.0).tolist()
     assert not len(encoders.velocity)
     assert not len(encoders.effort)
-    strain = conversions.strains_to_message(BEAMS, numbers(4.0), STAMP)
+    strain = conversions.strains_to_message(BEAMS, numbers(4.0), HEADER)
     assert (strain.header, strain.name) == (HEADER, BEAMS)
     assert list(strain.strain) == numbers(4.0).tolist()
-    inclination = conversions.inclination_to_message(BEAMS, numbers(5.0), numbers(6.0), STAMP)
+    inclination = conversions.inclination_to_message(BEAMS, numbers(5.0), numbers(6.0), HEADER)
     assert (inclination.header, inclination.name) == (HEADER, BEAMS)
     assert list(inclination.root) == numbers(5.0).tolist()
     assert list(inclination.tip) == numbers(6.0).tolist()
@@ -67,7 +67,7 @@ def test_sensors_fill_their_own_fields_only() -> None:
 def test_markers() -> None:
     positions, velocities = np.arange(6.0).reshape(2, 3), np.arange(6.0, 12.0).reshape(2, 3)
     motion = MarkerMotion(('truck', 'marker_1'), positions, velocities)
-    message = conversions.markers_to_message(motion, STAMP)
+    message = conversions.markers_to_message(motion, HEADER)
     assert (message.header, message.name) == (HEADER, ['truck', 'marker_1'])
     assert [(p.x, p.y, p.z) for p in message.position] == [(0.0, 1.0, 2.0), (3.0, 4.0, 5.0)]
     assert [(v.x, v.y, v.z) for v in message.velocity] == [(6.0, 7.0, 8.0), (9.0, 10.0, 11.0)]
@@ -79,7 +79,7 @@ def test_shape() -> None:
         for i, name in enumerate(BEAMS[:2])
     ]
     colours = [np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]])] * 2
-    first, second = conversions.shape_to_message(shapes, colours, STAMP).markers
+    first, second = conversions.shape_to_message(shapes, colours, HEADER).markers
     assert [(p.x, p.y, p.z) for p in second.points] == [(1.0, 0.0, 2.0), (3.0, 0.0, 4.0)]
     assert [(c.r, c.g, c.b, c.a) for c in first.colors] == [
         (0.1, 0.2, 0.3, 1.0),
@@ -94,7 +94,7 @@ def test_shape() -> None:
 
 def test_commands() -> None:
     command = BoomCommand((1.0 / 3.0, -1.0, 0.0, 1.0))
-    message = conversions.command_to_message(NAMES, command, STAMP)
+    message = conversions.command_to_message(NAMES, command, HEADER)
     again = deserialize_message(serialize_message(message), ValveCommand)
     assert (again.header, again.name) == (HEADER, NAMES)
     assert conversions.command_from_message(again, NAMES) == command

@@ -23,12 +23,14 @@ from longreach_crane.conversions import (
     sample_from_message,
     status_to_message,
 )
+from longreach_crane.description import ROOT_FRAME
 from longreach_crane.parameters import MATRICES, OUTPUTS, load_machinery
 from longreach_crane.scenario import Scenario, load_scenario
 from longreach_crane.session import Answer, Note, Output, Session
-from longreach_dynamics.parameters import Parameters, choice, quantity
+from longreach_dynamics.parameters import choice, quantity
 from longreach_node import diagnostics, qos
 from longreach_node.clock import LivingClock
+from longreach_node.frames import FrameParameters, frame_name, header_at
 from longreach_node.parameters import declare
 from longreach_node.silence import SilenceWatch
 from longreach_node.stamps import nanoseconds_of, stamp_of
@@ -37,7 +39,7 @@ __all__ = ['ControllerNode', 'ControllerNodeParameters']
 
 
 @dataclasses.dataclass(frozen=True)
-class ControllerNodeParameters(Parameters):
+class ControllerNodeParameters(FrameParameters):
     """Parameters of the controller node."""
 
     file: str = quantity('crane file; empty for C13R', '', default='')
@@ -66,6 +68,7 @@ class ControllerNode(Node):
     def __init__(self) -> None:
         super().__init__('controller')
         settings = declare(self, ControllerNodeParameters)
+        self._frame = frame_name(self, settings, ROOT_FRAME)
         machinery = load_machinery(settings.file or None)
         machinery = machinery.with_variants(settings.matrices, settings.output)
         rules = machinery.controller
@@ -137,15 +140,15 @@ class ControllerNode(Node):
 
     def _publish(self, answer: Answer) -> None:
         """Publish status and command of a cycle."""
-        stamp = stamp_of(answer.stamp)
+        header = header_at(answer.stamp, self._frame)
         if answer.with_status:
             self._status.publish(
                 status_to_message(
-                    answer.state, self._controller, answer.set_point, answer.missed, stamp
+                    answer.state, self._controller, answer.set_point, answer.missed, header
                 )
             )
         # Last: in lockstep the plant goes on as soon as it has this.
-        self._commands.publish(command_to_message(answer.state.command, stamp))
+        self._commands.publish(command_to_message(answer.state.command, header))
 
     def _log(self, note: Note) -> None:
         """Log a note; warnings about a bad stream not more than once a second."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Point
 from longreach_msgs.msg import CraneCommand, CraneSensors, CraneStatus
 from std_msgs.msg import ColorRGBA, Header
@@ -16,8 +15,6 @@ from longreach_crane.state import Command
 from longreach_dynamics.errors import InputError
 
 __all__ = [
-    'FRAME',
-    'cable_marker',
     'command_from_message',
     'command_to_message',
     'sample_from_message',
@@ -26,19 +23,11 @@ __all__ = [
     'trace_marker',
 ]
 
-# The frame of the track, along whose x axis the car's position counts.
-FRAME = 'track'
 
-
-def _header(stamp: Time) -> Header:
-    """Return a header in the frame of the track."""
-    return Header(stamp=stamp, frame_id=FRAME)
-
-
-def sample_to_message(sample: Sample, stamp: Time) -> CraneSensors:
+def sample_to_message(sample: Sample, header: Header) -> CraneSensors:
     """Return what the sensors report as a message."""
     return CraneSensors(
-        header=_header(stamp),
+        header=header,
         car_position=sample.car_position,
         below_minimum=sample.below_minimum,
         above_maximum=sample.above_maximum,
@@ -50,9 +39,9 @@ def sample_from_message(message: CraneSensors) -> Sample:
     return Sample(message.car_position, message.below_minimum, message.above_maximum)
 
 
-def command_to_message(command: Command, stamp: Time) -> CraneCommand:
-    """Return a command as a message with the stamp of the sample that it answers."""
-    return CraneCommand(header=_header(stamp), force=command.force, brake=command.brake)
+def command_to_message(command: Command, header: Header) -> CraneCommand:
+    """Return a command as a message with the header of the sample that it answers."""
+    return CraneCommand(header=header, force=command.force, brake=command.brake)
 
 
 def command_from_message(message: CraneCommand, maximum_force: float) -> Command:
@@ -79,12 +68,12 @@ def command_from_message(message: CraneCommand, maximum_force: float) -> Command
 
 
 def status_to_message(
-    state: ControllerState, controller: Controller, set_point: float, missed: int, stamp: Time
+    state: ControllerState, controller: Controller, set_point: float, missed: int, header: Header
 ) -> CraneStatus:
     """Return what the controller knows and has decided in one cycle as a message."""
     q = state.observer.tolist()
     return CraneStatus(
-        header=_header(stamp),
+        header=header,
         set_point=set_point,
         motor_force=q[0],
         car_position=q[1],
@@ -104,10 +93,10 @@ def _line(
     points: Iterable[tuple[float, float]],
     color: tuple[float, float, float],
     width: float,
-    stamp: Time,
+    header: Header,
 ) -> Marker:
     """Return a line strip through points (x, z) [m]."""
-    marker = Marker(header=_header(stamp), ns=name, type=Marker.LINE_STRIP, action=Marker.ADD)
+    marker = Marker(header=header, ns=name, type=Marker.LINE_STRIP, action=Marker.ADD)
     marker.pose.orientation.w = 1.0
     marker.scale.x = width
     marker.color = ColorRGBA(r=color[0], g=color[1], b=color[2], a=1.0)
@@ -115,18 +104,11 @@ def _line(
     return marker
 
 
-def cable_marker(
-    suspension: tuple[float, float], load: tuple[float, float], stamp: Time
-) -> Marker:
-    """Return the cable between two points (x, z) [m] as a line."""
-    return _line('cable', (suspension, load), (0.2, 0.2, 0.2), 0.04, stamp)
-
-
 def trace_marker(
     name: str,
     points: Iterable[tuple[float, float]],
     color: tuple[float, float, float],
-    stamp: Time,
+    header: Header,
 ) -> Marker:
     """Return a trace through points (x, z) [m] as a line; color as red, green, blue in 0..1."""
-    return _line(name, points, color, 0.02, stamp)
+    return _line(name, points, color, 0.02, header)

@@ -7,7 +7,10 @@ import xml.etree.ElementTree as ElementTree
 from longreach_crane.parameters import CraneParameters
 from longreach_dynamics.resources import share_directory
 
-__all__ = ['robot_description']
+__all__ = ['ROOT_FRAME', 'robot_description']
+
+# The frame of the track, along whose x axis the car's position counts.
+ROOT_FRAME = 'track'
 
 
 def robot_description(crane: CraneParameters) -> str:

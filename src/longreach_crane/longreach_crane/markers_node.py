@@ -1,4 +1,4 @@
-"""Markers for RViz: the cable, and the traces that car and load leave."""
+"""Markers for RViz: the traces that car and load leave."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
-from longreach_crane.conversions import cable_marker, trace_marker
+from longreach_crane.conversions import trace_marker
+from longreach_crane.description import ROOT_FRAME
 from longreach_crane.model import Constants, suspension_and_load
 from longreach_crane.parameters import load_machinery
-from longreach_dynamics.parameters import Parameters, quantity
+from longreach_dynamics.parameters import quantity
 from longreach_node import qos
+from longreach_node.frames import FrameParameters, frame_name, header_at
 from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_of
 
@@ -21,7 +23,7 @@ __all__ = ['MarkersNode', 'MarkersParameters']
 
 
 @dataclasses.dataclass(frozen=True)
-class MarkersParameters(Parameters):
+class MarkersParameters(FrameParameters):
     """Parameters of the markers node."""
 
     file: str = quantity('crane file; empty for C13R', '', default='')
@@ -39,6 +41,7 @@ class MarkersNode(Node):
     def __init__(self) -> None:
         super().__init__('markers')
         self._settings = declare(self, MarkersParameters)
+        self._frame = frame_name(self, self._settings, ROOT_FRAME)
         self._constants = Constants.of(load_machinery(self._settings.file or None).crane)
         points = max(2, round(self._settings.trace * self._settings.rate))
         self._suspensions: deque[tuple[float, float]] = deque(maxlen=points)
@@ -62,13 +65,12 @@ class MarkersNode(Node):
         suspension, load = suspension_and_load(position, angle, self._constants)
         self._suspensions.append(suspension)
         self._loads.append(load)
-        stamp = message.header.stamp
+        header = header_at(now, self._frame)
         self._publisher.publish(
             MarkerArray(
                 markers=[
-                    cable_marker(suspension, load, stamp),
-                    trace_marker('car_trace', self._suspensions, (0.15, 0.40, 0.85), stamp),
-                    trace_marker('load_trace', self._loads, (0.95, 0.55, 0.10), stamp),
+                    trace_marker('car_trace', self._suspensions, (0.15, 0.40, 0.85), header),
+                    trace_marker('load_trace', self._loads, (0.95, 0.55, 0.10), header),
                 ]
             )
         )

@@ -7,6 +7,7 @@ import dataclasses
 from longreach_msgs.msg import CraneCommand, CraneSensors
 
 from longreach_crane.conversions import command_from_message, sample_to_message
+from longreach_crane.description import ROOT_FRAME
 from longreach_crane.diagnosis import sense
 from longreach_crane.machine import BRAKES, MODELS, Crane
 from longreach_crane.model import CAR_POSITION
@@ -17,9 +18,10 @@ from longreach_crane.state import Command, CraneState
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import choice, quantity
 from longreach_node import qos
+from longreach_node.frames import header_at
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorNode, SimulatorParameters
-from longreach_node.stamps import nanoseconds_of, stamp_of
+from longreach_node.stamps import nanoseconds_of
 
 __all__ = ['PlantNode', 'PlantParameters']
 
@@ -66,6 +68,8 @@ class PlantParameters(SimulatorParameters):
 class PlantNode(SimulatorNode[CraneState, Command]):
     """The crane, simulated."""
 
+    root_frame = ROOT_FRAME
+
     def __init__(self) -> None:
         # Without a controller a crane stands on its brake.
         super().__init__('plant', safe_command=Command(0.0, True))
@@ -92,7 +96,7 @@ class PlantNode(SimulatorNode[CraneState, Command]):
     def publish_outputs(self, nanoseconds: int) -> None:
         """Publish what the sensors report."""
         sample = sense(self.state.x[CAR_POSITION], self._crane.parameters)
-        self._sensors.publish(sample_to_message(sample, stamp_of(nanoseconds)))
+        self._sensors.publish(sample_to_message(sample, header_at(nanoseconds, self.frame)))
 
     def _on_command(self, message: CraneCommand) -> None:
         """Take a command; one that the motor cannot follow is refused."""

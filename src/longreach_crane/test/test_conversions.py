@@ -9,6 +9,7 @@ import pytest
 from builtin_interfaces.msg import Time
 from longreach_msgs.msg import CraneCommand, CraneSensors, CraneStatus
 from rclpy.serialization import deserialize_message, serialize_message
+from std_msgs.msg import Header
 from visualization_msgs.msg import Marker
 
 from longreach_crane import conversions
@@ -18,7 +19,7 @@ from longreach_crane.parameters import Machinery
 from longreach_crane.state import Command
 from longreach_dynamics.errors import InputError
 
-STAMP = Time(sec=47, nanosec=930_000_000)
+HEADER = Header(stamp=Time(sec=47, nanosec=930_000_000), frame_id='north/track')
 
 
 def fields(kind: type) -> set[str]:
@@ -35,15 +36,15 @@ def fields(kind: type) -> set[str]:
     ],
 )
 def test_samples(sample: Sample) -> None:
-    message = conversions.sample_to_message(sample, STAMP)
-    assert (message.header.stamp, message.header.frame_id) == (STAMP, 'track')
+    message = conversions.sample_to_message(sample, HEADER)
+    assert message.header == HEADER
     again = deserialize_message(serialize_message(message), CraneSensors)
     assert conversions.sample_from_message(again) == sample
     assert fields(CraneSensors) == {'header', *Sample._fields}
 
 
 def test_a_sample_that_is_no_number_stays_none() -> None:
-    message = conversions.sample_to_message(Sample(math.nan, False, True), STAMP)
+    message = conversions.sample_to_message(Sample(math.nan, False, True), HEADER)
     again = conversions.sample_from_message(message)
     assert math.isnan(again.car_position)
     assert (again.below_minimum, again.above_maximum) == (False, True)
@@ -51,8 +52,8 @@ def test_a_sample_that_is_no_number_stays_none() -> None:
 
 @pytest.mark.parametrize('command', [Command(1.0 / 3.0, False), Command(0.0, True)])
 def test_commands(command: Command) -> None:
-    message = conversions.command_to_message(command, STAMP)
-    assert (message.header.stamp, message.header.frame_id) == (STAMP, 'track')
+    message = conversions.command_to_message(command, HEADER)
+    assert message.header == HEADER
     again = deserialize_message(serialize_message(message), CraneCommand)
     assert conversions.command_from_message(again, 160.0) == command
     assert fields(CraneCommand) == {'header', *Command._fields}
@@ -74,9 +75,9 @@ def test_status(machinery: Machinery, emergency: Emergency) -> None:
         emergency=emergency,
     )
     controller = Controller.of(machinery)
-    message = conversions.status_to_message(state, controller, 8.5, 9, STAMP)
+    message = conversions.status_to_message(state, controller, 8.5, 9, HEADER)
     values = {name: getattr(message, name) for name in fields(CraneStatus) - {'header'}}
-    assert (message.header.stamp, message.header.frame_id) == (STAMP, 'track')
+    assert message.header == HEADER
     assert values == {
         'set_point': 8.5,
         'motor_force': 1.5,
@@ -97,16 +98,13 @@ def test_reasons_are_those_of_the_message() -> None:
         assert getattr(CraneStatus, f'REASON_{emergency.name}') == emergency
 
 
-def test_markers() -> None:
-    cable = conversions.cable_marker((3.0, 0.0), (2.5, -4.9), STAMP)
-    trace = conversions.trace_marker('trace', [(1.0, 0.0), (2.0, 0.5)], (0.1, 0.2, 0.3), STAMP)
-    for marker in (cable, trace):
-        assert (marker.header.stamp, marker.header.frame_id) == (STAMP, 'track')
-        assert marker.type == Marker.LINE_STRIP
-        assert marker.pose.orientation.w == 1.0
-        assert marker.color.a == 1.0
-        assert marker.scale.x > 0.0
-    assert [(p.x, p.y, p.z) for p in cable.points] == [(3.0, 0.0, 0.0), (2.5, 0.0, -4.9)]
+def test_a_trace_is_a_line_in_the_frame_of_its_header() -> None:
+    trace = conversions.trace_marker('trace', [(1.0, 0.0), (2.0, 0.5)], (0.1, 0.2, 0.3), HEADER)
+    assert trace.header == HEADER
+    assert trace.ns == 'trace'
+    assert trace.type == Marker.LINE_STRIP
+    assert trace.pose.orientation.w == 1.0
+    assert trace.scale.x > 0.0
     assert [(p.x, p.y, p.z) for p in trace.points] == [(1.0, 0.0, 0.0), (2.0, 0.0, 0.5)]
-    assert cable.ns != trace.ns
     assert (trace.color.r, trace.color.g, trace.color.b) == pytest.approx((0.1, 0.2, 0.3))
+    assert trace.color.a == 1.0

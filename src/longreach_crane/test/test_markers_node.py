@@ -38,23 +38,23 @@ class Rig:
         self.bench.until(lambda: len(self.arrays) >= count, f'marker array {count}')
 
 
-def test_cable_and_traces() -> None:
-    with bench() as b:
+def test_traces_of_car_and_load() -> None:
+    with bench('-r', '__ns:=/north') as b:
         rig = Rig(b)
         rig.send(0, 1.0, 0.0)
         rig.arrive(1)
         rig.send(10, 2.0, math.pi / 6)
         rig.arrive(2)
-    cable, car, load = rig.arrays[-1].markers
-    assert [m.ns for m in (cable, car, load)] == ['cable', 'car_trace', 'load_trace']
-    top, bottom = cable.points
-    assert (top.x, top.z) == (2.0, 0.0)
-    # A positive angle has the load at larger x.
-    assert (bottom.x, bottom.z) == pytest.approx((2.0 + 2.5, -5.0 * math.cos(math.pi / 6)))
+    # The robot description draws the cable.
+    car, load = rig.arrays[-1].markers
+    assert [m.ns for m in (car, load)] == ['car_trace', 'load_trace']
     assert [(p.x, p.z) for p in car.points] == [(1.0, 0.0), (2.0, 0.0)]
-    assert [p.z for p in load.points] == pytest.approx([-5.0, bottom.z])
-    assert nanoseconds_of(cable.header.stamp) == 10 * CYCLE
-    assert cable.header.frame_id == 'track'
+    # A positive angle has the load at larger x.
+    bottom = load.points[1]
+    assert (bottom.x, bottom.z) == pytest.approx((2.0 + 2.5, -5.0 * math.cos(math.pi / 6)))
+    assert load.points[0].z == pytest.approx(-5.0)
+    assert nanoseconds_of(car.header.stamp) == 10 * CYCLE
+    assert car.header.frame_id == 'north/track'
 
 
 def test_the_rate_is_kept_and_a_trace_ends() -> None:
@@ -66,7 +66,7 @@ def test_the_rate_is_kept_and_a_trace_ends() -> None:
                 rig.arrive(cycle // 10 + 1)
     stamps = [nanoseconds_of(a.markers[0].header.stamp) for a in rig.arrays]
     assert stamps == [k * 10 * CYCLE for k in range(11)]
-    assert [p.x for p in rig.arrays[-1].markers[1].points] == pytest.approx(
+    assert [p.x for p in rig.arrays[-1].markers[0].points] == pytest.approx(
         [0.6, 0.7, 0.8, 0.9, 1.0]
     )
 
@@ -77,8 +77,8 @@ def test_when_time_begins_anew_the_traces_do() -> None:
         for count, cycle in enumerate((0, 10, 20, 0)):
             rig.send(cycle, float(count), 0.0)
             rig.arrive(count + 1)
-    assert [p.x for p in rig.arrays[-2].markers[1].points] == [0.0, 1.0, 2.0]
-    assert [p.x for p in rig.arrays[-1].markers[1].points] == [3.0]
+    assert [p.x for p in rig.arrays[-2].markers[0].points] == [0.0, 1.0, 2.0]
+    assert [p.x for p in rig.arrays[-1].markers[0].points] == [3.0]
 
 
 def test_a_viewer_that_comes_late_sees_the_latest() -> None:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Point, Vector3, WrenchStamped
 from longreach_msgs.msg import CylinderCommand, HydraulicState, PinForces
 from sensor_msgs.msg import JointState
@@ -14,7 +13,6 @@ from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_dynamics.errors import InputError
-from longreach_excavator.description import ROOT_FRAME
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import HEAD, ROD, SOIL, SPOOL
 from longreach_excavator.parameters import ExcavatorParameters
@@ -51,13 +49,8 @@ _RED, _BLUE = ColorRGBA(r=0.84, g=0.12, b=0.12, a=1.0), ColorRGBA(r=0.16, g=0.42
 _BROWN = ColorRGBA(r=0.45, g=0.31, b=0.18, a=1.0)
 
 
-def _header(stamp: Time) -> Header:
-    """Return a header in the frame of the boom's foot."""
-    return Header(stamp=stamp, frame_id=ROOT_FRAME)
-
-
 def hydraulics_to_message(
-    y: np.ndarray, observed: Mapping[str, float], vapour: float, stamp: Time
+    y: np.ndarray, observed: Mapping[str, float], vapour: float, header: Header
 ) -> HydraulicState:
     """
     Return pressures, flows and spool positions of one state, by the cylinders' names.
@@ -66,7 +59,7 @@ def hydraulics_to_message(
     """
     pressures = np.maximum(y[HEAD:SPOOL], vapour)
     return HydraulicState(
-        header=_header(stamp),
+        header=header,
         name=_NAMES,
         head_pressure=pressures[: ROD - HEAD].tolist(),
         rod_pressure=pressures[ROD - HEAD :].tolist(),
@@ -76,30 +69,30 @@ def hydraulics_to_message(
     )
 
 
-def reactions_to_message(observed: Mapping[str, float], stamp: Time) -> PinForces:
-    """Return the forces of joints, cylinders and rods [N], in the axes of ROOT_FRAME."""
+def reactions_to_message(observed: Mapping[str, float], header: Header) -> PinForces:
+    """Return the forces of joints, cylinders and rods [N], in the axes of excavator_base."""
     return PinForces(
-        header=_header(stamp),
+        header=header,
         name=list(PINS),
         force=[Vector3(x=observed[f'{pin}_x'], z=observed[f'{pin}_z']) for pin in PINS],
     )
 
 
-def soil_force_to_message(observed: Mapping[str, float], stamp: Time) -> WrenchStamped:
+def soil_force_to_message(observed: Mapping[str, float], header: Header) -> WrenchStamped:
     """
-    Return the soil's force on the tooth [N], in the axes of ROOT_FRAME.
+    Return the soil's force on the tooth [N], in the axes of excavator_base.
 
     As for any wrench, the torque is that about the origin of its frame [N m]: the force acts at
     the tooth.
     """
     fx, fz = observed['soil_x'], observed['soil_z']
-    message = WrenchStamped(header=_header(stamp))
+    message = WrenchStamped(header=header)
     message.wrench.force = Vector3(x=fx, z=fz)
     message.wrench.torque.y = observed['tip_z'] * fx - observed['tip_x'] * fz
     return message
 
 
-def forces_to_message(arrows: Iterable[Arrow], soil: np.ndarray, stamp: Time) -> MarkerArray:
+def forces_to_message(arrows: Iterable[Arrow], soil: np.ndarray, header: Header) -> MarkerArray:
     """
     Return arrows of forces, and the line of the soil, for viewers.
 
@@ -109,9 +102,8 @@ def forces_to_message(arrows: Iterable[Arrow], soil: np.ndarray, stamp: Time) ->
         That named soil is red, the others are blue.
     soil : ndarray, shape (points, 2)
         x and z of the soil's surface [m]; empty for none.
-    stamp : Time
+    header : Header
     """
-    header = _header(stamp)
     markers = []
     for arrow in arrows:
         (x, z), (dx, dz) = arrow.start, arrow.vector
@@ -133,9 +125,9 @@ def forces_to_message(arrows: Iterable[Arrow], soil: np.ndarray, stamp: Time) ->
     return MarkerArray(markers=markers)
 
 
-def command_to_message(command: ExcavatorCommand, stamp: Time) -> CylinderCommand:
+def command_to_message(command: ExcavatorCommand, header: Header) -> CylinderCommand:
     """
-    Return a command with the stamp of what it answers.
+    Return a command with the header of what it answers.
 
     Forces, if there are any, are named; cylinders without one keep their oil, valves closed.
     """
@@ -145,9 +137,9 @@ def command_to_message(command: ExcavatorCommand, stamp: Time) -> CylinderComman
         if force is not None
     }
     if not forces:
-        return CylinderCommand(header=_header(stamp), name=_NAMES, spool=list(command.spools))
+        return CylinderCommand(header=header, name=_NAMES, spool=list(command.spools))
     return CylinderCommand(
-        header=_header(stamp),
+        header=header,
         name=list(forces),
         force=list(forces.values()),
     )

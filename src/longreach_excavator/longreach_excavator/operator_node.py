@@ -16,8 +16,9 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState, Joy
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import Parameters, quantity
+from longreach_dynamics.parameters import quantity
 from longreach_excavator import conversions
+from longreach_excavator.description import ROOT_FRAME
 from longreach_excavator.parameters import load_excavator
 from longreach_excavator.teleoperation import (
     Order,
@@ -26,6 +27,7 @@ from longreach_excavator.teleoperation import (
     load_teleoperation,
 )
 from longreach_node import diagnostics, qos
+from longreach_node.frames import FrameParameters, frame_name, header_at
 from longreach_node.pairing import Pair, Pairs
 from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_of, stamp_of
@@ -34,7 +36,7 @@ __all__ = ['OperatorNode', 'OperatorNodeParameters']
 
 
 @dataclasses.dataclass(frozen=True)
-class OperatorNodeParameters(Parameters):
+class OperatorNodeParameters(FrameParameters):
     """Parameters of the operator node."""
 
     file: str = quantity('excavator file; empty for one of the 20 t class', '', default='')
@@ -49,6 +51,7 @@ class OperatorNode(Node):
     def __init__(self) -> None:
         super().__init__('operator')
         settings = declare(self, OperatorNodeParameters)
+        self._frame = frame_name(self, settings, ROOT_FRAME)
         parameters = load_teleoperation(settings.teleoperation or None)
         excavator = load_excavator(settings.file or None)
         self._station = Teleoperation(parameters, excavator)
@@ -102,7 +105,8 @@ class OperatorNode(Node):
         if before // 1_000_000_000 < pair.stamp // 1_000_000_000:
             self._report()
         if command is not None:
-            self._commands.publish(conversions.command_to_message(command, stamp_of(pair.stamp)))
+            header = header_at(pair.stamp, self._frame)
+            self._commands.publish(conversions.command_to_message(command, header))
 
     def _on_joy(self, message: Joy) -> None:
         """Take the deflections of sticks."""

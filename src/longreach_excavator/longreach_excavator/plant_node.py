@@ -12,6 +12,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario
 from longreach_dynamics.parameters import quantity
 from longreach_excavator import conversions
+from longreach_excavator.description import ROOT_FRAME
 from longreach_excavator.machine import STEP, Excavator
 from longreach_excavator.parameters import load_excavator
 from longreach_excavator.scenario import Scenario, load_scenario, resting_scenario
@@ -19,9 +20,10 @@ from longreach_excavator.simulation import warm_up
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 from longreach_excavator.visuals import force_arrows, soil_line
 from longreach_node import qos
+from longreach_node.frames import header_at
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorNode, SimulatorParameters
-from longreach_node.stamps import nanoseconds_of, stamp_of
+from longreach_node.stamps import nanoseconds_of
 
 __all__ = ['PlantNode', 'PlantParameters']
 
@@ -78,6 +80,8 @@ def _end(duration: float, scenario: Scenario) -> float:
 class PlantNode(SimulatorNode[ExcavatorState, ExcavatorCommand | ByScenario]):
     """The excavator, simulated."""
 
+    root_frame = ROOT_FRAME
+
     def __init__(self) -> None:
         super().__init__('plant', safe_command=BY_SCENARIO)
         settings = declare(self, PlantParameters)
@@ -117,20 +121,20 @@ class PlantNode(SimulatorNode[ExcavatorState, ExcavatorCommand | ByScenario]):
 
     def publish_outputs(self, nanoseconds: int) -> None:
         """Publish what is to be seen of the excavator."""
-        stamp = stamp_of(nanoseconds)
+        header = header_at(nanoseconds, self.frame)
         observed = self._excavator.observed(self.state)
         if nanoseconds == self._latest:
             # Whoever commands may have missed either half of its sample.
-            self.publish_joints(stamp)
+            self.publish_joints(header.stamp)
         else:
             self._latest = nanoseconds
-            self._reactions.publish(conversions.reactions_to_message(observed, stamp))
-            self._soil_force.publish(conversions.soil_force_to_message(observed, stamp))
+            self._reactions.publish(conversions.reactions_to_message(observed, header))
+            self._soil_force.publish(conversions.soil_force_to_message(observed, header))
             self._publish_forces(observed)
         # Last: in lockstep this is what is answered.
         vapour = self._excavator.parameters.oil.vapour_pressure
         self._hydraulics.publish(
-            conversions.hydraulics_to_message(self.state.y, observed, vapour, stamp)
+            conversions.hydraulics_to_message(self.state.y, observed, vapour, header)
         )
 
     def _publish_forces(self, observed: dict[str, float]) -> None:
@@ -138,8 +142,8 @@ class PlantNode(SimulatorNode[ExcavatorState, ExcavatorCommand | ByScenario]):
         if not self.is_looked_at(self._forces, self._visual_rate):
             return
         arrows = force_arrows(self._excavator.parameters, self.state, observed)
-        stamp = stamp_of(self._latest)
-        self._forces.publish(conversions.forces_to_message(arrows, self._surface, stamp))
+        header = header_at(self._latest, self.frame)
+        self._forces.publish(conversions.forces_to_message(arrows, self._surface, header))
 
     def _on_command(self, message: CylinderCommand) -> None:
         """Take a command; one that cannot be is as good as none."""

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 
 from longreach_msgs.msg import CylinderCommand, HydraulicState
+from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError
 from longreach_node.remote import call_plant as _call_plant
@@ -58,7 +59,8 @@ def command_valves(
                 f' {", ".join(names)}'
             )
         # A stamp of zero is now.
-        told = CylinderCommand(name=names, spool=list(spools))
-        closed = CylinderCommand(name=names, spool=[0.0] * len(names))
+        header = Header(frame_id=sample.header.frame_id)
+        told = CylinderCommand(header=header, name=names, spool=list(spools))
+        closed = CylinderCommand(header=header, name=names, spool=[0.0] * len(names))
         far.repeat(publisher, told, duration, closed, _OTHERS)
         return str(publisher.topic_name)

@@ -32,7 +32,7 @@ SEEN = {name: 100.0 + index / 7.0 for index, name in enumerate(OBSERVED)}
 
 
 def test_hydraulics() -> None:
-    message = conversions.hydraulics_to_message(Y, SEEN, 0.0, STAMP)
+    message = conversions.hydraulics_to_message(Y, SEEN, 0.0, HEADER)
     again = deserialize_message(serialize_message(message), HydraulicState)
     assert (again.header, again.name) == (HEADER, NAMES)
     assert list(again.head_pressure) == Y[HEAD : HEAD + 3].tolist()
@@ -43,7 +43,7 @@ def test_hydraulics() -> None:
 
 
 def test_reactions() -> None:
-    message = conversions.reactions_to_message(SEEN, STAMP)
+    message = conversions.reactions_to_message(SEEN, HEADER)
     again = deserialize_message(serialize_message(message), PinForces)
     assert again.header == HEADER
     joints = ['boom_chassis', 'arm_boom', 'bucket_arm']
@@ -54,7 +54,7 @@ def test_reactions() -> None:
 
 def test_the_soil_acts_at_the_tooth() -> None:
     seen = {'soil_x': 3.0, 'soil_z': -5.0, 'tip_x': 7.0, 'tip_z': -2.0}
-    message = conversions.soil_force_to_message(seen, STAMP)
+    message = conversions.soil_force_to_message(seen, HEADER)
     again = deserialize_message(serialize_message(message), WrenchStamped)
     force, torque = again.wrench.force, again.wrench.torque
     assert again.header == HEADER
@@ -70,7 +70,7 @@ def test_drawn_forces() -> None:
         Arrow('arm_boom', (1.0, 2.0), (0.0, 1e-3)),
     )
     line = np.array([[2.0, -1.5], [9.0, -1.5]])
-    markers = conversions.forces_to_message(arrows, line, STAMP).markers
+    markers = conversions.forces_to_message(arrows, line, HEADER).markers
     assert [m.ns for m in markers] == ['boom_chassis', 'soil', 'arm_boom', 'surface']
     assert {m.header.frame_id for m in markers} == {'excavator_base'}
     assert all(m.pose.orientation.w == 1.0 and m.scale.x > 0.0 for m in markers)
@@ -83,7 +83,7 @@ def test_drawn_forces() -> None:
     assert (first.action, none.action) == (Marker.ADD, Marker.DELETE)
     assert [(p.x, p.y, p.z) for p in surface.points] == [(2.0, 0.0, -1.5), (9.0, 0.0, -1.5)]
     assert (first.type, surface.type) == (Marker.ARROW, Marker.LINE_STRIP)
-    assert len(conversions.forces_to_message(arrows, np.empty((0, 2)), STAMP).markers) == 3
+    assert len(conversions.forces_to_message(arrows, np.empty((0, 2)), HEADER).markers) == 3
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_drawn_forces() -> None:
     ],
 )
 def test_commands(excavator: ExcavatorParameters, command: ExcavatorCommand) -> None:
-    message = conversions.command_to_message(command, STAMP)
+    message = conversions.command_to_message(command, HEADER)
     again = deserialize_message(serialize_message(message), CylinderCommand)
     assert again.header == HEADER
     assert conversions.command_from_message(again, excavator) == command
@@ -192,7 +192,7 @@ def test_an_empty_chamber_has_the_vapour_pressure() -> None:
     """What the state counts below is missing oil, not a pressure."""
     y = Y.copy()
     y[6], y[11] = -2.4e7, 1e3
-    message = conversions.hydraulics_to_message(y, SEEN, 2e3, STAMP)
+    message = conversions.hydraulics_to_message(y, SEEN, 2e3, HEADER)
     assert message.head_pressure[0] == 2e3
     assert message.rod_pressure[2] == 2e3
     assert message.head_pressure[1] == max(y[7], 2e3)

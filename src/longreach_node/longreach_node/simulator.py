@@ -37,8 +37,9 @@ from std_srvs.srv import Trigger
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.machine import Machine, step_time
-from longreach_dynamics.parameters import Parameters, quantity
+from longreach_dynamics.parameters import quantity
 from longreach_node import diagnostics, qos
+from longreach_node.frames import FrameParameters, frame_name
 from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
 
 __all__ = ['SimulatorNode', 'SimulatorParameters']
@@ -63,7 +64,7 @@ _PATIENCE = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
-class SimulatorParameters(Parameters):
+class SimulatorParameters(FrameParameters):
     """How a simulator node runs; a machine's node adds its own fields."""
 
     step: float = quantity('length of a simulation step', 's', above=0.0, default=0.01)
@@ -98,6 +99,7 @@ class SimulatorParameters(Parameters):
 
     def check(self) -> None:
         """Raise InputError when samples or the end do not fall on steps."""
+        super().check()
         if 0.0 < self.real_time_factor < 1e-4:
             raise InputError(
                 f'real_time_factor = {self.real_time_factor}, allowed: 0, or [0.0001, 10000]'
@@ -149,6 +151,9 @@ class SimulatorNode(Node, Generic[State, Command]):
         one before the first sets ``initial_command``.
     """
 
+    # The root of the machine's robot description.
+    root_frame = 'world'
+
     def __init__(self, name: str, safe_command: Command) -> None:
         super().__init__(name)
         self.done = Future()
@@ -162,6 +167,7 @@ class SimulatorNode(Node, Generic[State, Command]):
         """Begin to run, once everything is created; the last call of a subclass's constructor."""
         self.machine = machine
         self.settings = parameters
+        self.frame = frame_name(self, parameters, self.root_frame)
         self.state = machine.initial_state()
         self.command = self.initial_command
         self.paused = parameters.start_paused
@@ -228,7 +234,7 @@ class SimulatorNode(Node, Generic[State, Command]):
             effort=joints.efforts,
         )
         message.header.stamp = stamp
-        message.header.frame_id = self.get_namespace().strip('/') or 'world'
+        message.header.frame_id = self.frame
         self._joints.publish(message)
 
     def accept(self, command: Command, nanoseconds: int) -> None:

@@ -28,8 +28,9 @@ from rclpy.task import Future
 from sensor_msgs.msg import CameraInfo, Image
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import Parameters, quantity
+from longreach_dynamics.parameters import quantity
 from longreach_node import diagnostics, qos
+from longreach_node.frames import FrameParameters, frame_name
 from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds, stamp_of
 from longreach_vision import conversions
@@ -61,7 +62,7 @@ _FAREWELL = 1.5
 
 
 @dataclasses.dataclass(frozen=True)
-class CameraNodeParameters(Parameters):
+class CameraNodeParameters(FrameParameters):
     """Parameters of the camera node."""
 
     rig: str = quantity('rig file: cameras, plane, markers', '')
@@ -123,10 +124,16 @@ class _View:
     """A camera with its topics; pictures are drawn into the message that is published."""
 
     def __init__(
-        self, node: Node, name: str, camera: Camera, pose: Pose, scene: Scene, times: FrameTimes
+        self,
+        node: Node,
+        name: str,
+        frame_id: str,
+        camera: Camera,
+        pose: Pose,
+        scene: Scene,
+        times: FrameTimes,
     ) -> None:
         self.name, self.times = name, times
-        frame_id = f'{name}_camera_optical'
         blank = np.zeros((camera.height, camera.width), dtype=np.uint8)
         self._message = conversions.array_to_image(blank, 'mono8', stamp_of(0), frame_id)
         self._info = conversions.camera_to_info(camera, stamp_of(0), frame_id)
@@ -193,6 +200,7 @@ class CameraNode(Node):
             _View(
                 self,
                 name,
+                frame_name(self, settings, f'{name}_camera_optical'),
                 mounted.camera.scaled(settings.scale).replace(name=name),
                 mounted.pose,
                 self._scene,

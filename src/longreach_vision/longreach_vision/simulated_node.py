@@ -38,7 +38,7 @@ class SimulatedNode(CameraNode):
 
     def _view(self, camera: str, stamp: int, image: np.ndarray) -> None:
         """Track the markers in an image."""
-        self._tracker.add(camera, stamp, image, f'{camera}_camera_optical')
+        self._tracker.add(camera, stamp, image)
 
     def is_watched(self) -> bool:
         """Tell whether as many listen as shall see the first image, and hear what is in it."""

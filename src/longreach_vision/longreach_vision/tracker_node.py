@@ -24,8 +24,9 @@ from sensor_msgs.msg import CameraInfo, Image
 from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import Parameters, choice, quantity
+from longreach_dynamics.parameters import choice, quantity
 from longreach_node import diagnostics, qos
+from longreach_node.frames import FrameParameters, frame_name
 from longreach_node.parameters import declare
 from longreach_node.stamps import stamp_of
 from longreach_vision import conversions
@@ -56,7 +57,7 @@ _LOSSLESS = 50
 
 
 @dataclasses.dataclass(frozen=True)
-class TrackerParameters(Parameters):
+class TrackerParameters(FrameParameters):
     """Parameters of the tracker node."""
 
     rig: str = quantity('rig file: cameras, plane, markers', '')
@@ -69,7 +70,9 @@ class TrackerParameters(Parameters):
         default='rig',
     )
     bits: int = quantity('that count in images of 16 bits', at_least=9, at_most=16, default=16)
-    frame_id: str = quantity("the world's frame", '', default='world')
+    frame_id: str = quantity(
+        'frame of the poses in the rig; frame_prefix is not put before it', '', default='world'
+    )
     timeout: float = quantity(
         "lag of one camera's images behind the other's after which a pair is given up",
         's',
@@ -103,6 +106,7 @@ class TrackerParameters(Parameters):
 
     def check(self) -> None:
         """Raise InputError for an empty name of the frame."""
+        super().check()
         if not self.frame_id.strip('/ '):
             raise InputError(f'frame_id = {self.frame_id!r}, allowed: the name of a frame')
 
@@ -242,10 +246,9 @@ class MarkerTracker:
                 f'{self._topic(camera)}: {message.width} x {message.height}, {message.encoding},'
                 f' converted by {conversions.converter_of(message.encoding)}'
             )
-        frame_id = message.header.frame_id or f'{camera}_camera_optical'
-        self.add(camera, stamp, image, frame_id)
+        self.add(camera, stamp, image, message.header.frame_id)
 
-    def add(self, camera: str, stamp: int, image: np.ndarray, frame_id: str) -> None:
+    def add(self, camera: str, stamp: int, image: np.ndarray, frame_id: str = '') -> None:
         """
         Take an image as an array.
 
@@ -257,9 +260,11 @@ class MarkerTracker:
         image : ndarray of uint8, shape (height, width)
             Kept until its pair is complete.
         frame_id : str
-            The camera's optical frame.
+            The camera's optical frame; empty: as :class:`~longreach_vision.camera_node.CameraNode`
+            calls it.
         """
         self._heard = time.monotonic()
+        frame_id = frame_id or frame_name(self._node, self._settings, f'{camera}_camera_optical')
         known = self._known.get(camera)
         if known is None and len(self._early) < _EARLY:
             self._early.append((camera, stamp, image, frame_id))
@@ -350,7 +355,7 @@ class MarkerTracker:
         if images.late:
             # Time in space does not go back.
             return
-        header = stamp_of(images.stamp), self._settings.frame_id
+        header = stamp_of(images.stamp), self._settings.frame_id.lstrip('/')
         self._markers.publish(
             conversions.estimates_to_message(frame.estimates, frame.gap, *header)
         )

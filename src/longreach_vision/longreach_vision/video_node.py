@@ -20,8 +20,9 @@ from rclpy.task import Future
 from sensor_msgs.msg import CameraInfo, Image
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.parameters import Parameters, choice, quantity
+from longreach_dynamics.parameters import choice, quantity
 from longreach_node import diagnostics, qos
+from longreach_node.frames import FrameParameters, frame_name
 from longreach_node.parameters import declare
 from longreach_node.stamps import stamp_of
 from longreach_vision import conversions
@@ -45,7 +46,7 @@ _FAREWELL = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
-class VideoNodeParameters(Parameters):
+class VideoNodeParameters(FrameParameters):
     """Parameters of the video node."""
 
     source: str = quantity(
@@ -105,6 +106,7 @@ class VideoNodeParameters(Parameters):
 
     def check(self) -> None:
         """Raise InputError for an empty name of the frame."""
+        super().check()
         if not self.frame_id.strip('/ '):
             raise InputError(f'frame_id = {self.frame_id!r}, allowed: the name of a frame')
 
@@ -118,6 +120,7 @@ class VideoNode(Node):
         super().__init__('video')
         self.done = Future()
         self._settings = declare(self, VideoNodeParameters)
+        self._frame = frame_name(self, self._settings, self._settings.frame_id)
         self._camera = read_camera(self._settings.camera) if self._settings.camera else None
         self._counts = dict.fromkeys(('images', 'late', 'unheard', 'lost_camera'), 0)
         self._waits_for = 'the source'
@@ -285,7 +288,7 @@ class VideoNode(Node):
                 f' for {camera.width} x {camera.height} px; calibrate the camera at the size that'
                 ' it is used with'
             )
-        header = stamp_of(nanoseconds), settings.frame_id
+        header = stamp_of(nanoseconds), self._frame
         info = (
             conversions.camera_to_info(camera, *header)
             if camera
