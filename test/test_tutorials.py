@@ -71,3 +71,19 @@ def test_own_controller_in_lockstep_gives_the_library_run(tmp_path: Path) -> Non
     sensors = read_bag(tmp_path / 'pd', ['/crane/sensors'])
     recorded = [message.car_position for _, _, message in sensors]
     np.testing.assert_array_equal(recorded, library_run(CYCLES))
+
+
+def test_library_script_runs_without_ros(tmp_path: Path) -> None:
+    # An import of any of these would raise ModuleNotFoundError.
+    program = (
+        'import runpy, sys\n'
+        'for name in ("rclpy", "longreach_msgs", "longreach_node", "longreach_tools"):\n'
+        '    sys.modules[name] = None\n'
+        f'runpy.run_path({str(TUTORIALS / "library.py")!r})\n'
+    )
+    done = subprocess.run(
+        [sys.executable, '-c', program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert 'the crane stops at 3.000 m' in done.stdout
+    assert (tmp_path / 'out' / 'library.png').stat().st_size > 10_000
