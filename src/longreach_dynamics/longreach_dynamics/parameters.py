@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+import reprlib
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -23,12 +24,23 @@ from typing import Any, Self
 import yaml
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.resources import open_text
 
 __all__ = ['Parameters', 'Rule', 'choice', 'from_mapping', 'load', 'load_yaml', 'quantity']
 
 
 # What a float can hold.
 _LARGEST_INTEGER = 10**300
+
+# Of a YAML file: characters, and values with those that aliases repeat.
+_LARGEST_FILE = 4_000_000
+_MOST_VALUES = 200_000
+
+# Shows a value that is not allowed, however large, in part.
+_SHOWN = reprlib.Repr()
+_SHOWN.maxstring = _SHOWN.maxother = _SHOWN.maxlong = 200
+_SHOWN.maxlist = _SHOWN.maxtuple = _SHOWN.maxdict = 12
+_SHOWN.maxlevel = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,7 +234,7 @@ def _hints(cls: type) -> dict[str, Any]:
 
 def _refusal(path: str, value: object, allowed: str) -> InputError:
     """Return the error of a value that is not allowed."""
-    return InputError(f'{path} = {value!r}, allowed: {allowed}')
+    return InputError(f'{path} = {_SHOWN.repr(value)}, allowed: {allowed}')
 
 
 def _converted(path: str, value: Any, kind: Any, rule: Rule) -> Any:
@@ -372,6 +384,32 @@ class _Loader(yaml.SafeLoader):
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._count = 0
+        self._counts: dict[yaml.Node, int] = {}
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Return a node; an alias counts as much as what it repeats."""
+        mark = self.peek_event().start_mark
+        before = self._count
+        is_alias = self.check_event(yaml.AliasEvent)
+        node = super().compose_node(parent, index)
+        if node is None:
+            return None
+        if not is_alias:
+            self._count += 1
+            self._counts[node] = self._count - before
+        elif node in self._counts:
+            self._count += self._counts[node]
+        else:
+            raise yaml.composer.ComposerError(None, None, 'an alias contains itself', mark)
+        if self._count > _MOST_VALUES:
+            raise yaml.composer.ComposerError(
+                None, None, f'more than {_MOST_VALUES} values, counting what aliases repeat', mark
+            )
+        return node
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Return a mapping, or raise for a key that stands twice."""
         seen = set()
@@ -408,15 +446,18 @@ def load_yaml(file: str | Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        When there is no such file, it is not YAML (with line and column), a key stands twice, or
-        its top is not a mapping.
+        When there is no such file, it is a device or too large, it is not YAML (with line and
+        column), a key stands twice, an alias contains itself or all of them repeat too much, or
+        the top is not a mapping.
     """
     path = Path(file)
-    try:
-        text = path.read_text(encoding='utf-8')
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else 'not a text file'
-        raise InputError(f'{path} cannot be read: {reason}') from error
+    with open_text(path) as stream:
+        text = stream.read(_LARGEST_FILE + 1)
+    if len(text) > _LARGEST_FILE:
+        raise InputError(
+            f'{path} cannot be read: more than {_LARGEST_FILE} characters, allowed: a YAML file of'
+            ' parameters'
+        )
     try:
         values = yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:

@@ -1,13 +1,41 @@
-"""Where the files that a package installs are found, with ROS and without."""
+"""How files are opened, and where those that a package installs are found."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['share_directory']
+__all__ = ['open_text', 'share_directory']
+
+
+@contextlib.contextmanager
+def open_text(file: str | Path, encoding: str = 'utf-8') -> Iterator[TextIO]:
+    """
+    Open a text file for reading: a regular file, or a pipe that somebody writes to.
+
+    Raises
+    ------
+    InputError
+        When it cannot be opened, is a directory or a device, or what is read is not text.
+    """
+    try:
+        # Of a pipe without a writer nothing is read, where a blocking call would wait for good.
+        number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(number, encoding=encoding) as stream:  # noqa: PTH123
+            mode = os.fstat(number).st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISDIR(mode)):
+                raise InputError(f'{file} cannot be read: a device, allowed: a regular file')
+            os.set_blocking(number, True)
+            yield stream
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else 'not a text file'
+        raise InputError(f'{file} cannot be read: {reason}') from error
 
 
 def share_directory(package: str) -> Path:

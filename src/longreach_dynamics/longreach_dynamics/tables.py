@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import itertools
 import math
-from collections.abc import Sequence
+import re
+from array import array
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.resources import open_text
 
 __all__ = ['Table', 'read_table']
 
 # Beyond any calendar in seconds; rows nearer to each other than a nanosecond are no measurement.
 _LATEST, _NEAREST = 1e12, 1e-9
+
+_LONGEST_LINE = 1_000_000
+_DECIMAL_COMMA = re.compile(r'[-+]?\d*,\d+([eE][-+]?\d+)?')
 
 
 class Table(dict[str, np.ndarray]):
@@ -64,57 +73,84 @@ def read_table(file: str | Path, time: str | None = 'time') -> Table:
         that is no finite number, and a time that does not rise; with file and line.
     """
     path = Path(file)
-    try:
-        text = path.read_text(encoding='utf-8-sig')
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else 'not a text file'
-        raise InputError(f'{path} cannot be read: {reason}') from error
-    lines = [
-        (number, line)
-        for number, line in enumerate(text.splitlines(), 1)
-        if line.strip() and not line.lstrip().startswith('#')
-    ]
-    if len(lines) < 2:
-        raise InputError(
-            f'{path}: {len(lines)} lines, allowed: one of names and others of numbers'
-        )
-    separator = ';' if ';' in lines[0][1] else ','
-    try:
-        head, *rows = csv.reader((line for _, line in lines), delimiter=separator)
-    except csv.Error as error:
-        raise InputError(f'{path} is no table: {error}') from error
-    if len(rows) < len(lines) - 1:
-        raise InputError(f'{path}: a quotation mark is not closed on its line')
-    names = [name.strip() for name in head]
-    for name in names:
-        if not name or names.count(name) > 1:
-            raise InputError(f'{path}: the column name {name!r} is empty or stands twice')
-    values = np.empty((len(rows), len(names)))
-    for k, ((number, _), row) in enumerate(zip(lines[1:], rows, strict=True)):
-        if len(row) != len(names):
-            raise InputError(
-                f'{path}:{number}: {len(row)} values, allowed: {len(names)}, one for each name'
-            )
-        for i, cell in enumerate(row):
-            values[k, i] = _number(cell, f'{path}:{number}: {names[i]}')
-    table = Table(path, dict(zip(names, values.T.copy(), strict=True)))
+    with open_text(path, 'utf-8-sig') as stream:
+        names, values, lines = _read(path, stream)
+    columns = np.frombuffer(values).reshape(-1, len(names)).T.copy()
+    table = Table(path, dict(zip(names, columns, strict=True)))
     if time is not None:
-        _check_time(table, time, [number for number, _ in lines[1:]])
+        _check_time(table, time, lines)
     return table
 
 
-def _number(cell: str, what: str) -> float:
-    """Return a cell as a finite number; ``what`` is named in the error."""
+def _read(path: Path, stream: TextIO) -> tuple[list[str], array[float], array[int]]:
+    """Return the names, the numbers row by row, and the line of each row."""
+    lines = array('Q')
+    numbered = _lines_of_table(path, stream, lines)
+    first = next(numbered, '')
+    if not first:
+        raise InputError(f'{path}: 0 lines, allowed: one of names and others of numbers')
+    rows = csv.reader(itertools.chain([first], numbered), delimiter=';' if ';' in first else ',')
+    values = array('d')
     try:
-        value = float(cell)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise InputError(f'{what} = {cell.strip()!r}, allowed: finite numbers')
-    return value
+        names = [name.strip() for name in next(rows)]
+        for name in names:
+            if not name or names.count(name) > 1:
+                raise InputError(f'{path}: the column name {name!r} is empty or stands twice')
+        for row in rows:
+            if rows.line_num != len(values) // len(names) + 2:
+                break
+            values.extend(_numbers(row, names, f'{path}:{lines[-1]}'))
+    except csv.Error as error:
+        raise InputError(f'{path} is no table: {error}') from error
+    if len(lines) != len(values) // len(names) + 1:
+        raise InputError(f'{path}: a quotation mark is not closed on its line')
+    if len(lines) < 2:
+        raise InputError(f'{path}: 1 lines, allowed: one of names and others of numbers')
+    return names, values, lines[1:]
 
 
-def _check_time(table: Table, time: str, lines: list[int]) -> None:
+def _lines_of_table(path: Path, stream: TextIO, numbers: array[int]) -> Iterator[str]:
+    """Yield the lines that are neither empty nor comments; their numbers are added to a list."""
+    for number, line in enumerate(iter(lambda: stream.readline(_LONGEST_LINE), ''), 1):
+        if len(line) == _LONGEST_LINE:
+            raise InputError(
+                f'{path}:{number}: {_LONGEST_LINE} characters or more, allowed: rows of numbers'
+            )
+        if line.strip() and not line.lstrip().startswith('#'):
+            numbers.append(number)
+            yield line
+
+
+def _numbers(row: list[str], names: list[str], where: str) -> list[float]:
+    """Return the cells of a row as finite numbers; ``where`` is named in errors."""
+    if len(row) != len(names):
+        advice = '; decimal commas? Write decimal points' if len(row) == 2 * len(names) else ''
+        raise InputError(
+            f'{where}: {len(row)} values, allowed: {len(names)}, one for each name{advice}'
+        )
+    with contextlib.suppress(ValueError):
+        numbers = list(map(float, row))
+        if all(map(math.isfinite, numbers)):
+            return numbers
+    name, text = next(
+        (name, cell.strip()) for name, cell in zip(names, row, strict=True) if not _is_finite(cell)
+    )
+    advice = ''
+    if _DECIMAL_COMMA.fullmatch(text):
+        advice = f'; a decimal comma? Write {text.replace(",", ".")}'
+    elif len(names) == 1 and len(text.split()) > 1:
+        advice = '; separate columns by commas or semicolons'
+    raise InputError(f'{where}: {name} = {text!r}, allowed: finite numbers{advice}')
+
+
+def _is_finite(cell: str) -> bool:
+    """Tell whether a cell is a finite number."""
+    with contextlib.suppress(ValueError):
+        return math.isfinite(float(cell))
+    return False
+
+
+def _check_time(table: Table, time: str, lines: Sequence[int]) -> None:
     """Raise InputError unless the times rise from row to row, by what clocks can tell."""
     times = table.stack([time])[:, 0]
     far = np.flatnonzero(np.abs(times) > _LATEST)

@@ -262,3 +262,41 @@ def test_range_text(rule: Rule, text: str) -> None:
 def test_rule_allows(value: float, allowed: bool) -> None:
     assert Rule('', at_least=0.0, below=5.0).allows(value) is allowed
     assert Rule('', above=-5.0, at_most=0.0).allows(-value) is allowed
+
+
+def laughs(levels: int) -> str:
+    """Return a YAML file whose aliases stand for 10 to the power of ``levels`` values."""
+    lines = ['a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]']
+    for k in range(1, levels):
+        lines.append(f'a{k}: &a{k} [{", ".join([f"*a{k - 1}"] * 10)}]')
+    return '\n'.join(lines) + '\n'
+
+
+def test_aliases_are_bounded_by_what_they_repeat(tmp_path: Path) -> None:
+    file = tmp_path / 'machine.yaml'
+    file.write_text(laughs(3))
+    assert len(load_yaml(file)['a2']) == 10
+    file.write_text(laughs(9))
+    with pytest.raises(InputError, match=r'machine\.yaml:6:.*: more than 200000 values, counting'):
+        load_yaml(file)
+    file.write_text('a: &a [1, *a]\n')
+    with pytest.raises(InputError, match=r'machine\.yaml:1:11: .*an alias contains itself'):
+        load_yaml(file)
+
+
+def test_a_large_value_is_shown_in_part(tmp_path: Path) -> None:
+    file = tmp_path / 'machine.yaml'
+    file.write_text(laughs(5) + 'mass: *a4\n')
+    with pytest.raises(InputError) as caught:
+        from_mapping(Machine, values(mass=load_yaml(file)['mass']))
+    assert len(str(caught.value)) < 1500
+
+
+def test_devices_and_large_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match='/dev/zero cannot be read: a device'):
+        load_yaml('/dev/zero')
+    file = tmp_path / 'large.yaml'
+    with file.open('wb') as stream:
+        stream.truncate(10**9)
+    with pytest.raises(InputError, match=r'large\.yaml cannot be read: more than 4000000 char'):
+        load_yaml(file)

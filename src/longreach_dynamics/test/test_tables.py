@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -96,7 +98,15 @@ def test_has_and_stack() -> None:
         ('time,x\n0,1\n1\n', 'table.csv:3: 1 values, allowed: 2, one for each name'),
         ('time,x\n0,1\n1,2,3\n', 'table.csv:3: 3 values, allowed: 2, one for each name'),
         ('time,x\n0,1\n1;2\n', 'table.csv:3: 1 values, allowed: 2, one for each name'),
-        ('time;x\n0;1\n1;2,5\n', "table.csv:3: x = '2,5', allowed: finite numbers"),
+        (
+            'time;x\n0;1\n1;2,5\n',
+            "table.csv:3: x = '2,5', allowed: finite numbers; a decimal comma? Write 2.5",
+        ),
+        (
+            'time,x\n0,1\n0,5,1,2\n',
+            'table.csv:3: 4 values, allowed: 2, one for each name; decimal co',
+        ),
+        ('time\n0\t1\n', 'finite numbers; separate columns by commas or semicolons'),
         ('time,x\n0,1\n1,\n', "table.csv:3: x = '', allowed: finite numbers"),
         ('time,x\n0,1\n1,nan\n', "table.csv:3: x = 'nan', allowed: finite numbers"),
         ('time,x\n0,-inf\n1,1\n', "table.csv:2: x = '-inf', allowed: finite numbers"),
@@ -135,6 +145,32 @@ def test_quotes_that_do_not_close(tmp_path: Path, text: str) -> None:
         InputError, match=r'table\.csv: a quotation mark is not closed on its line'
     ):
         read_table(write(tmp_path, text))
+
+
+def test_devices_and_pipes_without_a_writer_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match='/dev/zero cannot be read: a device'):
+        read_table('/dev/zero')
+    os.mkfifo(tmp_path / 'pipe')
+    with pytest.raises(InputError, match='pipe: 0 lines'):
+        read_table(tmp_path / 'pipe')
+
+
+def test_a_large_table_takes_little_more_memory_than_its_numbers(tmp_path: Path) -> None:
+    rows = 30_000
+    text = ''.join(f'{k},{k / 7!r},{k / 11!r},{k / 13!r}\n' for k in range(rows))
+    file = write(tmp_path, 'time,a,b,c\n' + text)
+    tracemalloc.start()
+    table = read_table(file)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert table['c'][-1] == (rows - 1) / 13
+    # Twice the numbers while they are put into columns, and the lines of the rows.
+    assert peak < 4 * rows * 4 * 8
+
+
+def test_a_line_without_end_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r'table\.csv:1: 1000000 characters or more'):
+        read_table(write(tmp_path, 'x' * 2_000_000))
 
 
 def test_cells_beyond_measure(tmp_path: Path) -> None:
