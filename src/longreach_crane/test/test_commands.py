@@ -222,7 +222,8 @@ def test_files_that_cannot_be_written(
         raise AssertionError('the work has begun')
 
     monkeypatch.setattr(commands, 'simulate', no_work)
-    missing = tmp_path / 'no' / 'such' / 'a.png'
+    (tmp_path / 'file').touch()
+    missing = tmp_path / 'file' / 'a.png'
     Outcome(capsys, 'crane', 'run', scenario_file, option, missing).refused(
         f'{missing} cannot be written'
     )

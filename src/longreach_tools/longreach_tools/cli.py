@@ -117,8 +117,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except BrokenPipeError:
         raise
-    except (LongreachError, OSError) as error:
+    except LongreachError as error:
         _complain(f'longreach {name}: {error}')
+        return 1
+    except OSError as error:
+        # Commands name the files that they open; printing is what knows no name.
+        _complain(f'longreach {name}: {error.filename or "stdout"}: {error.strerror or error}')
         return 1
     except KeyboardInterrupt:
         return 130

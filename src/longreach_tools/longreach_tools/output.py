@@ -117,7 +117,8 @@ def check_output(csv: Path | None = None, plot: Path | None = None) -> None:
         _picture_format(plot)
     for file in (csv, plot):
         if file is not None:
-            _make_temporary(Path(file), _is_special(Path(file))).unlink()
+            with _temporary(Path(file)):
+                pass
     if (
         csv is not None
         and plot is not None
@@ -253,6 +254,7 @@ def writing(file: str | Path) -> Iterator[Path]:
     Give a temporary path that becomes ``file`` when the block ends well, and goes otherwise.
 
     A symbolic link stays, and what it names is written. A pipe or a device gets the bytes.
+    Directories above the file are made.
 
     Raises
     ------
@@ -262,21 +264,16 @@ def writing(file: str | Path) -> Iterator[Path]:
         When a pipe or a device does not take the bytes, or the disk gets full.
     """
     target = Path(file)
-    special = _is_special(target)
-    temporary = _make_temporary(target, special)
-    try:
-        with _naming_full_disk(file):
-            yield temporary
-            if special:
-                _pour(temporary, target)
-                return
-            # mkstemp makes files that only their owner reads; a result is as open as any other.
-            mask = os.umask(0)
-            os.umask(mask)
-            temporary.chmod(0o666 & ~mask)
-            temporary.replace(target.resolve())
-    finally:
-        temporary.unlink(missing_ok=True)
+    with _temporary(target) as (temporary, special), _naming_full_disk(file):
+        yield temporary
+        if special:
+            _pour(temporary, target)
+            return
+        # mkstemp makes files that only their owner reads; a result is as open as any other.
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
+        temporary.replace(_real(target))
 
 
 @contextlib.contextmanager
@@ -314,15 +311,25 @@ def _is_special(target: Path) -> bool:
     return True
 
 
-def _make_temporary(target: Path, special: bool) -> Path:
-    """Make an empty file: beside the target, as a rename is atomic there, or with all others."""
-    directory = None if special else target.resolve().parent
-    try:
-        handle, name = tempfile.mkstemp(dir=directory, prefix='.', suffix=target.suffix)
-    except OSError as error:
-        raise _unwritable(target, error) from error
-    os.close(handle)
-    return Path(name)
+@contextlib.contextmanager
+def _temporary(target: Path) -> Iterator[tuple[Path, bool]]:
+    """
+    Give an empty file for the block, and whether the target is a pipe or a device.
+
+    It is beside the target, as a rename is atomic there, or with all other temporary files.
+    """
+    special = _is_special(target)
+    with contextlib.ExitStack() as stack:
+        directory = None
+        if not special:
+            directory = stack.enter_context(making_directory(_real(target).parent))
+        try:
+            handle, name = tempfile.mkstemp(dir=directory, prefix='.', suffix=target.suffix)
+        except OSError as error:
+            raise _unwritable(target, error) from error
+        os.close(handle)
+        stack.callback(Path(name).unlink, missing_ok=True)
+        yield Path(name), special
 
 
 def _unwritable(target: Path, error: OSError) -> LongreachError:
@@ -330,8 +337,8 @@ def _unwritable(target: Path, error: OSError) -> LongreachError:
     if error.errno in _FULL:
         return _full(target, error)
     return InputError(
-        f'{target} cannot be written: {error.strerror}; name a file in a directory that exists'
-        ' and is writable'
+        f'{target} cannot be written: {error.strerror}; name a file in a directory that is'
+        ' writable, or can be made'
     )
 
 

@@ -84,7 +84,7 @@ def points(monkeypatch: pytest.MonkeyPatch) -> dict[str, Point]:
         (['nothing'], 0, ''),
         (['input'], 2, 'longreach input: x = 3, allowed: 1 | 2'),
         (['failure'], 1, 'longreach failure: it broke; try again'),
-        (['system'], 1, 'longreach system: [Errno 28] No space left on device'),
+        (['system'], 1, 'longreach system: stdout: No space left on device'),
         (['interrupt'], 130, ''),
         (['leaves'], 5, ''),
         (['fly'], 2, "longreach: no command 'fly'; allowed: count, failure, input,"),
@@ -406,3 +406,26 @@ def test_the_process_passes_the_exit_code_on() -> None:
     done = subprocess.run([*PROGRAM, 'fly'], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("longreach: no command 'fly'")
+
+
+def test_a_full_stdout_is_one_line(tmp_path):
+    make = 'import json; print(json.dumps(list(range(100000))))'
+    (tmp_path / 'full_command.py').write_text(
+        f'"""Prints."""\nSUMMARY = ""\ndef configure(parser):\n    parser.set_defaults(run=run)\n'
+        f'def run(_):\n    {make}\n'
+    )
+    info = tmp_path / 'full-1.dist-info'
+    info.mkdir()
+    (info / 'METADATA').write_text('Name: full\nVersion: 1\n')
+    (info / 'entry_points.txt').write_text('[longreach.commands]\nfull = full_command\n')
+    environment = os.environ | {'PYTHONPATH': f'{tmp_path}:{os.environ.get("PYTHONPATH", "")}'}
+    with Path('/dev/full').open('w') as full:
+        done = subprocess.run(
+            [*PROGRAM, 'full'],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+    assert done.returncode == 1
+    assert done.stderr == 'longreach full: stdout: No space left on device\n'

@@ -256,7 +256,8 @@ def test_what_track_refuses(scene, tmp_path):
     refused('is not empty', 'track', left, *rig, '--overlay', right)
     refused('allowed: MARKER=FILE', 'track', left, *rig, '--movement', 'one')
     refused('allowed markers: one, two', 'track', left, *rig, '--movement', 'x=a.png')
-    refused('cannot be written', 'track', left, *rig, '--csv', tmp_path / 'no/where.csv')
+    (tmp_path / 'file').touch()
+    refused('cannot be written', 'track', left, *rig, '--csv', tmp_path / 'file/any.csv')
     (tmp_path / 'bag').mkdir()
     refused('exists already', 'track', left, *rig, '--bag', tmp_path / 'bag')
 
