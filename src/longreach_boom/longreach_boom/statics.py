@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_boom.model import Constants, Load, boom_bases, constants_of, point_motion
+from longreach_boom.model import Constants, Load, constants_of, point_motion
 from longreach_boom.motion import STEEPEST, evaluate
 from longreach_boom.parameters import BoomParameters
+from longreach_boom.state import StateParts, strains
 from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.hydraulics import holding_pressures
 from longreach_dynamics.linkages import pistons_and_arms
@@ -126,11 +127,9 @@ def static_row(
     rest = equilibrium(boom, angles, loads)
     constants = constants_of(boom, loads)
     N = boom.size
-    strain, deflection = [], []
-    for i, (basis, beam) in enumerate(zip(boom_bases(boom), boom.beams, strict=True)):
-        h, gauge = rest.q[N + i :: N], beam.strain_gauge
-        strain.append(float(gauge.gain * (h @ basis.at(gauge.position, 2)) + gauge.bias))
-        deflection.append(float(h @ constants.tip[i]))
+    at_rest = np.concatenate([rest.q, np.zeros(rest.q.size + 3 * N)])
+    strain = strains(StateParts.of(at_rest, boom), boom)
+    deflection = [float(rest.q[N + i :: N] @ constants.tip[i]) for i in range(N)]
     share = rest.forces / (boom.oil.supply_pressure * constants.head_area)
     highest = np.maximum(rest.head_pressures, rest.rod_pressures)
     return {
@@ -140,7 +139,7 @@ def static_row(
         'head_pressure': rest.head_pressures.tolist(),
         'rod_pressure': rest.rod_pressures.tolist(),
         'deflection': deflection,
-        'strain': strain,
+        'strain': strain.tolist(),
         'tip': rest.tip.tolist(),
         'beyond_supply': [
             cylinder.name

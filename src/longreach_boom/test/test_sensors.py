@@ -11,7 +11,6 @@ import pytest
 from longreach_boom.model import point_motion
 from longreach_boom.parameters import BoomParameters, StrainGauge
 from longreach_boom.sensors import (
-    SensorKind,
     SensorParameters,
     SensorReadings,
     Sensors,
@@ -20,6 +19,7 @@ from longreach_boom.sensors import (
 )
 from longreach_boom.state import BoomState, StateParts, strains
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.sensors import SensorKind
 
 RATE = 200.0
 KINDS = ('inclination', 'pressure', 'encoder', 'strain')
