@@ -15,12 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_boom.control import ControllerState, JointController, Trajectory
+from longreach_boom.control import JointController
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario, scenario_command
 from longreach_boom.state import BoomCommand
+from longreach_dynamics.control import ControllerState
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_count
+from longreach_dynamics.trajectories import Trajectory
 
 __all__ = ['Guidance', 'GuidanceState', 'Measurement', 'Order']
 

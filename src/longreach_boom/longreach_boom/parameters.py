@@ -8,6 +8,7 @@ The numbers live in config/boom.yaml. Symbols are those of Henikl, Kemmetmueller
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from longreach_dynamics.beams import BASIS_SETS, Beam
+from longreach_dynamics.control import PistonControllerParameters
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import Cylinder, OilParameters
 from longreach_dynamics.linkages import Linkage
@@ -26,7 +28,6 @@ __all__ = [
     'ROTATIONS',
     'BeamParameters',
     'BoomParameters',
-    'ControllerParameters',
     'CylinderParameters',
     'Distribution',
     'FrictionParameters',
@@ -202,42 +203,6 @@ class RitzParameters(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
-class ControllerParameters(Parameters):
-    """The joint position controller, which acts on piston positions."""
-
-    proportional_gain: float = quantity(
-        'piston velocity per error, K_p', '1/s', at_least=0.0, at_most=50.0
-    )
-    integral_gain: float = quantity(
-        'growth of piston velocity per error, K_i', '1/s^2', at_least=0.0, at_most=500.0
-    )
-    integral_limit: float = quantity(
-        'largest piston velocity that the integral asks for', 'm/s', at_least=0.0
-    )
-    maximum_velocity: float = quantity('largest piston velocity asked for', 'm/s', above=0.0)
-    force_time: float = quantity(
-        'time constant of the lags that tell weight from vibration in a cylinder force',
-        's',
-        above=0.0,
-        at_most=1e3,
-    )
-    closing_error: float = quantity(
-        'error below which the valve closes at a reference at rest', 'm', at_least=0.0
-    )
-    opening_error: float = quantity(
-        'error above which it opens again', 'm', at_least=0.0, at_most=1.0
-    )
-
-    def check(self) -> None:
-        """Raise InputError when the valve would open again as soon as it has closed."""
-        if self.opening_error < self.closing_error:
-            raise InputError(
-                f'opening_error = {self.opening_error:g} m, allowed: at least closing_error ='
-                f' {self.closing_error:g} m'
-            )
-
-
-@dataclasses.dataclass(frozen=True)
 class Pose(Parameters):
     """A named pose."""
 
@@ -265,7 +230,7 @@ class BoomParameters(Parameters):
     oil: OilParameters = quantity('oil and supply')
     beams: tuple[BeamParameters, ...] = quantity('beams, from the truck outwards')
     cylinders: tuple[CylinderParameters, ...] = quantity('cylinders, one for each beam')
-    controller: ControllerParameters = quantity('joint position controller')
+    controller: PistonControllerParameters = quantity('joint position controller')
     poses: tuple[Pose, ...] = quantity('named poses', default=())
     markers: tuple[Marker, ...] = quantity('markers for cameras', default=())
 
@@ -345,6 +310,15 @@ class BoomParameters(Parameters):
             raise InputError(f'{what}: position = {position} m, allowed: [0, {length:g}] m')
         return index
 
+    def joint_limits(self) -> np.ndarray:
+        """Return the angles [rad] at the ends of the strokes, shape (N, 2), the lower first."""
+        return self._joint_limits.copy()
+
+    @functools.cached_property
+    def _joint_limits(self) -> np.ndarray:
+        """Return what :meth:`joint_limits` returns."""
+        return np.array([c.linkage.angles(c.stroke) for c in self.cylinders])
+
     def check_pose(self, angles: np.ndarray) -> None:
         """
         Check joint angles [rad], shape (N,).
@@ -356,13 +330,12 @@ class BoomParameters(Parameters):
         """
         if len(angles) != self.size:
             raise InputError(f'pose has {len(angles)} angles, allowed: {self.size}')
-        for angle, beam, cylinder in zip(angles, self.beams, self.cylinders, strict=True):
-            low, high = cylinder.linkage.angles(cylinder.stroke)
+        for i, (low, high) in enumerate(self._joint_limits.tolist()):
             # A pose at an end of the stroke is one that rounding may put beyond it.
-            if not low - 1e-9 <= angle <= high + 1e-9:
+            if not low - 1e-9 <= angles[i] <= high + 1e-9:
                 raise InputError(
-                    f'angle of joint {beam.name} = {math.degrees(angle):.6g} deg, allowed by the'
-                    f' stroke of {cylinder.name}:'
+                    f'angle of joint {self.beams[i].name} = {math.degrees(angles[i]):.6g} deg,'
+                    f' allowed by the stroke of {self.cylinders[i].name}:'
                     f' [{math.degrees(low):.4f}, {math.degrees(high):.4f}] deg'
                 )
 

@@ -30,13 +30,13 @@ from longreach_boom.state import BoomCommand, closed_valves
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import check_order, step_count
 from longreach_dynamics.parameters import Parameters, load, quantity
+from longreach_dynamics.trajectories import Waypoint
 
 __all__ = [
     'Attachment',
     'HangingLoad',
     'Scenario',
     'ValveCommand',
-    'Waypoint',
     'load_scenario',
     'resting_scenario',
     'scenario_command',
@@ -89,14 +89,6 @@ class ValveCommand(Parameters):
 
     time: float = quantity('from when on', 's', at_least=0.0, at_most=1e6)
     spools: tuple[float, ...] = quantity('spool positions', at_least=-1.0, at_most=1.0)
-
-
-@dataclasses.dataclass(frozen=True)
-class Waypoint(Parameters):
-    """Joint angles at a time; the way from one to the next is smooth, at each the boom rests."""
-
-    time: float = quantity('when', 's', at_least=0.0, at_most=1e6)
-    angles_deg: tuple[float, ...] = quantity('joint angles', 'deg')
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from tqdm import tqdm
 
-from longreach_boom.control import JointController, Trajectory
+from longreach_boom.control import JointController
 from longreach_boom.machine import SAMPLE_TIME, STEP, Boom
 from longreach_boom.parameters import BoomParameters, load_boom
 from longreach_boom.results import Result, series
@@ -18,6 +18,7 @@ from longreach_boom.state import (
     piston_positions,
 )
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, sample_counts, step_time
+from longreach_dynamics.trajectories import Trajectory
 
 __all__ = ['simulate', 'warm_up']
 

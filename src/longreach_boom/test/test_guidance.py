@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from longreach_boom.control import JointController, Trajectory
+from longreach_boom.control import JointController
 from longreach_boom.guidance import Guidance, GuidanceState, Measurement, Order
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.scenario import Scenario, ValveCommand, Waypoint
+from longreach_boom.scenario import Scenario, ValveCommand
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.trajectories import Trajectory, Waypoint
 
 T = 0.005
 SITE = (70.0, -50.0, -35.0, -30.0)

@@ -18,12 +18,12 @@ from longreach_boom.scenario import (
     HangingLoad,
     Scenario,
     ValveCommand,
-    Waypoint,
 )
 from longreach_boom.simulation import simulate
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.stepping import IntegrationError
+from longreach_dynamics.trajectories import Waypoint
 
 
 def release(duration: float, friction: bool) -> Scenario:

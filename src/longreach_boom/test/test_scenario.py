@@ -17,10 +17,10 @@ from longreach_boom.scenario import (
     HangingLoad,
     Scenario,
     ValveCommand,
-    Waypoint,
     load_scenario,
 )
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.trajectories import Waypoint
 
 STEP = 1e-3
 RELEASE = """

@@ -13,6 +13,9 @@ Numerics shared by the machines of Longreach, free of ROS.
 ``planar_chain``     serial chains of rigid links in the plane, recursive Newton-Euler
 ``linkages``         from a cylinder's piston to the joint that it drives, and back
 ``hydraulics``       cylinders and proportional valves
+``trajectories``     joint angles over time with least jerk
+``control``          PID, valve inversion, a position controller for pistons
+``sensors``          bias, drift, noise, quantisation and rates of sensors
 ``urdf``             robot descriptions: links, shapes, masses, joints
 ``resources``        where installed files are found
 """

@@ -1,0 +1,391 @@
+"""
+Control of joints that cylinders move: PID, valve inversion, a controller of piston positions.
+
+:class:`PistonController` acts on each piston by itself. With the reference s_r of its position,
+the reference v_r of its velocity and the error
+
+    e = s_r - s_p - (F - F_slow) / k,    F = p_1 A_1 - p_2 A_2,
+
+it asks for the piston velocity v_r + K_p e + K_i int e dt, and finds the spool position that gives
+it from the valve equation, Henikl 2015, (24), the measured pressures and the dead band.
+
+What a spool does: its opening A_v lets A_v u_1 into the head side and A_v u_2 out of the rod side,
+u = alpha sqrt(2 / rho) sqrt(dp). While the force F stays, (23) makes of both the velocity
+
+    v = A_v (k_1 u_1 / A_1 + k_2 u_2 / A_2) / k,    k_j = beta A_j^2 / V_j,    k = k_1 + k_2:
+
+the mean of what each side would give alone, weighted by the stiffness k_j of its oil. In steady
+motion both sides agree, and it reads A_v = A_1 v / u_1.
+
+Why the force is in the error: a swinging boom compresses the oil, and the piston gives way by
+F / k. A valve that works against that drives the swing; at K_p = 2 / s it grows until the pumps
+give no more. So the motion on the oil is left out. F_slow is F behind two first-order lags in a
+row: weight and lasting loads are not left out, and what remains of the swing is not driven.
+
+At a reference at rest the valve closes when the error is small, and opens again only when it has
+grown: otherwise static friction would make the piston hunt. Nothing damps the vibration that a
+motion leaves.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics import valve_flows
+from longreach_dynamics.parameters import Parameters, quantity
+
+__all__ = [
+    'ControllerState',
+    'Hydraulics',
+    'Pid',
+    'PistonController',
+    'PistonControllerParameters',
+    'low_pass',
+    'spool_positions',
+]
+
+
+class Pid(NamedTuple):
+    """
+    PID controllers with feed-forward, bounds and anti-windup, one for each element of an array.
+
+    u = u_f + K_p e + I + K_d de/dt with I' = K_i e, bounded. The integral does not grow while the
+    actuator gives less than what is asked for (conditional integration), and has a bound of its
+    own.
+    """
+
+    proportional: float
+    integral: float
+    derivative: float = 0.0
+    limit: float = math.inf  # of |u|
+    integral_limit: float = math.inf  # of |I|
+
+    def output(
+        self,
+        integral: np.ndarray,
+        error: np.ndarray,
+        feed_forward: np.ndarray | float = 0.0,
+        error_rate: np.ndarray | float = 0.0,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return u as asked for, and within its bounds; arguments are of one shape."""
+        wanted = feed_forward + self.proportional * error + integral
+        if self.derivative:
+            wanted = wanted + self.derivative * error_rate
+        return wanted, np.clip(wanted, -self.limit, self.limit)
+
+    def integrated(
+        self,
+        integral: np.ndarray,
+        error: np.ndarray,
+        wanted: np.ndarray,
+        limited: np.ndarray,
+        interval: float,
+    ) -> np.ndarray:
+        """
+        Return the integral I of the next cycle.
+
+        Parameters
+        ----------
+        integral, error, wanted : ndarray
+            I, e, and u as asked for.
+        limited : ndarray of bool
+            Where the actuator gives less than ``wanted``.
+        interval : float
+            Of the cycles [s].
+        """
+        grown = integral + self.integral * interval * error
+        grown = np.clip(grown, -self.integral_limit, self.integral_limit)
+        return np.where(limited & (error * wanted > 0.0), integral, grown)
+
+
+def low_pass(before: np.ndarray, now: np.ndarray, interval: float, time: float) -> np.ndarray:
+    """Return the output of a first-order lag of time constant ``time`` [s], one interval later."""
+    return np.asarray(before - math.expm1(-interval / time) * (now - before))
+
+
+@dataclasses.dataclass(frozen=True)
+class PistonControllerParameters(Parameters):
+    """The position controller of pistons."""
+
+    proportional_gain: float = quantity(
+        'piston velocity per error, K_p', '1/s', at_least=0.0, at_most=50.0
+    )
+    integral_gain: float = quantity(
+        'growth of piston velocity per error, K_i', '1/s^2', at_least=0.0, at_most=500.0
+    )
+    integral_limit: float = quantity(
+        'largest piston velocity that the integral asks for', 'm/s', at_least=0.0
+    )
+    maximum_velocity: float = quantity('largest piston velocity asked for', 'm/s', above=0.0)
+    force_time: float = quantity(
+        'time constant of the lags that tell weight from vibration in a cylinder force',
+        's',
+        above=0.0,
+        at_most=1e3,
+    )
+    closing_error: float = quantity(
+        'error below which the valve closes at a reference at rest', 'm', at_least=0.0
+    )
+    opening_error: float = quantity(
+        'error above which it opens again', 'm', at_least=0.0, at_most=1.0
+    )
+
+    def check(self) -> None:
+        """Raise InputError when the valve would open again as soon as it has closed."""
+        if self.opening_error < self.closing_error:
+            raise InputError(
+                f'opening_error = {self.opening_error:g} m, allowed: at least closing_error ='
+                f' {self.closing_error:g} m'
+            )
+
+    def pid(self) -> Pid:
+        """Return the loop from the error of a piston [m] to its velocity [m/s]."""
+        return Pid(
+            self.proportional_gain,
+            self.integral_gain,
+            limit=self.maximum_velocity,
+            integral_limit=self.integral_limit,
+        )
+
+
+class Hydraulics(Protocol):
+    """Numbers of N cylinders with their valves, and of the oil."""
+
+    @property
+    def head_area(self) -> np.ndarray:
+        """A_1 [m^2], shape (N,)."""
+
+    @property
+    def rod_area(self) -> np.ndarray:
+        """A_2 [m^2], shape (N,)."""
+
+    @property
+    def head_volume(self) -> np.ndarray:
+        """V_1 at s_p = 0 [m^3], shape (N,)."""
+
+    @property
+    def rod_volume(self) -> np.ndarray:
+        """V_2 at s_p = 0 [m^3], shape (N,)."""
+
+    @property
+    def head_opening(self) -> np.ndarray:
+        """Opening to the head side at full spool [m^2], shape (N,)."""
+
+    @property
+    def rod_opening(self) -> np.ndarray:
+        """Opening to the rod side at full spool [m^2], shape (N,)."""
+
+    @property
+    def dead_band(self) -> np.ndarray:
+        """Spool position up to which a valve is closed, shape (N,)."""
+
+    @property
+    def bulk_modulus(self) -> float:
+        """Of the oil [Pa]."""
+
+    @property
+    def supply(self) -> float:
+        """Supply pressure [Pa]."""
+
+    @property
+    def tank(self) -> float:
+        """Tank pressure [Pa]."""
+
+    @property
+    def flow_coefficient(self) -> float:
+        """Contraction coefficient times sqrt(2 / density)."""
+
+    @property
+    def laminar(self) -> float:
+        """Pressure difference below which a valve flows in proportion [Pa]."""
+
+
+def _oil_stiffness(cylinders: Hydraulics, pistons: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return k_1 and k_2, beta A^2 / V of the oil on both sides [N/m], each (N,)."""
+    p = cylinders
+    head_volumes = p.head_volume + p.head_area * pistons
+    rod_volumes = p.rod_volume - p.rod_area * pistons
+    return (
+        p.bulk_modulus * p.head_area**2 / head_volumes,
+        p.bulk_modulus * p.rod_area**2 / rod_volumes,
+    )
+
+
+def spool_positions(
+    cylinders: Hydraulics,
+    velocities: np.ndarray,
+    pistons: np.ndarray,
+    head_pressures: np.ndarray,
+    rod_pressures: np.ndarray,
+) -> np.ndarray:
+    """
+    Return the spool positions that give piston velocities: the valve equation solved for A_v.
+
+    Parameters
+    ----------
+    cylinders : Hydraulics
+    velocities : ndarray, shape (N,)
+        Desired [m/s].
+    pistons : ndarray, shape (N,)
+        Positions [m], within the strokes.
+    head_pressures, rod_pressures : ndarray, shape (N,)
+        Measured [Pa].
+
+    Returns
+    -------
+    ndarray, shape (N,)
+        0 for the velocity 0. Beyond [-1, 1] where the valve is too small, infinite where the
+        pressures would drive the piston the other way. Source: Henikl 2015, (23), (24).
+    """
+    p = cylinders
+    k1, k2 = _oil_stiffness(p, pistons)
+    spools = np.zeros(len(velocities))
+    for i, velocity in enumerate(velocities):
+        if velocity == 0.0:
+            continue
+        sign = math.copysign(1.0, velocity)
+        q1, q2 = valve_flows(
+            sign,
+            head_pressures[i],
+            rod_pressures[i],
+            p.supply,
+            p.tank,
+            p.head_opening[i],
+            p.rod_opening[i],
+            p.flow_coefficient,
+            p.laminar,
+        )
+        fastest = (k1[i] * q1 / p.head_area[i] + k2[i] * q2 / p.rod_area[i]) / (k1[i] + k2[i])
+        opening = velocity / fastest if sign * fastest > 0.0 else math.inf
+        spools[i] = sign * (p.dead_band[i] + (1.0 - p.dead_band[i]) * opening)
+    return spools
+
+
+class ControllerState(NamedTuple):
+    """What the controller remembers from one cycle to the next. Never changed in place."""
+
+    integral: np.ndarray  # (N,) K_i int e dt [m/s]
+    closed: np.ndarray  # (N,) of bool: the piston rests where it shall, its valve is closed
+    slow_forces: np.ndarray  # (2, N) F behind one lag and behind two [N]; NaN before a first cycle
+
+
+@dataclasses.dataclass(frozen=True)
+class PistonController:
+    """
+    Position controller of N pistons.
+
+    Parameters
+    ----------
+    gains : PistonControllerParameters
+    cylinders : Hydraulics
+        What the controller knows of cylinders, valves and oil.
+    sample_time : float
+        Interval of cycles [s].
+
+    Raises
+    ------
+    InputError
+        For a sample time that is not positive or above 0.1 s.
+    """
+
+    gains: PistonControllerParameters
+    cylinders: Hydraulics
+    sample_time: float
+
+    def __post_init__(self) -> None:
+        """Check the sample time."""
+        if not 0.0 < self.sample_time <= 0.1:
+            raise InputError(f'sample_time = {self.sample_time} s, allowed: (0, 0.1] s')
+
+    @property
+    def size(self) -> int:
+        """Number of pistons."""
+        return len(self.cylinders.head_area)
+
+    def initial_state(self) -> ControllerState:
+        """Return the state before the first cycle: all valves closed."""
+        N = self.size
+        return ControllerState(np.zeros(N), np.ones(N, dtype=bool), np.full((2, N), np.nan))
+
+    def cycle(
+        self,
+        memory: ControllerState,
+        targets: np.ndarray,
+        target_velocities: np.ndarray,
+        pistons: np.ndarray,
+        head_pressures: np.ndarray,
+        rod_pressures: np.ndarray,
+    ) -> tuple[ControllerState, np.ndarray]:
+        """
+        Run one cycle.
+
+        Parameters
+        ----------
+        memory : ControllerState
+            Of the cycle before.
+        targets, target_velocities : ndarray, shape (N,)
+            Reference of the pistons [m], [m/s].
+        pistons : ndarray, shape (N,)
+            Measured positions s_p [m].
+        head_pressures, rod_pressures : ndarray, shape (N,)
+            Measured p_1 and p_2 [Pa].
+
+        Returns
+        -------
+        memory : ControllerState
+        spools : ndarray, shape (N,)
+            Commanded spool positions in [-1, 1], until the next cycle.
+
+        Raises
+        ------
+        InputError
+            When an array has another shape or holds what is not finite.
+        """
+        for name, values in (
+            ('targets', targets),
+            ('target_velocities', target_velocities),
+            ('pistons', pistons),
+            ('head_pressures', head_pressures),
+            ('rod_pressures', rod_pressures),
+        ):
+            check_numbers(name, values, self.size)
+        gains, p = self.gains, self.cylinders
+        forces = head_pressures * p.head_area - rod_pressures * p.rod_area
+        slow_forces = self._slow_forces(memory.slow_forces, forces)
+        k1, k2 = _oil_stiffness(p, pistons)
+        errors = targets - pistons - (forces - slow_forces[1]) / (k1 + k2)
+        allowed = np.where(memory.closed, gains.opening_error, gains.closing_error)
+        closed = (target_velocities == 0.0) & (np.abs(errors) <= allowed)
+
+        pid = gains.pid()
+        wanted, velocities = pid.output(memory.integral, errors, target_velocities)
+        velocities[closed] = 0.0
+        spools = spool_positions(p, velocities, pistons, head_pressures, rod_pressures)
+        # Opened against pressures that are too high, a valve would let the load down.
+        given = np.where(np.isfinite(spools), np.clip(spools, -1.0, 1.0), 0.0)
+
+        limited = (given != spools) | (velocities != wanted)
+        integral = pid.integrated(memory.integral, errors, wanted, limited, self.sample_time)
+        integral[closed] = 0.0
+        return ControllerState(integral, closed, slow_forces), given
+
+    def _slow_forces(self, before: np.ndarray, forces: np.ndarray) -> np.ndarray:
+        """Return cylinder forces behind one lag and behind two, (2, N) [N]."""
+        if np.isnan(before).any():
+            return np.array([forces, forces])
+        once = low_pass(before[0], forces, self.sample_time, self.gains.force_time)
+        twice = low_pass(before[1], once, self.sample_time, self.gains.force_time)
+        return np.array([once, twice])
+
+
+def check_numbers(name: str, values: np.ndarray, count: int) -> None:
+    """Raise InputError for anything but an array (count,) of finite numbers."""
+    if np.shape(values) != (count,) or not np.isfinite(values).all():
+        raise InputError(
+            f'{name} = {np.asarray(values).tolist()}, allowed: {count} finite numbers'
+        )

@@ -1,0 +1,134 @@
+"""Trajectories: rest in their waypoints, least jerk between them, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.trajectories import Trajectory, Waypoint
+
+
+@pytest.fixture(scope='module')
+def trajectory() -> Trajectory:
+    angles = np.radians([[10.0, 5.0], [40.0, 5.0], [-20.0, 8.0]])
+    return Trajectory(np.array([1.0, 5.0, 8.0]), angles)
+
+
+def test_a_trajectory_rests_in_its_waypoints(trajectory: Trajectory) -> None:
+    for time, index in ((-3.0, 0), (0.0, 0), (1.0, 0), (5.0, 1), (8.0, 2), (8.001, 2), (1e6, 2)):
+        reference = trajectory.at(time)
+        np.testing.assert_array_equal(reference.angles, trajectory.angles[index])
+        np.testing.assert_array_equal(reference.rates, [0.0, 0.0])
+    assert trajectory.duration == 8.0
+
+
+def test_rates_are_the_derivative_of_angles(trajectory: Trajectory) -> None:
+    d = 1e-5
+    for time in np.linspace(0.5, 8.5, 161):
+        before, here, after = (trajectory.at(time + k * d) for k in (-1, 0, 1))
+        slope = (after.angles - before.angles) / (2.0 * d)
+        np.testing.assert_allclose(here.rates, slope, rtol=0.0, atol=1e-8)
+
+
+def test_rates_and_accelerations_are_continuous_and_jerk_is_the_least(
+    trajectory: Trajectory,
+) -> None:
+    d = 1e-3
+    times = np.arange(0.0, 9.0, d) + d / 2.0
+    rates = np.array([trajectory.at(time).rates for time in times])
+    acceleration = np.diff(rates, axis=0) / d
+    jerk = np.diff(acceleration, axis=0) / d
+    # The largest jerk of the steepest part, 60 D / T^3: nothing in between is a jump.
+    assert np.abs(jerk).max() < 1.01 * 60.0 * math.radians(60.0) / 3.0**3
+    # No curve from rest to rest can have less than 720 D^2 / T^5.
+    least = 720.0 * (math.radians(30.0) ** 2 / 4.0**5 + math.radians(60.0) ** 2 / 3.0**5)
+    assert np.sum(jerk[:, 0] ** 2) * d == pytest.approx(least, rel=2e-3)
+
+
+def test_a_joint_moves_only_between_its_angles(trajectory: Trajectory) -> None:
+    angles = np.array([trajectory.at(time).angles for time in np.linspace(1.0, 5.0, 101)])
+    assert np.all(np.diff(angles[:, 0]) > 0.0)
+    assert np.all(angles[:, 1] == math.radians(5.0))
+    assert trajectory.at(3.0).rates[0] == pytest.approx(15.0 / 8.0 * math.radians(30.0) / 4.0)
+    assert trajectory.at(3.0).rates[1] == 0.0
+
+
+def test_waypoints_in_degrees() -> None:
+    made = Trajectory.of([Waypoint(0.0, (70.0, -50.0)), Waypoint(4.0, (60.0, -40.0))])
+    np.testing.assert_allclose(made.at(2.0).angles, np.radians([65.0, -45.0]), rtol=1e-15)
+    single = Trajectory.of([Waypoint(3.0, (70.0, -50.0))])
+    for time in (0.0, 3.0, 9.0):
+        np.testing.assert_array_equal(single.at(time).angles, np.radians([70.0, -50.0]))
+
+
+def test_what_a_trajectory_gives_is_not_part_of_it(trajectory: Trajectory) -> None:
+    trajectory.at(0.0).angles[:] = 99.0
+    np.testing.assert_array_equal(trajectory.at(0.0).angles, np.radians([10.0, 5.0]))
+
+
+@pytest.mark.parametrize(
+    ('times', 'angles', 'text'),
+    [
+        ([], [], r'shape \(0,\)'),
+        ([0.0], [1.0], r'allowed: \(K,\) and \(K, N\)'),
+        ([0.0, 1.0], [[1.0]], r'angles of shape \(1, 1\)'),
+        ([0.0], [[]], 'at least 1'),
+        ([0.0, 1.0], [[1.0], [1.0, 2.0]], 'no arrays of numbers'),
+        (['now'], [[1.0]], 'no arrays of numbers'),
+        ([0.0, 0.0], [[1.0], [2.0]], 'waypoint 1 .* after 0.0 s .* sort them'),
+        ([0.0, 2.0, 1.0], [[1.0], [2.0], [3.0]], 'waypoint 2 .* time 1.0 s'),
+        ([0.0, math.nan], [[1.0], [2.0]], 'waypoint 1 .* time nan, allowed: finite'),
+        ([0.0, 1.0], [[1.0, 2.0], [2.0, -math.inf]], 'waypoint 1 .* angle -inf'),
+    ],
+)
+def test_bad_trajectories(times: Any, angles: Any, text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        Trajectory(times, angles)
+
+
+def test_waypoints_that_are_none_are_refused() -> None:
+    with pytest.raises(InputError, match=r'\[2, 4\] angles'):
+        Trajectory.of([Waypoint(0.0, (1.0, 2.0, 3.0, 4.0)), Waypoint(1.0, (1.0, 2.0))])
+    with pytest.raises(InputError, match='allowed'):
+        Trajectory.of([])
+    with pytest.raises(InputError, match='time = nan s'):
+        Trajectory.of([Waypoint(0.0, (1.0,))]).at(math.nan)
+
+
+class TwoJoints:
+    """A machine that counts how often its joint angles are looked at one by one."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def joint_limits(self) -> np.ndarray:
+        return np.array([[-1.0, 1.0], [0.0, 2.0]])
+
+    def check_pose(self, angles: np.ndarray) -> None:
+        self.looks += 1
+        low, high = self.joint_limits().T
+        if len(angles) != 2 or not np.all((angles >= low - 1e-9) & (angles <= high + 1e-9)):
+            raise InputError(f'angles = {angles.tolist()}, allowed: within the limits')
+
+
+def test_long_trajectories_are_checked_at_once() -> None:
+    machine, random = TwoJoints(), np.random.default_rng(4)
+    angles = random.uniform([-1.0, 0.0], [1.0, 2.0], (100_000, 2))
+    trajectory = Trajectory(np.arange(100_000) * 0.01, angles)
+    trajectory.check_with(machine)
+    assert machine.looks == 0
+    angles[70_000, 1] = 2.5
+    with pytest.raises(InputError, match=r'waypoint 70000 .*2\.5\]'):
+        Trajectory(trajectory.times, angles).check_with(machine)
+    assert machine.looks == 1
+
+
+def test_the_machine_has_the_last_word_on_its_limits() -> None:
+    # Rounding may put a waypoint beyond a limit, which check_pose allows for.
+    Trajectory([0.0], [[1.0 + 1e-12, 0.0]]).check_with(TwoJoints())
+    with pytest.raises(InputError, match='waypoint 0 of the trajectory: angles'):
+        Trajectory([0.0], [[0.0]]).check_with(TwoJoints())
