@@ -89,6 +89,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     urdf = commands.add_parser('urdf', help='print the robot description of a boom')
     add_boom_file(urdf)
+    urdf.add_argument('--prefix', default='', help='before the names of frames, as in north/')
     urdf.set_defaults(run=_run_urdf)
 
     compare = add_compare(commands, 'boom')
@@ -104,7 +105,7 @@ def _run_urdf(arguments: argparse.Namespace) -> None:
     """Run ``urdf``."""
     from longreach_boom.description import robot_description
 
-    print(robot_description(load_boom(arguments.file)), end='')
+    print(robot_description(load_boom(arguments.file), arguments.prefix), end='')
 
 
 def _release_scenario(arguments: argparse.Namespace, boom: BoomParameters) -> Scenario:

@@ -19,7 +19,6 @@ import numpy as np
 
 from longreach_boom.model import Constants, constants_of
 from longreach_boom.parameters import BeamParameters, BoomParameters, CylinderParameters
-from longreach_dynamics.errors import InputError
 from longreach_dynamics.urdf import (
     FORWARD,
     LIFT,
@@ -28,13 +27,15 @@ from longreach_dynamics.urdf import (
     add_inertial,
     add_joint,
     add_link,
-    add_tube,
+    add_piston,
     document,
     new_robot,
 )
 
 __all__ = [
+    'HOSE_JOINT',
     'ROOT_FRAME',
+    'WIDTH',
     'half_height',
     'robot_description',
     'swing_angles',
@@ -44,6 +45,8 @@ __all__ = [
 ]
 
 ROOT_FRAME = 'boom_base'
+# About it the end hose turns against the last beam's tip, so that it hangs down.
+HOSE_JOINT = 'end_hose_joint'
 
 _MATERIALS = ('steel', 'yellow', 'dark', 'chrome')
 # Material, size and centre [m] of what the boom stands on. Joint 1 is 3.6 m above the ground.
@@ -56,11 +59,7 @@ _TRUCK = (
     ('dark', (1.0, 2.5, 1.0), (-5.8, 0.0, -3.1)),
 )
 # A beam is drawn in so many pieces; its width is this share of its height.
-_PIECES = 4
-_WIDTH = 0.8
-# Shares of the length of a run-in cylinder: its barrel, and what its rod leaves in it at least.
-_BARREL = 0.95
-_OVERLAP = 0.1
+_PIECES, WIDTH = 4, 0.8
 # Limits that no joint_states reach: deflection in lengths of the beam, slope [rad].
 _DEFLECTION = 0.25
 _SLOPE = 1.0
@@ -127,15 +126,17 @@ def _sides(
     return rows[:, 1], rows[:, 2], offset, np.asarray(angles)[..., chosen] + offset
 
 
-def robot_description(boom: BoomParameters) -> str:
+def robot_description(boom: BoomParameters, prefix: str = '') -> str:
     """
     Return the URDF of a boom.
 
-    Its joints are those of the boom's joint_states and of :func:`swing_joints`.
+    Its joints are those of the boom's joint_states.
 
     Parameters
     ----------
     boom : BoomParameters
+    prefix : str
+        Put before the names of frames.
 
     Raises
     ------
@@ -155,28 +156,15 @@ def robot_description(boom: BoomParameters) -> str:
         else:
             _add_along(root, boom, constants, index)
         inboard = f'{beam.name}_tip'
-    # It hangs on no joint of its own, so it turns with the last beam.
     hose = add_link(root, 'end_hose')
     add_box(hose, 'dark', _HOSE, (0.0, 0.0, -_HOSE[2] / 2.0))
-    add_joint(root, 'end_hose_mount', 'fixed', inboard, 'end_hose')
-    _check_names(root)
+    add_joint(root, HOSE_JOINT, 'continuous', inboard, 'end_hose', axis=LIFT)
     return document(
         root,
         '`longreach boom urdf` makes this of a boom file. x forward, z up; a positive angle\n'
         'lifts. Cylinders and hose have no mass of their own, as in the model.',
+        prefix,
     )
-
-
-def _check_names(root: Element) -> None:
-    """Raise InputError for two links, or two joints, of one name."""
-    for kind in ('link', 'joint'):
-        names = [element.attrib['name'] for element in root.findall(kind)]
-        for name in names:
-            if names.count(name) > 1:
-                raise InputError(
-                    f'the names of beams and cylinders make two {kind}s named {name!r}, allowed:'
-                    ' one; rename a beam or a cylinder of the boom file'
-                )
 
 
 def _strength(boom: BoomParameters, cylinder: CylinderParameters) -> tuple[float, float]:
@@ -199,10 +187,10 @@ def _add_beam(
     centre = float(constants.moment[index]) / mass
     across = float(constants.inertia[index]) - mass * centre**2
     height = float(heights.mean())
-    along = mass * height**2 * (1.0 + _WIDTH**2) / 12.0
+    along = mass * height**2 * (1.0 + WIDTH**2) / 12.0
     add_inertial(link, mass, (centre, 0.0, 0.0), (along, across, across))
     for left, right, high in zip(edges[:-1], edges[1:], heights, strict=True):
-        size = (float(right - left), _WIDTH * float(high), float(high))
+        size = (float(right - left), WIDTH * float(high), float(high))
         add_box(link, 'yellow', size, (float(left + right) / 2.0, 0.0, 0.0))
     force, speed = _strength(boom, cylinder)
     low, high = cylinder.linkage.angles(cylinder.stroke)
@@ -267,13 +255,11 @@ def _add_along(root: Element, boom: BoomParameters, constants: Constants, index:
 def _add_tubes(root: Element, boom: BoomParameters, index: int, retracted: float) -> None:
     """Add barrel and rod of a cylinder that is as long as ``retracted`` [m] when run in."""
     cylinder = boom.cylinders[index]
-    barrel, rod = f'{cylinder.name}_barrel', f'{cylinder.name}_rod'
-    add_tube(add_link(root, barrel), 'steel', 0.6 * cylinder.bore, 0.0, _BARREL * retracted)
-    length = min(retracted, cylinder.stroke + _OVERLAP * retracted)
-    add_tube(add_link(root, rod), 'chrome', 0.5 * cylinder.rod, -length, 0.0)
+    name, stroke = cylinder.name, cylinder.stroke
+    add_piston(root, name, cylinder.bore, cylinder.rod, stroke, retracted)
     # The frame of the rod is its eye.
     add_joint(
-        root, cylinder.name, 'prismatic', barrel, rod,
+        root, name, 'prismatic', f'{name}_barrel', f'{name}_rod',
         origin=(retracted, 0.0, 0.0), axis=FORWARD,
-        limit=Limit(0.0, cylinder.stroke, *_strength(boom, cylinder)),
+        limit=Limit(0.0, stroke, *_strength(boom, cylinder)),
     )  # fmt: skip

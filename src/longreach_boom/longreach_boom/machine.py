@@ -15,6 +15,7 @@ import math
 import numpy as np
 
 from longreach_boom.description import (
+    HOSE_JOINT,
     swing_angles,
     swing_joints,
     swing_ratios,
@@ -266,7 +267,8 @@ class Boom:
         Return joints, pistons, and how each beam's tip is bent.
 
         Joint angles phi [rad] with the cylinder's torque, piston positions [m] with its force,
-        deflections w(L) [m] and slopes w'(L) [rad], swing of cylinders [rad]; see urdf/boom.urdf.
+        deflections w(L) [m] and slopes w'(L) [rad], swing of cylinders and hose [rad]; see
+        urdf/boom.urdf.
         """
         boom, constants = self.parameters, self.constants(state.loads)
         parts = StateParts.of(state.y, boom)
@@ -299,5 +301,10 @@ class Boom:
         names += swing_joints(boom)
         positions += swing_angles(boom, angles).tolist()
         velocities += (swing_ratios(boom, angles) * parts.v[swinging]).tolist()
-        efforts += [0.0] * len(swinging)
+        # The end hose hangs down: it turns back all angles and slopes before it.
+        before = (*range(N), *range(3 * N, 4 * N))
+        names.append(HOSE_JOINT)
+        positions.append(-sum(positions[k] for k in before))
+        velocities.append(-sum(velocities[k] for k in before))
+        efforts += [0.0] * (len(swinging) + 1)
         return JointSample(tuple(names), tuple(positions), tuple(velocities), tuple(efforts))

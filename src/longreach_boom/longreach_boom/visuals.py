@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_boom.description import half_height
+from longreach_boom.description import WIDTH, half_height
 from longreach_boom.model import Constants, boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import BoomState
@@ -40,6 +40,8 @@ class BeamShape(NamedTuple):
 
     name: str
     points: np.ndarray  # (K, 2) x and z of the neutral line, from root to tip [m]
+    edges: np.ndarray  # (2, K, 2) x and z of the lower and upper edge [m]
+    side: float  # distance of its sides from the plane y = 0, where it is widest [m]
     stress: np.ndarray  # (K,) size of the bending stress at the surface [Pa]
 
 
@@ -104,6 +106,8 @@ class _Lines(NamedTuple):
 
     places: np.ndarray  # (K,) [m]
     eta: np.ndarray  # (F, K)
+    eta_slope: np.ndarray  # (F, K)
+    heights: np.ndarray  # (K,) distance of the surface from the neutral line [m]
     stress: np.ndarray  # (F, K) E eta'' times the distance of the surface [Pa/m]
 
 
@@ -113,8 +117,9 @@ def _lines(boom: BoomParameters, points: int) -> tuple[_Lines, ...]:
     lines = []
     for basis, beam in zip(boom_bases(boom), boom.beams, strict=True):
         places = np.linspace(0.0, beam.length, points)
-        per_curvature = boom.youngs_modulus * half_height(beam, places)
-        lines.append(_Lines(places, basis.at(places), basis.at(places, 2) * per_curvature))
+        heights = half_height(beam, places)
+        stress = basis.at(places, 2) * boom.youngs_modulus * heights
+        lines.append(_Lines(places, basis.at(places), basis.at(places, 1), heights, stress))
     return read_only(tuple(lines))
 
 
@@ -149,10 +154,24 @@ def shape_of(boom: BoomParameters, state: BoomState, points: int = 24) -> tuple[
     ):
         h = np.array(q[N + i :: N])
         at = frame.origin + frame.turn * (lines.places + 1j * (h @ lines.eta))
+        # The printed rotation stretches directions; a section has its size.
+        normal = 1j * frame.turn / abs(frame.turn)
+        up = normal * np.exp(1j * (h @ lines.eta_slope)) * lines.heights
         shapes.append(
-            BeamShape(beam.name, np.stack([at.real, at.imag], axis=1), np.abs(h @ lines.stress))
+            BeamShape(
+                beam.name,
+                _plane(at),
+                _plane(np.stack([at - up, at + up])),
+                WIDTH * float(lines.heights.max()),
+                np.abs(h @ lines.stress),
+            )
         )
     return tuple(shapes)
+
+
+def _plane(places: np.ndarray) -> np.ndarray:
+    """Return complex places (...) as x and z (..., 2)."""
+    return np.stack([places.real, places.imag], axis=-1)
 
 
 def stress_colours(stress: np.ndarray, yield_strength: float = YIELD_STRENGTH) -> np.ndarray:

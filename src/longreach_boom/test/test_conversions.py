@@ -73,23 +73,38 @@ def test_markers() -> None:
     assert [(v.x, v.y, v.z) for v in message.velocity] == [(6.0, 7.0, 8.0), (9.0, 10.0, 11.0)]
 
 
-def test_shape() -> None:
+def test_shape_is_both_sides_of_each_beam() -> None:
+    line = np.array([[0.0, 1.0], [2.0, 3.0]])
     shapes = [
-        BeamShape(name, np.array([[0.0, 1.0], [2.0, 3.0]]) + i, np.zeros(2))
+        BeamShape(
+            name,
+            line + i,
+            np.stack([line + i - [0.0, 0.25], line + i + [0.0, 0.25]]),
+            0.5,
+            np.zeros(2),
+        )
         for i, name in enumerate(BEAMS[:2])
     ]
     colours = [np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]])] * 2
     first, second = conversions.shape_to_message(shapes, colours, HEADER).markers
-    assert [(p.x, p.y, p.z) for p in second.points] == [(1.0, 0.0, 2.0), (3.0, 0.0, 4.0)]
-    assert [(c.r, c.g, c.b, c.a) for c in first.colors] == [
-        (0.1, 0.2, 0.3, 1.0),
-        (0.4, 0.5, 0.6, 1.0),
-    ]
     assert first.header == HEADER
-    assert first.type == Marker.LINE_STRIP
+    assert first.type == Marker.TRIANGLE_LIST
     assert first.pose.orientation.w == 1.0
-    assert first.scale.x > 0.0
+    assert first.scale.x == first.scale.y == first.scale.z == 1.0
     assert (first.ns, first.id) != (second.ns, second.id)
+    # Two triangles on each side of the beam, which cover 2 m by 0.5 m.
+    corners = np.array([[p.x, p.y, p.z] for p in first.points]).reshape(4, 3, 3)
+    assert (corners[:2, :, 1] < -0.5).all()
+    assert (corners[2:, :, 1] > 0.5).all()
+    edges = corners[:, 1:] - corners[:, :1]
+    assert np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1) / 2.0 == pytest.approx(0.5)
+    assert {tuple(p) for p in corners[:2, :, ::2].reshape(-1, 2).tolist()} == {
+        (0.0, 0.75), (2.0, 2.75), (0.0, 1.25), (2.0, 3.25),
+    }  # fmt: skip
+    # Each corner has the colour of its place along the beam.
+    assert len(first.colors) == len(first.points)
+    for point, colour in zip(first.points, first.colors, strict=True):
+        assert (colour.r, colour.a) == ((0.1 if point.x < 1.0 else 0.4), 1.0)
 
 
 def test_commands() -> None:

@@ -189,10 +189,28 @@ def test_joints_are_those_of_joint_states(some_boom: BoomParameters) -> None:
         assert limits == pytest.approx(cylinder.linkage.angles(cylinder.stroke), rel=1e-11)
         stroke = numbers(joints[cylinder.name], 'limit', 'upper')
         assert stroke == pytest.approx(cylinder.stroke, rel=1e-11)
-    for name in moving:
+    assert joints['end_hose_joint'].attrib['type'] == 'continuous'
+    for name in moving - {'end_hose_joint'}:
         low, high = (numbers(joints[name], 'limit', end)[0] for end in ('lower', 'upper'))
         assert low <= positions[name] <= high
         assert all(numbers(joints[name], 'limit', end)[0] >= 0.0 for end in ('effort', 'velocity'))
+
+
+def test_the_end_hose_hangs_down_in_every_pose(some_boom: BoomParameters) -> None:
+    random, root = np.random.default_rng(8), tree(some_boom)
+    for _ in range(3):
+        _, positions = bent(some_boom, random)
+        rotation, _ = frames(root, positions)['end_hose']
+        np.testing.assert_allclose(rotation, np.eye(3), rtol=0.0, atol=1e-9)
+
+
+def test_frames_have_the_prefix_and_joints_do_not(boom: BoomParameters) -> None:
+    plain, north = tree(boom), ElementTree.fromstring(robot_description(boom, '/north/'))
+    for path, name in (('link', 'name'), ('joint/parent', 'link'), ('joint/child', 'link')):
+        old, new = ([e.attrib[name] for e in root.findall(path)] for root in (plain, north))
+        assert new == [f'north/{link}' for link in old]
+    names = [[j.attrib['name'] for j in root.findall('joint')] for root in (plain, north)]
+    assert names[0] == names[1]
 
 
 def test_masses_are_those_of_the_beams(some_boom: BoomParameters) -> None:

@@ -42,6 +42,18 @@ def test_shapes_are_the_neutral_lines(
             point_motion(boom, q, 0.0 * q, i, x).position for x in np.linspace(0, beam.length, 7)
         ]
         np.testing.assert_allclose(shape.points, expected, rtol=0.0, atol=1e-11)
+        # The edges are where the section ends, perpendicular to the neutral line.
+        np.testing.assert_allclose(shape.edges.mean(axis=0), expected, rtol=0.0, atol=1e-11)
+        up = (shape.edges[1] - shape.edges[0]) / 2.0
+        heights = half_height(beam, np.linspace(0.0, beam.length, 7))
+        np.testing.assert_allclose(np.linalg.norm(up, axis=1), heights, rtol=1e-11)
+        # The printed rotation takes a slope for its tangent where a beam is carried.
+        if rotation == 'exact':
+            places = np.linspace(0.0, beam.length, 7)
+            angles = [point_motion(boom, q, 0.0 * q, i, x).inclination for x in places]
+            along = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+            np.testing.assert_allclose(np.sum(up * along, axis=1), 0.0, atol=1e-11)
+        assert 0.0 < shape.side <= heights.max()
     # Each beam begins where the one before ends.
     for inner, outer in itertools.pairwise(shapes):
         np.testing.assert_allclose(outer.points[0], inner.points[-1], rtol=0.0, atol=1e-11)

@@ -59,6 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     urdf = commands.add_parser('urdf', help='print the robot description of a crane')
     _add_file(urdf)
+    urdf.add_argument('--prefix', default='', help='before the names of frames, as in north/')
     urdf.set_defaults(run=_run_urdf)
 
     point = commands.add_parser('set-point', help='send a set point to a running controller')
@@ -195,7 +196,8 @@ def _run_urdf(arguments: argparse.Namespace) -> None:
     """Run ``urdf``."""
     from longreach_crane.description import robot_description
 
-    print(robot_description(load_machinery(arguments.file).crane))
+    crane = load_machinery(arguments.file).crane
+    print(robot_description(crane, arguments.prefix), end='')
 
 
 # --- with ROS -------------------------------------------------------------------------------

@@ -1,44 +1,74 @@
-"""The robot description of a crane, with the sizes of its crane file."""
+"""
+The robot description of a crane, made from its crane file.
+
+Frames: ``track`` is the root, x along the track, z up, at the height from which the cable hangs;
+``car`` rides on it, ``cable`` swings about the car, ``load`` is at the end of the cable.
+"""
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ElementTree
-
 from longreach_crane.parameters import CraneParameters
-from longreach_dynamics.resources import share_directory
+from longreach_dynamics.urdf import (
+    FORWARD,
+    LIFT,
+    Limit,
+    Vector,
+    add_box,
+    add_cylinder,
+    add_inertial,
+    add_joint,
+    add_link,
+    box_inertia,
+    document,
+    new_robot,
+)
 
 __all__ = ['ROOT_FRAME', 'robot_description']
 
 # The frame of the track, along whose x axis the car's position counts.
 ROOT_FRAME = 'track'
 
+# Sizes [m]: the model has point masses.
+_CAR: Vector = (0.6, 0.4, 0.3)
+_LOAD: Vector = (0.5, 0.5, 0.5)
+_CABLE_RADIUS = 0.02
+# Height and width of the beam of the track; where it is, above the car's middle; how far it
+# reaches beyond the car's limits.
+_TRACK, _ABOVE, _BEYOND = 0.1, 0.2, 0.5
+# The model has no limits of force and speed, which URDF asks for [N], [m/s].
+_EFFORT, _SPEED = 160.0, 10.0
 
-def robot_description(crane: CraneParameters) -> str:
+
+def robot_description(crane: CraneParameters, prefix: str = '') -> str:
     """
-    Return the URDF of a crane: urdf/crane.urdf with its limits, cable length and masses.
+    Return the URDF of a crane.
 
     Parameters
     ----------
     crane : CraneParameters
+    prefix : str
+        Put before the names of frames.
     """
-    tree = ElementTree.parse(share_directory('longreach_crane') / 'urdf' / 'crane.urdf')
-    root = tree.getroot()
-    length = crane.cable_length
-    low, high = crane.minimum_position, crane.maximum_position
-
-    def element(path: str) -> ElementTree.Element:
-        found = root.find(path)
-        assert found is not None, f'crane.urdf has no {path}'
-        return found
-
-    limit = element("joint[@name='car_joint']/limit")
-    limit.set('lower', f'{low:.9g}')
-    limit.set('upper', f'{high:.9g}')
-    element("link[@name='track']/visual/origin").set('xyz', f'{(low + high) / 2:.9g} 0 0.2')
-    element("link[@name='track']/visual/geometry/box").set('size', f'{high - low + 1:.9g} 0.1 0.1')
-    element("link[@name='cable']/visual/origin").set('xyz', f'0 0 {-length / 2:.9g}')
-    element("link[@name='cable']/visual/geometry/cylinder").set('length', f'{length:.9g}')
-    element("joint[@name='load_joint']/origin").set('xyz', f'0 0 {-length:.9g}')
-    element("link[@name='car']/inertial/mass").set('value', f'{crane.car_mass:.9g}')
-    element("link[@name='load']/inertial/mass").set('value', f'{crane.load_mass:.9g}')
-    return ElementTree.tostring(root, encoding='unicode', xml_declaration=True)
+    root = new_robot('crane', ['steel', 'yellow', 'concrete'])
+    length, low, high = crane.cable_length, crane.minimum_position, crane.maximum_position
+    size = (high - low + 2.0 * _BEYOND, _TRACK, _TRACK)
+    add_box(add_link(root, ROOT_FRAME), 'steel', size, ((low + high) / 2.0, 0.0, _ABOVE))
+    car = add_link(root, 'car')
+    add_inertial(car, crane.car_mass, (0.0, 0.0, 0.0), box_inertia(crane.car_mass, _CAR))
+    add_box(car, 'yellow', _CAR, (0.0, 0.0, 0.0))
+    limit = Limit(low, high, _EFFORT, _SPEED)
+    add_joint(root, 'car_joint', 'prismatic', ROOT_FRAME, 'car', axis=FORWARD, limit=limit)
+    cable = add_link(root, 'cable')
+    add_cylinder(cable, 'steel', _CABLE_RADIUS, length, (0.0, 0.0, -length / 2.0))
+    # A positive angle of the cable has the load at larger x.
+    add_joint(root, 'cable_joint', 'continuous', 'car', 'cable', axis=LIFT)
+    load = add_link(root, 'load')
+    add_inertial(load, crane.load_mass, (0.0, 0.0, 0.0), box_inertia(crane.load_mass, _LOAD))
+    add_box(load, 'concrete', _LOAD, (0.0, 0.0, 0.0))
+    add_joint(root, 'load_joint', 'fixed', 'cable', 'load', (0.0, 0.0, -length))
+    return document(
+        root,
+        '`longreach crane urdf` makes this of a crane file. x along the track, z up; a positive\n'
+        'angle of the cable has the load at larger x.',
+        prefix,
+    )

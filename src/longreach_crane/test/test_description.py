@@ -35,6 +35,8 @@ def test_of_another_crane(crane: CraneParameters) -> None:
     assert numbers(root, "joint[@name='car_joint']/limit", 'upper') == [8.0]
     assert numbers(root, "link[@name='car']/inertial/mass", 'value') == [12.5]
     assert numbers(root, "link[@name='load']/inertial/mass", 'value') == [80.0]
+    # A cube of 0.5 m: m a^2 / 6.
+    assert numbers(root, "link[@name='load']//inertia", 'iyy') == pytest.approx([80.0 / 24.0])
     # The track reaches from end to end.
     (x, _, _), (size, _, _) = (
         numbers(root, "link[@name='track']/visual/origin", 'xyz'),

@@ -4,6 +4,9 @@ Robot descriptions: the URDF of a machine, built link by link and joint by joint
 Positions and sizes are in m, in the frame of the link or of the joint's parent, x forward and z
 up. Turns are roll, pitch, yaw [rad] about the fixed axes x, y, z in this order, as URDF has them.
 Every number must be finite, else :func:`numbers` raises: no reader of URDF knows another one.
+
+Each shape is drawn, and is collision geometry for planners and simulators as well: all shapes are
+boxes and cylinders, which these check fastest.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ __all__ = [
     'add_inertial',
     'add_joint',
     'add_link',
+    'add_piston',
     'add_tube',
+    'box_inertia',
     'document',
     'new_robot',
     'numbers',
@@ -41,6 +46,7 @@ COLORS = {
     'steel': '0.45 0.48 0.52 1.0',
     'dark': '0.18 0.19 0.21 1.0',
     'chrome': '0.80 0.82 0.85 1.0',
+    'concrete': '0.70 0.68 0.64 1.0',
     'glass': '0.55 0.70 0.80 1.0',
 }
 # Axes of joints: a positive position moves forward, or lifts.
@@ -48,6 +54,9 @@ FORWARD: Vector = (1.0, 0.0, 0.0)
 LIFT: Vector = (0.0, -1.0, 0.0)
 
 _NOWHERE: Vector = (0.0, 0.0, 0.0)
+# Shares of the length of a run-in cylinder: its barrel, and what its rod leaves in it at least.
+_BARREL = 0.93
+_OVERLAP = 0.1
 
 
 class Limit(NamedTuple):
@@ -100,7 +109,7 @@ def add_link(root: Element, name: str) -> Element:
 def add_box(
     link: Element, material: str, size: Vector, centre: Vector, turn: Vector = _NOWHERE
 ) -> None:
-    """Add a box to what is seen of a link: size [m] along its own axes, centre [m], turn [rad]."""
+    """Add a box to a link: size [m] along its own axes, centre [m], turn [rad]."""
     _add_shape(link, material, 'box', {'size': numbers(*size)}, centre, turn)
 
 
@@ -112,7 +121,7 @@ def add_cylinder(
     centre: Vector,
     turn: Vector = _NOWHERE,
 ) -> None:
-    """Add a cylinder to what is seen of a link: along its z axis [m], turned by turn [rad]."""
+    """Add a cylinder to a link: along its z axis [m], turned by turn [rad]."""
     sizes = {'radius': numbers(radius), 'length': numbers(length)}
     _add_shape(link, material, 'cylinder', sizes, centre, turn)
 
@@ -123,6 +132,52 @@ def add_tube(
     """Add a cylinder along x from begin to end, ``side`` to the left of the x axis [m]."""
     centre, turn = ((begin + end) / 2.0, side, 0.0), (0.0, math.pi / 2.0, 0.0)
     add_cylinder(link, material, radius, end - begin, centre, turn)
+
+
+def add_piston(
+    root: Element,
+    name: str,
+    bore: float,
+    rod: float,
+    stroke: float,
+    retracted: float,
+    sides: Iterable[float] = (0.0,),
+) -> tuple[Element, Element]:
+    """
+    Add the links NAME_barrel and NAME_rod of a hydraulic cylinder, and return them.
+
+    Parameters
+    ----------
+    root : Element
+    name : str
+    bore, rod : float
+        Diameters [m].
+    stroke : float
+        [m]
+    retracted : float
+        Distance of the pins when the cylinder is run in [m].
+    sides : iterable of float
+        Places of cylinders side by side, to the left of the x axis [m].
+
+    Returns
+    -------
+    barrel : Element
+        Its frame is at the pin of the barrel, x along the cylinder.
+    rod : Element
+        Its frame is at the pin of the rod.
+    """
+    barrel_link, rod_link = add_link(root, f'{name}_barrel'), add_link(root, f'{name}_rod')
+    length = min(retracted, stroke + _OVERLAP * retracted)
+    for side in sides:
+        add_tube(barrel_link, 'steel', 0.6 * bore, 0.0, _BARREL * retracted, side)
+        add_tube(rod_link, 'chrome', 0.5 * rod, -length, 0.0, side)
+    return barrel_link, rod_link
+
+
+def box_inertia(mass: float, size: Vector) -> Vector:
+    """Return the principal moments of inertia [kg m^2] of a uniform box of a size [m]."""
+    x, y, z = (length**2 * mass / 12.0 for length in size)
+    return y + z, x + z, x + y
 
 
 def add_inertial(link: Element, mass: float, centre: Vector, moments: Vector) -> None:
@@ -188,16 +243,36 @@ def add_joint(
         SubElement(joint, 'limit', {key: numbers(value) for key, value in limit._asdict().items()})
 
 
-def document(root: Element, comment: str) -> str:
+def document(root: Element, comment: str, prefix: str = '') -> str:
     """
     Return the text of a robot's URDF file, indented, with a newline at its end.
+
+    The robot is changed where there is a prefix.
 
     Parameters
     ----------
     root : Element
     comment : str
         One or more lines for people, put before the robot. XML forbids ``--`` in it.
+    prefix : str
+        Put before the names of links, which are those of frames; a leading slash is left out.
+
+    Raises
+    ------
+    InputError
+        When two links, or two joints, have one name.
     """
+    for kind in ('link', 'joint'):
+        names = [element.attrib['name'] for element in root.findall(kind)]
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(
+                    f'the robot description has two {kind}s named {name!r}, allowed: one; rename'
+                    ' parts in the machine file'
+                )
+    for path, attribute in (('link', 'name'), ('joint/parent', 'link'), ('joint/child', 'link')):
+        for element in root.findall(path):
+            element.set(attribute, (prefix + element.attrib[attribute]).lstrip('/'))
     ElementTree.indent(root)
     lines = comment.replace('\n', '\n     ')
     text = ElementTree.tostring(root, encoding='unicode')
@@ -207,11 +282,13 @@ def document(root: Element, comment: str) -> str:
 def _add_shape(
     link: Element, material: str, kind: str, sizes: dict[str, str], centre: Vector, turn: Vector
 ) -> None:
-    """Add a shape to what is seen of a link."""
-    visual = SubElement(link, 'visual')
-    _add_origin(visual, centre, turn)
-    SubElement(SubElement(visual, 'geometry'), kind, sizes)
-    SubElement(visual, 'material', name=material)
+    """Add a shape to what is seen of a link, and to what may touch it."""
+    for purpose in ('visual', 'collision'):
+        element = SubElement(link, purpose)
+        _add_origin(element, centre, turn)
+        SubElement(SubElement(element, 'geometry'), kind, sizes)
+        if purpose == 'visual':
+            SubElement(element, 'material', name=material)
 
 
 def _add_origin(element: Element, place: Vector, turn: Vector) -> None:

@@ -43,6 +43,12 @@ WHOLE = """<?xml version="1.0"?>
       </geometry>
       <material name="steel" />
     </visual>
+    <collision>
+      <origin xyz="0.5 0 0" />
+      <geometry>
+        <box size="1 0.2 0.1" />
+      </geometry>
+    </collision>
   </link>
   <joint name="arm_joint" type="revolute">
     <parent link="base" />

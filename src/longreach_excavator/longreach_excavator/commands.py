@@ -102,6 +102,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     urdf = commands.add_parser('urdf', help='print the robot description of an excavator')
     add_excavator(urdf)
+    urdf.add_argument('--prefix', default='', help='before the names of frames, as in north/')
     urdf.set_defaults(run=_run_urdf)
 
     compare = add_compare(commands, 'excavator')
@@ -289,7 +290,7 @@ def _run_urdf(arguments: argparse.Namespace) -> None:
     """Run ``urdf``."""
     from longreach_excavator.description import robot_description
 
-    print(robot_description(load_excavator(arguments.file)), end='')
+    print(robot_description(load_excavator(arguments.file), arguments.prefix), end='')
 
 
 # --- over ROS -------------------------------------------------------------------------------

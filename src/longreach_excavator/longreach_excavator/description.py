@@ -34,7 +34,7 @@ from longreach_dynamics.urdf import (
     add_inertial,
     add_joint,
     add_link,
-    add_tube,
+    add_piston,
     document,
     new_robot,
 )
@@ -103,9 +103,6 @@ _PLATE = 0.04
 _TEETH = 5
 # Distance of the outermost of several cylinders from the middle, of boom, arm, bucket.
 _APART = (0.30, 0.14, 0.14)
-# Shares of the length of a run-in cylinder: its barrel, and what its rod leaves in it at least.
-_BARREL = 0.93
-_OVERLAP = 0.1
 
 
 @njit
@@ -230,13 +227,15 @@ def moving_joints(
     return JointSample(JOINTS, tuple(positions), tuple(velocities), (*torques, *forces, *passive))
 
 
-def robot_description(excavator: ExcavatorParameters) -> str:
+def robot_description(excavator: ExcavatorParameters, prefix: str = '') -> str:
     """
     Return the URDF of an excavator; its joints are those of :func:`moving_joints`.
 
     Parameters
     ----------
     excavator : ExcavatorParameters
+    prefix : str
+        Put before the names of frames.
     """
     root = new_robot('excavator', _MATERIALS)
     _add_chassis(root, excavator)
@@ -252,6 +251,7 @@ def robot_description(excavator: ExcavatorParameters) -> str:
         '`longreach excavator urdf` makes this of an excavator file. x forward, z up; a\n'
         'positive angle lifts. Cylinders, lever and rod have no mass of their own, as in\n'
         'the model.',
+        prefix,
     )
 
 
@@ -448,14 +448,13 @@ def _add_cylinder(
     """Add the barrels and the rods of a cylinder; all side by side are one link each."""
     cylinder, s = excavator.cylinders[k], _scale(excavator)
     name, retracted = f'{cylinder.name}_cylinder', cylinder.retracted
-    barrel = add_link(root, f'{name}_barrel')
-    rod = add_link(root, f'{name}_rod')
-    length = min(retracted, cylinder.stroke + _OVERLAP * retracted)
     apart = _APART[k] * s if cylinder.count > 1 else 0.0
-    for side in np.linspace(apart, -apart, cylinder.count).tolist():
-        add_tube(barrel, 'steel', 0.6 * cylinder.bore, 0.0, _BARREL * retracted, side)
+    sides = np.linspace(apart, -apart, cylinder.count).tolist()
+    barrel, rod = add_piston(
+        root, name, cylinder.bore, cylinder.rod, cylinder.stroke, retracted, sides
+    )
+    for side in sides:
         _boss(barrel, 'steel', 0j, 0.6 * cylinder.bore, cylinder.bore, side)
-        add_tube(rod, 'chrome', 0.5 * cylinder.rod, -length, 0.0, side)
         _boss(rod, 'steel', 0j, 0.8 * cylinder.rod, cylinder.bore, side)
     _add_moving(root, excavator, _SWING + k, carrier, f'{name}_barrel', pin)
     # The frame of the rod is its eye.

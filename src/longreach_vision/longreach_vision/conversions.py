@@ -59,6 +59,9 @@ __all__ = [
 # Red, green, blue of each status in RViz, as in pictures.
 _COLOURS = {TRACKED: (0.24, 0.86, 0.31), UNCERTAIN: (1.0, 0.65, 0.0), LOST: (1.0, 0.24, 0.24)}
 _TEXT = (0.1, 0.1, 0.1)
+# Height of a name, and how far above its marker its middle is, over the marker's diameter: to be
+# read in a view of 100 diameters.
+_NAME, _ABOVE = 2.5, 2.5
 
 
 # --- images ----------------------------------------------------------------------------------
@@ -375,15 +378,15 @@ def shapes_to_message(
             place.action = text.action = Marker.DELETE
             continue
         diameter = 2.0 * radii[name]
-        for shape, colour, above in (
-            (place, _COLOURS[estimate.status], 0.0),
-            (text, _TEXT, 1.5 * diameter),
+        for shape, colour, size, above in (
+            (place, _COLOURS[estimate.status], diameter, 0.0),
+            (text, _TEXT, _NAME * diameter, _ABOVE * diameter),
         ):
             x, y, z = location.position.tolist()
             r, g, b = colour
             shape.action = Marker.ADD
             shape.pose.position = Point(x=x, y=y, z=z + above)
             shape.pose.orientation.w = 1.0
-            shape.scale = Vector3(x=diameter, y=diameter, z=diameter)
+            shape.scale = Vector3(x=size, y=size, z=size)
             shape.color = ColorRGBA(r=r, g=g, b=b, a=1.0)
     return MarkerArray(markers=shapes)

@@ -266,5 +266,7 @@ def test_shapes_show_where_markers_are_and_take_lost_ones_away() -> None:
     ]
     sphere, text = shapes[:2]
     assert (sphere.pose.position.x, sphere.pose.position.z, sphere.scale.x) == (1.0, 3.0, 0.4)
-    assert (text.text, text.pose.position.z) == ('tip', pytest.approx(3.6))
+    # In a view 40 m high and 800 pixels, 20 pixels; the lower edge is above the sphere.
+    assert (text.text, text.scale.z) == ('tip', 1.0)
+    assert text.pose.position.z - text.scale.z / 2 > 3.0 + sphere.scale.z / 2
     assert sphere.color.g > sphere.color.r
