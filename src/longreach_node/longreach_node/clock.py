@@ -1,9 +1,9 @@
 """
-A clock for time-outs that also notices when simulation time itself has died.
+Clocks of nodes: one for timers, and one for time-outs that notices when /clock has stopped.
 
-With ``use_sim_time`` a pause must not look like a dead sensor: time stands still then, and the
-simulation still repeats it on /clock. When /clock falls silent as well, nobody simulates any more,
-and time goes on by the wall.
+With ``use_sim_time`` a pause must not look like a dead sensor: simulation time stands still then,
+and the simulation repeats it on /clock. When /clock falls silent as well, no simulation runs any
+more, and time goes on by the wall.
 """
 
 from __future__ import annotations
@@ -19,7 +19,17 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from longreach_node.qos import CLOCK
 from longreach_node.stamps import nanoseconds_of
 
-__all__ = ['LivingClock']
+__all__ = ['LivingClock', 'steady_clock']
+
+
+def steady_clock() -> Clock:
+    """
+    Return the clock for a timer.
+
+    A timer without it follows ``use_sim_time``: it stands still while nobody publishes /clock, and
+    in the node that publishes it for ever.
+    """
+    return Clock(clock_type=ClockType.STEADY_TIME)
 
 
 class LivingClock:
@@ -55,6 +65,5 @@ class LivingClock:
         return self._simulated + max(0.0, time.monotonic() - self._heard - self._silence)
 
     def create_timer(self, period: float, callback: Callable[[], None]) -> None:
-        """Call a function every ``period`` seconds by the wall, whatever this clock does."""
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._node.create_timer(period, callback, clock=steady)
+        """Call a function every ``period`` seconds of wall time, whatever this clock does."""
+        self._node.create_timer(period, callback, clock=steady_clock())

@@ -8,18 +8,25 @@ each field becomes a ROS parameter with its type, description, bounds and whethe
 from __future__ import annotations
 
 import dataclasses
+import math
+import sys
 import typing
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, Rule, rule_of
 
-__all__ = ['declare', 'file_table', 'table']
+__all__ = ['declare', 'file_table', 'run_time_names', 'table']
 
 T = TypeVar('T', bound=Parameters)
 
@@ -29,6 +36,8 @@ _TYPES = {
     float: Parameter.Type.DOUBLE,
     str: Parameter.Type.STRING,
 }
+# What an INTEGER parameter can hold.
+_LARGEST_INTEGER = 2**63 - 1
 # What ROS itself declares on a node, or may find in a parameter file for all nodes.
 _ROS_OWN = ('use_sim_time', 'start_type_description_service')
 _ROS_PREFIXES = ('qos_overrides.',)
@@ -72,12 +81,17 @@ def declare(node: Node, cls: type[T], on_change: Callable[[T], None] | None = No
         if name in overrides:
             overrides[name] = value
         node.declare_parameter(name, value.value, _descriptor(name, field, types[name]))
-    _watch(node, values, on_change)
+    _Changes(node, values, on_change)
     return values
 
 
+def run_time_names(cls: type[Parameters]) -> frozenset[str]:
+    """Return the names of the fields that may be set at run time."""
+    return frozenset(f.name for f in dataclasses.fields(cls) if not rule_of(f).read_only)
+
+
 def _descriptor(name: str, field: dataclasses.Field[Any], kind: type) -> ParameterDescriptor:
-    """Return a field's descriptor; the exact bounds stand in its constraints, as a text."""
+    """Return a field's descriptor; the exact bounds are in its constraints, as a text."""
     rule = rule_of(field)
     unit = f' [{rule.unit}]' if rule.unit not in ('', '1') else ''
     return ParameterDescriptor(
@@ -86,6 +100,7 @@ def _descriptor(name: str, field: dataclasses.Field[Any], kind: type) -> Paramet
         description=rule.description + unit,
         additional_constraints=_allowed(rule, kind),
         read_only=rule.read_only,
+        **_ranges(rule, kind),
     )
 
 
@@ -98,25 +113,94 @@ def _allowed(rule: Rule, kind: Any) -> str:
     return str(rule.range_text())
 
 
-def _watch(node: Node, values: T, on_change: Callable[[T], None] | None) -> None:
-    """Check changes at run time, all fields of a request together, and hand the result on."""
-    current = values
+def _ranges(rule: Rule, kind: type) -> dict[str, list[Any]]:
+    """
+    Return the bounds as a descriptor holds them, for sliders.
 
-    def check(parameters: list[Parameter]) -> SetParametersResult:
-        nonlocal current
-        names = {field.name for field in dataclasses.fields(current)}
-        changes = {p.name: p.value for p in parameters if p.name in names}
-        if not changes:
-            return SetParametersResult(successful=True)
+    A descriptor knows closed ranges only: an open end becomes the next number inside. Where one
+    end is not bounded it is the largest number of the type.
+    """
+    if kind not in (int, float) or all(
+        bound is None for bound in (rule.at_least, rule.above, rule.at_most, rule.below)
+    ):
+        return {}
+    largest = _LARGEST_INTEGER if kind is int else sys.float_info.max
+    low, high = -largest - (kind is int), largest
+    if rule.at_least is not None:
+        low = rule.at_least
+    elif rule.above is not None:
+        low = rule.above + 1 if kind is int else math.nextafter(rule.above, math.inf)
+    if rule.at_most is not None:
+        high = rule.at_most
+    elif rule.below is not None:
+        high = rule.below - 1 if kind is int else math.nextafter(rule.below, -math.inf)
+    if kind is int:
+        bounds = IntegerRange(from_value=math.ceil(low), to_value=math.floor(high), step=0)
+        return {'integer_range': [bounds]}
+    return {'floating_point_range': [FloatingPointRange(from_value=low, to_value=high)]}
+
+
+class _Changes:
+    """
+    Changes at run time: checked together, refused with the text that a start would give.
+
+    rclpy itself would answer first, with texts of its own, where a type, a range or a read-only
+    parameter is concerned. Its two public methods are therefore wrapped, which its parameter
+    services call as well.
+    """
+
+    def __init__(self, node: Node, values: T, on_change: Callable[[T], None] | None) -> None:
+        self._values: Any = values
+        self._on_change = on_change
+        self._fields = {field.name: field for field in dataclasses.fields(values)}
+        self._types = typing.get_type_hints(type(values))
+        self._set = node.set_parameters_atomically
+        node.add_on_set_parameters_callback(self._check)
+        node.add_post_set_parameters_callback(self._take)
+        # Not by assignment, which type checkers refuse for methods.
+        node.__dict__['set_parameters_atomically'] = self._set_together
+        node.__dict__['set_parameters'] = self._set_each
+
+    def _set_together(self, parameters: list[Parameter]) -> SetParametersResult:
+        """Set all parameters of a list, or none."""
+        parameters = [self._as_declared(parameter) for parameter in parameters]
+        result = self._check(parameters)
+        return self._set(parameters) if result.successful else result
+
+    def _set_each(self, parameters: list[Parameter]) -> list[SetParametersResult]:
+        """Set each parameter of a list for itself."""
+        return [self._set_together([parameter]) for parameter in parameters]
+
+    def _as_declared(self, parameter: Parameter) -> Parameter:
+        """Return 10 as 10.0 where a number is declared: YAML makes an integer of it."""
+        whole = parameter.type_ is Parameter.Type.INTEGER
+        if whole and self._types.get(parameter.name) is float:
+            return Parameter(parameter.name, Parameter.Type.DOUBLE, float(parameter.value))
+        return parameter
+
+    def _changed(self, parameters: list[Parameter]) -> Any:
+        """Return the object with the changes, or raise InputError."""
+        changes = {p.name: p.value for p in parameters if p.name in self._fields}
+        for name in changes:
+            if rule_of(self._fields[name]).read_only:
+                raise InputError(f'{name} is read-only: set it when the node starts')
+        return self._values.replace(**changes)
+
+    def _check(self, parameters: list[Parameter]) -> SetParametersResult:
+        """Refuse what is not allowed."""
         try:
-            current = current.replace(**changes)
+            self._changed(parameters)
         except InputError as error:
             return SetParametersResult(successful=False, reason=str(error))
-        if on_change is not None:
-            on_change(current)
         return SetParametersResult(successful=True)
 
-    node.add_on_set_parameters_callback(check)
+    def _take(self, parameters: list[Parameter]) -> None:
+        """Hand on what was set."""
+        if not any(p.name in self._fields for p in parameters):
+            return
+        self._values = self._changed(parameters)
+        if self._on_change is not None:
+            self._on_change(self._values)
 
 
 def table(cls: type[Parameters]) -> str:

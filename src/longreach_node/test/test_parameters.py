@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import rclpy
 from rcl_interfaces.msg import ParameterType
+from rcl_interfaces.srv import SetParameters
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
@@ -174,6 +176,46 @@ def test_a_read_only_parameter_does_not_change() -> None:
         (result,) = node.set_parameters([Parameter('use_sim_time', value=True)])
         assert result.successful
     assert changes == []
+
+
+def test_bounds_are_in_the_descriptor() -> None:
+    with bench() as b:
+        node = b.add(lambda: Node('toy'))
+        declare(node, Table)
+        mass, low, high, count = (
+            node.describe_parameter(n) for n in ('mass', 'low', 'high', 'count')
+        )
+    (numbers,) = mass.floating_point_range
+    assert 0.0 < numbers.from_value < 1e-300
+    assert numbers.to_value == sys.float_info.max
+    assert not low.floating_point_range
+    assert high.floating_point_range[0].to_value == 5.0
+    assert (count.integer_range[0].from_value, count.integer_range[0].to_value) == (1, 2**63 - 1)
+
+
+def test_a_change_over_ros_is_refused_as_at_start() -> None:
+    changes: list[Table] = []
+    with bench() as b:
+        node = b.add(lambda: Node('toy'))
+        declare(node, Table, changes.append)
+
+        def set_to(name: str, value: object) -> str:
+            request = SetParameters.Request()
+            request.parameters = [Parameter(name, value=value).to_parameter_msg()]
+            result = b.call(SetParameters, 'toy/set_parameters', request).results[0]
+            assert result.successful == (not result.reason)
+            return str(result.reason)
+
+        assert set_to('high', 7.0) == 'high = 7.0, allowed: (-inf, 5] m'
+        assert set_to('high', 'tall') == "high = 'tall', allowed: a number in (-inf, 5] m"
+        assert set_to('low', 4.0) == 'low = 4.0 m, allowed: below high = 1.0 m'
+        assert set_to('count', 0) == 'count = 0, allowed: [1, inf)'
+        assert set_to('mass', 3.0) == 'mass is read-only: set it when the node starts'
+        assert changes == []
+        # An integer is right for a number, as at start.
+        assert set_to('high', 3) == ''
+        assert changes == [Table(high=3.0)]
+        assert node.get_parameter('high').type_ is Parameter.Type.DOUBLE
 
 
 def test_table() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Vector3Stamped
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
@@ -15,8 +17,7 @@ from std_srvs.srv import Trigger
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.machine import JointSample
-from longreach_node import diagnostics, qos
-from longreach_node import simulator as simulator_module
+from longreach_node import diagnostics, incidents, pacing, qos, simulator
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorNode, SimulatorParameters
 from longreach_node.stamps import nanoseconds_of, stamp_of
@@ -131,6 +132,10 @@ FREE = words(real_time_factor=0.0)
         ({'real_time_factor': 1e-300}, r'real_time_factor = 1e-300, allowed: 0, or'),
         ({'real_time_factor': 1e300}, r'real_time_factor = 1e\+300, allowed: \[0, 10000\]'),
         ({'step': 0.0}, r'step = 0.0, allowed: \(0, inf\) s'),
+        (
+            {'step': 1e-9},
+            r'1 / \(publish_rate step\) = 1e\+07, allowed: whole numbers from 1 to 10000',
+        ),
         ({'duration': 0.005}, r'duration times publish_rate = 0.5, allowed: whole numbers'),
         ({'duration': 1e308}, r'duration times publish_rate = inf, allowed: whole numbers'),
         ({'duration': -1.0}, r'duration = -1.0, allowed'),
@@ -203,7 +208,7 @@ def test_lockstep_in_real_time_advances_by_answers_alone() -> None:
         b.until(lambda: len(world.samples) == 21)
         assert world.cycles == list(range(21))
         assert [call[0] for call in world.toy.integrator.calls] == [1.0] * 20
-        assert world.toy.overruns == 0
+        assert world.toy.simulation.incidents.counts['overruns'] == 0
 
 
 def test_lockstep_timeout_names_what_it_waits_for() -> None:
@@ -266,7 +271,7 @@ def test_it_waits_for_watchers_at_both_ends(factor: float) -> None:
         b.until(lambda: len(seen) == 51, 'all samples')
         b.settle()
         assert not world.toy.done.done()
-        assert world.toy.overruns == 0
+        assert world.toy.simulation.incidents.counts['overruns'] == 0
         b.remove(watcher)
         b.until(world.toy.done.done, 'the end')
         assert world.cycles == list(range(51))
@@ -339,15 +344,15 @@ def test_in_real_time_every_sample_is_there() -> None:
 
 def test_overruns_are_dropped_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     # A simulator that is asked for a hundred times more than it can do.
-    monkeypatch.setattr(simulator_module, '_BACKLOG', 0.02)
+    monkeypatch.setattr(pacing, 'BACKLOG', 0.02)
     with bench(*words(real_time_factor=200.0, publish_rate=10.0, step=0.1)) as b:
         world = World(b, answer=False)
         reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
         world.toy.integrator.slowness = 0.004
-        b.until(lambda: world.toy.overruns >= 3, 'third overrun')
+        b.until(lambda: world.toy.simulation.incidents.counts['overruns'] >= 3, 'third overrun')
         before = len(world.toy.integrator.calls)
         # No spiral: one tick does not work for longer than the backlog, and others get their turn.
-        assert before <= world.toy.overruns * (0.02 / 0.004 + 2) + 2
+        assert before <= world.toy.simulation.incidents.counts['overruns'] * (0.02 / 0.004 + 2) + 2
         b.until(lambda: any(r.status[0].level == diagnostics.WARN for r in reports))
         report = next(r.status[0] for r in reports if r.status[0].level == diagnostics.WARN)
         assert report.message.endswith('overruns')
@@ -473,3 +478,164 @@ def test_the_clock_is_the_samples_time() -> None:
         times = [nanoseconds_of(message.clock) for message in world.clock]
         assert times == sorted(times)
         assert {t % CYCLE for t in times} == {0}
+
+
+# --- nothing silent ----------------------------------------------------------------------------
+
+
+def diagnosed(reports: list[DiagnosticArray]) -> dict[str, str]:
+    """Return the values of the latest report."""
+    return {v.key: v.value for v in reports[-1].status[0].values}
+
+
+@pytest.mark.parametrize('how', ['at start', 'at run time'])
+def test_the_plant_makes_simulation_time_itself(how: str) -> None:
+    # Its timers must not wait for the clock that it publishes.
+    with bench(*words(duration=0.1, use_sim_time=how == 'at start')) as b:
+        world = World(b)
+        if how == 'at run time':
+            world.toy.set_parameters([Parameter('use_sim_time', value=True)])
+        b.until(world.toy.done.done, 'end')
+        b.until(lambda: len(world.samples) == 11)
+
+
+@pytest.mark.parametrize('stamp', [1_795_358_721 * 10**9, 5 * CYCLE])
+def test_a_command_from_another_time_is_told(stamp: int, capfd: Any) -> None:
+    with bench(*words(start_paused=True, publish_rate=100.0)) as b:
+        world = World(b, answer=False)
+        reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
+        world.heard(1)
+        for _ in range(3):
+            world.send(9.0, stamp)
+        b.until(lambda: world.toy.simulation.incidents.counts['ignored commands'] == 3, 'commands')
+        for _ in range(100):
+            assert world.service('step').success
+        b.until(lambda: len(reports) == 2, 'a report')
+        assert reports[-1].status[0].level == diagnostics.WARN
+        assert reports[-1].status[0].message == '3 ignored commands'
+        assert diagnosed(reports)['ignored commands'] == '3'
+    said = ''.join(capfd.readouterr())
+    # Throttled: three came within a second.
+    assert said.count('command on /command ignored (1 so far): its stamp is') == 1
+    assert f'{stamp * 1e-9:.6f} s, but the simulation is at 0.000000 s. Stamp a command' in said
+    assert 'or with 0 for now' in said
+
+
+def test_a_warning_ends_when_nothing_new_has_happened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(incidents, 'HOLD', 0.2)
+    monkeypatch.setattr(pacing, 'BACKLOG', 0.02)
+    with bench(*words(real_time_factor=10.0, publish_rate=10.0, step=0.1)) as b:
+        world = World(b, answer=False)
+        reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
+        world.toy.integrator.slowness = 0.05
+        b.until(lambda: reports and reports[-1].status[0].level == diagnostics.WARN, 'warning')
+        world.toy.integrator.slowness = 0.0
+        # Under load there may be more of them, so that only the end of the warning counts.
+        monkeypatch.setattr(pacing, 'BACKLOG', 1e3)
+        b.until(lambda: reports[-1].status[0].level == diagnostics.OK, 'end of the warning')
+        assert reports[-1].status[0].message == 'running'
+        assert int(diagnosed(reports)['overruns']) >= 1
+
+
+def test_a_second_publisher_of_the_clock_is_named(
+    monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    monkeypatch.setattr(simulator, '_GRAPH_PERIOD', 0.02)
+    with bench(*words(publish_rate=50.0, step=0.02)) as b:
+        world = World(b)
+        reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
+        world.heard(2)
+        other = b.add(lambda: Node('other', namespace='crane'))
+        other.create_publisher(Clock, '/clock', qos.CLOCK)
+        text = '/clock is also published by /crane/other, allowed: one node of a graph'
+        b.until(lambda: reports and text in reports[-1].status[0].message, 'report')
+        assert reports[-1].status[0].level == diagnostics.WARN
+        b.remove(other)
+        b.until(lambda: reports[-1].status[0].level == diagnostics.OK, 'end of the warning')
+    said = ''.join(capfd.readouterr())
+    assert said.count(text) == 1
+    assert 'start the others with publish_clock:=false' in said
+
+
+def test_a_plant_without_a_clock_does_not_care(capfd: Any) -> None:
+    with bench(*FREE, *words(publish_clock=False, duration=0.05)) as b:
+        b.driver.create_publisher(Clock, '/clock', qos.CLOCK)
+        world = World(b)
+        b.until(world.toy.done.done, 'end')
+    assert '/clock' not in ''.join(capfd.readouterr())
+
+
+def test_two_plants_of_one_name_are_told_by_both(capfd: Any) -> None:
+    with bench(*words(start_paused=True, start_timeout=0.0, publish_clock=False)) as b:
+        first, second = b.add(Toy), b.add(Toy)
+        b.until(lambda: first._doubled and second._doubled, 'warnings')
+    said = ''.join(capfd.readouterr())
+    assert said.count('another node is named /toy, too; start it in a namespace of its own') == 2
+
+
+def test_it_says_what_it_runs_and_waits_for(capfd: Any) -> None:
+    with bench(*LOCKSTEP, *words(duration=0.05)) as b:
+        b.listen(Vector3Stamped, 'sample')
+        toy = b.add(Toy)
+        begun = time.monotonic()
+        b.until(lambda: 'publisher' in toy._start._told, 'what is missing')
+        # At once, not only when the patience of 10 s ends.
+        assert not toy.simulation.started
+        assert time.monotonic() - begun < toy.settings.start_timeout
+        other = b.driver.create_publisher(Vector3Stamped, 'command', qos.STREAM)
+        b.until(lambda: toy.simulation.started, 'start')
+        b.driver.destroy_publisher(other)
+    said = ''.join(capfd.readouterr())
+    assert (
+        '[toy]: Integrator, step 0.01 s, 100 samples/s, real_time_factor 0 (as fast as possible),'
+        ' lockstep, until 0.05 s' in said
+    )
+    assert 'waiting for a publisher of /command, for 10 s at most (start_timeout)' in said
+    assert 'started after' in said
+
+
+# --- parameters at run time --------------------------------------------------------------------
+
+
+def test_the_speed_can_be_changed() -> None:
+    with bench(*words(real_time_factor=1e-3, publish_rate=100.0, duration=1.0)) as b:
+        world = World(b, answer=False)
+        world.heard(1)
+        # A thousand seconds were left.
+        result = world.toy.set_parameters([Parameter('real_time_factor', value=0.0)])
+        assert result[0].successful
+        b.until(world.toy.done.done, 'end')
+        b.until(lambda: len(world.samples) == 101, 'all samples')
+
+
+@pytest.mark.parametrize(
+    ('name', 'value', 'reason'),
+    [
+        ('real_time_factor', -1.0, 'real_time_factor = -1.0, allowed: [0, 10000]'),
+        ('real_time_factor', 1e-9, 'real_time_factor = 1e-09, allowed: 0, or [0.0001, 10000]'),
+        ('command_timeout', -2.0, 'command_timeout = -2.0, allowed: [0, inf) s'),
+        ('step', 0.02, 'step is read-only: set it when the node starts'),
+        ('lockstep', True, 'lockstep is read-only: set it when the node starts'),
+    ],
+)
+def test_what_cannot_be_set(name: str, value: Any, reason: str) -> None:
+    with bench(*words(start_paused=True)) as b:
+        world = World(b)
+        before = world.toy.settings
+        result = world.toy.set_parameters([Parameter(name, value=value)])[0]
+        assert (result.successful, result.reason) == (False, reason)
+        assert world.toy.settings == before
+
+
+def test_time_outs_at_run_time() -> None:
+    with bench(*words(start_paused=True, command_timeout=0.0)) as b:
+        world = World(b, answer=False)
+        world.heard(1)
+        world.send(1.0, 0)
+        b.until(lambda: world.toy.command == 1.0)
+        for _ in range(20):
+            assert world.toy.simulation.step_once() == ''
+        assert world.toy.command == 1.0
+        assert world.toy.set_parameters([Parameter('command_timeout', value=0.05)])[0].successful
+        assert world.toy.simulation.step_once() == ''
+        assert world.toy.command == SAFE

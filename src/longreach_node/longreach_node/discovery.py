@@ -1,0 +1,172 @@
+"""What a simulator node asks the ROS graph: who is connected, and who is there twice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.subscription import Subscription
+
+from longreach_dynamics.errors import LongreachError
+from longreach_node.simulator_parameters import SimulatorParameters
+
+__all__ = ['Discovery', 'Start']
+
+# What is missing is named after this time [s]: discovery usually takes less.
+_SOON = 0.3
+
+
+class Discovery:
+    """
+    The graph around a node.
+
+    Parameters
+    ----------
+    node : Node
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def missing(
+        self,
+        links: Iterable[tuple[Publisher, Subscription]],
+        outputs: Iterable[Publisher],
+        watchers: Iterable[tuple[Publisher, str]],
+        listeners: int,
+    ) -> str:
+        """
+        Return what is not connected yet, or an empty text.
+
+        Parameters
+        ----------
+        links : iterable of (Publisher, Subscription)
+            The two topics of a closed loop.
+        outputs : iterable of Publisher
+        watchers : iterable of (Publisher, str)
+            Nodes by their names, and what they have to hear.
+        listeners : int
+            Subscribers that each output must have; those of links one more.
+        """
+        for publisher, subscription in links:
+            if publisher.get_subscription_count() < listeners + 1:
+                return f'subscriber of {publisher.topic_name}'
+            if subscription.get_publisher_count() < 1:
+                return f'publisher of {subscription.topic_name}'
+        for publisher in outputs:
+            if publisher.get_subscription_count() < listeners:
+                return f'listener to {publisher.topic_name}'
+        for publisher, name in watchers:
+            if not self.hears(name, publisher):
+                return f'node {name} that listens to {publisher.topic_name}'
+        return ''
+
+    def hears(self, name: str, publisher: Publisher) -> bool:
+        """Tell whether a node of some name listens to a publisher."""
+        known = self._node.get_subscriptions_info_by_topic(publisher.topic_name)
+        return any(other.node_name == name for other in known)
+
+    def other_publishers(self, topic: str) -> list[str]:
+        """Return the full names of the other nodes that publish a topic, sorted."""
+        names = [
+            f'{info.node_namespace.rstrip("/")}/{info.node_name}'
+            for info in self._node.get_publishers_info_by_topic(topic)
+        ]
+        own = self._node.get_fully_qualified_name()
+        if own in names:
+            names.remove(own)
+        return sorted(names)
+
+    def namesakes(self) -> int:
+        """Return how many other nodes have the full name of this one."""
+        own = (self._node.get_name(), self._node.get_namespace())
+        return max(0, self._node.get_node_names_and_namespaces().count(own) - 1)
+
+    def doubled(self, topic: str) -> str:
+        """
+        Return what is on the graph twice but may be there once, and what to do about it.
+
+        Parameters
+        ----------
+        topic : str
+            A topic that only this node may publish, ``/clock``; empty if it does not either.
+
+        Returns
+        -------
+        str
+            Empty when all is well.
+        """
+        problems = []
+        others = self.other_publishers(topic) if topic else []
+        if others:
+            problems.append(
+                f'{topic} is also published by {", ".join(others)}, allowed: one node of a graph;'
+                ' start the others with publish_clock:=false'
+            )
+        if self.namesakes():
+            problems.append(
+                f'another node is named {self._node.get_fully_qualified_name()}, too; start it in'
+                ' a namespace of its own (one that was killed disappears after 10 s)'
+            )
+        return '; '.join(problems)
+
+
+class Start:
+    """
+    The wait for other nodes before the first sample.
+
+    Parameters
+    ----------
+    node : Node
+    discovery : Discovery
+    settings : SimulatorParameters
+    """
+
+    def __init__(self, node: Node, discovery: Discovery, settings: SimulatorParameters) -> None:
+        self._log = node.get_logger()
+        self._discovery = discovery
+        self._settings = settings
+        self._begun = time.monotonic()
+        self._told = ''
+
+    def is_due(
+        self,
+        now: float,
+        links: Iterable[tuple[Publisher, Subscription]],
+        outputs: Iterable[Publisher],
+        watchers: Iterable[tuple[Publisher, str]],
+    ) -> bool:
+        """
+        Tell whether everything is connected, or has been waited for long enough.
+
+        Parameters
+        ----------
+        now : float
+            Wall time [s].
+        links, outputs, watchers
+            As of :meth:`Discovery.missing`.
+
+        Raises
+        ------
+        LongreachError
+            When in lockstep something is missing after ``start_timeout``.
+        """
+        waited, limit = now - self._begun, self._settings.start_timeout
+        missing = self._discovery.missing(links, outputs, watchers, self._settings.listeners)
+        if missing and waited < limit:
+            if missing != self._told and waited > _SOON:
+                self._told = missing
+                self._log.info(f'waiting for a {missing}, for {limit:g} s at most (start_timeout)')
+            return False
+        if missing and self._settings.lockstep:
+            raise LongreachError(
+                f'lockstep cannot begin: after {waited:.1f} s there is no {missing}. Start the'
+                ' controller, in the same namespace and ROS_DOMAIN_ID'
+            )
+        if missing:
+            self._log.warn(f'starting without {missing} after {waited:.1f} s')
+        elif self._told:
+            self._log.info(f'started after {waited:.1f} s')
+        return True

@@ -1,0 +1,357 @@
+"""Pacing, lockstep and the simulation without ROS: a host that notes what it is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from longreach_dynamics.errors import LongreachError
+from longreach_dynamics.machine import JointSample
+from longreach_node import simulation as module
+from longreach_node.incidents import HOLD, Incidents
+from longreach_node.lockstep import Lockstep
+from longreach_node.machine_run import MachineRun
+from longreach_node.pacing import BACKLOG, Pacing
+from longreach_node.simulation import Simulation
+from longreach_node.simulator_parameters import SimulatorParameters
+
+CYCLE = 10_000_000  # [ns]
+SAFE, INITIAL = -1.0, 0.5
+
+
+class Integrator:
+    """x' = command."""
+
+    def initial_state(self) -> float:
+        return 0.0
+
+    def advance(self, state: float, command: float, _: float, duration: float) -> float:
+        return state + command * duration
+
+    def joint_sample(self, state: float, command: float) -> JointSample:
+        return JointSample(('x',), (state,), (command,), (0.0,))
+
+
+class Wall:
+    """Stands for the module ``time``; it goes on by ``step`` whenever it is asked."""
+
+    def __init__(self, step: float = 0.0) -> None:
+        self.seconds = 100.0
+        self.step = step
+
+    def monotonic(self) -> float:
+        self.seconds += self.step
+        return self.seconds
+
+
+class Rig:
+    """A simulation and its host."""
+
+    def __init__(self, wall: Wall, **settings: Any) -> None:
+        self.wall = wall
+        self.samples: list[int] = []
+        self.log: list[str] = []
+        self.again = self.clocks = self.flushed = 0
+        self.period = 0.0
+        self.ended = self.told_to_end = False
+        self.simulation: Simulation[float, float] = Simulation(
+            Integrator(), SimulatorParameters(**settings), INITIAL, SAFE, self, lambda: '/command'
+        )
+        self.simulation.start()
+
+    @property
+    def run(self) -> MachineRun[float, float]:
+        return self.simulation.run
+
+    def tick(self, seconds: float = 0.0) -> None:
+        self.wall.seconds += seconds
+        self.simulation.tick(self.wall.monotonic())
+
+    def publish_sample(self) -> None:
+        self.samples.append(self.simulation.run.sample)
+
+    def publish_again(self) -> None:
+        self.again += 1
+
+    def publish_clock(self) -> None:
+        self.clocks += 1
+
+    def flush(self) -> None:
+        self.flushed += 1
+
+    def set_period(self, period: float) -> None:
+        self.period = period
+
+    def has_ended(self) -> bool:
+        return self.told_to_end
+
+    def warn(self, text: str) -> None:
+        self.log.append(text)
+
+    def on_end(self) -> None:
+        self.ended = True
+
+
+@pytest.fixture
+def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
+    wall = Wall()
+    monkeypatch.setattr(module, 'time', wall)
+    return wall
+
+
+# --- parts -------------------------------------------------------------------------------------
+
+
+def test_samples_are_due_in_real_time() -> None:
+    pacing = Pacing(rate=100.0, factor=2.0)
+    pacing.restart(5.0, 30)
+    assert pacing.period == 0.005
+    assert [pacing.due(5.0 + t, 30) for t in (0.0, 0.004, 0.0051, 0.0501)] == [0, 0, 1, 10]
+    assert pacing.due(5.0501, 38) == 2
+    assert pacing.delay(5.0501, 30) == pytest.approx(0.05)
+    assert not pacing.is_overrun(5.0, 5.0 + 0.99 * BACKLOG, 30)
+    assert pacing.is_overrun(5.3, 5.3, 30)
+    # Whoever catches up for too long has not caught up either.
+    assert pacing.is_overrun(5.0, 5.0 + 1.01 * BACKLOG, 70)
+
+
+def test_as_fast_as_possible_a_sample_is_always_due() -> None:
+    pacing = Pacing(rate=100.0, factor=0.0)
+    assert pacing.due(0.0, 1000) == 1
+    assert not pacing.is_overrun(0.0, 100.0, 0)
+    assert not pacing.is_turn_over(0.0, 1e-3, rush=False)
+    assert pacing.is_turn_over(0.0, 3e-3, rush=False)
+    assert pacing.period == 1e-3
+
+
+def test_a_question_is_asked_again_and_expires() -> None:
+    lockstep = Lockstep(timeout=10.0, start_timeout=5.0, longest_turn=0.5)
+    lockstep.restart(100.0)
+    asked = [t for t in range(1, 100) if lockstep.asks_again(100.0 + 0.1 * t, 0)]
+    assert len(asked) == 9
+    assert 10 <= asked[0] <= 11
+    assert lockstep.limit(0) == 15.0
+    assert not lockstep.is_overdue(114.9, 0)
+    assert lockstep.is_overdue(110.1, 1)
+
+
+def test_a_node_that_did_not_run_has_not_listened() -> None:
+    lockstep = Lockstep(timeout=10.0, start_timeout=0.0, longest_turn=0.5)
+    lockstep.restart(100.0)
+    # A turn of 5 s counts as half a second.
+    assert not lockstep.asks_again(105.0, 7)
+    assert [lockstep.asks_again(105.5 + 0.5 * k, 7) for k in range(6)].count(True) == 1
+
+
+def test_incidents_are_counted_for_good_and_recent_for_a_while() -> None:
+    incidents = Incidents(('overruns', 'refusals'))
+    assert incidents.recent(0.0) == ''
+    assert [incidents.add('overruns', t) for t in (1.0, 2.0)] == [1, 2]
+    assert incidents.add('refusals', 5.0) == 1
+    assert incidents.recent(6.0) == '2 overruns, 1 refusals'
+    assert incidents.recent(2.0 + HOLD + 0.1) == '1 refusals'
+    assert incidents.recent(5.0 + HOLD + 0.1) == ''
+    assert incidents.counts == {'overruns': 2, 'refusals': 1}
+
+
+@pytest.mark.parametrize(
+    ('lockstep', 'stamps', 'refusal'),
+    [
+        (False, [3 * CYCLE], ''),
+        (False, [0], ''),
+        (False, [2 * CYCLE], ''),
+        (False, [4 * CYCLE], 'the simulation is at 0.030000 s. Stamp a command with the time of'),
+        (False, [1_795_358_721 * 10**9], 'or with 0 for now'),
+        (False, [3 * CYCLE, 2 * CYCLE], 'the command in force is of 0.030000 s'),
+        (True, [3 * CYCLE], ''),
+        (True, [2 * CYCLE], 'only the answer to the present sample counts in lockstep'),
+        (True, [0], 'only the answer to the present sample counts in lockstep'),
+        (True, [3 * CYCLE, 3 * CYCLE], 'this sample was answered before'),
+        (True, [5 * CYCLE], 'the simulation is at 0.030000 s'),
+    ],
+)
+def test_which_commands_are_accepted(lockstep: bool, stamps: list[int], refusal: str) -> None:
+    run = MachineRun(Integrator(), SimulatorParameters(lockstep=lockstep), INITIAL, SAFE)
+    for _ in range(3):
+        run.advance()
+    *before, last = stamps
+    assert [run.accept(3.0, stamp) for stamp in before] == [''] * len(before)
+    reason = run.accept(4.0, last)
+    assert reason == '' if not refusal else refusal in reason
+    assert run.command == (4.0 if not refusal else 3.0 if before else INITIAL)
+
+
+def test_a_silent_sender_is_followed_by_the_safe_command() -> None:
+    run = MachineRun(Integrator(), SimulatorParameters(command_timeout=0.02), INITIAL, SAFE)
+    run.advance()
+    assert run.accept(4.0, CYCLE) == ''
+    silences = []
+    for _ in range(4):
+        silences.append(run.expire_command())
+        run.advance()
+    assert silences == [0.0, 0.0, 0.0, pytest.approx(0.03)]
+    assert run.command == SAFE
+
+
+@pytest.mark.parametrize(('state', 'clock'), [(True, True), (True, False), (False, True)])
+def test_parts_of_a_reset(state: bool, clock: bool) -> None:
+    run = MachineRun(Integrator(), SimulatorParameters(), INITIAL, SAFE)
+    run.accept(4.0, 0)
+    for _ in range(3):
+        run.advance()
+    run.reset(state, clock)
+    assert run.state == (0.0 if state else pytest.approx(0.12))
+    assert run.sample == (0 if clock else 3)
+    assert run.command == INITIAL
+    assert run.accept(5.0, run.sample * CYCLE) == ''
+
+
+# --- the whole ---------------------------------------------------------------------------------
+
+
+def test_real_time(wall: Wall) -> None:
+    rig = Rig(wall, duration=0.2)
+    assert (rig.samples, rig.period) == ([0], 0.01)
+    rig.tick(0.0351)
+    assert rig.samples == [0, 1, 2, 3]
+    rig.tick(0.001)
+    assert rig.samples == [0, 1, 2, 3]
+    rig.tick(0.15)
+    rig.tick(0.05)
+    assert rig.samples == list(range(21))
+    assert (rig.ended, rig.flushed, rig.simulation.finished) == (True, 1, True)
+
+
+def test_a_long_delay_is_dropped(wall: Wall) -> None:
+    rig = Rig(wall)
+    rig.tick(1.0)
+    assert rig.samples == [0]
+    assert rig.simulation.incidents.counts['overruns'] == 1
+    assert rig.log[0].startswith('overrun 1: 1.000 s behind real time, dropped from the schedule')
+    rig.tick(0.0101)
+    assert rig.samples == [0, 1]
+
+
+def test_a_slow_machine_ends_its_turn(wall: Wall) -> None:
+    wall.step = 0.05
+    rig = Rig(wall)
+    rig.tick(0.1)
+    assert len(rig.samples) <= 6
+    assert rig.simulation.incidents.counts['overruns'] == 1
+
+
+def test_as_fast_as_possible_others_get_their_turn(wall: Wall) -> None:
+    wall.step = 6e-4
+    rig = Rig(wall, real_time_factor=0.0)
+    rig.tick()
+    assert rig.samples == [0, 1, 2]
+    for _ in range(250):
+        rig.tick()
+    assert rig.flushed == 1
+
+
+@pytest.mark.parametrize('factor', [0.0, 1000.0])
+def test_lockstep_waits_for_each_answer(wall: Wall, factor: float) -> None:
+    rig = Rig(wall, lockstep=True, real_time_factor=factor)
+    for _ in range(3):
+        rig.tick(0.1)
+    assert rig.samples == [0]
+    assert rig.simulation.accept(2.0, 0) == ''
+    rig.tick(0.1)
+    assert rig.samples == [0, 1]
+    assert rig.simulation.accept(3.0, 0) != ''
+    assert rig.simulation.accept(3.0, CYCLE) == ''
+    rig.tick(0.1)
+    assert rig.run.state == pytest.approx(0.05)
+    assert rig.period == (0.05 if factor == 0.0 else 1e-3)
+
+
+def test_lockstep_ends_when_no_answer_comes(wall: Wall) -> None:
+    rig = Rig(wall, lockstep=True, lockstep_timeout=5.0, start_timeout=1.0)
+    rig.simulation.accept(1.0, 0)
+    rig.tick(0.1)
+    for _ in range(49):
+        rig.tick(0.1)
+    assert rig.again == 1
+    with pytest.raises(LongreachError, match=r'no command on /command with the stamp 0\.01.* 5 s'):
+        rig.tick(0.2)
+
+
+def test_pause_step_resume_reset(wall: Wall) -> None:
+    rig = Rig(wall)
+    assert 'is paused; call ~/pause' in rig.simulation.step_once()
+    rig.simulation.pause()
+    for _ in range(4):
+        rig.tick(0.06)
+    assert (rig.samples, rig.clocks) == ([0], 4)
+    assert rig.simulation.step_once() == ''
+    assert rig.samples == [0, 1]
+    rig.simulation.resume()
+    rig.tick(0.0101)
+    assert rig.samples == [0, 1, 2]
+    rig.simulation.reset()
+    rig.tick(0.0101)
+    assert rig.samples == [0, 1, 2, 0, 1]
+
+
+@pytest.mark.parametrize('lockstep', [False, True])
+@pytest.mark.parametrize('factor', [0.0, 1.0])
+def test_many_steps(wall: Wall, lockstep: bool, factor: float) -> None:
+    left: list[int] = []
+    rig = Rig(wall, start_paused=True, lockstep=lockstep, real_time_factor=factor)
+    rig.simulation.step_many(3, left.append)
+    for k in range(5):
+        if lockstep:
+            rig.simulation.accept(1.0, k * CYCLE)
+        wall.step = 1e-3
+        rig.tick()
+    assert rig.samples == [0, 1, 2, 3]
+    assert left == [0]
+    assert rig.simulation.paused
+
+
+@pytest.mark.parametrize('how', ['resume', 'reset', 'end'])
+def test_many_steps_that_are_interrupted(wall: Wall, how: str) -> None:
+    left: list[int] = []
+    rig = Rig(wall, start_paused=True, duration=0.02 if how == 'end' else 0.0)
+    wall.step = 5e-3
+    rig.simulation.step_many(10, left.append)
+    rig.tick()
+    rig.tick()
+    assert rig.samples == [0, 1, 2]
+    if how == 'end':
+        rig.tick()
+    else:
+        getattr(rig.simulation, how)()
+    assert left == [8]
+
+
+def test_equal_steps_after_a_reset(wall: Wall) -> None:
+    rig = Rig(wall, start_paused=True)
+    states = []
+    for _ in range(2):
+        rig.simulation.accept(0.1, 0)
+        rig.simulation.step_many(7, lambda _: None)
+        for _ in range(7):
+            rig.tick()
+        states.append(rig.run.state)
+        rig.simulation.reset()
+    assert states[0] == states[1] != 0.0
+
+
+def test_a_process_that_ends_makes_no_more_steps(wall: Wall) -> None:
+    rig = Rig(wall, step=1e-6, publish_rate=100.0)
+    rig.told_to_end = True
+    rig.tick(0.02)
+    assert rig.samples == [0]
+    assert rig.run.state == 0.0
+
+
+def test_the_speed_changes_at_run_time(wall: Wall) -> None:
+    rig = Rig(wall)
+    rig.tick(0.0101)
+    rig.simulation.set_speed(rig.run.settings.replace(real_time_factor=10.0))
+    assert rig.period == 1e-3
+    rig.tick(0.0101)
+    assert rig.samples == list(range(12))
