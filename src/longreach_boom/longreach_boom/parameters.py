@@ -21,7 +21,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import Cylinder, OilParameters
 from longreach_dynamics.linkages import Linkage
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
-from longreach_dynamics.resources import share_directory
+from longreach_dynamics.resources import data_directory
 
 __all__ = [
     'DAMPINGS',
@@ -356,7 +356,7 @@ class BoomParameters(Parameters):
 
 def default_file() -> Path:
     """Return the boom file that is installed with this package: a pump boom of 36 m."""
-    return share_directory('longreach_boom') / 'config' / 'boom.yaml'
+    return data_directory('longreach_boom') / 'config' / 'boom.yaml'
 
 
 def load_boom(file: str | Path | None = None) -> BoomParameters:

@@ -20,7 +20,7 @@ from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import BoomState, StateParts, piston_positions, strains
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, quantity
-from longreach_dynamics.resources import share_directory
+from longreach_dynamics.resources import data_directory
 from longreach_dynamics.sensors import SensorGroup, SensorKind, TemperatureProfile
 
 __all__ = [
@@ -57,7 +57,7 @@ class SensorReadings(NamedTuple):
 
 def default_file() -> Path:
     """Return the sensor file that is installed with this package: ideal sensors."""
-    return share_directory('longreach_boom') / 'config' / 'sensors.yaml'
+    return data_directory('longreach_boom') / 'config' / 'sensors.yaml'
 
 
 def load_sensors(file: str | Path | None = None) -> SensorParameters:

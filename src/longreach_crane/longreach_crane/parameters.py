@@ -13,7 +13,7 @@ from pathlib import Path
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
-from longreach_dynamics.resources import share_directory
+from longreach_dynamics.resources import data_directory
 
 __all__ = [
     'MATRICES',
@@ -134,7 +134,7 @@ class Machinery(Parameters):
 
 def default_file() -> Path:
     """Return the crane file that is installed with this package: C13R."""
-    return share_directory('longreach_crane') / 'config' / 'crane.yaml'
+    return data_directory('longreach_crane') / 'config' / 'crane.yaml'
 
 
 def load_machinery(file: str | Path | None = None) -> Machinery:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.resources
 import os
 import stat
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import TextIO
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['open_text', 'share_directory']
+__all__ = ['data_directory', 'open_text', 'share_directory']
 
 
 @contextlib.contextmanager
@@ -36,6 +37,26 @@ def open_text(file: str | Path, encoding: str = 'utf-8') -> Iterator[TextIO]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else 'not a text file'
         raise InputError(f'{file} cannot be read: {reason}') from error
+
+
+def data_directory(package: str) -> Path:
+    """
+    Return the directory that holds ``config`` and ``urdf`` of a Python package.
+
+    Neither ROS nor a sourced workspace is needed: pip installs the data inside the package; in a
+    build with links they are beside it, in the source.
+
+    Raises
+    ------
+    InputError
+        When the package is not there, or has no data.
+    """
+    with contextlib.suppress(ModuleNotFoundError):
+        inside = Path(str(importlib.resources.files(package)))
+        for directory in (inside, inside.resolve().parent):
+            if (directory / 'config').is_dir():
+                return directory
+    raise InputError(f'the data of package {package} were not found; install the package again')
 
 
 def share_directory(package: str) -> Path:

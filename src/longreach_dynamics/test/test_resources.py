@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.resources import share_directory
+from longreach_dynamics.resources import data_directory, share_directory
 
 
 def test_first_prefix_that_has_the_package_wins(
@@ -49,3 +50,27 @@ def test_no_environment_is_an_error_that_tells_what_to_do(
 def test_input_errors_are_caught_as_either_kind() -> None:
     assert issubclass(InputError, LongreachError)
     assert issubclass(InputError, ValueError)
+
+
+@pytest.mark.parametrize('place', ['arm/config', 'config'])
+def test_data_are_found_inside_a_package_or_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.delenv('AMENT_PREFIX_PATH', raising=False)
+    source = tmp_path / 'source'
+    (source / 'arm').mkdir(parents=True)
+    (source / 'arm' / '__init__.py').touch()
+    (source / place).mkdir()
+    # A build with links: beside the link there is no data.
+    (tmp_path / 'build').mkdir()
+    (tmp_path / 'build' / 'arm').symlink_to(source / 'arm')
+    monkeypatch.syspath_prepend(str(tmp_path / 'build'))
+    monkeypatch.delitem(sys.modules, 'arm', raising=False)
+    assert (data_directory('arm') / 'config').samefile(source / place)
+    monkeypatch.delitem(sys.modules, 'arm')
+
+
+def test_a_package_without_data_or_unknown_is_named() -> None:
+    for package in ('longreach_dynamics', 'longreach_nowhere'):
+        with pytest.raises(InputError, match=f'data of package {package} were not found'):
+            data_directory(package)

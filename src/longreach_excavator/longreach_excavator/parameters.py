@@ -21,7 +21,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import Cylinder, OilParameters
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.planar_chain import PlanarChain
-from longreach_dynamics.resources import share_directory
+from longreach_dynamics.resources import data_directory
 from longreach_excavator.linkage import CYLINDERS, Linkage, Pins
 from longreach_excavator.soil import SoilParameters
 
@@ -340,7 +340,7 @@ def _polar(distance: float, angle_deg: float) -> complex:
 
 def default_file() -> Path:
     """Return the excavator file that is installed with this package: one of the 20 t class."""
-    return share_directory('longreach_excavator') / 'config' / 'excavator.yaml'
+    return data_directory('longreach_excavator') / 'config' / 'excavator.yaml'
 
 
 def load_excavator(file: str | Path | None = None) -> ExcavatorParameters:

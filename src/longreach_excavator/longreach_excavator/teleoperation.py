@@ -36,7 +36,7 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import OilParameters
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
-from longreach_dynamics.resources import share_directory
+from longreach_dynamics.resources import data_directory
 from longreach_excavator.parameters import CylinderParameters, ExcavatorParameters
 from longreach_excavator.state import CLOSED, ExcavatorCommand
 
@@ -155,7 +155,7 @@ class TeleoperationState(NamedTuple):
 
 def default_file() -> Path:
     """Return the teleoperation file that is installed with this package."""
-    return share_directory('longreach_excavator') / 'config' / 'teleoperation.yaml'
+    return data_directory('longreach_excavator') / 'config' / 'teleoperation.yaml'
 
 
 def load_teleoperation(file: str | Path | None = None) -> TeleoperationParameters:

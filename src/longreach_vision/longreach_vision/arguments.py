@@ -7,7 +7,7 @@ from pathlib import Path
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import load_yaml
-from longreach_dynamics.resources import share_directory
+from longreach_dynamics.resources import data_directory
 from longreach_tools.arguments import positive
 from longreach_tools.output import add_format
 from longreach_vision.overlay_files import VIDEOS
@@ -120,7 +120,7 @@ def rig_of(arguments: argparse.Namespace) -> Rig:
 
 def installed_rig() -> Path:
     """Return the rig file of the boom."""
-    return share_directory('longreach_vision') / 'config' / 'rig_boom.yaml'
+    return data_directory('longreach_vision') / 'config' / 'rig_boom.yaml'
 
 
 def rig_files(arguments: argparse.Namespace) -> list[Path]:

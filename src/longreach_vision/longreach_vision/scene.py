@@ -24,7 +24,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
-from longreach_dynamics.resources import share_directory
+from longreach_dynamics.resources import data_directory
 from longreach_dynamics.tables import Table, read_table
 
 __all__ = [
@@ -251,7 +251,7 @@ def load_look(path: str | Path | None = None) -> CameraLook:
     InputError
         For a file that cannot be read or does not fit, with file and key.
     """
-    installed = share_directory('longreach_vision') / 'config' / 'simulated_cameras.yaml'
+    installed = data_directory('longreach_vision') / 'config' / 'simulated_cameras.yaml'
     return load(CameraLook, path or installed)
 
 
