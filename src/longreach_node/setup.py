@@ -7,10 +7,8 @@ NAME = 'longreach_node'
 setup(
     name=NAME,
     version='0.1.0',
-    packages=[*find_packages(include=[NAME, NAME + '.*']), NAME + '.config'],
-    # For Python: config/ becomes longreach_node/config/ of an installation by pip.
-    package_dir={NAME + '.config': 'config'},
-    package_data={NAME: ['py.typed'], NAME + '.config': ['*']},
+    packages=find_packages(include=[NAME, NAME + '.*']),
+    package_data={NAME: ['py.typed']},
     data_files=[
         ('share/ament_index/resource_index/packages', ['resource/' + NAME]),
         ('share/' + NAME, ['package.xml']),

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.resources import data_directory
+from longreach_dynamics.resources import share_directory
 
 __all__ = ['check_domain', 'limit_discovery', 'use_dds_profile']
 
@@ -43,7 +43,7 @@ def use_dds_profile(name: str = _USUAL_PROFILE) -> None:
         The file in its ``config``.
     """
     with contextlib.suppress(InputError):
-        directory = data_directory('longreach_node') / 'config'
+        directory = share_directory('longreach_node') / 'config'
         chosen = os.environ.get(_PROFILES, '')
         if not chosen or Path(chosen) == directory / _USUAL_PROFILE:
             os.environ[_PROFILES] = str(directory / name)
