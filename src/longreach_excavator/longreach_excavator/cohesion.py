@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.stepping import IntegrationError
@@ -518,6 +517,8 @@ def _lowest(runs: _Runs, sigma: np.ndarray, bounds: tuple[float, float]) -> floa
 
 def _search(runs: _Runs, sigma: np.ndarray, low: float, high: float) -> float:
     """Return the best cohesion [Pa] after a search between two."""
+    from scipy.optimize import minimize_scalar  # not for every command
+
     minimize_scalar(
         lambda value: min(runs.sum_of_squares(float(value), sigma), _HUGE),
         bounds=(low, high),

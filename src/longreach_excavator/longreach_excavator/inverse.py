@@ -40,7 +40,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.interpolate import CubicSpline, make_smoothing_spline
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.kernels import kernel
@@ -245,6 +244,8 @@ def motion_from(table: Table, cutoff: float | None = None) -> Motion:
     if rates is None or accelerations is None:
         _check_rows(name, len(times), _FEWEST_ROWS)
         known, order = (angles, 2) if rates is None else (rates, 1)
+        from scipy.interpolate import CubicSpline  # not for every command
+
         spline = CubicSpline(times, known)
         rates = spline(times, 1) if rates is None else rates
         accelerations = spline(times, order) if accelerations is None else accelerations
@@ -282,6 +283,8 @@ def _smoothed(
     name: str, times: np.ndarray, angles: np.ndarray, cutoff: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return angles, rates and accelerations of smoothing splines."""
+    from scipy.interpolate import make_smoothing_spline  # not for every command
+
     _check_rows(name, len(times), _FEWEST_SMOOTHED)
     spacing = float(times[-1] - times[0]) / (len(times) - 1)
     lowest, highest = 1.0 / float(times[-1] - times[0]), 0.5 / spacing

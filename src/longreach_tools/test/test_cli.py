@@ -199,6 +199,20 @@ def test_overview_imports_no_command() -> None:
     assert not modules & {*commands, 'numpy', 'numba', 'scipy', 'yaml', 'rclpy', 'matplotlib'}
 
 
+# What takes longer to import than the rest of a command; scipy.special is light.
+HEAVY = {
+    *('matplotlib', 'rclpy', 'rosbags'),
+    *('scipy.integrate', 'scipy.optimize', 'scipy.signal', 'scipy.stats'),
+}
+
+
+@pytest.mark.parametrize('name', ['bag', 'boom', 'crane', 'excavator', 'launch', 'vision'])
+def test_command_imports_no_more_than_it_needs(name: str) -> None:
+    # The boom's mode shapes are piecewise polynomials of scipy.interpolate, which has the rest.
+    allowed = {'scipy.optimize'} if name == 'boom' else set()
+    assert not imported_by(name, '--help') & HEAVY - allowed
+
+
 def test_summary_that_is_no_literal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / 'made_up_command.py').write_text("SUMMARY = 'one' + ' line'\n")
     monkeypatch.syspath_prepend(tmp_path)

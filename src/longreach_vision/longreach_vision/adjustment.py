@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import cv2
 import numpy as np
-from scipy import stats
+from scipy.special import chdtrc
 
 from longreach_dynamics.kernels import kernel
 from longreach_vision.cameras import Camera
@@ -90,7 +90,8 @@ def is_in_image(camera: Camera, pixel: np.ndarray) -> bool:
 
 def is_misfit(sum_of_squares: float, freedom: int) -> bool:
     """Tell whether residuals over their deviations are too large to be chance."""
-    return freedom > 0 and float(stats.chi2.sf(sum_of_squares, freedom)) < _CHANCE
+    # chdtrc is chi2.sf without scipy.stats, whose import takes longer than most commands.
+    return freedom > 0 and float(chdtrc(freedom, sum_of_squares)) < _CHANCE
 
 
 class Seen(NamedTuple):
