@@ -18,8 +18,8 @@ from bench_ros import BenchmarkError
 from bench_table import Row, measure
 from scipy.integrate import solve_ivp
 
+from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
-from longreach_boom.model import point_motion
 from longreach_boom.motion import evaluate
 from longreach_boom.parameters import BoomParameters, load_boom
 from longreach_boom.reference import reference_run

@@ -17,6 +17,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from longreach_boom.kinematics import HOSE_JOINT, swing_angles, swinging_cylinders
 from longreach_boom.model import Constants, constants_of
 from longreach_boom.parameters import BeamParameters, BoomParameters, CylinderParameters
 from longreach_dynamics.urdf import (
@@ -33,20 +34,13 @@ from longreach_dynamics.urdf import (
 )
 
 __all__ = [
-    'HOSE_JOINT',
     'ROOT_FRAME',
     'WIDTH',
     'half_height',
     'robot_description',
-    'swing_angles',
-    'swing_joints',
-    'swing_ratios',
-    'swinging_cylinders',
 ]
 
 ROOT_FRAME = 'boom_base'
-# About it the end hose turns against the last beam's tip, so that it hangs down.
-HOSE_JOINT = 'end_hose_joint'
 
 _MATERIALS = ('steel', 'yellow', 'dark', 'chrome')
 # Material, size and centre [m] of what the boom stands on. Joint 1 is 3.6 m above the ground.
@@ -77,53 +71,6 @@ def half_height(beam: BeamParameters, x: np.ndarray | float) -> np.ndarray:
     here = beam.second_moment.at(np.asarray(x, dtype=float), beam.length)
     there = beam.second_moment.at(np.asarray(gauge.position), beam.length)
     return np.asarray(gauge.gain * np.cbrt(here / there))
-
-
-def swinging_cylinders(boom: BoomParameters) -> list[int]:
-    """Return the indices of the cylinders that swing."""
-    return [i for i, c in enumerate(boom.cylinders) if c.linkage.kind == 'triangle']
-
-
-def swing_joints(boom: BoomParameters) -> tuple[str, ...]:
-    """Return the names of the joints about which cylinders of kind triangle swing."""
-    return tuple(f'{boom.cylinders[i].name}_swing' for i in swinging_cylinders(boom))
-
-
-def swing_angles(boom: BoomParameters, angles: np.ndarray) -> np.ndarray:
-    """
-    Return the angles of the joints of :func:`swing_joints`.
-
-    Parameters
-    ----------
-    boom : BoomParameters
-    angles : ndarray, shape (..., N)
-        Joint angles phi [rad].
-
-    Returns
-    -------
-    ndarray, shape (..., K)
-        [rad], from the x axis of the link that carries the pin to the cylinder, positive: up.
-    """
-    a, b, offset, turned = _sides(boom, angles)
-    # From the pin the joint is seen at pi - delta; less the triangle's angle there.
-    return np.asarray(math.pi - offset - np.arctan2(b * np.sin(turned), a - b * np.cos(turned)))
-
-
-def swing_ratios(boom: BoomParameters, angles: np.ndarray) -> np.ndarray:
-    """Return the derivatives of :func:`swing_angles` by the joints' own angles, shape (..., K)."""
-    a, b, _, turned = _sides(boom, angles)
-    square = a * a + b * b - 2.0 * a * b * np.cos(turned)
-    return np.asarray((b * b - a * b * np.cos(turned)) / square)
-
-
-def _sides(
-    boom: BoomParameters, angles: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the sides a and b (K,) [m], delta (K,) and phi + delta (..., K) of the triangles."""
-    chosen = swinging_cylinders(boom)
-    rows = np.reshape([boom.cylinders[i].linkage.row() for i in chosen], (-1, 5))
-    offset = rows[:, 3]
-    return rows[:, 1], rows[:, 2], offset, np.asarray(angles)[..., chosen] + offset
 
 
 def robot_description(boom: BoomParameters, prefix: str = '') -> str:

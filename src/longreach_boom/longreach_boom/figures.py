@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from longreach_boom.model import boom_bases, point_motion
+from longreach_boom.kinematics import point_motion
+from longreach_boom.model import boom_bases
 from longreach_boom.modes import NaturalModes
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import Result

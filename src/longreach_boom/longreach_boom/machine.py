@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from longreach_boom.description import (
+from longreach_boom.kinematics import (
     HOSE_JOINT,
     swing_angles,
     swing_joints,

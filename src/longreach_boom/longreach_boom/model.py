@@ -35,12 +35,10 @@ __all__ = [
     'HELD',
     'Constants',
     'Load',
-    'PointMotion',
     'beam_table',
     'boom_bases',
     'constants_of',
     'mass_and_forces',
-    'point_motion',
     'workspace',
 ]
 
@@ -394,60 +392,3 @@ def mass_and_forces(y, n, beam, gravity, printed, M, f, work):  # type: ignore[n
         _couple(M, base, base, P, Q, work)
         torque = (conj_tau * push + conj_lam * twist).real
         f[base] = torque + beam[i, JOINT_DAMPING] * y[n + i]
-
-
-class PointMotion(NamedTuple):
-    """A place of the boom, for states of shape (..., n)."""
-
-    position: np.ndarray  # (..., 2) x and z [m]
-    velocity: np.ndarray  # (..., 2) [m/s]
-    inclination: np.ndarray  # (...) angle of the bent beam to the x axis [rad]
-
-
-def point_motion(
-    boom: BoomParameters, q: np.ndarray, v: np.ndarray, beam: int, x: float, offset: float = 0.0
-) -> PointMotion:
-    """
-    Return where a place along a beam is, and how it moves; Henikl 2015, (1) to (5), (39).
-
-    Parameters
-    ----------
-    boom : BoomParameters
-    q, v : ndarray, shape (..., n)
-        Coordinates and their rates, one state or many.
-    beam : int
-        Index.
-    x : float
-        Along the beam [m].
-    offset : float
-        From the neutral line along the normal [m]: it follows the slope of the bent beam.
-    """
-    N = boom.size
-    bases = boom_bases(boom)
-    printed = boom.ritz.rotation == 'printed'
-    q, v = np.asarray(q), np.asarray(v)
-    z, z_vel = np.ones(q.shape[:-1], complex), np.zeros(q.shape[:-1], complex)
-    d, d_vel = np.zeros_like(z), np.zeros_like(z)
-    angle = np.zeros(q.shape[:-1])
-    for i in range(beam + 1):
-        turn, rate = np.exp(1j * q[..., i]), 1j * v[..., i]
-        z_vel = (z_vel + rate * z) * turn
-        z = z * turn
-        place = x if i == beam else bases[i].beam.length
-        h, h_vel = q[..., N + i :: N], v[..., N + i :: N]
-        eta, eta_slope = bases[i].at(place), bases[i].at(place, 1)
-        slope, slope_vel = h @ eta_slope, h_vel @ eta_slope
-        angle = angle + q[..., i] + slope
-        u, u_vel = place + 1j * (h @ eta), 1j * (h_vel @ eta)
-        if i == beam:
-            u = u + offset * (1j - slope)
-            u_vel = u_vel - offset * slope_vel
-        d_vel = d_vel + z_vel * u + z * u_vel
-        d = d + z * u
-        bend = 1.0 + 1j * slope if printed else np.exp(1j * slope)
-        bend_vel = 1j * slope_vel if printed else 1j * slope_vel * bend
-        z_vel = z_vel * bend + z * bend_vel
-        z = z * bend
-    return PointMotion(
-        np.stack([d.real, d.imag], axis=-1), np.stack([d_vel.real, d_vel.imag], axis=-1), angle
-    )

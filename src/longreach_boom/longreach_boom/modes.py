@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_boom.model import Constants, Load, boom_bases, constants_of, point_motion
+from longreach_boom.kinematics import point_motion
+from longreach_boom.model import Constants, Load, boom_bases, constants_of
 from longreach_boom.motion import evaluate
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.statics import equilibrium, tangent_stiffness

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from longreach_boom.kinematics import beam_frames
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import Result, columns_of
 from longreach_tools.bag import named_values, read_samples
@@ -91,12 +92,14 @@ def _tips(
     boom: BoomParameters, angles: np.ndarray, deflections: np.ndarray, slopes: np.ndarray
 ) -> np.ndarray:
     """Return x and z of the boom's tip [m], Henikl 2015, (1) to (5), shape (rows, 2)."""
-    turn, tip = np.ones(len(angles), complex), np.zeros(len(angles), complex)
-    for i, beam in enumerate(boom.beams):
-        turn = turn * np.exp(1j * angles[:, i])
-        tip = tip + turn * (beam.length + 1j * deflections[:, i])
-        printed = boom.ritz.rotation == 'printed'
-        turn = turn * (1.0 + 1j * slopes[:, i] if printed else np.exp(1j * slopes[:, i]))
+    still = np.zeros(len(angles))
+    tip = beam_frames(
+        [beam.length for beam in boom.beams],
+        boom.ritz.rotation == 'printed',
+        list(angles.T),
+        [still] * boom.size,
+        [(w, still, slope, still) for w, slope in zip(deflections.T, slopes.T, strict=True)],
+    )[-1].origin
     return np.stack([tip.real, tip.imag], axis=1)
 
 

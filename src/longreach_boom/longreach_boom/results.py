@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from longreach_boom.model import constants_of, point_motion
+from longreach_boom.kinematics import point_motion
+from longreach_boom.model import constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import StateParts, hydraulic_forces, piston_positions, strains
 from longreach_dynamics.errors import InputError

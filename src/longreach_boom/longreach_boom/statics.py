@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from longreach_boom.model import Constants, Load, constants_of, point_motion
+from longreach_boom.kinematics import point_motion
+from longreach_boom.model import Constants, Load, constants_of
 from longreach_boom.motion import STEEPEST, evaluate
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import StateParts, strains

@@ -6,13 +6,13 @@ Both are asked for many times a second, so all that depends on the boom alone is
 
 from __future__ import annotations
 
-import cmath
 import functools
 from typing import NamedTuple
 
 import numpy as np
 
 from longreach_boom.description import WIDTH, half_height
+from longreach_boom.kinematics import Frame, beam_frames, place_on_beam, velocity_on_beam
 from longreach_boom.model import Constants, boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import BoomState
@@ -53,52 +53,37 @@ class MarkerMotion(NamedTuple):
     velocities: np.ndarray  # (K, 3) [m/s]
 
 
-class _Frame(NamedTuple):
-    """The frame of a beam: directions and places as complex numbers, see longreach_boom.model."""
-
-    turn: complex
-    turn_rate: complex
-    origin: complex
-    origin_rate: complex
-
-
 def _coordinates(boom: BoomParameters, state: BoomState) -> tuple[list[float], list[float]]:
     """Return q and q' of a state."""
     n = boom.size * (1 + boom.ritz.functions)
     return state.y[:n].tolist(), state.y[n : 2 * n].tolist()
 
 
-def _frames(constants: Constants, q: list[float], v: list[float]) -> list[_Frame]:
+def _bent(
+    eta: list[float], eta_slope: list[float], q: list[float], v: list[float], beam: int, N: int
+) -> tuple[float, float, float, float]:
     """
-    Return the frames of all beams, Henikl 2015, (1) to (5).
+    Return deflection, slope and their rates where a beam's Ritz functions are eta and eta_slope.
 
     The numbers are Python's own: for so few of them an array costs more than it saves.
     """
-    lengths, tips = constants.length.tolist(), constants.tip.tolist()
-    slopes = constants.tip_slope.tolist()
+    w = w_rate = slope = slope_rate = 0.0
+    for e, (here, here_slope) in enumerate(zip(eta, eta_slope, strict=True)):
+        k = N * (1 + e) + beam
+        w += here * q[k]
+        w_rate += here * v[k]
+        slope += here_slope * q[k]
+        slope_rate += here_slope * v[k]
+    return w, w_rate, slope, slope_rate
+
+
+def _frames(constants: Constants, q: list[float], v: list[float]) -> list[Frame]:
+    """Return the frames of all beams."""
+    lengths = constants.length.tolist()
     N = len(lengths)
-    frames = []
-    z, z_rate, d, d_rate = 1.0 + 0.0j, 0.0j, 0.0j, 0.0j
-    for i in range(N):
-        turn = cmath.exp(1j * q[i])
-        z_rate = (z_rate + 1j * v[i] * z) * turn
-        z *= turn
-        frames.append(_Frame(z, z_rate, d, d_rate))
-        w = w_rate = slope = slope_rate = 0.0
-        for e, (eta, eta_slope) in enumerate(zip(tips[i], slopes[i], strict=True)):
-            k = N * (1 + e) + i
-            w += eta * q[k]
-            w_rate += eta * v[k]
-            slope += eta_slope * q[k]
-            slope_rate += eta_slope * v[k]
-        u = complex(lengths[i], w)
-        d_rate += z_rate * u + z * complex(0.0, w_rate)
-        d += z * u
-        bend = complex(1.0, slope) if constants.printed else cmath.exp(1j * slope)
-        bend_rate = 1j * slope_rate if constants.printed else 1j * slope_rate * bend
-        z_rate = z_rate * bend + z * bend_rate
-        z *= bend
-    return frames
+    shapes = zip(constants.tip.tolist(), constants.tip_slope.tolist(), strict=True)
+    bending = [_bent(*shape, q, v, i, N) for i, shape in enumerate(shapes)]
+    return beam_frames(lengths, constants.printed, q[:N], v[:N], bending)[:N]
 
 
 class _Lines(NamedTuple):
@@ -153,7 +138,7 @@ def shape_of(boom: BoomParameters, state: BoomState, points: int = 24) -> tuple[
         zip(boom.beams, frames, _lines(boom, points), strict=True)
     ):
         h = np.array(q[N + i :: N])
-        at = frame.origin + frame.turn * (lines.places + 1j * (h @ lines.eta))
+        at = place_on_beam(frame, lines.places, 0.0, h @ lines.eta, 0.0)
         # The printed rotation stretches directions; a section has its size.
         normal = 1j * frame.turn / abs(frame.turn)
         up = normal * np.exp(1j * (h @ lines.eta_slope)) * lines.heights
@@ -232,7 +217,7 @@ def marker_positions(boom: BoomParameters, state: BoomState) -> MarkerMotion:
     Return where the markers of a boom are, and how they move.
 
     A marker beside the neutral line follows the slope of the beam, as
-    :func:`longreach_boom.model.point_motion` has it. All are in the plane y = 0 of the boom.
+    :func:`longreach_boom.kinematics.place_on_beam` has it. All are in the plane y = 0 of the boom.
 
     Parameters
     ----------
@@ -247,19 +232,10 @@ def marker_positions(boom: BoomParameters, state: BoomState) -> MarkerMotion:
     for table in tables:
         at, rate = table.place, 0.0j
         if table.beam >= 0:
-            frame = frames[table.beam]
-            w = w_rate = slope = slope_rate = 0.0
-            for e, (eta, eta_slope) in enumerate(zip(table.eta, table.eta_slope, strict=True)):
-                k = N * (1 + e) + table.beam
-                w += eta * q[k]
-                w_rate += eta * v[k]
-                slope += eta_slope * q[k]
-                slope_rate += eta_slope * v[k]
-            offset = table.place.imag
-            u = table.place + complex(-offset * slope, w)
-            u_rate = complex(-offset * slope_rate, w_rate)
-            at = frame.origin + frame.turn * u
-            rate = frame.origin_rate + frame.turn_rate * u + frame.turn * u_rate
+            bent = _bent(table.eta, table.eta_slope, q, v, table.beam, N)
+            along, offset = table.place.real, table.place.imag
+            at = place_on_beam(frames[table.beam], along, offset, bent[0], bent[2])
+            rate = velocity_on_beam(frames[table.beam], along, offset, bent)
         positions.append((at.real, 0.0, at.imag))
         velocities.append((rate.real, 0.0, rate.imag))
     return MarkerMotion(names, np.reshape(positions, (-1, 3)), np.reshape(velocities, (-1, 3)))

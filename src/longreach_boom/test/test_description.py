@@ -9,15 +9,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 
-from longreach_boom.description import (
-    half_height,
-    robot_description,
-    swing_angles,
-    swing_joints,
-    swing_ratios,
-)
+from longreach_boom.description import half_height, robot_description
+from longreach_boom.kinematics import point_motion, swing_angles, swing_joints, swing_ratios
 from longreach_boom.machine import Boom
-from longreach_boom.model import boom_bases, constants_of, point_motion
+from longreach_boom.model import boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters, Distribution
 from longreach_boom.scenario import Scenario
 from longreach_boom.state import BoomCommand, BoomState

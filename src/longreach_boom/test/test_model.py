@@ -18,7 +18,8 @@ from scipy import linalg
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
-from longreach_boom.model import Load, boom_bases, constants_of, point_motion
+from longreach_boom.kinematics import point_motion
+from longreach_boom.model import Load, boom_bases, constants_of
 from longreach_boom.motion import evaluate
 from longreach_boom.parameters import BoomParameters, Distribution
 from longreach_boom.statics import potential_forces, tangent_stiffness

@@ -10,15 +10,9 @@ import pytest
 from scipy.integrate import simpson
 
 from longreach_boom import motion
+from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
-from longreach_boom.model import (
-    Constants,
-    Load,
-    boom_bases,
-    constants_of,
-    point_motion,
-    workspace,
-)
+from longreach_boom.model import Constants, Load, boom_bases, constants_of, workspace
 from longreach_boom.motion import (
     AT_HEAD_END,
     AT_ROD_END,

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
+from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
-from longreach_boom.model import point_motion
 from longreach_boom.motion import AT_ROD_END, INWARDS, OUTWARDS, STUCK
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.reference import Phase, reference_run

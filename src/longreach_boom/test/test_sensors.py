@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from longreach_boom.model import point_motion
+from longreach_boom.kinematics import point_motion
 from longreach_boom.parameters import BoomParameters, StrainGauge
 from longreach_boom.sensors import (
     SensorParameters,

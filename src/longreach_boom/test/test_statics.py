@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from longreach_boom.model import Load, boom_bases, constants_of, point_motion
+from longreach_boom.kinematics import point_motion
+from longreach_boom.model import Load, boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.statics import Equilibrium, equilibrium, potential_forces, tangent_stiffness
 from longreach_dynamics.errors import InputError, LongreachError

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from longreach_boom.description import half_height
-from longreach_boom.model import point_motion
+from longreach_boom.kinematics import point_motion
 from longreach_boom.parameters import BoomParameters, Distribution, Marker, StrainGauge
 from longreach_boom.state import BoomState, StateParts, strains
 from longreach_boom.statics import equilibrium

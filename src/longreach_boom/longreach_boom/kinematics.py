@@ -1,0 +1,214 @@
+"""
+Kinematics of the boom: frames of the bent beams, places on them, cylinders that swing.
+
+Places of the plane are complex numbers x + j z, see :mod:`longreach_boom.model`. Everything here
+takes one state or many: numbers of Python, for which calls are cheapest, or arrays.
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from longreach_boom.model import boom_bases
+from longreach_boom.parameters import BoomParameters
+
+__all__ = [
+    'HOSE_JOINT',
+    'Frame',
+    'PointMotion',
+    'beam_frames',
+    'place_on_beam',
+    'point_motion',
+    'swing_angles',
+    'swing_joints',
+    'swing_ratios',
+    'swinging_cylinders',
+    'velocity_on_beam',
+]
+
+# About it the end hose turns against the last beam's tip, so that it hangs down.
+HOSE_JOINT = 'end_hose_joint'
+
+
+class Frame(NamedTuple):
+    """The frame of a beam: z_i and d_i of Henikl 2015, (1) to (5), and their rates; complex."""
+
+    turn: Any
+    turn_rate: Any  # [1/s]
+    origin: Any  # [m]
+    origin_rate: Any  # [m/s]
+
+
+def beam_frames(
+    lengths: Sequence[float],
+    printed: bool,
+    angles: Sequence[Any],
+    rates: Sequence[Any],
+    bending: Sequence[tuple[Any, Any, Any, Any]],
+) -> list[Frame]:
+    """
+    Return the frames of beams, and last that of the tip; Henikl 2015, (1) to (5).
+
+    Parameters
+    ----------
+    lengths : sequence of float, shape (K,)
+        [m].
+    printed : bool
+        Rotation at the tips as printed.
+    angles, rates : sequence of float or of ndarray, shape (K,)
+        Joint angles [rad] and their rates [rad/s].
+    bending : sequence of 4 floats or ndarrays, shape (K, 4)
+        Deflection of each tip [m], its rate [m/s], the slope [rad] and its rate [rad/s].
+    """
+    frames = []
+    z, z_rate, d, d_rate = 1.0 + 0.0j, 0.0j, 0.0j, 0.0j
+    for length, angle, rate, bent in zip(lengths, angles, rates, bending, strict=True):
+        exp = np.exp if isinstance(angle, np.ndarray) else cmath.exp
+        w, w_rate, slope, slope_rate = bent
+        turn = exp(1j * angle)
+        z_rate = (z_rate + 1j * rate * z) * turn
+        z = z * turn
+        frames.append(Frame(z, z_rate, d, d_rate))
+        u = length + 1j * w
+        d_rate = d_rate + z_rate * u + z * (1j * w_rate)
+        d = d + z * u
+        bend = 1.0 + 1j * slope if printed else exp(1j * slope)
+        bend_rate = 1j * slope_rate if printed else 1j * slope_rate * bend
+        z_rate = z_rate * bend + z * bend_rate
+        z = z * bend
+    return [*frames, Frame(z, z_rate, d, d_rate)]
+
+
+def place_on_beam(frame: Frame, x: Any, offset: float, w: Any, slope: Any) -> Any:
+    """
+    Return where a place of a beam is [m], complex.
+
+    Parameters
+    ----------
+    frame : Frame
+        Of the beam.
+    x : float or ndarray
+        Along the beam [m].
+    offset : float
+        From the neutral line along the normal [m]: it follows the slope of the bent beam.
+    w, slope : float or ndarray
+        Deflection [m] and slope [rad] at x.
+    """
+    return frame.origin + frame.turn * (x + 1j * w + offset * (1j - slope))
+
+
+def velocity_on_beam(frame: Frame, x: Any, offset: float, bent: tuple[Any, Any, Any, Any]) -> Any:
+    """
+    Return the velocity of the place that :func:`place_on_beam` returns [m/s], complex.
+
+    ``bent`` has the deflection at x [m], its rate, the slope [rad] and its rate.
+    """
+    w, w_rate, slope, slope_rate = bent
+    u = x + 1j * w + offset * (1j - slope)
+    u_rate = 1j * w_rate - offset * slope_rate
+    return frame.origin_rate + frame.turn_rate * u + frame.turn * u_rate
+
+
+class PointMotion(NamedTuple):
+    """A place of the boom, for states of shape (..., n)."""
+
+    position: np.ndarray  # (..., 2) x and z [m]
+    velocity: np.ndarray  # (..., 2) [m/s]
+    inclination: np.ndarray  # (...) angle of the bent beam to the x axis [rad]
+
+
+def point_motion(
+    boom: BoomParameters, q: np.ndarray, v: np.ndarray, beam: int, x: float, offset: float = 0.0
+) -> PointMotion:
+    """
+    Return where a place along a beam is, and how it moves; Henikl 2015, (1) to (5), (39).
+
+    Parameters
+    ----------
+    boom : BoomParameters
+    q, v : ndarray, shape (..., n)
+        Coordinates and their rates, one state or many.
+    beam : int
+        Index.
+    x : float
+        Along the beam [m].
+    offset : float
+        From the neutral line along the normal [m]: it follows the slope of the bent beam.
+    """
+    N = boom.size
+    bases, q, v = boom_bases(boom), np.asarray(q), np.asarray(v)
+
+    def bent(i: int, place: float) -> tuple[Any, Any, Any, Any]:
+        """Return deflection, slope and their rates at a place of a beam."""
+        h, h_rate = q[..., N + i :: N], v[..., N + i :: N]
+        eta, eta_slope = bases[i].at(place), bases[i].at(place, 1)
+        return h @ eta, h_rate @ eta, h @ eta_slope, h_rate @ eta_slope
+
+    lengths = [basis.beam.length for basis in bases[: beam + 1]]
+    bending = [bent(i, length) for i, length in enumerate(lengths)]
+    angles = [np.asarray(q[..., i]) for i in range(beam + 1)]
+    rates = [v[..., i] for i in range(beam + 1)]
+    frames = beam_frames(lengths, boom.ritz.rotation == 'printed', angles, rates, bending)
+    here = bent(beam, x)
+    place = place_on_beam(frames[beam], x, offset, here[0], here[2])
+    velocity = velocity_on_beam(frames[beam], x, offset, here)
+    inclination = np.zeros(q.shape[:-1])
+    for i in range(beam + 1):
+        inclination = inclination + angles[i] + (here if i == beam else bending[i])[2]
+    return PointMotion(
+        np.stack([place.real, place.imag], axis=-1),
+        np.stack([velocity.real, velocity.imag], axis=-1),
+        inclination,
+    )
+
+
+def swinging_cylinders(boom: BoomParameters) -> list[int]:
+    """Return the indices of the cylinders that swing."""
+    return [i for i, c in enumerate(boom.cylinders) if c.linkage.kind == 'triangle']
+
+
+def swing_joints(boom: BoomParameters) -> tuple[str, ...]:
+    """Return the names of the joints about which cylinders of kind triangle swing."""
+    return tuple(f'{boom.cylinders[i].name}_swing' for i in swinging_cylinders(boom))
+
+
+def swing_angles(boom: BoomParameters, angles: np.ndarray) -> np.ndarray:
+    """
+    Return the angles of the joints of :func:`swing_joints`.
+
+    Parameters
+    ----------
+    boom : BoomParameters
+    angles : ndarray, shape (..., N)
+        Joint angles phi [rad].
+
+    Returns
+    -------
+    ndarray, shape (..., K)
+        [rad], from the x axis of the link that carries the pin to the cylinder, positive: up.
+    """
+    a, b, offset, turned = _sides(boom, angles)
+    # From the pin the joint is seen at pi - delta; less the triangle's angle there.
+    return np.asarray(math.pi - offset - np.arctan2(b * np.sin(turned), a - b * np.cos(turned)))
+
+
+def swing_ratios(boom: BoomParameters, angles: np.ndarray) -> np.ndarray:
+    """Return the derivatives of :func:`swing_angles` by the joints' own angles, shape (..., K)."""
+    a, b, _, turned = _sides(boom, angles)
+    square = a * a + b * b - 2.0 * a * b * np.cos(turned)
+    return np.asarray((b * b - a * b * np.cos(turned)) / square)
+
+
+def _sides(
+    boom: BoomParameters, angles: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the sides a and b (K,) [m], delta (K,) and phi + delta (..., K) of the triangles."""
+    chosen = swinging_cylinders(boom)
+    rows = np.reshape([boom.cylinders[i].linkage.row() for i in chosen], (-1, 5))
+    offset = rows[:, 3]
+    return rows[:, 1], rows[:, 2], offset, np.asarray(angles)[..., chosen] + offset
