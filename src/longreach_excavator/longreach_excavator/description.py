@@ -1,5 +1,5 @@
 """
-The robot description of an excavator, made from its excavator file, and the joints that move it.
+The robot description of an excavator, made from its excavator file.
 
 Frames: ``excavator_base`` is the root, at the boom's foot pin A, x forward, z up. Those of boom,
 arm and bucket are at the joints A, C and D, with x along the link's line; ``tooth`` is at N.
@@ -14,17 +14,11 @@ in proportion to the boom.
 from __future__ import annotations
 
 import cmath
-import functools
 import math
-from collections.abc import Mapping
-from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 import numpy as np
-from numba import njit
 
-from longreach_dynamics.kernels import kernel, read_only
-from longreach_dynamics.machine import JointSample
 from longreach_dynamics.urdf import (
     FORWARD,
     LIFT,
@@ -38,38 +32,24 @@ from longreach_dynamics.urdf import (
     document,
     new_robot,
 )
-from longreach_excavator.linkage import (
-    CYLINDERS,
-    Pins,
-    arm_cylinder,
-    boom_cylinder,
-    bucket_cylinder,
-    lever_pin,
+from longreach_excavator.kinematics import (
+    ARM,
+    BOOM,
+    BUCKET,
+    DRIVER,
+    JOINTS,
+    LEVER,
+    PISTON,
+    ROD,
+    SWING,
+    joint_table,
 )
-from longreach_excavator.motion import RATE
 from longreach_excavator.parameters import ExcavatorParameters, LinkParameters
 
-__all__ = ['JOINTS', 'ROOT_FRAME', 'TOOTH_FRAME', 'moving_joints', 'robot_description']
+__all__ = ['ROOT_FRAME', 'TOOTH_FRAME', 'robot_description']
 
 ROOT_FRAME = 'excavator_base'
 TOOTH_FRAME = 'tooth'
-
-# In the order of joint_states: the links, the pistons, what turns in the linkage.
-JOINTS = (
-    *(f'{name}_joint' for name in CYLINDERS),
-    *(f'{name}_cylinder' for name in CYLINDERS),
-    *(f'{name}_cylinder_swing' for name in CYLINDERS),
-    'lever_joint',
-    'rod_joint',
-)
-_PISTON, _SWING, _LEVER, _ROD = 3, 6, 9, 10
-_BOOM, _ARM, _BUCKET = range(3)
-# Each moves with one theta.
-_DRIVER = (0, 1, 2, 0, 1, 2, 0, 1, 2, 2, 2)
-# Along the strokes the linkage is looked at in so many places.
-_PLACES = 201
-# The ends of the strokes are springs: limits of what turns in the linkage lie further out [rad].
-_MARGIN = 0.01
 
 _MATERIALS = ('yellow', 'steel', 'dark', 'chrome', 'glass')
 # Sizes below are those [m] of a machine whose boom is so long [m].
@@ -105,131 +85,9 @@ _TEETH = 5
 _APART = (0.30, 0.14, 0.14)
 
 
-@njit
-def _turned(way, change, origin):  # type: ignore[no-untyped-def]
-    """Return the angle of a vector, within half a turn of ``origin`` [rad], and its derivative."""
-    back = way * complex(math.cos(origin), -math.sin(origin))
-    square = way.real * way.real + way.imag * way.imag
-    ratio = (way.real * change.imag - way.imag * change.real) / square
-    return origin + math.atan2(back.imag, back.real), ratio
-
-
-@kernel
-def _linkage_motion(y, pins, origins, rows):  # type: ignore[no-untyped-def]
-    """
-    Write positions of JOINTS, their velocities, and d position / d theta into rows (3, 11).
-
-    ``origins`` (11,) are the lengths of run-in cylinders [m], and angles [rad] from which those of
-    turning parts differ by less than half a turn. Unchecked.
-    """
-    position, velocity, ratio = rows[0], rows[1], rows[2]
-    for k in range(3):
-        position[k], ratio[k] = y[k], 1.0
-    along, ratio[_PISTON + _BOOM] = boom_cylinder(y[_BOOM], pins)
-    position[_PISTON + _BOOM] = abs(along) - origins[_PISTON + _BOOM]
-    # E -> B turns as A -> B does, I -> F as C -> F, J -> K as L -> K.
-    position[_SWING + _BOOM], ratio[_SWING + _BOOM] = _turned(
-        along, 1j * (along + pins.e), origins[_SWING + _BOOM]
-    )
-    along, ratio[_PISTON + _ARM] = arm_cylinder(y[_ARM], pins)
-    position[_PISTON + _ARM] = abs(along) - origins[_PISTON + _ARM]
-    position[_SWING + _ARM], ratio[_SWING + _ARM] = _turned(
-        along, 1j * (along + pins.i - pins.c), origins[_SWING + _ARM]
-    )
-    along, lever, rod, ratio[_PISTON + _BUCKET] = bucket_cylinder(y[_BUCKET], pins)
-    _, _, turning = lever_pin(y[_BUCKET], pins)
-    moved = 1j * turning * lever
-    position[_PISTON + _BUCKET] = abs(along) - origins[_PISTON + _BUCKET]
-    position[_SWING + _BUCKET], ratio[_SWING + _BUCKET] = _turned(
-        along, moved, origins[_SWING + _BUCKET]
-    )
-    position[_LEVER], ratio[_LEVER] = _turned(lever, moved, origins[_LEVER])
-    # K -> P as LK sees it: its own turning, that of D -> P less that of K, less the turning of LK.
-    arm = pins.l + lever - rod - pins.d
-    seen = -rod * complex(lever.real, -lever.imag)
-    position[_ROD], _ = _turned(seen, 0j, origins[_ROD])
-    _, whole = _turned(-rod, 1j * arm - moved, 0.0)
-    ratio[_ROD] = whole - turning
-    for k in range(len(_DRIVER)):
-        velocity[k] = ratio[k] * y[RATE + _DRIVER[k]]
-
-
-class _Table(NamedTuple):
-    """What there is to know of the joints of an excavator, in the order of JOINTS."""
-
-    pins: Pins
-    origins: np.ndarray  # see _linkage_motion
-    limits: tuple[tuple[float, float], ...]  # [rad], [m]
-    largest: tuple[float, ...]  # |d position / d theta|
-    least: tuple[float, ...]
-
-
-@functools.lru_cache(maxsize=16)
-def _table_of(excavator: ExcavatorParameters) -> _Table:
-    """Return what depends on the excavator alone."""
-    pins, joints, pistons = excavator.pins(), excavator.joint_limits(), slice(_PISTON, _SWING)
-    (from_zero,), rows = read_only((np.zeros(len(JOINTS)),)), np.empty((3, len(JOINTS)))
-    positions, ratios = np.empty((2, _PLACES, len(JOINTS)))
-    y = np.zeros(2 * RATE)
-    for place, y[:RATE] in enumerate(np.linspace(joints[:, 0], joints[:, 1], _PLACES)):
-        _linkage_motion(y, pins, from_zero, rows)
-        positions[place], ratios[place] = rows[0], np.abs(rows[2])
-    turns = np.unwrap(positions, axis=0)
-    low, high = turns.min(axis=0), turns.max(axis=0)
-    # Unwrapped angles may begin a turn away.
-    whole = 2.0 * math.pi * np.round((low + high) / (4.0 * math.pi))
-    low, high = low - whole - _MARGIN, high - whole + _MARGIN
-    origins = np.zeros(len(JOINTS))
-    origins[_SWING:] = 0.5 * (low + high)[_SWING:]
-    origins[pistons] = [cylinder.retracted for cylinder in excavator.cylinders]
-    low[:_PISTON], high[:_PISTON] = joints.T
-    low[pistons], high[pistons] = 0.0, [cylinder.stroke for cylinder in excavator.cylinders]
-    table = _Table(
-        pins,
-        origins,
-        tuple(zip(low.tolist(), high.tolist(), strict=True)),
-        tuple(ratios.max(axis=0).tolist()),
-        tuple(ratios.min(axis=0).tolist()),
-    )
-    return read_only(table)
-
-
-def moving_joints(
-    excavator: ExcavatorParameters, y: np.ndarray, observed: Mapping[str, float]
-) -> JointSample:
-    """
-    Return positions, velocities and efforts of all joints of the robot description.
-
-    Parameters
-    ----------
-    excavator : ExcavatorParameters
-    y : ndarray, shape (SIZE,)
-        State, see :mod:`longreach_excavator.motion`; the angles and their rates are read.
-    observed : mapping
-        ``force_boom``, ``force_arm``, ``force_bucket``: forces of the cylinders [N], positive
-        extends.
-
-    Returns
-    -------
-    JointSample
-        In the order of JOINTS. ``boom_joint``, ``arm_joint``, ``bucket_joint``: theta_2 to theta_4
-        [rad] with the cylinder's torque about the joint [N m]. ``<name>_cylinder``: position from
-        run in [m] with the cylinder's force [N], of all side by side. ``<name>_cylinder_swing``,
-        ``lever_joint``: from the x axis of the link that carries the pin to the part, positive
-        upwards [rad]; ``rod_joint``: from the line LK to the line KP [rad].
-    """
-    table, rows = _table_of(excavator), np.empty((3, len(JOINTS)))
-    _linkage_motion(y, table.pins, table.origins, rows)
-    positions, velocities, ratios = rows.tolist()
-    forces = [observed[f'force_{name}'] for name in CYLINDERS]
-    torques = [F * arm for F, arm in zip(forces, ratios[_PISTON:_SWING], strict=True)]
-    passive = [0.0] * (len(JOINTS) - _SWING)
-    return JointSample(JOINTS, tuple(positions), tuple(velocities), (*torques, *forces, *passive))
-
-
 def robot_description(excavator: ExcavatorParameters, prefix: str = '') -> str:
     """
-    Return the URDF of an excavator; its joints are those of :func:`moving_joints`.
+    Return the URDF of an excavator, with the joints of longreach_excavator.kinematics.
 
     Parameters
     ----------
@@ -312,12 +170,12 @@ def _add_moving(
     pin: complex,
 ) -> None:
     """Add one of JOINTS, with its limits."""
-    table, driver = _table_of(excavator), _DRIVER[index]
-    sliding = _PISTON <= index < _SWING
+    table, driver = joint_table(excavator), DRIVER[index]
+    sliding = PISTON <= index < SWING
     kind, axis = ('prismatic', FORWARD) if sliding else ('revolute', LIFT)
     force, speed = _strength(excavator, driver)
-    lever, least = table.largest[_PISTON + driver], table.least[_PISTON + driver]
-    if index < _PISTON:
+    lever, least = table.largest[PISTON + driver], table.least[PISTON + driver]
+    if index < PISTON:
         effort, speed = force * lever, speed / least
     elif sliding:
         effort = force
@@ -383,7 +241,7 @@ def _add_boom(root: Element, excavator: ExcavatorParameters) -> None:
     _add_bracket(link, middle, pins.i, s)
     _boss(link, 'dark', knee, 0.1 * s, 0.84 * s)
     _boss(link, 'dark', tip, 0.1 * s, 1.2 * width)
-    _add_moving(root, excavator, _BOOM, ROOT_FRAME, 'boom', 0j)
+    _add_moving(root, excavator, BOOM, ROOT_FRAME, 'boom', 0j)
 
 
 def _add_arm(root: Element, excavator: ExcavatorParameters) -> None:
@@ -397,7 +255,7 @@ def _add_arm(root: Element, excavator: ExcavatorParameters) -> None:
     _add_bracket(link, crown, pins.j, s)
     for pin in (pins.f, pins.l, tip):
         _boss(link, 'dark', pin, 0.08 * s, 1.2 * width)
-    _add_moving(root, excavator, _ARM, 'boom', 'arm', complex(pins.c))
+    _add_moving(root, excavator, ARM, 'boom', 'arm', complex(pins.c))
 
 
 def _add_bucket(root: Element, excavator: ExcavatorParameters) -> None:
@@ -422,7 +280,7 @@ def _add_bucket(root: Element, excavator: ExcavatorParameters) -> None:
     tooth = (n * (0.92 + 0.15j), complex(n))
     for side in (np.linspace(-0.44, 0.44, _TEETH) * width).tolist():
         _bar(link, 'dark', tooth, 1.6 * plate, 0.10 * width, side)
-    _add_moving(root, excavator, _BUCKET, 'arm', 'bucket', complex(pins.d))
+    _add_moving(root, excavator, BUCKET, 'arm', 'bucket', complex(pins.d))
     add_link(root, TOOTH_FRAME)
     add_joint(root, f'{TOOTH_FRAME}_mount', 'fixed', 'bucket', TOOTH_FRAME, (n, 0.0, 0.0))
 
@@ -431,8 +289,8 @@ def _add_lever_and_rod(root: Element, excavator: ExcavatorParameters) -> None:
     """Add LK, which turns about L, and KP, which turns about K."""
     s, pins = _scale(excavator), excavator.pins()
     for index, name, parent, pin, length, side in (
-        (_LEVER, 'lever', 'arm', pins.l, pins.lk, 0.22 * s),
-        (_ROD, 'rod', 'lever', complex(pins.lk), pins.pk, 0.14 * s),
+        (LEVER, 'lever', 'arm', pins.l, pins.lk, 0.22 * s),
+        (ROD, 'rod', 'lever', complex(pins.lk), pins.pk, 0.14 * s),
     ):
         link = add_link(root, name)
         for place in (-side, side):
@@ -456,6 +314,6 @@ def _add_cylinder(
     for side in sides:
         _boss(barrel, 'steel', 0j, 0.6 * cylinder.bore, cylinder.bore, side)
         _boss(rod, 'steel', 0j, 0.8 * cylinder.rod, cylinder.bore, side)
-    _add_moving(root, excavator, _SWING + k, carrier, f'{name}_barrel', pin)
+    _add_moving(root, excavator, SWING + k, carrier, f'{name}_barrel', pin)
     # The frame of the rod is its eye.
-    _add_moving(root, excavator, _PISTON + k, f'{name}_barrel', f'{name}_rod', complex(retracted))
+    _add_moving(root, excavator, PISTON + k, f'{name}_barrel', f'{name}_rod', complex(retracted))

@@ -17,8 +17,8 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_time
 from longreach_dynamics.stepping import IntegrationError
-from longreach_excavator.description import moving_joints
 from longreach_excavator.forces import STRONGEST, GivenForces
+from longreach_excavator.kinematics import moving_joints
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import (
     HEAD,

@@ -12,12 +12,11 @@ import pytest
 
 from longreach_dynamics.resources import share_directory
 from longreach_excavator.description import (
-    JOINTS,
     ROOT_FRAME,
     TOOTH_FRAME,
-    moving_joints,
     robot_description,
 )
+from longreach_excavator.kinematics import JOINTS, moving_joints
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import RATE, SIZE

@@ -1,0 +1,183 @@
+"""
+Kinematics of the excavator: all that moves in its linkage, from the three joint angles.
+
+Pistons, and the angles at which cylinders, lever and rod swing about their pins: what joint_states
+and the robot description hold.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from longreach_dynamics.kernels import kernel, read_only
+from longreach_dynamics.machine import JointSample
+from longreach_excavator.linkage import (
+    CYLINDERS,
+    Pins,
+    arm_cylinder,
+    boom_cylinder,
+    bucket_cylinder,
+    lever_pin,
+)
+from longreach_excavator.motion import RATE
+from longreach_excavator.parameters import ExcavatorParameters
+
+__all__ = [
+    'ARM',
+    'BOOM',
+    'BUCKET',
+    'DRIVER',
+    'JOINTS',
+    'LEVER',
+    'PISTON',
+    'ROD',
+    'SWING',
+    'JointTable',
+    'joint_table',
+    'moving_joints',
+]
+
+# In the order of joint_states: the links, the pistons, what turns in the linkage.
+JOINTS = (
+    *(f'{name}_joint' for name in CYLINDERS),
+    *(f'{name}_cylinder' for name in CYLINDERS),
+    *(f'{name}_cylinder_swing' for name in CYLINDERS),
+    'lever_joint',
+    'rod_joint',
+)
+PISTON, SWING, LEVER, ROD = 3, 6, 9, 10
+BOOM, ARM, BUCKET = range(3)
+# Each moves with one theta.
+DRIVER = (0, 1, 2, 0, 1, 2, 0, 1, 2, 2, 2)
+# Along the strokes the linkage is looked at in so many places.
+_PLACES = 201
+# The ends of the strokes are springs: limits of what turns in the linkage lie further out [rad].
+_MARGIN = 0.01
+
+
+@njit
+def _turned(way, change, origin):  # type: ignore[no-untyped-def]
+    """Return the angle of a vector, within half a turn of ``origin`` [rad], and its derivative."""
+    back = way * complex(math.cos(origin), -math.sin(origin))
+    square = way.real * way.real + way.imag * way.imag
+    ratio = (way.real * change.imag - way.imag * change.real) / square
+    return origin + math.atan2(back.imag, back.real), ratio
+
+
+@kernel
+def _linkage_motion(y, pins, origins, rows):  # type: ignore[no-untyped-def]
+    """
+    Write positions of JOINTS, their velocities, and d position / d theta into rows (3, 11).
+
+    ``origins`` (11,) are the lengths of run-in cylinders [m], and angles [rad] from which those of
+    turning parts differ by less than half a turn. Unchecked.
+    """
+    position, velocity, ratio = rows[0], rows[1], rows[2]
+    for k in range(3):
+        position[k], ratio[k] = y[k], 1.0
+    along, ratio[PISTON + BOOM] = boom_cylinder(y[BOOM], pins)
+    position[PISTON + BOOM] = abs(along) - origins[PISTON + BOOM]
+    # E -> B turns as A -> B does, I -> F as C -> F, J -> K as L -> K.
+    position[SWING + BOOM], ratio[SWING + BOOM] = _turned(
+        along, 1j * (along + pins.e), origins[SWING + BOOM]
+    )
+    along, ratio[PISTON + ARM] = arm_cylinder(y[ARM], pins)
+    position[PISTON + ARM] = abs(along) - origins[PISTON + ARM]
+    position[SWING + ARM], ratio[SWING + ARM] = _turned(
+        along, 1j * (along + pins.i - pins.c), origins[SWING + ARM]
+    )
+    along, lever, rod, ratio[PISTON + BUCKET] = bucket_cylinder(y[BUCKET], pins)
+    _, _, turning = lever_pin(y[BUCKET], pins)
+    moved = 1j * turning * lever
+    position[PISTON + BUCKET] = abs(along) - origins[PISTON + BUCKET]
+    position[SWING + BUCKET], ratio[SWING + BUCKET] = _turned(
+        along, moved, origins[SWING + BUCKET]
+    )
+    position[LEVER], ratio[LEVER] = _turned(lever, moved, origins[LEVER])
+    # K -> P as LK sees it: its own turning, that of D -> P less that of K, less the turning of LK.
+    arm = pins.l + lever - rod - pins.d
+    seen = -rod * complex(lever.real, -lever.imag)
+    position[ROD], _ = _turned(seen, 0j, origins[ROD])
+    _, whole = _turned(-rod, 1j * arm - moved, 0.0)
+    ratio[ROD] = whole - turning
+    for k in range(len(DRIVER)):
+        velocity[k] = ratio[k] * y[RATE + DRIVER[k]]
+
+
+class JointTable(NamedTuple):
+    """What there is to know of the joints of an excavator, in the order of JOINTS."""
+
+    pins: Pins
+    origins: np.ndarray  # see _linkage_motion
+    limits: tuple[tuple[float, float], ...]  # [rad], [m]
+    largest: tuple[float, ...]  # |d position / d theta|
+    least: tuple[float, ...]
+
+
+@functools.lru_cache(maxsize=16)
+def joint_table(excavator: ExcavatorParameters) -> JointTable:
+    """Return what depends on the excavator alone."""
+    pins, joints, pistons = excavator.pins(), excavator.joint_limits(), slice(PISTON, SWING)
+    (from_zero,), rows = read_only((np.zeros(len(JOINTS)),)), np.empty((3, len(JOINTS)))
+    positions, ratios = np.empty((2, _PLACES, len(JOINTS)))
+    y = np.zeros(2 * RATE)
+    for place, y[:RATE] in enumerate(np.linspace(joints[:, 0], joints[:, 1], _PLACES)):
+        _linkage_motion(y, pins, from_zero, rows)
+        positions[place], ratios[place] = rows[0], np.abs(rows[2])
+    turns = np.unwrap(positions, axis=0)
+    low, high = turns.min(axis=0), turns.max(axis=0)
+    # Unwrapped angles may begin a turn away.
+    whole = 2.0 * math.pi * np.round((low + high) / (4.0 * math.pi))
+    low, high = low - whole - _MARGIN, high - whole + _MARGIN
+    origins = np.zeros(len(JOINTS))
+    origins[SWING:] = 0.5 * (low + high)[SWING:]
+    origins[pistons] = [cylinder.retracted for cylinder in excavator.cylinders]
+    low[:PISTON], high[:PISTON] = joints.T
+    low[pistons], high[pistons] = 0.0, [cylinder.stroke for cylinder in excavator.cylinders]
+    table = JointTable(
+        pins,
+        origins,
+        tuple(zip(low.tolist(), high.tolist(), strict=True)),
+        tuple(ratios.max(axis=0).tolist()),
+        tuple(ratios.min(axis=0).tolist()),
+    )
+    return read_only(table)
+
+
+def moving_joints(
+    excavator: ExcavatorParameters, y: np.ndarray, observed: Mapping[str, float]
+) -> JointSample:
+    """
+    Return positions, velocities and efforts of all joints of the robot description.
+
+    Parameters
+    ----------
+    excavator : ExcavatorParameters
+    y : ndarray, shape (SIZE,)
+        State, see :mod:`longreach_excavator.motion`; the angles and their rates are read.
+    observed : mapping
+        ``force_boom``, ``force_arm``, ``force_bucket``: forces of the cylinders [N], positive
+        extends.
+
+    Returns
+    -------
+    JointSample
+        In the order of JOINTS. ``boom_joint``, ``arm_joint``, ``bucket_joint``: theta_2 to theta_4
+        [rad] with the cylinder's torque about the joint [N m]. ``<name>_cylinder``: position from
+        run in [m] with the cylinder's force [N], of all side by side. ``<name>_cylinder_swing``,
+        ``lever_joint``: from the x axis of the link that carries the pin to the part, positive
+        upwards [rad]; ``rod_joint``: from the line LK to the line KP [rad].
+    """
+    table, rows = joint_table(excavator), np.empty((3, len(JOINTS)))
+    _linkage_motion(y, table.pins, table.origins, rows)
+    positions, velocities, ratios = rows.tolist()
+    forces = [observed[f'force_{name}'] for name in CYLINDERS]
+    torques = [F * arm for F, arm in zip(forces, ratios[PISTON:SWING], strict=True)]
+    passive = [0.0] * (len(JOINTS) - SWING)
+    return JointSample(JOINTS, tuple(positions), tuple(velocities), (*torques, *forces, *passive))
