@@ -30,6 +30,8 @@ from longreach_dynamics.errors import InputError
 from longreach_node.stamps import nanoseconds_of
 
 __all__ = [
+    'MOST_POINTS',
+    'check_size',
     'command_from_message',
     'command_to_message',
     'encoders_to_message',
@@ -46,6 +48,10 @@ __all__ = [
 
 # Distance of coloured sides from those of the robot description [m].
 _CLEARANCE = 0.02
+# A trajectory sent by hand has at most so many points, and bytes: positions, velocities,
+# accelerations and efforts of four joints and the time take some 200 bytes a point.
+MOST_POINTS = 5000
+_MOST_BYTES = 400 * MOST_POINTS
 
 
 def hydraulics_to_message(
@@ -211,6 +217,22 @@ def _values(topic: str, by_name: Mapping[str, float], names: list[str]) -> np.nd
     return np.array(values)
 
 
+def check_size(message: bytes) -> None:
+    """
+    Check the size of a serialized trajectory, before it takes seconds to read.
+
+    Raises
+    ------
+    InputError
+        When it is larger than ``MOST_POINTS`` points can be.
+    """
+    if len(message) > _MOST_BYTES:
+        raise InputError(
+            f'the trajectory has {len(message):,} bytes, allowed: {_MOST_BYTES:,}, for up to'
+            f' {MOST_POINTS} points; send fewer points'
+        )
+
+
 def order_from_message(message: JointTrajectory, boom: BoomParameters) -> Order:
     """
     Return a trajectory that was sent by hand; velocities and accelerations in it are not used.
@@ -220,8 +242,13 @@ def order_from_message(message: JointTrajectory, boom: BoomParameters) -> Order:
     Raises
     ------
     InputError
-        For an unknown or doubled joint, or a point without a position for each.
+        For too many points, an unknown or doubled joint, or a point without a position for each.
     """
+    if len(message.points) > MOST_POINTS:
+        raise InputError(
+            f'the trajectory has {len(message.points)} points, allowed: up to {MOST_POINTS}; send'
+            ' fewer points'
+        )
     beams = [beam.name for beam in boom.beams]
     names = [name.removesuffix('_joint') for name in message.joint_names] or beams
     for index, name in enumerate(names):

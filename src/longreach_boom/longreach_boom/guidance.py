@@ -4,6 +4,10 @@ What the controller works on: a trajectory, a pose that it holds, or the scenari
 A trajectory that was sent by hand comes before the scenario's. A scenario without a trajectory
 leaves the valves to its own commands, closed when it has none. Without any scenario the controller
 holds the pose in which it found the boom.
+
+A controller that begins in mid-run, or that has not received samples for some time, finds the boom
+away from the reference. The trajectory then goes on late: from where the boom is to the end of the
+nearest part of the path that was due, and from there as planned, no joint faster than planned.
 """
 
 from __future__ import annotations
@@ -24,10 +28,18 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_count
 from longreach_dynamics.trajectories import Trajectory
 
-__all__ = ['Guidance', 'GuidanceState', 'Measurement', 'Order']
+__all__ = ['Guidance', 'GuidanceState', 'Measurement', 'Order', 'resumed']
 
 # A first point at time 0 is where the joint is, but for this [rad].
 _JUMP = math.radians(0.5)
+# A boom that is so near to the reference goes on in time [rad].
+_NEAR = math.radians(0.5)
+# Without a cycle for longer than this the boom is taken over anew [s].
+_GAP = 0.25
+# Largest rate on the way back to a trajectory in which nothing moves [rad/s].
+_SLOW = math.radians(2.0)
+# Largest rate of the polynomial of fifth order, over its mean.
+_PEAK = 15.0 / 8.0
 
 
 class Measurement(NamedTuple):
@@ -87,14 +99,55 @@ class Guidance:
         controller = JointController(self.parameters, self.sample_time)
         object.__setattr__(self, 'controller', controller)
 
-    def begin(self, angles: np.ndarray) -> GuidanceState:
-        """Return the state before the first cycle, which finds the boom at joint angles [rad]."""
+    def begin(self, angles: np.ndarray, time: float = 0.0) -> GuidanceState:
+        """
+        Return the state before the first cycle.
+
+        Parameters
+        ----------
+        angles : ndarray, shape (N,)
+            Where it finds the boom [rad].
+        time : float
+            Of that cycle [s]; in mid-run the boom is taken over as by :meth:`resume`.
+        """
+        state = self._at_the_start(angles)
+        return self.resume(state, time, angles) if time > 0.0 else state
+
+    def _at_the_start(self, angles: np.ndarray) -> GuidanceState:
+        """Return the state before a first cycle at time 0."""
         memory = self.controller.initial_state()
         if self.scenario is None:
             return GuidanceState(memory, Trajectory(np.zeros(1), np.array([angles])))
         if self.scenario.trajectory:
             return GuidanceState(memory, Trajectory.of(self.scenario.waypoints(self.parameters)))
         return GuidanceState(memory)
+
+    def resume(self, state: GuidanceState, time: float, angles: np.ndarray) -> GuidanceState:
+        """
+        Return the state of a controller that has not acted for some time.
+
+        Parameters
+        ----------
+        state : GuidanceState
+        time : float
+            Now [s].
+        angles : ndarray, shape (N,)
+            Where the boom is [rad].
+
+        Returns
+        -------
+        GuidanceState
+            The same when the boom is where the reference is, within 0.5 deg. Otherwise with a
+            trajectory that starts here and now, and is late.
+        """
+        trajectory = state.trajectory
+        if trajectory is None:
+            return state
+        if np.abs(trajectory.at(time).angles - angles).max() <= _NEAR:
+            return state
+        return GuidanceState(
+            self.controller.initial_state(), resumed(trajectory, time, np.asarray(angles))
+        )
 
     def follow(
         self, state: GuidanceState, order: Order, time: float, angles: np.ndarray
@@ -153,6 +206,26 @@ class Guidance:
                     ' give the first point a later time'
                 )
 
+    def answer(
+        self, state: GuidanceState | None, before: float, time: float, measured: Measurement
+    ) -> tuple[GuidanceState, BoomCommand]:
+        """
+        Return the state after a sample, and the command to it.
+
+        Parameters
+        ----------
+        state : GuidanceState or None
+            Of the cycle before; None begins.
+        before, time : float
+            Of the cycle before, and of the sample [s]; after a gap the boom is taken over anew.
+        measured : Measurement
+        """
+        if state is None:
+            state = self.begin(measured.angles, time)
+        elif time - before > _GAP:
+            state = self.resume(state, time, measured.angles)
+        return self.cycle(state, time, measured)
+
     def cycle(
         self, state: GuidanceState, time: float, measured: Measurement
     ) -> tuple[GuidanceState, BoomCommand]:
@@ -168,3 +241,48 @@ class Guidance:
             state.trajectory.at(time),
         )
         return state._replace(memory=memory), BoomCommand(tuple(spools.tolist()))
+
+
+def resumed(trajectory: Trajectory, time: float, angles: np.ndarray) -> Trajectory:
+    """
+    Return what is left of a trajectory for a boom that is not where it should be.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+    time : float
+        Now [s].
+    angles : ndarray, shape (N,)
+        Where the boom is [rad].
+
+    Returns
+    -------
+    Trajectory
+        From here to the waypoint at the end of the nearest part of the path that was due until
+        now, the latest one where several are as near, and through all waypoints after it with
+        their distances in time. The first way is so slow that no joint is faster than the
+        trajectory plans at any time, and does not end before its waypoint's time.
+    """
+    points, times = trajectory.angles, trajectory.times
+    ways = np.diff(points, axis=0)
+    begun = int(np.searchsorted(times, time, side='right')) - 1
+    target = max(begun, 0)
+    if begun >= 0 and len(ways):
+        due = ways[: begun + 1]
+        starts = points[: len(due)]
+        # Nearest point of each straight way in the space of the joints.
+        lengths = np.maximum((due**2).sum(axis=1), np.finfo(float).tiny)
+        shares = np.clip(((angles - starts) * due).sum(axis=1) / lengths, 0.0, 1.0)
+        distances = np.abs(starts + shares[:, None] * due - angles).max(axis=1)
+        target = int(np.flatnonzero(distances <= distances.min() + _NEAR)[-1]) + 1
+    planned = np.zeros(points.shape[1])
+    if len(ways):
+        planned = (_PEAK * np.abs(ways) / np.diff(times)[:, None]).max(axis=0)
+    planned = np.where(planned > 0.0, planned, planned.max() or _SLOW)
+    needed = float((_PEAK * np.abs(points[target] - angles) / planned).max())
+    late = max(time + needed - float(times[target]), 0.0)
+    if needed == 0.0:
+        return Trajectory(times[target:] + late, points[target:])
+    return Trajectory(
+        np.concatenate([[time], times[target:] + late]), np.vstack([angles, points[target:]])
+    )

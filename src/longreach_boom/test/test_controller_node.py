@@ -27,7 +27,7 @@ from longreach_boom.plant_node import PlantNode
 from longreach_boom.scenario import load_scenario
 from longreach_boom.simulation import simulate
 from longreach_dynamics.errors import InputError
-from longreach_node import diagnostics, qos
+from longreach_node import diagnostics, paired_samples, qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench
 
@@ -111,6 +111,12 @@ class Rig:
         return {pair.key: pair.value for pair in self.reports[-1].status[0].values}
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let messages wait: this machine may stand still for longer than is usual."""
+    monkeypatch.setattr(paired_samples, 'STALE', math.inf)
+
+
 @pytest.fixture
 def rig(boom: BoomParameters) -> Iterator[Rig]:
     """A controller that holds the pose of its first sample."""
@@ -167,7 +173,7 @@ def test_a_sample_that_comes_again_is_not_another_cycle(rig: Rig) -> None:
 def test_a_plant_that_asks_again_is_answered_again(rig: Rig) -> None:
     rig.send(0, 1)
     (_, last) = rig.answers(2)
-    rig.node._answered -= 1.0
+    rig.node._samples._order._answered -= 1.0
     rig.send(1)
     assert rig.answers(3)[2] == last
 
@@ -185,7 +191,60 @@ def test_a_sample_that_is_no_number_is_not_used(rig: Rig) -> None:
     rig.send_hydraulics(1, math.nan)
     rig.send(2)
     assert rig.answers(2) == expected(rig, [0, 2])
-    assert rig.node._counts == {'missed': 1, 'unpaired': 0, 'invalid': 1}
+    counts = {'missed': 1, 'late': 0, 'stale': 0, 'unpaired': 0, 'invalid': 1}
+    assert rig.node._samples.counts == counts
+
+
+def test_a_single_older_sample_cancels_no_trajectory(rig: Rig) -> None:
+    rig.send(150, 151)
+    rig.answers(2)
+    rig.trajectory.publish(trajectory(2, 1.2, -0.9, -0.6, -0.4))
+    rig.bench.settle()
+    rig.send(3, 152, 4, 153)
+    assert [k for k, _ in rig.answers(4)] == [150, 151, 152, 153]
+    state = rig.node._state
+    assert state is not None
+    assert state.trajectory is not None
+    assert state.trajectory.angles[-1] == pytest.approx((1.2, -0.9, -0.6, -0.4))
+    assert rig.node._samples.counts['late'] == 2
+
+
+def test_after_a_gap_the_boom_is_taken_over_where_it_is(rig: Rig) -> None:
+    rig.send(0, 1)
+    rig.answers(2)
+    rig.trajectory.publish(trajectory(2, 1.0, -0.9, -0.6, -0.4))
+    rig.bench.settle()
+    # Until 1.5 s nothing is heard, and the boom has not moved.
+    rig.send(2, 300)
+    rig.answers(4)
+    state = rig.node._state
+    assert state is not None
+    assert state.trajectory is not None
+    np.testing.assert_allclose(state.trajectory.at(1.5).angles, pushed(300), atol=1e-12)
+    assert state.trajectory.duration > 3.0
+
+
+@pytest.mark.parametrize('count', [5001, 100_000])
+def test_a_trajectory_of_too_many_points_is_refused_at_once(
+    rig: Rig, count: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rig.send(0, 1)
+    rig.answers(2)
+    points = [JointTrajectoryPoint(positions=[1.0, -0.9, -0.6, -0.4])] * count
+    rig.trajectory.publish(JointTrajectory(points=points))
+    # A large message takes its time on the way.
+    said = ''
+
+    def refused() -> bool:
+        nonlocal said
+        said += ''.join(capfd.readouterr())
+        return 'allowed' in said
+
+    rig.bench.until(refused, 'refusal')
+    assert 'trajectory ignored: the trajectory has' in said
+    assert '5000' in said
+    rig.send(2)
+    assert rig.answers(3) == expected(rig, [0, 1, 2])
 
 
 def trajectory(seconds: int, *positions: float, names: tuple[str, ...] = ()) -> JointTrajectory:

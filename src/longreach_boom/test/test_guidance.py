@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from longreach_boom.control import JointController
-from longreach_boom.guidance import Guidance, GuidanceState, Measurement, Order
+from longreach_boom.guidance import Guidance, GuidanceState, Measurement, Order, resumed
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario, ValveCommand
 from longreach_dynamics.errors import InputError
@@ -159,3 +159,82 @@ def test_orders_that_cannot_be(boom: BoomParameters, changes: dict[str, Any], er
     here = np.radians(SITE)
     with pytest.raises(InputError, match=error):
         guidance.follow(guidance.begin(here), order(**changes), 0.0, here)
+
+
+# --- take-over in mid-run ------------------------------------------------------------------------
+
+TWO_WAYS = (Waypoint(1.0, SITE), Waypoint(5.0, THERE), Waypoint(9.0, SITE))
+AWAY = Scenario(duration=12.0, pose='site', trajectory=TWO_WAYS)
+
+
+def planned_rates(trajectory: Trajectory) -> np.ndarray:
+    """Return the largest rate of each joint [rad/s], shape (N,)."""
+    times = np.arange(0.0, trajectory.duration, 0.01)
+    return np.abs([trajectory.at(time).rates for time in times]).max(axis=0)
+
+
+def test_a_boom_on_its_way_is_taken_over_in_time(boom: BoomParameters) -> None:
+    guidance = Guidance(boom, DRIVE, T)
+    on_time = guidance.begin(np.radians(SITE))
+    assert on_time.trajectory is not None
+    here = on_time.trajectory.at(3.0).angles + math.radians(0.4)
+    state = guidance.begin(here, 3.0)
+    assert state.trajectory is not None
+    np.testing.assert_array_equal(state.trajectory.angles, on_time.trajectory.angles)
+
+
+@pytest.mark.parametrize('now', [3.0, 6.0, 60.0])
+def test_a_boom_left_behind_goes_on_late_within_the_planned_rates(
+    boom: BoomParameters, now: float
+) -> None:
+    guidance = Guidance(boom, DRIVE, T)
+    planned = Trajectory.of(DRIVE.trajectory)
+    stopped = planned.at(2.0).angles
+    state = guidance.begin(stopped, now)
+    late = state.trajectory
+    assert late is not None
+    np.testing.assert_allclose(late.at(now).angles, stopped)
+    np.testing.assert_allclose(late.at(1e3).angles, np.radians(THERE))
+    assert (planned_rates(late) <= planned_rates(planned) * (1.0 + 1e-9)).all()
+    # The command is no more than that of a boom on its way.
+    pistons = [c.linkage.position(a) for c, a in zip(boom.cylinders, stopped, strict=True)]
+    measured = Measurement(stopped, np.array(pistons), np.full(4, 1.5e7), np.full(4, 5e6))
+    assert guidance.cycle(state, now, measured)[1].spools == (0.0,) * 4
+
+
+def test_waypoints_that_the_boom_has_not_reached_are_not_left_out(boom: BoomParameters) -> None:
+    planned = Trajectory.of(TWO_WAYS)
+    # Beside the first way, away from both ends, while the second was due.
+    beside = planned.at(2.5).angles + np.radians((0.0, 0.0, 0.0, 2.0))
+    late = resumed(planned, 4.5, beside)
+    np.testing.assert_allclose(late.angles, [beside, np.radians(THERE), np.radians(SITE)])
+    assert late.times[2] - late.times[1] == pytest.approx(4.0)
+    assert late.times[1] >= 5.0
+
+
+def test_before_the_first_waypoint_the_boom_goes_there(boom: BoomParameters) -> None:
+    late = resumed(Trajectory.of(TWO_WAYS), 0.5, np.radians(THERE))
+    np.testing.assert_allclose(late.angles[:2], np.radians((THERE, SITE)))
+    assert late.times[1] > 1.0
+
+
+def test_a_pose_to_hold_is_reached_slowly(boom: BoomParameters) -> None:
+    hold = Trajectory(np.zeros(1), np.radians([SITE]))
+    late = resumed(hold, 100.0, np.radians(THERE))
+    np.testing.assert_allclose(late.at(1e3).angles, np.radians(SITE))
+    rates = np.abs([late.at(t).rates for t in np.arange(100.0, 120.0, 0.01)]).max()
+    assert rates == pytest.approx(math.radians(2.0), rel=1e-4)
+
+
+def test_a_gap_between_cycles_is_a_take_over(boom: BoomParameters) -> None:
+    guidance = Guidance(boom, DRIVE, T)
+    measured = measurement(boom)
+    state, _ = guidance.answer(None, 0.0, 0.0, measured)
+    state, _ = guidance.answer(state, 0.0, 0.2, measured)
+    before = state.trajectory
+    state, _ = guidance.answer(state, 1.5, 4.0, measured)
+    assert before is not None
+    assert state.trajectory is not None
+    assert before.duration == 5.0
+    assert state.trajectory.duration > 6.0
+    np.testing.assert_allclose(state.trajectory.at(4.0).angles, np.radians(SITE))

@@ -12,7 +12,6 @@ import dataclasses
 import time
 
 from longreach_msgs.msg import CylinderCommand, HydraulicState
-from rclpy.node import Node
 from sensor_msgs.msg import JointState, Joy
 
 from longreach_dynamics.errors import InputError
@@ -26,11 +25,10 @@ from longreach_excavator.teleoperation import (
     TeleoperationState,
     load_teleoperation,
 )
-from longreach_node import diagnostics, qos
+from longreach_node import qos
 from longreach_node.frames import FrameParameters, frame_name, header_at
-from longreach_node.pairing import Pair, Pairs
+from longreach_node.paired_controller import PairedControllerNode
 from longreach_node.parameters import declare
-from longreach_node.stamps import nanoseconds_of, stamp_of
 
 __all__ = ['OperatorNode', 'OperatorNodeParameters']
 
@@ -45,7 +43,7 @@ class OperatorNodeParameters(FrameParameters):
     )
 
 
-class OperatorNode(Node):
+class OperatorNode(PairedControllerNode[CylinderCommand]):
     """What a person does at the levers."""
 
     def __init__(self) -> None:
@@ -57,56 +55,31 @@ class OperatorNode(Node):
         self._station = Teleoperation(parameters, excavator)
         # Compiles what a cycle needs before anybody waits for it.
         excavator.linkage().levers(excavator.joint_limits().mean(axis=1))
-        self._counts = dict.fromkeys(('unpaired', 'invalid'), 0)
-        self._pairs: Pairs[JointState, HydraulicState] = Pairs()
-        self._begin()
-        self._diagnostics = diagnostics.Diagnostics(self, 'operator')
-        self._commands = self.create_publisher(CylinderCommand, 'cylinder_command', qos.STREAM)
-        self.create_subscription(JointState, 'joint_states', self._on_joints, qos.STREAM)
-        self.create_subscription(HydraulicState, 'hydraulics', self._on_hydraulics, qos.STREAM)
+        self.forget()
         self.create_subscription(Joy, 'joy', self._on_joy, qos.SET_POINT)
         self.create_subscription(
             JointState, 'joint_velocity', self._on_joint_velocity, qos.SET_POINT
         )
+        what = f'{settings.file or "excavator of the 20 t class"}, pattern {parameters.pattern}'
+        self.listen(CylinderCommand, 'cylinder_command', what, sample_time=0.0, lockstep=False)
 
-    def _begin(self) -> None:
+    def forget(self) -> None:
         """Forget everything: nobody has touched the levers."""
-        self._pairs.clear()
         self._state = TeleoperationState()
-        self._stamp = -1
 
-    def _on_joints(self, message: JointState) -> None:
-        """Take one half of a sample."""
-        self._on_pair(self._pairs.add_first(nanoseconds_of(message.header.stamp), message))
+    def run_cycle(
+        self, stamp: int, joints: JointState, hydraulics: HydraulicState
+    ) -> CylinderCommand | None:
+        """Return the command to a sample; none until somebody has asked for motion."""
+        measured = conversions.measurement_from_messages(joints, hydraulics)
+        self._state, command = self._station.cycle(self._state, measured, time.monotonic())
+        if command is None:
+            return None
+        return conversions.command_to_message(command, header_at(stamp, self._frame))
 
-    def _on_hydraulics(self, message: HydraulicState) -> None:
-        """Take the other half."""
-        self._on_pair(self._pairs.add_second(nanoseconds_of(message.header.stamp), message))
-
-    def _on_pair(self, pair: Pair[JointState, HydraulicState] | None) -> None:
-        """Answer a sample; in lockstep one that comes again has not been answered."""
-        self._count_unpaired()
-        if pair is None:
-            return
-        if pair.stamp < self._stamp:
-            self.get_logger().info(
-                f'time began anew: sample of {pair.stamp * 1e-9:.6f} s, after'
-                f' {self._stamp * 1e-9:.6f} s'
-            )
-            self._begin()
-        before, self._stamp = self._stamp, pair.stamp
-        try:
-            measured = conversions.measurement_from_messages(pair.first, pair.second)
-            self._state, command = self._station.cycle(self._state, measured, time.monotonic())
-        except InputError as error:
-            self._counts['invalid'] += 1
-            self._warn(f'sample of {pair.stamp * 1e-9:.6f} s is not used: {error}')
-            return
-        if before // 1_000_000_000 < pair.stamp // 1_000_000_000:
-            self._report()
-        if command is not None:
-            header = header_at(pair.stamp, self._frame)
-            self._commands.publish(conversions.command_to_message(command, header))
+    def state_text(self) -> str:
+        """Return what the operator's station does."""
+        return 'operating' if self._state.engaged else 'waiting for sticks or velocities'
 
     def _on_joy(self, message: Joy) -> None:
         """Take the deflections of sticks."""
@@ -114,7 +87,7 @@ class OperatorNode(Node):
             order = self._station.order_of_sticks(message.axes, message.buttons)
             swing = self._station.asks_for_swing(message.axes)
         except InputError as error:
-            self._warn(f'ignored: {error}')
+            self.warn(f'ignored: {error}')
             return
         if swing:
             self.get_logger().info(
@@ -127,32 +100,10 @@ class OperatorNode(Node):
         try:
             order = Order(rates=conversions.rates_from_message(message))
         except InputError as error:
-            self._warn(f'ignored: {error}')
+            self.warn(f'ignored: {error}')
             return
         self._take(order)
 
     def _take(self, order: Order) -> None:
         """Let an order count from now on."""
         self._state = self._station.take(self._state, order, time.monotonic())
-
-    def _count_unpaired(self) -> None:
-        """Count messages whose other half never came."""
-        unpaired = sum(self._pairs.unpaired)
-        if unpaired > self._counts['unpaired']:
-            joints, hydraulics = self._pairs.unpaired
-            self._warn(
-                f'without a partner of the same stamp: {joints} messages of joint_states,'
-                f' {hydraulics} of hydraulics; do both come from one plant?'
-            )
-        self._counts['unpaired'] = unpaired
-
-    def _report(self) -> None:
-        """Publish diagnostics."""
-        level, text = diagnostics.OK, 'operating' if self._state.engaged else 'waiting'
-        if any(self._counts.values()):
-            level, text = diagnostics.WARN, 'samples were not paired or not valid'
-        self._diagnostics.publish(stamp_of(self._stamp), level, text, self._counts)
-
-    def _warn(self, text: str) -> None:
-        """Warn, but not about every sample of a bad stream."""
-        self.get_logger().warn(text, throttle_duration_sec=1.0)

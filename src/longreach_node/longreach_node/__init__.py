@@ -9,6 +9,8 @@ What every node of Longreach shares, and what talks to nodes.
 ``simulator``   the node that drives any Machine through time
 ``pairing``     messages of two topics that belong together
 ``silence``     a warning when a topic has nothing to say
+``paired_controller``, ``paired_samples``
+                controllers that answer samples of two halves
 ``clock``       time for time-outs
 ``stamps``      times as messages, integers and seconds
 ``diagnostics`` one component's line in /diagnostics

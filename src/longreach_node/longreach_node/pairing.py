@@ -59,15 +59,15 @@ class Pairs(Generic[First, Second]):
         pair = None
         if stamp in self._first and stamp in self._second:
             pair = Pair(stamp, self._first.pop(stamp), self._second.pop(stamp))
-        limit = stamp if pair else -1
+        limit = None if pair is None else stamp
         self.unpaired[0] += self._give_up(self._first, limit)
         self.unpaired[1] += self._give_up(self._second, limit)
         return pair
 
-    def _give_up(self, waiting: dict[int, Any], limit: int) -> int:
+    def _give_up(self, waiting: dict[int, Any], limit: int | None) -> int:
         """Remove messages from before ``limit`` and too many ones; return how many."""
         stamps = list(waiting)
-        old = {at for at in stamps if at < limit}
+        old = set() if limit is None else {at for at in stamps if at < limit}
         old.update(stamps[: max(0, len(stamps) - self._most)])
         for at in old:
             del waiting[at]
