@@ -15,9 +15,7 @@ comparisons:  ## setup, with the programs that tests and benchmark compare with
 	@$(PYTHON) scripts/workspace.py setup --comparisons
 
 demo: setup  ## all machines over ROS: run, record, compare with the library, draw
-	@$(RUN) longreach crane demo --out out/demo
-	@$(RUN) longreach boom demo --out out/demo
-	@$(RUN) longreach excavator demo --out out/demo
+	@$(RUN) python3 scripts/run_demos.py --out out/demo
 
 demo-vision: setup  ## the boom, watched by two cameras: track its markers, compare with the truth
 	@$(RUN) longreach vision demo --out out/demo
@@ -35,7 +33,7 @@ bench: comparisons  ## speeds beside what one would use instead, as ratios
 	@$(RUN) python3 scripts/bench.py
 
 pictures: setup  ## make the pictures of README.md and docs/ again
-	@$(RUN) bash scripts/pictures.sh
+	@$(RUN) python3 scripts/pictures.py
 
 lock: setup  ## pin requirements.in and comparisons.in anew, with hashes
 	@$(PYTHON) scripts/workspace.py lock

@@ -43,21 +43,11 @@ os.environ['ROS_LOG_DIR'] = _LOGS
 os.environ['MPLBACKEND'] = 'Agg'
 os.environ.pop('ROS_LOCALHOST_ONLY', None)
 
-# Long files are begun first: one at the end would let all cores but its own wait. Those that wait
-# for processes take turns with those that calculate.
-LONG = (
-    'test_vision_launch.py',
-    'test_accuracy.py',
-    'test_boom_launch.py',
-    'test_cohesion.py',
-    'test_crane_launch.py',
-    'test_motion.py',
-    'test_excavator_launch.py',
-    'test_tracking.py',
-    'test_rendering.py',
-    'test_tracker_node.py',
-    'test_kernels.py',
-)
+# Long files are begun first: one at the end would let all cores but its own wait. How long a file
+# takes is known from the last run; of files that have not run yet it is guessed by these [s].
+_DURATIONS = 'longreach/durations'
+_LAUNCH_FILE, _TEST = 100.0, 0.3
+_measured: dict[str, float] = {}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -66,11 +56,32 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.loadscopereorder = False
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put long files first."""
-    items.sort(
-        key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG)
-    )
+    cache = getattr(config, 'cache', None)
+    known = (cache.get(_DURATIONS, {}) if cache else {}) or {}
+    guessed: dict[str, float] = {}
+    for item in items:
+        first = _LAUNCH_FILE * item.path.stem.endswith('_launch')
+        guessed[_file(item)] = guessed.get(_file(item), first) + _TEST
+    items.sort(key=lambda item: (-known.get(_file(item), guessed[_file(item)]), _file(item)))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add up how long each file takes; pytest-xdist's main process gets all reports."""
+    _measured[_file(report)] = _measured.get(_file(report), 0.0) + report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keep the durations for the next run."""
+    cache = getattr(session.config, 'cache', None)
+    if cache and not hasattr(session.config, 'workerinput'):
+        cache.set(_DURATIONS, (cache.get(_DURATIONS, {}) or {}) | _measured)
+
+
+def _file(of: pytest.Item | pytest.TestReport) -> str:
+    """Return the file of a test, from the root of the tree."""
+    return of.nodeid.partition('::')[0]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:  # noqa: ARG001

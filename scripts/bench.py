@@ -3,72 +3,45 @@ Measure how fast Longreach is beside what one would use instead; what ``make ben
 
     bench.py [--quick] [--only a,b,...]
 
-a  Task B of the crane, library and SciPy        e  release of a load by the boom: SciPy, Exudyn
-b  Task A of the crane, library and SciPy        f  the boom: growth with duration and beams
-c  the crane in lockstep over ROS                g  plants in real time
-d  starting times                                h  three rigid links: Pinocchio, MuJoCo, Drake
-                                                 i  their free swing: the same and Exudyn
-j  centres of markers: OpenCV, EdgeDrawing, AprilTag, Cramer-Rao bound
-k  the same under bars, glare, motion, noise
-
-All numbers come from one run on one machine, so that their ratios mean something. Nothing is
-asserted. About six minutes on two cores.
+The sections are those of the files ``bench_*.py`` beside this one: each may have ``SECTIONS``, by
+letter, and ``PLANTS``, launches whose processor time is measured, by name. All numbers come from
+one run on one machine, so that their ratios mean something. Nothing is asserted. About six minutes
+on two cores.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
-from collections.abc import Callable
-from typing import NamedTuple
+from pathlib import Path
 
-import bench_boom
-import bench_chain
-import bench_crane
 import bench_ros
-import bench_vision
-from bench_table import Row, format_rows, machine_line
+from bench_table import Section, format_rows, machine_line
 
 
-class Section(NamedTuple):
-    """A group of rows that are compared with each other."""
+def collect(directory: Path) -> dict[str, Section]:
+    """Return the sections of all files ``bench_*.py`` by letter; their plants go to bench_ros."""
+    sections: dict[str, Section] = {}
+    for file in sorted(directory.glob('bench_*.py')):
+        module = importlib.import_module(file.stem)
+        found: dict[str, Section] = getattr(module, 'SECTIONS', {})
+        if twice := sections.keys() & found.keys():
+            raise ValueError(f'{file}: sections {sorted(twice)} are taken; choose other letters')
+        sections |= found
+        bench_ros.PLANTS.update(getattr(module, 'PLANTS', {}))
+    return dict(sorted(sections.items()))
 
-    title: str
-    rows: Callable[[bool], list[Row]]
-    part: str = ''
 
-
-SECTIONS = {
-    'a': Section('Task B, closed loop, each within about 1e-9', bench_crane.task_b, 'motion'),
-    'b': Section('Task A, nonlinear, each within about 1e-9 m', bench_crane.task_a),
-    'c': Section('Lockstep over ROS, launch to exit', bench_ros.lockstep, 'of 1 s'),
-    'd': Section('Starting times', bench_ros.starts),
-    'e': Section(
-        'Release of 90 kg by the boom, no friction, each within 1 mm', bench_boom.without_friction
-    ),
-    'f': Section('Release with oil, stick and slip, steps of 1 ms', bench_boom.stick_and_slip),
-    'g': Section('One second of plants in real time, 1 ms steps', bench_ros.plants),
-    'h': Section(
-        f'Three rigid links, {bench_chain.CALLS} calls: inverse dynamics, and forward dynamics',
-        bench_chain.evaluations,
-        'forward',
-    ),
-    'i': Section(
-        'Free swing of three links over 20 s, each within 1e-6 rad', bench_chain.free_swing
-    ),
-    'j': Section(
-        'Centre of one marker, per axis and RMS, in windows of 60 to 180 px', bench_vision.centres
-    ),
-    'k': Section(
-        'The same by what disturbs it; the share that is not trusted', bench_vision.disturbances
-    ),
-}
+SECTIONS = collect(Path(__file__).parent)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the sections that were asked for and return the exit code."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        epilog='\n'.join(f'{letter}  {section.title}' for letter, section in SECTIONS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument('--quick', action='store_true', help='fewer and shorter runs')
     parser.add_argument('--only', type=_letters, default=list(SECTIONS), metavar='a,b,...')

@@ -15,7 +15,7 @@ from typing import Any
 import bench_boom_exudyn
 import numpy as np
 from bench_ros import BenchmarkError
-from bench_table import Row, measure
+from bench_table import Row, Section, measure
 from scipy.integrate import solve_ivp
 
 from longreach_boom.kinematics import point_motion
@@ -197,3 +197,15 @@ def boom_of(size: int) -> BoomParameters:
     return dataclasses.replace(
         boom, beams=tuple(beams), cylinders=tuple(cylinders), poses=(), markers=()
     )
+
+
+SECTIONS = {
+    'e': Section('Release of 90 kg by the boom, no friction, each within 1 mm', without_friction),
+    'f': Section('Release with oil, stick and slip, steps of 1 ms', stick_and_slip),
+}
+
+_LAUNCH = ('longreach', 'launch', 'boom', 'controller:=false', 'scenario:=load_release')
+PLANTS = {
+    'boom, 200 Hz': _LAUNCH,
+    'boom with sensors, 200 Hz': (*_LAUNCH, 'sensors:=default'),
+}

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from bench_table import Row, measure
+from bench_table import Row, Section, measure
 from scipy.integrate import solve_ivp
 
 from longreach_crane.c13r import DISTURBANCES, task_scenario
@@ -196,3 +196,9 @@ def task_a(quick: bool) -> list[Row]:
         name = f'solve_ivp {method}, rtol {tolerance:.0e}'
         rows.append(Row(name, times, error=abs(value - reference)))
     return rows
+
+
+SECTIONS = {
+    'a': Section('Task B, closed loop, each within about 1e-9', task_b, 'motion'),
+    'b': Section('Task A, nonlinear, each within about 1e-9 m', task_a),
+}

@@ -14,12 +14,15 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench_table import Row, measure
+from bench_table import Row, Section, measure
 
 LAUNCH = ('longreach', 'launch', 'crane', 'rviz:=false')
 LOCKSTEP = (*LAUNCH, 'scenario:=task_c', 'lockstep:=true', 'real_time_factor:=0.0')
 SAMPLE_TIME = 0.01  # of the scenario's controller [s]
 DEADLINE = 120.0
+
+PLANTS: dict[str, tuple[str, ...]] = {}
+"""Launches of plants in real time, by name; those of all files ``bench_*.py``."""
 
 
 class BenchmarkError(Exception):
@@ -92,13 +95,7 @@ def starts(quick: bool) -> list[Row]:
 
 def plants(quick: bool) -> list[Row]:
     """Processor time of plants per second of real time, all their outputs published."""
-    boom = ('longreach', 'launch', 'boom', 'controller:=false', 'scenario:=load_release')
-    digging = ('longreach', 'launch', 'excavator', 'operator:=false', 'scenario:=dig_20kpa')
-    return [
-        _plant_row('boom, 200 Hz', boom, quick),
-        _plant_row('boom with sensors, 200 Hz', (*boom, 'sensors:=default'), quick),
-        _plant_row('excavator, 50 Hz', digging, quick),
-    ]
+    return [_plant_row(name, command, quick) for name, command in PLANTS.items()]
 
 
 def _plant_row(name: str, command: Sequence[str], quick: bool) -> Row:
@@ -177,3 +174,10 @@ def _first_message() -> float:
     if not arrivals:
         raise BenchmarkError(f'no message on /crane/sensors within {DEADLINE:.0f} s')
     return arrivals[0] - started
+
+
+SECTIONS = {
+    'c': Section('Lockstep over ROS, launch to exit', lockstep, 'of 1 s'),
+    'd': Section('Starting times', starts),
+    'g': Section('One second of plants in real time, 1 ms steps', plants),
+}

@@ -14,6 +14,14 @@ from typing import NamedTuple, TypeVar
 Result = TypeVar('Result')
 
 
+class Section(NamedTuple):
+    """A group of rows that are compared with each other, made by the files ``bench_*.py``."""
+
+    title: str
+    rows: Callable[[bool], list[Row]]
+    part: str = ''
+
+
 class Row(NamedTuple):
     """One measured thing."""
 

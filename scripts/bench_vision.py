@@ -23,7 +23,7 @@ import cv2
 import numpy as np
 from bench_chain import module
 from bench_ros import BenchmarkError
-from bench_table import Row
+from bench_table import Row, Section
 
 from longreach_vision.cameras import Camera
 from longreach_vision.detection import TRACKED, detect
@@ -302,3 +302,9 @@ def summary(seen: list[Window], centers: list[np.ndarray | None], false: int, em
     error = f'{np.sqrt(np.mean(errors[right] ** 2)):.4f} px' if right.any() else '-'
     found = f'found {100.0 * len(errors) / len(seen):.0f} %'
     return f'{error}, {found}, wrong {wrong} of {len(seen)}, false {false} of {empty}'
+
+
+SECTIONS = {
+    'j': Section('Centre of one marker, per axis and RMS, in windows of 60 to 180 px', centres),
+    'k': Section('The same by what disturbs it; the share that is not trusted', disturbances),
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -110,11 +111,29 @@ def test_workers_have_ros_domains_of_their_own():
     assert len({words[3] for words in told}) == 4
 
 
-def test_long_files_are_there():
-    text = (ROOT / 'conftest.py').read_text()
-    named = re.findall(r"^    '(test_\w+\.py)',$", text, re.MULTILINE)
-    assert len(named) > 5
-    assert set(named) <= {path.name for path in ROOT.glob('src/*/test/test_*.py')}
+def test_long_files_are_begun_first(tmp_path):
+    """First by a guess from the name, then as measured."""
+    (tmp_path / 'conftest.py').write_text((ROOT / 'conftest.py').read_text())
+    for name, text in {
+        'test_a.py': 'def test_quick():\n    pass\n',
+        'test_b.py': 'import time\n\n\ndef test_long():\n    time.sleep(0.3)\n',
+        'test_c_launch.py': 'def test_launch():\n    pass\n',
+    }.items():
+        (tmp_path / name).write_text(text)
+    order = []
+    clean = {k: v for k, v in os.environ.items() if not k.startswith('PYTEST_')}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, '-m', 'pytest', '-v', '--rootdir', '.', '.'],
+            cwd=tmp_path,
+            env=clean,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout
+        order.append(re.findall(r'^test_(\w+)\.py::', done.stdout, re.MULTILINE))
+    assert order[0] == ['c_launch', 'a', 'b']
+    assert order[1][0] == 'b'
 
 
 def test_bench_refuses_an_unknown_section():
@@ -155,3 +174,118 @@ def test_make_lists_its_targets():
     assert done.returncode == 0
     listed = {line.split()[0] for line in done.stdout.splitlines() if line}
     assert {'setup', 'comparisons', 'demo', 'test', 'test-all', 'lint', 'bench', 'clean'} <= listed
+
+
+# A machine that nobody has heard of: what it has to bring, and that nothing else is edited.
+
+
+@pytest.fixture
+def tree_with_a_machine(tmp_path):
+    """Return a copy of what the scripts look at, with a machine added by new files alone."""
+    root = tmp_path / 'tree'
+    for name in ('longreach_dynamics', 'longreach_crane', 'longreach_tools', 'longreach_node'):
+        shutil.copytree(
+            ROOT / 'src' / name,
+            root / 'src' / name,
+            ignore=shutil.ignore_patterns('test', '*.egg-info', '__pycache__'),
+        )
+    shutil.copytree(ROOT / 'scripts', root / 'scripts')
+    (root / 'docs').mkdir()
+    (root / 'README.md').write_text('# Longreach\n')
+    package = root / 'src' / 'longreach_swing' / 'longreach_swing'
+    package.mkdir(parents=True)
+    (package.parent / 'setup.py').touch()
+    for module in ('__init__', 'model', 'commands', 'plant_node'):
+        (package / f'{module}.py').touch()
+    (root / 'docs' / 'swing.md').write_text(
+        'Made by `longreach swing run --plot docs/pictures/swing.svg`, and in two steps:\n\n'
+        '    longreach swing record out/swing\n'
+        '    longreach swing plot out/swing --plot docs/pictures/two.svg   # both\n'
+    )
+    (root / 'scripts' / 'bench_swing.py').write_text(
+        'from bench_table import Row, Section\n\n'
+        'PLANTS = {"swing": ("longreach", "launch", "swing")}\n'
+        'SECTIONS = {"z": Section("Swings", lambda quick: [Row("one", (1.0,))])}\n'
+    )
+    return root
+
+
+def run_in(root, program, **environment):
+    done = subprocess.run(
+        [sys.executable, '-c', program],
+        cwd=root / 'scripts',
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ('module', 'line', 'kept'),
+    [
+        ('model', '', True),
+        ('model', 'import rclpy', False),
+        ('model', 'import matplotlib.pyplot', False),
+        ('plant_node', 'import rclpy', True),
+        ('commands', 'import matplotlib.pyplot', True),
+        ('commands', 'import rclpy', False),
+    ],
+)
+def test_a_new_machine_is_held_by_the_contracts(tree_with_a_machine, module, line, kept):
+    pytest.importorskip('importlinter')
+    root = tree_with_a_machine
+    sources = root / 'src' / 'longreach_swing'
+    (sources / 'longreach_swing' / f'{module}.py').write_text(f'{line}\n')
+    done = subprocess.run(
+        [sys.executable, str(root / 'scripts' / 'import_contracts.py')],
+        env=os.environ | {'PYTHONPATH': f'{sources}:{os.environ["PYTHONPATH"]}'},
+        capture_output=True,
+        text=True,
+    )
+    assert ('1 broken' in done.stdout, done.returncode) == (not kept, int(not kept)), done.stdout
+    assert ('longreach_swing' in done.stdout) is not kept
+
+
+def test_a_new_machine_has_its_benchmarks_and_pictures(tree_with_a_machine):
+    program = 'import bench, bench_ros; print(*bench.SECTIONS, *bench_ros.PLANTS, sep=",")'
+    names = run_in(tree_with_a_machine, program).strip().split(',')
+    assert {'a', 'z', 'swing'} <= set(names)
+    program = 'import pictures; print(*map(" ".join, pictures.commands(pictures.ROOT)), sep="\\n")'
+    assert run_in(tree_with_a_machine, program).splitlines() == [
+        'longreach swing record out/swing',
+        'longreach swing plot out/swing --plot docs/pictures/two.svg',
+        'longreach swing run --plot docs/pictures/swing.svg',
+    ]
+
+
+def test_a_new_machine_takes_part_in_the_demonstrations(tmp_path):
+    info = tmp_path / 'swing-1.dist-info'
+    info.mkdir()
+    (info / 'METADATA').write_text('Name: swing\nVersion: 1\n')
+    (info / 'entry_points.txt').write_text('[longreach.demos]\nswing = swing\n')
+    # A stand-in for the command: says how it was called, and fails for the new machine.
+    longreach = tmp_path / 'longreach'
+    longreach.write_text('#!/bin/sh\necho "$@" >>"$CALLS"\n[ "$1" != swing ] || exit 3\n')
+    longreach.chmod(0o755)
+    calls = tmp_path / 'calls'
+    done = script(
+        'run_demos',
+        '--out',
+        'there',
+        PYTHONPATH=f'{tmp_path}:{os.environ["PYTHONPATH"]}',
+        PATH=f'{tmp_path}:{os.environ["PATH"]}',
+        CALLS=str(calls),
+    )
+    assert done.returncode == 3
+    machines = ('boom', 'crane', 'excavator', 'swing')
+    assert calls.read_text().splitlines() == [f'{name} demo --out there' for name in machines]
+
+
+def test_every_picture_is_made_by_a_command_of_the_pages():
+    program = 'import pictures; print(*map(" ".join, pictures.commands(pictures.ROOT)))'
+    made = set(re.findall(r'docs/pictures/(\w+\.\w+)', run_in(ROOT, program)))
+    there = {path.name for path in (ROOT / 'docs' / 'pictures').iterdir()}
+    # Drawn by hand.
+    assert there - {'boom_sketch.svg'} == made

@@ -30,6 +30,7 @@ setup(
             'plant = longreach_boom.nodes:plant',
         ],
         'longreach.commands': ['boom = longreach_boom.commands'],
+        'longreach.demos': ['boom = longreach_boom.commands'],
         'longreach.warm_up': [
             'boom = longreach_boom.simulation:warm_up',
             'boom_flows = longreach_boom.hydraulic_state:warm_up',

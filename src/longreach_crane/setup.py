@@ -31,6 +31,7 @@ setup(
             'plant = longreach_crane.nodes:plant',
         ],
         'longreach.commands': ['crane = longreach_crane.commands'],
+        'longreach.demos': ['crane = longreach_crane.commands'],
         'longreach.warm_up': ['crane = longreach_crane.simulation:warm_up'],
     },
 )

@@ -30,6 +30,7 @@ setup(
             'plant = longreach_excavator.nodes:plant',
         ],
         'longreach.commands': ['excavator = longreach_excavator.commands'],
+        'longreach.demos': ['excavator = longreach_excavator.commands'],
         'longreach.warm_up': [
             'excavator = longreach_excavator.simulation:warm_up',
             'excavator_inverse = longreach_excavator.inverse:warm_up',

@@ -1,0 +1,139 @@
+"""
+Check the directions of imports between packages; what ``make lint`` and a test call.
+
+The contracts follow from the tree, so that a new package is held by them without a change here.
+A package is what has a ``setup.py`` below ``src/``. ``longreach_dynamics``, ``longreach_node`` and
+``longreach_tools`` are shared; every other one is a machine, or works on machines. The name of a
+module tells what it may import:
+
+``conversions``, ``nodes``, ``remote``, ``NAME_node``, ``NAME_ros``
+    ROS and messages
+``commands``, ``NAME_commands``, ``arguments``, ``figures``, ``NAME_figures``, ``recording``,
+``NAME_output``, ``NAME_files``
+    the command ``longreach`` and plotting, ROS only by way of ``remote``
+all others
+    the library of the machine: neither ROS nor plotting nor the command
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ('longreach_dynamics', 'longreach_node', 'longreach_tools')
+MESSAGES = 'longreach_msgs'
+ROS_MODULES = re.compile(r'conversions|nodes|remote|\w+_node|\w+_ros')
+COMMAND_MODULES = re.compile(
+    r'commands|\w+_commands|arguments|figures|\w+_figures|recording|\w+_output|\w+_files'
+)
+MESSAGE_PACKAGES = re.compile(r'\w+_(msgs|srvs|interfaces)')
+# Which nodes a command finds is decided where nodes decide it, before rclpy is imported.
+ALLOWED = ('longreach_tools.** -> longreach_node.middleware',)
+
+
+def packages(root: Path) -> list[str]:
+    """Return the names of the Python packages of a tree."""
+    return sorted(path.parent.name for path in root.glob('src/*/setup.py'))
+
+
+def imported(root: Path) -> set[str]:
+    """Return the top-level names of all that the packages of a tree import."""
+    found = set()
+    for name in packages(root):
+        for path in (root / 'src' / name / name).rglob('*.py'):
+            for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'), str(path))):
+                if isinstance(node, ast.Import):
+                    found |= {alias.name.split('.')[0] for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+                    found.add(node.module.split('.')[0])
+    return found
+
+
+def contracts(root: Path) -> list[dict[str, Any]]:
+    """Return the contracts of a tree, as import-linter wants them."""
+    names = packages(root)
+    machines = [name for name in names if name not in SHARED]
+    modules = [
+        f'{name}.{path.stem}'
+        for name in machines
+        for path in sorted((root / 'src' / name / name).glob('*'))
+        if path.stem != '__init__' and (path.suffix == '.py' or (path / '__init__.py').exists())
+    ]
+    commands = [m for m in modules if COMMAND_MODULES.fullmatch(m.split('.')[1])]
+    ros_modules = [m for m in modules if ROS_MODULES.fullmatch(m.split('.')[1])]
+    library = [m for m in modules if m not in {*commands, *ros_modules}]
+    ros = sorted({n for n in imported(root) if MESSAGE_PACKAGES.fullmatch(n)} | {'rclpy'})
+
+    def forbidden(
+        name: str, sources: list[str], targets: list[str], **more: Any
+    ) -> dict[str, Any]:
+        targets = sorted({target for target in targets if target not in sources})
+        head = {'name': name, 'type': 'forbidden', 'source_modules': sources}
+        return head | {'forbidden_modules': targets} | more
+
+    return [
+        forbidden(
+            'the numerics know neither ROS nor plotting nor any other package',
+            ['longreach_dynamics'],
+            [*names, *ros, 'matplotlib'],
+        ),
+        forbidden(
+            'what nodes share knows no machine',
+            ['longreach_node'],
+            [*machines, 'longreach_tools', 'matplotlib'],
+        ),
+        forbidden(
+            'the command knows no machine: machines add subcommands by entry points',
+            ['longreach_tools'],
+            [*machines, MESSAGES, 'longreach_node'],
+            ignore_imports=list(ALLOWED),
+            unmatched_ignore_imports_alerting='none',
+        ),
+        forbidden(
+            'the library of a machine knows neither ROS nor plotting',
+            library,
+            [*ros, 'longreach_node', 'longreach_tools', 'matplotlib'],
+        ),
+        # What remote imports is its own affair; commands may call it.
+        forbidden(
+            'the commands of a machine leave ROS to its remote module',
+            commands,
+            [*ros, 'longreach_node'],
+            allow_indirect_imports=True,
+        ),
+    ]
+
+
+def as_toml(root: Path) -> Iterator[str]:
+    """Yield the lines of import-linter's configuration for a tree."""
+
+    def text(value: Any) -> str:
+        if isinstance(value, bool):
+            return str(value).lower()
+        return f'[{", ".join(map(text, value))}]' if isinstance(value, list) else f"'{value}'"
+
+    yield '[tool.importlinter]'
+    yield f'root_packages = {text([*packages(root), MESSAGES])}'
+    yield 'include_external_packages = true'
+    for contract in contracts(root):
+        yield '[[tool.importlinter.contracts]]'
+        yield from (f'{key} = {text(value)}' for key, value in contract.items())
+
+
+def main() -> int:
+    """Run import-linter on the tree and return its exit code."""
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / 'contracts.toml'
+        file.write_text('\n'.join(as_toml(ROOT)) + '\n', encoding='utf-8')
+        return subprocess.call(['lint-imports', '--config', str(file)], cwd=ROOT)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
