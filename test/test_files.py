@@ -15,15 +15,6 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from longreach_boom.machine import STEP as BOOM_STEP
-from longreach_boom.parameters import load_boom
-from longreach_boom.scenario import load_scenario as load_boom_scenario
-from longreach_crane.parameters import load_machinery
-from longreach_crane.scenario import load_scenario
-from longreach_excavator.machine import STEP as EXCAVATOR_STEP
-from longreach_excavator.parameters import load_excavator
-from longreach_excavator.scenario import load_scenario as load_excavator_scenario
-
 ROOT = Path(__file__).resolve().parent.parent
 MADE = {'.git', '.venv', 'build', 'install', 'log', 'out'}
 LARGEST = 400 * 1024
@@ -120,15 +111,14 @@ def test_urdf_has_masses_and_inertias_of_real_bodies(path):
 
 
 @pytest.mark.parametrize('path', SCENARIOS, ids=label)
-def test_scenario_can_be_run(path):
-    if path.stem.startswith('boom_'):
-        assert load_boom_scenario(path, load_boom(), BOOM_STEP).duration > 0.0
-    elif path.stem.startswith('excavator_'):
-        scenario = load_excavator_scenario(path, load_excavator(), EXCAVATOR_STEP)
-        assert scenario.duration > 0.0
-    else:
-        sample_time = load_machinery().controller.sample_time
-        assert load_scenario(path, sample_time).duration > 0.0
+def test_scenario_belongs_to_a_machine(path):
+    """Its package runs it: test_scenario.py of the machine takes files by this name."""
+    machines = [launch.name.partition('.')[0] for launch in LAUNCH]
+    # The crane's are named as in ARGESIM C13R.
+    machine = 'crane' if path.stem.startswith('task_') else path.stem.partition('_')[0]
+    assert machine in machines
+    tests = ROOT / 'src' / f'longreach_{machine}' / 'test' / 'test_scenario.py'
+    assert 'test_installed_scenarios_can_be_run' in tests.read_text()
 
 
 @pytest.mark.parametrize('path', LAUNCH, ids=label)

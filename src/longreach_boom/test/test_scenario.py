@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from longreach_boom.machine import STEP
 from longreach_boom.model import Load
-from longreach_boom.parameters import BoomParameters
+from longreach_boom.parameters import BoomParameters, load_boom
 from longreach_boom.scenario import (
     Attachment,
     HangingLoad,
@@ -22,7 +23,6 @@ from longreach_boom.scenario import (
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.trajectories import Waypoint
 
-STEP = 1e-3
 RELEASE = """
 duration: 20.0
 pose: site
@@ -221,3 +221,12 @@ def test_trajectory_begins_at_the_pose(boom: BoomParameters) -> None:
     at_once = later.replace(trajectory=(Waypoint(0.0, (60.0, -50.0, -35.0, -30.0)),))
     with pytest.raises(InputError, match=r'trajectory\[0\] is \[60.*within 0.5 deg of the pose'):
         at_once.check_with(boom, STEP)
+
+
+SCENARIOS = Path(__file__).resolve().parents[3] / 'config' / 'scenarios'
+
+
+@pytest.mark.parametrize('file', sorted(SCENARIOS.glob('boom_*.yaml')), ids=lambda file: file.stem)
+def test_installed_scenarios_can_be_run(file: Path) -> None:
+    scenario = load_scenario(file, load_boom(), STEP)
+    assert scenario.duration > 0.0

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
+from longreach_crane.parameters import load_machinery
 from longreach_crane.scenario import (
     Disturbance,
     InitialState,
@@ -153,3 +154,12 @@ def test_scenarios_are_frozen(task_c: Scenario) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         task_c.duration = 1.0  # type: ignore[misc]
     assert hash(task_c) == hash(task_c.replace())
+
+
+SCENARIOS = Path(__file__).resolve().parents[3] / 'config' / 'scenarios'
+
+
+@pytest.mark.parametrize('file', sorted(SCENARIOS.glob('task_*.yaml')), ids=lambda file: file.stem)
+def test_installed_scenarios_can_be_run(file: Path) -> None:
+    scenario = load_scenario(file, load_machinery().controller.sample_time)
+    assert scenario.duration > 0.0
