@@ -17,7 +17,7 @@ import pytest
 
 from longreach_tools import cli
 from longreach_tools.launch import _real, commands
-from longreach_tools.launch._model import LogStep, Plan
+from longreach_tools.launch._model import LogLine, Plan
 from longreach_tools.launch._output import Output
 
 FILES = Path(__file__).parent / 'launch_files'
@@ -116,10 +116,9 @@ def test_print_runs_nothing(
     assert cli.main(['launch', file, '--print', 'rate:=3']) == 0
     shown = capsys.readouterr().out
     assert f'talk-1: {executable} --ros-args -r __node:=n -r __ns:=/ns --params-file PARA' in shown
-    assert 'PARAMETERS_9:\n    /ns/n:\n      ros__parameters:\n        var: 3\n' in shown
-    assert cli.main(['launch', str(FILES / 'steps.launch.xml'), '-p']) == 0
-    assert 'log INFO: first\n' in (shown := capsys.readouterr().out)
-    assert 'shutdown (after 2.5 s): enough\n' in shown
+    assert 'PARAMETERS_8:\n    /ns/n:\n      ros__parameters:\n        var: 3\n' in shown
+    assert cli.main(['launch', str(FILES / 'let.launch.xml'), '-p']) == 0
+    assert capsys.readouterr().out == 'log INFO: x=12\n'
     assert not (tmp_path / 'log').exists()
 
 
@@ -256,7 +255,7 @@ def test_nodes_are_found_on_this_machine_unless_told_otherwise(
         plan = plans.pop()
         for process in plan.processes:
             assert process.environment['ROS_AUTOMATIC_DISCOVERY_RANGE'] == value
-        told = [s for s in plan.steps if isinstance(s, LogStep) and 'only nodes on' in s.message]
+        told = [s for s in plan.steps if isinstance(s, LogLine) and 'only nodes on' in s.message]
         assert bool(told) == said
 
 

@@ -277,19 +277,6 @@ def test_shutdown_while_a_respawn_is_due(launch: StartLaunch) -> None:
     assert run.stdout.count('process started with pid') == 1
 
 
-def test_timer_and_shutdown(launch: StartLaunch) -> None:
-    run = launch(
-        polite('one')
-        + '<timer period="1.5"><log message="time is over"/><shutdown reason="timer"/></timer>'
-        '<timer period="50"><executable cmd="true"/></timer>'
-    )
-    assert run.wait() == 0
-    assert (
-        '[INFO] [launch.user]: time is over\n[INFO] [launch]: shutting down: timer' in run.stdout
-    )
-    assert 'true-2' not in run.stdout
-
-
 def test_nothing_starts_if_anything_is_wrong(launch: StartLaunch) -> None:
     run = launch('<executable cmd="touch DIR/started"/>\n<executable cmd="no-such-program"/>')
     assert run.wait() == 2
@@ -313,18 +300,14 @@ LINES = "sh -c 'echo first; echo error >&amp;2; printf last'"
 
 
 @pytest.mark.parametrize(
-    ('mode', 'on_screen', 'in_log', 'own'),
+    ('mode', 'on_screen', 'in_log'),
     [
-        ('screen', 'first error last', '', False),
-        ('log', 'error', 'first error last', False),
-        ('both', 'first error last', 'first error last', False),
-        ('own_log', '', '', True),
-        ('full', 'first error last', 'first error last', True),
+        ('screen', 'first error last', ''),
+        ('log', 'error', 'first error last'),
+        ('both', 'first error last', 'first error last'),
     ],
 )
-def test_output_modes(
-    launch: StartLaunch, mode: str, on_screen: str, in_log: str, own: bool
-) -> None:
+def test_output_modes(launch: StartLaunch, mode: str, on_screen: str, in_log: str) -> None:
     run = launch(f'<executable cmd="{LINES}" output="{mode}"/>')
     assert run.wait() == 0
     (log_directory,) = (run.directory / 'log').iterdir()
@@ -336,12 +319,7 @@ def test_output_modes(
             line in in_log.split()
         )
     assert 'process started with pid' in log
-    if own:
-        assert (log_directory / 'sh-1-stdout.log').read_text() == 'first\nlast\n'
-        assert (log_directory / 'sh-1-stderr.log').read_text() == 'error\n'
-        assert set((log_directory / 'sh-1.log').read_text().split()) == {'first', 'error', 'last'}
-    else:
-        assert [path.name for path in log_directory.iterdir()] == ['launch.log']
+    assert [path.name for path in log_directory.iterdir()] == ['launch.log']
 
 
 def test_no_line_is_torn_or_lost(launch: StartLaunch) -> None:
@@ -355,18 +333,6 @@ def test_no_line_is_torn_or_lost(launch: StartLaunch) -> None:
     for number, letter in enumerate('ab', start=1):
         lines = [line for line in run.stdout.splitlines() if line.startswith(f'[{letter}-')]
         assert lines == [f'[{letter}-{number}] {letter * 100} {i}' for i in range(2000)]
-
-
-def test_emulated_terminal(launch: StartLaunch) -> None:
-    script = 'import sys; print(sys.stdout.isatty(), sys.stderr.isatty())'
-    body = ''.join(
-        f'<executable cmd="PYTHON -c \'{script}\'" name="x" output="screen" emulate_tty="{flag}"/>'
-        for flag in ('true', 'false')
-    )
-    run = launch(body)
-    assert run.wait() == 0
-    assert '[x-1] True True\n' in run.stdout
-    assert '[x-2] False False\n' in run.stdout
 
 
 def test_environment_and_directory_of_a_process(launch: StartLaunch) -> None:

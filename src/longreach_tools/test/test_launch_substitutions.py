@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,9 @@ from longreach_tools.launch._values import (
     parse_flag,
 )
 
+# It would leave the quotes of an expression, were it taken as code.
+CODE = "') or __import__('os').getcwd() or ('"
+
 
 @pytest.fixture
 def scope(tmp_path: Path) -> Scope:
@@ -26,14 +28,21 @@ def scope(tmp_path: Path) -> Scope:
     executable.parent.mkdir(parents=True)
     executable.write_text('#!/bin/sh\n')
     executable.chmod(0o755)
-    (tmp_path / 'content.txt').write_text('the content')
     return Scope(
         file=tmp_path / 'x.launch.xml',
-        log_directory=tmp_path / 'log',
-        configurations={'a': 'b', 'b': 'value of b', 'yes': 'true', 'empty': '', 's p': 'spaced'},
+        configurations={
+            'a': 'b',
+            'b': 'value of b',
+            'yes': 'true',
+            'no': 'false',
+            'empty': '',
+            's p': 'spaced',
+        },
         environment={
             'PATH': os.environ['PATH'],
             'HOME_OF': 'home',
+            'NUMBER': '4',
+            'CODE': CODE,
             'AMENT_PREFIX_PATH': f'/nowhere:{tmp_path / "prefix"}',
         },
     )
@@ -60,14 +69,17 @@ def scope(tmp_path: Path) -> Scope:
         ('$(env HOME_OF)', 'home'),
         ('$(env NOTHING none)', 'none'),
         ("$(eval '1 + 1')", '2'),
-        ("$(eval 'sqrt(16.0)')", '4.0'),
-        ("$(eval 'json.dumps([1])' json)", '[1]'),
         ("$(eval \"'$(var a)' == 'b'\")", 'True'),
+        ("$(eval '2.5 * $(env NUMBER) - 1')", '9.0'),
+        ("$(eval '$(env NUMBER) - 1 >= 3 and not $(var no)')", 'True'),
+        ("$(eval \"'' or 'x$(var a)'\")", 'xb'),
+        ("$(eval \"5.0 if '$(var yes)' in ('true', '1') else 0.5\")", '5.0'),
+        ("$(eval \"'$(env CODE)' == ''\")", 'False'),
+        ('$(eval "\'<$(env CODE)>\'")', f'<{CODE}>'),
+        ("$(eval '$(env CODE)')", CODE),
         ('$(not $(var yes))', 'false'),
         ('$(and true $(not false))', 'true'),
         ('$(or false 0)', 'false'),
-        ('$(any false off yes)', 'true'),
-        ('$(all true on 0)', 'false'),
         ('$(equals $(var a) b)', 'true'),
         ('$(equals 1.0 1)', 'true'),
         ('$(equals TRUE 1)', 'true'),
@@ -76,8 +88,6 @@ def scope(tmp_path: Path) -> Scope:
         ('$(if no $(var undefined) second)', 'second'),
         ('$(if no first)', ''),
         ("$(command 'echo one two')", 'one two\n'),
-        ('$(command "sh -c \'echo e >&2\'" ignore)', ''),
-        ('$(command "sh -c \'echo e >&2\'" capture)', 'e\n'),
     ],
 )
 def test_value_of_a_text(text: str, value: str, scope: Scope) -> None:
@@ -87,30 +97,11 @@ def test_value_of_a_text(text: str, value: str, scope: Scope) -> None:
 def test_places(scope: Scope, tmp_path: Path) -> None:
     places = {
         '$(dirname)': str(tmp_path),
-        '$(filename)': str(tmp_path / 'x.launch.xml'),
-        '$(log_dir)': str(tmp_path / 'log'),
-        '$(launch_log_dir)': str(tmp_path / 'log'),
         '$(find-pkg-prefix demo)': str(tmp_path / 'prefix'),
         '$(find-pkg-share demo)/x': str(tmp_path / 'prefix' / 'share' / 'demo' / 'x'),
-        '$(exec-in-pkg talk demo)': str(tmp_path / 'prefix' / 'lib' / 'demo' / 'talk'),
-        '$(file-content $(dirname)/content.txt)': 'the content',
     }
     for text, value in places.items():
         assert evaluate(parse_template(text), scope) == value
-    assert evaluate(parse_template('$(find-exec sh)'), scope).endswith('/sh')
-
-
-def test_anonymous_name_is_one_for_each_name(scope: Scope) -> None:
-    first, second = (evaluate(parse_template('$(anon x)'), scope) for _ in range(2))
-    assert first == second
-    assert re.fullmatch(r'x_\d+_\d+', first)
-    assert evaluate(parse_template('$(anon y)'), scope) != first
-
-
-def test_stderr_of_a_command_can_be_a_warning(scope: Scope) -> None:
-    evaluate(parse_template('$(command "sh -c \'echo careful >&2\'" warn)'), scope)
-    assert len(scope.warnings) == 1
-    assert 'careful' in scope.warnings[0]
 
 
 @pytest.mark.parametrize(
@@ -124,25 +115,22 @@ def test_stderr_of_a_command_can_be_a_warning(scope: Scope) -> None:
         ("$(var a'b)", 'inside a substitution; put the argument in quotes'),
         ("$(eval '1 + 1)", "the quote ' at column 8 is not closed"),
         ("$(eval 'a'b)", r"expected \"\)\", found 'b'"),
-        ('$(find demo)', r'unknown substitution \$\(find\); allowed: all, and, anon'),
         ('$(var)', r'\$\(var\) got 0 arguments, takes 1 or 2'),
-        ('$(eval 1 + 1)', r'\$\(eval\) got 3 arguments, takes 1 or 2; .* needs quotes'),
-        ('$(any)', 'got 0 arguments, takes 1 or more'),
-        ('$(var c)', "'c' is not set here; set are: a, b, empty, s p, yes"),
+        ('$(eval 1 + 1)', r'\$\(eval\) got 3 arguments, takes 1; .* needs quotes'),
+        ('$(var c)', "'c' is not set here; set are: a, b, empty, no, s p, yes"),
         ('$(env NOTHING)', 'the environment has no NOTHING'),
         ("$(eval '1 +')", 'invalid syntax'),
         ("$(eval '1 / 0')", 'division by zero'),
-        ("$(eval '1' no_such_module)", 'no_such_module'),
+        ("$(eval 'abs(1)')", r"\$\(eval\): 'abs\(1\)' is not supported; allowed: numbers"),
+        ("$(eval '2 ** 3')", 'is not supported'),
+        ("$(eval 'x')", "'x' is not supported"),
+        ('$(eval "\'a\'.upper")', 'is not supported'),
         ('$(not maybe)', "'maybe' is neither true nor false"),
         ("$(command 'false')", 'failed with exit code 1'),
         ("$(command 'no-such-program')", 'cannot be run'),
         ("$(command '')", 'cannot be run'),
         ('$(command "sh -c \'echo oh >&2\'")', 'wrote to stderr: oh'),
-        ('$(command true sometimes)', "got 'sometimes'.*allowed: fail, ignore, warn, capture"),
-        ('$(file-content /nowhere)', 'cannot be read'),
-        ('$(find-exec no-such-program)', "no executable 'no-such-program' on PATH"),
         ('$(find-pkg-share nothing)', "package 'nothing' is not found in AMENT_PREFIX_PATH"),
-        ('$(exec-in-pkg shout demo)', "no executable 'shout' in .*; allowed: talk"),
     ],
 )
 def test_refused_text(text: str, complaint: str, scope: Scope) -> None:
@@ -183,7 +171,6 @@ def test_quotes_around_a_substitution_are_refused_in_a_command_line(scope: Scope
         ('[]', 'yaml', []),
         ('10', 'str', '10'),
         ('10', 'float', 10.0),
-        ('[1.0, 2.0]', 'list_of_float', [1.0, 2.0]),
     ],
 )
 def test_typed_value(text: str, kind: str, value: object) -> None:
@@ -201,8 +188,6 @@ def test_typed_value(text: str, kind: str, value: object) -> None:
         ('[1, 2.0]', 'yaml', 'a list of several types'),
         ('{a: 1}', 'yaml', 'is a dict; allowed: bool, int, float, str or a list'),
         ('', 'yaml', 'is empty; allowed: bool'),
-        ('[1, 2]', 'list_of_float', 'items that are no float'),
-        ('1', 'list_of_int', 'is no list'),
         ('[1', 'yaml', 'is no YAML'),
     ],
 )

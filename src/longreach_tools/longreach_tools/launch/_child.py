@@ -12,7 +12,6 @@ import os
 import shlex
 import signal
 import subprocess
-import termios
 from collections.abc import Callable
 from pathlib import Path
 
@@ -64,9 +63,6 @@ class Stream:
             data = os.read(self.descriptor, _CHUNK)
         except BlockingIOError:
             return True
-        except OSError:
-            # A terminal whose other side is closed reports an error instead of the end.
-            data = b''
         for line in self._lines.feed(data) if data else self._lines.finish():
             output.line(self._process, self._mode, line, error=self._error)
         return bool(data)
@@ -109,9 +105,8 @@ class Child:
         self.signals: list[int] = []
         self.words = command_words(specification, lambda n, f: self._written(directory, n, f))
         self._guardian = guardian
-        open_pair = _open_terminal if specification.emulate_tty else os.pipe
         inherited = specification.output == 'inherit'
-        ends = [] if inherited else [open_pair(), open_pair()]
+        ends = [] if inherited else [os.pipe(), os.pipe()]
         try:
             self._process = subprocess.Popen(
                 ' '.join(self.words) if specification.shell else self.words,
@@ -177,13 +172,3 @@ class Child:
         """Tell whether a return code is what a process gives that was asked to end."""
         asked = {n for n in self.signals if n != signal.SIGKILL}
         return code == 0 or exit_status(code) in {128 + n for n in asked}
-
-
-def _open_terminal() -> tuple[int, int]:
-    """Return both ends of a terminal that does not change line ends."""
-    reader, writer = os.openpty()
-    with contextlib.suppress(termios.error):
-        mode = termios.tcgetattr(writer)
-        mode[1] &= ~termios.OPOST
-        termios.tcsetattr(writer, termios.TCSANOW, mode)
-    return reader, writer

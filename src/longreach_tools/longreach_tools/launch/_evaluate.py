@@ -14,9 +14,9 @@ from pathlib import Path
 
 from longreach_dynamics.errors import InputError
 
-from ._attributes import condition, flag, optional_text, pair, text
+from ._attributes import condition, pair, text
 from ._functions import Scope
-from ._model import Entity, LogStep, Plan, ShutdownStep, StartStep, Step
+from ._model import Entity, LogLine, Plan, ProcessSpecification
 from ._nodes import executable_process, join_namespace, node_process, parameter_value
 from ._reader import read_launch_file
 from ._survey import choices_of, refuse_unknown, survey
@@ -28,10 +28,7 @@ _DEEPEST = 64
 
 
 def evaluate_launch_file(
-    path: Path,
-    arguments: Mapping[str, str],
-    environment: Mapping[str, str],
-    log_directory: Path,
+    path: Path, arguments: Mapping[str, str], environment: Mapping[str, str]
 ) -> Plan:
     """
     Return what a launch file asks for.
@@ -44,15 +41,13 @@ def evaluate_launch_file(
         Values of its arguments by name.
     environment : mapping
         Environment of the processes, and where packages are found.
-    log_directory : Path
-        What ``$(log_dir)`` stands for.
 
     Raises
     ------
     InputError
         Anything in the file or in the arguments that cannot be run; the text names the line.
     """
-    scope = Scope(path, log_directory, dict(arguments), dict(environment))
+    scope = Scope(path, dict(arguments), dict(environment))
     evaluator = _Evaluator(scope)
     try:
         evaluator.document(path, set(arguments))
@@ -68,7 +63,7 @@ def evaluate_launch_file(
         # It may be declared in a part that the conditions of this run leave out.
         known = evaluator.declared | survey(path, arguments, environment).keys()
         refuse_unknown(path, arguments, known)
-    warnings = [LogStep(line, 'WARN', 'launch') for line in scope.warnings]
+    warnings = [LogLine(line, 'WARN', 'launch') for line in scope.warnings]
     return Plan((*warnings, *evaluator.steps))
 
 
@@ -77,15 +72,12 @@ class _Evaluator:
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        self.steps: list[Step] = []
+        self.steps: list[ProcessSpecification | LogLine] = []
         self.declared: set[str] = set()
-        self._delay = 0.0
         self._processes = 0
         self._nodes: set[str] = set()
-        self._open = [(scope.file.resolve(), dict(scope.configurations))]
-        self._environment = dict(scope.environment)
+        self._depth = 0
         self._actions: dict[str, Callable[[Entity], None]] = {
-            'append_env': self._append_env,
             'arg': self._arg,
             'executable': self._executable,
             'group': self._group,
@@ -97,9 +89,6 @@ class _Evaluator:
             'set_env': self._set_env,
             'set_parameter': self._set_parameter,
             'set_remap': self._set_remap,
-            'shutdown': self._shutdown,
-            'timer': self._timer,
-            'unset_env': self._unset_env,
         }
 
     def document(self, path: Path, given: set[str], include: Entity | None = None) -> None:
@@ -115,7 +104,7 @@ class _Evaluator:
     def children(self, entity: Entity) -> None:
         """Evaluate the actions inside an entity."""
         for child in entity.children:
-            if child.tag in self._actions and condition(child, self.scope):
+            if condition(child, self.scope):
                 self._actions[child.tag](child)
 
     def _arg(self, entity: Entity) -> None:
@@ -147,43 +136,25 @@ class _Evaluator:
             name, value = pair(child, 'name', 'value', scope)
             scope.configurations[name] = value
             given.add(name)
-        # A file may include itself as long as something changes, a counter for example.
-        state = (path.resolve(), dict(scope.configurations))
-        if state in self._open:
-            chain = ' -> '.join(file.name for file, _ in (*self._open, state))
-            raise entity.location.error(f'the file includes itself without end: {chain}')
-        if len(self._open) >= _DEEPEST:
-            raise entity.location.error(f'includes are nested deeper than {_DEEPEST} files')
+        if self._depth == _DEEPEST:
+            raise entity.location.error(
+                f'includes are nested deeper than {_DEEPEST} files; does a file include itself?'
+            )
         if not path.is_file():
             raise entity.location.error(f'file: there is no launch file {str(path)!r}')
-        self._open.append(state)
+        self._depth += 1
         self.document(path, given, entity)
-        self._open.pop()
+        self._depth -= 1
         scope.file = before
 
     def _group(self, entity: Entity) -> None:
-        kept = dict(
-            pair(child, 'name', 'value', self.scope) for child in entity.children_of('keep')
-        )
-        if not entity.flag('scoped', default=True):
-            self.scope.configurations.update(kept)
-            self.children(entity)
-            return
         outer = self.scope
-        inner = replace(
-            outer,
-            configurations={**outer.configurations, **kept},
-            environment=dict(outer.environment),
-        )
-        if not entity.flag('forwarding', default=True):
-            inner = replace(
+        if entity.flag('scoped', default=True):
+            self.scope = replace(
                 outer,
-                configurations=kept,
-                environment=dict(self._environment),
-                parameters=(),
-                remaps=(),
+                configurations=dict(outer.configurations),
+                environment=dict(outer.environment),
             )
-        self.scope = inner
         self.children(entity)
         self.scope = outer
 
@@ -203,22 +174,6 @@ class _Evaluator:
         name, value = pair(entity, 'name', 'value', self.scope)
         self.scope.environment[name] = value
 
-    def _append_env(self, entity: Entity) -> None:
-        name, value = pair(entity, 'name', 'value', self.scope)
-        separator = optional_text(entity, 'separator', self.scope)
-        separator = ':' if separator is None else separator
-        present = self.scope.environment.get(name)
-        if present is None:
-            joined = value
-        elif flag(entity, 'prepend', self.scope):
-            joined = value + separator + present
-        else:
-            joined = present + separator + value
-        self.scope.environment[name] = joined
-
-    def _unset_env(self, entity: Entity) -> None:
-        self.scope.environment.pop(text(entity, 'name', self.scope), None)
-
     def _set_parameter(self, entity: Entity) -> None:
         name = text(entity, 'name', self.scope)
         template = entity.template('value')
@@ -232,41 +187,22 @@ class _Evaluator:
         self.scope.remaps = (*self.scope.remaps, pair(entity, 'from', 'to', self.scope))
 
     def _log(self, entity: Entity) -> None:
-        self.steps.append(LogStep(text(entity, 'message', self.scope), delay=self._delay))
-
-    def _shutdown(self, entity: Entity) -> None:
-        reason = optional_text(entity, 'reason', self.scope)
-        self.steps.append(
-            ShutdownStep('reason not given' if reason is None else reason, self._delay)
-        )
-
-    def _timer(self, entity: Entity) -> None:
-        source = text(entity, 'period', self.scope)
-        try:
-            period = float(source)
-        except ValueError:
-            period = float('nan')
-        if not 0.0 <= period < float('inf'):
-            raise entity.location.error(f'period: {source!r}; allowed: a finite number >= 0')
-        self._delay += period
-        self.children(entity)
-        self._delay -= period
+        self.steps.append(LogLine(text(entity, 'message', self.scope)))
 
     def _executable(self, entity: Entity) -> None:
         self._processes += 1
-        process = executable_process(entity, self.scope, self._processes)
-        self.steps.append(StartStep(process, self._delay))
+        self.steps.append(executable_process(entity, self.scope, self._processes))
 
     def _node(self, entity: Entity) -> None:
         self._processes += 1
-        process, full_name = node_process(entity, self.scope, self._processes)
-        if full_name is not None:
-            if full_name in self._nodes:
+        process = node_process(entity, self.scope, self._processes)
+        if process.node is not None and process.node.startswith('/'):
+            if process.node in self._nodes:
                 self.scope.warnings.append(
-                    f'{entity.location}: two nodes have the name {full_name}'
+                    f'{entity.location}: two nodes have the name {process.node}'
                 )
-            self._nodes.add(full_name)
-        self.steps.append(StartStep(process, self._delay))
+            self._nodes.add(process.node)
+        self.steps.append(process)
 
 
 def _missing(entity: Entity, include: Entity | None) -> InputError:

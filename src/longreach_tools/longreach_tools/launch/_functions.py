@@ -1,20 +1,19 @@
 """
 Substitutions in launch files: their values.
 
-Names and meanings are those of ROS 2 Jazzy. Values are texts. An argument is evaluated when its
-function asks for it, so that an unused default cannot fail.
+Names and meanings are those of ROS 2 Jazzy, except that ``$(eval)`` knows operators only, and that
+the values of substitutions are data in its expression, never code. Values are texts. An argument
+is evaluated when its function asks for it, so that an unused default cannot fail.
 """
 
 from __future__ import annotations
 
-import importlib
+import ast
 import math
-import os
-import random
+import operator
+import re
 import shlex
-import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,23 +21,11 @@ from pathlib import Path
 from longreach_dynamics.errors import InputError
 
 from ._model import Template
-from ._packages import find_executable, find_prefix, find_share
+from ._packages import find_prefix, find_share
 from ._substitutions import SubstitutionError
 from ._values import parse_flag
 
-__all__ = ['Scope', 'evaluate', 'evaluate_words']
-
-_IN_EXPRESSIONS = (
-    ArithmeticError,
-    AttributeError,
-    ImportError,
-    LookupError,
-    NameError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-)
-"""What an expression that is wrong raises, beside ValueError."""
+__all__ = ['FUNCTIONS', 'Scope', 'evaluate', 'evaluate_words']
 
 
 @dataclass
@@ -46,17 +33,14 @@ class Scope:
     """
     What substitutions can see.
 
-    ``configurations`` are the values of args and lets. ``anonymous`` is shared by all scopes of a
-    launch, so that ``$(anon x)`` is the same name everywhere. ``parameters`` and ``remaps`` are
-    those that set_parameter and set_remap gave to all nodes, as (name, YAML) and (from, to).
+    ``configurations`` are the values of args and lets. ``parameters`` and ``remaps`` are those
+    that set_parameter and set_remap gave to all nodes, as (name, YAML) and (from, to).
     """
 
     file: Path
-    log_directory: Path
     configurations: dict[str, str]
     environment: dict[str, str]
     warnings: list[str] = field(default_factory=list)
-    anonymous: dict[str, str] = field(default_factory=dict)
     parameters: tuple[tuple[str, str], ...] = ()
     remaps: tuple[tuple[str, str], ...] = ()
 
@@ -68,7 +52,7 @@ def evaluate(template: Template, scope: Scope) -> str:
     Raises
     ------
     SubstitutionError
-        A substitution is unknown, has the wrong arguments or has no value.
+        A substitution has the wrong arguments or has no value.
     """
     return ''.join(
         part if isinstance(part, str) else _call(part.name, part.arguments, scope)
@@ -115,16 +99,9 @@ def evaluate_words(template: Template, scope: Scope) -> list[str]:
 
 def _call(name: str, arguments: Sequence[Template], scope: Scope) -> str:
     """Return the value of one substitution."""
-    if name not in _FUNCTIONS:
-        allowed = ', '.join(sorted(_FUNCTIONS))
-        raise SubstitutionError(f'unknown substitution $({name}); allowed: {allowed}')
-    least, most, function = _FUNCTIONS[name]
-    if len(arguments) < least or (most is not None and len(arguments) > most):
-        number = (
-            f'{least} or more'
-            if most is None
-            else ' or '.join(str(n) for n in range(least, most + 1))
-        )
+    least, most, function = FUNCTIONS[name]
+    if not least <= len(arguments) <= most:
+        number = ' or '.join(str(n) for n in range(least, most + 1))
         raise SubstitutionError(
             f'$({name}) got {len(arguments)} arguments, takes {number}; '
             'an argument with spaces needs quotes'
@@ -159,80 +136,110 @@ def _env(arguments: Sequence[Template], scope: Scope) -> str:
     )
 
 
+# What stands in an expression for the value of a substitution.
+_VALUE = re.compile('value_of_substitution_([0-9]+)_')
+_OPERATORS: dict[type, Callable[..., object]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Not: operator.not_,
+    ast.USub: operator.neg,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda item, group: item in group,
+    ast.NotIn: lambda item, group: item not in group,
+}
+
+
 def _eval(arguments: Sequence[Template], scope: Scope) -> str:
-    expression = evaluate(arguments[0], scope)
-    modules = evaluate(arguments[1], scope).split(',') if len(arguments) == 2 else ['math']
-    names: dict[str, object] = {}
+    values: list[str] = []
+    source = ''
+    for part in arguments[0].parts:
+        if isinstance(part, str):
+            source += part
+        else:
+            source += f'value_of_substitution_{len(values)}_'
+            values.append(_call(part.name, part.arguments, scope))
     try:
-        for word in modules:
-            module = importlib.import_module(word.strip())
-            names[word.strip()] = module
-            if module is math:
-                names.update(vars(math))
-        # A launch file may run any command: an expression in it is no further risk.
-        return str(eval(expression, {}, names))
-    except _IN_EXPRESSIONS as error:
-        raise SubstitutionError(f'$(eval {expression!r}): {error}') from error
+        return str(_expression(ast.parse(source.strip(), mode='eval').body, values))
+    except (SyntaxError, TypeError, ArithmeticError) as error:
+        shown = arguments[0].source
+        raise SubstitutionError(f'$(eval {shown!r}): {error}') from error
 
 
-def _anon(arguments: Sequence[Template], scope: Scope) -> str:
-    name = evaluate(arguments[0], scope)
-    if name not in scope.anonymous:
-        number = random.SystemRandom().randint(0, sys.maxsize)
-        scope.anonymous[name] = f'{name}_{os.getpid()}_{number}'
-    return scope.anonymous[name]
+def _expression(node: ast.expr, values: Sequence[str]) -> object:
+    """Return the value of a part of an expression; ``values`` are those of substitutions."""
+
+    def value(part: ast.expr) -> object:
+        return _expression(part, values)
+
+    match node:
+        case ast.Constant(value=str() as text):
+            return _VALUE.sub(lambda found: values[int(found[1])], text)
+        case ast.Constant(value=constant):
+            return constant
+        case ast.Name(id=name) if found := _VALUE.fullmatch(name):
+            return _literal(values[int(found[1])])
+        case ast.Tuple(elts=items) | ast.List(elts=items):
+            return [value(item) for item in items]
+        case ast.IfExp(test=test, body=body, orelse=other):
+            return value(body) if value(test) else value(other)
+        case ast.BoolOp(op=op, values=[*parts, last]):
+            for part in parts:
+                operand = value(part)
+                if bool(operand) == isinstance(op, ast.Or):
+                    return operand
+            return value(last)
+        case ast.UnaryOp(op=op, operand=part) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](value(part))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](value(left), value(right))
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](value(left), value(right))
+    raise SubstitutionError(
+        f'$(eval): {ast.unparse(node)!r} is not supported; allowed: numbers, quoted texts,'
+        ' + - * /, one comparison at a time, in, not, and, or, A if B else C'
+    )
+
+
+def _literal(text: str) -> object:
+    """Return a text as it acts in an expression outside of quotes: a bool, a number or a text."""
+    if text in ('true', 'false', 'True', 'False'):
+        return text.lower() == 'true'
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _command(arguments: Sequence[Template], scope: Scope) -> str:
     line = evaluate(arguments[0], scope)
-    on_stderr = evaluate(arguments[1], scope) if len(arguments) == 2 else 'fail'
-    if on_stderr not in ('fail', 'ignore', 'warn', 'capture'):
-        raise SubstitutionError(
-            f'$(command) got {on_stderr!r} for stderr; allowed: fail, ignore, warn, capture'
-        )
     try:
         result = subprocess.run(
             shlex.split(line),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT if on_stderr == 'capture' else subprocess.PIPE,
+            capture_output=True,
             env=scope.environment,
             text=True,
             check=False,
         )
     except (OSError, IndexError) as error:
         raise SubstitutionError(f'$(command {line!r}) cannot be run: {error}') from error
-    complaint = ' '.join((result.stderr or '').split())
+    complaint = ' '.join(result.stderr.split())
     if result.returncode:
         raise SubstitutionError(
             f'$(command {line!r}) failed with exit code {result.returncode}: {complaint}'
         )
-    if complaint and on_stderr == 'fail':
+    if complaint:
         raise SubstitutionError(f'$(command {line!r}) wrote to stderr: {complaint}')
-    if complaint and on_stderr == 'warn':
-        scope.warnings.append(f'$(command {line!r}) wrote to stderr: {complaint}')
     return result.stdout
-
-
-def _file_content(arguments: Sequence[Template], scope: Scope) -> str:
-    path = evaluate(arguments[0], scope)
-    try:
-        return Path(path).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SubstitutionError(f'$(file-content {path}) cannot be read: {error}') from error
-
-
-def _find_exec(arguments: Sequence[Template], scope: Scope) -> str:
-    name = evaluate(arguments[0], scope)
-    found = shutil.which(name, path=scope.environment.get('PATH'))
-    if found is None:
-        raise SubstitutionError(f'$(find-exec {name}): there is no executable {name!r} on PATH')
-    return found
-
-
-def _exec_in_pkg(arguments: Sequence[Template], scope: Scope) -> str:
-    name, package = (evaluate(argument, scope) for argument in arguments)
-    return str(find_executable(package, name, scope.environment))
 
 
 def _if(arguments: Sequence[Template], scope: Scope) -> str:
@@ -252,6 +259,11 @@ def _equals(arguments: Sequence[Template], scope: Scope) -> bool:
         return left == right
 
 
+def _find(find: Callable[[str, dict[str, str]], Path]) -> _Function:
+    """Return a substitution that finds a package."""
+    return lambda arguments, scope: str(find(evaluate(arguments[0], scope), scope.environment))
+
+
 def _truth(function: Callable[[list[bool]], bool]) -> _Function:
     """Return a substitution of truth values."""
 
@@ -264,35 +276,16 @@ def _truth(function: Callable[[list[bool]], bool]) -> _Function:
 
 _Function = Callable[[Sequence[Template], Scope], str]
 
-_FUNCTIONS: dict[str, tuple[int, int | None, _Function]] = {
-    'all': (1, None, _truth(all)),
+FUNCTIONS: dict[str, tuple[int, int, _Function]] = {
     'and': (2, 2, _truth(all)),
-    'anon': (1, 1, _anon),
-    'any': (1, None, _truth(any)),
-    'command': (1, 2, _command),
+    'command': (1, 1, _command),
     'dirname': (0, 0, lambda _, scope: str(scope.file.parent)),
     'env': (1, 2, _env),
     'equals': (2, 2, lambda arguments, scope: str(_equals(arguments, scope)).lower()),
-    'eval': (1, 2, _eval),
-    'exec-in-pkg': (2, 2, _exec_in_pkg),
-    'file-content': (1, 1, _file_content),
-    'filename': (0, 0, lambda _, scope: str(scope.file)),
-    'find-exec': (1, 1, _find_exec),
-    'find-pkg-prefix': (
-        1,
-        1,
-        lambda arguments, scope: str(
-            find_prefix(evaluate(arguments[0], scope), scope.environment)
-        ),
-    ),
-    'find-pkg-share': (
-        1,
-        1,
-        lambda arguments, scope: str(find_share(evaluate(arguments[0], scope), scope.environment)),
-    ),
+    'eval': (1, 1, _eval),
+    'find-pkg-prefix': (1, 1, _find(find_prefix)),
+    'find-pkg-share': (1, 1, _find(find_share)),
     'if': (2, 3, _if),
-    'launch_log_dir': (0, 0, lambda _, scope: str(scope.log_directory)),
-    'log_dir': (0, 0, lambda _, scope: str(scope.log_directory)),
     'not': (1, 1, _truth(lambda flags: not flags[0])),
     'not-equals': (2, 2, lambda arguments, scope: str(not _equals(arguments, scope)).lower()),
     'or': (2, 2, _truth(any)),

@@ -2,13 +2,13 @@
 What a launch file says, and what is to be done about it.
 
 A launch file is read into a tree of :class:`Entity` (one for each XML element, checked, with its
-place in the file). Evaluating that tree with arguments gives a :class:`Plan`: a list of steps,
-each a process to start, a line to log or a shutdown. A plan has no side effects until it is run.
+place in the file). Evaluating that tree with arguments gives a :class:`Plan`: processes to start
+and lines to log. A plan has no side effects until it is run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -19,13 +19,10 @@ __all__ = [
     'Call',
     'Entity',
     'Location',
-    'LogStep',
+    'LogLine',
     'ParameterFile',
     'Plan',
     'ProcessSpecification',
-    'ShutdownStep',
-    'StartStep',
-    'Step',
     'Template',
     'UnsupportedError',
 ]
@@ -71,6 +68,14 @@ class Template:
 
     source: str
     parts: tuple[str | Call, ...]
+
+    def calls(self) -> Iterator[str]:
+        """Yield the names of all substitutions, those within arguments too."""
+        for part in self.parts:
+            if isinstance(part, Call):
+                yield part.name
+                for argument in part.arguments:
+                    yield from argument.calls()
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,6 @@ class ProcessSpecification:
     cwd: str | None = None
     shell: bool = False
     output: str = 'log'
-    emulate_tty: bool = False
     respawn: bool = False
     respawn_delay: float = 0.0
     respawn_max_retries: int = -1
@@ -144,41 +148,21 @@ class ProcessSpecification:
 
 
 @dataclass(frozen=True)
-class StartStep:
-    """Start a process, ``delay`` seconds after the launch."""
-
-    process: ProcessSpecification
-    delay: float = 0.0
-
-
-@dataclass(frozen=True)
-class LogStep:
-    """Log a line, ``delay`` seconds after the launch."""
+class LogLine:
+    """A line to log."""
 
     message: str
     level: str = 'INFO'
     source: str = 'launch.user'
-    delay: float = 0.0
-
-
-@dataclass(frozen=True)
-class ShutdownStep:
-    """End everything, ``delay`` seconds after the launch."""
-
-    reason: str
-    delay: float = 0.0
-
-
-Step = StartStep | LogStep | ShutdownStep
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a launch file with its arguments asks for."""
+    """What a launch file with its arguments asks for, in order."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ProcessSpecification | LogLine, ...]
 
     @property
     def processes(self) -> tuple[ProcessSpecification, ...]:
         """The processes in the order of their start."""
-        return tuple(step.process for step in self.steps if isinstance(step, StartStep))
+        return tuple(step for step in self.steps if isinstance(step, ProcessSpecification))

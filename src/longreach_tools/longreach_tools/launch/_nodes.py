@@ -21,22 +21,13 @@ from longreach_dynamics.errors import InputError
 from ._attributes import flag, optional_text, pair, text, words
 from ._functions import Scope, evaluate
 from ._model import Entity, ParameterFile, ProcessSpecification
+from ._output import ROUTES
 from ._packages import find_executable
-from ._substitutions import SubstitutionError, parse_template
-from ._values import (
-    TYPES,
-    Scalar,
-    Value,
-    check_value,
-    convert,
-    dump_parameters,
-    parse_flag,
-    plain_value,
-)
+from ._substitutions import parse_template
+from ._values import TYPES, Value, check_value, convert, dump_parameter, plain_value
 
-__all__ = ['OUTPUTS', 'executable_process', 'join_namespace', 'node_process', 'parameter_value']
+__all__ = ['executable_process', 'join_namespace', 'node_process', 'parameter_value']
 
-OUTPUTS = ('screen', 'log', 'both', 'own_log', 'full')
 _NODE_NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _NAMESPACE = re.compile(r'/|(/[A-Za-z_][A-Za-z0-9_]*)+')
 
@@ -66,11 +57,9 @@ def join_namespace(base: str | None, namespace: str | None) -> str | None:
     return joined
 
 
-def node_process(
-    entity: Entity, scope: Scope, number: int
-) -> tuple[ProcessSpecification, str | None]:
+def node_process(entity: Entity, scope: Scope, number: int) -> ProcessSpecification:
     """
-    Return the process of a ``node`` and the node's full name, if the file says it.
+    Return the process of a ``node``.
 
     Parameters
     ----------
@@ -96,7 +85,9 @@ def node_process(
             scope.configurations.get('ros_namespace'), optional_text(entity, 'namespace', scope)
         )
     except ValueError as error:
-        raise _placed(entity, f'namespace: {error}', error) from error
+        if isinstance(error, InputError):
+            raise
+        raise entity.location.error(f'namespace: {error}') from error
     full_name = None
     if name is not None and namespace is not None:
         full_name = f'{namespace.rstrip("/")}/{name}'
@@ -119,9 +110,7 @@ def node_process(
     own = [pair(remap, 'from', 'to', scope) for remap in entity.children_of('remap')]
     for source, target in (*scope.remaps, *own):
         command += ['-r', f'{source}:={target}']
-    label = optional_text(entity, 'exec_name', scope)
-    process = replace(_process(entity, scope, command, label, number), node=full_name or name)
-    return process, full_name
+    return replace(_process(entity, scope, command, None, number), node=full_name or name)
 
 
 def executable_process(entity: Entity, scope: Scope, number: int) -> ProcessSpecification:
@@ -130,11 +119,6 @@ def executable_process(entity: Entity, scope: Scope, number: int) -> ProcessSpec
     if not command:
         raise entity.location.error('cmd is empty; it must name a program')
     return _process(entity, scope, command, optional_text(entity, 'name', scope), number)
-
-
-def _placed(entity: Entity, message: str, error: ValueError) -> InputError:
-    """Return an error that names the place, once."""
-    return error if isinstance(error, InputError) else entity.location.error(message)
 
 
 def _executable(entity: Entity, scope: Scope) -> str:
@@ -157,7 +141,11 @@ def _process(
     number: int,
 ) -> ProcessSpecification:
     """Return a process with all that nodes and executables have in common."""
-    full_command = (*_launch_prefix(entity, scope, str(command[0])), *command)
+    prefix = text(entity, 'launch-prefix', scope)
+    try:
+        full_command = (*shlex.split(prefix), *command)
+    except ValueError as error:
+        raise entity.location.error(f'launch-prefix: {prefix!r}: {error}') from error
     environment = dict(scope.environment)
     for child in entity.children_of('env'):
         name, value = pair(child, 'name', 'value', scope)
@@ -169,9 +157,8 @@ def _process(
     if not shell:
         _check_program(entity, str(full_command[0]), cwd, environment)
     output = optional_text(entity, 'output', scope) or 'log'
-    output = scope.environment.get('OVERRIDE_LAUNCH_PROCESS_OUTPUT', output)
-    if output not in OUTPUTS:
-        raise entity.location.error(f'output: {output!r}; allowed: {", ".join(OUTPUTS)}')
+    if output not in ROUTES:
+        raise entity.location.error(f'output: {output!r}; allowed: {", ".join(ROUTES)}')
     return ProcessSpecification(
         name=f'{label or Path(str(full_command[0])).name}-{number}',
         command=full_command,
@@ -179,28 +166,13 @@ def _process(
         cwd=cwd,
         shell=shell,
         output=output,
-        emulate_tty=_emulate_tty(entity, scope),
         respawn=flag(entity, 'respawn', scope),
         respawn_delay=entity.number('respawn_delay', 0.0),
         respawn_max_retries=int(entity.number('respawn_max_retries', -1)),
         ends_all='on_exit' in entity.attributes,
-        sigterm_timeout=_timeout(entity, 'sigterm_timeout', scope),
-        sigkill_timeout=_timeout(entity, 'sigkill_timeout', scope),
+        sigterm_timeout=entity.number('sigterm_timeout', 5.0),
+        sigkill_timeout=entity.number('sigkill_timeout', 5.0),
     )
-
-
-def _launch_prefix(entity: Entity, scope: Scope, program: str) -> list[str]:
-    """Return the words before the command: the attribute's, else the configuration's."""
-    prefix = optional_text(entity, 'launch-prefix', scope)
-    if prefix is None:
-        pattern = scope.configurations.get('launch-prefix-filter', '')
-        if re.match(pattern, Path(program).name) is None:
-            return []
-        prefix = scope.configurations.get('launch-prefix', '')
-    try:
-        return shlex.split(prefix)
-    except ValueError as error:
-        raise entity.location.error(f'launch-prefix: {prefix!r}: {error}') from error
 
 
 def _check_program(
@@ -213,60 +185,25 @@ def _check_program(
         raise entity.location.error(f'there is no executable {program!r}{where}')
 
 
-def _emulate_tty(entity: Entity, scope: Scope) -> bool:
-    """Return whether the process sees a terminal; the configuration overrides the attribute."""
-    configured = scope.configurations.get('emulate_tty')
-    if configured is None:
-        return entity.flag('emulate_tty', default=False)
-    try:
-        return parse_flag(configured)
-    except ValueError as error:
-        raise entity.location.error(f'emulate_tty: {error}') from error
-
-
-def _timeout(entity: Entity, name: str, scope: Scope) -> float:
-    """Return a time limit [s]: the attribute's, else the configuration's, else 5."""
-    configured = scope.configurations.get(name, '5')
-    try:
-        return entity.number(name, float(configured))
-    except ValueError as error:
-        raise entity.location.error(f'{name}: {configured!r} is no number') from error
-
-
 def _parameter_file(param: Entity, key: str, scope: Scope) -> str | ParameterFile:
     """Return the path of a given file, or the text of one to be written."""
     path = optional_text(param, 'from', scope)
-    if path is None:
-        name, value = _parameter(param, scope)
-        return ParameterFile(dump_parameters(key, [name], value))
-    if not Path(path).is_file():
-        raise param.location.error(f'from: there is no file {path!r}')
-    if not flag(param, 'allow_substs', scope):
+    if path is not None:
+        if not Path(path).is_file():
+            raise param.location.error(f'from: there is no file {path!r}')
         return path
-    try:
-        content = evaluate(parse_template(Path(path).read_text()), scope)
-        plain_value(content)
-    except (OSError, ValueError) as error:
-        raise param.location.error(f'parameter file {path}: {error}') from error
-    return ParameterFile(content)
-
-
-def _parameter(param: Entity, scope: Scope) -> tuple[str, object]:
-    """Return name and value of a ``param``; nested ones give a mapping."""
     name = text(param, 'name', scope)
-    if param.children:
-        return name, dict(_parameter(child, scope) for child in param.children)
     kind = param.literal('type', 'yaml')
     if kind not in TYPES:
-        raise param.location.error(f'type="{kind}"; allowed: {", ".join(TYPES)}')
+        raise param.location.unsupported(
+            f'the type {kind!r} of <param> (allowed: {", ".join(TYPES)})'
+        )
     template = param.template('value')
-    source = template.source if template is not None else ''
     try:
-        if 'value-sep' in param.attributes:
-            return name, _separated(source, param.literal('value-sep', ''), kind, scope)
-        return name, parameter_value(source, kind, scope)
-    except (SubstitutionError, ValueError) as error:
+        value = parameter_value(template.source if template else '', kind, scope)
+    except ValueError as error:
         raise param.location.error(f'param {name!r}: {error}') from error
+    return ParameterFile(dump_parameter(key, name, value))
 
 
 def parameter_value(source: str, kind: str, scope: Scope) -> Value:
@@ -302,19 +239,3 @@ def _replaced(value: object, scope: Scope) -> object:
     if all(isinstance(part, str) for part in template.parts):
         return text_value
     return convert(text_value, 'yaml')
-
-
-def _separated(source: str, separator: str, kind: str, scope: Scope) -> Value:
-    """Return the list of a value with a separator."""
-    if not separator:
-        raise ValueError('value-sep is empty; it must be the text between the items')
-    item_kind = kind.removeprefix('list_of_')
-    if kind not in ('yaml', f'list_of_{item_kind}'):
-        raise ValueError(f'value-sep makes a list, type="{kind}" is none; allowed: list_of_{kind}')
-    items: list[Scalar] = []
-    for piece in source.split(separator):
-        value = parameter_value(piece, item_kind, scope)
-        if isinstance(value, list):
-            raise ValueError(f'{piece!r} is a list inside of a list')
-        items.append(value)
-    return check_value(items, source)

@@ -4,7 +4,7 @@ What a launch shows and writes to its log directory.
 Lines are bytes and are never torn: each goes out in one piece with the name of its process in
 front. Standard output of a process goes to standard output, its standard error to standard error.
 ``output`` says where: ``screen``; ``log`` (launch.log, standard error also on the screen);
-``both``; ``own_log`` (files of the process's own); ``full`` (all of these).
+``both``.
 """
 
 from __future__ import annotations
@@ -14,22 +14,19 @@ import select
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import BinaryIO
 
 from longreach_dynamics.errors import LongreachError
 
-__all__ = ['LineBuffer', 'Output', 'default_log_root', 'new_log_directory']
+__all__ = ['ROUTES', 'LineBuffer', 'Output', 'default_log_root', 'new_log_directory']
 
 _LONGEST = 1 << 20
 """A line without an end is cut here [bytes], so that a process cannot fill the memory."""
 
 # Where the lines of standard output and of standard error go.
-_ROUTES = {
+ROUTES = {
     'screen': ({'screen'}, {'screen'}),
     'log': ({'log'}, {'log', 'screen'}),
     'both': ({'log', 'screen'}, {'log', 'screen'}),
-    'own_log': ({'own'}, {'own'}),
-    'full': ({'log', 'own', 'screen'}, {'log', 'own', 'screen'}),
 }
 
 
@@ -87,10 +84,9 @@ class Output:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.screen_lost = False
-        self._files: dict[str, BinaryIO] = {}
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            self._file('launch.log')
+            self._file = (directory / 'launch.log').open('ab', buffering=0)
         except OSError as error:
             raise LongreachError(
                 f'log directory {directory} cannot be written: {error.strerror}; '
@@ -99,15 +95,12 @@ class Output:
 
     def line(self, process: str, mode: str, line: bytes, *, error: bool) -> None:
         """Write a line of a process where ``mode`` sends it."""
-        route = _ROUTES[mode][error]
+        route = ROUTES[mode][error]
         text = b'[' + process.encode() + b'] ' + line + b'\n'
         if 'screen' in route:
             self._screen(2 if error else 1, text)
         if 'log' in route:
             self._log(text)
-        if 'own' in route:
-            for name in (process, f'{process}-{"stderr" if error else "stdout"}'):
-                self._write(f'{name}.log', line + b'\n')
 
     def message(self, level: str, source: str, text: str) -> None:
         """Write a message of the launch; errors and warnings go to standard error."""
@@ -116,28 +109,17 @@ class Output:
         self._log(line)
 
     def close(self) -> None:
-        """Close the log files."""
-        for file in self._files.values():
-            file.close()
-        self._files.clear()
+        """Close the log file."""
+        self._file.close()
 
     def _log(self, text: bytes) -> None:
         """Write to launch.log, with the time [s]."""
-        self._write('launch.log', b'%.7f ' % time.time() + text)
-
-    def _file(self, name: str) -> BinaryIO:
-        """Return an open log file."""
-        if name not in self._files:
-            self._files[name] = (self.directory / name).open('ab', buffering=0)
-        return self._files[name]
-
-    def _write(self, name: str, text: bytes) -> None:
-        """Append to a log file; a full disk must not stop the supervision of processes."""
         try:
-            self._file(name).write(text)
+            self._file.write(b'%.7f ' % time.time() + text)
         except OSError as error:
+            # A full disk must not stop the supervision of processes.
             if not self.screen_lost:
-                self._screen(2, f'[ERROR] [launch]: {name}: {error.strerror}\n'.encode())
+                self._screen(2, f'[ERROR] [launch]: launch.log: {error.strerror}\n'.encode())
 
     def _screen(self, descriptor: int, text: bytes) -> None:
         """Write all of a text; a reader that went away is noted in ``screen_lost``."""

@@ -2,8 +2,8 @@
 Run a plan: start its processes, show what they write, end them together, tell how it went.
 
 One thread waits for output, for signals and for the next thing that is due. SIGINT, SIGTERM and
-SIGHUP to the launch begin the shutdown; so do a process with ``on_exit="shutdown"`` that ends and
-the tag ``shutdown``. Shutdown sends SIGINT to each process group, then SIGTERM, then SIGKILL.
+SIGHUP to the launch begin the shutdown; so does a process with ``on_exit="shutdown"`` that ends.
+Shutdown sends SIGINT to each process group, then SIGTERM, then SIGKILL.
 
 The exit code is 0 if every process ended with 0 or left as the shutdown asked it to, by SIGINT or
 SIGTERM; else it is that of the first process that failed, 128 + n for signal n. A process that
@@ -27,7 +27,7 @@ from pathlib import Path
 
 from ._child import Child, Stream, exit_status
 from ._guardian import Guardian
-from ._model import LogStep, Plan, ProcessSpecification, ShutdownStep, StartStep, Step
+from ._model import LogLine, Plan, ProcessSpecification
 from ._output import Output
 
 __all__ = ['respawns_used_up', 'run_plan']
@@ -108,7 +108,7 @@ class _Supervisor:
         self._selector = selectors.DefaultSelector()
         self._selector.register(signals, selectors.EVENT_READ)
         for step in plan.steps:
-            self._at(step.delay, functools.partial(self._take, step))
+            self._at(0.0, functools.partial(self._take, step))
 
     def run(self) -> int:
         """Supervise until nothing runs and nothing is due; return the exit code."""
@@ -150,14 +150,12 @@ class _Supervisor:
             waits.append(_GROUP_CHECK)
         return min(waits, default=None)
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: ProcessSpecification | LogLine) -> None:
         """Do one step of the plan."""
-        if isinstance(step, StartStep):
-            self._start(step.process)
-        elif isinstance(step, LogStep):
+        if isinstance(step, LogLine):
             self._output.message(step.level, step.source, step.message)
-        elif isinstance(step, ShutdownStep):
-            self._shut_down(step.reason)
+        else:
+            self._start(step)
 
     def _take_signals(self) -> None:
         """Act on the signals that came."""

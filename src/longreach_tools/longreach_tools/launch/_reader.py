@@ -14,7 +14,8 @@ from xml.parsers import expat
 
 from longreach_dynamics.errors import InputError
 
-from ._grammar import ACTIONS, ALIASES, ONLY_IN_ROS, TAGS, Tag
+from ._functions import FUNCTIONS
+from ._grammar import ACTIONS, ALIASES, TAGS, Tag
 from ._model import Entity, Location, Template
 from ._substitutions import SubstitutionError, parse_template, remove_escapes
 from ._values import parse_flag
@@ -109,9 +110,9 @@ def _check_names(element: _Element, tag: Tag, location: Location) -> None:
     """Refuse unknown, missing and contradictory attributes."""
     for name in element.attributes:
         if name not in tag.attributes:
-            raise location.error(
-                f'<{element.tag}> has no attribute {name!r}; '
-                f'allowed: {", ".join(sorted(tag.attributes)) or "none"}'
+            allowed = ', '.join(sorted(tag.attributes)) or 'none'
+            raise location.unsupported(
+                f'the attribute {name!r} of <{element.tag}> (allowed: {allowed})'
             )
     for name in tag.required:
         if name not in element.attributes:
@@ -127,40 +128,31 @@ def _child(element: _Element, parent: str, tag: Tag, path: Path) -> Entity:
         return _entity(element, tag.children[name], path)
     if tag.actions and name in ACTIONS:
         return _entity(element, name, path)
-    location = Location(path, element.line)
-    if name in ONLY_IN_ROS and tag.actions:
-        raise location.unsupported(f'<{element.tag}>')
-    allowed = sorted({*tag.children, *(ACTIONS if tag.actions else ())})
-    raise location.error(
-        f'<{element.tag}> is not known inside <{parent}>; allowed: {", ".join(allowed) or "none"}'
+    allowed = ', '.join(sorted({*tag.children, *(ACTIONS if tag.actions else ())})) or 'none'
+    raise Location(path, element.line).unsupported(
+        f'<{element.tag}> inside <{parent}> (allowed: {allowed})'
     )
 
 
 def _check_param(element: _Element, location: Location) -> None:
-    """Refuse a param that is neither a value, a group of params nor a file."""
+    """Refuse a param that is neither a value nor a file."""
     given = element.attributes.keys()
-    if 'from' in given:
-        extra = sorted(given - {'from', 'allow_substs'}) + [c.tag for c in element.children]
-        if extra:
-            raise location.error(f"<param from> cannot have {extra[0]!r}; allowed: 'allow_substs'")
-        return
-    if 'allow_substs' in given:
-        raise location.error("<param>: 'allow_substs' is for files; it needs the attribute 'from'")
-    if 'name' not in given:
-        raise location.error("<param> needs the attribute 'name' (with 'value') or 'from'")
-    if ('value' in given) == bool(element.children):
-        raise location.error("<param name> needs either the attribute 'value' or nested <param>")
-    if element.children and 'type' in given:
-        raise location.error("<param> with nested <param> cannot have the attribute 'type'")
+    if given != {'from'} and given not in ({'name', 'value'}, {'name', 'value', 'type'}):
+        raise location.error("<param> needs 'name' and 'value' (and may have 'type'), or 'from'")
 
 
 def _value(text: str, name: str, kind: str, location: Location) -> Template | str | bool | float:
     """Return an attribute's value as its kind demands."""
     if kind == 'template':
         try:
-            return parse_template(text)
+            template = parse_template(text)
         except SubstitutionError as error:
             raise location.error(f'{name}="{text}": {error}') from error
+        for call in template.calls():
+            if call not in FUNCTIONS:
+                allowed = ', '.join(sorted(FUNCTIONS))
+                raise location.unsupported(f'the substitution $({call}) (allowed: {allowed})')
+        return template
     if kind == 'text':
         return remove_escapes(text)
     if kind == 'shutdown':
@@ -172,9 +164,13 @@ def _value(text: str, name: str, kind: str, location: Location) -> Template | st
             return parse_flag(text)
         number = int(text) if kind == 'count' else float(text)
     except ValueError:
-        allowed = {'flag': 'true, false', 'count': 'a whole number', 'number': 'a number >= 0'}
+        kinds = {
+            'flag': 'true, false',
+            'count': 'a whole number',
+            'number': 'a number >= 0',
+        }
         raise location.error(
-            f'{name}="{text}"; allowed: {allowed[kind]} (no substitution)'
+            f'{name}="{text}"; allowed: {kinds[kind]} (no substitution)'
         ) from None
     if kind == 'number' and not (math.isfinite(number) and number >= 0.0):
         raise location.error(f'{name}="{text}"; allowed: a finite number >= 0')

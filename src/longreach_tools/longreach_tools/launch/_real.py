@@ -22,9 +22,9 @@ from typing import Any
 
 from longreach_dynamics.errors import InputError
 
-from ._model import Plan, ProcessSpecification, StartStep
+from ._model import Plan, ProcessSpecification
 from ._processes import respawns_used_up
-from ._survey import refuse_unknown, refuse_values
+from ._survey import refuse_for_real_launch
 
 __all__ = ['check_arguments', 'describe', 'first_failure', 'is_installed', 'plan']
 
@@ -53,7 +53,7 @@ def plan(path: Path, arguments: Mapping[str, str]) -> Plan:
         # Real launch needs up to 10 s for its own SIGTERM and SIGKILL.
         sigterm_timeout=15.0,
     )
-    return Plan((StartStep(process),))
+    return Plan((process,))
 
 
 def first_failure(ends: Mapping[str, tuple[int, bool]]) -> int:
@@ -156,9 +156,8 @@ def check_arguments(path: Path, given: Mapping[str, str]) -> None:
         One is unknown, or its value is not among the choices.
     """
     declared, complete = _declared(_load(path))
-    if complete:
-        refuse_unknown(path, given, declared)
-    refuse_values(path, given, {name: each.choices for name, each in declared.items()})
+    choices = {name: each.choices for name, each in declared.items()}
+    refuse_for_real_launch(path, given, choices, complete)
 
 
 def main(words: Sequence[str]) -> int:

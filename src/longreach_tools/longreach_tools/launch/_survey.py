@@ -22,20 +22,20 @@ __all__ = [
     'Argument',
     'check_given',
     'choices_of',
+    'refuse_for_real_launch',
     'refuse_unknown',
-    'refuse_values',
     'survey',
 ]
 
-BUILT_IN = (
+BUILT_IN = ('network',)
+"""Arguments that every launch file has, declared or not."""
+_OF_REAL_LAUNCH = (
     'emulate_tty',
     'launch-prefix',
     'launch-prefix-filter',
-    'network',
     'sigkill_timeout',
     'sigterm_timeout',
 )
-"""Arguments that every launch file has, declared or not."""
 
 
 @dataclass(frozen=True)
@@ -86,29 +86,45 @@ def check_given(path: Path, arguments: Mapping[str, str], environment: Mapping[s
         They do not fit, or the file itself cannot be read.
     """
     seen = _Survey(path, arguments, environment)
-    if seen.complete:
-        refuse_unknown(path, arguments, seen.found)
-    refuse_values(path, arguments, {name: each.choices for name, each in seen.found.items()})
+    choices = {name: each.choices for name, each in seen.found.items()}
+    refuse_for_real_launch(path, arguments, choices, seen.complete)
 
 
-def refuse_unknown(path: Path, arguments: Mapping[str, str], known: Collection[str]) -> None:
-    """Raise an InputError for an argument that no file declares."""
-    for name in arguments:
-        if name not in known and name not in BUILT_IN:
-            allowed = ', '.join(sorted(known)) or 'none'
-            raise InputError(f'{path}: no argument {name!r}; allowed: {allowed}')
-
-
-def refuse_values(
-    path: Path, arguments: Mapping[str, str], choices: Mapping[str, Sequence[str] | None]
+def refuse_for_real_launch(
+    path: Path,
+    arguments: Mapping[str, str],
+    choices: Mapping[str, Sequence[str] | None],
+    complete: bool,
 ) -> None:
-    """Raise an InputError for an argument whose value is none of its choices."""
+    """
+    Raise an InputError for arguments that do not fit, before real launch runs a file.
+
+    Parameters
+    ----------
+    path : Path
+    arguments : mapping
+        Given values.
+    choices : mapping
+        Allowed values of the declared arguments, none for all.
+    complete : bool
+        Whether there are no others.
+    """
+    if complete:
+        refuse_unknown(path, arguments, [*choices, *_OF_REAL_LAUNCH])
     for name, value in arguments.items():
         allowed = choices.get(name)
         if allowed and value not in allowed:
             raise InputError(
                 f'{path}: argument {name!r} is {value!r}; allowed: {", ".join(allowed)}'
             )
+
+
+def refuse_unknown(path: Path, arguments: Mapping[str, str], known: Collection[str]) -> None:
+    """Raise an InputError for an argument that no file declares."""
+    for name in arguments:
+        if name not in known and name not in BUILT_IN:
+            allowed = ', '.join(sorted({*known} - {*_OF_REAL_LAUNCH})) or 'none'
+            raise InputError(f'{path}: no argument {name!r}; allowed: {allowed}')
 
 
 class _Survey:
@@ -119,7 +135,7 @@ class _Survey:
     ) -> None:
         self.found: dict[str, Argument] = {}
         self.complete = True
-        self._scope = Scope(path, path.parent, dict(arguments), dict(environment))
+        self._scope = Scope(path, dict(arguments), dict(environment))
         self._visit(read_launch_file(path), (path.resolve(),))
 
     def _visit(self, entity: Entity, chain: tuple[Path, ...]) -> None:
@@ -128,10 +144,10 @@ class _Survey:
             try:
                 if child.tag == 'arg':
                     self._declare(child)
-                elif child.tag in ('let', 'include/arg', 'include/let'):
+                elif child.tag in ('let', 'include/arg'):
                     name, value = pair(child, 'name', 'value', self._scope)
                     self._scope.configurations[name] = value
-                elif child.tag in ('group', 'timer'):
+                elif child.tag == 'group':
                     self._visit(child, chain)
                 elif child.tag == 'include':
                     self._include(child, chain)

@@ -7,15 +7,15 @@ ROS refuses one for the other, so nothing is rounded or widened here without bei
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 __all__ = [
     'TYPES',
-    'Scalar',
     'Value',
+    'check_value',
     'convert',
     'dump_flow',
-    'dump_parameters',
+    'dump_parameter',
     'parse_condition',
     'parse_flag',
     'plain_value',
@@ -29,13 +29,9 @@ TYPES: dict[str, type[Scalar] | None] = {
     'bool': bool,
     'float': float,
     'int': int,
-    'list_of_str': str,
-    'list_of_bool': bool,
-    'list_of_float': float,
-    'list_of_int': int,
     'yaml': None,
 }
-"""Type of a parameter, or of its items, by the attribute ``type``; None: as YAML has it."""
+"""Type of a parameter by the attribute ``type``; None: as YAML has it."""
 
 _TRUE = ('true', 'yes', 'on')
 _FALSE = ('false', 'no', 'off')
@@ -86,7 +82,7 @@ def plain_value(text: str) -> object:
     ValueError
         It is no YAML.
     """
-    import yaml  # only launch files with parameters pay for it
+    import yaml  # not for launch files without parameters
 
     try:
         return yaml.safe_load(text)
@@ -111,13 +107,6 @@ def convert(text: str, kind: str) -> Value:
         The text is not of that kind.
     """
     scalar = TYPES[kind]
-    if kind.startswith('list_of_') and scalar is not None:
-        items = plain_value(text)
-        if not isinstance(items, list):
-            raise ValueError(f'{text!r} is no list; allowed: [value, value, ...]')
-        if not all(type(item) is scalar for item in items):
-            raise ValueError(f'{text!r} has items that are no {scalar.__name__}')
-        return items
     if scalar is None:
         return check_value(plain_value(text), text)
     if scalar is bool:
@@ -157,22 +146,9 @@ def dump_flow(value: Value) -> str:
     return text.removesuffix('\n').removesuffix('\n...')
 
 
-def dump_parameters(key: str, path: Sequence[str], value: object) -> str:
-    """
-    Return a parameter file with one entry.
-
-    Parameters
-    ----------
-    key : str
-        The node's full name, or ``/**``.
-    path : sequence of str
-        Names from the outermost group to the parameter.
-    value : object
-        A Value, or a mapping of names to such.
-    """
+def dump_parameter(key: str, name: str, value: Value) -> str:
+    """Return a parameter file with one parameter of the node ``key``, or of all: ``/**``."""
     import yaml
 
-    for name in reversed(path):
-        value = {name: value}
-    text: str = yaml.safe_dump({key: {'ros__parameters': value}}, default_flow_style=False)
+    text: str = yaml.safe_dump({key: {'ros__parameters': {name: value}}}, default_flow_style=False)
     return text

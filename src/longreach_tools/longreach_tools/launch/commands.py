@@ -22,7 +22,7 @@ from longreach_node.middleware import check_domain, limit_discovery
 from . import _real
 from ._child import command_words
 from ._evaluate import evaluate_launch_file
-from ._model import LogStep, ParameterFile, Plan, ShutdownStep, StartStep, UnsupportedError
+from ._model import LogLine, ParameterFile, Plan, ProcessSpecification, UnsupportedError
 from ._output import Output, default_log_root, new_log_directory
 from ._packages import find_launch_file
 from ._processes import run_plan
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(_describe_arguments(path, given, environment))
             return 0
         if arguments.print:
-            plan = evaluate_launch_file(path, given, environment, log_directory)
+            plan = evaluate_launch_file(path, given, environment)
             print(_describe_plan(plan, environment))
             return 0
         if _real.is_installed():
@@ -97,12 +97,12 @@ def run(arguments: argparse.Namespace) -> int:
             raise
         if arguments.show_args or arguments.print:
             return _real.describe(path, 'arguments' if arguments.show_args else 'actions')
-    announcements = [LogStep(note, source='launch')] if note else []
+    announcements = [LogLine(note, source='launch')] if note else []
     if _real.is_installed():
         plan = _real.plan(path, given)
     else:
-        plan = evaluate_launch_file(path, given, environment, log_directory)
-        announcements.append(LogStep(f'log files are in {log_directory}', source='launch'))
+        plan = evaluate_launch_file(path, given, environment)
+        announcements.append(LogLine(f'log files are in {log_directory}', source='launch'))
     plan = Plan((*announcements, *plan.steps))
     output = Output(log_directory)
     try:
@@ -153,22 +153,18 @@ def _describe_plan(plan: Plan, environment: dict[str, str]) -> str:
     """Return the steps of a plan as text."""
     lines: list[str] = []
     for step in plan.steps:
-        delay = f' (after {step.delay:g} s)' if step.delay else ''
-        if isinstance(step, StartStep):
-            lines += _describe_process(step, environment, delay)
-        elif isinstance(step, LogStep):
-            lines.append(f'log {step.level}{delay}: {step.message}')
-        elif isinstance(step, ShutdownStep):
-            lines.append(f'shutdown{delay}: {step.reason}')
+        if isinstance(step, LogLine):
+            lines.append(f'log {step.level}: {step.message}')
+        else:
+            lines += _describe_process(step, environment)
     return '\n'.join(lines)
 
 
-def _describe_process(step: StartStep, environment: dict[str, str], delay: str) -> list[str]:
+def _describe_process(process: ProcessSpecification, environment: dict[str, str]) -> list[str]:
     """Return the lines about a process: command, parameter files, what is not the default."""
-    process = step.process
     words = command_words(process, lambda number, _: f'PARAMETERS_{number}')
     command = ' '.join(words) if process.shell else shlex.join(words)
-    lines = [f'{process.name}{delay}: {command}']
+    lines = [f'{process.name}: {command}']
     files = [word for word in process.command if isinstance(word, ParameterFile)]
     for number, file in enumerate(files):
         lines.append(f'  PARAMETERS_{number}:')
@@ -176,10 +172,6 @@ def _describe_process(step: StartStep, environment: dict[str, str], delay: str) 
     for name, value in sorted(process.environment.items()):
         if environment.get(name) != value:
             lines.append(f'  env {name}={value}')
-    lines += [
-        f'  env {name} is unset'
-        for name in sorted(environment.keys() - process.environment.keys())
-    ]
     notes = {
         f'cwd {process.cwd}': process.cwd is not None,
         f'output {process.output}': True,
