@@ -1,4 +1,4 @@
-"""A machine on its way through a simulation, sample by sample; without a node and without a clock."""
+"""A machine on its way through a simulation, sample by sample; no node, and no clock."""
 
 from __future__ import annotations
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from rclpy.clock import Clock
-from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.subscription import Subscription
+
+from longreach_node.clock import steady_clock
 
 __all__ = ['SilenceWatch']
 
@@ -34,8 +34,7 @@ class SilenceWatch:
         self._subscription = subscription
         self._heard = time.monotonic()
         self._warned = self._begun = False
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        node.create_timer(_PERIOD, self._check, clock=steady)
+        node.create_timer(_PERIOD, self._check, clock=steady_clock())
 
     def heard(self) -> None:
         """Note that a message has come."""

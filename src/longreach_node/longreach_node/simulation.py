@@ -115,6 +115,7 @@ class Simulation(Generic[State, Command]):
         self._answered_on = answered_on
         self._told = 0.0
         self._steps_left = 0
+        self._on_step: Callable[[int], None] | None = None
         self._on_steps_done: Callable[[int], None] | None = None
 
     @property
@@ -201,7 +202,7 @@ class Simulation(Generic[State, Command]):
             return
         if self.run.at_end:
             self.finished = True
-            self._end_steps()
+            self.stop_steps()
             self._host.flush()
             self._host.on_end()
             return
@@ -216,8 +217,11 @@ class Simulation(Generic[State, Command]):
         if self._steps_left:
             self._steps_left -= 1
         self._publish()
-        if self._on_steps_done is not None and not self._steps_left:
-            self._end_steps()
+        if self._on_steps_done is not None:
+            if self._on_step is not None:
+                self._on_step(self._steps_left)
+            if not self._steps_left:
+                self.stop_steps()
 
     def _publish(self) -> None:
         """Publish the present sample."""
@@ -257,7 +261,7 @@ class Simulation(Generic[State, Command]):
 
     def resume(self) -> None:
         """Let time go on from here."""
-        self._end_steps()
+        self.stop_steps()
         self.paused = False
         self._begin_anew()
 
@@ -271,7 +275,12 @@ class Simulation(Generic[State, Command]):
         self.go_on()
         return ''
 
-    def step_many(self, count: int, on_done: Callable[[int], None]) -> None:
+    def step_many(
+        self,
+        count: int,
+        on_done: Callable[[int], None],
+        on_step: Callable[[int], None] | None = None,
+    ) -> None:
         """
         Advance a paused simulation by some samples, as fast as possible.
 
@@ -281,19 +290,16 @@ class Simulation(Generic[State, Command]):
         on_done : callable
             Called once, with the number of samples that were not simulated because the simulation
             has ended, or was resumed, stepped anew or reset.
+        on_step : callable, optional
+            Called after each sample with the number of those that are left.
         """
-        self._end_steps()
+        self.stop_steps()
         self._steps_left = count
-        self._on_steps_done = on_done
+        self._on_step, self._on_steps_done = on_step, on_done
         self._begin_anew()
 
-    @property
-    def steps_left(self) -> int:
-        """Number of samples that :meth:`step_many` has still to simulate."""
-        return self._steps_left
-
-    def _end_steps(self) -> None:
-        """Make no more of the samples that were asked for."""
+    def stop_steps(self) -> None:
+        """Simulate no more of the samples that :meth:`step_many` was asked for."""
         left, self._steps_left = self._steps_left, 0
         on_done, self._on_steps_done = self._on_steps_done, None
         if on_done is not None:
@@ -301,7 +307,7 @@ class Simulation(Generic[State, Command]):
 
     def reset(self, state: bool = True, time: bool = True) -> None:
         """Go back to the initial state, or to time 0, or to both."""
-        self._end_steps()
+        self.stop_steps()
         self.run.reset(state, time)
         self.finished = False
         if self.started:

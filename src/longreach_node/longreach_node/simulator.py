@@ -46,6 +46,7 @@ from longreach_node.frames import frame_name
 from longreach_node.parameters import run_time_names
 from longreach_node.services import add_services
 from longreach_node.simulation import PAUSED_CLOCK, REFUSED, Simulation
+from longreach_node.simulation_interfaces import add_standard_services
 from longreach_node.simulator_parameters import SimulatorParameters
 from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
 
@@ -120,6 +121,7 @@ class SimulatorNode(Node, Generic[State, Command]):
         self._diagnostics = diagnostics.Diagnostics(self, 'simulation')
         self.outputs.append(self._diagnostics.publisher)
         add_services(self)
+        add_standard_services(self)
         self.add_post_set_parameters_callback(self._on_parameters)
         self._timer = self.create_timer(_START_PERIOD, self._tick, clock=steady_clock())
         self.get_logger().info(parameters.description(machine))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -91,3 +93,30 @@ def test_the_timer_runs_although_simulation_time_stands_still() -> None:
         living.create_timer(0.001, lambda: calls.append(time.monotonic()))
         b.until(lambda: len(calls) >= 3)
         assert living.now() == 0.0
+
+
+def timers(text: str) -> list[ast.Call]:
+    """Return the calls of a node's create_timer in a module's text."""
+    return [
+        call
+        for call in ast.walk(ast.parse(text))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == 'create_timer'
+        # LivingClock's own takes no clock: it has the steady one.
+        and not ast.unparse(call.func.value).endswith('_watch')
+    ]
+
+
+def test_no_timer_of_a_node_follows_simulation_time() -> None:
+    # It would stand still with use_sim_time and nobody who publishes /clock.
+    files = sorted(Path(__file__).parents[2].glob('longreach_*/longreach_*/**/*.py'))
+    calls = [(file.name, call) for file in files for call in timers(file.read_text())]
+    assert len(calls) >= 5
+    without = [
+        f'{name}:{call.lineno}'
+        for name, call in calls
+        if 'clock' not in {keyword.arg for keyword in call.keywords}
+    ]
+    assert without == []
+    assert timers('self.create_timer(1.0, self.f)')

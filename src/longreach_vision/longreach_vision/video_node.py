@@ -22,6 +22,7 @@ from sensor_msgs.msg import CameraInfo, Image
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parameters import choice, quantity
 from longreach_node import diagnostics, qos
+from longreach_node.clock import steady_clock
 from longreach_node.frames import FrameParameters, frame_name
 from longreach_node.parameters import declare
 from longreach_node.stamps import stamp_of
@@ -133,7 +134,7 @@ class VideoNode(Node):
         self.get_logger().info(
             f'shows {self._settings.source}; images on {self._images.topic_name}'
         )
-        self.create_timer(1.0, self._report)
+        self.create_timer(1.0, self._report, clock=steady_clock())
         self._end = self.create_guard_condition(self._on_end)
         self._error: Exception | None = None
         self._live: bool | None = None
