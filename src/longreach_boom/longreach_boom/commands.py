@@ -8,9 +8,7 @@ sweeps over a parameter, and the comparison of recordings with the library.
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,20 +23,19 @@ from longreach_boom.arguments import (
 from longreach_boom.machine import SAMPLE_TIME, STEP
 from longreach_boom.parameters import BoomParameters, default_file, load_boom
 from longreach_boom.remote_commands import configure_remote
-from longreach_boom.results import Result, columns_of
+from longreach_boom.results import BoomRun
 from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.static_commands import configure_statics
 from longreach_dynamics.resources import share_directory
 from longreach_tools.arguments import count, positive, sweep
-from longreach_tools.comparison import differences_table, is_same_run
+from longreach_tools.comparison import hand_out, report_comparison
 from longreach_tools.demo import demonstrate
 from longreach_tools.options import add_compare, add_demo, add_results, add_steps
 from longreach_tools.output import (
     add_format,
     check_output,
     print_result,
-    summary_table,
     table,
     write_csv,
 )
@@ -92,9 +89,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     urdf.add_argument('--prefix', default='', help='before the names of frames, as in north/')
     urdf.set_defaults(run=_run_urdf)
 
-    compare = add_compare(commands, 'boom')
+    compare = add_compare(commands, 'boom', step=STEP)
     add_boom_file(compare)
-    add_format(compare)
     compare.set_defaults(run=_run_compare)
 
     configure_remote(commands)
@@ -121,58 +117,30 @@ def _release_scenario(arguments: argparse.Namespace, boom: BoomParameters) -> Sc
     )
 
 
-def _run_release(arguments: argparse.Namespace) -> None:
+def _run_release(arguments: argparse.Namespace) -> int:
     """Run ``release``."""
     boom = boom_of(arguments)
-    scenario = _release_scenario(arguments, boom)
-    _simulate(arguments, boom, scenario)
+    return _simulate(arguments, boom, _release_scenario(arguments, boom))
 
 
-def _run_scenario(arguments: argparse.Namespace) -> None:
+def _run_scenario(arguments: argparse.Namespace) -> int:
     """Run ``run``."""
     boom = boom_of(arguments)
-    _simulate(arguments, boom, load_scenario(arguments.scenario, boom, arguments.step))
+    return _simulate(arguments, boom, load_scenario(arguments.scenario, boom, arguments.step))
 
 
-def _simulate(arguments: argparse.Namespace, boom: BoomParameters, scenario: Scenario) -> None:
+def _simulate(arguments: argparse.Namespace, boom: BoomParameters, scenario: Scenario) -> int:
     """Simulate a scenario and hand out the results."""
     check_output(arguments.csv, arguments.plot)
-    result = simulate(boom, scenario, arguments.step, arguments.sample_time, progress=True)
-    _hand_out(arguments, result, result.summary())
+    run = simulate(boom, scenario, arguments.step, arguments.sample_time, progress=True)
+    return hand_out(arguments, 'boom', run, _draw)
 
 
-def _hand_out(arguments: argparse.Namespace, result: Result, summary: dict[str, Any]) -> None:
-    """Write CSV and picture where asked for, then print the summary."""
-    if arguments.csv is not None:
-        write_csv(arguments.csv, columns_of(result.boom), result.table)
-    if arguments.plot is not None:
-        from longreach_boom.figures import draw_run
+def _draw(file: Path, run: BoomRun) -> None:
+    """Draw a run."""
+    from longreach_boom.figures import draw_run
 
-        draw_run(arguments.plot, result)
-    print_result(summary, summary_table(summary, 's, m, Pa'), arguments.format)
-    for name in _overloaded(result):
-        print(
-            f'longreach boom: {name} needs more than the supply pressure: its closed valve holds'
-            ' this boom, its pump could not have lifted it',
-            file=sys.stderr,
-        )
-    for name in result.cavitated:
-        print(
-            f'longreach boom: {name} ran out of oil for some time (cavitation): its pressure stood'
-            ' at the vapour pressure',
-            file=sys.stderr,
-        )
-
-
-def _overloaded(result: Result) -> list[str]:
-    """Return the cylinders that begin with more than the supply pressure."""
-    boom = result.boom
-    return [
-        cylinder.name
-        for i, cylinder in enumerate(boom.cylinders)
-        if max(result.column(f'{side}_{i + 1}')[0] for side in ('p_head', 'p_rod'))
-        > boom.oil.supply_pressure
-    ]
+    draw_run(file, run)
 
 
 def _run_sweep(arguments: argparse.Namespace) -> None:
@@ -214,7 +182,7 @@ _MEASURED = {
 }
 
 
-def _measure(result: Result) -> tuple[float, ...]:
+def _measure(result: BoomRun) -> tuple[float, ...]:
     """Return the numbers of a sweep; what the controller leaves is 0 where none acts."""
     summary = result.summary()
     return (
@@ -226,28 +194,23 @@ def _measure(result: Result) -> tuple[float, ...]:
     )
 
 
-def _run_compare(arguments: argparse.Namespace) -> None:
+def _run_compare(arguments: argparse.Namespace) -> int:
     """Run ``compare``."""
-    from longreach_boom.recording import compare, read_run
+    from longreach_boom.recording import read_run
 
+    check_output(arguments.csv)
     boom = load_boom(arguments.file)
-    scenario = load_scenario(arguments.scenario, boom, STEP)
+    scenario = load_scenario(arguments.scenario, boom, arguments.step)
     recorded = read_run(arguments.bag, arguments.namespace, boom)
-    differences = compare(recorded, simulate(boom, scenario))
-    print_result(
-        {'bag': str(arguments.bag), 'differences': differences},
-        differences_table(differences),
-        arguments.format,
-    )
-    same = is_same_run(
+    sample_time = recorded.sample_time(arguments.step)
+    return report_comparison(
+        arguments,
         'boom',
-        max(differences['tip_x'], differences['tip_z']),
-        differences['samples_missing'],
-        'Name what was run with --scenario and --file; commands by hand and a controller in real'
-        ' time differ, too',
+        recorded,
+        simulate(boom, scenario, arguments.step, sample_time),
+        'Name what was run with --scenario, --file and --step; commands by hand and a controller'
+        ' in real time differ, too',
     )
-    if same and arguments.format == 'table':
-        print('\nthe recording is this run of the library; the tip is put together from joints')
 
 
 def _run_demo(arguments: argparse.Namespace) -> int:

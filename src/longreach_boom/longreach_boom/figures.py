@@ -11,20 +11,15 @@ from longreach_boom.kinematics import point_motion
 from longreach_boom.model import boom_bases
 from longreach_boom.modes import NaturalModes
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.results import Result
+from longreach_boom.results import BoomRun
 from longreach_boom.state import StateParts
 from longreach_dynamics.beams import self_weight_line, tip_force_line
-from longreach_tools.output import figure
+from longreach_tools.output import figure, legend
 
 __all__ = ['draw_basis', 'draw_modes', 'draw_run', 'draw_statics']
 
 
-def _legend(axis: Any, columns: int) -> None:
-    """Put the legend above the right end of an axis, where it hides nothing."""
-    axis.legend(loc='lower right', bbox_to_anchor=(1.0, 0.98), frameon=False, ncols=columns)
-
-
-def draw_run(file: str | Path, result: Result) -> None:
+def draw_run(file: str | Path, result: BoomRun) -> None:
     """
     Draw forces, strains, piston and marker motion over time, Henikl 2015, figures 13 and 14.
 
@@ -32,10 +27,9 @@ def draw_run(file: str | Path, result: Result) -> None:
     ----------
     file : path
         Picture to write; its ending decides the format.
-    result : Result
+    result : BoomRun
     """
-    boom = result.boom
-    N = range(boom.size)
+    boom = result.parameters
     time = result.column('time')
     parts = StateParts.of(result.states, boom)
     followed = result.reference is not None
@@ -43,20 +37,27 @@ def draw_run(file: str | Path, result: Result) -> None:
         force, strain, piston, ahead, above = axes[-5:]
         if result.reference is not None:
             axes[0].set_ylabel(r'joint $\varphi$ [deg]')
-            for i in N:
+            for i in range(boom.size):
                 reference = np.degrees(result.reference[:, i])
-                axes[0].plot(time, reference, color='0.6', linestyle='--', linewidth=2.5)
-                axes[0].plot(time, np.degrees(result.column(f'phi_{i + 1}')), color=f'C{i}')
-        for i in N:
-            colour, name = f'C{i}', f'beam and cylinder {i + 1}' if i == 0 else f'{i + 1}'
+                label = 'trajectory' if i == 0 else None
+                style: dict[str, Any] = {'color': '0.6', 'linestyle': '--', 'linewidth': 2.5}
+                axes[0].plot(time, reference, label=label, **style)
+                phi = result.column(f'phi_{i + 1}', 'deg')
+                axes[0].plot(time, phi, color=f'C{i}', label=f'joint {i + 1}')
+            legend(axes[0], boom.size + 1)
+        for i in range(boom.size):
+            color, name = f'C{i}', f'beam and cylinder {i + 1}' if i == 0 else f'{i + 1}'
             full = boom.oil.supply_pressure * boom.cylinders[i].head_area
-            force.plot(time, result.column(f'force_{i + 1}') / full, color=colour, label=name)
-            strain.plot(time, 1e6 * result.column(f'strain_{i + 1}'), color=colour)
-            way = result.column(f'piston_{i + 1}')
-            piston.plot(time, 1e3 * (way - way[0]), color=colour)
+            way = result.column(f'piston_{i + 1}', 'mm')
             place = point_motion(boom, parts.q, parts.v, i, boom.beams[i].length).position
-            ahead.plot(time, place[:, 0] - place[0, 0], color=colour)
-            above.plot(time, place[:, 1] - place[0, 1], color=colour)
+            for axis, values in (
+                (force, result.column(f'force_{i + 1}') / full),
+                (strain, result.column(f'strain_{i + 1}', '1e-6')),
+                (piston, way - way[0]),
+                (ahead, place[:, 0] - place[0, 0]),
+                (above, place[:, 1] - place[0, 1]),
+            ):
+                axis.plot(time, values, color=color, label=name)
         force.set_ylabel(r'force / $(p_s A_1)$')
         strain.set_ylabel(r'strain [$10^{-6}$]')
         piston.set_ylabel(r'piston $\Delta s_p$ [mm]')
@@ -64,7 +65,8 @@ def draw_run(file: str | Path, result: Result) -> None:
         above.set_ylabel(r'beam tip $\Delta z$ [m]')
         above.set_xlabel('time [s]')
         above.set_xlim(time[0], time[-1])
-        _legend(force, boom.size)
+        for axis in (force, strain, piston, ahead, above):
+            legend(axis, boom.size)
 
 
 def draw_statics(
@@ -88,11 +90,12 @@ def draw_statics(
             name = f'cylinder and beam {i + 1}' if i == 0 else f'{i + 1}'
             force.plot(np.degrees(angles), shares, color=f'C{i}', label=name)
             shown = [1e6 * row['strain'][i] for row in rows]
-            strain.plot(np.degrees(angles), shown, color=f'C{i}')
+            strain.plot(np.degrees(angles), shown, color=f'C{i}', label=name)
         force.set_ylabel(r'force / $(p_s A_1)$')
         strain.set_ylabel(r'strain [$10^{-6}$]')
         strain.set_xlabel(r'$\varphi_1$ [deg]')
-        _legend(force, boom.size)
+        for axis in (force, strain):
+            legend(axis, boom.size)
 
 
 def draw_basis(file: str | Path, boom: BoomParameters) -> None:
@@ -116,7 +119,8 @@ def draw_basis(file: str | Path, boom: BoomParameters) -> None:
             axis.set_ylabel(boom.beams[i].name)
         axes[-1].set_xlabel('$x / L$')
         axes[-1].set_xlim(0.0, 1.0)
-        _legend(axes[0], boom.ritz.functions + 1)
+        for axis in axes:
+            legend(axis, boom.ritz.functions + 1)
 
 
 def draw_modes(file: str | Path, modes: NaturalModes) -> None:

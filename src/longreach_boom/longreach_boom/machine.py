@@ -36,7 +36,7 @@ from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_time
-from longreach_dynamics.stepping import IntegrationError
+from longreach_dynamics.runs import PartialRunError
 
 __all__ = ['SAMPLE_TIME', 'STEP', 'Boom']
 
@@ -185,8 +185,9 @@ class Boom:
 
         Raises
         ------
-        IntegrationError
-            With state, command and time at the beginning of the step that failed.
+        PartialRunError
+            With state, command and time at the beginning of the step that failed, and both tables
+            up to there.
         """
         if steps < 0:
             raise InputError(f'duration is {steps} steps, allowed: 0 or more')
@@ -218,7 +219,9 @@ class Boom:
                 mode_table[row:],
             )
             if taken < end - begin:
-                self._fail(status, begin + taken, y, modes, loads, told)
+                kept = (begin + taken) // every - first // every if every else 0
+                text = self._failure(status, begin + taken, y, modes, loads, told)
+                raise PartialRunError(text, table[:kept], mode_table[:kept])
             row = (end // every - first // every) if every else 0
         return BoomState(y, modes, loads), table, mode_table
 
@@ -239,7 +242,7 @@ class Boom:
         changes: list[tuple[int, Load | None]] = self.__dict__['_changes']
         return changes
 
-    def _fail(
+    def _failure(
         self,
         status: int,
         count: int,
@@ -247,11 +250,11 @@ class Boom:
         modes: np.ndarray,
         loads: tuple[Load, ...],
         command: BoomCommand,
-    ) -> None:
-        """Raise the error of a step that did not end with a finite state."""
+    ) -> str:
+        """Return the message about a step that did not end with a finite state."""
         time = step_time(count, self.step)
         what, reason, remedy = _FAILURES[status]
-        raise IntegrationError(
+        return (
             f'the boom {what} in the step at t = {time:g} s: {reason}. To see it'
             f' again: Boom.advance(BoomState(np.array({y.tolist()}), np.array({modes.tolist()}),'
             f' {tuple(loads)}), BoomCommand({tuple(command.spools)}),'

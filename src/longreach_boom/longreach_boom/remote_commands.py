@@ -8,9 +8,16 @@ from typing import Any
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import allow_lists, names, not_negative, numbers, positive
-from longreach_tools.options import add_services, add_valves, add_whom, valves_told
+from longreach_tools.options import add_services, add_timed_command, add_whom
 
 __all__ = ['configure_remote']
+
+
+_VALVES = (
+    'move the valves while nobody else does',
+    'spool positions, -1 to 1, for all cylinders; positive extends the cylinder',
+    'closed',
+)
 
 
 def configure_remote(commands: Any) -> None:
@@ -28,7 +35,7 @@ def configure_remote(commands: Any) -> None:
         commands, 'boom', _run_service, {'release-load': 'release all loads of a running boom'}
     )
 
-    add_valves(commands, 'boom', _run_valves)
+    add_timed_command(commands, 'boom', 'valves', _send_valves, _VALVES, 1.0)
 
     move = commands.add_parser('move', help='let the controller of a running boom move joints')
     allow_lists(move)
@@ -70,14 +77,11 @@ def _run_service(arguments: argparse.Namespace) -> None:
     print(call_plant(arguments.service, arguments.namespace, arguments.timeout))
 
 
-def _run_valves(arguments: argparse.Namespace) -> None:
-    """Run ``valves``."""
+def _send_valves(*values: Any) -> str:
+    """Command the valves; see :func:`longreach_boom.remote.command_valves`."""
     from longreach_boom.remote import command_valves
 
-    topic = command_valves(
-        arguments.spools, arguments.duration, arguments.namespace, arguments.timeout
-    )
-    print(valves_told(arguments, topic))
+    return command_valves(*values)
 
 
 def _run_move(arguments: argparse.Namespace) -> None:

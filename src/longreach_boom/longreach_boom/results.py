@@ -1,33 +1,98 @@
-"""Runs of a boom as tables: what is to be seen in each row, and in all of them together."""
+"""Runs of a boom as tables: the observed quantities, and what a run is asked for first."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
-from longreach_boom.kinematics import point_motion
+from longreach_boom.kinematics import beam_frames, point_motion
 from longreach_boom.model import constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import StateParts, hydraulic_forces, piston_positions, strains
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.runs import Column, Columns, Derived, Run, Source, each
 
-__all__ = ['Result', 'columns_of', 'series']
+__all__ = ['BoomRun', 'columns_of', 'series']
 
 
-def columns_of(boom: BoomParameters) -> tuple[str, ...]:
-    """Return the names of the columns of :func:`series`."""
-    names = ('phi', 'piston', 'force', 'strain', 'p_head', 'p_rod', 'spool', 'mode')
-    numbered = [f'{name}_{i + 1}' for name in names for i in range(boom.size)]
-    return ('time', 'tip_x', 'tip_z', *numbered)
+def columns_of(boom: BoomParameters) -> Columns:
+    """Return the columns of :func:`series`; the modes of pistons are in no message."""
+    beams = [beam.name for beam in boom.beams]
+    cylinders = [cylinder.name for cylinder in boom.cylinders]
+    numbers = range(1, boom.size + 1)
+
+    def joints(field: str, names: list[str], what: str = '') -> list[Source]:
+        return [Source('joint_states', field, name + what) for name in names]
+
+    def oil(field: str) -> list[Source]:
+        return [Source('hydraulics', field, name) for name in cylinders]
+
+    def column(family: str, unit: str, meaning: str, sources: list[Source]) -> list[Column]:
+        return each(family, numbers, unit, meaning, sources, mark='i')
+
+    angles = joints('position', beams, '_joint')
+    bent = (
+        *angles,
+        *joints('position', beams, '_deflection'),
+        *joints('position', beams, '_slope'),
+    )
+    tip = 'tip of the last beam, from joint 1'
+    return Columns(
+        (
+            Column('time', 's', 'of the sample'),
+            Column('tip_x', 'm', tip, Derived(bent, partial(_tip, boom, 0))),
+            Column('tip_z', 'm', tip, Derived(bent, partial(_tip, boom, 1))),
+            *column('phi_i', 'rad', 'joint angle', angles),
+            *column('piston_i', 'm', 'piston position', joints('position', cylinders)),
+            *column('force_i', 'N', 'p_1 A_1 - p_2 A_2', joints('effort', cylinders)),
+            *column(
+                'strain_i', '1', 'strain gauge', [Source('strain', 'strain', b) for b in beams]
+            ),
+            *column('p_head_i', 'Pa', 'pressure of the head side, p_1', oil('head_pressure')),
+            *column('p_rod_i', 'Pa', 'pressure of the rod side, p_2', oil('rod_pressure')),
+            *column('spool_i', '1', 'spool position', oil('spool')),
+            *column(
+                'mode_i',
+                '',
+                'of the piston: -2 at the end of its retraction, -1 slides inwards, 0 sticks,'
+                ' 1 slides outwards, 2 at the end of its extension',
+                [],
+            ),
+        )
+    )
+
+
+def _tip(boom: BoomParameters, axis: int, values: np.ndarray) -> np.ndarray:
+    """
+    Return x or z of the boom's tip [m], Henikl 2015, (1) to (5).
+
+    Parameters
+    ----------
+    boom : BoomParameters
+    axis : int
+        0 for x, 1 for z.
+    values : ndarray, shape (rows, 3 N)
+        Joint angles [rad], deflections [m] and slopes of the beams' tips.
+    """
+    angles, deflections, slopes = np.split(values.T, 3)
+    still = np.zeros(len(values))
+    tip = beam_frames(
+        [beam.length for beam in boom.beams],
+        boom.ritz.rotation == 'printed',
+        list(angles),
+        [still] * boom.size,
+        [(w, still, slope, still) for w, slope in zip(deflections, slopes, strict=True)],
+    )[-1].origin
+    return tip.imag if axis else tip.real
 
 
 def series(
     boom: BoomParameters, times: np.ndarray, states: np.ndarray, modes: np.ndarray
 ) -> np.ndarray:
     """
-    Return a table of what is to be seen of a run.
+    Return the observed quantities of a run.
 
     Parameters
     ----------
@@ -35,12 +100,12 @@ def series(
     times : ndarray, shape (rows,)
     states : ndarray, shape (rows, 2 n + 3 N)
     modes : ndarray, shape (rows, N)
+        As in :mod:`longreach_boom.motion`.
 
     Returns
     -------
     ndarray, shape (rows, 3 + 8 N)
-        Columns as in :func:`columns_of`: [s], [m], [rad], [m], p_1 A_1 - p_2 A_2 [N], strain,
-        [Pa], spool positions, modes as in :mod:`longreach_boom.motion`.
+        Columns as in :func:`columns_of`.
     """
     constants = constants_of(boom)
     parts = StateParts.of(states, boom)
@@ -65,15 +130,12 @@ def series(
 
 
 @dataclasses.dataclass(frozen=True)
-class Result:
+class BoomRun(Run[BoomParameters]):
     """
-    A run.
+    A simulated run of a boom.
 
     Parameters
     ----------
-    boom : BoomParameters
-    table : ndarray, shape (rows, 3 + 8 N)
-        See :func:`series`.
     states : ndarray, shape (rows, 2 n + 3 N)
     cavitated : tuple of str
         Names of cylinders a chamber of which ran out of oil for some time.
@@ -81,37 +143,39 @@ class Result:
         Joint angles of the trajectory that was followed [rad].
     """
 
-    boom: BoomParameters
-    table: np.ndarray
+    UNITS: ClassVar = {
+        'duration': 's',
+        'tip_start': 'm',
+        'tip_end': 'm',
+        'tip_highest': 'm',
+        'tip_lowest': 'm',
+        'piston_travel': 'm',
+        'highest_pressure': 'Pa',
+        'lowest_pressure': 'Pa',
+        'joint_error': 'rad',
+    }
+
     states: np.ndarray
-    cavitated: tuple[str, ...]
+    cavitated: tuple[str, ...] = ()
     reference: np.ndarray | None = None
 
-    def column(self, name: str) -> np.ndarray:
-        """Return one column by its name, shape (rows,); InputError for a name that is none."""
-        names = columns_of(self.boom)
-        if name not in names:
-            raise InputError(f'column = {name!r}, allowed: {", ".join(names)}')
-        return self.table[:, names.index(name)]
+    def columns_like(self, name: str) -> np.ndarray:
+        """Return the columns ``name_1`` to ``name_N``, shape (rows, N)."""
+        return self.stack([f'{name}_{i + 1}' for i in range(self.parameters.size)])
 
     def summary(self) -> dict[str, Any]:
         """Return the tip's travel, piston motion and pressures as plain numbers."""
         x, z = self.column('tip_x'), self.column('tip_z')
-        N = range(1, self.boom.size + 1)
-        pistons = [float(np.ptp(self.column(f'piston_{i}'))) for i in N]
+        pressures = [self.columns_like(side) for side in ('p_head', 'p_rod')]
         return {
             'duration': float(self.column('time')[-1]),
             'tip_start': [float(x[0]), float(z[0])],
             'tip_end': [float(x[-1]), float(z[-1])],
             'tip_highest': float(z.max()),
             'tip_lowest': float(z.min()),
-            'piston_travel': pistons,
-            'highest_pressure': float(
-                max(self.column(f'{side}_{i}').max() for side in ('p_head', 'p_rod') for i in N)
-            ),
-            'lowest_pressure': float(
-                min(self.column(f'{side}_{i}').min() for side in ('p_head', 'p_rod') for i in N)
-            ),
+            'piston_travel': np.ptp(self.columns_like('piston'), axis=0).tolist(),
+            'highest_pressure': float(np.max(pressures)),
+            'lowest_pressure': float(np.min(pressures)),
             'cavitated': list(self.cavitated),
             'joint_error': self.joint_error(),
         }
@@ -120,5 +184,26 @@ class Result:
         """Return the largest distance of each joint from the trajectory [rad]; empty without."""
         if self.reference is None:
             return []
-        angles = np.stack([self.column(f'phi_{i + 1}') for i in range(self.boom.size)], axis=1)
-        return [float(error) for error in np.abs(angles - self.reference).max(axis=0)]
+        errors: list[float] = (
+            np.abs(self.columns_like('phi') - self.reference).max(axis=0).tolist()
+        )
+        return errors
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return which cylinders need more than the supply, and which ran out of oil."""
+        boom = self.parameters
+        start = np.maximum(*(self.columns_like(side)[0] for side in ('p_head', 'p_rod')))
+        overloaded = start > boom.oil.supply_pressure
+        return (
+            *(
+                f'{cylinder.name} needs more than the supply pressure: its closed valve holds this'
+                ' boom, its pump could not have lifted it'
+                for cylinder, over in zip(boom.cylinders, overloaded, strict=True)
+                if over
+            ),
+            *(
+                f'{name} ran out of oil for some time (cavitation): its pressure stood at the'
+                ' vapour pressure'
+                for name in self.cavitated
+            ),
+        )

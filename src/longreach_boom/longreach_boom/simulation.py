@@ -10,7 +10,7 @@ from tqdm import tqdm
 from longreach_boom.control import JointController
 from longreach_boom.machine import SAMPLE_TIME, STEP, Boom
 from longreach_boom.parameters import BoomParameters, load_boom
-from longreach_boom.results import Result, series
+from longreach_boom.results import BoomRun, columns_of, series
 from longreach_boom.scenario import Scenario
 from longreach_boom.state import (
     BoomCommand,
@@ -18,6 +18,7 @@ from longreach_boom.state import (
     piston_positions,
 )
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, sample_counts, step_time
+from longreach_dynamics.runs import PartialRunError
 from longreach_dynamics.trajectories import Trajectory
 
 __all__ = ['simulate', 'warm_up']
@@ -32,9 +33,11 @@ def simulate(
     step: float = STEP,
     sample_time: float = SAMPLE_TIME,
     progress: bool = False,
-) -> Result:
+) -> BoomRun:
     """
     Simulate a scenario.
+
+    A run whose state does not stay finite ends with the last row before; its message says why.
 
     Parameters
     ----------
@@ -51,27 +54,28 @@ def simulate(
     ------
     InputError
         When scenario, boom and steps do not fit together.
-    IntegrationError
-        When the state does not stay finite.
     """
     boom = Boom(parameters, scenario, step)
     every, samples = sample_counts(scenario.duration, sample_time, step)
     state = boom.initial_state()
-    states, modes = [state.y[None]], [state.modes[None]]
+    states, modes, message = [state.y[None]], [state.modes[None]], ''
     # tqdm's None means: only on a terminal.
     with tqdm(total=samples, disable=None if progress else True, delay=1.0, unit='row') as bar:
         for command, first, count in _commands(boom, scenario, samples, every, states):
-            # In pieces, so that an interruption is heard between them.
-            for begin in range(first, first + count, _PIECE):
-                piece = min(_PIECE, first + count - begin)
+            try:
                 state, table, mode_table = boom.advance_recorded(
-                    state, command, begin, piece, every
+                    state, command, first, count, every
                 )
-                states.append(table)
-                modes.append(mode_table)
-                bar.update(len(table))
-    times = np.array([step_time(k * every, step) for k in range(samples + 1)])
+            except PartialRunError as error:
+                message = str(error)
+                table, mode_table = error.recorded
+            states.append(table)
+            modes.append(mode_table)
+            bar.update(len(table))
+            if message:
+                break
     rows = np.concatenate(states)
+    times = np.array([step_time(k * every, step) for k in range(len(rows))])
     N, n = parameters.size, parameters.size * (1 + parameters.ritz.functions)
     low = rows[:, 2 * n : 2 * n + 2 * N].min(axis=0) < parameters.oil.vapour_pressure
     cavitated = tuple(c.name for i, c in enumerate(parameters.cylinders) if low[i] or low[N + i])
@@ -80,7 +84,9 @@ def simulate(
         trajectory = Trajectory.of(scenario.waypoints(parameters))
         reference = np.array([trajectory.at(time).angles for time in times])
     table = series(parameters, times, rows, np.concatenate(modes))
-    return Result(parameters, table, rows, cavitated, reference)
+    return BoomRun(
+        parameters, columns_of(parameters), table, rows, cavitated, reference, message=message
+    )
 
 
 def _commands(
@@ -101,7 +107,10 @@ def _commands(
             )
             yield BoomCommand(tuple(spools)), k * every, every
         return
-    yield BY_SCENARIO, 0, samples * every
+    # In pieces, so that an interruption is heard between them.
+    piece = max(1, _PIECE // every) * every
+    for first in range(0, samples * every, piece):
+        yield BY_SCENARIO, first, min(piece, samples * every - first)
 
 
 def warm_up() -> None:

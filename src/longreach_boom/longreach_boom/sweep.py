@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from longreach_boom.machine import STEP
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.results import Result
+from longreach_boom.results import BoomRun
 from longreach_boom.scenario import Scenario
 from longreach_boom.simulation import simulate
 from longreach_dynamics.errors import InputError, LongreachError
@@ -31,7 +31,7 @@ def simulate_many(
     processes: int | None = ...,
     progress: bool | None = ...,
     step: float = ...,
-) -> list[Result]: ...
+) -> list[BoomRun]: ...
 
 
 @overload
@@ -42,7 +42,7 @@ def simulate_many(
     progress: bool | None = ...,
     step: float = ...,
     *,
-    measure: Callable[[Result], Outcome],
+    measure: Callable[[BoomRun], Outcome],
 ) -> list[Outcome]: ...
 
 
@@ -53,7 +53,7 @@ def simulate_many(
     progress: bool | None = None,
     step: float = STEP,
     *,
-    measure: Callable[[Result], object] | None = None,
+    measure: Callable[[BoomRun], object] | None = None,
 ) -> list[Any]:
     """
     Simulate many booms.
@@ -73,13 +73,13 @@ def simulate_many(
     step : float
         Length of a step [s].
     measure : callable, optional
-        What to keep of each Result, a function of a module; by default all of it, which is some
+        What to keep of each BoomRun, a function of a module; by default all of it, which is some
         megabytes a run.
 
     Returns
     -------
     list
-        Of Result, or of what ``measure`` returns, in the order of ``parameters``.
+        Of BoomRun, or of what ``measure`` returns, in the order of ``parameters``.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 
 def _run(
-    job: tuple[BoomParameters, Scenario, float, Callable[[Result], object] | None],
+    job: tuple[BoomParameters, Scenario, float, Callable[[BoomRun], object] | None],
 ) -> object:
     """Simulate one boom, and return what is wanted of it."""
     parameters, scenario, step, measure = job

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -105,7 +106,7 @@ def test_release_writes_the_librarys_run(capsys, tmp_path):
     ).json
     head, table = read(file)
     boom = load_boom()
-    assert head[: 3 + 6 * 4] == list(columns_of(boom))[: 3 + 6 * 4]
+    assert head[: 3 + 6 * 4] == list(columns_of(boom).names)[: 3 + 6 * 4]
     assert head[:4] == ['time', 'tip_x', 'tip_z', 'phi_1']
     assert picture.read_bytes().startswith(PNG)
     scenario = Scenario(duration=2.0, pose='site', loads=(HangingLoad(mass=90.0),), release=(0.0,))
@@ -266,3 +267,25 @@ def test_boom_that_its_pumps_could_not_lift_is_told(capsys):
     done = Outcome(capsys, 'boom', 'release', '--load', 900, '--duration', 0.1)
     assert done.code == 0
     assert 'needs more than the supply pressure' in done.err
+
+
+def test_a_run_that_diverges_is_written_as_far_as_it_went(capsys, tmp_path):
+    scenario, file, picture = (tmp_path / name for name in ('crushed.yaml', 'a.csv', 'a.png'))
+    scenario.write_text(
+        'duration: 2.0\npose: site\nattach:\n  - {time: 0.1, mass: 1.0e+6, beam: beam_4}\n'
+    )
+    done = Outcome(
+        capsys,
+        'boom',
+        *('run', scenario, '--csv', file, '--plot', picture, '--format', 'json'),
+    )
+    found = json.loads(done.out)
+    head, table = read(file)
+    assert done.code == 1
+    assert found['status'] == 'failed'
+    assert found['message'].startswith('the boom runs away in the step at t = ')
+    assert found['duration'] == table[-1, 0] > 0.1
+    assert found['units']['tip_highest'] == 'm'
+    assert len(head) == table.shape[1]
+    assert picture.read_bytes().startswith(PNG)
+    assert found['message'] in done.err.splitlines()[-1]

@@ -16,7 +16,7 @@ from longreach_boom.machine import SAMPLE_TIME, STEP, Boom
 from longreach_boom.model import constants_of
 from longreach_boom.motion import STUCK
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.results import Result
+from longreach_boom.results import BoomRun
 from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, StateParts
@@ -336,14 +336,14 @@ def test_bad_gains(boom: BoomParameters) -> None:
 # In the loop
 
 
-def joint_errors(result: Result, trajectory: Trajectory) -> np.ndarray:
+def joint_errors(result: BoomRun, trajectory: Trajectory) -> np.ndarray:
     """Return reference minus angle in each row, (rows, N) [deg]."""
     wanted = np.array([trajectory.at(time).angles for time in result.column('time')])
-    joints = range(1, result.boom.size + 1)
+    joints = range(1, result.parameters.size + 1)
     return np.degrees(wanted - np.stack([result.column(f'phi_{i}') for i in joints], axis=1))
 
 
-def commanded_open(result: Result, boom: BoomParameters) -> np.ndarray:
+def commanded_open(result: BoomRun, boom: BoomParameters) -> np.ndarray:
     """Tell in which rows which spools are beyond the dead band, (rows, N)."""
     joints = range(1, boom.size + 1)
     spools = np.stack([result.column(f'spool_{i}') for i in joints], axis=1)
@@ -351,7 +351,7 @@ def commanded_open(result: Result, boom: BoomParameters) -> np.ndarray:
     return bands
 
 
-def swing(result: Result, begin: float, end: float) -> float:
+def swing(result: BoomRun, begin: float, end: float) -> float:
     """Return how far the tip swings about its mean way between two times, root mean square [m]."""
     time, z = result.column('time'), result.column('tip_z')
     chosen = (time >= begin) & (time < end)

@@ -27,7 +27,7 @@ from longreach_boom.machine import Boom
 from longreach_boom.model import Load
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.plant_node import PlantNode
-from longreach_boom.results import Result
+from longreach_boom.results import BoomRun
 from longreach_boom.scenario import load_scenario
 from longreach_boom.sensors import Sensors, default_file, load_sensors
 from longreach_boom.simulation import simulate
@@ -114,12 +114,12 @@ def standing(tmp_path: Path) -> Iterator[Rig]:
 
 
 @pytest.fixture
-def expected(boom: BoomParameters, scenario: Path) -> Result:
+def expected(boom: BoomParameters, scenario: Path) -> BoomRun:
     return simulate(boom, load_scenario(scenario, boom, 1e-3))
 
 
 def test_all_topics_are_the_librarys_run(
-    boom: BoomParameters, scenario: Path, expected: Result
+    boom: BoomParameters, scenario: Path, expected: BoomRun
 ) -> None:
     with bench(*FAST, *words(scenario=scenario, duration=0.5)) as b:
         rig = Rig(b)
@@ -291,7 +291,7 @@ def test_sensors_are_off_until_asked_for(scenario: Path) -> None:
 
 @pytest.mark.parametrize('name', ['default', 'typical'])
 def test_sensors_show_what_the_library_says(
-    boom: BoomParameters, scenario: Path, expected: Result, name: str
+    boom: BoomParameters, scenario: Path, expected: BoomRun, name: str
 ) -> None:
     kinds = {
         'inclination': InclinationState,

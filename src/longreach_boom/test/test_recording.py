@@ -15,12 +15,13 @@ from std_msgs.msg import Header
 
 from longreach_boom.machine import Boom
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.recording import compare, read_run, recorded_columns
-from longreach_boom.results import Result, columns_of
+from longreach_boom.recording import read_run
+from longreach_boom.results import BoomRun, columns_of
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, StateParts, strains
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.runs import compare_runs
 from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
 from longreach_tools.testing import write_bag
 
@@ -30,11 +31,11 @@ RELEASE = Scenario(duration=1.0, pose='site', loads=(HangingLoad(90.0),), releas
 
 
 @pytest.fixture(scope='module')
-def expected(boom: BoomParameters) -> Result:
+def expected(boom: BoomParameters) -> BoomRun:
     return simulate(boom, RELEASE)
 
 
-def messages(boom: BoomParameters, result: Result) -> list[tuple[str, int, Any]]:
+def messages(boom: BoomParameters, result: BoomRun) -> list[tuple[str, int, Any]]:
     """Return what the plant publishes of a run."""
     machine = Boom(boom, RELEASE)
     state, command = machine.initial_state(), BoomCommand((0.0,) * boom.size)
@@ -73,17 +74,17 @@ def messages(boom: BoomParameters, result: Result) -> list[tuple[str, int, Any]]
     return found
 
 
-def test_a_recording_is_the_run(boom: BoomParameters, expected: Result, tmp_path: Path) -> None:
+def test_a_recording_is_the_run(boom: BoomParameters, expected: BoomRun, tmp_path: Path) -> None:
     recorded = read_run(
         write_bag(tmp_path / 'bag', 'boom', messages(boom, expected)), '/boom/', boom
     )
     assert recorded.table.shape == (201, 3 + 7 * boom.size)
     np.testing.assert_array_equal(recorded.column('time'), expected.column('time'))
-    differences = compare(recorded, expected)
+    differences = compare_runs(recorded, expected)
     assert differences.pop('samples_compared') == 201
     assert differences.pop('samples_missing') == 0
-    modes = {name for name in columns_of(boom) if name.startswith('mode')}
-    assert set(differences) == set(columns_of(boom)) - modes - {'time'}
+    modes = {name for name in columns_of(boom).names if name.startswith('mode')}
+    assert set(differences) == set(columns_of(boom).names) - modes - {'time'}
     # The tip is put together anew, of numbers up to 36 m; all else is in the messages.
     assert max(differences.pop('tip_x'), differences.pop('tip_z')) < 1e-13
     # A table's strains are sums in another order than one state's.
@@ -104,26 +105,26 @@ def test_the_tip_of_any_boom(
         np.testing.assert_allclose(recorded.column(name), result.column(name), rtol=0, atol=1e-13)
 
 
-def test_a_difference_is_seen(boom: BoomParameters, expected: Result, tmp_path: Path) -> None:
+def test_a_difference_is_seen(boom: BoomParameters, expected: BoomRun, tmp_path: Path) -> None:
     recorded = read_run(
         write_bag(tmp_path / 'bag', 'boom', messages(boom, expected)), 'boom', boom
     )
     table = expected.table.copy()
-    table[100, columns_of(boom).index('p_rod_2')] += 1.0
-    differences = compare(recorded, dataclasses.replace(expected, table=table))
+    table[100, columns_of(boom).place('p_rod_2')] += 1.0
+    differences = compare_runs(recorded, dataclasses.replace(expected, table=table))
     assert differences['p_rod_2'] == pytest.approx(1.0)
     assert differences['p_rod_1'] == 0.0
 
 
 def test_samples_pair_by_stamp_whatever_the_order(
-    boom: BoomParameters, expected: Result, tmp_path: Path
+    boom: BoomParameters, expected: BoomRun, tmp_path: Path
 ) -> None:
     rows = messages(boom, expected)
     # Every tenth strain is lost, and the rest comes in another order.
     lost = [row for row in rows if row[0] != 'strain' or row[1] // 5_000_000 % 10 != 3]
     shuffled = [lost[i] for i in np.random.default_rng(1).permutation(len(lost))]
     recorded = read_run(write_bag(tmp_path / 'bag', 'boom', shuffled), 'boom', boom)
-    differences = compare(recorded, expected)
+    differences = compare_runs(recorded, expected)
     assert (differences['samples_compared'], differences['samples_missing']) == (181, 20)
     assert differences['phi_1'] == differences['p_head_4'] == 0.0
 
@@ -131,7 +132,7 @@ def test_samples_pair_by_stamp_whatever_the_order(
 def test_runs_that_are_none(
     boom: BoomParameters,
     resized: Callable[..., BoomParameters],
-    expected: Result,
+    expected: BoomRun,
     tmp_path: Path,
 ) -> None:
     rows = messages(boom, expected)
@@ -147,9 +148,10 @@ def test_runs_that_are_none(
         read_run(tmp_path / 'nowhere', 'boom', boom)
     late = dataclasses.replace(expected, table=expected.table + 100.0)
     with pytest.raises(InputError, match='no sample in common'):
-        compare(read_run(bag, 'second', boom), late)
+        compare_runs(read_run(bag, 'second', boom), late)
 
 
 def test_columns(boom: BoomParameters) -> None:
-    assert recorded_columns(boom)[:4] == ('time', 'tip_x', 'tip_z', 'phi_1')
-    assert len(recorded_columns(boom)) == 3 + 7 * boom.size
+    recorded = columns_of(boom).recorded.names
+    assert recorded[:4] == ('time', 'tip_x', 'tip_z', 'phi_1')
+    assert len(recorded) == 3 + 7 * boom.size

@@ -12,7 +12,7 @@ from longreach_boom.machine import Boom
 from longreach_boom.motion import AT_ROD_END, INWARDS, OUTWARDS, STUCK
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.reference import Phase, reference_run
-from longreach_boom.results import Result
+from longreach_boom.results import BoomRun
 from longreach_boom.scenario import (
     Attachment,
     HangingLoad,
@@ -44,8 +44,10 @@ def tip(boom: BoomParameters, states: np.ndarray) -> np.ndarray:
     return point_motion(boom, q, v, last, boom.beams[last].length).position
 
 
-def modes_of(result: Result) -> np.ndarray:
-    return np.stack([result.column(f'mode_{i + 1}') for i in range(result.boom.size)], axis=1)
+def modes_of(result: BoomRun) -> np.ndarray:
+    return np.stack(
+        [result.column(f'mode_{i + 1}') for i in range(result.parameters.size)], axis=1
+    )
 
 
 # Without friction: smooth, so both are exact

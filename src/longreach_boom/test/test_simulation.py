@@ -319,14 +319,28 @@ def test_error_says_how_to_see_it_again(boom: BoomParameters, loaded: bool) -> N
     assert str(again.value) == text
 
 
-def test_nothing_comes_after_the_error(
+def test_a_run_that_diverges_keeps_its_rows(boom: BoomParameters) -> None:
+    calm = Scenario(duration=2.0, pose='site', loads=(HangingLoad(90.0),))
+    crushed = calm.replace(attach=(Attachment(time=0.4, mass=1e6),))
+    whole, run = (simulate(boom, scenario) for scenario in (calm, crushed))
+    assert (whole.status, run.status) == ('complete', 'failed')
+    assert re.match(r'the boom runs away in the step at t = 1\.\d+ s: .*Lighten', run.message)
+    assert 81 <= len(run.table) < 401
+    assert len(run.states) == len(run.table)
+    np.testing.assert_array_equal(run.table[:81], whole.table[:81])
+    assert np.all(np.isfinite(run.table))
+
+
+def test_a_run_that_diverges_at_once_has_its_first_row(
     boom: BoomParameters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Half a run: simulate raises and returns no table.
     plant, state = diverging(boom)
     monkeypatch.setattr(Boom, 'initial_state', lambda _: state)
-    with pytest.raises(IntegrationError, match=r'runs away in the step at t = 0'):
-        simulate(plant.parameters, plant.scenario)
+    run = simulate(plant.parameters, plant.scenario)
+    assert run.message.startswith('the boom runs away in the step at t = 0')
+    assert len(run.table) == 1
+    with pytest.raises(IntegrationError, match='runs away'):
+        run.check()
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def booms(boom):
 def test_processes_give_what_single_runs_give_in_their_order(booms):
     results = simulate_many(booms, RELEASE, processes=2)
     for one, result in zip(booms, results, strict=True):
-        assert result.boom == one
+        assert result.parameters == one
         np.testing.assert_array_equal(result.table, simulate(one, RELEASE).table)
 
 

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from longreach_crane import c13r
 from longreach_crane.machine import BRAKES, MODELS
 from longreach_crane.parameters import MATRICES, OUTPUTS, Machinery, default_file, load_machinery
-from longreach_crane.results import COLUMNS, Result
-from longreach_crane.scenario import load_scenario
+from longreach_crane.results import CraneRun
+from longreach_crane.scenario import Scenario, load_scenario
 from longreach_crane.simulation import simulate
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import finite
-from longreach_tools.comparison import differences_table, is_same_run
+from longreach_tools.comparison import hand_out, report_comparison
 from longreach_tools.demo import demonstrate
 from longreach_tools.options import (
     add_compare,
@@ -29,7 +28,7 @@ from longreach_tools.options import (
     add_services,
     add_whom,
 )
-from longreach_tools.output import add_format, check_output, print_result, table, write_csv
+from longreach_tools.output import add_format, check_output, print_result, summary_table, table
 
 __all__ = ['SUMMARY', 'configure']
 
@@ -71,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     compare = add_compare(commands, 'crane', 'Task C')
     _add_variants(compare)
-    _add_results(compare)
+    compare.add_argument('--plot', metavar='FILE', type=Path, help='a picture: png, pdf or svg')
     compare.set_defaults(run=_run_compare)
 
     add_demo(commands, 'Task C over ROS: run, record, compare, draw', _run_demo)
@@ -108,12 +107,12 @@ def _machinery(arguments: argparse.Namespace) -> Machinery:
 # --- simulations ----------------------------------------------------------------------------
 
 
-def _run_task(arguments: argparse.Namespace) -> None:
+def _run_task(arguments: argparse.Namespace) -> int:
     """Run ``c13r``."""
     if arguments.task == 'a':
         _run_task_a(arguments)
-        return
-    _simulate(arguments, c13r.task_scenario(arguments.task), {'task': arguments.task})
+        return 0
+    return _simulate(arguments, c13r.task_scenario(arguments.task), {'task': arguments.task})
 
 
 def _run_task_a(arguments: argparse.Namespace) -> None:
@@ -132,42 +131,45 @@ def _run_task_a(arguments: argparse.Namespace) -> None:
     print_result(result, table(head, cells), arguments.format)
 
 
-def _run_scenario(arguments: argparse.Namespace) -> None:
+def _run_scenario(arguments: argparse.Namespace) -> int:
     """Run ``run``."""
     sample_time = load_machinery(arguments.file).controller.sample_time
     scenario = load_scenario(arguments.scenario, sample_time)
-    _simulate(arguments, scenario, {'scenario': str(arguments.scenario)})
+    return _simulate(arguments, scenario, {'scenario': str(arguments.scenario)})
 
 
-def _simulate(arguments: argparse.Namespace, scenario: Any, title: dict[str, str]) -> None:
+def _simulate(arguments: argparse.Namespace, scenario: Scenario, title: dict[str, str]) -> int:
     """Simulate a scenario and hand out the results."""
     check_output(arguments.csv, arguments.plot)
-    result = simulate(_machinery(arguments), scenario, arguments.model, arguments.brake)
-    _hand_out(arguments, result, title | result.summary())
+    run = simulate(_machinery(arguments), scenario, arguments.model, arguments.brake)
+    return hand_out(arguments, 'crane', run, _draw, title, _summary_text(run))
 
 
-def _hand_out(arguments: argparse.Namespace, result: Result, summary: dict[str, Any]) -> None:
-    """Write CSV and picture where asked for, then print the summary."""
-    if arguments.csv is not None:
-        write_csv(arguments.csv, COLUMNS, result.table)
-    if arguments.plot is not None:
-        from longreach_crane.figures import draw_run
+def _draw(file: Path, run: CraneRun) -> None:
+    """Draw a run."""
+    from longreach_crane.figures import draw_run
 
-        draw_run(arguments.plot, result)
-    print_result(summary, _summary_text(summary), arguments.format)
+    draw_run(file, run)
 
 
-def _summary_text(summary: dict[str, Any]) -> str:
+def _summary_text(run: CraneRun) -> str:
     """Return the summary of a run for people."""
+    summary = run.summary()
     happened = sorted(
         [(e['time'], e['name']) for e in summary['events']]
         + [(c['time'], f'car passes {c["name"]}') for c in summary['crossings']]
     )
-    lines = [table(('time [s]', 'event'), [(f'{t:.4f}', name) for t, name in happened]), '']
-    values = [*summary['extrema'].items()]
-    values += [(f'final {name}', value) for name, value in summary['final'].items()]
-    lines.append(table(('quantity', 'value [m, s, rad]'), values))
-    return '\n'.join(lines)
+    values = summary['extrema'] | {f'final {name}': v for name, v in summary['final'].items()}
+    units = {
+        key.replace('final.', 'final ').replace('extrema.', ''): u for key, u in run.UNITS.items()
+    }
+    return '\n'.join(
+        [
+            table(('time [s]', 'event'), [(f'{time:.4f}', name) for time, name in happened]),
+            '',
+            summary_table(values, units),
+        ]
+    )
 
 
 def _run_design(arguments: argparse.Namespace) -> None:
@@ -218,28 +220,26 @@ def _run_service(arguments: argparse.Namespace) -> None:
     print(call_plant(arguments.service, arguments.namespace, arguments.timeout))
 
 
-def _run_compare(arguments: argparse.Namespace) -> None:
+def _run_compare(arguments: argparse.Namespace) -> int:
     """Run ``compare``."""
-    from longreach_crane.recording import compare, read_run
+    from longreach_crane.recording import read_run
 
     check_output(arguments.csv, arguments.plot)
     machinery = _machinery(arguments)
     scenario = c13r.task_scenario('c')
     if arguments.scenario is not None:
         scenario = load_scenario(arguments.scenario, machinery.controller.sample_time)
-    recorded = read_run(arguments.bag, arguments.namespace, machinery)
-    expected = simulate(machinery, scenario, arguments.model, arguments.brake)
-    differences = compare(recorded, expected)
-    summary = {'bag': str(arguments.bag), 'differences': differences} | recorded.summary()
-    _hand_out(arguments, recorded, summary)
-    if arguments.format == 'table':
-        print('\n' + differences_table(differences))
-    is_same_run(
+    recorded = read_run(arguments.bag, arguments.namespace, machinery.crane)
+    return report_comparison(
+        arguments,
         'crane',
-        max(differences[name] for name in COLUMNS[1:]),
-        differences['cycles_missing'],
+        recorded,
+        simulate(machinery, scenario, arguments.model, arguments.brake),
         'Name what was run with --scenario, --file and the variants; set points by hand and a run'
         ' in real time differ, too',
+        _draw,
+        _summary_text(recorded),
+        'control cycle',
     )
 
 

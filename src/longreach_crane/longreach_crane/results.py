@@ -1,30 +1,56 @@
-"""Runs of the crane as tables."""
+"""Runs of the crane as tables: the observed quantities, and what a run is asked for first."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from longreach_crane.diagnosis import Emergency
-from longreach_crane.state import Command
+from longreach_crane.model import ANGLE, CAR_POSITION, Constants, load_position
+from longreach_crane.parameters import CraneParameters
+from longreach_dynamics.runs import Column, Columns, Derived, Run, Source
 
-__all__ = ['COLUMNS', 'Decision', 'Event', 'Result', 'events_of']
+__all__ = ['SET_POINT', 'CraneRun', 'Event', 'columns_of']
 
-COLUMNS = (
-    'time',
-    'motor_force',
-    'car_position',
-    'car_velocity',
-    'angle',
-    'angular_velocity',
-    'load_position',
-    'command',
-    'brake',
-    'emergency',
-)
+# Quantities of the summary's end.
+_FINAL = ('time', 'car_position', 'car_velocity', 'angle', 'angular_velocity', 'load_position')
+
+SET_POINT = Column('set_point', 'm', 'desired car position', Source('status', 'set_point'))
+"""Beside the columns: what the controller was told."""
+
+
+def columns_of(crane: CraneParameters) -> Columns:
+    """Return the columns of a run of a crane: the first five after time are the state."""
+
+    def joint(field: str, name: str) -> Source:
+        return Source('joint_states', field, name)
+
+    car, cable = 'car_joint', 'cable_joint'
+    load = partial(_load, Constants.of(crane))
+    positions = (joint('position', car), joint('position', cable))
+    return Columns(
+        (
+            Column('time', 's', 'of the control cycle'),
+            Column('motor_force', 'N', 'force of the motor, f_c', joint('effort', car)),
+            Column('car_position', 'm', 'position of the car, x_c', positions[0]),
+            Column('car_velocity', 'm/s', 'velocity of the car', joint('velocity', car)),
+            Column('angle', 'rad', 'angle of the cable, alpha', positions[1]),
+            Column('angular_velocity', 'rad/s', 'rate of that angle', joint('velocity', cable)),
+            Column('load_position', 'm', 'position of the load, x_l', Derived(positions, load)),
+            Column('command', 'N', 'desired motor force', Source('command', 'force')),
+            Column('brake', '', '1 while the brake is closed', Source('command', 'brake')),
+            Column('emergency', '', '1 in emergency mode', Source('status', 'emergency_mode')),
+        )
+    )
+
+
+def _load(constants: Constants, values: np.ndarray) -> np.ndarray:
+    """Return the load's position [m] from those of car [m] and cable [rad], (rows, 2)."""
+    states = np.zeros((len(values), 5))
+    states[:, [CAR_POSITION, ANGLE]] = values
+    return np.asarray(load_position(states, constants))
 
 
 class Event(NamedTuple):
@@ -34,84 +60,68 @@ class Event(NamedTuple):
     name: str
 
 
-class Decision(NamedTuple):
-    """What the controller decided in one cycle."""
-
-    time: float  # [s]
-    command: Command
-    emergency: Emergency
-
-
 @dataclasses.dataclass(frozen=True)
-class Result:
+class CraneRun(Run[CraneParameters]):
     """
-    A simulation with the controller in the loop.
+    A run of the crane with its controller, one row per control cycle at the instant of sampling.
+
+    ``command``, ``brake`` and ``emergency`` are what was decided in that cycle.
 
     Parameters
     ----------
-    table : ndarray, shape (cycles + 1, 10)
-        One row per control cycle at the instant of sampling, columns as in :data:`COLUMNS`;
-        ``command``, ``brake`` and ``emergency`` are what was decided in that cycle.
-    events : tuple of Event
-        brake_engaged, brake_released, emergency, at the cycle that decided so.
     crossings : tuple of Event
         minimum_position, maximum_position: when the car passed a limit, in either direction,
         located between the cycles.
     evaluations : int
         Of the right-hand side.
+    set_points : ndarray, shape (rows,), optional
+        Desired car position in each cycle [m].
     """
 
-    table: np.ndarray
-    events: tuple[Event, ...]
-    crossings: tuple[Event, ...]
-    evaluations: int
+    UNITS: ClassVar = {
+        'events.time': 's',
+        'crossings.time': 's',
+        'extrema.max_abs_angle': 'rad',
+        'extrema.max_car_position': 'm',
+        'extrema.min_car_position': 'm',
+        'final.time': 's',
+        'final.car_position': 'm',
+        'final.car_velocity': 'm/s',
+        'final.angle': 'rad',
+        'final.angular_velocity': 'rad/s',
+        'final.load_position': 'm',
+    }
 
-    def column(self, name: str) -> np.ndarray:
-        """Return one column by its name, shape (cycles + 1,)."""
-        return self.table[:, COLUMNS.index(name)]
+    crossings: tuple[Event, ...] = ()
+    evaluations: int = 0
+    set_points: np.ndarray | None = None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Return brake_engaged, brake_released and emergency, at the cycle that decided so."""
+        found = []
+        times = self.column('time').tolist()
+        for order, (name, column, sign) in enumerate(
+            (
+                ('emergency', 'emergency', 1.0),
+                ('brake_engaged', 'brake', 1.0),
+                ('brake_released', 'brake', -1.0),
+            )
+        ):
+            changes = sign * np.diff(self.column(column), prepend=0.0)
+            found += [(row, order, name) for row in np.flatnonzero(changes > 0.0).tolist()]
+        return tuple(Event(times[row], name) for row, _, name in sorted(found))
 
     def summary(self) -> dict[str, Any]:
         """Return events, extrema over the cycles and final values as plain numbers."""
-        last = dict(zip(COLUMNS, self.table[-1].tolist(), strict=True))
+        position = self.column('car_position')
         return {
             'events': [event._asdict() for event in self.events],
             'crossings': [event._asdict() for event in self.crossings],
             'extrema': {
                 'max_abs_angle': float(np.abs(self.column('angle')).max()),
-                'max_car_position': float(self.column('car_position').max()),
-                'min_car_position': float(self.column('car_position').min()),
+                'max_car_position': float(position.max()),
+                'min_car_position': float(position.min()),
             },
-            'final': {
-                name: last[name]
-                for name in (
-                    'time',
-                    'car_position',
-                    'car_velocity',
-                    'angle',
-                    'angular_velocity',
-                    'load_position',
-                )
-            },
+            'final': {name: float(self.column(name)[-1]) for name in _FINAL},
         }
-
-
-def events_of(decisions: Iterable[Decision]) -> tuple[Event, ...]:
-    """
-    Return what changed from each cycle's decision to the next.
-
-    Parameters
-    ----------
-    decisions : iterable of Decision
-        In the order of time.
-    """
-    events = []
-    before = Decision(0.0, Command(), Emergency.NONE)
-    for now in decisions:
-        if now.emergency and not before.emergency:
-            events.append(Event(now.time, 'emergency'))
-        if now.command.brake and not before.command.brake:
-            events.append(Event(now.time, 'brake_engaged'))
-        if before.command.brake and not now.command.brake:
-            events.append(Event(now.time, 'brake_released'))
-        before = now
-    return tuple(events)

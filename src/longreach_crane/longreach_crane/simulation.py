@@ -15,11 +15,12 @@ from longreach_crane.diagnosis import Emergency, sense
 from longreach_crane.machine import Crane
 from longreach_crane.model import CAR_POSITION, CAR_VELOCITY, load_position
 from longreach_crane.parameters import Machinery, load_machinery
-from longreach_crane.results import COLUMNS, Decision, Event, Result, events_of
+from longreach_crane.results import CraneRun, Event, columns_of
 from longreach_crane.scenario import Scenario, cycle_count
 from longreach_crane.state import Command, CraneState
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_time
+from longreach_dynamics.stepping import IntegrationError
 
 __all__ = ['simulate', 'warm_up']
 
@@ -34,9 +35,11 @@ def simulate(
     brake: str = 'viscous',
     relative: float = 1e-12,
     absolute: float = 1e-13,
-) -> Result:
+) -> CraneRun:
     """
     Simulate crane and controller through a scenario.
+
+    A run whose state does not stay finite ends with the last cycle before; its message says why.
 
     Parameters
     ----------
@@ -53,8 +56,6 @@ def simulate(
     ------
     InputError
         When a time of the scenario is not on a control cycle, or a variant is unknown.
-    IntegrationError
-        When the state does not stay finite.
     """
     T = machinery.controller.sample_time
     scenario.check_cycles(T)
@@ -67,26 +68,38 @@ def simulate(
     crane = Crane(machinery.crane, scenario, model, brake, relative, absolute)
     controller = Controller.of(machinery, scenario.diagnosis)
     state, control = crane.initial_state(), controller.initial_state()
-    table = np.empty((cycles + 1, len(COLUMNS)))
-    decisions: list[Decision] = []
+    states, decided = np.empty((cycles + 1, state.x.size)), np.empty((cycles + 1, 3))
     crossings: list[Event] = []
-    evaluations = 0
+    evaluations, message = 0, ''
     set_points = _set_points(scenario, cycles, T)
     for cycle in range(cycles + 1):
         time = step_time(cycle, T)
         sample = sense(state.x[CAR_POSITION], machinery.crane)
         control = controller.cycle(control, sample, set_points[cycle])
-        decisions.append(Decision(time, control.command, control.emergency))
-        table[cycle, 0] = time
-        table[cycle, 1:6] = state.x
-        table[cycle, 7:] = (*control.command, control.emergency is not Emergency.NONE)
+        states[cycle] = state.x
+        decided[cycle] = (*control.command, control.emergency is not Emergency.NONE)
         if cycle < cycles:
-            after, count = crane.advance_counting(state, control.command, time, T)
+            try:
+                after, count = crane.advance_counting(state, control.command, time, T)
+            except IntegrationError as error:
+                message = str(error)
+                break
             evaluations += count
             crossings += _crossings(crane, state, after, control.command, time, T)
             state = after
-    table[:, 6] = load_position(table[:, 1:6], crane.constants)
-    return Result(table, events_of(decisions), tuple(crossings), evaluations)
+    rows = slice(cycle + 1)
+    times = np.array([step_time(k, T) for k in range(cycle + 1)])
+    states = states[rows]
+    loads = load_position(states, crane.constants)
+    return CraneRun(
+        machinery.crane,
+        columns_of(machinery.crane),
+        np.column_stack([times, states, loads, decided[rows]]),
+        tuple(crossings),
+        evaluations,
+        set_points[rows],
+        message=message,
+    )
 
 
 def _set_points(scenario: Scenario, cycles: int, sample_time: float) -> np.ndarray:

@@ -13,7 +13,6 @@ from std_msgs.msg import Float64
 
 from longreach_crane import commands
 from longreach_crane.parameters import Machinery, default_file
-from longreach_crane.results import COLUMNS
 from longreach_crane.scenario import Scenario
 from longreach_crane.simulation import simulate
 from longreach_node import qos
@@ -97,7 +96,7 @@ def test_task_c(
     # The file has every bit, one row a cycle.
     with table.open(newline='') as stream:
         head, *rows = csv.reader(stream)
-    assert tuple(head) == COLUMNS
+    assert tuple(head) == expected.columns.names
     assert head == [
         *('time', 'motor_force', 'car_position', 'car_velocity', 'angle', 'angular_velocity'),
         *('load_position', 'command', 'brake', 'emergency'),

@@ -24,7 +24,7 @@ from scipy.linalg import expm
 
 from longreach_crane.design import ControllerMatrices, controller_matrices
 from longreach_crane.parameters import CraneParameters, Machinery
-from longreach_crane.results import COLUMNS
+from longreach_crane.results import columns_of
 from longreach_crane.scenario import Disturbance, InitialState, Scenario, SetPoint
 from longreach_crane.simulation import simulate
 
@@ -214,7 +214,7 @@ def compare(machinery: Machinery, scenario: Scenario, plant: Plant, m: Controlle
     result = simulate(machinery, scenario, plant.model, plant.brake)
     expected = reference(machinery, m, scenario, plant)
     assert result.table.shape == expected.shape
-    for index, name in enumerate(COLUMNS):
+    for index, name in enumerate(columns_of(machinery.crane).names):
         if name in ('brake', 'emergency'):
             assert np.array_equal(result.table[:, index], expected[:, index]), name
         else:

@@ -12,7 +12,7 @@ from longreach_crane.machine import Crane
 from longreach_crane.model import FREE, HELD
 from longreach_crane.motion import advance_motion
 from longreach_crane.parameters import CraneParameters, Machinery
-from longreach_crane.results import COLUMNS, Result
+from longreach_crane.results import CraneRun
 from longreach_crane.scenario import Disturbance, InitialState, Scenario, SetPoint
 from longreach_crane.simulation import simulate, warm_up
 from longreach_crane.state import Command, CraneState
@@ -24,7 +24,7 @@ SWINGING = np.array([20.0, 1.0, 0.4, 0.5, -0.3])
 
 
 @pytest.fixture(scope='module')
-def result_c(machinery: Machinery, task_c: Scenario) -> Result:
+def result_c(machinery: Machinery, task_c: Scenario) -> CraneRun:
     return simulate(machinery, task_c)
 
 
@@ -151,8 +151,8 @@ def test_a_crane_that_is_too_fast_to_simulate_is_an_error(crane: CraneParameters
         Crane(fast).advance(CraneState(np.array([0.0, 0.0, 0.0, 0.1, 0.0])), Command(), 0.0, 0.01)
 
 
-def test_table_has_one_row_per_cycle(result_c: Result) -> None:
-    assert result_c.table.shape == (6001, len(COLUMNS))
+def test_table_has_one_row_per_cycle(result_c: CraneRun) -> None:
+    assert result_c.table.shape == (6001, len(result_c.columns))
     # Exact multiples, without the last bits of a product.
     assert result_c.column('time').tolist() == [round(0.01 * n, 2) for n in range(6001)]
     assert result_c.table[0, 1:6].tolist() == [0.0] * 5
@@ -162,7 +162,7 @@ def test_table_has_one_row_per_cycle(result_c: Result) -> None:
     assert np.isfinite(result_c.table).all()
 
 
-def test_events_are_the_edges_of_the_columns(result_c: Result) -> None:
+def test_events_are_the_edges_of_the_columns(result_c: CraneRun) -> None:
     brake, emergency = result_c.column('brake'), result_c.column('emergency')
     time = result_c.column('time')
     edges = [(t, 'brake_engaged') for t in time[1:][np.diff(brake) > 0]]
@@ -179,7 +179,7 @@ def test_events_are_the_edges_of_the_columns(result_c: Result) -> None:
     assert np.all(result_c.column('command')[brake == 1.0] == 0.0)
 
 
-def test_the_set_point_releases_the_brake(result_c: Result) -> None:
+def test_the_set_point_releases_the_brake(result_c: CraneRun) -> None:
     times = {event.name: event.time for event in result_c.events[:2]}
     assert times['brake_released'] == 36.0
     steady = np.abs(result_c.column('command')) < 0.01
@@ -189,7 +189,7 @@ def test_the_set_point_releases_the_brake(result_c: Result) -> None:
     assert not steady[engaged - 302]
 
 
-def test_emergency_follows_the_crossing_within_a_cycle(result_c: Result) -> None:
+def test_emergency_follows_the_crossing_within_a_cycle(result_c: CraneRun) -> None:
     (crossing,) = result_c.crossings
     emergency = next(event for event in result_c.events if event.name == 'emergency')
     assert crossing.name == 'maximum_position'
@@ -197,7 +197,7 @@ def test_emergency_follows_the_crossing_within_a_cycle(result_c: Result) -> None
     assert np.all(result_c.column('brake')[result_c.column('time') >= emergency.time] == 1.0)
 
 
-def test_summary_is_plain_and_consistent(result_c: Result) -> None:
+def test_summary_is_plain_and_consistent(result_c: CraneRun) -> None:
     summary = json.loads(json.dumps(result_c.summary()))
     assert set(summary) == {'events', 'crossings', 'extrema', 'final'}
     assert summary['events'][0] == {'time': result_c.events[0].time, 'name': 'brake_engaged'}
@@ -212,7 +212,7 @@ def test_summary_is_plain_and_consistent(result_c: Result) -> None:
         assert value == result_c.column(name)[-1]
 
 
-def test_same_input_same_bits(machinery: Machinery, task_c: Scenario, result_c: Result) -> None:
+def test_same_input_same_bits(machinery: Machinery, task_c: Scenario, result_c: CraneRun) -> None:
     again = simulate(machinery, task_c)
     assert np.array_equal(again.table, result_c.table)
     assert again.events == result_c.events
@@ -220,7 +220,7 @@ def test_same_input_same_bits(machinery: Machinery, task_c: Scenario, result_c: 
 
 
 def test_tolerances_are_tight_enough(
-    machinery: Machinery, task_c: Scenario, result_c: Result
+    machinery: Machinery, task_c: Scenario, result_c: CraneRun
 ) -> None:
     tighter = simulate(machinery, task_c, relative=1e-13, absolute=1e-14)
     assert tighter.table == pytest.approx(result_c.table, abs=1e-9)
@@ -228,7 +228,7 @@ def test_tolerances_are_tight_enough(
     assert loose.evaluations < result_c.evaluations < tighter.evaluations
 
 
-def test_evaluations_stay_within_a_budget(result_c: Result) -> None:
+def test_evaluations_stay_within_a_budget(result_c: CraneRun) -> None:
     # One step of DOP853 in each open cycle; with the stiff brake a cycle takes two or three steps
     # of Radau IIA, each with its Jacobian and some Newton iterations of three stages.
     braked = int(result_c.column('brake').sum())
@@ -282,3 +282,13 @@ def test_a_state_that_blows_up_is_an_error(machinery: Machinery) -> None:
     absurd = CraneState(np.array([0.0, 0.0, 0.0, 0.5, 1e200]))
     with pytest.raises(IntegrationError, match=r'starts at t = 3 s: .*1e\+200'):
         crane.advance(absurd, Command(), 3.0, 0.01)
+
+
+def test_a_run_that_blows_up_keeps_its_rows(machinery: Machinery) -> None:
+    calm = Scenario(duration=1.0, set_points=(SetPoint(0.0, 1.0),))
+    blown = calm.replace(disturbances=(Disturbance(0.5, 0.1, 1e300),))
+    whole, run = (simulate(machinery, scenario) for scenario in (calm, blown))
+    assert (whole.status, run.status) == ('complete', 'failed')
+    assert 'starts at t = 0.5 s' in run.message
+    np.testing.assert_array_equal(run.table, whole.table[:51])
+    assert run.summary()['final']['time'] == 0.5

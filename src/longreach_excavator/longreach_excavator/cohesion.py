@@ -28,12 +28,11 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.stepping import IntegrationError
 from longreach_dynamics.tables import Table, read_table
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import SAMPLE_TIME, STEP
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.results import Result
+from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.simulation import simulate
 
@@ -274,7 +273,7 @@ class CohesionFit:
     scan : ndarray, shape (values, 2)
         All cohesions that were tried, rising [Pa], and the sums of squares [1], each column in
         units of its noise.
-    result : Result
+    result : ExcavatorRun
         The run with this cohesion.
     """
 
@@ -284,7 +283,7 @@ class CohesionFit:
     noise: np.ndarray
     fitted: np.ndarray
     scan: np.ndarray
-    result: Result
+    result: ExcavatorRun
 
     @property
     def runs(self) -> int:
@@ -403,7 +402,7 @@ class _Runs:
             duration = round(samples * self._interval, 12)
             self._scenario = scenario.replace(duration=duration)
 
-    def result(self, cohesion: float) -> Result:
+    def result(self, cohesion: float) -> ExcavatorRun:
         """Return a run."""
         scenario = self._scenario.replace(cohesion=cohesion)
         return simulate(self._excavator, scenario, self._step, self._interval)
@@ -412,9 +411,8 @@ class _Runs:
         """Return simulated minus measured values (rows, columns); inf for a run without end."""
         if cohesion not in self._errors:
             data = self._data
-            try:
-                result = self.result(cohesion)
-            except IntegrationError:
+            result = self.result(cohesion)
+            if result.message:
                 self._errors[cohesion] = np.full(data.values.shape, np.inf)
             else:
                 when = result.column('time')

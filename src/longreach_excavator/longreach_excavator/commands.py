@@ -8,7 +8,6 @@ cohesion from measurements, and the comparison of recordings with the library.
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +25,13 @@ from longreach_excavator.arguments import (
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import SAMPLE_TIME, STEP
 from longreach_excavator.parameters import ExcavatorParameters, default_file, load_excavator
-from longreach_excavator.results import COLUMNS, Result
+from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import Scenario, load_scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.statics import standing
 from longreach_excavator.study_commands import configure_studies
 from longreach_tools.arguments import allow_lists, not_negative, numbers
-from longreach_tools.comparison import differences_table, is_same_run
+from longreach_tools.comparison import hand_out, report_comparison
 from longreach_tools.demo import demonstrate
 from longreach_tools.options import (
     add_compare,
@@ -40,15 +39,14 @@ from longreach_tools.options import (
     add_results,
     add_services,
     add_steps,
-    add_valves,
-    valves_told,
+    add_timed_command,
 )
 from longreach_tools.output import (
     add_format,
+    check_output,
     print_result,
     summary_table,
     table,
-    write_csv,
 )
 
 __all__ = ['SUMMARY', 'configure']
@@ -58,6 +56,13 @@ SUMMARY = 'an excavator that digs (Ozunlu 2009)'
 _WORST_ENERGY = 1e-2
 # A sweep takes seconds with oil, and an eighth of a second with given forces [s].
 _LONGEST_SAMPLE = {'hydraulic': 0.1, 'printed': 0.01}
+
+
+_VALVES = (
+    'move the valves while nobody else does',
+    'spool positions, -1 to 1, for all cylinders; positive extends the cylinder',
+    'closed',
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -105,13 +110,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     urdf.add_argument('--prefix', default='', help='before the names of frames, as in north/')
     urdf.set_defaults(run=_run_urdf)
 
-    compare = add_compare(commands, 'excavator')
+    compare = add_compare(commands, 'excavator', step=STEP)
     add_excavator(compare)
-    add_format(compare)
     compare.set_defaults(run=_run_compare)
 
     add_services(commands, 'excavator', _run_service)
-    add_valves(commands, 'excavator', _run_valves)
+    add_timed_command(commands, 'excavator', 'valves', _send_valves, _VALVES, 1.0)
     add_demo(commands, 'digging over ROS: run, record, compare, draw', _run_demo)
 
 
@@ -128,47 +132,46 @@ def _add_tolerance(parser: argparse.ArgumentParser) -> None:
 # --- runs -----------------------------------------------------------------------------------
 
 
-def _run_dig(arguments: argparse.Namespace) -> None:
+def _run_dig(arguments: argparse.Namespace) -> int:
     """Run ``dig``."""
     excavator = digging_excavator(arguments)
     scenario = digging_scenario(arguments, arguments.cohesion)
     if arguments.sample_time is None:
         # Given forces swing the bucket through in an eighth of a second.
         arguments.sample_time = SAMPLE_TIME if arguments.mode == 'hydraulic' else arguments.step
-    _simulate(arguments, excavator, scenario)
+    return _simulate(arguments, excavator, scenario)
 
 
-def _run_scenario(arguments: argparse.Namespace) -> None:
+def _run_scenario(arguments: argparse.Namespace) -> int:
     """Run ``run``."""
     excavator = load_excavator(arguments.file)
     scenario = load_scenario(arguments.scenario, excavator, arguments.step)
-    _simulate(arguments, excavator, scenario)
+    return _simulate(arguments, excavator, scenario)
 
 
 def _simulate(
     arguments: argparse.Namespace, excavator: ExcavatorParameters, scenario: Scenario
-) -> None:
+) -> int:
     """Simulate a scenario and hand out the results."""
     check_files(arguments, scenario.forces)
     _check_sample_time(arguments.sample_time, scenario)
-    result = simulate(
-        excavator, scenario, arguments.step, arguments.sample_time, arguments.tolerance
-    )
-    _check_energy(result)
-    if arguments.csv is not None:
-        write_csv(arguments.csv, COLUMNS, result.table)
-    if arguments.plot is not None:
-        from longreach_excavator.figures import draw_run
+    run = simulate(excavator, scenario, arguments.step, arguments.sample_time, arguments.tolerance)
+    if not run.message:
+        _check_energy(run)
+    text = summary_table(run.summary() | _in_words(run), run.UNITS)
+    return hand_out(arguments, 'excavator', run, _draw, text=text)
 
-        draw_run(arguments.plot, result)
-    summary = result.summary()
-    print_result(summary, summary_table(_flat(summary), 's, deg, N, Pa'), arguments.format)
-    for name in _emptied(result):
-        print(
-            f'longreach excavator: {name} ran out of oil for some time (cavitation): its pressure'
-            ' stood at the vapour pressure',
-            file=sys.stderr,
-        )
+
+def _draw(file: Path, run: ExcavatorRun) -> None:
+    """Draw a run."""
+    from longreach_excavator.figures import draw_run
+
+    draw_run(file, run)
+
+
+def _in_words(run: ExcavatorRun) -> dict[str, str]:
+    """Return in words what people would not find in the summary."""
+    return {} if run.time_to_sweep() is not None else {'time_to_sweep_s': 'not reached'}
 
 
 def _check_sample_time(sample_time: float, scenario: Scenario) -> None:
@@ -181,7 +184,7 @@ def _check_sample_time(sample_time: float, scenario: Scenario) -> None:
         )
 
 
-def _check_energy(result: Result) -> None:
+def _check_energy(result: ExcavatorRun) -> None:
     """Raise LongreachError for a run whose energy is out of balance: its numbers mean nothing."""
     error = result.energy_error()
     # Written so that NaN fails, too.
@@ -191,31 +194,6 @@ def _check_energy(result: Result) -> None:
             f' {_WORST_ENERGY:g}; take a shorter --step or a --tolerance of 1e-9, or look for'
             ' forces and parameters of impossible size'
         )
-
-
-def _flat(summary: dict[str, Any]) -> dict[str, Any]:
-    """Return a summary for people: without tables inside, and with words for what is not."""
-    flat: dict[str, Any] = {}
-    for name, value in summary.items():
-        if isinstance(value, dict):
-            flat |= {f'{name}, {inner}': item for inner, item in value.items()}
-        elif value is None:
-            flat[name] = 'not reached'
-        else:
-            flat[name] = value
-    return flat
-
-
-def _emptied(result: Result) -> list[str]:
-    """Return the cylinders a chamber of which ran out of oil for some time."""
-    vapour = result.machine.parameters.oil.vapour_pressure
-    oil = np.isnan(result.machine.given_forces(np.zeros(1))[0])
-    return [
-        name
-        for name, has in zip(CYLINDERS, oil, strict=True)
-        if has
-        and min(result.column(f'{side}_{name}').min() for side in ('p_head', 'p_rod')) <= vapour
-    ]
 
 
 # --- without motion -------------------------------------------------------------------------
@@ -296,28 +274,22 @@ def _run_urdf(arguments: argparse.Namespace) -> None:
 # --- over ROS -------------------------------------------------------------------------------
 
 
-def _run_compare(arguments: argparse.Namespace) -> None:
+def _run_compare(arguments: argparse.Namespace) -> int:
     """Run ``compare``."""
-    from longreach_excavator.recording import compare, read_run
+    from longreach_excavator.recording import read_run
 
+    check_output(arguments.csv)
     excavator = load_excavator(arguments.file)
-    scenario = load_scenario(arguments.scenario, excavator, STEP)
-    recorded = read_run(arguments.bag, arguments.namespace)
-    expected = simulate(excavator, scenario, STEP, recorded.sample_time(STEP))
-    differences = compare(recorded, expected)
-    print_result(
-        {'bag': str(arguments.bag), 'differences': differences},
-        differences_table(differences),
-        arguments.format,
-    )
-    same = is_same_run(
+    scenario = load_scenario(arguments.scenario, excavator, arguments.step)
+    recorded = read_run(arguments.bag, arguments.namespace, excavator)
+    sample_time = recorded.sample_time(arguments.step)
+    return report_comparison(
+        arguments,
         'excavator',
-        max(value for name, value in differences.items() if not name.startswith('samples_')),
-        differences['samples_missing'],
-        'Name what was run with --scenario and --file; commands by hand differ, too',
+        recorded,
+        simulate(excavator, scenario, arguments.step, sample_time),
+        'Name what was run with --scenario, --file and --step; commands by hand differ, too',
     )
-    if same and arguments.format == 'table':
-        print('\nthe recording is this run of the library')
 
 
 def _run_service(arguments: argparse.Namespace) -> None:
@@ -327,14 +299,11 @@ def _run_service(arguments: argparse.Namespace) -> None:
     print(call_plant(arguments.service, arguments.namespace, arguments.timeout))
 
 
-def _run_valves(arguments: argparse.Namespace) -> None:
-    """Run ``valves``."""
+def _send_valves(*values: Any) -> str:
+    """Command the valves; see :func:`longreach_excavator.remote.command_valves`."""
     from longreach_excavator.remote import command_valves
 
-    topic = command_valves(
-        arguments.spools, arguments.duration, arguments.namespace, arguments.timeout
-    )
-    print(valves_told(arguments, topic))
+    return command_valves(*values)
 
 
 def _run_demo(arguments: argparse.Namespace) -> int:

@@ -13,8 +13,8 @@ from longreach_excavator.inverse import InverseResult, unit_of
 from longreach_excavator.linkage import CYLINDERS, bucket_cylinder
 from longreach_excavator.motion import RATE
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.results import REACTIONS, Result
-from longreach_tools.output import figure
+from longreach_excavator.results import REACTIONS, ExcavatorRun
+from longreach_tools.output import figure, legend
 
 __all__ = ['draw_cohesion', 'draw_inverse', 'draw_pose', 'draw_run', 'pins']
 
@@ -65,12 +65,13 @@ _PARTS = {
 }
 
 
-def _draw_machine(axis: Any, places: dict[str, complex], shade: str) -> None:
-    """Draw all parts as lines."""
+def _draw_machine(axis: Any, places: dict[str, complex], shade: str, label: str = '') -> None:
+    """Draw all parts as lines; the first one has the label, if there is one."""
     for name, letters in _PARTS.items():
         points = np.array([places[letter] for letter in letters])
         width = 1.6 if name in CYLINDERS else 0.8
-        axis.plot(points.real, points.imag, color=shade, linewidth=width)
+        axis.plot(points.real, points.imag, color=shade, linewidth=width, label=label or None)
+        label = ''
     axis.set_aspect('equal', adjustable='datalim')
     axis.set_xlabel('x [m]')
     axis.set_ylabel('z [m]')
@@ -101,7 +102,7 @@ def draw_pose(file: str | Path, excavator: ExcavatorParameters, q: np.ndarray) -
             )
 
 
-def draw_run(file: str | Path, result: Result) -> None:
+def draw_run(file: str | Path, result: ExcavatorRun) -> None:
     """
     Draw the machine, forces, reactions, accelerations, rates and angles over time.
 
@@ -109,24 +110,28 @@ def draw_run(file: str | Path, result: Result) -> None:
     ----------
     file : path
         Picture to write; its ending decides the format.
-    result : Result
+    result : ExcavatorRun
     """
     time = result.column('time')
     with figure(file, size=(9.0, 15.0), rows=5, above=2.5) as axes:
         side, force, reaction, acceleration, rate, angle = axes
         _draw_side(side, result)
         for k, name in enumerate(CYLINDERS):
-            force.plot(time, 1e-3 * result.column(f'force_{name}'), color=f'C{k}', label=name)
-        force.plot(time, 1e-3 * result.column('soil_force'), color='0.35', ls='--', label='soil')
+            force.plot(time, result.column(f'force_{name}', 'kN'), color=f'C{k}', label=name)
+        force.plot(time, result.column('soil_force', 'kN'), color='0.35', ls='--', label='soil')
         force.set_ylabel('cylinders, soil [kN]')
         for k, (name, label) in enumerate(_JOINTS.items()):
             reaction.plot(time, 1e-3 * result.magnitude(name), color=f'C{k}', label=label)
         reaction.set_ylabel('in the joint [kN]')
         for k in range(3):
-            for axis, column in ((acceleration, 'alpha'), (rate, 'omega'), (angle, 'theta')):
+            for axis, column, unit in (
+                (acceleration, 'alpha', 'deg/s^2'),
+                (rate, 'omega', 'deg/s'),
+                (angle, 'theta', 'deg'),
+            ):
                 axis.plot(
                     time,
-                    np.degrees(result.column(f'{column}_{k + 2}')),
+                    result.column(f'{column}_{k + 2}', unit),
                     color=f'C{k}',
                     label=rf'$\theta_{k + 2}$, {CYLINDERS[k]}',
                 )
@@ -136,32 +141,30 @@ def draw_run(file: str | Path, result: Result) -> None:
         angle.set_xlabel('time [s]')
         for axis in axes[1:]:
             axis.set_xlim(time[0], time[-1])
-        for axis in (force, reaction, acceleration):
-            _legend(axis, 4)
+        for axis in (force, reaction, acceleration, rate, angle):
+            legend(axis, 4)
 
 
-def _draw_side(axis: Any, result: Result) -> None:
+def _draw_side(axis: Any, result: ExcavatorRun) -> None:
     """Draw the machine from the side: at the beginning, half way, and at the end."""
     machine, swept = result.machine, result.column('swept')
     middle = int(np.searchsorted(swept, 0.5 * swept.max()))
-    for k, shade in ((0, 0.75), (middle, 0.45), (-1, 0.0)):
+    for k, shade, when in ((0, 0.75, 'start'), (middle, 0.45, 'middle'), (-1, 0.0, 'end')):
         places = pins(machine.parameters, result.states[k, :RATE])
-        _draw_machine(axis, places, str(shade))
-    axis.plot(result.column('tip_x'), result.column('tip_z'), color='C2', linewidth=1.0)
+        _draw_machine(axis, places, str(shade), when)
+    axis.plot(
+        result.column('tip_x'), result.column('tip_z'), color='C2', linewidth=1.0, label='tooth'
+    )
     surface = machine.constants.medium.surface
     if math.isfinite(surface):
         axis.axhline(surface, color='C5', linewidth=1.2)
         _name_line(axis, surface, 'soil')
+    legend(axis, 4)
 
 
 def _name_line(axis: Any, height: float, name: str) -> None:
     """Write the name of a level line at its left end."""
     axis.text(0.01, height, name, color='C5', va='bottom', transform=axis.get_yaxis_transform())
-
-
-def _legend(axis: Any, columns: int) -> None:
-    """Put the legend above the right end of an axis, where it hides nothing."""
-    axis.legend(loc='lower right', bbox_to_anchor=(1.0, 0.98), frameon=False, ncols=columns)
 
 
 def draw_inverse(file: str | Path, result: InverseResult) -> None:
@@ -191,13 +194,13 @@ def draw_inverse(file: str | Path, result: InverseResult) -> None:
         for pin, label in zip('acd', _JOINTS.values(), strict=True):
             joint.plot(time, 1e-3 * result.column(f'pin_{pin}'), label=label)
         joint.set_ylabel('in the joint [kN]')
-        soil.plot(time, 1e-3 * result.column('soil_force'), color='0.35')
+        soil.plot(time, 1e-3 * result.column('soil_force'), color='0.35', label='soil')
         soil.set_ylabel('on the tooth [kN]')
         angle.set_ylabel('angle [deg]')
         angle.set_xlabel('time [s]')
         angle.set_xlim(time[0], time[-1])
-        for axis in (cylinder, rod, joint, angle):
-            _legend(axis, 3)
+        for axis in (cylinder, rod, joint, soil, angle):
+            legend(axis, 3)
 
 
 def draw_cohesion(file: str | Path, fit: CohesionFit) -> None:
@@ -230,4 +233,4 @@ def draw_cohesion(file: str | Path, fit: CohesionFit) -> None:
             axis.set_ylabel(f'{name} [{unit_of(name)}]')
         if axes:
             axes[-1].set_xlabel('time [s]')
-            _legend(axes[0], 2)
+            legend(axes[0], 2)

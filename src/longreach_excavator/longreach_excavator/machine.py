@@ -16,7 +16,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_time
-from longreach_dynamics.stepping import IntegrationError
+from longreach_dynamics.runs import PartialRunError
 from longreach_excavator.forces import STRONGEST, GivenForces
 from longreach_excavator.kinematics import moving_joints
 from longreach_excavator.linkage import CYLINDERS
@@ -57,7 +57,9 @@ class Excavator:
 
     Parameters
     ----------
-    parameters : ExcavatorParameters
+    excavator : ExcavatorParameters
+        As its file says. The machine's ``parameters`` are these with what the scenario overrides,
+        see :meth:`longreach_excavator.scenario.Scenario.excavator`.
     scenario : Scenario
     step : float
         Length of a step [s].
@@ -71,19 +73,20 @@ class Excavator:
         When the scenario does not fit the excavator or the step.
     """
 
-    parameters: ExcavatorParameters
+    excavator: dataclasses.InitVar[ExcavatorParameters]
     scenario: Scenario
     step: float = STEP
     tolerance: float = 0.0
+    parameters: ExcavatorParameters = dataclasses.field(init=False)
 
-    def __post_init__(self) -> None:
-        """Check the scenario, and read its forces."""
+    def __post_init__(self, excavator: ExcavatorParameters) -> None:
+        """Check the scenario, apply what it overrides, and read its forces."""
         if not 1e-6 <= self.step <= 5e-3:
             raise InputError(f'step = {self.step} s, allowed: [1e-06, 0.005] s')
         if self.tolerance and not 1e-13 <= self.tolerance <= 1e-3:
             raise InputError(f'tolerance = {self.tolerance}, allowed: 0, or [1e-13, 0.001]')
-        self.scenario.check_with(self.parameters, self.step)
-        excavator = self.scenario.excavator(self.parameters)
+        self.scenario.check_with(excavator, self.step)
+        excavator = self.scenario.excavator(excavator)
         object.__setattr__(self, 'parameters', excavator)
         surface = self.scenario.surface_height(excavator)
         joint = self.scenario.counted_joint(excavator)
@@ -214,8 +217,9 @@ class Excavator:
         ------
         InputError
             For a command that is not allowed.
-        IntegrationError
-            With state, command and time at the beginning of the step that failed.
+        PartialRunError
+            With state, command and time at the beginning of the step that failed, and the table up
+            to there.
         """
         if steps < 0:
             raise InputError(f'duration is {steps} steps, allowed: 0 or more')
@@ -299,7 +303,8 @@ class Excavator:
         adaptive = self.tolerance > 0.0
         taken = advance_adaptive(*run, self.tolerance) if adaptive else advance_motion(*run)
         if taken < last - first:
-            self._fail(first + taken, y, command)
+            kept = (first + taken) // every - first // every if every else 0
+            raise PartialRunError(self._failure(first + taken, y, command), table[:kept])
         return ExcavatorState(y, told, state.swept)
 
     def _with_oil(self, state: ExcavatorState, command: ExcavatorCommand) -> np.ndarray:
@@ -312,8 +317,8 @@ class Excavator:
                 y[HEAD + k], y[ROD + k], y[SPOOL + k] = head[k], rod[k], 0.0
         return y
 
-    def _fail(self, count: int, y: np.ndarray, command: ExcavatorCommand) -> None:
-        """Raise the error of a step that did not end with a finite state."""
+    def _failure(self, count: int, y: np.ndarray, command: ExcavatorCommand) -> str:
+        """Return the message about a step that did not end with a finite state."""
         time = step_time(count, self.step)
         reason = 'a number is not finite'
         ahead = y[:RATE] + 2.0 * self.step * y[RATE:HEAD]
@@ -323,7 +328,7 @@ class Excavator:
                     f'the {CYLINDERS[k]} linkage passes its dead point, theta_{k + 2} ='
                     f' {math.degrees(low if ahead[k] <= low else high):.4g} deg'
                 )
-        raise IntegrationError(
+        return (
             f'the excavator runs away in the step at t = {time:g} s: {reason}. To see it again:'
             f' Excavator.advance(ExcavatorState(np.array({y.tolist()})), {command}, {time:g},'
             f' {self.step:g}). Take a shorter step, or look for forces and parameters of'

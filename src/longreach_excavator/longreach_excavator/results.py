@@ -1,14 +1,15 @@
-"""Runs of an excavator as tables: what is to be seen in each row, and in all of them together."""
+"""Runs of an excavator as tables: the observed quantities, and what a run is asked for first."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.runs import Column, Columns, Derived, Run, Source, each
 from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import (
     HEAD,
     OBSERVED,
@@ -22,27 +23,93 @@ from longreach_excavator.motion import (
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario
 
-if TYPE_CHECKING:
-    from longreach_excavator.machine import Excavator
-
-__all__ = ['COLUMNS', 'REACTIONS', 'Result', 'series', 'swept_angle']
+__all__ = ['COLUMNS', 'REACTIONS', 'ExcavatorRun', 'series', 'swept_angle']
 
 # Joints whose reactions a run is asked for first.
 REACTIONS = ('boom_chassis', 'arm_boom', 'bucket_arm')
 
-COLUMNS = (
-    'time',
-    *(f'theta_{k}' for k in (2, 3, 4)),
-    *(f'omega_{k}' for k in (2, 3, 4)),
-    *OBSERVED,
-    'soil_force',
-    'swept',
-    *(f'{side}_{name}' for side in ('p_head', 'p_rod', 'spool') for name in CYLINDERS),
-    *(f'work_{name}' for name in CYLINDERS),
-    'work_soil',
-    'work_lost',
-    *(f'energy_{kind}' for kind in ('kinetic', 'potential', 'spring')),
+_JOINTS = (2, 3, 4)
+
+
+def _joints(field: str) -> list[Source]:
+    """Return where the joints' positions, velocities or efforts are recorded."""
+    return [Source('joint_states', field, f'{name}_joint') for name in CYLINDERS]
+
+
+def _oil(field: str) -> list[Source]:
+    """Return where a quantity of the cylinders' oil is recorded."""
+    return [Source('hydraulics', field, name) for name in CYLINDERS]
+
+
+def _forces(parts: tuple[str, ...], meaning: str) -> list[Column]:
+    """Return x and z of the forces of parts, as ``reactions`` names them."""
+    return [
+        Column(f'{part}_{axis}', 'N', meaning, Source('reactions', f'force.{axis}', part))
+        for part in parts
+        for axis in 'xz'
+    ]
+
+
+def _size(values: np.ndarray) -> np.ndarray:
+    """Return the size of a force from x and z, (rows, 2)."""
+    return np.asarray(np.hypot(*values.T))
+
+
+_SOIL = tuple(Source('soil_force', f'wrench.force.{axis}') for axis in 'xz')
+
+_OBSERVED = (
+    *each('alpha_*', _JOINTS, 'rad/s^2', 'joint accelerations'),
+    *each('length_*', CYLINDERS, 'm', 'lengths of the cylinders from pin to pin'),
+    *each(
+        'force_*',
+        CYLINDERS,
+        'N',
+        'forces of the cylinders',
+        [Source('joint_states', 'effort', f'{name}_cylinder') for name in CYLINDERS],
+    ),
+    *each('pin_force_*', CYLINDERS, 'N', 'the same with friction and stops'),
+    Column('force_lk', 'N', 'tensions of the rods'),
+    Column('force_pk', 'N', 'tensions of the rods'),
+    *_forces(REACTIONS, 'reactions in A, C, D'),
+    *_forces(CYLINDERS, 'of the cylinders on boom, arm and K'),
+    *_forces(('lk', 'pk'), 'of the rods on arm and bucket'),
+    Column('soil_x', 'N', 'of the soil on the tooth', _SOIL[0]),
+    Column('soil_z', 'N', 'of the soil on the tooth', _SOIL[1]),
+    Column('depth', 'm', 'depth that counts'),
+    Column('tip_x', 'm', 'the tooth'),
+    Column('tip_z', 'm', 'the tooth'),
+    *each('head_flow_*', CYLINDERS, 'm^3/s', 'into the head sides', _oil('head_flow')),
+    *each('rod_flow_*', CYLINDERS, 'm^3/s', 'out of the rod sides', _oil('rod_flow')),
 )
+
+COLUMNS = Columns(
+    (
+        Column('time', 's', 'of the sample'),
+        *each('theta_*', _JOINTS, 'rad', 'joint angles', _joints('position')),
+        *each('omega_*', _JOINTS, 'rad/s', 'joint rates', _joints('velocity')),
+        *_OBSERVED,
+        Column(
+            'soil_force',
+            'N',
+            'size of the force on the tooth',
+            Derived(_SOIL, _size),
+        ),
+        Column(
+            'swept',
+            'rad',
+            'how far the bucket has turned downwards against the world since time 0',
+        ),
+        *each('p_head_*', CYLINDERS, 'Pa', 'pressures of the head sides', _oil('head_pressure')),
+        *each('p_rod_*', CYLINDERS, 'Pa', 'pressures of the rod sides', _oil('rod_pressure')),
+        *each('spool_*', CYLINDERS, '1', 'spool positions', _oil('spool')),
+        *each('work_*', CYLINDERS, 'J', 'work of the cylinders since time 0'),
+        Column('work_soil', 'J', 'work on the soil since time 0'),
+        Column('work_lost', 'J', 'losses since time 0'),
+        *each('energy_*', ('kinetic', 'potential'), 'J', 'of the links'),
+        Column('energy_spring', 'J', 'of the stops'),
+    )
+)
+"""Columns of :func:`series`."""
 
 # Pressures of both sides; a pose at the end of a stroke is there but for so much [m].
 _SIDES, _ROUNDING = ('p_head', 'p_rod'), 1e-6
@@ -70,7 +137,7 @@ def swept_angle(
 
 def series(machine: Excavator, times: np.ndarray, states: np.ndarray) -> np.ndarray:
     """
-    Return a table of what is to be seen of a run that followed the scenario.
+    Return the observed quantities of a run that followed the scenario.
 
     Parameters
     ----------
@@ -82,9 +149,6 @@ def series(machine: Excavator, times: np.ndarray, states: np.ndarray) -> np.ndar
     Returns
     -------
     ndarray, shape (rows, len(COLUMNS))
-        [s], [rad], [rad/s], those of :func:`longreach_excavator.motion.observe`, resistance of the
-        soil [N], turning of the bucket since time 0 [rad], pressures [Pa], spool positions, work
-        and energy [J].
     """
     seen, energies = np.empty((len(states), len(OBSERVED))), np.empty((len(states), 3))
     observe(states, machine.given_forces(times), machine.constants, seen)
@@ -109,27 +173,28 @@ def series(machine: Excavator, times: np.ndarray, states: np.ndarray) -> np.ndar
 
 
 @dataclasses.dataclass(frozen=True)
-class Result:
+class ExcavatorRun(Run[ExcavatorParameters]):
     """
-    A run.
+    A simulated run of an excavator.
 
     Parameters
     ----------
     machine : Excavator
-    table : ndarray, shape (rows, len(COLUMNS))
-        See :func:`series`.
     states : ndarray, shape (rows, SIZE)
     """
 
-    machine: Excavator
-    table: np.ndarray
-    states: np.ndarray
+    UNITS: ClassVar = {
+        'cohesion_pa': 'Pa',
+        'duration_s': 's',
+        'sweep_deg': 'deg',
+        'time_to_sweep_s': 's',
+        'peak_soil_force_n': 'N',
+        'peak_reactions_n': 'N',
+        'peak_pressures_pa': 'Pa',
+    }
 
-    def column(self, name: str) -> np.ndarray:
-        """Return one column by its name, shape (rows,); InputError for a name that is none."""
-        if name not in COLUMNS:
-            raise InputError(f'column = {name!r}, allowed: {", ".join(COLUMNS)}')
-        return self.table[:, COLUMNS.index(name)]
+    machine: Excavator
+    states: np.ndarray
 
     def magnitude(self, name: str) -> np.ndarray:
         """Return the size of a force [N] that has columns ``name_x`` and ``name_z``."""
@@ -162,7 +227,7 @@ class Result:
 
     def _pushes(self) -> bool:
         """Tell whether the bucket's valve is open at the end, or its force given."""
-        bucket = self.machine.parameters.cylinders[CYLINDERS.index('bucket')]
+        bucket = self.parameters.cylinders[CYLINDERS.index('bucket')]
         spool = float(self.column('spool_bucket')[-1])
         given = self.machine.scenario.mode == 'printed'
         return given or spool > bucket.valve.dead_band
@@ -171,7 +236,7 @@ class Result:
         """Return the cylinders that met an end of their stroke."""
         return tuple(
             c.name
-            for c in self.machine.parameters.cylinders
+            for c in self.parameters.cylinders
             if self.column(f'length_{c.name}').min() < c.retracted - _ROUNDING
             or self.column(f'length_{c.name}').max() > c.extended + _ROUNDING
         )
@@ -195,7 +260,7 @@ class Result:
         """Return sweep, stall, largest forces and the energy balance as plain numbers."""
         return {
             'mode': self.machine.scenario.mode,
-            'cohesion_pa': self.machine.parameters.soil.cohesion,
+            'cohesion_pa': self.parameters.soil.cohesion,
             'duration_s': float(self.column('time')[-1]),
             'sweep_deg': float(np.degrees(self.column('swept')[-1])),
             'time_to_sweep_s': self.time_to_sweep(),
@@ -209,3 +274,15 @@ class Result:
             'at_stroke_end': list(self.stopped()),
             'energy_error': self.energy_error(),
         }
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return which cylinders ran out of oil."""
+        vapour = self.parameters.oil.vapour_pressure
+        given = self.machine.given_forces(np.zeros(1))[0]
+        return tuple(
+            f'{name} ran out of oil for some time (cavitation): its pressure stood at the vapour'
+            ' pressure'
+            for name, force in zip(CYLINDERS, given, strict=True)
+            if np.isnan(force)
+            and self.stack([f'{side}_{name}' for side in _SIDES]).min() <= vapour
+        )

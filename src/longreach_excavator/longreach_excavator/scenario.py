@@ -120,7 +120,7 @@ class Scenario(Parameters):
         return excavator.pose(self.pose) if self.pose else np.radians(self.pose_deg)
 
     def excavator(self, excavator: ExcavatorParameters) -> ExcavatorParameters:
-        """Return the excavator with the soil of this scenario."""
+        """Return the excavator with what this scenario overrides: the cohesion of its soil."""
         if self.cohesion is None:
             return excavator
         return excavator.replace(soil=excavator.soil.replace(cohesion=self.cohesion))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from longreach_dynamics.machine import BY_SCENARIO, sample_counts, step_time
+from longreach_dynamics.runs import PartialRunError
 from longreach_excavator.machine import SAMPLE_TIME, STEP, Excavator
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
-from longreach_excavator.results import Result, series
+from longreach_excavator.results import COLUMNS, ExcavatorRun, series
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.state import CLOSED
 
@@ -23,11 +24,12 @@ def simulate(
     step: float = STEP,
     sample_time: float = SAMPLE_TIME,
     tolerance: float = 0.0,
-) -> Result:
+) -> ExcavatorRun:
     """
     Simulate a scenario.
 
-    In mode printed a run ends when the bucket has swept: the forces were measured while it dug,
+    A run whose state does not stay finite ends with the last row before; its message says why. In
+    mode printed a run ends when the bucket has swept: the forces were measured while it dug,
     and say nothing about what comes after.
 
     Parameters
@@ -45,25 +47,28 @@ def simulate(
     ------
     InputError
         When scenario, excavator and steps do not fit together.
-    IntegrationError
-        When the state does not stay finite.
     """
     machine = Excavator(parameters, scenario, step, tolerance)
     every, samples = sample_counts(scenario.duration, sample_time, step)
     state = machine.initial_state()
-    states = [state.y[None]]
+    states, message = [state.y[None]], ''
     ends = scenario.mode == 'printed' and scenario.sweep_deg > 0.0
     # In pieces, so that an interruption is heard between them.
     piece = every if ends else max(1, _PIECE // every) * every
     for first in range(0, samples * every, piece):
         steps = min(piece, samples * every - first)
-        state, table = machine.advance_recorded(state, BY_SCENARIO, first, steps, every)
+        try:
+            state, table = machine.advance_recorded(state, BY_SCENARIO, first, steps, every)
+        except PartialRunError as error:
+            message = str(error)
+            (table,) = error.recorded
         states.append(table)
-        if ends and machine.has_swept(state):
+        if message or (ends and machine.has_swept(state)):
             break
     rows = np.concatenate(states)
     times = np.array([step_time(k * every, step) for k in range(len(rows))])
-    return Result(machine, series(machine, times, rows), rows)
+    table = series(machine, times, rows)
+    return ExcavatorRun(machine.parameters, COLUMNS, table, machine, rows, message=message)
 
 
 def warm_up() -> None:

@@ -182,9 +182,12 @@ def _run_cohesion(arguments: argparse.Namespace) -> None:
 
         draw_cohesion(arguments.plot, fit)
     summary = fit.summary()
-    flat = {name: value for name, value in summary.items() if name != 'residuals'}
-    flat |= {f'rms of {name} [{r["unit"]}]': r['rms'] for name, r in summary['residuals'].items()}
-    print_result(summary, summary_table(flat, 'Pa, deg'), arguments.format)
+    residuals = summary['residuals']
+    shown = {name: value for name, value in summary.items() if name != 'residuals'}
+    shown |= {f'rms of {name}': residual['rms'] for name, residual in residuals.items()}
+    units = {'cohesion_pa': 'Pa', 'standard_error_pa': 'Pa', 'sweep_deg': 'deg'}
+    units |= {f'rms of {name}': residual['unit'] for name, residual in residuals.items()}
+    print_result(summary, summary_table(shown, units), arguments.format)
 
 
 def _check_scenario_alone(arguments: argparse.Namespace) -> None:

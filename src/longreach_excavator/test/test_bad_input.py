@@ -18,7 +18,7 @@ from longreach_dynamics.parameters import from_mapping, load_yaml
 from longreach_dynamics.tables import read_table
 from longreach_excavator.forces import PRESSURE_COLUMNS, printed_forces, read_forces
 from longreach_excavator.parameters import ExcavatorParameters, default_file
-from longreach_excavator.results import Result
+from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_tools.testing import Outcome
@@ -197,7 +197,7 @@ def test_a_run_out_of_balance_is_no_result(
 ) -> None:
     file = tmp_path / 'run.csv'
     for error in (0.5, math.nan):
-        monkeypatch.setattr(Result, 'energy_error', lambda _, error=error: error)
+        monkeypatch.setattr(ExcavatorRun, 'energy_error', lambda _, error=error: error)
         outcome = Outcome(capsys, 'excavator', 'dig', '--duration', 0.1, '--csv', file)
         outcome.refused(f'energy balance of the run is wrong by a share of {error}', code=1)
         assert not list(tmp_path.iterdir())

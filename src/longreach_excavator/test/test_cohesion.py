@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Callable
@@ -11,7 +12,6 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.stepping import IntegrationError
 from longreach_dynamics.tables import Table
 from longreach_excavator.cohesion import (
     STEEL,
@@ -21,7 +21,7 @@ from longreach_excavator.cohesion import (
     read_measurements,
 )
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.results import COLUMNS, Result
+from longreach_excavator.results import COLUMNS, ExcavatorRun
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import simulate
 
@@ -29,10 +29,12 @@ NOISE = {'force_lk': 1500.0, 'force_pk': 1500.0, 'theta_4': math.radians(0.3)}
 
 
 @pytest.fixture
-def dig(excavator: ExcavatorParameters) -> Callable[..., Result]:
+def dig(excavator: ExcavatorParameters) -> Callable[..., ExcavatorRun]:
     """Return a function that digs in a soil with a cohesion [Pa], with each step as a row."""
 
-    def run(cohesion: float, duration: float, mode: str = 'hydraulic', forces: str = '') -> Result:
+    def run(
+        cohesion: float, duration: float, mode: str = 'hydraulic', forces: str = ''
+    ) -> ExcavatorRun:
         scenario = dig_scenario(mode, cohesion, duration, forces=forces)
         return simulate(excavator, scenario, sample_time=1e-3)
 
@@ -40,7 +42,7 @@ def dig(excavator: ExcavatorParameters) -> Callable[..., Result]:
 
 
 def measured(
-    result: Result, columns: tuple[str, ...], seed: int = 0, every: int = 10
+    result: ExcavatorRun, columns: tuple[str, ...], seed: int = 0, every: int = 10
 ) -> Measurements:
     """Return columns of a run with noise, at every so many rows."""
     rng = np.random.default_rng(seed)
@@ -49,7 +51,7 @@ def measured(
     return Measurements(columns, exact + noise, result.column('time')[::every])
 
 
-def last_pose(result: Result, error: float = 0.0) -> Measurements:
+def last_pose(result: ExcavatorRun, error: float = 0.0) -> Measurements:
     """Return the last bucket angle of a run, off by an error [rad]."""
     return Measurements(('theta_4',), np.array([[result.column('theta_4')[-1] + error]]))
 
@@ -63,7 +65,7 @@ def blind(duration: float, mode: str = 'hydraulic', forces: str = '') -> Scenari
 
 
 def test_known_cohesions_come_back_within_their_errors(
-    excavator: ExcavatorParameters, dig: Callable[..., Result]
+    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
 ) -> None:
     scores = []
     force, both = ('force_lk',), ('force_lk', 'theta_4')
@@ -81,7 +83,7 @@ def test_known_cohesions_come_back_within_their_errors(
 
 
 def test_narrow_valley_of_a_whole_sweep_is_found(
-    excavator: ExcavatorParameters, dig: Callable[..., Result]
+    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
 ) -> None:
     """The bucket is out of the soil after 6 s: another cohesion misses the time, or stalls."""
     data = measured(dig(17e3, 7.0), ('force_lk',), every=20)
@@ -91,7 +93,7 @@ def test_narrow_valley_of_a_whole_sweep_is_found(
 
 
 def test_pose_in_which_the_bucket_stalled_is_enough(
-    excavator: ExcavatorParameters, dig: Callable[..., Result]
+    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
 ) -> None:
     cohesion = 22e3
     result, off = dig(cohesion, 4.0), math.radians(0.2)
@@ -109,7 +111,7 @@ def test_pose_in_which_the_bucket_stalled_is_enough(
 
 
 def test_pose_on_the_way_with_its_time_is_enough(
-    excavator: ExcavatorParameters, dig: Callable[..., Result]
+    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
 ) -> None:
     result = dig(15e3, 2.5)
     data = Measurements(
@@ -122,7 +124,7 @@ def test_pose_on_the_way_with_its_time_is_enough(
 
 
 def test_exact_data_at_any_times_give_the_cohesion(
-    excavator: ExcavatorParameters, dig: Callable[..., Result]
+    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
 ) -> None:
     result = dig(14.2e3, 1.2)
     data = measured(result, ('force_pk', 'theta_4'), every=37)
@@ -132,18 +134,18 @@ def test_exact_data_at_any_times_give_the_cohesion(
     assert fit.residuals()['force_pk'] < 20.0
 
 
-def test_printed_forces(excavator: ExcavatorParameters, dig: Callable[..., Result]) -> None:
+def test_printed_forces(excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]) -> None:
     data = measured(dig(17e3, 0.14, 'printed'), ('force_lk', 'theta_4'), every=1)
     fit = fit_cohesion(excavator, blind(0.14, 'printed'), data)
     assert abs(fit.cohesion - 17e3) < 3.5 * fit.standard_error < 200.0
 
 
 def test_measured_pressures_as_in_the_thesis(
-    excavator: ExcavatorParameters, dig: Callable[..., Result], tmp_path: Path
+    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun], tmp_path: Path
 ) -> None:
     """Pressures drive the machine, the strain of a rod tells the soil, all in one file."""
     result, area = dig(18e3, 1.5), 4.2e-3
-    names = [name for name in COLUMNS if name == 'time' or name.startswith('p_')]
+    names = [name for name in COLUMNS.names if name == 'time' or name.startswith('p_')]
     rows = np.stack([result.column(name)[::5] for name in names], axis=1)
     data = measured(result, ('force_lk',), every=5)
     strain = data.values / (area * STEEL)
@@ -160,7 +162,7 @@ def test_measured_pressures_as_in_the_thesis(
 
 
 def test_errors_that_follow_each_other_count_as_fewer(
-    excavator: ExcavatorParameters, dig: Callable[..., Result]
+    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
 ) -> None:
     result, scores, errors = dig(17e3, 1.5), [], []
     for correlation in (0.0, 0.9):
@@ -181,7 +183,7 @@ def test_errors_that_follow_each_other_count_as_fewer(
 
 
 def test_model_that_does_not_fit_gives_a_value_with_large_residuals(
-    excavator: ExcavatorParameters, dig: Callable[..., Result]
+    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
 ) -> None:
     """A valve that closes at another moment makes many narrow valleys; they are one."""
     names = ('force_lk', 'theta_4')
@@ -197,7 +199,7 @@ def test_model_that_does_not_fit_gives_a_value_with_large_residuals(
 
 
 def test_noise_that_is_given_weights_columns(
-    excavator: ExcavatorParameters, dig: Callable[..., Result]
+    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
 ) -> None:
     result = dig(17e3, 1.5)
     data = measured(result, ('force_lk', 'theta_4'))
@@ -212,7 +214,7 @@ def test_noise_that_is_given_weights_columns(
 
 
 def test_result_shows_what_it_came_from(
-    excavator: ExcavatorParameters, dig: Callable[..., Result]
+    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
 ) -> None:
     data = measured(dig(12e3, 1.0), ('force_lk', 'theta_4'))
     fit = fit_cohesion(excavator, blind(1.0), data)
@@ -238,7 +240,7 @@ def test_result_shows_what_it_came_from(
 
 
 def test_pose_after_a_whole_sweep_is_refused_with_the_bound(
-    excavator: ExcavatorParameters, dig: Callable[..., Result]
+    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
 ) -> None:
     with pytest.raises(InputError, match='do not determine the cohesion') as caught:
         fit_cohesion(excavator, blind(5.0), last_pose(dig(12e3, 5.0)))
@@ -251,7 +253,7 @@ def test_pose_after_a_whole_sweep_is_refused_with_the_bound(
 
 
 def test_angle_of_the_boom_is_refused(
-    excavator: ExcavatorParameters, dig: Callable[..., Result]
+    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
 ) -> None:
     result = dig(12e3, 2.0)
     data = Measurements(('theta_2',), result.column('theta_2')[-1:, None])
@@ -260,7 +262,7 @@ def test_angle_of_the_boom_is_refused(
 
 
 def test_cohesion_outside_the_bounds_is_refused(
-    excavator: ExcavatorParameters, dig: Callable[..., Result]
+    excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
 ) -> None:
     data = measured(dig(12e3, 1.0), ('force_lk',))
     with pytest.raises(
@@ -278,9 +280,9 @@ def table(**columns: list[float]) -> Table:
     return Table('test.csv', {name: np.array(values) for name, values in columns.items()})
 
 
-def test_columns_of_a_run_are_taken_once(dig: Callable[..., Result]) -> None:
+def test_columns_of_a_run_are_taken_once(dig: Callable[..., ExcavatorRun]) -> None:
     result = dig(12e3, 0.1)
-    whole = Table('dig.csv', {name: result.column(name) for name in COLUMNS})
+    whole = Table('dig.csv', {name: result.column(name) for name in COLUMNS.names})
     data = measurements_from(whole)
     # Lengths say the same as the angles.
     assert data.columns == ('force_lk', 'force_pk', 'theta_2', 'theta_3', 'theta_4')
@@ -369,8 +371,12 @@ def test_other_bad_arguments_are_refused(excavator: ExcavatorParameters) -> None
 def test_scenario_that_runs_away_is_said_so(
     excavator: ExcavatorParameters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run_away(*_: object) -> None:
-        raise IntegrationError('the excavator runs away')
+    failed = dataclasses.replace(
+        simulate(excavator, blind(0.5)), message='the excavator runs away'
+    )
+
+    def run_away(*_: object) -> ExcavatorRun:
+        return failed
 
     monkeypatch.setattr('longreach_excavator.cohesion.simulate', run_away)
     data = Measurements(('theta_4',), np.zeros((1, 1)), np.array([0.5]))

@@ -93,7 +93,7 @@ def test_dig_writes_table_and_picture(capsys, tmp_path):
     )
     assert outcome.code == 0, outcome.err
     head, rows = read(table)
-    assert tuple(head) == COLUMNS
+    assert tuple(head) == COLUMNS.names
     expected = simulate(load_excavator(), dig_scenario(duration=1.0)).table
     np.testing.assert_array_equal(rows, expected)
     assert picture.read_bytes().startswith(PNG)
@@ -109,7 +109,7 @@ def test_dig_takes_its_own_forces_back(capsys, tmp_path):
     assert Outcome(capsys, 'excavator', *words).code == 0
     _, first = read(table)
     _, second = read(again)
-    angles = [COLUMNS.index(f'theta_{k}') for k in (2, 3, 4)]
+    angles = [COLUMNS.place(f'theta_{k}') for k in (2, 3, 4)]
     # Straight lines between the rows are not the forces within a step.
     np.testing.assert_allclose(first[:, angles], second[:, angles], atol=2e-3)
 

@@ -23,7 +23,7 @@ from longreach_excavator.inverse import (
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import COLUMNS as RUN_COLUMNS
-from longreach_excavator.results import Result
+from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
 
@@ -34,14 +34,16 @@ REST = np.zeros((1, 3))
 
 
 @pytest.fixture(scope='module', params=['hydraulic', 'printed'])
-def run(request: pytest.FixtureRequest, excavator: ExcavatorParameters) -> Result:
+def run(request: pytest.FixtureRequest, excavator: ExcavatorParameters) -> ExcavatorRun:
     """Return a dig, with each step as a row."""
     duration = 3.0 if request.param == 'hydraulic' else 0.12
     scenario = dig_scenario(request.param, 20e3, duration, depth='surface')
     return simulate(excavator, scenario, sample_time=1e-3)
 
 
-def table_of(result: Result, names: tuple[str, ...] = RUN_COLUMNS, every: int = 1) -> Table:
+def table_of(
+    result: ExcavatorRun, names: tuple[str, ...] = RUN_COLUMNS.names, every: int = 1
+) -> Table:
     """Return columns of a run as if read from a file."""
     return Table('dig.csv', {name: result.column(name)[::every] for name in names})
 
@@ -81,7 +83,7 @@ def forces_on(result: InverseResult, link: str, world: bool) -> np.ndarray:
 # Against runs
 
 
-def test_loads_of_a_simulated_dig_are_its_own(run: Result) -> None:
+def test_loads_of_a_simulated_dig_are_its_own(run: ExcavatorRun) -> None:
     found = inverse(run.machine.parameters, motion_from(table_of(run)))
     same = [*(f'{kind}_{name}' for kind in ('force', 'pin_force', 'length') for name in CYLINDERS)]
     same += ['force_lk', 'force_pk', 'soil_x', 'soil_z', 'tip_x', 'tip_z', 'soil_force']
@@ -108,7 +110,7 @@ def test_loads_of_a_simulated_dig_are_its_own(run: Result) -> None:
         )
 
 
-def test_soil_law_is_that_of_the_run(run: Result) -> None:
+def test_soil_law_is_that_of_the_run(run: ExcavatorRun) -> None:
     errors = []
     for every in (2, 8):
         motion = motion_from(table_of(run, every=every))
@@ -121,7 +123,7 @@ def test_soil_law_is_that_of_the_run(run: Result) -> None:
     assert errors[0] < errors[1] / 8.0
 
 
-def test_power_is_what_the_cylinders_did(run: Result) -> None:
+def test_power_is_what_the_cylinders_did(run: ExcavatorRun) -> None:
     found = inverse(run.machine.parameters, motion_from(table_of(run)))
     for name in CYLINDERS:
         power = found.column(f'power_{name}')

@@ -1,87 +1,116 @@
-"""A recorded run beside the library's: by how much they differ, and whether they are one run."""
+"""Results of runs, and recorded runs beside the library's: what commands print and write."""
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
 
-import numpy as np
+from longreach_dynamics.runs import Run, compare_runs
+from longreach_tools.output import print_result, summary_table, table, write_csv
 
-from longreach_dynamics.errors import InputError
-from longreach_tools.output import table
-
-__all__ = ['SAME', 'compare_tables', 'differences_table', 'is_same_run']
+__all__ = ['SAME', 'differences_table', 'hand_out', 'report_comparison']
 
 SAME = 1e-9
 """Up to here a recording and the library's run are the same [SI units]."""
 
+AnyRun = TypeVar('AnyRun', bound=Run[Any])
 
-def compare_tables(
-    columns: Sequence[str], recorded: np.ndarray, expected: np.ndarray, what: str = 'sample'
-) -> dict[str, float]:
+
+def hand_out(
+    arguments: argparse.Namespace,
+    machine: str,
+    run: AnyRun,
+    draw: Callable[[Path, AnyRun], None] | None = None,
+    more: Mapping[str, Any] | None = None,
+    text: str | None = None,
+) -> int:
     """
-    Return by how much two tables differ over the instants that both have.
+    Write CSV and picture of a run where asked for, print its summary, and return the exit code.
 
     Parameters
     ----------
-    columns : sequence of str
-        Names; the first one is time [s]. Instants are the same when they agree to a microsecond.
-    recorded, expected : ndarray, shape (rows, columns)
+    arguments : Namespace
+        With ``format``, ``csv``, and ``plot`` where something can be drawn.
+    machine : str
+        Name of its command.
+    run : Run
+        One that failed is handed out as far as it went; the exit code is then 1.
+    draw : callable, optional
+    more : mapping, optional
+        Printed before the summary as JSON.
+    text : str, optional
+        For people; by default the table of the summary.
+    """
+    if arguments.csv is not None:
+        write_csv(arguments.csv, run.columns.names, run.table)
+    if draw is not None and arguments.plot is not None:
+        draw(arguments.plot, run)
+    report = {**(more or {}), **run.report()}
+    print_result(report, text or summary_table(run.summary(), run.UNITS), arguments.format)
+    for warning in run.warnings():
+        print(f'longreach {machine}: {warning}', file=sys.stderr)
+    if run.message:
+        print(f'longreach {machine}: {run.message}', file=sys.stderr)
+    return int(run.status == 'failed')
+
+
+def report_comparison(
+    arguments: argparse.Namespace,
+    machine: str,
+    recorded: AnyRun,
+    expected: Run[Any],
+    advice: str,
+    draw: Callable[[Path, AnyRun], None] | None = None,
+    text: str = '',
+    what: str = 'sample',
+) -> int:
+    """
+    Print how a recording differs from the library's run, and return the exit code.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        With ``bag``, and what :func:`hand_out` asks for.
+    machine : str
+        Name of its command.
+    recorded, expected : Run
+    advice : str
+        What to name, and what differs in any case.
+    draw : callable, optional
+        Draws the recorded run.
+    text : str
+        About the recorded run, for people.
     what : str
         What a row is called.
 
     Returns
     -------
-    dict
-        The largest absolute difference of each column but time; then, named after the last word of
-        ``what``, ``samples_compared`` and ``samples_missing``: rows that both have, and that one
-        of the two lacks.
-
-    Raises
-    ------
-    InputError
-        When the two have no instant in common.
+    int
+        0 when all differences are rounding and no row is missing, else 1.
     """
-    _, rows, expected_rows = np.intersect1d(
-        np.round(recorded[:, 0] * 1e6).astype(int),
-        np.round(expected[:, 0] * 1e6).astype(int),
-        return_indices=True,
-    )
-    if rows.size == 0:
-        raise InputError(f'the recording and the scenario have no {what} in common')
-    largest = np.abs(recorded[rows] - expected[expected_rows]).max(axis=0)
-    counted = what.split()[-1]
-    return {
-        **dict(zip(columns[1:], largest[1:].tolist(), strict=True)),
-        f'{counted}s_compared': rows.size,
-        f'{counted}s_missing': max(len(expected), len(recorded)) - rows.size,
-    }
+    expected.check()
+    differences = compare_runs(recorded, expected, what)
+    units = {column.name: column.unit for column in recorded.columns}
+    lines = [text, ''] * bool(text) + [differences_table(differences, units)]
+    (missing,) = (count for name, count in differences.items() if name.endswith('s_missing'))
+    # Written so that NaN is a difference.
+    same = not missing and all(differences[name] <= SAME for name in recorded.columns.names[1:])
+    if same:
+        lines += ['', 'the recording is this run of the library']
+    more = {'bag': str(arguments.bag), 'differences': differences, 'same': same}
+    hand_out(arguments, machine, recorded, draw, more, '\n'.join(lines))
+    if not same:
+        print(
+            f'longreach {machine} compare: the recording is not this run of the library. {advice}',
+            file=sys.stderr,
+        )
+    return int(not same)
 
 
-def differences_table(differences: Mapping[str, float]) -> str:
-    """Return what :func:`compare_tables` found as a table for people."""
-    return table(('largest difference from the library', 'value'), differences.items())
-
-
-def is_same_run(machine: str, largest: float, missing: float, advice: str) -> bool:
-    """
-    Tell whether a recording is the library's run, and if not, say on stderr what to look at.
-
-    Parameters
-    ----------
-    machine : str
-        Name of its command.
-    largest : float
-        Largest difference that counts [SI units]; up to :data:`SAME` it is rounding.
-    missing : float
-        Rows that the recording lacks.
-    advice : str
-        What to name, and what differs in any case.
-    """
-    if largest <= SAME and not missing:
-        return True
-    print(
-        f'longreach {machine} compare: the recording is not this run of the library. {advice}',
-        file=sys.stderr,
-    )
-    return False
+def differences_table(differences: Mapping[str, float], units: Mapping[str, str]) -> str:
+    """Return what :func:`longreach_dynamics.runs.compare_runs` found as a table for people."""
+    rows = [(name, value, units.get(name, '')) for name, value in differences.items()]
+    return table(('largest difference from the library', 'value', 'unit'), rows)

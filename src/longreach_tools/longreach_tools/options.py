@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,8 @@ __all__ = [
     'add_results',
     'add_services',
     'add_steps',
-    'add_valves',
+    'add_timed_command',
     'add_whom',
-    'valves_told',
 ]
 
 
@@ -53,9 +52,11 @@ def add_steps(
     )
 
 
-def add_compare(commands: Any, machine: str, usual: str | None = None) -> argparse.ArgumentParser:
+def add_compare(
+    commands: Any, machine: str, usual: str | None = None, step: float | None = None
+) -> argparse.ArgumentParser:
     """
-    Add the subcommand ``compare`` with BAG, ``--scenario`` and ``--namespace``.
+    Add the subcommand ``compare`` with BAG, ``--scenario``, ``--namespace``, and results.
 
     Parameters
     ----------
@@ -65,6 +66,8 @@ def add_compare(commands: Any, machine: str, usual: str | None = None) -> argpar
         Its usual namespace.
     usual : str, optional
         What was run without ``--scenario``, for the help; without it that has to be named.
+    step : float, optional
+        Adds ``--step``, what the plant's step was by default [s], which no recording holds.
 
     Returns
     -------
@@ -83,6 +86,12 @@ def add_compare(commands: Any, machine: str, usual: str | None = None) -> argpar
         help='what was run' + ('' if usual is None else f' (default: {usual})'),
     )
     parser.add_argument('--namespace', default=machine, help='of the recorded topics')
+    if step is not None:
+        parser.add_argument(
+            '--step', type=positive, default=step, help=f'of the plant [s] (default: {step:g})'
+        )
+    add_format(parser)
+    parser.add_argument('--csv', metavar='FILE', type=Path, help='the recorded run, row by row')
     return parser
 
 
@@ -138,9 +147,16 @@ def add_services(
         parser.set_defaults(run=run, service=name.replace('-', '_'))
 
 
-def add_valves(commands: Any, machine: str, run: Callable[[argparse.Namespace], None]) -> None:
+def add_timed_command(
+    commands: Any,
+    machine: str,
+    name: str,
+    send: Callable[[Sequence[float], float, str, float], str],
+    texts: tuple[str, str, str],
+    limit: float,
+) -> None:
     """
-    Add the subcommand ``valves``, which moves the valves of a plant that runs as a node.
+    Add a subcommand that commands the actuators of a plant that runs as a node for some time.
 
     Parameters
     ----------
@@ -148,38 +164,37 @@ def add_valves(commands: Any, machine: str, run: Callable[[argparse.Namespace], 
         Of the machine's command.
     machine : str
         Its name, and usual namespace.
-    run : callable
-        Gets ``spools``, ``duration`` [s], ``namespace`` and ``timeout``; :func:`valves_told` says
-        what it has done.
+    name : str
+        Of the subcommand.
+    send : callable
+        Gets the values, the duration [s], namespace and timeout [s]; returns the topic.
+    texts : tuple of str
+        Help of the subcommand, help of its values, and the actuators' state at the end.
+    limit : float
+        Largest magnitude of a value.
     """
-    parser = commands.add_parser('valves', help='move the valves while nobody else does')
+
+    def bounded(text: str) -> tuple[float, ...]:
+        values = numbers(text)
+        for value in values:
+            if abs(value) > limit:
+                raise argparse.ArgumentTypeError(f'{value:g}, allowed: [{-limit:g}, {limit:g}]')
+        return values
+
+    def run(arguments: argparse.Namespace) -> None:
+        values, duration = arguments.values, arguments.duration
+        topic = send(values, duration, arguments.namespace, arguments.timeout)
+        told = ', '.join(f'{value:g}' for value in values)
+        print(f'{name} at {told} for {duration:g} s over {topic}, then {texts[2]}')
+
+    parser = commands.add_parser(name, help=texts[0])
     allow_lists(parser)
-    parser.add_argument(
-        'spools',
-        metavar='S1,S2,..',
-        type=_spools,
-        help='spool positions, -1 to 1, for all cylinders; positive runs the piston out',
-    )
+    parser.add_argument('values', metavar='V1,V2,..', type=bounded, help=texts[1])
     parser.add_argument(
         '--duration',
         type=positive,
         default=1.0,
-        help='in real time, after which they close [s] (default: 1)',
+        help=f'in real time, then {texts[2]} [s] (default: 1)',
     )
     add_whom(parser, machine)
     parser.set_defaults(run=run)
-
-
-def valves_told(arguments: argparse.Namespace, topic: str) -> str:
-    """Return what ``valves`` has done over a topic."""
-    told = ', '.join(f'{spool:g}' for spool in arguments.spools)
-    return f'valves at {told} for {arguments.duration:g} s over {topic}, then closed'
-
-
-def _spools(text: str) -> tuple[float, ...]:
-    """Return spool positions."""
-    spools = numbers(text)
-    for spool in spools:
-        if abs(spool) > 1.0:
-            raise argparse.ArgumentTypeError(f'{spool:g}, allowed: [-1, 1]')
-    return spools

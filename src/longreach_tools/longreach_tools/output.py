@@ -31,6 +31,7 @@ __all__ = [
     'check_output',
     'check_places',
     'figure',
+    'legend',
     'making_directory',
     'print_result',
     'summary_table',
@@ -85,14 +86,38 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return '\n'.join(line.rstrip() for line in lines)
 
 
-def summary_table(summary: Mapping[str, Any], units: str) -> str:
-    """Return a table of quantities and values, lists in one cell; ``units`` are in its head."""
-    rows = [(name, _plain(value)) for name, value in summary.items()]
-    return table(('quantity', f'value [{units}]'), rows)
+def summary_table(summary: Mapping[str, Any], units: Mapping[str, str]) -> str:
+    """
+    Return a table of quantities, values and units.
+
+    Parameters
+    ----------
+    summary : mapping
+        Quantities by name. A list stands in one cell, None is ``none``, and a mapping inside gets
+        a row for each of its quantities.
+    units : mapping
+        By the quantity's name; ``outer.inner`` or ``outer`` for one inside a mapping.
+    """
+    rows = []
+    for name, value in summary.items():
+        if isinstance(value, Mapping):
+            rows += [
+                (
+                    f'{name}, {inner}',
+                    _plain(item),
+                    units.get(f'{name}.{inner}', units.get(name, '')),
+                )
+                for inner, item in value.items()
+            ]
+        else:
+            rows.append((name, _plain(value), units.get(name, '')))
+    return table(('quantity', 'value', 'unit'), rows)
 
 
 def _plain(value: Any) -> str:
     """Return a value of a summary for people."""
+    if value is None:
+        return 'none'
     if isinstance(value, list):
         return ' '.join(_plain(item) for item in value) or 'none'
     return f'{value:.6g}' if isinstance(value, float) else str(value)
@@ -422,6 +447,11 @@ def figure(
         canvas.savefig(path, dpi=130, format=ending, metadata=metadata)
         if ending == 'svg':
             _number_clip_paths(path)
+
+
+def legend(axis: Any, columns: int) -> None:
+    """Put the legend above the right end of an axis, where it hides nothing."""
+    axis.legend(loc='lower right', bbox_to_anchor=(1.0, 0.98), frameon=False, ncols=columns)
 
 
 def _picture_format(file: str | Path) -> str:

@@ -1,63 +1,107 @@
-"""Recorded runs beside those of the library."""
+"""Recorded runs beside those of the library, and what commands print of runs."""
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
+import json
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.runs import Column, Columns, Derived, Run, Source
 from longreach_tools.bag import named_values
-from longreach_tools.comparison import compare_tables, differences_table, is_same_run
+from longreach_tools.comparison import differences_table, hand_out, report_comparison
+from longreach_tools.recording import read_columns
 
-COLUMNS = ('time', 'position', 'force')
+COLUMNS = Columns((Column('time', 's'), Column('position', 'm'), Column('force', 'N')))
 EXPECTED = np.array([[0.0, 1.0, 10.0], [0.1, 2.0, 20.0], [0.2, 3.0, 30.0]])
 
 
-def test_differences_are_the_largest_of_each_column() -> None:
-    recorded = EXPECTED.copy()
-    # Rounded to nanoseconds, as stamps are.
-    recorded[:, 0] += 4e-10
-    recorded[1, 1] -= 0.5
-    recorded[2, 1] += 0.25
-    assert compare_tables(COLUMNS, recorded, EXPECTED) == {
-        'position': 0.5,
-        'force': 0.0,
-        'samples_compared': 3,
-        'samples_missing': 0,
-    }
+def run_of(table: np.ndarray, **changes: Any) -> Run[None]:
+    return Run(None, COLUMNS, table, **changes)
 
 
-@pytest.mark.parametrize('swap', [False, True])
-def test_rows_that_one_of_the_two_lacks_are_counted(swap: bool) -> None:
-    tables = (EXPECTED[1:], EXPECTED)
-    found = compare_tables(COLUMNS, *tables[:: -1 if swap else 1], 'control cycle')
-    assert (found['cycles_compared'], found['cycles_missing']) == (2, 1)
-    assert found['force'] == 0.0
-
-
-def test_nothing_in_common() -> None:
-    with pytest.raises(InputError, match=r'^the recording and the scenario have no sample in com'):
-        compare_tables(COLUMNS, EXPECTED + 1.0, EXPECTED)
+def arguments(**values: object) -> argparse.Namespace:
+    usual = {'bag': Path('a/bag'), 'format': 'json', 'csv': None, 'plot': None}
+    return argparse.Namespace(**{**usual, **values})
 
 
 def test_table_of_differences() -> None:
-    head, first, second = differences_table({'force': 0.5, 'samples_missing': 3}).splitlines()
-    assert head.split('  ')[-1] == 'value'
-    assert first.split() == ['force', '0.5']
+    found = {'force': 0.5, 'samples_missing': 3}
+    head, first, second = differences_table(found, {'force': 'N'}).splitlines()
+    assert head.split('  ')[-2:] == ['value', 'unit']
+    assert first.split() == ['force', '0.5', 'N']
     assert second.split() == ['samples_missing', '3']
 
 
 @pytest.mark.parametrize(
-    ('largest', 'missing', 'same'), [(1e-9, 0, True), (1.1e-9, 0, False), (0.0, 1, False)]
+    ('force', 'rows', 'code'),
+    [(30.0, 3, 0), (30.0 + 9e-10, 3, 0), (30.0 + 2e-9, 3, 1), (np.inf, 3, 1), (30.0, [0, 2], 1)],
 )
-def test_another_run_is_told_with_what_to_do(
-    capsys: pytest.CaptureFixture[str], largest: float, missing: int, same: bool
+def test_exit_code_of_a_comparison(
+    capsys: pytest.CaptureFixture[str], force: float, rows: Any, code: int
 ) -> None:
-    assert is_same_run('crane', largest, missing, 'Name it') is same
-    text = 'longreach crane compare: the recording is not this run of the library. Name it\n'
-    assert capsys.readouterr() == ('', '' if same else text)
+    table = EXPECTED.copy()
+    table[2, 2] = force
+    recorded = run_of(table[:rows] if isinstance(rows, int) else table[rows])
+    text = arguments(format='table')
+    assert report_comparison(text, 'crane', recorded, run_of(EXPECTED), 'Name it') == code
+    out, err = capsys.readouterr()
+    other = 'longreach crane compare: the recording is not this run of the library. Name it\n'
+    assert err == (other if code else '')
+    assert ('is this run' in out) is not bool(code)
+
+
+def test_a_comparison_for_programs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / 'recorded.csv'
+    recorded = run_of(EXPECTED + np.array([0.0, 0.5, 0.0]))
+    code = report_comparison(arguments(csv=file), 'crane', recorded, run_of(EXPECTED), 'Name it')
+    found = json.loads(capsys.readouterr().out)
+    assert (code, found['same']) == (1, False)
+    assert found['differences']['position'] == 0.5
+    assert file.read_text().splitlines()[:2] == ['time,position,force', '0,1.5,10']
+
+
+def test_nothing_is_compared_with_a_run_that_failed() -> None:
+    failed = run_of(EXPECTED, message='too fast; take a shorter step')
+    with pytest.raises(LongreachError, match='too fast'):
+        report_comparison(arguments(), 'crane', run_of(EXPECTED), failed, 'Name it')
+
+
+class Worried(Run[None]):
+    def warnings(self) -> tuple[str, ...]:
+        return ('it creaks',)
+
+
+def test_a_run_that_failed_is_handed_out(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    run = Worried(None, COLUMNS, EXPECTED, message='too fast; take a shorter step')
+    drawn = []
+    places = {'csv': tmp_path / 'a.csv', 'plot': tmp_path / 'a.png'}
+    code = hand_out(arguments(**places), 'crane', run, lambda *given: drawn.append(given))
+    out, err = capsys.readouterr()
+    assert code == 1
+    assert drawn == [(places['plot'], run)]
+    assert len(places['csv'].read_text().splitlines()) == 4
+    assert err.splitlines() == [
+        'longreach crane: it creaks',
+        'longreach crane: too fast; take a shorter step',
+    ]
+    assert json.loads(out) == {
+        'duration': 0.2,
+        'units': {'duration': 's'},
+        'status': 'failed',
+        'message': 'too fast; take a shorter step',
+    }
+    complete = dataclasses.replace(run, message='')
+    assert hand_out(arguments(format='table'), 'crane', complete) == 0
+    assert 'duration' in capsys.readouterr().out
 
 
 def test_values_come_in_the_order_of_names() -> None:
@@ -70,3 +114,27 @@ def test_values_come_in_the_order_of_names() -> None:
     error = '^joint_states has no d, found: a, b, c; give the crane file of the run$'
     with pytest.raises(InputError, match=error):
         named_values('joint_states', messages, 'position', ['a', 'd'], 'crane')
+
+
+def test_columns_are_read_by_their_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    force, speed = Source('pins', 'force.x', 'b'), Source('joints', 'velocity', 'j')
+    columns = (
+        Column('time', 's'),
+        Column('speed', 'm/s', source=speed),
+        Column('force', 'N', source=force),
+        Column('flag', source=Source('state', 'mode.on')),
+        Column('power', 'W', source=Derived((force, speed), lambda v: v[:, 0] * v[:, 1])),
+    )
+    joints = SimpleNamespace(name=['i', 'j'], velocity=[1.0, 2.0])
+    pins = SimpleNamespace(name=['b'], force=[SimpleNamespace(x=3.0)])
+    state = SimpleNamespace(mode=SimpleNamespace(on=True))
+    asked = []
+
+    def read_samples(bag: object, namespace: str, topics: list[str], machine: str) -> Any:
+        asked.append((namespace, topics, machine))
+        return [5_000_000], [[{'joints': joints, 'pins': pins, 'state': state}[t]] for t in topics]
+
+    monkeypatch.setattr('longreach_tools.recording.read_samples', read_samples)
+    table = read_columns('bag', 'north', columns, 'crane')
+    assert asked == [('north', ['joints', 'pins', 'state'], 'crane')]
+    np.testing.assert_array_equal(table, [[0.005, 2.0, 3.0, 1.0, 6.0]])

@@ -52,11 +52,18 @@ def subcommands() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction]:
 
 def test_a_recording_has_a_scenario_unless_one_is_usual() -> None:
     parser, commands = subcommands()
-    add_compare(commands, 'boom')
+    add_compare(commands, 'boom', step=1e-3)
     with pytest.raises(SystemExit):
         parser.parse_args(['compare', 'bag'])
     given = words(parser, 'compare', 'bag', '--scenario', 'a.yaml')
-    assert given == {'bag': Path('bag'), 'scenario': Path('a.yaml'), 'namespace': 'boom'}
+    assert given == {
+        'bag': Path('bag'),
+        'scenario': Path('a.yaml'),
+        'namespace': 'boom',
+        'step': 1e-3,
+        'format': 'table',
+        'csv': None,
+    }
     parser, commands = subcommands()
     add_compare(commands, 'crane', 'Task C').add_argument('--brake')
     given = words(parser, 'compare', 'bag', '--brake', 'rigid')

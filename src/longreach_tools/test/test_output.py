@@ -61,14 +61,25 @@ def test_table() -> None:
 
 
 def test_table_of_a_summary() -> None:
-    summary = {'end': [1.0 / 3.0, 2.0], 'count': 3, 'cavitated': [], 'names': ['a', 'b']}
-    rows = summary_table(summary, 's, m').splitlines()
-    assert rows[0].endswith('value [s, m]')
+    summary = {
+        'end': [1.0 / 3.0, 2.0],
+        'count': 3,
+        'cavitated': [],
+        'names': ['a', 'b'],
+        'swept': None,
+        'peaks': {'boom': 1.5},
+        'final': {'time': 2.0},
+    }
+    rows = summary_table(summary, {'end': 's', 'peaks': 'N', 'final.time': 's'}).splitlines()
+    assert rows[0].split() == ['quantity', 'value', 'unit']
     assert [row.split(maxsplit=1) for row in rows[1:]] == [
-        ['end', '0.333333 2'],
+        ['end', '0.333333 2     s'],
         ['count', '3'],
         ['cavitated', 'none'],
         ['names', 'a b'],
+        ['swept', 'none'],
+        ['peaks,', 'boom         1.5     N'],
+        ['final,', 'time           2     s'],
     ]
 
 

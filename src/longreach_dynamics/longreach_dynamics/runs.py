@@ -1,0 +1,326 @@
+"""
+Runs: tables of observed quantities over time, with names, units and where messages hold them.
+
+A machine declares each quantity once, as a :class:`Column`. Heads of CSV files, tables in
+documents, the reading of recordings, comparisons and labels in figures follow from that. A
+:class:`Run` is such a table with the parameters that gave it; one that had to end early keeps its
+rows up to there, and its message says why and what to do.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.stepping import IntegrationError
+
+__all__ = [
+    'Column',
+    'Columns',
+    'Derived',
+    'PartialRunError',
+    'Run',
+    'Source',
+    'compare_runs',
+    'convert',
+    'each',
+]
+
+Parameters = TypeVar('Parameters')
+
+# Units of figures for those of tables.
+_FACTORS = {
+    ('rad', 'deg'): math.degrees(1.0),
+    ('rad/s', 'deg/s'): math.degrees(1.0),
+    ('rad/s^2', 'deg/s^2'): math.degrees(1.0),
+    ('N', 'kN'): 1e-3,
+    ('Pa', 'bar'): 1e-5,
+    ('m', 'mm'): 1e3,
+    ('1', '1e-6'): 1e6,
+}
+
+
+class Source(NamedTuple):
+    """Where a recording holds a quantity, in the unit of its column."""
+
+    topic: str  # relative to the machine's namespace
+    field: str  # such as position, or wrench.force.x; of a list with names the field of an entry
+    name: str = ''  # of the entry, in messages that name their entries
+
+
+class Derived(NamedTuple):
+    """A quantity that follows from recorded ones."""
+
+    sources: tuple[Source, ...]
+    function: Callable[[np.ndarray], np.ndarray]  # (rows, sources) -> (rows,)
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """
+    An observed quantity.
+
+    Parameters
+    ----------
+    name : str
+    unit : str
+        SI; '1' for a plain number, empty for a code or a flag.
+    meaning : str
+        For documents.
+    source : Source, Derived or None
+        Where a recording holds it; None: nowhere.
+    family : str
+        What documents call it and its siblings, such as ``phi_i``; empty: its name.
+    """
+
+    name: str
+    unit: str = ''
+    meaning: str = ''
+    source: Source | Derived | None = None
+    family: str = ''
+
+
+def each(
+    family: str,
+    keys: Iterable[object],
+    unit: str,
+    meaning: str,
+    sources: Iterable[Source] = (),
+    mark: str = '*',
+) -> list[Column]:
+    """
+    Return one column for each of several parts.
+
+    Parameters
+    ----------
+    family : str
+        Name of all, in which ``mark`` stands for a key, such as ``force_*``.
+    keys : iterable
+        Of the parts.
+    unit, meaning : str
+    sources : iterable of Source
+        One for each key; empty for none.
+    mark : str
+    """
+    return [
+        Column(_with_key(family, mark, key), unit, meaning, source, family)
+        for key, source in itertools.zip_longest(keys, sources)
+    ]
+
+
+def _with_key(family: str, mark: str, key: object) -> str:
+    """Return a family's name with the key of one part in place of the last ``mark``."""
+    head, _, tail = family.rpartition(mark)
+    return f'{head}{key}{tail}'
+
+
+class Columns(tuple[Column, ...]):
+    """Columns of a table in their order; the first one is time [s]."""
+
+    __slots__ = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all, the head of a CSV file."""
+        return tuple(column.name for column in self)
+
+    @property
+    def recorded(self) -> Columns:
+        """Those that messages hold, and time."""
+        return Columns((self[0], *(column for column in self[1:] if column.source)))
+
+    def place(self, name: str) -> int:
+        """Return where a column is; InputError for a name that is none."""
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise InputError(f'column = {name!r}, allowed: {", ".join(self.names)}') from None
+
+    def unit(self, name: str) -> str:
+        """Return the unit of a column."""
+        return self[self.place(name)].unit
+
+    def markdown(self) -> str:
+        """Return the table of a document; neighbours of one unit and meaning share a row."""
+        lines = ['| column | unit | meaning | recorded in |', '| --- | --- | --- | --- |']
+        groups = itertools.groupby(self, lambda c: (c.unit, c.meaning, _topic(c)))
+        for (unit, meaning, topic), group in groups:
+            names = dict.fromkeys(f'`{column.family or column.name}`' for column in group)
+            lines.append(f'| {", ".join(names)} | {unit} | {meaning} | {topic} |')
+        return '\n'.join(lines)
+
+
+def _topic(column: Column) -> str:
+    """Return the topics of a column for documents."""
+    sources = column.source.sources if isinstance(column.source, Derived) else (column.source,)
+    return ', '.join(dict.fromkeys(f'`{s.topic}`' for s in sources if s is not None))
+
+
+def convert(values: np.ndarray, unit: str, shown: str) -> np.ndarray:
+    """
+    Return values in another unit.
+
+    Raises
+    ------
+    InputError
+        For a unit into which these are not converted.
+    """
+    if shown in ('', unit):
+        return values
+    if (unit, shown) not in _FACTORS:
+        allowed = ', '.join(to for of, to in _FACTORS if of == unit)
+        raise InputError(f'unit = {shown!r}, allowed for {unit!r}: {unit}, {allowed}')
+    return values * _FACTORS[unit, shown]
+
+
+class PartialRunError(IntegrationError):
+    """
+    An integration that cannot go on, with what was recorded before.
+
+    Parameters
+    ----------
+    message : str
+        Why it ended, and what to do.
+    recorded : ndarray
+        Tables of rows up to there.
+    """
+
+    def __init__(self, message: str, *recorded: np.ndarray) -> None:
+        super().__init__(message)
+        self.recorded = recorded
+
+
+@dataclasses.dataclass(frozen=True)
+class Run(Generic[Parameters]):
+    """
+    A simulated or recorded run.
+
+    Parameters
+    ----------
+    parameters
+        Of the machine that ran.
+    columns : Columns
+    table : ndarray, shape (rows, columns)
+    message : str
+        Why the run ended early and what to do; empty for a complete one.
+    """
+
+    UNITS: ClassVar[Mapping[str, str]] = {'duration': 's'}
+    """Unit of each quantity of :meth:`summary` that has one."""
+
+    parameters: Parameters
+    columns: Columns
+    table: np.ndarray
+    message: str = dataclasses.field(default='', kw_only=True)
+
+    @property
+    def status(self) -> str:
+        """Whether the run is ``complete``, or ``failed`` before its end."""
+        return 'failed' if self.message else 'complete'
+
+    def column(self, name: str, unit: str = '') -> np.ndarray:
+        """
+        Return one column by its name, shape (rows,).
+
+        Parameters
+        ----------
+        name : str
+        unit : str
+            Such as deg for an angle; by default that of the column.
+
+        Raises
+        ------
+        InputError
+            For an unknown name or unit.
+        """
+        place = self.columns.place(name)
+        return convert(self.table[:, place], self.columns[place].unit, unit)
+
+    def stack(self, names: Sequence[str]) -> np.ndarray:
+        """Return columns side by side, shape (rows, names)."""
+        return self.table[:, [self.columns.place(name) for name in names]]
+
+    def sample_time(self, step: float) -> float:
+        """Return the shortest interval of rows in whole steps [s]; ``step`` for a single row."""
+        times = self.column('time')
+        return max(round(float(np.diff(times).min()) / step), 1) * step if len(times) > 1 else step
+
+    def summary(self) -> dict[str, Any]:
+        """Return what the run is asked for first, as plain numbers; see UNITS."""
+        return {'duration': float(self.column('time')[-1])}
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return what users should know about the run, a line each."""
+        return ()
+
+    def report(self) -> dict[str, Any]:
+        """Return the summary with units, status and message; None for what is not finite."""
+        return {
+            **_finite(self.summary()),
+            'units': dict(self.UNITS),
+            'status': self.status,
+            'message': self.message,
+        }
+
+    def check(self) -> None:
+        """Raise IntegrationError with the message of a run that failed."""
+        if self.message:
+            raise IntegrationError(self.message)
+
+
+def _finite(value: Any) -> Any:
+    """Return plain data with None in place of numbers that JSON does not know."""
+    if isinstance(value, Mapping):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def compare_runs(recorded: Run[Any], expected: Run[Any], what: str = 'sample') -> dict[str, float]:
+    """
+    Return by how much a recorded run differs from the library's.
+
+    Instants are the same when they agree to a microsecond. A run that is longer than the other is
+    compared as far as the other goes.
+
+    Parameters
+    ----------
+    recorded, expected : Run
+        The second has all columns of the first.
+    what : str
+        What a row is called.
+
+    Returns
+    -------
+    dict
+        The largest absolute difference of each recorded column but time; then, named after the
+        last word of ``what``, ``samples_compared`` and ``samples_missing``: rows that both have,
+        and that one of the two lacks.
+
+    Raises
+    ------
+    InputError
+        When the two have no instant in common.
+    """
+    names = recorded.columns.names
+    tables = [recorded.table, expected.stack(names)]
+    end = min(table[-1, 0] for table in tables) + 1e-9
+    one, other = (table[table[:, 0] <= end] for table in tables)
+    instants = (np.round(table[:, 0] * 1e6).astype(int) for table in (one, other))
+    _, rows, expected_rows = np.intersect1d(*instants, return_indices=True)
+    if rows.size == 0:
+        raise InputError(f'the recording and the scenario have no {what} in common')
+    largest = np.abs(one[rows] - other[expected_rows]).max(axis=0)
+    counted = what.split()[-1]
+    return {
+        **dict(zip(names[1:], largest[1:].tolist(), strict=True)),
+        f'{counted}s_compared': rows.size,
+        f'{counted}s_missing': max(len(one), len(other)) - rows.size,
+    }

@@ -1,0 +1,81 @@
+"""Recorded runs as tables, by the columns of a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longreach_dynamics.runs import Column, Derived, Source
+from longreach_tools.bag import named_values, read_samples
+
+__all__ = ['read_columns']
+
+
+def read_columns(
+    bag: str | Path, namespace: str, columns: Sequence[Column], machine: str
+) -> np.ndarray:
+    """
+    Return what a recording holds of a machine's columns.
+
+    Rows are the samples for which all topics of the columns were recorded, paired by stamp.
+
+    Parameters
+    ----------
+    bag : path
+    namespace : str
+        Of the recorded topics.
+    columns : sequence of Column
+        The first one is time [s], all others have a source.
+    machine : str
+        What error messages call it.
+
+    Returns
+    -------
+    ndarray, shape (rows, columns)
+
+    Raises
+    ------
+    InputError
+        When the bag holds no such run, or one of another machine.
+    """
+    sources = list(dict.fromkeys(source for column in columns[1:] for source in _sources(column)))
+    topics = list(dict.fromkeys(source.topic for source in sources))
+    stamps, messages = read_samples(bag, namespace, topics, machine)
+    values: dict[Source, np.ndarray] = {}
+    for topic, samples in zip(topics, messages, strict=True):
+        fields = dict.fromkeys(source.field for source in sources if source.topic == topic)
+        for field in fields:
+            wanted = [s for s in sources if (s.topic, s.field) == (topic, field)]
+            values |= zip(wanted, _read(topic, samples, field, wanted, machine).T, strict=True)
+    table = np.empty((len(stamps), len(columns)))
+    table[:, 0] = [stamp / 1e9 for stamp in stamps]
+    for place, column in enumerate(columns[1:], 1):
+        found = np.stack([values[source] for source in _sources(column)], axis=1)
+        source = column.source
+        table[:, place] = source.function(found) if isinstance(source, Derived) else found[:, 0]
+    return table
+
+
+def _sources(column: Column) -> tuple[Source, ...]:
+    """Return what a column is read from."""
+    if column.source is None:
+        raise ValueError(f'{column.name} is in no message')
+    return column.source.sources if isinstance(column.source, Derived) else (column.source,)
+
+
+def _read(
+    topic: str, messages: Sequence[Any], field: str, sources: Sequence[Source], machine: str
+) -> np.ndarray:
+    """Return one field of messages, of the entries that sources name, (messages, sources)."""
+    if not sources[0].name:
+        return np.array([[attrgetter(field)(message)] for message in messages], dtype=float)
+    listed, _, part = field.partition('.')
+    found = named_values(topic, messages, listed, [source.name for source in sources], machine)
+    if part:
+        get = attrgetter(part)
+        found = np.array([[get(entry) for entry in row] for row in found])
+    return found
