@@ -85,7 +85,7 @@ def _tip(boom: BoomParameters, axis: int, values: np.ndarray) -> np.ndarray:
         [still] * boom.size,
         [(w, still, slope, still) for w, slope in zip(deflections, slopes, strict=True)],
     )[-1].origin
-    return tip.imag if axis else tip.real
+    return np.asarray(tip.imag if axis else tip.real)
 
 
 def series(
