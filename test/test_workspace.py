@@ -122,7 +122,7 @@ def test_another_ros_is_refused_before_anything_is_made(tree):
     before = sorted(tree.rglob('*'))
     done = script(tree, 'setup', ROS_DISTRO='humble')
     assert done.returncode == 2
-    assert 'ROS_DISTRO = humble, allowed: jazzy' in done.stderr
+    assert 'ROS_DISTRO = humble, allowed: jazzy, or newer (kilted, lyrical, ' in done.stderr
     assert 'Traceback' not in done.stderr
     assert sorted(tree.rglob('*')) == before
 
@@ -176,6 +176,16 @@ def test_what_the_machine_lacks_is_named_with_its_package(tree, monkeypatch, mis
         module.check_host()
 
 
+@pytest.mark.parametrize('character', [' ', ':', ';', '"', "'", '$'])
+def test_path_that_the_environment_cannot_have_is_refused_at_once(tree, character):
+    other = tree.parent / f'long{character}reach'
+    tree.rename(other)
+    done = script(other, 'setup')
+    assert done.returncode == 2
+    assert f'contains {character!r}, which the scripts and CMake files in .venv' in done.stderr
+    assert not (other / '.venv').exists()
+
+
 def test_run_before_setup_is_refused(tree):
     done = script(tree, 'run', '--', 'true')
     assert done.returncode == 2
@@ -215,6 +225,15 @@ def test_installed_ros_is_told_of_comparisons_that_it_lacks(
     assert workspace.main(['setup', *arguments]) == 0
     assert workspace.fakes.names == ['colcon', 'warm-up']
     assert ('no-such==1.0' in capsys.readouterr().err) is told
+
+
+@pytest.mark.parametrize('distro', ['kilted', 'lyrical', 'rolling'])
+def test_newer_ros_is_used_with_a_warning(workspace, monkeypatch, capsys, distro):
+    monkeypatch.setenv('ROS_DISTRO', distro)
+    monkeypatch.setattr(workspace.shutil, 'which', lambda name: f'/bin/{name}')
+    assert workspace.main(['setup']) == 0
+    assert workspace.fakes.names == ['colcon', 'warm-up']
+    assert f'warning: ROS_DISTRO = {distro} is newer than jazzy' in capsys.readouterr().err
 
 
 def test_installed_ros_without_colcon_is_refused(workspace, monkeypatch, capsys):
