@@ -3,9 +3,9 @@ What the controller does with a stream of samples: which cycles run, and what is
 
 A gap in the stamps is filled with cycles on the observer's prediction. Outside lockstep the time
 of arrival counts as well: when a sample is late the controller goes on with predictions by itself,
-and after ``sensor_timeout`` of silence the diagnosis closes the brake. When the publisher of the
-samples has left in an orderly way, as a simulation does at its end, there is nothing to predict:
-the brake is closed at once, and the next sample is the first of a new run.
+and after ``sensor_timeout`` of silence the diagnosis closes the brake and latches the emergency
+mode. When the publisher of the samples has left in an orderly way, as a simulation does at its
+end, that is reported as the end of the samples and not as an error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Literal, NamedTuple
 from longreach_crane.control import Controller, ControllerState
 from longreach_crane.diagnosis import Emergency, Sample, is_permitted, is_valid
 from longreach_crane.scenario import Scenario
-from longreach_crane.state import Command
 from longreach_dynamics.cycles import Arrival, Kind, SampleOrder
 
 __all__ = ['Answer', 'Note', 'Output', 'Report', 'Session']
@@ -107,6 +106,7 @@ class Session:
         self._cycle = -1
         self._heard = 0.0
         self._suspicious = False
+        self._ended = False
         self._override: float | None = None
 
     # --- samples -----------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class Session:
             )
         outputs += self._run_cycle(sample, stamp)
         self._heard = now
-        self._suspicious = False
+        self._suspicious = self._ended = False
         return outputs + self._answer(wall)
 
     def _begin_anew(self, stamp: int, sample: Sample, now: float, wall: float) -> list[Output]:
@@ -231,8 +231,7 @@ class Session:
             # They may wait in the queue, behind this call: decide on the next tick.
             self._suspicious = True
             return []
-        if self.state.emergency is Emergency.NONE and deserted():
-            return self._leave()
+        self._ended = deserted()
         outputs: list[Output] = [
             Note(
                 'warn', f'no sample after the one of {self._order.latest * 1e-9:.6f} s: predicting'
@@ -253,14 +252,6 @@ class Session:
         """Tell whether the next sample is overdue."""
         return now - self._heard > (1.0 + self.late_after) * self._rules.sample_time
 
-    def _leave(self) -> list[Output]:
-        """End the run with a closed brake: nobody publishes samples any more."""
-        stamp, set_point = self._next_stamp, self._set_point()
-        state = self.state._replace(command=Command(0.0, True))
-        self.reset()
-        text = f'the publisher of samples has left at {stamp * 1e-9:.6f} s: brake closed'
-        return [Note('info', text), Answer(stamp, state, set_point, 0, with_status=False)]
-
     # --- cycles ------------------------------------------------------------------------------
 
     @property
@@ -276,11 +267,12 @@ class Session:
         self.state = self._controller.cycle(self.state, sample, self._set_point())
         if before is not Emergency.NONE or self.state.emergency is Emergency.NONE:
             return []
+        if self._ended:
+            text = 'the publisher of samples has ended; the brake stays closed until ~/reset'
+            return [Note('info', text), self._report()]
         reason = self.state.emergency.name.lower().replace('_', ' ')
-        return [
-            Note('error', f'emergency mode: {reason}; the brake stays closed'),
-            self._report(),
-        ]
+        text = f'emergency mode: {reason}; the brake stays closed'
+        return [Note('error', text), self._report()]
 
     def _set_point(self) -> float:
         """Return the desired position in this cycle [m]: sent by hand, or the scenario's."""
@@ -308,6 +300,8 @@ class Session:
             level, text = 'warn', 'samples were missed, late, doubled or not valid'
         if self.state.emergency is not Emergency.NONE:
             level, text = 'error', f'emergency mode: {self.state.emergency.name}'
+            if self._ended:
+                level, text = 'warn', 'the publisher of samples has ended'
         values = {**self.counts, 'brake': self.state.command.brake}
         return Report(self._order.latest, level, text, values)
 

@@ -98,19 +98,26 @@ def test_silence_of_sensors_that_are_there_is_an_emergency(stream: Stream) -> No
     assert any(isinstance(output, Report) and output.level == 'error' for output in outputs)
 
 
-def test_a_plant_that_has_ended_is_no_emergency(stream: Stream) -> None:
+def test_the_end_of_the_plant_closes_the_brake_and_is_no_error(stream: Stream) -> None:
     stream.send(*range(10))
     stream.publishers = 0
     outputs = stream.silence(5.0)
-    assert texts(outputs) == ['the publisher of samples has left at 0.100000 s: brake closed']
-    (answer,) = (output for output in outputs if isinstance(output, Answer))
-    assert (answer.stamp, answer.state.command) == (10 * CYCLE, Command(0.0, True))
-    assert not answer.with_status
-    assert stream.session.state.emergency is Emergency.NONE
-    # A new run begins with its first sample, wherever time is.
+    assert stream.session.state.emergency is Emergency.SENSOR_TIMEOUT
+    assert stream.session.state.command == Command(0.0, True)
+    said = [output for output in outputs if isinstance(output, Note | Report)]
+    assert not any(output.level == 'error' for output in said)
+    end = 'the publisher of samples has ended; the brake stays closed until ~/reset'
+    assert texts(outputs).count(end) == 1
+
+
+def test_silence_after_the_plant_has_come_back_is_an_error(stream: Stream) -> None:
+    stream.send(*range(10))
+    stream.publishers = 0
+    stream.silence(0.2)
     stream.publishers = 1
-    (again,) = (o for o in stream.send(0) if isinstance(o, Answer))
-    assert (again.stamp, again.missed) == (0, 0)
+    stream.send(40)
+    outputs = stream.silence(0.7)
+    assert any(isinstance(output, Note) and output.level == 'error' for output in outputs)
 
 
 def test_an_emergency_stays_when_the_plant_has_ended(stream: Stream) -> None:
