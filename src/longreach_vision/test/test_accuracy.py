@@ -18,6 +18,8 @@ from evaluation import KINDS, PinholeCamera, Report, evaluate, scenes
 from longreach_vision.cameras import Camera
 from longreach_vision.detection import detect
 
+pytestmark = pytest.mark.usefixtures('compiled_renderer')
+
 COUNT = 60
 # How many of them the Cramer-Rao bound is calculated for.
 BOUNDS = 60

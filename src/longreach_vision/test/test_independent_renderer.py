@@ -45,6 +45,8 @@ from independent_renderer import (
     window_of,
 )
 
+pytestmark = pytest.mark.usefixtures('compiled_renderer')
+
 CAMERA = PinholeCamera()
 LENS = PinholeCamera(distortion=(-0.2, 0.05, 8e-4, -5e-4, 0.02))
 # Straight on: 20 px radius, its centre on no special place of the pixels.

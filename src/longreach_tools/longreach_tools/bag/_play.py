@@ -144,7 +144,7 @@ def _check_definition(bag: Bag, topic: Topic, machine: MachineTypes) -> None:
 
 
 class _Player:
-    """The publishers, and the passage of time."""
+    """The publishers, and the times at which messages are due."""
 
     def __init__(
         self,

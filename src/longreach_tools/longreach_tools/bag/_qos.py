@@ -136,8 +136,8 @@ def publisher_profile(offers: Sequence[Qos], count: int) -> Any:
         ),
     )
     if offers:
-        # A promise that a subscription asks for must be kept up; lifespan is left out, because
-        # data that is replayed slowly or looked at in pauses would expire.
+        # Deadline and lease that a subscription requests must be offered. Lifespan is left out:
+        # messages that are replayed slowly would expire.
         profile.deadline = Duration(nanoseconds=min(_nanoseconds(q.deadline) for q in offers))
         profile.liveliness_lease_duration = Duration(
             nanoseconds=min(_nanoseconds(q.liveliness_lease_duration) for q in offers)

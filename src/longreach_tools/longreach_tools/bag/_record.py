@@ -271,7 +271,7 @@ class Recorder:
         self._fresh.extend(taken)
 
     def write_in_order(self) -> None:
-        """Write what came before the last call; what is younger may still get a forerunner."""
+        """Write what came before the last call; an earlier message may still follow the rest."""
         latest = max((item[0] for item in self._held), default=0)
         items = sorted(self._held + self._fresh, key=itemgetter(0))
         self._fresh = []

@@ -210,7 +210,7 @@ class Subscriptions:
         return [name for name in names if name not in self.topics and name not in self.skipped]
 
     def _skip(self, name: str, reason: str) -> None:
-        """Leave a topic alone from now on, and say why once."""
+        """Record no more of a topic, and say why once."""
         self.skipped[name] = reason
         outcome = 'recorded in part' if name in self.topics else 'not recorded'
         self._say(f'{name}: {outcome}: {reason}')

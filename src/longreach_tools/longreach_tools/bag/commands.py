@@ -5,7 +5,7 @@ Record, play and look at rosbag2 files (mcap, sqlite3), which ``ros2 bag`` reads
   longreach bag record /crane/sensors -o run1 --stamps header
   longreach bag info run1
   longreach bag play run1 --rate 2 --clock
-  longreach bag recover run1 --output run2            after a crash
+  longreach bag recover run1 --output run2            after a crash or damage
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _configure_record(commands.add_parser('record', help='record topics'))
     _configure_play(commands.add_parser('play', help='publish what was recorded'))
 
-    info = commands.add_parser('info', help='tell what a recording holds')
+    info = commands.add_parser('info', help='show topics, counts, times, QoS and damage')
     info.add_argument('bag', help=_EXISTING)
-    info.add_argument('--no-scan', action='store_true', help='do not read the stamps: faster')
+    info.add_argument('--no-scan', action='store_true', help='do not read the messages for stamps and damage: faster')
     _add_format(info)
     info.set_defaults(run=_info)
 
-    recover = commands.add_parser('recover', help='make a proper recording of a damaged one')
+    recover = commands.add_parser('recover', help='copy what can be read of a damaged recording to a new one')
     recover.add_argument('bag', help=_EXISTING)
     recover.add_argument('-o', '--output', required=True, metavar='DIR', help='new directory')
     recover.add_argument('-s', '--storage', choices=('mcap', 'sqlite3'), help='default: the same')
