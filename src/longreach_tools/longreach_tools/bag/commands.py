@@ -34,11 +34,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     info = commands.add_parser('info', help='show topics, counts, times, QoS and damage')
     info.add_argument('bag', help=_EXISTING)
-    info.add_argument('--no-scan', action='store_true', help='do not read the messages for stamps and damage: faster')
+    info.add_argument('--no-scan', action='store_true', help='skip the search for gaps and damage')
     _add_format(info)
     info.set_defaults(run=_info)
 
-    recover = commands.add_parser('recover', help='copy what can be read of a damaged recording to a new one')
+    recover = commands.add_parser('recover', help='copy what is whole of a damaged recording')
     recover.add_argument('bag', help=_EXISTING)
     recover.add_argument('-o', '--output', required=True, metavar='DIR', help='new directory')
     recover.add_argument('-s', '--storage', choices=('mcap', 'sqlite3'), help='default: the same')
