@@ -12,6 +12,7 @@ Values are SI units and radians.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 import reprlib
@@ -226,6 +227,7 @@ def rule_of(field: dataclasses.Field[Any]) -> Rule:
     return rule
 
 
+@functools.cache
 @typing.no_type_check
 def _hints(cls: type) -> dict[str, Any]:
     """Return the evaluated annotations of a class."""

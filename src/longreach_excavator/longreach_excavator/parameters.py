@@ -203,8 +203,7 @@ class ExcavatorParameters(Parameters):
     def _check_stroke(self, k: int, cylinder: CylinderParameters) -> None:
         """Raise InputError when a stroke meets a dead point of its linkage."""
         try:
-            for length in np.linspace(cylinder.retracted, cylinder.extended, _PLACES):
-                self.linkage().angle(k, float(length))
+            _move(self.pins(), k, cylinder.retracted, cylinder.extended)
         except InputError as error:
             raise InputError(
                 f'cylinders[{k}] ({cylinder.name}): retracted = {cylinder.retracted} m with stroke'
@@ -325,6 +324,19 @@ class ExcavatorParameters(Parameters):
             if pose.name == name:
                 return np.radians(pose.angles_deg)
         raise InputError(f'pose = {name!r}, allowed: {" | ".join(p.name for p in self.poses)}')
+
+
+@functools.lru_cache(maxsize=64)
+def _move(pins: Pins, cylinder: int, retracted: float, extended: float) -> None:
+    """
+    Move a cylinder over its stroke; raise InputError where its linkage does not follow.
+
+    Cached: an excavator that differs in its soil or oil only is checked again for each run of a
+    fit, and this is most of the check.
+    """
+    linkage = _linkage(pins)
+    for length in np.linspace(retracted, extended, _PLACES):
+        linkage.angle(cylinder, float(length))
 
 
 @functools.lru_cache(maxsize=64)
