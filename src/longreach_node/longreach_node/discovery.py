@@ -122,10 +122,16 @@ class Start:
     node : Node
     discovery : Discovery
     settings : SimulatorParameters
+    description : str
+        What runs, and how. It is written to the log when the first sample was published, or when
+        that has to wait: the first line of a log takes a tenth of a second.
     """
 
-    def __init__(self, node: Node, discovery: Discovery, settings: SimulatorParameters) -> None:
+    def __init__(
+        self, node: Node, discovery: Discovery, settings: SimulatorParameters, description: str
+    ) -> None:
         self._log = node.get_logger()
+        self._description = description
         self._discovery = discovery
         self._settings = settings
         self._begun = time.monotonic()
@@ -157,6 +163,7 @@ class Start:
         missing = self._discovery.missing(links, outputs, watchers, self._settings.listeners)
         if missing and waited < limit:
             if missing != self._told and waited > _SOON:
+                self.tell()
                 self._told = missing
                 self._log.info(f'waiting for a {missing}, for {limit:g} s at most (start_timeout)')
             return False
@@ -170,3 +177,9 @@ class Start:
         elif self._told:
             self._log.info(f'started after {waited:.1f} s')
         return True
+
+    def tell(self) -> None:
+        """Say what runs, once."""
+        if self._description:
+            self._log.info(self._description)
+            self._description = ''
