@@ -1,5 +1,5 @@
 """
-What every node of Longreach shares, and what talks to nodes.
+What the nodes share, and what talks to them.
 
 ``entry``       start and end of a node's process
 ``executor``    the executor of the nodes
@@ -7,13 +7,20 @@ What every node of Longreach shares, and what talks to nodes.
 ``parameters``  a parameter object as the parameters of a node
 ``qos``         the named qualities of service
 ``simulator``   the node that drives any Machine through time
-``pairing``     messages of two topics that belong together
-``silence``     a warning when a topic has nothing to say
+``simulation``, ``machine_run``, ``pacing``, ``lockstep``, ``incidents``
+                its parts that need no node
+``discovery``, ``services``, ``simulator_parameters``
+                its parts that do
+``simulation_interfaces``, ``standard_interface``
+                the services that simulators have agreed on
+``frames``      names of coordinate frames
+``pairing``     messages of two topics with equal stamps
+``silence``     a warning when a topic is silent
 ``paired_controller``, ``paired_samples``
                 controllers that answer samples of two halves
-``clock``       time for time-outs
+``clock``       clocks of timers and time-outs
 ``stamps``      times as messages, integers and seconds
-``diagnostics`` one component's line in /diagnostics
-``remote``      what a command says to nodes that run
+``diagnostics`` status of one component in /diagnostics
+``remote``      a temporary node of a command
 ``testing``     nodes under test and a driver in one process
 """

@@ -1,4 +1,4 @@
-"""One component's line in /diagnostics."""
+"""Status of one component in /diagnostics."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Diagnostics:
     node : Node
         Its full name is the component's name.
     hardware : str
-        What the component works on.
+        ``hardware_id`` of the status.
     part : str
-        Of the node, where it reports on several.
+        Name of a part, where a node reports on several.
     """
 
     def __init__(self, node: Node, hardware: str, part: str = '') -> None:

@@ -1,5 +1,5 @@
 """
-The executor of Longreach's nodes: single-threaded, with a wait set that is kept between turns.
+The executor of the nodes: single-threaded, with a wait set that is kept between turns.
 
 rclpy's SingleThreadedExecutor builds a new wait set, a coroutine and a task for each callback, and
 wakes itself twice for each. That costs several times what a callback of a 200 Hz node costs. Here
@@ -140,7 +140,7 @@ class NodeExecutor(SingleThreadedExecutor):
                 except InvalidHandle:
                     continue
                 self._handles.append((method, entity.handle))
-                # A client's callback is a future's business, and rclpy's, as is a coroutine.
+                # Clients and coroutines are left to rclpy.
                 direct = not inspect.iscoroutinefunction(getattr(entity, 'callback', None))
                 known[entity.handle.pointer] = (take if direct else None, entity)
             counts[kind] = len(known)
@@ -257,7 +257,7 @@ class NodeExecutor(SingleThreadedExecutor):
 
 
 def _never() -> bool:
-    """Be no condition that ends rclpy's loop."""
+    """Return False: no condition ends rclpy's loop."""
     return False
 
 

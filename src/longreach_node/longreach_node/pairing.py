@@ -1,8 +1,8 @@
 """
-Messages of two topics that belong together, by their stamps.
+Pairs of messages of two topics with equal stamps.
 
-Both topics come in their own order, but not in one order with each other: what waits for its other
-half is kept until that comes, or until a later pair shows that it never will.
+Each topic arrives in order, but not relative to the other one: a message is kept until its partner
+arrives, or until a later pair is complete, which means that the partner was lost.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Pairs(Generic[First, Second]):
     Parameters
     ----------
     most : int
-        So many messages of a topic wait at most; the oldest ones go first.
+        Largest number of messages of a topic that are kept; the oldest ones are dropped.
     """
 
     def __init__(self, most: int = 100) -> None:
         self._most = most
         self._first: dict[int, First] = {}
         self._second: dict[int, Second] = {}
-        self.unpaired = [0, 0]  # messages of each topic that were given up
+        self.unpaired = [0, 0]  # messages of each topic that were dropped
 
     def add_first(self, stamp: int, message: First) -> Pair[First, Second] | None:
         """Take a message of the first topic, stamp in [ns]; return the pair that it completes."""
@@ -50,12 +50,12 @@ class Pairs(Generic[First, Second]):
         return self._match(stamp)
 
     def clear(self) -> None:
-        """Forget what waits."""
+        """Drop all messages that are kept."""
         self._first.clear()
         self._second.clear()
 
     def _match(self, stamp: int) -> Pair[First, Second] | None:
-        """Return the pair of a stamp, and give up what is older or too much."""
+        """Return the pair of a stamp, and drop messages that are older or too many."""
         pair = None
         if stamp in self._first and stamp in self._second:
             pair = Pair(stamp, self._first.pop(stamp), self._second.pop(stamp))
@@ -65,7 +65,7 @@ class Pairs(Generic[First, Second]):
         return pair
 
     def _give_up(self, waiting: dict[int, Any], limit: int | None) -> int:
-        """Remove messages from before ``limit`` and too many ones; return how many."""
+        """Drop messages older than ``limit`` and surplus ones; return how many."""
         stamps = list(waiting)
         old = set() if limit is None else {at for at in stamps if at < limit}
         old.update(stamps[: max(0, len(stamps) - self._most)])

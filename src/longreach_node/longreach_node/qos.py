@@ -27,32 +27,31 @@ def _reliable(depth: int, durability: DurabilityPolicy) -> QoSProfile:
     )
 
 
-# Samples, commands, states. Reliable: a closed loop in lockstep stands still without every one.
-# Deep, because a simulation that runs faster than real time can be seconds ahead of a recorder
-# which the scheduler has set aside; a late reader then still finds everything.
+# Samples, commands, states. Reliable: a closed loop in lockstep needs every message. Deep, because
+# a simulation that runs faster than real time can be seconds ahead of a recorder that was not
+# scheduled; the recorder then still finds every message.
 STREAM = _reliable(1000, DurabilityPolicy.VOLATILE)
 
-# The same, and latched, so that a recorder also gets what was published before it had discovered
-# the publisher; the publisher may have discovered the recorder long before. Whoever does not ask
-# for latched messages still hears it.
+# The same with durability transient local, so that a recorder also gets what was published before
+# it had discovered the publisher. Volatile subscribers match as well.
 LATCHED_STREAM = _reliable(10_000, DurabilityPolicy.TRANSIENT_LOCAL)
 
-# A set point is an order: the latest counts, and none may be lost.
+# Set points: the latest one counts, and none may be lost.
 SET_POINT = _reliable(10, DurabilityPolicy.VOLATILE)
 
-# As ROS expects of /clock: only the newest time is of use. Offered as reliable, so that both
-# kinds of readers match.
+# As ROS expects of /clock: only the latest time matters. Offered as reliable, so that reliable and
+# best-effort subscribers match.
 CLOCK = _reliable(1, DurabilityPolicy.VOLATILE)
 
-# Latched, so that nothing is missing at the start of a recording.
+# Transient local, so that nothing is missing at the start of a recording.
 DIAGNOSTICS = _reliable(100, DurabilityPolicy.TRANSIENT_LOCAL)
 
-# Markers: a viewer that starts late sees the latest ones.
+# Markers: a viewer that starts late gets the latest ones.
 VISUAL = _reliable(1, DurabilityPolicy.TRANSIENT_LOCAL)
 
-# Images, and the camera_info that goes with them: few, because each has megabytes. Offered as
-# reliable, so that both kinds of readers match; asked for as best effort, so that every driver
-# matches, or as offered, where none may be lost.
+# Images with their camera_info: few, because each has megabytes. Offered as reliable, so that all
+# subscribers match; subscribed to as best effort, so that every driver matches, or as reliable
+# where no image may be lost.
 IMAGES = _reliable(5, DurabilityPolicy.VOLATILE)
 LATEST_IMAGES = QoSProfile(
     history=HistoryPolicy.KEEP_LAST, depth=5, reliability=ReliabilityPolicy.BEST_EFFORT

@@ -1,4 +1,4 @@
-"""What a command says to nodes that run: it comes among them for a moment, talks, and leaves."""
+"""A temporary node with which a command calls, publishes to and listens to running nodes."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ __all__ = ['Remote', 'call_plant', 'remote']
 _LONGEST = 1e6
 # Between commands that are repeated [s]: a fraction of a plant's usual command_timeout.
 _PERIOD = 0.02
-# Who else is there is known so long after the first of them was found [s].
+# Discovery of the other publishers of a topic takes this long after the first one [s].
 _DISCOVERY = 0.5
 
 
 class Remote:
     """
-    A node that others find while a command runs; :func:`remote` makes it.
+    The node of a running command; :func:`remote` creates it.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Remote:
     timeout : float
         Longest wait for anything [s].
     start : str
-        The command that starts whom it looks for, for error messages.
+        The command that starts the nodes it looks for, for error messages.
     """
 
     def __init__(self, node: Node, context: Context, timeout: float, start: str) -> None:
@@ -73,7 +73,7 @@ class Remote:
             self._executor.spin_once(timeout_sec=0.05)
 
     def spin(self, seconds: float) -> None:
-        """Let what comes be heard for some time."""
+        """Process messages for some time [s]."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0.0:
             self._executor.spin_once(timeout_sec=left)
@@ -103,7 +103,7 @@ class Remote:
 
     def publisher(self, kind: Any, topic: str, profile: QoSProfile, listener: str) -> Publisher:
         """
-        Return a publisher that a node, and not only a recorder, is connected to.
+        Return a publisher that a certain node, not only a recorder, is connected to.
 
         Parameters
         ----------
@@ -131,37 +131,37 @@ class Remote:
 
     def deliver(self, publisher: Publisher, message: Any) -> None:
         """
-        Publish a message, and wait until whoever is connected has it.
+        Publish a message, and wait until all connected subscribers have received it.
 
         Raises
         ------
         LongreachError
-            When somebody does not take it.
+            When one of them does not receive it within the timeout.
         """
         publisher.publish(message)
         if not publisher.wait_for_all_acked(Duration(seconds=min(self.timeout, _LONGEST))):
             raise LongreachError(
-                f'{publisher.topic_name}: not everybody who listens took the message within'
+                f'{publisher.topic_name}: not all subscribers received the message within'
                 f' {self.timeout:g} s'
             )
 
     def check_alone(self, publisher: Publisher, others: str) -> None:
         """
-        Check that nobody else publishes on a topic, and that somebody listens.
+        Check that no other node publishes on a topic, and that it has a subscriber.
 
-        Who else is there is certain only some time after the first of them was found:
+        Other publishers are discovered only some time after the first one:
         :meth:`sole_publisher` waits for that.
 
         Parameters
         ----------
         publisher : Publisher
         others : str
-            What others who publish do, and what to do about it, ``{topic}`` for the topic.
+            What other publishers do, and the remedy; ``{topic}`` stands for the topic.
 
         Raises
         ------
         LongreachError
-            When there are others, or nobody listens any more.
+            When there are others, or no subscriber any more.
         """
         topic = publisher.topic_name
         senders = [other.node_name for other in self.node.get_publishers_info_by_topic(topic)]
@@ -173,7 +173,7 @@ class Remote:
 
     def sole_publisher(self, kind: Any, topic: str, others: str) -> Publisher:
         """
-        Return a publisher of commands to the plant, which nobody else sends.
+        Return a publisher of commands to the plant; no other node may send them.
 
         Parameters and errors are those of :meth:`publisher` and :meth:`check_alone`.
         """
@@ -186,7 +186,7 @@ class Remote:
         self, publisher: Publisher, message: Any, duration: float, last: Any, others: str
     ) -> None:
         """
-        Send a command again and again for some time, then another one, also when interrupted.
+        Send a command repeatedly for some time, then a last one, also when interrupted.
 
         Parameters
         ----------
@@ -196,14 +196,14 @@ class Remote:
         duration : float
             [s] of real time.
         last : message
-            Sent at the end, whatever happens.
+            Sent at the end, also after an error.
         others : str
             As in :meth:`check_alone`.
 
         Raises
         ------
         LongreachError
-            When somebody else begins to command, or the plant has gone.
+            When another node begins to send commands, or the plant has gone.
         """
         begun = time.monotonic()
         try:
@@ -217,7 +217,7 @@ class Remote:
 
     def moving_sample(self, kind: Any, topic: str, machine: str, remedy: str) -> Any:
         """
-        Return a message of a topic, once its stamps are seen to move on.
+        Return a message of a topic, once its stamps increase.
 
         Parameters
         ----------
@@ -225,14 +225,14 @@ class Remote:
             With a header.
         topic : str
         machine : str
-            Whose time that is, for the error.
+            Name of the machine, for the error message.
         remedy : str
-            What to do when it stands still.
+            What to do when time stands still.
 
         Raises
         ------
         LongreachError
-            When it does not move on within the timeout.
+            When the stamps do not increase within the timeout.
         """
         samples: dict[int, Any] = {}
 
@@ -247,7 +247,7 @@ class Remote:
 
     def log_of(self, name: str) -> list[str]:
         """
-        Return a list to which all that a node of the namespace logs from now on is appended.
+        Return a list that collects what a node of the namespace logs from now on.
 
         Raises
         ------
@@ -272,27 +272,27 @@ class Remote:
         return texts
 
     def close(self) -> None:
-        """Leave."""
+        """Destroy the node."""
         self._executor.shutdown()
         self.node.destroy_node()
 
     @property
     def _advice(self) -> str:
-        """What to do when nobody is there."""
+        """What to do when no such node is found."""
         return f'start one with {self._start}, in the same ROS_DOMAIN_ID, or name its --namespace'
 
 
 @contextlib.contextmanager
 def remote(name: str, namespace: str, timeout: float, start: str) -> Iterator[Remote]:
     """
-    Give a node in a context of its own, for as long as a command talks to others.
+    Create a node in a context of its own, and destroy it at the end.
 
     Parameters
     ----------
     name : str
         The node's name.
     namespace : str
-        Where the others are.
+        Namespace of the other nodes.
     timeout : float
         Longest wait for anything [s].
     start : str
@@ -346,7 +346,7 @@ def call_plant(service: str, namespace: str, timeout: float, start: str) -> str:
     InputError
         For a namespace that ROS does not allow.
     LongreachError
-        When there is no plant, or it refuses.
+        When there is no plant, or it refuses the call.
     """
     with remote(service, namespace, timeout, start) as far:
         return far.trigger(f'plant/{service}')

@@ -1,8 +1,8 @@
 """
-A bench for tests of nodes: the nodes under test and a driver, in one thread and one process.
+Test bench for nodes: the nodes under test and a driver node in one thread and process.
 
-Nothing sleeps: a test spins until something has happened, and a deadline names what has not.
-Set ROS_DOMAIN_ID and ROS_AUTOMATIC_DISCOVERY_RANGE before, so that nobody outside takes part.
+Nothing sleeps: a test spins until a condition holds, and fails after a deadline with the name of
+the condition. Set ROS_DOMAIN_ID and ROS_AUTOMATIC_DISCOVERY_RANGE before, to keep other nodes out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ R = TypeVar('R')
 
 class Bench:
     """
-    Nodes in one executor of the default context, and a node ``driver`` that plays their world.
+    Nodes in one executor of the default context, and a node ``driver`` for the other side.
 
     Parameters
     ----------
@@ -44,14 +44,14 @@ class Bench:
         self.driver = self.add(lambda: Node('driver'))
 
     def add(self, factory: Callable[[], N]) -> N:
-        """Make a node and let it take part."""
+        """Create a node and add it to the executor."""
         node = factory()
         self._nodes.append(node)
         self._executor.add_node(node)
         return node
 
     def remove(self, node: Node) -> None:
-        """Take a node away, as when its process ends."""
+        """Remove and destroy a node, as when its process ends."""
         self._nodes.remove(node)
         self._executor.remove_node(node)
         node.destroy_node()
@@ -79,12 +79,12 @@ class Bench:
 
     def until(self, condition: Callable[[], object], what: str = '') -> None:
         """
-        Let all nodes work until a condition holds.
+        Spin all nodes until a condition holds.
 
         Raises
         ------
         AssertionError
-            When that takes longer than the deadline. An error in a callback comes through too.
+            When that takes longer than the deadline. Errors of callbacks are raised as well.
         """
         end = time.monotonic() + self._deadline
         while not condition():
@@ -94,21 +94,21 @@ class Bench:
     def begin(
         self, function: Callable[P, R], *arguments: P.args, **keywords: P.kwargs
     ) -> Future[R]:
-        """Let a function that waits for the nodes begin, in a thread of its own."""
+        """Start a function that waits for the nodes, in a thread of its own."""
         return self._threads.submit(function, *arguments, **keywords)
 
     def end(self, begun: Future[R]) -> R:
-        """Let all nodes work until a function has ended, and return or raise what it does."""
+        """Spin until a function has ended, and return its result or raise its error."""
         self.until(begun.done, 'end of the function')
         return begun.result()
 
     def settle(self, rounds: int = 20) -> None:
-        """Let all nodes work off what waits for them: for tests that nothing happens."""
+        """Process all pending callbacks: for tests that nothing happens."""
         for _ in range(rounds):
             self._executor.spin_once(timeout_sec=0.005)
 
     def close(self) -> None:
-        """Destroy all nodes; functions that have begun end without them."""
+        """Destroy all nodes."""
         for node in reversed(self._nodes):
             self._executor.remove_node(node)
             node.destroy_node()
@@ -119,7 +119,7 @@ class Bench:
 @contextlib.contextmanager
 def bench(*arguments: str, deadline: float = 60.0) -> Iterator[Bench]:
     """
-    Give a bench in the default context.
+    Create a bench in the default context, and close it at the end.
 
     Parameters
     ----------
