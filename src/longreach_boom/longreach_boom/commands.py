@@ -8,6 +8,8 @@ sweeps over a parameter, and the comparison of recordings with the library.
 from __future__ import annotations
 
 import argparse
+import math
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +35,6 @@ from longreach_tools.comparison import hand_out, report_comparison
 from longreach_tools.demo import demonstrate
 from longreach_tools.options import add_compare, add_demo, add_results, add_steps
 from longreach_tools.output import (
-    add_format,
     check_output,
     print_result,
     table,
@@ -80,8 +81,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     many.add_argument('--duration', type=positive, default=20.0, help='[s] (default: 20)')
     add_steps(many, STEP, SAMPLE_TIME)
     many.add_argument('--processes', type=count(1000), help='at a time (default: a core each)')
-    add_format(many)
-    many.add_argument('--csv', metavar='FILE', type=Path, help='one row for each value')
+    add_results(many, 'one row for each value', 'the measured quantities over the parameter')
     many.set_defaults(run=_run_sweep)
 
     urdf = commands.add_parser('urdf', help='print the robot description of a boom')
@@ -143,11 +143,11 @@ def _draw(file: Path, run: BoomRun) -> None:
     draw_run(file, run)
 
 
-def _run_sweep(arguments: argparse.Namespace) -> None:
+def _run_sweep(arguments: argparse.Namespace) -> int:
     """Run ``sweep``."""
     from longreach_boom.sweep import simulate_many
 
-    check_output(arguments.csv)
+    check_output(arguments.csv, arguments.plot)
     boom = boom_of(arguments)
     values = arguments.values.tolist()
     booms = [boom.with_value(arguments.parameter, value) for value in values]
@@ -158,22 +158,38 @@ def _run_sweep(arguments: argparse.Namespace) -> None:
     measured = simulate_many(
         booms, scenarios, arguments.processes, step=arguments.step, measure=_measure
     )
-    names = (arguments.parameter, *_MEASURED)
-    rows = [(value, *row) for value, row in zip(values, measured, strict=True)]
+    names = (arguments.parameter, *_SWEPT)
+    numbers = np.array([(value, *row) for value, (row, _) in zip(values, measured, strict=True)])
+    messages = [message for _, message in measured]
     if arguments.csv is not None:
-        write_csv(arguments.csv, names, np.array(rows))
-    print_result(
+        write_csv(arguments.csv, names, numbers)
+    if arguments.plot is not None:
+        from longreach_boom.figures import draw_sweep
+
+        draw_sweep(arguments.plot, arguments.parameter, _SWEPT, numbers)
+    rows = [
         {
-            'parameter': arguments.parameter,
-            'rows': [dict(zip(names, r, strict=True)) for r in rows],
-        },
-        table((arguments.parameter, *(f'{n} [{u}]' for n, u in _MEASURED.items())), rows),
-        arguments.format,
-    )
+            name: number if math.isfinite(number) else None
+            for name, number in zip(names, row, strict=True)
+        }
+        | {'message': message}
+        for row, message in zip(numbers.tolist(), messages, strict=True)
+    ]
+    result = {'parameter': arguments.parameter, 'units': _SWEPT, 'rows': rows}
+    head = (arguments.parameter, *(f'{name} [{unit}]' for name, unit in _SWEPT.items()), 'status')
+    cells = [
+        (*row, 'failed' if message else 'complete')
+        for row, message in zip(numbers.tolist(), messages, strict=True)
+    ]
+    print_result(result, table(head, cells), arguments.format)
+    for value, message in zip(values, messages, strict=True):
+        if message:
+            print(f'longreach boom: {arguments.parameter} = {value:g}: {message}', file=sys.stderr)
+    return int(any(messages))
 
 
 # What a sweep keeps of a run, with units.
-_MEASURED = {
+_SWEPT = {
     'tip_highest': 'm',
     'tip_lowest': 'm',
     'longest_piston_travel': 'm',
@@ -182,16 +198,23 @@ _MEASURED = {
 }
 
 
-def _measure(result: BoomRun) -> tuple[float, ...]:
-    """Return the numbers of a sweep; what the controller leaves is 0 where none acts."""
-    summary = result.summary()
-    return (
+def _measure(run: BoomRun) -> tuple[tuple[float, ...], str]:
+    """
+    Return the numbers of a sweep and the run's message.
+
+    What the controller leaves is 0 where none acts; a run without rows has no numbers (NaN).
+    """
+    if not len(run.table):
+        return (math.nan,) * len(_SWEPT), run.message
+    summary = run.summary()
+    numbers = (
         summary['tip_highest'],
         summary['tip_lowest'],
         max(summary['piston_travel']),
         summary['highest_pressure'],
         max(summary['joint_error'], default=0.0),
     )
+    return numbers, run.message
 
 
 def _run_compare(arguments: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ from longreach_boom.state import StateParts
 from longreach_dynamics.beams import self_weight_line, tip_force_line
 from longreach_tools.output import figure, legend
 
-__all__ = ['draw_basis', 'draw_modes', 'draw_run', 'draw_statics']
+__all__ = ['draw_basis', 'draw_modes', 'draw_run', 'draw_statics', 'draw_sweep']
 
 
 def draw_run(file: str | Path, result: BoomRun) -> None:
@@ -67,6 +67,27 @@ def draw_run(file: str | Path, result: BoomRun) -> None:
         above.set_xlim(time[0], time[-1])
         for axis in (force, strain, piston, ahead, above):
             legend(axis, boom.size)
+
+
+def draw_sweep(file: str | Path, parameter: str, units: dict[str, str], rows: np.ndarray) -> None:
+    """
+    Draw what a sweep measured over its parameter, one axis for each quantity.
+
+    Parameters
+    ----------
+    file : path
+    parameter : str
+        Its name.
+    units : dict
+        Of the quantities, by name.
+    rows : ndarray, shape (values, 1 + quantities)
+        The parameter's value first; NaN where a run failed.
+    """
+    with figure(file, size=(8.0, 1.8 * len(units)), rows=len(units)) as axes:
+        for k, (name, unit) in enumerate(units.items(), 1):
+            axes[k - 1].plot(rows[:, 0], rows[:, k], marker='.', color='C0')
+            axes[k - 1].set_ylabel(name.replace('_', '\n', 1).replace('_', ' ') + f' [{unit}]')
+        axes[-1].set_xlabel(parameter)
 
 
 def draw_statics(

@@ -164,7 +164,9 @@ class BoomRun(Run[BoomParameters]):
         return self.stack([f'{name}_{i + 1}' for i in range(self.parameters.size)])
 
     def summary(self) -> dict[str, Any]:
-        """Return the tip's travel, piston motion and pressures as plain numbers."""
+        """Return the tip's travel, piston motion and pressures; None of a run without rows."""
+        if not len(self.table):
+            return dict.fromkeys((*self.UNITS, 'cavitated'))
         x, z = self.column('tip_x'), self.column('tip_z')
         pressures = [self.columns_like(side) for side in ('p_head', 'p_rod')]
         return {

@@ -7,14 +7,15 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any, TypeVar, overload
 
+import numpy as np
 from tqdm import tqdm
 
 from longreach_boom.machine import STEP
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.results import BoomRun
+from longreach_boom.results import BoomRun, columns_of
 from longreach_boom.scenario import Scenario
 from longreach_boom.simulation import simulate
 from longreach_dynamics.errors import InputError, LongreachError
@@ -79,12 +80,8 @@ def simulate_many(
     Returns
     -------
     list
-        Of BoomRun, or of what ``measure`` returns, in the order of ``parameters``.
-
-    Raises
-    ------
-    InputError, LongreachError
-        Of the first run that fails, with its index; the others are dropped.
+        Of BoomRun, or of what ``measure`` returns, in the order of ``parameters``. A run that
+        failed has the rows up to there, or none, and a message.
     """
     scenarios = [scenario] * len(parameters) if isinstance(scenario, Scenario) else list(scenario)
     if len(scenarios) != len(parameters):
@@ -100,14 +97,20 @@ def simulate_many(
     hidden = None if progress is None else not progress
     with tqdm(total=len(jobs), disable=hidden, unit='run') as bar:
         if processes == 1:
-            return [_named(i, _run, job, bar) for i, job in enumerate(jobs)]
+            outcomes = []
+            for job in jobs:
+                outcomes.append(_run(job))
+                bar.update()
+            return outcomes
         # Not forked: a copy of a process with threads, such as a node's, may hang.
         context = multiprocessing.get_context('spawn')
         with ProcessPoolExecutor(processes, mp_context=context) as pool:
             with _deaf_to_interrupts():
                 futures = [pool.submit(_run, job) for job in jobs]
             try:
-                return [_named(i, lambda f: f.result(), f, bar) for i, f in enumerate(futures)]
+                for _ in as_completed(futures):
+                    bar.update()
+                return [future.result() for future in futures]
             except BaseException:
                 # Whoever interrupts does not want to wait for the runs that have begun.
                 for process in list((pool._processes or {}).values()):
@@ -131,17 +134,11 @@ def _run(
 ) -> object:
     """Simulate one boom, and return what is wanted of it."""
     parameters, scenario, step, measure = job
-    result = simulate(parameters, scenario, step)
-    return result if measure is None else measure(result)
-
-
-def _named(index: int, action: Callable[..., Outcome], argument: object, bar: tqdm) -> Outcome:
-    """Return what an action returns; name the run in its error."""
     try:
-        outcome = action(argument)
-    except InputError as error:
-        raise InputError(f'run {index}: {error}') from error
+        run = simulate(parameters, scenario, step)
     except LongreachError as error:
-        raise LongreachError(f'run {index}: {error}') from error
-    bar.update()
-    return outcome
+        # It has not even begun.
+        columns, n = columns_of(parameters), parameters.size * (1 + parameters.ritz.functions)
+        states = np.empty((0, 2 * n + 3 * parameters.size))
+        run = BoomRun(parameters, columns, np.empty((0, len(columns))), states, message=str(error))
+    return run if measure is None else measure(run)

@@ -289,3 +289,19 @@ def test_a_run_that_diverges_is_written_as_far_as_it_went(capsys, tmp_path):
     assert len(head) == table.shape[1]
     assert picture.read_bytes().startswith(PNG)
     assert found['message'] in done.err.splitlines()[-1]
+
+
+def test_a_sweep_keeps_the_runs_that_are_done_and_draws_them(capsys, tmp_path):
+    file, picture = tmp_path / 'sweep.csv', tmp_path / 'sweep.png'
+    words = ('sweep', 'youngs_modulus', '1e9:2.06e11:2', '--duration', 0.5, '--processes', 1)
+    done = Outcome(capsys, 'boom', *words, '--csv', file, '--plot', picture, '--format', 'json')
+    failed, complete = json.loads(done.out)['rows']
+    assert done.code == 1
+    assert failed['tip_highest'] is None
+    assert failed['message'] in done.err
+    assert done.err.startswith('longreach boom: youngs_modulus = 1e+09: ')
+    assert complete['message'] == ''
+    head, table = read(file)
+    assert np.isnan(table[0, 1:]).all()
+    assert table[1, head.index('tip_highest')] == complete['tip_highest']
+    assert picture.read_bytes().startswith(PNG)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from longreach_boom.motion import advance_motion
-from longreach_boom.scenario import HangingLoad, Scenario
+from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.sweep import simulate_many
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError
 
 RELEASE = Scenario(duration=0.5, pose='site', loads=(HangingLoad(mass=90.0),), release=(0.0,))
 
@@ -46,13 +46,22 @@ def test_progress_is_shown_when_asked_for(booms, capsys):
     assert capsys.readouterr().err == ''
 
 
-def test_failing_run_is_named(boom, booms):
+def test_a_run_that_fails_leaves_the_others(boom, booms):
     soft = boom.replace(youngs_modulus=1e9)
-    with pytest.raises(LongreachError, match='run 1: '):
-        simulate_many([booms[0], soft], RELEASE, processes=1)
-    elsewhere = RELEASE.replace(pose='nowhere')
-    with pytest.raises(InputError, match="run 0: pose = 'nowhere'"):
-        simulate_many([boom], elsewhere, processes=1)
+    crushed = RELEASE.replace(duration=2.0, attach=(Attachment(time=0.1, mass=1e6),))
+    scenarios = [RELEASE, RELEASE, RELEASE.replace(pose='nowhere'), crushed]
+    for processes in (1, 2):
+        done, none, lost, partly = simulate_many(
+            [booms[0], soft, boom, boom], scenarios, processes
+        )
+        assert [run.status for run in (done, none, lost, partly)] == ['complete'] + ['failed'] * 3
+        np.testing.assert_array_equal(done.table, simulate(booms[0], RELEASE).table)
+        assert len(none.table) == len(lost.table) == 0
+        assert none.summary()['tip_highest'] is None
+        assert none.message
+        assert "pose = 'nowhere'" in lost.message
+        assert 'runs away' in partly.message
+        assert len(partly.table) > 20
 
 
 def test_bad_numbers_are_refused(boom):
