@@ -40,6 +40,7 @@ from longreach_tools.output import (
     table,
     write_csv,
 )
+from longreach_tools.scenarios import find_scenario
 
 __all__ = ['SUMMARY', 'configure']
 
@@ -64,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     release.set_defaults(run=_run_release)
 
     run = commands.add_parser('run', help='run a scenario file')
-    run.add_argument('scenario', metavar='SCENARIO.yaml', type=Path)
+    run.add_argument('scenario', metavar='SCENARIO', type=Path, help='a file or a name')
     add_boom(run)
     add_steps(run, STEP, SAMPLE_TIME)
     add_results(run, 'a table of all rows', 'forces, strains, pistons and beam tips over time')
@@ -126,7 +127,9 @@ def _run_release(arguments: argparse.Namespace) -> int:
 def _run_scenario(arguments: argparse.Namespace) -> int:
     """Run ``run``."""
     boom = boom_of(arguments)
-    return _simulate(arguments, boom, load_scenario(arguments.scenario, boom, arguments.step))
+    return _simulate(
+        arguments, boom, load_scenario(_scenario_file(arguments), boom, arguments.step)
+    )
 
 
 def _simulate(arguments: argparse.Namespace, boom: BoomParameters, scenario: Scenario) -> int:
@@ -134,6 +137,11 @@ def _simulate(arguments: argparse.Namespace, boom: BoomParameters, scenario: Sce
     check_output(arguments.csv, arguments.plot)
     run = simulate(boom, scenario, arguments.step, arguments.sample_time, progress=True)
     return hand_out(arguments, 'boom', run, _draw)
+
+
+def _scenario_file(arguments: argparse.Namespace) -> Path:
+    """Return the file of ``SCENARIO`` or ``--scenario``."""
+    return find_scenario(arguments.scenario, 'boom_', 'boom')
 
 
 def _draw(file: Path, run: BoomRun) -> None:
@@ -154,7 +162,9 @@ def _run_sweep(arguments: argparse.Namespace) -> int:
     if arguments.scenario is None:
         scenarios = [_release_scenario(arguments, one) for one in booms]
     else:
-        scenarios = [load_scenario(arguments.scenario, one, arguments.step) for one in booms]
+        scenarios = [
+            load_scenario(_scenario_file(arguments), one, arguments.step) for one in booms
+        ]
     measured = simulate_many(
         booms, scenarios, arguments.processes, step=arguments.step, measure=_measure
     )
@@ -223,7 +233,7 @@ def _run_compare(arguments: argparse.Namespace) -> int:
 
     check_output(arguments.csv)
     boom = load_boom(arguments.file)
-    scenario = load_scenario(arguments.scenario, boom, arguments.step)
+    scenario = load_scenario(_scenario_file(arguments), boom, arguments.step)
     recorded = read_run(arguments.bag, arguments.namespace, boom)
     sample_time = recorded.sample_time(arguments.step)
     return report_comparison(

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from longreach_crane import c13r
 from longreach_crane.machine import BRAKES, MODELS
@@ -29,6 +32,7 @@ from longreach_tools.options import (
     add_whom,
 )
 from longreach_tools.output import add_format, check_output, print_result, summary_table, table
+from longreach_tools.scenarios import find_scenario
 
 __all__ = ['SUMMARY', 'configure']
 
@@ -46,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     task.set_defaults(run=_run_task)
 
     scenario = commands.add_parser('run', help='run a scenario of your own')
-    scenario.add_argument('scenario', metavar='SCENARIO.yaml', type=Path)
+    scenario.add_argument('scenario', metavar='SCENARIO', type=Path, help='a file or a name')
     _add_variants(scenario)
     _add_results(scenario)
     scenario.set_defaults(run=_run_scenario)
@@ -134,7 +138,7 @@ def _run_task_a(arguments: argparse.Namespace) -> None:
 def _run_scenario(arguments: argparse.Namespace) -> int:
     """Run ``run``."""
     sample_time = load_machinery(arguments.file).controller.sample_time
-    scenario = load_scenario(arguments.scenario, sample_time)
+    scenario = load_scenario(_scenario_file(arguments), sample_time)
     return _simulate(arguments, scenario, {'scenario': str(arguments.scenario)})
 
 
@@ -143,6 +147,11 @@ def _simulate(arguments: argparse.Namespace, scenario: Scenario, title: dict[str
     check_output(arguments.csv, arguments.plot)
     run = simulate(_machinery(arguments), scenario, arguments.model, arguments.brake)
     return hand_out(arguments, 'crane', run, _draw, title, _summary_text(run))
+
+
+def _scenario_file(arguments: argparse.Namespace) -> Path:
+    """Return the file of ``SCENARIO`` or ``--scenario``."""
+    return find_scenario(arguments.scenario, 'task_', 'crane')
 
 
 def _draw(file: Path, run: CraneRun) -> None:
@@ -174,22 +183,48 @@ def _summary_text(run: CraneRun) -> str:
 
 def _run_design(arguments: argparse.Namespace) -> None:
     """Run ``design``."""
-    from longreach_crane.design import closed_loop_poles, design_controller
+    from longreach_crane.design import (
+        changes_from_c13r,
+        closed_loop_poles,
+        design_controller,
+        printed_matrices,
+    )
 
     machinery = load_machinery(arguments.file)
     crane, controller = machinery.crane, machinery.controller
     matrices = design_controller(crane, controller, machinery.design)
     poles = closed_loop_poles(crane, controller.sample_time, matrices, controller.output)
-    result = {
+    changed = changes_from_c13r(crane, controller.sample_time)
+    result: dict[str, Any] = {
         name: getattr(value, 'tolist', lambda v=value: v)()
         for name, value in matrices._asdict().items()
     }
     result['closed_loop_poles'] = [[pole.real, pole.imag] for pole in poles.tolist()]
-    rows = [(name, value) for name, value in result.items() if name not in ('M',)]
+    result['file'] = str(arguments.file or default_file())
+    result['changed_from_c13r'] = {
+        name: {'value': value, 'c13r': usual} for name, (value, usual) in changed.items()
+    }
+    deviation = float(np.abs(matrices.h / printed_matrices().h - 1.0).max())
+    result['deviation_of_h_from_c13r'] = deviation
+    about = '; '.join(
+        f'{name} {value:g} (C13R: {usual:g})' for name, (value, usual) in changed.items()
+    )
     text = '\n'.join(
-        ['M']
-        + ['  ' + '  '.join(f'{v:12.7f}' for v in row) for row in result['M']]
-        + [f'{name}  {value}' for name, value in rows]
+        [
+            f'crane of {result["file"]}: {about or "that of C13R"}',
+            (
+                'C13R prints matrices of LQR and pole placement in continuous time, with one Euler'
+                ' step per cycle.'
+            ),
+            (
+                'These are designed for the exact motion over a cycle, which is stable for any crane;'
+                f' h differs by up to {100.0 * deviation:.3g} %.'
+            ),
+            '',
+            'M',
+            *('  ' + '  '.join(f'{v:12.7f}' for v in row) for row in result['M']),
+            *(f'{name}  {result[name]}' for name in ('b', 'd', 'h', 'V', 'closed_loop_poles')),
+        ]
     )
     print_result(result, text, arguments.format)
 
@@ -228,7 +263,7 @@ def _run_compare(arguments: argparse.Namespace) -> int:
     machinery = _machinery(arguments)
     scenario = c13r.task_scenario('c')
     if arguments.scenario is not None:
-        scenario = load_scenario(arguments.scenario, machinery.controller.sample_time)
+        scenario = load_scenario(_scenario_file(arguments), machinery.controller.sample_time)
     recorded = read_run(arguments.bag, arguments.namespace, machinery.crane)
     return report_comparison(
         arguments,

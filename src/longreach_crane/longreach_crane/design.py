@@ -32,6 +32,7 @@ from longreach_dynamics.errors import InputError
 
 __all__ = [
     'ControllerMatrices',
+    'changes_from_c13r',
     'closed_loop_poles',
     'controller_matrices',
     'design_controller',
@@ -322,6 +323,15 @@ def closed_loop_poles(
     return np.asarray(np.linalg.eigvals(loop))
 
 
+def changes_from_c13r(
+    crane: CraneParameters, sample_time: float
+) -> dict[str, tuple[float, float]]:
+    """Return (value, that of C13R) of what the printed matrices were not made for; by name."""
+    values = {name: getattr(crane, name) for name in _C13R} | {'sample_time': sample_time}
+    usual = {**_C13R, 'sample_time': _C13R_SAMPLE_TIME}
+    return {name: (values[name], usual[name]) for name in usual if values[name] != usual[name]}
+
+
 def controller_matrices(
     crane: CraneParameters, controller: ControllerParameters, design: DesignParameters
 ) -> ControllerMatrices:
@@ -333,10 +343,8 @@ def controller_matrices(
     """
     kind = controller.matrices
     if kind == 'auto':
-        same = controller.sample_time == _C13R_SAMPLE_TIME and all(
-            getattr(crane, name) == value for name, value in _C13R.items()
-        )
-        kind = 'corrected' if same else 'designed'
+        changed = changes_from_c13r(crane, controller.sample_time)
+        kind = 'designed' if changed else 'corrected'
     if kind == 'designed':
         return design_controller(crane, controller, design)
     return printed_matrices(corrected=kind == 'corrected')

@@ -267,7 +267,28 @@ def test_design(capsys: pytest.CaptureFixture[str]) -> None:
     poles = [complex(*pole) for pole in result['closed_loop_poles']]
     assert len(poles) == 10
     assert max(map(abs, poles)) < 1.0
-    assert Outcome(capsys, 'crane', 'design').out.startswith('M\n')
+    assert result['changed_from_c13r'] == {}
+    assert 0.01 < result['deviation_of_h_from_c13r'] < 0.5
+    text = Outcome(capsys, 'crane', 'design').out
+    assert text.startswith(f'crane of {default_file()}: that of C13R\n')
+    assert 'Euler' in text
+    assert '\nM\n' in text
+
+
+def test_design_says_which_crane_it_is_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    crane = tmp_path / 'crane.yaml'
+    text = default_file().read_text().replace('cable_length: 5.0', 'cable_length: 7.5')
+    crane.write_text(text.replace('sample_time: 0.01', 'sample_time: 0.02'))
+    words = ('design', '--file', crane)
+    found = Outcome(capsys, 'crane', *words, '--format', 'json').json
+    assert found['changed_from_c13r'] == {
+        'cable_length': {'value': 7.5, 'c13r': 5.0},
+        'sample_time': {'value': 0.02, 'c13r': 0.01},
+    }
+    head = Outcome(capsys, 'crane', *words).out.splitlines()[0]
+    assert head == f'crane of {crane}: cable_length 7.5 (C13R: 5); sample_time 0.02 (C13R: 0.01)'
 
 
 def test_urdf_with_another_cable(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -14,6 +14,9 @@ from longreach_dynamics.errors import InputError
 
 __all__ = ['data_directory', 'open_text', 'share_directory']
 
+# An error about a missing file names so many others.
+_MOST_NAMES = 20
+
 
 @contextlib.contextmanager
 def open_text(file: str | Path, encoding: str = 'utf-8') -> Iterator[TextIO]:
@@ -36,7 +39,21 @@ def open_text(file: str | Path, encoding: str = 'utf-8') -> Iterator[TextIO]:
             yield stream
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else 'not a text file'
+        if isinstance(error, FileNotFoundError):
+            reason = f'{reason}{_siblings(Path(file))}'
         raise InputError(f'{file} cannot be read: {reason}') from error
+
+
+def _siblings(file: Path) -> str:
+    """Return which files of the same ending are where one is missing, for its error."""
+    try:
+        names = sorted(p.name for p in file.parent.iterdir() if p.suffix == file.suffix != '')
+    except OSError:
+        return ''
+    if not names:
+        return ''
+    more = f' and {len(names) - _MOST_NAMES} more' if len(names) > _MOST_NAMES else ''
+    return f'; in that directory are {", ".join(names[:_MOST_NAMES])}{more}'
 
 
 def data_directory(package: str) -> Path:

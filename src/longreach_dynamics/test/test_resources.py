@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.resources import data_directory, share_directory
+from longreach_dynamics.resources import data_directory, open_text, share_directory
 
 
 def test_first_prefix_that_has_the_package_wins(
@@ -74,3 +74,20 @@ def test_a_package_without_data_or_unknown_is_named() -> None:
     for package in ('longreach_dynamics', 'longreach_nowhere'):
         with pytest.raises(InputError, match=f'data of package {package} were not found'):
             data_directory(package)
+
+
+def test_a_missing_file_is_told_with_those_that_are_there(tmp_path: Path) -> None:
+    for name in ('task_c.yaml', 'task_b.yaml', 'notes.txt'):
+        (tmp_path / name).touch()
+
+    def check(name: str, error: str) -> None:
+        with pytest.raises(InputError, match=error), open_text(tmp_path / name):
+            pass
+
+    check(
+        'foo.yaml', r'foo\.yaml cannot be read: No such.*; in that directory are task_b\.yaml, tas'
+    )
+    check('foo.csv', r'No such file or directory$')
+    for k in range(30):
+        (tmp_path / f'wave_{k}.yaml').touch()
+    check('foo.yaml', r', wave_\d+\.yaml and 12 more$')

@@ -48,6 +48,7 @@ from longreach_tools.output import (
     summary_table,
     table,
 )
+from longreach_tools.scenarios import find_scenario
 
 __all__ = ['SUMMARY', 'configure']
 
@@ -81,7 +82,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     dig.set_defaults(run=_run_dig)
 
     run = commands.add_parser('run', help='run a scenario file')
-    run.add_argument('scenario', metavar='SCENARIO.yaml', type=Path)
+    run.add_argument('scenario', metavar='SCENARIO', type=Path, help='a file or a name')
     add_excavator(run)
     add_steps(run, STEP, SAMPLE_TIME, 'between rows')
     _add_tolerance(run)
@@ -145,7 +146,7 @@ def _run_dig(arguments: argparse.Namespace) -> int:
 def _run_scenario(arguments: argparse.Namespace) -> int:
     """Run ``run``."""
     excavator = load_excavator(arguments.file)
-    scenario = load_scenario(arguments.scenario, excavator, arguments.step)
+    scenario = load_scenario(_scenario_file(arguments), excavator, arguments.step)
     return _simulate(arguments, excavator, scenario)
 
 
@@ -160,6 +161,11 @@ def _simulate(
         _check_energy(run)
     text = summary_table(run.summary() | _in_words(run), run.UNITS)
     return hand_out(arguments, 'excavator', run, _draw, text=text)
+
+
+def _scenario_file(arguments: argparse.Namespace) -> Path:
+    """Return the file of ``SCENARIO`` or ``--scenario``."""
+    return find_scenario(arguments.scenario, 'excavator_', 'excavator')
 
 
 def _draw(file: Path, run: ExcavatorRun) -> None:
@@ -280,7 +286,7 @@ def _run_compare(arguments: argparse.Namespace) -> int:
 
     check_output(arguments.csv)
     excavator = load_excavator(arguments.file)
-    scenario = load_scenario(arguments.scenario, excavator, arguments.step)
+    scenario = load_scenario(_scenario_file(arguments), excavator, arguments.step)
     recorded = read_run(arguments.bag, arguments.namespace, excavator)
     sample_time = recorded.sample_time(arguments.step)
     return report_comparison(

@@ -32,9 +32,13 @@ from longreach_vision.cameras import MODELS, write_camera
 from longreach_vision.localisation import Localisation, localise
 from longreach_vision.prediction import Prediction
 from longreach_vision.reference import Reference, load_reference, read_cameras
+from longreach_vision.rig import MarkerOnRig
 from longreach_vision.sheet import FORMATS, PAGES, lay_out, to_pdf, to_svg
 
 __all__ = ['configure_setup', 'rig_text']
+
+# A marker for a rig file that has none: name and radius [m].
+_EXAMPLE = ('marker_1', 0.15)
 
 
 def configure_setup(commands: Any) -> None:
@@ -74,6 +78,15 @@ def configure_setup(commands: Any) -> None:
         metavar='RIG.yaml',
         type=Path,
         help='rig file; of one that is there, only cameras and plane are written anew',
+    )
+    pose.add_argument(
+        '--marker',
+        metavar='NAME=RADIUS',
+        type=_marker,
+        action='append',
+        default=[],
+        help='a marker for the rig file, radius of its outer edge [m]; for each one (default:'
+        ' those of the file, or one as an example)',
     )
     add_format(pose)
     pose.add_argument('--plot', metavar='FILE', type=Path, help='cameras, points and their errors')
@@ -231,14 +244,39 @@ def _run_pose(arguments: argparse.Namespace) -> None:
         found = localise(reference, cameras)
     except InputError as error:
         raise InputError(f'{file}: {error}') from error
+    advice = ''
     if out is not None:
-        _write_rig(out, rig_text(found, _calibrations(reference, file, out)))
+        markers = _markers_text(arguments.marker, out)
+        _write_rig(out, rig_text(found, _calibrations(reference, file, out)) + markers)
+        if markers and not arguments.marker:
+            advice = f'\n\n{out} has one marker as an example; put yours in its place'
     if arguments.plot is not None:
         from longreach_vision.setup_figures import draw_localisation
 
         draw_localisation(arguments.plot, found, cameras)
-    print_result(_pose_result(found), _pose_text(found), arguments.format)
+    print_result(_pose_result(found), _pose_text(found) + advice, arguments.format)
     _warn(found.warnings)
+
+
+def _marker(text: str) -> tuple[str, float]:
+    """Return name and radius [m] of ``--marker``."""
+    name, _, radius = text.partition('=')
+    try:
+        return name, MarkerOnRig(name=name, radius=positive(radius)).radius
+    except (ValueError, InputError) as error:
+        raise argparse.ArgumentTypeError(f'{text!r}, allowed: such as tip=0.15') from error
+
+
+def _markers_text(markers: Sequence[tuple[str, float]], out: Path) -> str:
+    """Return the markers for a rig file; empty where none are given and the file has some."""
+    if not markers and out.is_file() and out.stat().st_size and 'markers' in load_yaml(out):
+        return ''
+    lines = ['markers:']
+    if not markers:
+        lines.append('  # An example; for each of yours: name and radius of its outer edge [m].')
+        markers = [_EXAMPLE]
+    lines += [f"  - {{name: '{name}', radius: {radius!r}}}" for name, radius in markers]
+    return '\n'.join([*lines, ''])
 
 
 def _calibrations(reference: Reference, file: Path, out: Path) -> dict[str, str]:

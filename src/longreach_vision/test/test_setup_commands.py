@@ -15,6 +15,7 @@ from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import share_directory
 from longreach_vision.cameras import Camera, read_camera, write_camera
 from longreach_vision.geometry import Plane, Pose
+from longreach_vision.rig import load_rig
 from longreach_vision.setup_commands import configure_setup
 
 PNG = b'\x89PNG'
@@ -155,7 +156,10 @@ def test_pose_writes_a_rig(capsys, folder):
     assert warned == found['warnings'] == []
     assert found['trusted']
     rig = load_yaml(out)
-    assert list(rig) == ['cameras', 'plane']
+    assert list(rig) == ['cameras', 'plane', 'markers']
+    # What track reads.
+    assert [m.radius for m in load_rig(out).markers] == [0.15]
+    assert '# An example' in out.read_text()
     for side in ('left', 'right'):
         entry = rig['cameras'][side]
         assert (out.parent / entry['calibration']).samefile(folder / 'camera_example.yaml')
@@ -180,6 +184,21 @@ def test_pose_writes_a_rig(capsys, folder):
     assert found['tip']['error'] < 0.01
     assert set(found['tip']['in_plane']) == {'left', 'right'}
     assert plot.read_text().startswith('<?xml')
+
+
+def test_pose_writes_the_markers_of_a_rig(capsys, folder):
+    out = folder / 'rig.yaml'
+    words = ('pose', folder / 'reference_example.yaml', '--out', out)
+    printed(capsys, *words, '--marker', 'tip=0.15', '--marker', 'truck=0.1')
+    assert [(m.name, m.radius) for m in load_rig(out).markers] == [('tip', 0.15), ('truck', 0.1)]
+    # Those that are there stay, unless others are given.
+    printed(capsys, *words)
+    assert [m.name for m in load_rig(out).markers] == ['tip', 'truck']
+    printed(capsys, *words, '--marker', 'other=0.2')
+    assert [m.name for m in load_rig(out).markers] == ['other']
+    with pytest.raises(SystemExit):
+        call(*words, '--marker', 'tip')
+    assert "'tip', allowed: such as tip=0.15" in capsys.readouterr().err
 
 
 def test_pose_keeps_what_else_is_in_a_rig_file(capsys, folder):
