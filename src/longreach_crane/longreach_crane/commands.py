@@ -217,7 +217,7 @@ def _run_design(arguments: argparse.Namespace) -> None:
                 ' step per cycle.'
             ),
             (
-                'These are designed for the exact motion over a cycle, which is stable for any crane;'
+                'These are for the exact motion over a cycle, and stable for any crane;'
                 f' h differs by up to {100.0 * deviation:.3g} %.'
             ),
             '',
