@@ -1,5 +1,5 @@
 """
-Prepare the workspace and run commands in it; what every make target calls first.
+Prepare the workspace and run commands in it; every make target calls this first.
 
     workspace.py setup            prepare the environment, build the packages, compile the kernels
     workspace.py setup --comparisons   the same, with the programs that Longreach is compared with
@@ -9,8 +9,8 @@ Prepare the workspace and run commands in it; what every make target calls first
 
 Where ROS_DISTRO is set, that ROS is the environment. Elsewhere it is the virtual environment
 .venv, filled from PyPI with the versions and hashes of requirements.lock; comparisons.lock goes on
-top of it for tests and benchmark. Only Python's standard library is used here, because nothing
-else is there yet.
+top of it for tests and benchmark. Only Python's standard library is used here, because no other
+package is installed yet.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ PIP_ONLY_TESTS = {
     'ruff': 'ruff==0.17.6',
     'yaml-stubs': 'types-pyyaml==6.0.12.20261113',
 }
-# What these add can be done without: a test is skipped, a row of the benchmark says so.
+# Optional: without them a test is skipped, and a row of the benchmark is left out with a note.
 PIP_ONLY_COMPARISONS = {
     'exudyn': 'exudyn==1.13.6',
     'mujoco': 'mujoco==4.0.0',
@@ -78,7 +78,7 @@ PIP_ONLY_COMPARISONS = {
 
 
 class SetupError(Exception):
-    """A set-up that cannot go on; the text says what to do."""
+    """The set-up cannot continue; the text says what to do."""
 
 
 def main(arguments: list[str]) -> int:
@@ -111,7 +111,7 @@ def main(arguments: list[str]) -> int:
 
 
 def leave_own_environment() -> None:
-    """Go on with the system's Python: the one in .venv cannot make .venv anew."""
+    """Restart with the system's Python: the one in .venv cannot replace .venv."""
     base = getattr(sys, '_base_executable', sys.executable)
     if Path(sys.prefix) == VENV and base != sys.executable:
         os.execv(base, [base, *sys.orig_argv[1:]])
@@ -153,7 +153,7 @@ def check_distro() -> None:
 
 
 def check_installed_ros(comparisons: bool) -> None:
-    """Say at once which tools and Python packages an installed ROS lacks."""
+    """Report which tools and Python packages an installed ROS lacks."""
     if shutil.which('colcon') is None:
         raise SetupError(
             'colcon was not found; install it with: apt install python3-colcon-common-extensions'
@@ -177,7 +177,7 @@ def check_installed_ros(comparisons: bool) -> None:
 
 @contextlib.contextmanager
 def only_one() -> Iterator[None]:
-    """Let one set-up at a time work on this tree; a second one waits."""
+    """Lock this tree for one set-up at a time; a second one waits."""
     LOGS.mkdir(exist_ok=True)
     with (LOGS / 'setup.lock').open('w') as file:
         try:
@@ -204,7 +204,7 @@ def make_venv() -> None:
         return
     check_host()
     blocks = lock_blocks(LOCK)
-    # The stamp is written last: whatever is there without it was cut off, and goes.
+    # The stamp is written last: without it the environment is incomplete and is removed.
     remove(VENV)
     remove(*(ROOT / name for name in BUILT))
     announce(f'creating .venv with Python {sys.version.split()[0]}')
@@ -223,7 +223,7 @@ def make_venv() -> None:
 
 def add_comparisons() -> None:
     """Install the programs that tests and benchmark compare with, unless .venv has them."""
-    # In .venv, so that a new one begins without.
+    # Inside .venv, so that it disappears with it.
     stamp = VENV / 'comparisons.json'
     wanted = {'lock': hashlib.sha256(COMPARISONS_LOCK.read_bytes()).hexdigest()}
     if read_json(stamp) == wanted:
@@ -236,7 +236,7 @@ def add_comparisons() -> None:
 
 
 def install(lock: Path, name: str, *options: str) -> None:
-    """Install in .venv what a lock file names, and nothing else."""
+    """Install exactly the packages of a lock file in .venv."""
     pip = [str(VENV / 'bin' / 'python'), '-m', 'pip', '--disable-pip-version-check', 'install']
     pip += ['--require-hashes', '--no-deps', '--progress-bar', 'off', '-r', str(lock), *options]
     call(
@@ -303,7 +303,7 @@ def mend_cmake_files() -> None:
 
 
 def write_local_setup() -> None:
-    """Make .venv an underlay that install/setup.bash chains: sourcing that one suffices."""
+    """Make .venv an underlay that install/setup.bash chains, so that sourcing that is enough."""
     libraries = [VENV / 'lib', *sorted(VENV.glob('lib/python3.*/site-packages/ros_*.libs'))]
     text = (
         '# Made by scripts/workspace.py: the underlay that install/setup.bash chains.\n'
@@ -365,7 +365,7 @@ def build() -> None:
             total=len(list((ROOT / 'src').glob('*/package.xml'))),
         )
     except SetupError:
-        # A failure that colcon itself reports leaves a tree that it can go on with.
+        # After a failure that colcon itself reports it can continue with this tree.
         begun.unlink()
         raise
     announce('compiling the numerical kernels')
@@ -412,7 +412,7 @@ def run(command: list[str]) -> int:
 
 
 def become(command: list[str]) -> NoReturn:
-    """Become a command in the prepared environment: signals reach it, its exit code is ours."""
+    """Replace this process by a command in the prepared environment."""
     words, environment = prepared(command)
     os.chdir(ROOT)
     sys.stdout.flush()
@@ -482,19 +482,19 @@ def call(
 
 
 def announce(text: str) -> None:
-    """Say on stderr what is done now."""
+    """Report on stderr the step that begins."""
     print(f'set-up: {text} ...', file=sys.stderr, flush=True)
 
 
 def remove(*paths: Path) -> None:
-    """Remove directories that may not be there."""
+    """Remove directories, if they exist."""
     for path in paths:
         if path.exists():
             shutil.rmtree(path)
 
 
 def read_json(path: Path) -> dict[str, str]:
-    """Return the contents of a JSON file, or nothing where there is none or it is damaged."""
+    """Return the contents of a JSON file; empty if it is missing or damaged."""
     try:
         contents = json.loads(path.read_text())
     except (OSError, ValueError):

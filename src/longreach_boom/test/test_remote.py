@@ -251,7 +251,7 @@ def test_where_nobody_is(words: tuple[object, ...], missing: str) -> None:
         (('attach', 90, '--position', -1), '-1, allowed: 0 or more'),
         (('valves', '0.5,2'), '2, allowed: [-1, 1]'),
         (('valves', '0.5,nan'), 'nan, allowed: finite'),
-        (('valves', '0.5,,0'), "'0.5,,0', allowed: numbers with commas between"),
+        (('valves', '0.5,,0'), "'0.5,,0', allowed: numbers separated by commas"),
         (('valves', '0.5', '--duration', 0), '0, allowed: above 0'),
         (('move', '0.5'), 'required: --time'),
         (('move', '0.5,far', '--time', 1), "'0.5,far', allowed: numbers with commas"),

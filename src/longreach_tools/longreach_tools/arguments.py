@@ -1,4 +1,4 @@
-"""Types of command-line arguments; each refuses what it does not allow, and says what it does."""
+"""Types of command-line arguments; errors name the value and what is allowed."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ def not_negative(text: str) -> float:
 
 
 def numbers(text: str) -> tuple[float, ...]:
-    """Return finite numbers that stand between commas."""
+    """Return finite numbers separated by commas."""
     try:
         return tuple(finite(part) for part in text.split(','))
     except ValueError as error:
         raise argparse.ArgumentTypeError(
-            f'{text!r}, allowed: numbers with commas between'
+            f'{text!r}, allowed: numbers separated by commas'
         ) from error
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Return names that stand between commas."""
+    """Return names separated by commas."""
     found = tuple(text.split(','))
     if not all(found):
-        raise argparse.ArgumentTypeError(f'{text!r}, allowed: names with commas between')
+        raise argparse.ArgumentTypeError(f'{text!r}, allowed: names separated by commas')
     return found
 
 
@@ -82,8 +82,8 @@ def sweep(text: str) -> np.ndarray:
 
 
 def allow_lists(parser: argparse.ArgumentParser) -> None:
-    """Let ``--pose -5,0,0,0`` and ``--sweep -5:85:19`` be what they look like: numbers."""
-    # argparse knows single negative numbers only; this is where it keeps what they look like.
+    """Accept ``--pose -5,0,0,0`` and ``--sweep -5:85:19``, which begin like options."""
+    # argparse recognises single negative numbers only, by this private pattern.
     parser._negative_number_matcher = re.compile(r'^-[\d.][\d.,:eE+-]*$')
 
 
@@ -99,7 +99,7 @@ def add_network(parser: argparse.ArgumentParser) -> None:
 def count(most: int) -> Callable[[str], int]:
     """Return the type of whole numbers from 1 to ``most``."""
 
-    # The name is what argparse calls the type when the text is no number at all.
+    # argparse uses the function's name when the text is not a number.
     def whole_number(text: str) -> int:
         value = int(text)
         if not 1 <= value <= most:
@@ -110,5 +110,5 @@ def count(most: int) -> Callable[[str], int]:
 
 
 def optional_file(text: str) -> Path | None:
-    """Return a path; None for an empty text, as launch files pass where no file is given."""
+    """Return a path; None for an empty text, which launch files pass for no file."""
     return Path(text) if text else None

@@ -15,10 +15,10 @@ A command that talks to nodes takes ``--network`` (:func:`longreach_tools.argume
 It finds nodes on this machine only, unless that option or the user's environment says otherwise.
 
 So a package adds a command without a change here. Only the module of the subcommand that is
-called is imported. Bad input is an InputError (exit code 2), any other failure that the user can
-know about a LongreachError (exit code 1); both are printed as one line, without a traceback.
-SIGTERM ends a command as Ctrl-C does, so that ``finally`` removes what is only half done; a
-command that waits for signals sets handlers of its own.
+called is imported. Bad input is an InputError (exit code 2), any other expected failure a
+LongreachError (exit code 1); both are printed as one line, without a traceback.
+SIGTERM ends a command as Ctrl-C does, so that ``finally`` removes incomplete results; a command
+that waits for signals sets its own handlers.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ COMMAND_GROUP = 'longreach.commands'
 
 _SUMMARY = re.compile(r"""^SUMMARY = ('[^'\n]*'|"[^"\n]*")$""", re.MULTILINE)
 
-# After which an end that a callback has swallowed is asked for again [s].
+# Delay before an exit that a callback has discarded is requested again [s].
 _AGAIN = 0.02
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line that names the way to the help."""
+    """An argument parser that reports errors in one line, with the command that shows the help."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
         _complain(f'{self.prog}: {message}; see: {self.prog} --help')
         self.exit(2)
 
     def add_subparsers(self, **keywords: Any) -> Any:
-        """Add subcommands, which name the way to their own help."""
+        """Add subcommands, whose errors refer to their own help."""
         return super().add_subparsers(parser_class=_Subcommand, **keywords)
 
 
 class _Subcommand(_Parser):
-    """The parser of a subcommand; argparse leaves what it does not know to the outer parser."""
+    """The parser of a subcommand; argparse passes unknown arguments to the outer parser."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         options, unknown = super().parse_known_args(args, namespace)
@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except SystemError as error:
-        # A signal that came inside compiled code, wrapped by each level of it.
+        # A signal during compiled code; each level of it wraps the exception once more.
         cause: BaseException | None = error
         while isinstance(cause, SystemError):
             cause = cause.__cause__
@@ -143,7 +143,7 @@ def _overview(commands: dict[str, metadata.EntryPoint]) -> str:
     lines = ['usage: longreach COMMAND ...', '', 'commands:']
     for name in sorted(commands):
         lines.append(f'  {name:<12}{_summary(commands[name])}')
-    lines += ['', 'longreach COMMAND --help tells more.']
+    lines += ['', 'longreach COMMAND --help shows the options of a command.']
     return '\n'.join(lines)
 
 
@@ -161,7 +161,7 @@ def _summary(command: metadata.EntryPoint) -> str:
 
 
 def _complain(message: str) -> None:
-    """Print an error on stderr as one line, if anyone still reads it."""
+    """Print an error on stderr as one line; ignore a closed stderr."""
     line = ' '.join(filter(None, map(str.strip, message.splitlines())))
     try:
         print(line, file=sys.stderr, flush=True)
@@ -170,7 +170,7 @@ def _complain(message: str) -> None:
 
 
 def console() -> None:
-    """Entry point of the console script; a reader that closes the pipe early is no error."""
+    """Run the console script; a pipe that its reader closes early is no error."""
     _open_closed_streams()
     use_dds_profile()
     code = 0
@@ -191,7 +191,7 @@ def _open_closed_streams() -> None:
     """
     Connect standard streams that the caller has closed to the null device.
 
-    The next file that is opened would get their numbers, and what children write to them.
+    Otherwise the next file opened gets their numbers, and receives the output of children.
     """
     for name, mode in (('stdin', 'r'), ('stdout', 'w'), ('stderr', 'w')):
         if getattr(sys, name) is None:
@@ -202,7 +202,7 @@ def _open_closed_streams() -> None:
 
 
 def _give_up(stream: TextIO) -> None:
-    """Send what a stream still holds to the null device; Python would fail on it at its end."""
+    """Send buffered output to the null device; flushing it at exit would fail."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, stream.fileno())
     os.close(null)
@@ -210,10 +210,10 @@ def _give_up(stream: TextIO) -> None:
 
 @contextlib.contextmanager
 def _leaving_on_sigterm() -> Iterator[None]:
-    """Turn SIGTERM into SystemExit; a handler that a command sets in its place stays."""
+    """Turn SIGTERM into SystemExit, unless a command sets a handler of its own."""
 
     def leave(number: int, _: object) -> None:
-        # A second one must not break off what the first one has begun.
+        # A second SIGTERM must not interrupt the clean-up.
         signal.signal(number, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
@@ -232,9 +232,9 @@ def _leaving_on_sigterm() -> Iterator[None]:
 @contextlib.contextmanager
 def _leaving_callbacks() -> Iterator[None]:
     """
-    Repeat an end that was asked for while compiled code had called back.
+    Repeat a SystemExit or KeyboardInterrupt that a callback from compiled code has dropped.
 
-    Callbacks, those of the compiler of kernels for instance, report exceptions and drop them.
+    Such callbacks, for example of numba's compiler, only report exceptions.
     """
     report = sys.unraisablehook
     swallowed: list[BaseException] = []

@@ -201,7 +201,7 @@ def test_second_and_third_interrupt_change_nothing(launch: StartLaunch) -> None:
     run.send(signal.SIGINT)
     run.await_text("sending signal 'SIGINT'")
     run.send(signal.SIGINT)
-    run.await_text('SIGINT again: already ending')
+    run.await_text('SIGINT again: already shutting down')
     run.send(signal.SIGTERM)
     assert run.wait() == 0
     assert 'Traceback' not in run.stderr
@@ -417,7 +417,7 @@ def test_lost_reader_ends_everything(launch: StartLaunch, tmp_path: Path) -> Non
     assert result.stdout.count('\n') == 3
     assert 'Traceback' not in result.stderr
     assert (
-        'shutting down: nobody reads the output any more'
+        'shutting down: the output is no longer read'
         in next((tmp_path / 'log').glob('*/launch.log')).read_text()
     )
 

@@ -1,8 +1,8 @@
 """
 One process of a launch: its start, its output, the signals that end it.
 
-A process leads a session and a process group of its own, so that a Ctrl-C in the terminal reaches
-only the launch, which passes it on, and so that signals reach what the process started itself.
+Each process is the leader of its own session and process group: a Ctrl-C in the terminal reaches
+only the launch, which passes it on, and signals also reach the process's own children.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ['Child', 'Stream', 'command_words', 'exit_status']
 
 _CHUNK = 1 << 16
 _CAPACITY = 1 << 20
-"""No pipe or terminal holds more than this [bytes]."""
+"""No pipe holds more than this [bytes]."""
 
 
 def exit_status(code: int) -> int:
@@ -58,7 +58,7 @@ class Stream:
         self._lines = LineBuffer()
 
     def read(self, output: Output) -> bool:
-        """Pass on what is there; return False at the end of the stream."""
+        """Pass on the data available now; return False at the end of the stream."""
         try:
             data = os.read(self.descriptor, _CHUNK)
         except BlockingIOError:
@@ -68,8 +68,8 @@ class Stream:
         return bool(data)
 
     def drain(self, output: Output) -> None:
-        """Pass on all that is there now, the last line too, and close."""
-        # Not until the end of the stream: a daemon outside of the group may write for ever.
+        """Pass on all data available now, with an unfinished last line, and close."""
+        # Not until the end of the stream: a daemon outside the group may never stop writing.
         data = bytearray()
         with contextlib.suppress(OSError):
             while len(data) < _CAPACITY and (more := os.read(self.descriptor, _CHUNK)):
@@ -90,7 +90,7 @@ class Child:
     directory : Path
         Where its parameter files are written.
     guardian : Guardian
-        Learns of its process group.
+        Is told the process group.
 
     Raises
     ------
@@ -148,7 +148,7 @@ class Child:
 
     @property
     def command_line(self) -> str:
-        """The command as one types it."""
+        """The command line, quoted for a shell."""
         return shlex.join(self.words)
 
     def poll(self) -> int | None:
@@ -161,14 +161,14 @@ class Child:
         signal_group(self.pid, number)
 
     def group_is_alive(self) -> bool:
-        """Tell whether anything of the process's group still runs."""
+        """Return whether any process of the group still runs."""
         return group_is_alive(self.pid)
 
     def forget(self) -> None:
-        """Tell the guardian that the group is gone."""
+        """Tell the guardian that the group has ended."""
         self._guardian.forget(self.pid)
 
     def left_as_asked(self, code: int) -> bool:
-        """Tell whether a return code is what a process gives that was asked to end."""
+        """Return whether a return code is that of a process that ended on request."""
         asked = {n for n in self.signals if n != signal.SIGKILL}
         return code == 0 or exit_status(code) in {128 + n for n in asked}

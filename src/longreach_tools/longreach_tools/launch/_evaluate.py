@@ -1,9 +1,9 @@
 """
-Evaluate a launch file with arguments: which processes to run, in which order.
+Evaluate a launch file with arguments into a plan: which processes to run, in which order.
 
-Nothing is started and no file is written here. Scopes are those of ROS 2 Jazzy: a group has its
-own configurations, environment, namespace, parameters and remaps unless it says
-``scoped="false"``; an included file shares its parent's, and what it sets stays set.
+No process is started and no file written here. Scopes are those of ROS 2 Jazzy: a group has its
+own configurations, environment, namespace, parameters and remaps unless it has
+``scoped="false"``; an included file shares those of its parent.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def evaluate_launch_file(
     try:
         evaluator.document(path, set(arguments))
     except InputError as error:
-        # A misspelt argument is the likelier cause of whatever was found after it.
+        # A misspelt argument is the likely cause of this error.
         known = evaluator.declared | survey(path, arguments, environment).keys()
         try:
             refuse_unknown(path, arguments, known)
@@ -129,7 +129,7 @@ class _Evaluator:
         scope = self.scope
         path = Path(text(entity, 'file', scope)).absolute()
         before = scope.file
-        # The values are evaluated in the included file's place, as ROS does.
+        # The values are evaluated with the included file's directory, as ROS does.
         scope.file = path
         given = set()
         for child in entity.children:

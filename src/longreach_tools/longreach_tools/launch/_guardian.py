@@ -1,7 +1,7 @@
 """
-No process survives its launch, not even one that is killed with SIGKILL.
+End all processes of a launch that is itself killed with SIGKILL.
 
-Two means, as neither is enough alone. Each child asks the kernel for SIGINT when its parent dies
+This takes two means. Each child asks the kernel for SIGINT when its parent dies
 (Linux: PR_SET_PDEATHSIG); that reaches the child only, once. A guardian process, forked from the
 launch, notices the death by the end of a pipe and ends the children's process groups with SIGINT,
 SIGTERM and SIGKILL. The launch has one thread only, which both fork and PR_SET_PDEATHSIG need.
@@ -22,14 +22,14 @@ __all__ = ['Guardian', 'group_is_alive', 'signal_group']
 
 _PR_SET_PDEATHSIG = 1
 _GRACE = 1.0
-"""Time [s] for the kernel's SIGINT to do its work before the guardian sends another."""
+"""Time [s] between the kernel's SIGINT and the guardian's first signal."""
 _PAUSE = 0.05
 _DESCRIPTORS = 4096
 """More descriptors than a launch has open."""
 
 
 class _Group(NamedTuple):
-    """A process group, and how long [s] it has after SIGINT and after SIGTERM."""
+    """A process group, and the times [s] from SIGINT to SIGTERM and from there to SIGKILL."""
 
     number: int
     sigterm_timeout: float
@@ -37,7 +37,7 @@ class _Group(NamedTuple):
 
 
 def signal_group(group: int, number: int) -> None:
-    """Send a signal to a process group; one that is gone already is fine."""
+    """Send a signal to a process group; ignore one that has ended."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
 
@@ -61,7 +61,7 @@ def group_is_alive(group: int) -> bool:
 
 
 class Guardian:
-    """Starts the guardian and tells it which process groups there are."""
+    """Starts the guardian and reports process groups to it."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None)
@@ -77,7 +77,7 @@ class Guardian:
 
     def child_setup(self, sigterm_timeout: float, sigkill_timeout: float) -> Callable[[], None]:
         """
-        Return what a child calls between fork and exec.
+        Return the function that a child calls between fork and exec.
 
         It must be the leader of its process group by then.
         """
@@ -98,23 +98,23 @@ class Guardian:
         return setup
 
     def forget(self, group: int) -> None:
-        """Tell that a process group is gone; its number may be used again."""
+        """Report that a process group has ended; its number may be reused."""
         with contextlib.suppress(OSError):
             os.write(self._writer, b'-%d 0 0\n' % group)
 
     def close(self) -> None:
-        """End the guardian; it ends the groups that are left."""
+        """End the guardian, which first ends the remaining groups."""
         os.close(self._writer)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self._pid, 0)
 
 
 def _guard(reader: int) -> None:
-    """Keep the list of groups until the launch is gone, then end them."""
+    """Keep the list of groups until the launch has ended, then end them."""
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    # Whoever reads the launch's output must not wait for the guardian; nor may it hold its pipe.
+    # The guardian must not keep the launch's output or the pipe's writing end open.
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
@@ -133,7 +133,7 @@ def _guard(reader: int) -> None:
 
 
 def _end(groups: list[_Group]) -> None:
-    """End process groups, with the same patience as an orderly shutdown."""
+    """End process groups, with the same time limits as an orderly shutdown."""
     begin = time.monotonic()
     due = [
         (begin + moment, group.number, number)

@@ -1,5 +1,5 @@
 """
-What a launch file says, and what is to be done about it.
+The contents of a launch file, and the plan made from them.
 
 A launch file is read into a tree of :class:`Entity` (one for each XML element, checked, with its
 place in the file). Evaluating that tree with arguments gives a :class:`Plan`: processes to start

@@ -140,7 +140,7 @@ def _process(
     label: str | None,
     number: int,
 ) -> ProcessSpecification:
-    """Return a process with all that nodes and executables have in common."""
+    """Return a process with the attributes common to nodes and executables."""
     prefix = text(entity, 'launch-prefix', scope)
     try:
         full_command = (*shlex.split(prefix), *command)
@@ -211,7 +211,7 @@ def parameter_value(source: str, kind: str, scope: Scope) -> Value:
     Return a parameter's value from the text in the file.
 
     Without a type the text is YAML before its substitutions are replaced, and their values are
-    YAML again: ``"'10'"`` is a str, ``$(var x)`` is whatever the value of x looks like.
+    YAML again: ``"'10'"`` is a str, ``$(var x)`` has the type of the value of x.
 
     Raises
     ------

@@ -1,10 +1,10 @@
 """
 What a launch shows and writes to its log directory.
 
-Lines are bytes and are never torn: each goes out in one piece with the name of its process in
-front. Standard output of a process goes to standard output, its standard error to standard error.
-``output`` says where: ``screen``; ``log`` (launch.log, standard error also on the screen);
-``both``.
+Lines are bytes; each is written at once, after the name of its process. Standard output of a
+process goes to standard output, its standard error to standard error.
+The attribute ``output`` selects the destination: ``screen``; ``log`` (launch.log, standard error
+also on the screen); ``both``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from longreach_dynamics.errors import LongreachError
 __all__ = ['ROUTES', 'LineBuffer', 'Output', 'default_log_root', 'new_log_directory']
 
 _LONGEST = 1 << 20
-"""A line without an end is cut here [bytes], so that a process cannot fill the memory."""
+"""Longest line [bytes]; a longer one is split, so that memory stays bounded."""
 
 # Where the lines of standard output and of standard error go.
 ROUTES = {
@@ -38,14 +38,14 @@ def default_log_root(environment: Mapping[str, str]) -> Path:
 
 
 def new_log_directory(root: Path) -> Path:
-    """Return the path of a directory for this run, which is not made yet."""
+    """Return the path of a log directory for this run; it is not created here."""
     now = time.time()
     stamp = time.strftime('%Y-%m-%d-%H-%M-%S', time.localtime(now))
     return root / f'{stamp}-{int(now % 1 * 1e6):06d}-{os.uname().nodename}-{os.getpid()}'
 
 
 class LineBuffer:
-    """Cuts a stream of bytes into lines."""
+    """Splits a stream of bytes into lines."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -122,7 +122,7 @@ class Output:
                 self._screen(2, f'[ERROR] [launch]: launch.log: {error.strerror}\n'.encode())
 
     def _screen(self, descriptor: int, text: bytes) -> None:
-        """Write all of a text; a reader that went away is noted in ``screen_lost``."""
+        """Write a text completely; set ``screen_lost`` when the reader has closed its end."""
         while text:
             try:
                 text = text[os.write(descriptor, text) :]

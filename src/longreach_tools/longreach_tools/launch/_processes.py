@@ -1,13 +1,13 @@
 """
-Run a plan: start its processes, show what they write, end them together, tell how it went.
+Run a plan: start its processes, show their output, end them together, return the exit code.
 
-One thread waits for output, for signals and for the next thing that is due. SIGINT, SIGTERM and
+One thread waits for output, signals and timers. SIGINT, SIGTERM and
 SIGHUP to the launch begin the shutdown; so does a process with ``on_exit="shutdown"`` that ends.
 Shutdown sends SIGINT to each process group, then SIGTERM, then SIGKILL.
 
-The exit code is 0 if every process ended with 0 or left as the shutdown asked it to, by SIGINT or
-SIGTERM; else it is that of the first process that failed, 128 + n for signal n. A process that
-is respawned counts by its last end only.
+The exit code is 0 if every process ended with 0, or on the shutdown's SIGINT or SIGTERM; otherwise
+it is that of the first process that failed, 128 + n for signal n. Of a respawned process only the
+last end counts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ['respawns_used_up', 'run_plan']
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GROUP_CHECK = 0.05
-"""Time [s] between looks at what an ended process has left behind."""
+"""Time [s] between checks of what an ended process has left running."""
 _CANNOT_START = 126
 
 
@@ -42,7 +42,7 @@ def run_plan(plan: Plan, output: Output) -> int:
     """
     Run a plan to its end and return the exit code.
 
-    Must be called in the main thread of a program that has one thread and ends soon after: SIGINT,
+    To be called in the main thread of a program with one thread that ends soon after: SIGINT,
     SIGTERM and SIGHUP are ignored from then on.
     """
     with (
@@ -54,7 +54,7 @@ def run_plan(plan: Plan, output: Output) -> int:
 
 
 def respawns_used_up(node: str | None, ends: int) -> str:
-    """Return what is to be said when a process has ended for the last time that it may."""
+    """Return the error message for a process that is not started again."""
     who = f'node {node}' if node else 'the process'
     return (
         f'{who} has ended {ends} times and is NOT started again: no respawns are left. The other'
@@ -67,8 +67,7 @@ def _signal_pipe() -> Iterator[int]:
     """
     Turn signals into bytes on a pipe; yield its end for reading.
 
-    Afterwards the signals that end a launch are ignored: the program is about to end anyway, and
-    a late Ctrl-C must not break its last steps.
+    Afterwards these signals are ignored, so that a late Ctrl-C does not interrupt the clean-up.
     """
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
@@ -88,7 +87,7 @@ def _signal_pipe() -> Iterator[int]:
 
 
 class _Supervisor:
-    """Owns the processes of a launch from first to last."""
+    """Starts, watches and ends the processes of a launch."""
 
     def __init__(
         self, plan: Plan, output: Output, directory: Path, guardian: Guardian, signals: int
@@ -111,11 +110,11 @@ class _Supervisor:
             self._at(0.0, functools.partial(self._take, step))
 
     def run(self) -> int:
-        """Supervise until nothing runs and nothing is due; return the exit code."""
+        """Supervise until no process runs and no timer is pending; return the exit code."""
         with self._selector:
             while True:
                 self._do_what_is_due()
-                # Escalations that are still due have nothing left to end.
+                # Pending escalations do not count: there is nothing left to end.
                 pending = any(not in_shutdown for *_, in_shutdown in self._due)
                 if not (self._running or self._remains or pending):
                     break
@@ -129,11 +128,11 @@ class _Supervisor:
                 if self._remains:
                     self._look_after_remains()
                 if self._output.screen_lost and not self._shutting_down:
-                    self._shut_down('nobody reads the output any more')
+                    self._shut_down('the output is no longer read')
         return self._failure or 0
 
     def _at(self, delay: float, action: Callable[[], None], *, in_shutdown: bool = False) -> None:
-        """Do something ``delay`` seconds from now; in a shutdown only if ``in_shutdown``."""
+        """Schedule an action in ``delay`` seconds; during a shutdown only if ``in_shutdown``."""
         moment = time.monotonic() + delay if delay else 0.0
         heapq.heappush(self._due, (moment, next(self._count), action, in_shutdown))
 
@@ -158,7 +157,7 @@ class _Supervisor:
             self._start(step)
 
     def _take_signals(self) -> None:
-        """Act on the signals that came."""
+        """Handle the signals received."""
         for number in os.read(self._signals, 4096):
             if number == signal.SIGCHLD:
                 self._look_after_children()
@@ -166,7 +165,9 @@ class _Supervisor:
             name = signal.Signals(number).name
             if self._shutting_down:
                 self._output.message(
-                    'WARN', 'launch', f'{name} again: already ending, SIGTERM and SIGKILL follow'
+                    'WARN',
+                    'launch',
+                    f'{name} again: already shutting down, SIGTERM and SIGKILL follow',
                 )
             else:
                 self._shut_down(f'{name} received')
@@ -189,12 +190,12 @@ class _Supervisor:
         self._output.message('INFO', process.name, f'process started with pid [{child.pid}]')
 
     def _fail(self, code: int) -> None:
-        """Note a failure; the first one counts."""
+        """Record a failure; the first one counts."""
         if self._failure is None:
             self._failure = exit_status(code)
 
     def _look_after_children(self) -> None:
-        """See to the processes that ended."""
+        """Handle the processes that have ended."""
         for child in sorted(self._running, key=lambda child: child.pid):
             code = child.poll()
             if code is not None:
@@ -203,17 +204,17 @@ class _Supervisor:
                 self._look_after_remains()
                 self._ended(child, code)
                 if child in self._remains:
-                    # A shell lets what it runs in the background ignore SIGINT.
+                    # Background processes of a shell ignore SIGINT.
                     self._end_group(child, signal.SIGTERM)
 
     def _look_after_remains(self) -> None:
-        """Let go of ended processes which left nothing running behind."""
+        """Release ended processes of whose group nothing runs."""
         for child in list(self._remains):
             if not child.group_is_alive():
                 self._release(child)
 
     def _release(self, child: Child) -> None:
-        """Let go of a process of which nothing runs any more, after its last words."""
+        """Release a process of whose group nothing runs, after its remaining output."""
         self._remains.discard(child)
         child.forget()
         for stream in child.streams:
@@ -222,7 +223,7 @@ class _Supervisor:
             stream.drain(self._output)
 
     def _ended(self, child: Child, code: int) -> None:
-        """Report the end of a process and do what follows from it."""
+        """Report the end of a process; respawn it, shut down or record a failure."""
         process = child.specification
         asked = bool(child.signals) and child.left_as_asked(code)
         if code == 0:
@@ -250,7 +251,7 @@ class _Supervisor:
             self._output.message('ERROR', process.name, text)
 
     def _shut_down(self, reason: str) -> None:
-        """Begin to end everything."""
+        """Begin the shutdown."""
         if self._shutting_down:
             return
         self._shutting_down = True
@@ -258,14 +259,14 @@ class _Supervisor:
         for code in self._awaiting_respawn.values():
             if code != 0:
                 self._fail(code)
-        # Nothing more is started; what is not a step of a shutdown would only delay the end.
+        # Nothing more is started; other pending actions would only delay the end.
         self._due = [entry for entry in self._due if entry[3]]
         heapq.heapify(self._due)
         for child in sorted(self._running, key=lambda child: child.pid):
             self._end_group(child)
 
     def _end_group(self, child: Child, number: signal.Signals = signal.SIGINT) -> None:
-        """Send a signal to a process group now, stronger ones later if it still runs."""
+        """Send a signal to a process group, and schedule stronger ones if it still runs."""
         if child.signals:
             return
         process, name = child.specification, child.specification.name

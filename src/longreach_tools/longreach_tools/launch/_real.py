@@ -1,10 +1,10 @@
 """
 Run a launch file with the launch of an installed ROS 2.
 
-Real launch leaves its nodes behind when it gets SIGTERM, and ends with 0 when a node fails. So it
-runs in a process of its own, under the same supervision as any process here: SIGTERM and SIGHUP
-reach its process group, which its nodes belong to, as SIGINT, as a Ctrl-C in a terminal would.
-It remembers how each of its processes ended. Nothing survives a SIGKILL of the command either.
+Real launch leaves its nodes running when it gets SIGTERM, and exits with 0 when a node fails. So
+it runs in a child process under the same supervision as any other: SIGTERM and SIGHUP reach its
+process group, which contains its nodes, as SIGINT, like a Ctrl-C in a terminal. The child records
+how each of its processes ended. No process survives a SIGKILL of the command.
 
 This module is also that process: ``python3 -m longreach_tools.launch._real FILE name:=value ...``.
 """
@@ -100,7 +100,7 @@ def describe(path: Path, what: str) -> int:
         shown = 'required' if default is None else f'default {_text(default)}'
         print(f'  {argument.name}: {shown}\n      {argument.description}')
     if not complete:
-        print('and others, which are known only when the file runs')
+        print('and possibly others, which are declared only when the file runs')
     return 0
 
 
@@ -115,7 +115,7 @@ def _load(path: Path) -> Any:
     context = importlib.import_module('launch').LaunchContext()
     try:
         return sources.AnyLaunchDescriptionSource(str(path)).get_launch_description(context)
-    except Exception as error:  # whatever a launch file in Python raises
+    except Exception as error:  # a launch file in Python can raise anything
         raise InputError(f'{path}: ROS 2 launch cannot read it: {error}') from error
 
 
@@ -162,7 +162,7 @@ def check_arguments(path: Path, given: Mapping[str, str]) -> None:
 
 def main(words: Sequence[str]) -> int:
     """Run the launch file that ``words`` names with its arguments in real launch."""
-    # By name, as these modules are not there where this module is checked.
+    # By name: these modules are not installed where this module is type-checked.
     launch = importlib.import_module('launch')
     actions = importlib.import_module('launch.actions')
     handlers = importlib.import_module('launch.event_handlers')

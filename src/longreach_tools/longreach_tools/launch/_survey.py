@@ -1,7 +1,7 @@
 """
-Which arguments a launch file and the files that it includes declare, and whether given ones fit.
+The arguments that a launch file and its includes declare, and checks of given values.
 
-Conditions are ignored, so that all of them are found; what cannot be evaluated is passed over.
+Conditions are ignored, so that all arguments are found; what cannot be evaluated is skipped.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class _Survey:
                 elif child.tag == 'include':
                     self._include(child, chain)
             except InputError:
-                # Evaluation tells what is wrong, if this part takes part at all.
+                # Evaluation reports the error, if this part is used at all.
                 self.complete = self.complete and child.tag != 'include'
 
     def _declare(self, entity: Entity) -> None:
