@@ -19,12 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from bench_ros import BenchmarkError
 from bench_table import Row, Section, measure
-from numba import njit
 from scipy.integrate import solve_ivp
 
-from longreach_dynamics.kernels import kernel
-from longreach_dynamics.planar_chain import PlanarChain, accelerations, place_links, swing
-from longreach_dynamics.stepping import nonstiff_integrator
+from longreach_dynamics.planar_chain import PlanarChain, swing
 
 LENGTHS = (5.16, 2.59, 1.33)  # [m]
 MASSES = (1566.0, 735.0, 432.0)  # [kg]
@@ -41,8 +38,7 @@ SAMPLE = 0.1  # [s]
 CALLS = 1000
 
 # Steps [s] and tolerances for 1e-6 rad.
-LONGREACH_STEP = SAMPLE / 36.0
-LONGREACH_TOLERANCE = 5e-9
+LONGREACH_TOLERANCE = 1.2e-8
 SCIPY_TOLERANCE = 5e-9
 MUJOCO_STEP = SAMPLE / 36.0
 DRAKE_STEP = SAMPLE / 13.0
@@ -68,55 +64,19 @@ TORQUE = chain().inverse_dynamics(Q, V, A)
 
 
 def longreach() -> Program:
-    """Return the library; its swing has the method that people know."""
+    """Return the library."""
     links = chain()
 
     def move(duration: float) -> np.ndarray:
-        states = swing(links, START, np.zeros(3), LONGREACH_STEP, round(duration / LONGREACH_STEP))
-        return states[:: round(SAMPLE / LONGREACH_STEP), :3]
+        samples = round(duration / SAMPLE)
+        return swing(links, START, np.zeros(3), SAMPLE, samples, LONGREACH_TOLERANCE)[:, :3]
 
     return Program(
         lambda: links.inverse_dynamics(Q, V, A),
         lambda: links.forward_dynamics(Q, V, TORQUE),
         move,
-        swing_note=f'RK4, {1e3 * LONGREACH_STEP:.1f} ms',
+        swing_note=f'DOP853, {LONGREACH_TOLERANCE:g}',
     )
-
-
-@njit
-def _free(_, x, torque, table, dx):  # type: ignore[no-untyped-def]
-    """Write the derivative of (q, q') without torques."""
-    n = table.shape[1]
-    place_links(x[:n], x[n:], table)
-    for i in range(n):
-        dx[i], dx[n + i] = x[n + i], torque[i]
-    accelerations(dx[n:], table)
-
-
-_integrate = nonstiff_integrator(_free)
-
-
-@kernel
-def _samples(x, table, interval, tolerance, rows):  # type: ignore[no-untyped-def]
-    """Write the state after each interval."""
-    step, torque = 0.01, np.zeros(table.shape[1])
-    for k in range(rows.shape[0]):
-        rows[k] = x
-        x, _, step, _ = _integrate(
-            k * interval, interval, x, torque, table, tolerance, tolerance, step
-        )
-
-
-def longreach_adaptive() -> Program:
-    """Return the library's integrator of order 8, as a machine would use it."""
-    table = chain().table()
-
-    def move(duration: float) -> np.ndarray:
-        rows = np.empty((round(duration / SAMPLE) + 1, 6))
-        _samples(np.append(START, np.zeros(3)), table, SAMPLE, LONGREACH_TOLERANCE, rows)
-        return rows[:, :3]
-
-    return Program(swing=move, swing_note=f'DOP853, {LONGREACH_TOLERANCE:g}')
 
 
 def module(name: str, package: str) -> Any:
@@ -328,7 +288,6 @@ def exudyn() -> Program:
 
 PROGRAMS = {
     'longreach': longreach,
-    'longreach, order 8': longreach_adaptive,
     'Pinocchio': pinocchio,
     'MuJoCo': mujoco,
     'Drake': drake,
@@ -380,9 +339,7 @@ def evaluations(quick: bool) -> list[Row]:
 def free_swing(quick: bool) -> list[Row]:
     """Time a swing of 20 s without torques; errors are those of the angles [rad]."""
     duration, repeats, rows = 20.0, 3 if quick else 9, []
-    step = 1e-4
-    exact = swing(chain(), START, np.zeros(3), step, round(duration / step))
-    exact = exact[:: round(SAMPLE / step), :3]
+    exact = swing(chain(), START, np.zeros(3), SAMPLE, round(duration / SAMPLE), 1e-14)[:, :3]
     for name, program in programs():
         if program.swing is None:
             rows.append(Row(name, (float('nan'),), note=program.swing_note))

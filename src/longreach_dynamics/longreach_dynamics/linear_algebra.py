@@ -6,7 +6,7 @@ import math
 
 from numba import njit
 
-__all__ = ['cholesky', 'cholesky_solve']
+__all__ = ['cholesky', 'cholesky_of', 'cholesky_solve', 'cholesky_solve_of']
 
 
 @njit
@@ -17,7 +17,13 @@ def cholesky(matrix):  # type: ignore[no-untyped-def]
     Only the lower triangle is read; the diagonal of the factor is stored as its inverse. What lies
     above the diagonal stays. Returns False when the matrix is not positive definite.
     """
-    for j in range(matrix.shape[0]):
+    return cholesky_of(matrix, matrix.shape[0])
+
+
+@njit(inline='always')
+def cholesky_of(matrix, n):  # type: ignore[no-untyped-def]
+    """Do :func:`cholesky` where it is called: for a constant n its loops are unrolled."""
+    for j in range(n):
         total = matrix[j, j]
         for k in range(j):
             total -= matrix[j, k] * matrix[j, k]
@@ -26,7 +32,7 @@ def cholesky(matrix):  # type: ignore[no-untyped-def]
             return False
         inverse = 1.0 / math.sqrt(total)
         matrix[j, j] = inverse
-        for i in range(j + 1, matrix.shape[0]):
+        for i in range(j + 1, n):
             total = matrix[i, j]
             for k in range(j):
                 total -= matrix[i, k] * matrix[j, k]
@@ -37,7 +43,12 @@ def cholesky(matrix):  # type: ignore[no-untyped-def]
 @njit
 def cholesky_solve(factor, vector):  # type: ignore[no-untyped-def]
     """Overwrite a vector (n,) with the solution of the system that :func:`cholesky` factored."""
-    n = vector.size
+    cholesky_solve_of(factor, vector, vector.size)
+
+
+@njit(inline='always')
+def cholesky_solve_of(factor, vector, n):  # type: ignore[no-untyped-def]
+    """Do :func:`cholesky_solve` where it is called: for a constant n its loops are unrolled."""
     for i in range(n):
         total = vector[i]
         for k in range(i):

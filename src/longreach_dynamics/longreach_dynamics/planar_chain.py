@@ -35,7 +35,8 @@ from numba import njit
 from longreach_dynamics._array_calls import ArrayCall, matrix, own_matrix, vector
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kernels import kernel
-from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
+from longreach_dynamics.linear_algebra import cholesky_of, cholesky_solve_of
+from longreach_dynamics.stepping import nonstiff_integrator, raise_for
 
 __all__ = [
     'PlanarChain',
@@ -74,11 +75,24 @@ class Wrench(NamedTuple):
     moment: float = 0.0  # positive lifts [N m]
 
 
+# Machines have three links, and loops of known length are unrolled: half of the time.
+_USUAL = 3
+
+
 @njit
 def place_links(q, v, table):  # type: ignore[no-untyped-def]
     """Put the links where q (n,) and q' = v (n,) have them, and take all wrenches away."""
+    if table.shape[1] == _USUAL:
+        _place(q, v, table, _USUAL)
+    else:
+        _place(q, v, table, table.shape[1])
+
+
+@njit(inline='always')
+def _place(q, v, table, n):  # type: ignore[no-untyped-def]
+    """Do :func:`place_links` for n links."""
     angle, rate = 0.0, 0.0
-    for i in range(table.shape[1]):
+    for i in range(n):
         angle += q[i]
         rate += v[i]
         table[Z, i] = math.cos(angle)
@@ -149,25 +163,39 @@ def accelerations(torque, table):  # type: ignore[no-untyped-def]
     Returns whether the mass matrix was positive definite, as it is unless the inertias of links
     are too different for floating point.
     """
-    n, gravity = table.shape[1], table[GRAVITY, 0]
-    absolute_mass_matrix(table)
-    push, push_im, outboard = 0.0, 0.0, 0.0
+    if table.shape[1] == _USUAL:
+        return _accelerations(torque, table, _USUAL)
+    return _accelerations(torque, table, table.shape[1])
+
+
+@njit(inline='always')
+def _accelerations(torque, table, n):  # type: ignore[no-untyped-def]
+    """Do :func:`accelerations` for n links."""
+    gravity, push, push_im, outboard = table[GRAVITY, 0], 0.0, 0.0, 0.0
     for i in range(n - 1, -1, -1):
-        own = torque[i]
-        torque[i] = own - outboard + table[TWIST, i] - gravity * table[TURNED, i]
-        torque[i] += table[LENGTH, i] * (table[Z, i] * push_im - table[Z_IM, i] * push)
+        z, z_im, own = table[Z, i], table[Z_IM, i], torque[i]
+        turned = z * table[FIRST, i] - z_im * table[FIRST_IM, i]
+        table[TURNED, i] = turned
+        table[TURNED_IM, i] = z_im * table[FIRST, i] + z * table[FIRST_IM, i]
+        torque[i] = own - outboard + table[TWIST, i] - gravity * turned
+        torque[i] += table[LENGTH, i] * (z * push_im - z_im * push)
         push += table[PUSH, i]
         push_im += table[PUSH_IM, i]
         outboard = own
-    for j in range(1, n):
-        for i in range(j):
-            across = table[Z, i] * table[TURNED_IM, j] - table[Z_IM, i] * table[TURNED, j]
-            across *= table[LENGTH, i]
-            torque[i] += across * table[RATE, j] * table[RATE, j]
-            torque[j] -= across * table[RATE, i] * table[RATE, i]
     matrix = table[MATRIX:]
-    definite = cholesky(matrix)
-    cholesky_solve(matrix, torque)
+    for j in range(n):
+        turned, turned_im, rate = table[TURNED, j], table[TURNED_IM, j], table[RATE, j]
+        own = torque[j]
+        for i in range(j):
+            z, z_im, length = table[Z, i], table[Z_IM, i], table[LENGTH, i]
+            matrix[j, i] = length * (z * turned + z_im * turned_im)
+            across = (z * turned_im - z_im * turned) * length
+            torque[i] += across * rate * rate
+            own -= across * table[RATE, i] * table[RATE, i]
+        torque[j] = own
+        matrix[j, j] = table[SECOND, j]
+    definite = cholesky_of(matrix, n)
+    cholesky_solve_of(matrix, torque, n)
     for i in range(n - 1, 0, -1):
         torque[i] -= torque[i - 1]
     return definite
@@ -271,32 +299,35 @@ def _mass_matrix(q, M, table):  # type: ignore[no-untyped-def]
             result[i, k] = total if i == n - 1 else total + result[i + 1, k]
 
 
-@kernel
-def _swing(q, v, step, states, table):  # type: ignore[no-untyped-def]
-    """Write states (steps + 1, 2 n) of a chain without torques, by classical Runge-Kutta."""
-    n = q.size
-    at_q, at_v, a, sum_v, sum_a = q.copy(), v.copy(), q.copy(), q.copy(), v.copy()
+@njit
+def _free_motion(_, x, torque, table, dx):  # type: ignore[no-untyped-def]
+    """Write the derivative of (q, q') under constant joint torques."""
+    n = table.shape[1]
+    place_links(x[:n], x[n:], table)
     for i in range(n):
-        states[0, i], states[0, n + i] = q[i], v[i]
-    for k in range(states.shape[0] - 1):
-        for i in range(n):
-            at_q[i], at_v[i] = states[k, i], states[k, n + i]
-            sum_v[i] = sum_a[i] = 0.0
-        for stage in range(4):
-            for i in range(n):
-                a[i] = 0.0
-            place_links(at_q, at_v, table)
-            accelerations(a, table)
-            weight = step / 6.0 if stage in (0, 3) else step / 3.0
-            ahead = step if stage == 2 else 0.5 * step
-            for i in range(n):
-                sum_v[i] += weight * at_v[i]
-                sum_a[i] += weight * a[i]
-                at_q[i] = states[k, i] + ahead * at_v[i]
-                at_v[i] = states[k, n + i] + ahead * a[i]
-        for i in range(n):
-            states[k + 1, i] = states[k, i] + sum_v[i]
-            states[k + 1, n + i] = states[k, n + i] + sum_a[i]
+        dx[i], dx[n + i] = x[n + i], torque[i]
+    accelerations(dx[n:], table)
+
+
+_integrate = nonstiff_integrator(_free_motion)
+
+
+@kernel
+def _swing(x, interval, tolerance, table, states):  # type: ignore[no-untyped-def]
+    """Write states (rows, 2 n) of a chain without torques; return the status of the last one."""
+    torque, step, status = np.zeros(table.shape[1]), interval, 0
+    for row in range(states.shape[0]):
+        if row > 0:
+            # Steps of equal length: a short last one would be wasted.
+            step = interval / math.ceil(interval / step)
+            time = (row - 1) * interval
+            x, _, step, status = _integrate(
+                time, interval, x, torque, table, tolerance, tolerance, step
+            )
+            if status != 0:
+                break
+        states[row] = x
+    return status, row, x
 
 
 _NO_WRENCHES = np.empty((0, 6))
@@ -479,41 +510,52 @@ class PlanarChain:
         return rows
 
 
-def swing(chain: PlanarChain, q: np.ndarray, v: np.ndarray, step: float, steps: int) -> np.ndarray:
+def swing(
+    chain: PlanarChain,
+    q: np.ndarray,
+    v: np.ndarray,
+    interval: float,
+    intervals: int,
+    tolerance: float = 1e-9,
+) -> np.ndarray:
     """
-    Let a chain swing freely from q, v, by the classical Runge-Kutta method of order 4.
+    Let a chain swing freely from q, v, with steps of order 8 that are as long as errors allow.
 
     Parameters
     ----------
     chain : PlanarChain
     q, v : ndarray, shape (n,)
         Relative joint angles [rad] and their rates [rad/s] at the beginning.
-    step : float
-        Length of a step [s].
-    steps : int
+    interval : float
+        Of the rows [s].
+    intervals : int
         How many.
+    tolerance : float
+        Of the local error of each number, absolute and relative.
 
     Returns
     -------
-    ndarray, shape (steps + 1, 2 n)
+    ndarray, shape (intervals + 1, 2 n)
         Rows of q and v, the beginning first.
 
     Raises
     ------
     InputError
-        For a step or a state that cannot be used.
-    LongreachError
-        When the step is too long for the motion, so that the state runs away.
+        For an interval, a tolerance or a state that cannot be used.
+    IntegrationError
+        When the motion is too fast for steps that floating point can resolve, or for the budget
+        of an interval.
     """
-    if not 0.0 < step < math.inf:
-        raise InputError(f'step = {step} s, allowed: (0, inf) s')
-    if not (steps >= 0 and float(steps).is_integer()):
-        raise InputError(f'steps = {steps}, allowed: integers from 0')
-    q, v = chain._vectors(q=q, v=v)
-    states = np.empty((int(steps) + 1, 2 * chain.size))
-    _swing(q, v, float(step), states, chain.table())
-    if not np.isfinite(states[-1]).all():
-        raise LongreachError(f'the chain ran away with steps of {step:g} s; take shorter ones')
+    if not 0.0 < interval < math.inf:
+        raise InputError(f'interval = {interval} s, allowed: (0, inf) s')
+    if not (intervals >= 0 and float(intervals).is_integer()):
+        raise InputError(f'intervals = {intervals}, allowed: integers from 0')
+    if not 1e-14 <= tolerance <= 1e-3:
+        raise InputError(f'tolerance = {tolerance}, allowed: [1e-14, 0.001]')
+    x = np.concatenate(chain._vectors(q=q, v=v))
+    states = np.empty((int(intervals) + 1, 2 * chain.size))
+    status, row, reached = _swing(x, float(interval), float(tolerance), chain.table(), states)
+    raise_for(status, (row - 1) * interval, reached)
     return states
 
 
