@@ -42,6 +42,7 @@ from sensor_msgs.msg import JointState
 from longreach_dynamics.machine import Machine
 from longreach_node import diagnostics, qos
 from longreach_node.clock import steady_clock
+from longreach_node.companions import Companions
 from longreach_node.discovery import Discovery, Start
 from longreach_node.frames import frame_name
 from longreach_node.parameters import run_time_names
@@ -111,6 +112,7 @@ class SimulatorNode(Node, Generic[State, Command]):
         )
         self._discovery = Discovery(self)
         self._start = Start(self, self._discovery, parameters, parameters.description(machine))
+        self._companions = Companions(self, parameters.companions)
         self._doubled = ''
         self._looked = self._asked = 0.0
         self._warned: dict[str, float] = {}
@@ -339,13 +341,18 @@ class SimulatorNode(Node, Generic[State, Command]):
 
     def on_end(self) -> None:
         """End after the last sample."""
-        self.get_logger().info(f'finished at {self.time:g} s')
+        self._companions.tell()
+        missing = self._companions.missing()
+        waits = f'; waiting for {missing} other simulations' if missing else ''
+        self.get_logger().info(f'finished at {self.time:g} s{waits}')
         self._end_after_watchers(time.monotonic())
 
     def _end_after_watchers(self, now: float) -> None:
-        """End unless somebody still works on what was simulated."""
+        """End unless others still simulate, or work on what was simulated."""
         self._asked = now
-        if not any(self._discovery.hears(name, publisher) for publisher, name in self.watchers):
+        if not self._companions.missing() and not any(
+            self._discovery.hears(name, publisher) for publisher, name in self.watchers
+        ):
             self.done.set_result(None)
 
     # --- from outside ------------------------------------------------------------------------

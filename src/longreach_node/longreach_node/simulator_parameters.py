@@ -60,6 +60,11 @@ class SimulatorParameters(FrameParameters):
     publish_clock: bool = quantity(
         'publish simulation time on /clock; only one node of a ROS graph may', default=True
     )
+    companions: int = quantity(
+        'other simulations on the graph that must finish, too, before this node ends',
+        at_least=0,
+        default=0,
+    )
 
     def check(self) -> None:
         """Raise InputError when samples or the end do not fall on steps."""

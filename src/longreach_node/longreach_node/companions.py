@@ -1,0 +1,50 @@
+"""
+Simulations that end together.
+
+A launch ends with the first plant that ends. Where several machines share it, each plant says on a
+latched topic that it has finished, and stays until as many others have said so.
+"""
+
+from __future__ import annotations
+
+from rclpy.node import Node
+from std_msgs.msg import String
+
+from longreach_node import qos
+
+__all__ = ['Companions']
+
+_TOPIC = '/finished_simulations'
+
+
+class Companions:
+    """
+    Other simulations on the graph.
+
+    Parameters
+    ----------
+    node : Node
+        Its full name is what the others hear.
+    count : int
+        How many must finish before this node ends.
+    """
+
+    def __init__(self, node: Node, count: int) -> None:
+        self._name, self._count = node.get_fully_qualified_name(), count
+        self._finished: set[str] = set()
+        if count:
+            self._publisher = node.create_publisher(String, _TOPIC, qos.LATCHED_STREAM)
+            node.create_subscription(String, _TOPIC, self._on_finished, qos.LATCHED_STREAM)
+
+    def _on_finished(self, message: String) -> None:
+        """Note who has finished."""
+        self._finished.add(message.data)
+
+    def tell(self) -> None:
+        """Say that this simulation has finished."""
+        if self._count:
+            self._publisher.publish(String(data=self._name))
+
+    def missing(self) -> int:
+        """Return how many others have not finished yet."""
+        return max(0, self._count - len(self._finished - {self._name}))

@@ -1,0 +1,121 @@
+"""What all launch files have in common, as files and as they are evaluated."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+LAUNCH = Path(__file__).resolve().parent.parent / 'launch'
+FILES = sorted(LAUNCH.glob('*.launch.xml'))
+MACHINES = [path for path in FILES if path.name != 'site.launch.xml']
+
+
+def declared(path: Path) -> set[str]:
+    return {arg.attrib['name'] for arg in ElementTree.parse(path).getroot().findall('arg')}
+
+
+@pytest.fixture
+def printed(tmp_path: Path) -> Callable[..., str]:
+    """What a launch file would run, with packages that are not on PyPI in name only."""
+    for name in ('robot_state_publisher', 'rviz2'):
+        program = tmp_path / 'lib' / name / name
+        program.parent.mkdir(parents=True)
+        program.touch(0o755)
+        index = tmp_path / 'share' / 'ament_index' / 'resource_index' / 'packages' / name
+        index.parent.mkdir(parents=True, exist_ok=True)
+        index.touch()
+    prefixes = os.pathsep.join((str(tmp_path), os.environ['AMENT_PREFIX_PATH']))
+    environment = {**os.environ, 'AMENT_PREFIX_PATH': prefixes}
+    command = [shutil.which('longreach') or 'longreach', 'launch']
+
+    def text(machine: str, *words: str) -> str:
+        done = subprocess.run(
+            [*command, machine, '--print', *words],
+            capture_output=True, text=True, check=False, env=environment,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return text
+
+
+@pytest.mark.parametrize('path', FILES, ids=lambda path: path.stem)
+def test_every_file_has_the_common_arguments(path: Path) -> None:
+    common = {'real_time_factor', 'duration', 'paused', 'record', 'description', 'rviz'}
+    assert declared(path) >= common
+    if path in MACHINES:
+        names = {'namespace', 'frame_prefix', 'publish_clock', 'companions', 'view'}
+        assert declared(path) >= names
+    # An expression of $(eval) would run what a user writes after := as Python.
+    assert '$(eval' not in path.read_text()
+
+
+@pytest.mark.parametrize('path', FILES, ids=lambda path: path.stem)
+def test_an_included_file_takes_nothing_from_an_argument_of_the_same_name(path: Path) -> None:
+    for include in ElementTree.parse(path).getroot().iter('include'):
+        other = LAUNCH / include.attrib['file'].rpartition('/')[2]
+        given = {arg.attrib['name'] for arg in include.findall('arg')}
+        assert given <= declared(other)
+        # Included files see the configurations of the file that includes them.
+        assert declared(path) & declared(other) <= given
+
+
+@pytest.mark.parametrize('machine', ['crane', 'boom', 'excavator', 'vision'])
+def test_a_slash_before_the_namespace_makes_no_difference(
+    printed: Callable[..., str], machine: str
+) -> None:
+    plain, slashed = (
+        printed(machine, f'namespace:={name}', 'record:=bag', 'description:=true')
+        for name in ('north', '/north')
+    )
+    assert '--namespace /north ' in plain
+    assert '//' not in slashed.replace('://', '')
+    # Nodes and robot_description leave out the slash before the prefix of frames.
+    assert slashed.replace('/north/', 'north/') == plain.replace('/north/', 'north/')
+
+
+def test_the_boom_of_the_cameras_may_have_a_slash_before_its_namespace(
+    printed: Callable[..., str],
+) -> None:
+    words = ('boom:=true', 'record:=bag', 'description:=false')
+    plain, slashed = (
+        printed('vision', f'boom_namespace:={name}', *words) for name in ('north', '/north')
+    )
+    assert 'marker_truth:=/north/marker_truth' in plain
+    assert slashed.replace('/north/', 'north/') == plain.replace('/north/', 'north/')
+
+
+@pytest.mark.parametrize('machine', ['crane', 'boom', 'excavator'])
+def test_booleans_are_read_as_such(printed: Callable[..., str], machine: str) -> None:
+    for word in ('plant:=0', 'plant:=FALSE'):
+        assert 'plant-' not in printed(machine, word)
+    text = printed(machine, 'paused:=true', 'publish_clock:=false', 'frame_prefix:=')
+    assert 'start_paused: true' in text
+    assert 'publish_clock: false' in text
+    assert "frame_prefix: ''" in text
+
+
+@pytest.mark.parametrize('machine', ['crane', 'boom', 'excavator'])
+def test_the_description_needs_no_viewer(printed: Callable[..., str], machine: str) -> None:
+    assert 'robot_state_publisher' not in printed(machine)
+    text = printed(machine, 'description:=true', 'namespace:=north')
+    assert 'rviz2' not in text
+    assert r'<link name=\"north/' in text
+    # At 20 Hz, its default, motion is not smooth.
+    assert 'publish_frequency: 60.0' in text
+    assert 'robot_state_publisher' in printed(machine, 'rviz:=true')
+
+
+def test_the_cameras_view_shows_the_boom_of_another_namespace(
+    printed: Callable[..., str],
+) -> None:
+    text = printed('vision', 'boom:=true', 'rviz:=true', 'boom_namespace:=north')
+    assert '-f north/boom_base' in text
+    assert 'robot_description:=/north/robot_description' in text
+    assert text.count('rviz2') == printed('crane', 'rviz:=true').count('rviz2')
