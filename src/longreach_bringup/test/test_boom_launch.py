@@ -59,7 +59,8 @@ def test_a_bag_equals_the_library(
     assert set(found.values()) == {0.0}
     every = [k * SAMPLE for k in range(round(duration * 200.0) + 1)]
     bag = contents(tmp_path / 'bag')
-    topics = {topic: [stamp for stamp, _ in messages] for topic, messages in bag.items()}
+    # On a slow machine the plant asks again: then samples are there more than once.
+    topics = {topic: sorted({stamp for stamp, _ in messages}) for topic, messages in bag.items()}
     for topic in STREAMS:
         assert topics[f'/boom/{topic}'] == every, topic
     assert topics.get('/boom/valve_command', []) == (every if 'lockstep:=true' in words else [])
