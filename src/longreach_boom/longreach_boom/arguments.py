@@ -10,9 +10,9 @@ from longreach_boom.model import Load
 from longreach_boom.parameters import ROTATIONS, BoomParameters, load_boom
 from longreach_boom.scenario import HangingLoad
 from longreach_dynamics.beams import BASIS_SETS
-from longreach_dynamics.errors import InputError
-from longreach_tools.arguments import allow_lists, count, not_negative, numbers
+from longreach_tools.arguments import allow_lists, count, not_negative
 from longreach_tools.options import add_file
+from longreach_tools.poses import pose_of
 
 __all__ = [
     'add_boom',
@@ -73,26 +73,7 @@ def boom_of(arguments: argparse.Namespace) -> BoomParameters:
 
 def angles_of(arguments: argparse.Namespace, boom: BoomParameters) -> np.ndarray:
     """Return the joint angles [rad] of ``--pose``."""
-    names = [pose.name for pose in boom.poses]
-    text: str | None = arguments.pose
-    if text is None:
-        if not names:
-            raise InputError('the boom file has no pose; add one to it, or give --pose a,b,..')
-        text = arguments.usual_pose if arguments.usual_pose in names else names[0]
-    if text in names:
-        return boom.pose(text)
-    try:
-        angles = np.array(numbers(text))
-    except argparse.ArgumentTypeError as error:
-        raise InputError(
-            f'--pose {text}, allowed: {", ".join(names)}, or {boom.size} angles with commas'
-            ' between'
-        ) from error
-    if not arguments.degrees and np.abs(angles).max() > 2.0 * np.pi:
-        raise InputError(
-            f'--pose {text} [rad], allowed: up to a turn; if it is deg, add --degrees'
-        )
-    return np.radians(angles) if arguments.degrees else angles
+    return pose_of(arguments, boom, boom.size, arguments.usual_pose)
 
 
 def hanging_loads(arguments: argparse.Namespace) -> tuple[HangingLoad, ...]:

@@ -21,6 +21,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import Cylinder, OilParameters
 from longreach_dynamics.linkages import Linkage
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
+from longreach_dynamics.poses import JointedMachine, Pose
 from longreach_dynamics.resources import data_directory
 
 __all__ = [
@@ -32,7 +33,6 @@ __all__ = [
     'Distribution',
     'FrictionParameters',
     'Marker',
-    'Pose',
     'RitzParameters',
     'StrainGauge',
     'default_file',
@@ -203,14 +203,6 @@ class RitzParameters(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
-class Pose(Parameters):
-    """A named pose."""
-
-    name: str = quantity('name', '')
-    angles_deg: tuple[float, ...] = quantity('joint angles, phi', 'deg')
-
-
-@dataclasses.dataclass(frozen=True)
 class Marker(Parameters):
     """A marker that cameras see, on a beam or on the truck."""
 
@@ -221,8 +213,10 @@ class Marker(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
-class BoomParameters(Parameters):
+class BoomParameters(JointedMachine, Parameters):
     """A whole boom file."""
+
+    __hash__ = JointedMachine.__hash__
 
     gravity: float = quantity('gravity, g', 'm/s^2', at_least=0.0, at_most=100.0)
     youngs_modulus: float = quantity("Young's modulus, E", 'Pa', above=0.0)
@@ -260,18 +254,6 @@ class BoomParameters(Parameters):
         for index, marker in enumerate(self.markers):
             if marker.beam:
                 self.place(marker.beam, marker.position, f'markers[{index}]')
-
-    def __hash__(self) -> int:
-        """Return the hash, made once: caches ask for it hundreds of times a second."""
-        known: int | None = self.__dict__.get('_hash')
-        if known is None:
-            known = hash(tuple(getattr(self, field.name) for field in dataclasses.fields(self)))
-            object.__setattr__(self, '_hash', known)
-        return known
-
-    def __getstate__(self) -> dict[str, object]:
-        """Leave the hash behind: texts have other ones in other processes."""
-        return {name: value for name, value in self.__dict__.items() if name != '_hash'}
 
     @property
     def size(self) -> int:
@@ -338,20 +320,6 @@ class BoomParameters(Parameters):
                     f' allowed by the stroke of {self.cylinders[i].name}:'
                     f' [{math.degrees(low):.4f}, {math.degrees(high):.4f}] deg'
                 )
-
-    def pose(self, name: str) -> np.ndarray:
-        """
-        Return the joint angles of a named pose [rad], shape (N,).
-
-        Raises
-        ------
-        InputError
-            For an unknown name.
-        """
-        for pose in self.poses:
-            if pose.name == name:
-                return np.radians(pose.angles_deg)
-        raise InputError(f'pose = {name!r}, allowed: {" | ".join(p.name for p in self.poses)}')
 
 
 def default_file() -> Path:

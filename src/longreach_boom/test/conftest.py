@@ -15,11 +15,11 @@ from longreach_boom.parameters import (
     CylinderParameters,
     Distribution,
     Marker,
-    Pose,
     StrainGauge,
     load_boom,
 )
 from longreach_dynamics.linkages import Linkage
+from longreach_dynamics.poses import Pose
 
 
 @pytest.fixture(scope='session')

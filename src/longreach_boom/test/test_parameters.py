@@ -376,7 +376,7 @@ def test_refusals(
         ('beams.2.mass_per_length.tip', r'beams\[2\]\.mass_per_length: root and tip, or a table'),
         ('cylinders.0.linkage.far', r'cylinders\[0\]\.linkage: far is missing; kind triangle has'),
         ('cylinders.3.valve.area', r'cylinders\[3\]\.valve\.area is missing: opening at full sp'),
-        ('poses.0.angles_deg', r'poses\[0\]\.angles_deg is missing: joint angles, phi \[deg\]'),
+        ('poses.0.angles_deg', r'poses\[0\]\.angles_deg is missing: joint angles \[deg\]'),
     ],
 )
 def test_what_is_missing_is_named(

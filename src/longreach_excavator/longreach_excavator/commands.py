@@ -48,6 +48,7 @@ from longreach_tools.output import (
     summary_table,
     table,
 )
+from longreach_tools.poses import pose_of
 from longreach_tools.scenarios import find_scenario
 
 __all__ = ['SUMMARY', 'configure']
@@ -249,25 +250,7 @@ def _angles(arguments: argparse.Namespace, excavator: ExcavatorParameters) -> np
     """Return the joint angles [rad] of ``--pose`` or ``--lengths``."""
     if arguments.lengths is not None:
         return excavator.linkage().angles(np.array(arguments.lengths))
-    names = [pose.name for pose in excavator.poses]
-    if arguments.pose is None:
-        if not names:
-            raise InputError('the excavator file has no pose; add one to it, or give --pose a,b,c')
-        return excavator.pose(names[0])
-    if arguments.pose in names:
-        return excavator.pose(arguments.pose)
-    try:
-        angles = np.array(numbers(arguments.pose))
-    except (argparse.ArgumentTypeError, ValueError) as error:
-        raise InputError(
-            f'--pose {arguments.pose}, allowed: {", ".join(names)}, or three angles with commas'
-            ' between'
-        ) from error
-    if not arguments.degrees and np.abs(angles).max() > 2.0 * np.pi:
-        raise InputError(
-            f'--pose {arguments.pose} [rad], allowed: up to a turn; if it is deg, add --degrees'
-        )
-    return np.radians(angles) if arguments.degrees else angles
+    return pose_of(arguments, excavator, len(CYLINDERS))
 
 
 def _run_urdf(arguments: argparse.Namespace) -> None:

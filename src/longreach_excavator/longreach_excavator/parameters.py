@@ -21,6 +21,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import Cylinder, OilParameters
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.planar_chain import PlanarChain
+from longreach_dynamics.poses import JointedMachine, Pose
 from longreach_dynamics.resources import data_directory
 from longreach_excavator.linkage import CYLINDERS, Linkage, Pins
 from longreach_excavator.soil import SoilParameters
@@ -33,7 +34,6 @@ __all__ = [
     'CylinderParameters',
     'ExcavatorParameters',
     'LinkParameters',
-    'Pose',
     'StopParameters',
     'default_file',
     'load_excavator',
@@ -157,16 +157,10 @@ class StopParameters(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
-class Pose(Parameters):
-    """A named pose."""
-
-    name: str = quantity('name', '')
-    angles_deg: tuple[float, ...] = quantity('theta_2, theta_3, theta_4', 'deg')
-
-
-@dataclasses.dataclass(frozen=True)
-class ExcavatorParameters(Parameters):
+class ExcavatorParameters(JointedMachine, Parameters):
     """A whole excavator file."""
+
+    __hash__ = JointedMachine.__hash__
 
     gravity: float = quantity('gravity, g', 'm/s^2', at_least=0.0, at_most=100.0)
     chassis: ChassisParameters = quantity('chassis')
@@ -209,18 +203,6 @@ class ExcavatorParameters(Parameters):
                 f'cylinders[{k}] ({cylinder.name}): retracted = {cylinder.retracted} m with stroke'
                 f' = {cylinder.stroke} m does not fit: {error}'
             ) from error
-
-    def __hash__(self) -> int:
-        """Return the hash, made once: caches ask for it hundreds of times a second."""
-        known: int | None = self.__dict__.get('_hash')
-        if known is None:
-            known = hash(tuple(getattr(self, field.name) for field in dataclasses.fields(self)))
-            object.__setattr__(self, '_hash', known)
-        return known
-
-    def __getstate__(self) -> dict[str, object]:
-        """Leave the hash behind: texts have other ones in other processes."""
-        return {name: value for name, value in self.__dict__.items() if name != '_hash'}
 
     def pins(self) -> Pins:
         """Return the places of all pins."""
@@ -310,20 +292,6 @@ class ExcavatorParameters(Parameters):
         ]
         if wrong:
             raise InputError('; '.join(wrong))
-
-    def pose(self, name: str) -> np.ndarray:
-        """
-        Return the joint angles of a named pose [rad], shape (3,).
-
-        Raises
-        ------
-        InputError
-            For an unknown name.
-        """
-        for pose in self.poses:
-            if pose.name == name:
-                return np.radians(pose.angles_deg)
-        raise InputError(f'pose = {name!r}, allowed: {" | ".join(p.name for p in self.poses)}')
 
 
 @functools.lru_cache(maxsize=64)

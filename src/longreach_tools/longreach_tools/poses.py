@@ -1,0 +1,57 @@
+"""Poses as arguments."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.poses import JointedMachine
+from longreach_tools.arguments import numbers
+
+__all__ = ['pose_of']
+
+
+def pose_of(
+    arguments: argparse.Namespace, machine: JointedMachine, joints: int, usual: str = ''
+) -> np.ndarray:
+    """
+    Return the joint angles [rad] of ``--pose``, shape (joints,).
+
+    Parameters
+    ----------
+    arguments : Namespace
+        With ``pose``, a name or numbers with commas between, or None; and ``degrees``.
+    machine : JointedMachine
+    joints : int
+        How many angles there are.
+    usual : str
+        The pose without ``--pose``, if the machine has it; else its first one.
+
+    Raises
+    ------
+    InputError
+        For an unknown name, numbers that are none, and angles of more than a turn.
+    """
+    names = [pose.name for pose in machine.poses]
+    text: str | None = arguments.pose
+    if text is None:
+        if not names:
+            raise InputError(
+                "the machine's file has no pose; add one to it, or give --pose a,b,.."
+            )
+        text = usual if usual in names else names[0]
+    if text in names:
+        return machine.pose(text)
+    try:
+        angles = np.array(numbers(text))
+    except argparse.ArgumentTypeError as error:
+        raise InputError(
+            f'--pose {text}, allowed: {", ".join(names)}, or {joints} angles with commas between'
+        ) from error
+    if not arguments.degrees and np.abs(angles).max() > 2.0 * np.pi:
+        raise InputError(
+            f'--pose {text} [rad], allowed: up to a turn; if it is deg, add --degrees'
+        )
+    return np.radians(angles) if arguments.degrees else angles
