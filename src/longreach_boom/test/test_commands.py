@@ -191,7 +191,7 @@ def test_urdf_is_printed(capsys):
         (('release', '--load-beam', 'beam_9'), "beam = 'beam_9', allowed: beam_1"),
         (('release', '--load-position', '99'), 'position = 99.0 m, allowed: [0, 9] m'),
         (('sweep', 'oil.colour', '1:2:2'), 'oil.colour is unknown'),
-        (('sweep', 'oil.density', '0:1:2'), 'density = 0.0, allowed: (0, inf) kg/m^3'),
+        (('sweep', 'oil.density', '0:1:2'), 'density = 0.0, allowed: [500, 2000] kg/m^3'),
         (('run', 'no_such.yaml'), 'no_such.yaml cannot be read'),
         (('release', '--file', 'no_such.yaml'), 'no_such.yaml cannot be read'),
     ],
