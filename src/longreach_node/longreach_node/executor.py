@@ -188,6 +188,8 @@ class NodeExecutor(SingleThreadedExecutor):
         ExternalShutdownException
             When the context was shut down meanwhile.
         """
+        if self._is_shutdown:
+            return
         if not self._pending and not self._delegating:
             self._wait(timeout_sec)
         if self._pending:
@@ -212,8 +214,6 @@ class NodeExecutor(SingleThreadedExecutor):
             waitable.add_to_wait_set(waits)
         with self._context_handle:
             waits.wait(-1 if timeout_sec is None or timeout_sec < 0.0 else int(timeout_sec * 1e9))
-        if self._is_shutdown:
-            return
         if not self._context.ok():
             raise ExternalShutdownException
         for kind, known in self._known.items():

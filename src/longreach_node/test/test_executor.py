@@ -12,8 +12,10 @@ import rclpy
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.context import Context
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.task import Future
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
@@ -134,6 +136,35 @@ def test_services_and_clients(rig: Rig) -> None:
         future = client.call_async(Trigger.Request())
         rig.until(future.done)
         assert future.result().message == 'done'
+
+
+def test_events_of_subscriptions_come_through(rig: Rig) -> None:
+    # As a waitable: rclpy's loop calls it.
+    events: list[int] = []
+    wanted = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    rig.node.create_subscription(
+        Float64,
+        'number',
+        lambda _: None,
+        wanted,
+        event_callbacks=SubscriptionEventCallbacks(
+            incompatible_qos=lambda event: events.append(event.total_count)
+        ),
+    )
+    rig.turns(3)
+    rig.node.create_publisher(Float64, 'number', 10)
+    rig.until(lambda: events)
+    assert events == [1]
+
+
+def test_nothing_is_called_after_the_end(rig: Rig) -> None:
+    ticks: list[int] = []
+    rig.node.create_timer(0.001, lambda: ticks.append(1), clock=steady())
+    rig.until(lambda: ticks)
+    rig.executor.shutdown()
+    ticks.clear()
+    rig.executor.spin_once()
+    assert ticks == []
 
 
 def test_guard_conditions_and_tasks(rig: Rig) -> None:
