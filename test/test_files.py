@@ -110,6 +110,20 @@ def test_urdf_has_masses_and_inertias_of_real_bodies(path):
         assert a + b >= c * (1.0 - 1e-9)
 
 
+@pytest.mark.parametrize('path', URDF, ids=label)
+def test_urdf_has_collision_geometry_where_something_is_seen(path):
+    for link in ElementTree.parse(path).getroot().findall('link'):
+        seen, solid = (
+            [
+                [(e.tag, sorted(e.attrib.items())) for e in shape.iter() if e.tag != purpose]
+                for shape in link.findall(purpose)
+            ]
+            for purpose in ('visual', 'collision')
+        )
+        seen = [[e for e in shape if e[0] != 'material'] for shape in seen]
+        assert solid == seen
+
+
 @pytest.mark.parametrize('path', SCENARIOS, ids=label)
 def test_scenario_belongs_to_a_machine(path):
     """Its package runs it: test_scenario.py of the machine takes files by this name."""

@@ -3,11 +3,11 @@ The robot description of a boom, made from its boom file.
 
 Frames: ``boom_base`` is the root, at joint 1, x forward, z up. The frame of a beam turns with its
 joint, x along the unbent beam; ``<beam>_end`` follows the deflection of its tip, ``<beam>_tip``
-its slope as well, and carries the next beam. So the frames are where the bent boom is, for
-rotation: exact; the printed one stretches, which no frame can.
+its slope as well, and carries the next beam. With rotation: exact the frames are those of the bent
+boom; the rotation printed in the paper stretches lengths, which frames cannot represent.
 
-A cylinder of kind triangle swings on a pin of the link inboard of its joint. Nothing fixes where a
-cylinder of kind rocker sits: it is drawn along the underside of the beam before.
+A cylinder of kind triangle swings on a pin of the link inboard of its joint. The boom file does
+not say where a cylinder of kind rocker is mounted: it is drawn below the beam before.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ import numpy as np
 
 from longreach_boom.kinematics import HOSE_JOINT, swing_angles, swinging_cylinders
 from longreach_boom.model import Constants, constants_of
-from longreach_boom.parameters import BeamParameters, BoomParameters, CylinderParameters
+from longreach_boom.parameters import BeamParameters, BoomParameters
 from longreach_dynamics.urdf import (
-    FORWARD,
     LIFT,
     Limit,
     add_box,
@@ -29,6 +28,7 @@ from longreach_dynamics.urdf import (
     add_joint,
     add_link,
     add_piston,
+    cylinder_strength,
     document,
     new_robot,
 )
@@ -52,11 +52,12 @@ _TRUCK = (
     ('dark', (1.0, 2.5, 1.0), (-4.4, 0.0, -3.1)),
     ('dark', (1.0, 2.5, 1.0), (-5.8, 0.0, -3.1)),
 )
-# A beam is drawn in so many pieces; its width is this share of its height.
+# Number of boxes that a beam is drawn with; width of a beam over its height.
 _PIECES, WIDTH = 4, 0.8
-# Limits that no joint_states reach: deflection in lengths of the beam, slope [rad].
+# Limits beyond what joint_states reach: deflection over the beam's length, slope [rad].
 _DEFLECTION = 0.25
 _SLOPE = 1.0
+# Size of the end hose [m].
 _HOSE = (0.14, 0.14, 2.5)
 
 
@@ -114,14 +115,6 @@ def robot_description(boom: BoomParameters, prefix: str = '') -> str:
     )
 
 
-def _strength(boom: BoomParameters, cylinder: CylinderParameters) -> tuple[float, float]:
-    """Return the force at supply pressure [N] and the speed with an open valve [m/s]."""
-    oil = boom.oil
-    drop = oil.supply_pressure - oil.tank_pressure
-    flow = oil.contraction * math.sqrt(2.0 / oil.density * drop) * cylinder.valve.area
-    return oil.supply_pressure * cylinder.head_area, flow / cylinder.head_area
-
-
 def _add_beam(
     root: Element, boom: BoomParameters, constants: Constants, index: int, inboard: str
 ) -> None:
@@ -139,7 +132,7 @@ def _add_beam(
     for left, right, high in zip(edges[:-1], edges[1:], heights, strict=True):
         size = (float(right - left), WIDTH * float(high), float(high))
         add_box(link, 'yellow', size, (float(left + right) / 2.0, 0.0, 0.0))
-    force, speed = _strength(boom, cylinder)
+    force, speed = cylinder_strength(boom.oil, cylinder)
     low, high = cylinder.linkage.angles(cylinder.stroke)
     arm = max(cylinder.linkage.arm(angle) for angle in np.linspace(low, high, 101))
     add_joint(
@@ -170,8 +163,8 @@ def _add_swinging(
     angles = np.zeros((2, boom.size))
     angles[:, index] = low, high
     swung = swing_angles(boom, angles)[:, swinging_cylinders(boom).index(index)]
-    _, speed = _strength(boom, cylinder)
-    _add_tubes(root, boom, index, retracted)
+    _, speed = cylinder_strength(boom.oil, cylinder)
+    add_piston(root, cylinder.name, boom.oil, cylinder, retracted)
     add_joint(
         root, f'{cylinder.name}_swing', 'revolute', inboard, f'{cylinder.name}_barrel',
         origin=(near * math.cos(offset), 0.0, -near * math.sin(offset)), axis=LIFT,
@@ -180,11 +173,11 @@ def _add_swinging(
 
 
 def _add_along(root: Element, boom: BoomParameters, constants: Constants, index: int) -> None:
-    """Add a cylinder of kind rocker; its rod, run out, ends where the beam before does."""
+    """Add a cylinder of kind rocker; its extended rod ends where the beam before does."""
     cylinder = boom.cylinders[index]
     retracted = 1.2 * cylinder.stroke
     reach = retracted + cylinder.stroke
-    _add_tubes(root, boom, index, retracted)
+    add_piston(root, cylinder.name, boom.oil, cylinder, retracted)
     name, barrel = f'{cylinder.name}_mount', f'{cylinder.name}_barrel'
     if index == 0:
         # No beam before the first: upright before the slewing gear.
@@ -196,17 +189,4 @@ def _add_along(root: Element, boom: BoomParameters, constants: Constants, index:
     add_joint(
         root, name, 'fixed', before.name, barrel,
         origin=(float(constants.length[index - 1]) - reach, 0.0, -below),
-    )  # fmt: skip
-
-
-def _add_tubes(root: Element, boom: BoomParameters, index: int, retracted: float) -> None:
-    """Add barrel and rod of a cylinder that is as long as ``retracted`` [m] when run in."""
-    cylinder = boom.cylinders[index]
-    name, stroke = cylinder.name, cylinder.stroke
-    add_piston(root, name, cylinder.bore, cylinder.rod, stroke, retracted)
-    # The frame of the rod is its eye.
-    add_joint(
-        root, name, 'prismatic', f'{name}_barrel', f'{name}_rod',
-        origin=(retracted, 0.0, 0.0), axis=FORWARD,
-        limit=Limit(0.0, stroke, *_strength(boom, cylinder)),
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """
-What is to be seen of a boom: its bent beams with their stress, and its markers.
+Places to draw or track on a boom: bent beams with their stress, and markers.
 
-Both are asked for many times a second, so all that depends on the boom alone is kept in tables.
+Both are evaluated many times per second, so what depends on the boom alone is cached.
 """
 
 from __future__ import annotations

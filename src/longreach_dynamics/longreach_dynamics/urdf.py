@@ -3,10 +3,10 @@ Robot descriptions: the URDF of a machine, built link by link and joint by joint
 
 Positions and sizes are in m, in the frame of the link or of the joint's parent, x forward and z
 up. Turns are roll, pitch, yaw [rad] about the fixed axes x, y, z in this order, as URDF has them.
-Every number must be finite, else :func:`numbers` raises: no reader of URDF knows another one.
+Every number must be finite, else :func:`numbers` raises an InputError.
 
-Each shape is drawn, and is collision geometry for planners and simulators as well: all shapes are
-boxes and cylinders, which these check fastest.
+Each shape is both visual and collision geometry; all are boxes and cylinders, which planners check
+fastest.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ from __future__ import annotations
 import math
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from xml.etree.ElementTree import Element, SubElement
 
 from longreach_dynamics.errors import InputError
+
+if TYPE_CHECKING:
+    # A crane's description does without, and without numba.
+    from longreach_dynamics.hydraulics import Cylinder, OilParameters
 
 __all__ = [
     'COLORS',
@@ -33,6 +37,7 @@ __all__ = [
     'add_piston',
     'add_tube',
     'box_inertia',
+    'cylinder_strength',
     'document',
     'new_robot',
     'numbers',
@@ -54,7 +59,7 @@ FORWARD: Vector = (1.0, 0.0, 0.0)
 LIFT: Vector = (0.0, -1.0, 0.0)
 
 _NOWHERE: Vector = (0.0, 0.0, 0.0)
-# Shares of the length of a run-in cylinder: its barrel, and what its rod leaves in it at least.
+# Shares of the length of a retracted cylinder: its barrel, and what its rod leaves in it at least.
 _BARREL = 0.93
 _OVERLAP = 0.1
 
@@ -134,28 +139,33 @@ def add_tube(
     add_cylinder(link, material, radius, end - begin, centre, turn)
 
 
+def cylinder_strength(oil: OilParameters, cylinder: Cylinder) -> tuple[float, float]:
+    """Return the force at supply pressure [N] and the speed with an open valve [m/s]."""
+    drop = oil.supply_pressure - oil.tank_pressure
+    flow = oil.contraction * math.sqrt(2.0 / oil.density * drop) * cylinder.valve.area
+    per_flow = max(1.0 / cylinder.head_area, cylinder.valve.area_ratio / cylinder.rod_area)
+    return oil.supply_pressure * cylinder.head_area, flow * per_flow
+
+
 def add_piston(
     root: Element,
     name: str,
-    bore: float,
-    rod: float,
-    stroke: float,
+    oil: OilParameters,
+    cylinder: Cylinder,
     retracted: float,
     sides: Iterable[float] = (0.0,),
 ) -> tuple[Element, Element]:
     """
-    Add the links NAME_barrel and NAME_rod of a hydraulic cylinder, and return them.
+    Add the links NAME_barrel and NAME_rod of a hydraulic cylinder, and the joint NAME between.
 
     Parameters
     ----------
     root : Element
     name : str
-    bore, rod : float
-        Diameters [m].
-    stroke : float
-        [m]
+    oil : OilParameters
+    cylinder : Cylinder
     retracted : float
-        Distance of the pins when the cylinder is run in [m].
+        Distance of the pins when the cylinder is retracted [m].
     sides : iterable of float
         Places of cylinders side by side, to the left of the x axis [m].
 
@@ -166,12 +176,15 @@ def add_piston(
     rod : Element
         Its frame is at the pin of the rod.
     """
-    barrel_link, rod_link = add_link(root, f'{name}_barrel'), add_link(root, f'{name}_rod')
-    length = min(retracted, stroke + _OVERLAP * retracted)
+    barrel, rod = add_link(root, f'{name}_barrel'), add_link(root, f'{name}_rod')
+    length = min(retracted, cylinder.stroke + _OVERLAP * retracted)
     for side in sides:
-        add_tube(barrel_link, 'steel', 0.6 * bore, 0.0, _BARREL * retracted, side)
-        add_tube(rod_link, 'chrome', 0.5 * rod, -length, 0.0, side)
-    return barrel_link, rod_link
+        add_tube(barrel, 'steel', 0.6 * cylinder.bore, 0.0, _BARREL * retracted, side)
+        add_tube(rod, 'chrome', 0.5 * cylinder.rod, -length, 0.0, side)
+    limit = Limit(0.0, cylinder.stroke, *cylinder_strength(oil, cylinder))
+    ends = (f'{name}_barrel', f'{name}_rod')
+    add_joint(root, name, 'prismatic', *ends, (retracted, 0.0, 0.0), axis=FORWARD, limit=limit)
+    return barrel, rod
 
 
 def box_inertia(mass: float, size: Vector) -> Vector:
@@ -282,7 +295,7 @@ def document(root: Element, comment: str, prefix: str = '') -> str:
 def _add_shape(
     link: Element, material: str, kind: str, sizes: dict[str, str], centre: Vector, turn: Vector
 ) -> None:
-    """Add a shape to what is seen of a link, and to what may touch it."""
+    """Add a shape to a link, as visual and collision geometry."""
     for purpose in ('visual', 'collision'):
         element = SubElement(link, purpose)
         _add_origin(element, centre, turn)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics import Cylinder, OilParameters, ValveParameters
 from longreach_dynamics.urdf import (
     COLORS,
     FORWARD,
@@ -21,7 +22,10 @@ from longreach_dynamics.urdf import (
     add_inertial,
     add_joint,
     add_link,
+    add_piston,
     add_tube,
+    box_inertia,
+    cylinder_strength,
     document,
     new_robot,
     numbers,
@@ -219,3 +223,61 @@ def test_a_positive_turn_about_lift_raises_what_points_forward() -> None:
 def test_names_are_escaped() -> None:
     text = document(new_robot('a "b" & <c>', []), 'Made for a test.')
     assert ElementTree.fromstring(text).attrib['name'] == 'a "b" & <c>'
+
+
+OIL = OilParameters(
+    supply_pressure=200e5, tank_pressure=0.0, preload=1e5, vapour_pressure=0.0,
+    bulk_modulus=1e9, density=800.0, contraction=0.6, laminar_pressure=1e5,
+)  # fmt: skip
+CYLINDER = Cylinder(
+    name='lift', bore=0.2, rod=0.1, stroke=1.5, dead_length=0.01, line_volume=1e-3,
+    valve=ValveParameters(area=1e-4, area_ratio=0.5, dead_band=0.0, time_constant=0.1),
+)  # fmt: skip
+
+
+def test_a_piston_slides_from_retracted_to_its_stroke(root: Element) -> None:
+    add_piston(root, 'lift', OIL, CYLINDER, 2.0, (-0.3, 0.3))
+    joint = reread(root, 'joint')
+    assert joint.attrib == {'name': 'lift', 'type': 'prismatic'}
+    ends = [reread(root, f'joint/{end}').attrib['link'] for end in ('parent', 'child')]
+    assert ends == ['lift_barrel', 'lift_rod']
+    assert read(root, 'joint/origin', 'xyz') == [2.0, 0.0, 0.0]
+    limits = [read(root, 'joint/limit', name)[0] for name in ('lower', 'upper')]
+    assert limits == [0.0, 1.5]
+    for link in ends:
+        for purpose in ('visual', 'collision'):
+            shapes = root.findall(f"link[@name='{link}']/{purpose}/origin")
+            sides = [float(shape.attrib['xyz'].split()[1]) for shape in shapes]
+            assert sides == [-0.3, 0.3]
+
+
+def test_the_strength_of_a_cylinder_is_that_of_its_supply() -> None:
+    force, speed = cylinder_strength(OIL, CYLINDER)
+    assert force == pytest.approx(200e5 * math.pi * 0.01)
+    # 0.6 sqrt(2 / 800 * 200e5) m/s through 1 cm^2 to the head side; half of it to the rod side,
+    # whose area is three quarters.
+    flow = 0.6 * math.sqrt(5e4) * 1e-4
+    assert speed == pytest.approx(max(flow / (0.01 * math.pi), 0.5 * flow / (0.0075 * math.pi)))
+
+
+def test_inertia_of_a_box() -> None:
+    assert box_inertia(12.0, (1.0, 2.0, 3.0)) == pytest.approx((13.0, 10.0, 5.0))
+
+
+def test_links_have_the_prefix_and_joints_do_not(root: Element) -> None:
+    add_link(root, 'base')
+    add_link(root, 'arm')
+    add_joint(root, 'arm_joint', 'fixed', 'base', 'arm')
+    robot = ElementTree.fromstring(document(root, 'Made for a test.', '/north/'))
+    assert [link.attrib['name'] for link in robot.findall('link')] == ['north/base', 'north/arm']
+    joint = robot.find('joint')
+    assert joint is not None
+    assert joint.attrib['name'] == 'arm_joint'
+    assert [end.attrib['link'] for end in joint.findall('*[@link]')] == ['north/base', 'north/arm']
+
+
+def test_two_links_of_one_name_are_refused(root: Element) -> None:
+    add_link(root, 'arm')
+    add_link(root, 'arm')
+    with pytest.raises(InputError, match="two links named 'arm', allowed: one; rename parts"):
+        document(root, 'Made for a test.')

@@ -4,11 +4,11 @@ The robot description of an excavator, made from its excavator file.
 Frames: ``excavator_base`` is the root, at the boom's foot pin A, x forward, z up. Those of boom,
 arm and bucket are at the joints A, C and D, with x along the link's line; ``tooth`` is at N.
 Cylinders swing about their pins E, I and J, the lever about L, the rod PK about K on the lever.
-URDF knows trees only: where the loops close, at B, F, P and the bucket cylinder's K, two links
-meet without a joint, because the positions of all joints come from the same linkage.
+URDF describes trees only: where the loops close, at B, F, P and the bucket cylinder's K, there is
+no joint; the two links meet because all joint positions come from the same linkage.
 
-Pins and cylinders are where the excavator file has them. The rest is drawn as such machines look,
-in proportion to the boom.
+Pins and cylinders are where the excavator file has them. The other shapes are those of a typical
+machine, scaled with the boom.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from longreach_dynamics.urdf import (
-    FORWARD,
     LIFT,
     Limit,
     add_box,
@@ -29,6 +28,7 @@ from longreach_dynamics.urdf import (
     add_joint,
     add_link,
     add_piston,
+    cylinder_strength,
     document,
     new_robot,
 )
@@ -52,7 +52,7 @@ ROOT_FRAME = 'excavator_base'
 TOOTH_FRAME = 'tooth'
 
 _MATERIALS = ('yellow', 'steel', 'dark', 'chrome', 'glass')
-# Sizes below are those [m] of a machine whose boom is so long [m].
+# Sizes below [m] are for a boom of this length [m].
 _DRAWN_BOOM = 5.648
 # Material, from where to where in x and y, and in z as shares of the height of A above the ground.
 _CHASSIS = (
@@ -114,7 +114,7 @@ def robot_description(excavator: ExcavatorParameters, prefix: str = '') -> str:
 
 
 def _scale(excavator: ExcavatorParameters) -> float:
-    """Return how much larger the machine is than that which the sizes are of."""
+    """Return the scale of the sizes above for this machine."""
     return excavator.boom.length / _DRAWN_BOOM
 
 
@@ -169,31 +169,16 @@ def _add_moving(
     child: str,
     pin: complex,
 ) -> None:
-    """Add one of JOINTS, with its limits."""
+    """Add one of the joints of JOINTS that turn, with its limits."""
     table, driver = joint_table(excavator), DRIVER[index]
-    sliding = PISTON <= index < SWING
-    kind, axis = ('prismatic', FORWARD) if sliding else ('revolute', LIFT)
-    force, speed = _strength(excavator, driver)
+    force, speed = cylinder_strength(excavator.oil, excavator.cylinders[driver])
     lever, least = table.largest[PISTON + driver], table.least[PISTON + driver]
-    if index < PISTON:
-        effort, speed = force * lever, speed / least
-    elif sliding:
-        effort = force
-    else:
-        effort, speed = 0.0, speed / least * table.largest[index]
+    effort = force * lever if index < PISTON else 0.0
+    rate = speed / least * table.largest[index]
     add_joint(
-        root, JOINTS[index], kind, parent, child, (pin.real, 0.0, pin.imag),
-        axis=axis, limit=Limit(*table.limits[index], effort, speed),
+        root, JOINTS[index], 'revolute', parent, child, (pin.real, 0.0, pin.imag),
+        axis=LIFT, limit=Limit(*table.limits[index], effort, rate),
     )  # fmt: skip
-
-
-def _strength(excavator: ExcavatorParameters, k: int) -> tuple[float, float]:
-    """Return a cylinder's force at supply pressure [N], and its speed with an open valve [m/s]."""
-    oil, cylinder = excavator.oil, excavator.cylinders[k]
-    drop = oil.supply_pressure - oil.tank_pressure
-    flow = oil.contraction * math.sqrt(2.0 / oil.density * drop) * cylinder.valve.area
-    per_flow = max(1.0 / cylinder.head_area, cylinder.valve.area_ratio / cylinder.rod_area)
-    return oil.supply_pressure * cylinder.head_area, flow * per_flow
 
 
 def _add_mass(link: Element, parameters: LinkParameters, height: float, width: float) -> None:
@@ -305,15 +290,11 @@ def _add_cylinder(
 ) -> None:
     """Add the barrels and the rods of a cylinder; all side by side are one link each."""
     cylinder, s = excavator.cylinders[k], _scale(excavator)
-    name, retracted = f'{cylinder.name}_cylinder', cylinder.retracted
+    name = f'{cylinder.name}_cylinder'
     apart = _APART[k] * s if cylinder.count > 1 else 0.0
     sides = np.linspace(apart, -apart, cylinder.count).tolist()
-    barrel, rod = add_piston(
-        root, name, cylinder.bore, cylinder.rod, cylinder.stroke, retracted, sides
-    )
+    barrel, rod = add_piston(root, name, excavator.oil, cylinder, cylinder.retracted, sides)
     for side in sides:
         _boss(barrel, 'steel', 0j, 0.6 * cylinder.bore, cylinder.bore, side)
         _boss(rod, 'steel', 0j, 0.8 * cylinder.rod, cylinder.bore, side)
     _add_moving(root, excavator, SWING + k, carrier, f'{name}_barrel', pin)
-    # The frame of the rod is its eye.
-    _add_moving(root, excavator, PISTON + k, f'{name}_barrel', f'{name}_rod', complex(retracted))

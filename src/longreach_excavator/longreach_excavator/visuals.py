@@ -1,5 +1,5 @@
 """
-What is to be seen of an excavator besides its links: forces, and the surface of the soil.
+What RViz shows of an excavator besides its links: forces, and the surface of the soil.
 
 Places and vectors are x and z in the frame ``excavator_base``.
 """
