@@ -6,8 +6,10 @@ tenth of a microsecond for each: more than the dynamics of a few links. A :class
 over the array objects as they are, and the kernel reads and checks their headers itself, with
 :func:`vector` and :func:`matrix`. What these refuse with TypeError is for the caller to convert.
 
-The headers are those of CPython with its lock and of NumPy's C interface, which keeps them stable
-between versions (struct PyArrayObject_fields in ndarraytypes.h). The first call checks that.
+What this buys: half a microsecond for the dynamics of three links instead of one. What it costs:
+the headers are those of CPython with its lock and of NumPy's C interface (struct
+PyArrayObject_fields in ndarraytypes.h, stable between versions). The first call compares them with
+what NumPy says of an array; where they differ, kernels are called in numba's own way.
 """
 
 from __future__ import annotations
@@ -17,10 +19,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import carray, njit, types  # type: ignore[attr-defined]
-from numba.extending import NativeValue, intrinsic, models, register_model, unbox
-
-from longreach_dynamics.errors import LongreachError
+from numba import carray, types  # type: ignore[attr-defined]
+from numba.extending import (
+    NativeValue,
+    intrinsic,
+    models,
+    overload,
+    register_jitable,
+    register_model,
+    unbox,
+)
 
 __all__ = ['ArrayCall', 'matrix', 'own_matrix', 'vector']
 
@@ -58,7 +66,7 @@ def _to_pointer(_: Any, address: Any) -> Any:
 _pointer: Any = intrinsic(_to_pointer)
 
 
-@njit
+@register_jitable
 def _array(x, like, axes):  # type: ignore[no-untyped-def]
     """Return data pointer and shape of an array; raise TypeError unless it is one of float."""
     words, good = carray(x, _WORDS), carray(like, _WORDS)
@@ -75,30 +83,75 @@ def _array(x, like, axes):  # type: ignore[no-untyped-def]
     return _pointer(words[_DATA]), carray(_pointer(words[_SHAPE]), axes, np.int64)
 
 
-@njit
-def vector(x, like, n):  # type: ignore[no-untyped-def]
+def vector(x: Any, like: Any, n: int) -> Any:
     """Return the argument x as an array (n,); raise TypeError unless it is one like ``like``."""
-    data, shape = _array(x, like, 1)
-    if shape[0] != n:
-        raise TypeError
-    return carray(data, n, np.float64)
+    raise NotImplementedError('for compiled code')
 
 
-@njit
-def matrix(x, like, columns):  # type: ignore[no-untyped-def]
+@overload(vector, inline='always')
+def _vector(x, like, n):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Return the code for a header, or for an array of numba's."""
+    if not isinstance(x, types.Array):
+
+        def of_header(x, like, n):  # type: ignore[no-untyped-def]
+            data, shape = _array(x, like, 1)
+            if shape[0] != n:
+                raise TypeError
+            return carray(data, n, np.float64)
+
+        return of_header
+
+    def of_array(x, like, n):  # type: ignore[no-untyped-def]  # noqa: ARG001
+        if x.ndim != 1 or x.size != n:
+            raise TypeError
+        return x.reshape(n)
+
+    return of_array
+
+
+def matrix(x: Any, like: Any, columns: int) -> Any:
     """Return the argument x as an array (any, columns); raise TypeError unless it is one."""
-    data, shape = _array(x, like, 2)
-    if shape[1] != columns:
-        raise TypeError
-    return carray(data, (shape[0], columns), np.float64)
+    raise NotImplementedError('for compiled code')
 
 
-@njit
-def own_matrix(x):  # type: ignore[no-untyped-def]
+@overload(matrix, inline='always')
+def _matrix(x, like, columns):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Return the code for a header, or for an array of numba's."""
+    if not isinstance(x, types.Array):
+
+        def of_header(x, like, columns):  # type: ignore[no-untyped-def]
+            data, shape = _array(x, like, 2)
+            if shape[1] != columns:
+                raise TypeError
+            return carray(data, (shape[0], columns), np.float64)
+
+        return of_header
+
+    def of_array(x, like, columns):  # type: ignore[no-untyped-def]  # noqa: ARG001
+        if x.ndim != 2 or x.shape[-1] != columns:
+            raise TypeError
+        return x.reshape((x.size // columns, columns))
+
+    return of_array
+
+
+def own_matrix(x: Any) -> Any:
     """Return an argument that is known to be an array of float with two axes as such."""
-    words = carray(x, _WORDS)
-    shape = carray(_pointer(words[_SHAPE]), 2, np.int64)
-    return carray(_pointer(words[_DATA]), (shape[0], shape[1]), np.float64)
+    raise NotImplementedError('for compiled code')
+
+
+@overload(own_matrix, inline='always')
+def _own_matrix(x):  # type: ignore[no-untyped-def]
+    """Return the code for a header, or for an array of numba's."""
+    if not isinstance(x, types.Array):
+
+        def of_header(x):  # type: ignore[no-untyped-def]
+            words = carray(x, _WORDS)
+            shape = carray(_pointer(words[_SHAPE]), 2, np.int64)
+            return carray(_pointer(words[_DATA]), (shape[0], shape[1]), np.float64)
+
+        return of_header
+    return lambda x: x
 
 
 class ArrayCall:
@@ -117,20 +170,30 @@ class ArrayCall:
 
     def _first_call(self, *arguments: Any) -> None:
         """Compile, and go on without this function from now on."""
-        _check_headers()
-        signature = types.void(*[_OBJECT] * len(arguments))
-        self._kernel.compile(signature)
-        self.call = self._kernel.overloads[signature.args].entry_point
+        if _headers_are_known():
+            signature = types.void(*[_OBJECT] * len(arguments))
+            self._kernel.compile(signature)
+            self.call = self._kernel.overloads[signature.args].entry_point
+        else:
+            self.call = self._by_numba
         self.call(*arguments)
 
+    def _by_numba(self, *arguments: Any) -> None:
+        """Call the kernel with arrays as numba takes them."""
+        for array in arguments:
+            usual = isinstance(array, np.ndarray) and array.dtype == np.float64
+            if not (usual and array.flags.carray):
+                raise TypeError
+        self._kernel(*arguments)
 
-def _check_headers() -> None:
-    """Raise LongreachError when array objects are not what this module takes them for."""
+
+def _headers_are_known() -> bool:
+    """Tell whether array objects are what this module takes them for."""
     array = np.empty((2, 3))[1:]
     words = (ctypes.c_int64 * _WORDS).from_address(id(array))
     form = int.from_bytes(ctypes.string_at(words[_DTYPE] + 8 * _FORMAT, 8), 'little')
     expected = int.from_bytes(b'fd=', 'little') | array.dtype.num << 32
-    if not (
+    return (
         words[_KIND] == id(np.ndarray)
         and words[_DATA] == array.ctypes.data
         and words[_AXES] & _HALF == array.ndim
@@ -138,8 +201,4 @@ def _check_headers() -> None:
         and words[_DTYPE] == id(array.dtype)
         and form & ~(0xFF << 24) == expected
         and words[_FLAGS] & _HALF == array.flags.num
-    ):
-        raise LongreachError(
-            f'NumPy {np.__version__} keeps arrays in another way than this code knows; install a'
-            ' version from requirements.in, and a Python with its lock'
-        )
+    )

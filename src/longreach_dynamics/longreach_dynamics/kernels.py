@@ -5,8 +5,9 @@ numba's cache asks only whether the file of the outermost function has another s
 change: an edited right-hand side in another file would silently go on as the old machine code, and
 a copied or freshly unpacked tree would compile everything again. :func:`kernel` therefore replaces
 that question by a digest of what is compiled: the text of the files of all compiled functions that
-the outermost one reaches, and the values of the constants that these take from elsewhere. Where
-the files are, and when they were written, does not matter.
+the outermost one reaches, and of plain ones for which there are overloads, and the values of the
+constants that these take from elsewhere. Where the files are, and when they were written, does not
+matter.
 
 The outermost function of a computation is a ``@kernel`` and lives in the machine's package; what
 it calls, shared integrators included, is plain ``@njit`` and is compiled into it. Any of them may
@@ -83,6 +84,9 @@ def _digest(function: FunctionType) -> str:
     for reached in _reached(function):
         files.add(_file_digest(reached.__code__.co_filename))
         values = {**_named(reached), 'defaults': reached.__defaults__}
+        # What stands for a plain function in compiled code is beside it: numba's overloads.
+        plain = [value for value in values.values() if isinstance(value, FunctionType)]
+        files |= {_file_digest(value.__code__.co_filename) for value in plain}
         constants += [
             f'{reached.__qualname__}.{name} = {text}'
             for name, value in values.items()
@@ -127,8 +131,9 @@ def _names(code: CodeType) -> Iterator[str]:
 
 @functools.cache
 def _file_digest(file: str) -> str:
-    """Return a digest of the text of a file."""
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    """Return a digest of the text of a file; for code that came from none its name."""
+    path = Path(file)
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else file
 
 
 def _constant(value: Any) -> str | None:

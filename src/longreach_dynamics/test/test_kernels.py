@@ -39,6 +39,16 @@ from numba import njit
 def aside(x):
     return 0.0 * x
 """,
+    'plain': """
+from numba.extending import overload
+
+def plain(x):
+    raise NotImplementedError
+
+@overload(plain)
+def _plain(x):
+    return lambda x: 0.0 * x
+""",
     'maker': """
 from numba import njit
 
@@ -56,6 +66,7 @@ from machine import aside
 from machine.constants import OFFSET
 from machine.inner import inner
 from machine.maker import make
+from machine.plain import plain
 
 class numbers(NamedTuple):
     factor: float
@@ -64,7 +75,7 @@ made = make(inner)
 
 @kernel
 def compute(x, p):
-    return made(x, p) + OFFSET + aside.aside(x)
+    return made(x, p) + OFFSET + aside.aside(x) + plain(x)
 """,
     'other': '',
 }
@@ -143,9 +154,11 @@ def test_cache_is_used_until_a_called_module_changes(package: Path) -> None:
     assert run(package) == (9.5, 0, 1, 1)
     edit(package / 'aside.py', '0.0 * x', '1.0 * x')
     assert run(package) == (11.5, 0, 1, 1)
+    edit(package / 'plain.py', '0.0 * x', '2.0 * x')
+    assert run(package) == (15.5, 0, 1, 1)
     # Nothing of this one is compiled into the kernel.
     (package / 'other.py').write_text('unused = 1')
-    assert run(package) == (11.5, 1, 0, 1)
+    assert run(package) == (15.5, 1, 0, 1)
 
 
 def test_an_edit_of_the_kernel_itself_is_a_change(package: Path) -> None:

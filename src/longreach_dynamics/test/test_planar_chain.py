@@ -14,7 +14,7 @@ import pytest
 from numba import njit
 from scipy.special import ellipk
 
-from longreach_dynamics import _array_calls
+from longreach_dynamics import _array_calls, planar_chain
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.planar_chain import (
     PlanarChain,
@@ -417,11 +417,34 @@ def test_chain_works_after_its_journey_to_another_process() -> None:
     )
 
 
-def test_arrays_of_another_layout_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    _array_calls._check_headers()
+def test_headers_of_arrays_are_known_here() -> None:
+    assert _array_calls._headers_are_known()
+
+
+def test_arrays_are_taken_by_numba_where_headers_are_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(_array_calls, '_FLAGS', _array_calls._DATA)
-    with pytest.raises(LongreachError, match='keeps arrays in another way'):
-        _array_calls._check_headers()
+    assert not _array_calls._headers_are_known()
+    expected = EXCAVATOR.forward_dynamics(
+        *np.array([[0.4, -1.1, 0.7], [0.3, -0.8, 1.2], [1, 2, 3]])
+    )
+    usual = planar_chain._forward_loaded
+    monkeypatch.setattr(
+        planar_chain, '_forward', _array_calls.ArrayCall(planar_chain._forward._kernel)
+    )
+    monkeypatch.setattr(planar_chain, '_forward_loaded', _array_calls.ArrayCall(usual._kernel))
+    q, v, torque = np.array([[0.4, -1.1, 0.7], [0.3, -0.8, 1.2], [1.0, 2.0, 3.0]])
+    assert EXCAVATOR.forward_dynamics(q, v, torque).tolist() == expected.tolist()
+    assert planar_chain._forward.call == planar_chain._forward._by_numba
+    # What has to be converted, and what cannot be.
+    assert EXCAVATOR.forward_dynamics(list(q), v, torque[::1].astype(int)).shape == (3,)
+    assert EXCAVATOR.forward_dynamics(q, v, torque, np.zeros((2, 6))).tolist() == expected.tolist()
+    for bad in (np.zeros(2), np.zeros((3, 1)), np.full(3, math.nan)):
+        with pytest.raises(InputError):
+            EXCAVATOR.forward_dynamics(bad, v, torque)
+    with pytest.raises(InputError):
+        EXCAVATOR.forward_dynamics(q, v, torque, np.zeros((2, 5)))
 
 
 def test_no_wrench_is_a_list_without_any() -> None:
