@@ -11,7 +11,7 @@ import dataclasses
 
 import numpy as np
 
-from longreach_boom.model import Constants, constants_of
+from longreach_boom.model import constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_dynamics.control import ControllerState, PistonController, check_numbers
 from longreach_dynamics.linkages import pistons_and_arms
@@ -40,14 +40,12 @@ class JointController:
 
     parameters: BoomParameters
     sample_time: float
-    _constants: Constants = dataclasses.field(init=False, repr=False, compare=False)
     _pistons: PistonController = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Make the controller of the pistons."""
-        constants = constants_of(self.parameters)
-        pistons = PistonController(self.parameters.controller, constants, self.sample_time)
-        object.__setattr__(self, '_constants', constants)
+        actuators = constants_of(self.parameters).actuators
+        pistons = PistonController(self.parameters.controller, actuators, self.sample_time)
         object.__setattr__(self, '_pistons', pistons)
 
     def initial_state(self) -> ControllerState:
@@ -88,7 +86,7 @@ class JointController:
         """
         check_numbers('reference.angles', reference.angles, self.parameters.size)
         check_numbers('reference.rates', reference.rates, self.parameters.size)
-        targets, arms = pistons_and_arms(self._constants.linkage, reference.angles[None])
+        targets, arms = pistons_and_arms(self._pistons.cylinders.linkage, reference.angles[None])
         return self._pistons.cycle(
             memory,
             targets[0],

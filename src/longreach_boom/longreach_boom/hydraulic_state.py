@@ -7,6 +7,7 @@ them, Henikl 2015, (24).
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from longreach_boom.model import Constants, constants_of
 from longreach_boom.parameters import load_boom
 from longreach_boom.state import StateParts
-from longreach_dynamics.hydraulics import valve_flows, valve_opening
+from longreach_dynamics.hydraulics import rail_pressure, spool_flows
 from longreach_dynamics.kernels import kernel
 
 __all__ = ['Flows', 'flows_of', 'warm_up']
@@ -28,35 +29,23 @@ class Flows(NamedTuple):
 
 
 @kernel
-def fill_flows(  # type: ignore[no-untyped-def]
-    spools,
-    head_pressures,
-    rod_pressures,
-    supply,
-    tank,
-    dead_band,
-    head_opening,
-    rod_opening,
-    coefficient,
-    laminar,
-    head,
-    rod,
-):
-    """Write the flows of states (rows, N) into ``head`` and ``rod``; unchecked."""
-    for row in range(spools.shape[0]):
-        for i in range(spools.shape[1]):
-            spool = spools[row, i]
-            head[row, i], rod[row, i] = valve_flows(
-                spool,
-                head_pressures[row, i],
-                rod_pressures[row, i],
-                supply,
-                tank,
-                valve_opening(spool, dead_band[i], head_opening[i]),
-                valve_opening(spool, dead_band[i], rod_opening[i]),
-                coefficient,
-                laminar,
-            )
+def fill_flows(rows, table, head, rod):  # type: ignore[no-untyped-def]
+    """
+    Write the flows of many states; unchecked.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (rows, 3 N)
+        Pressures of head and rod sides [Pa], spool positions.
+    table : ndarray
+        Of the actuators.
+    head, rod : ndarray, shape (rows, N)
+        Flows into head sides and out of rod sides [m^3/s].
+    """
+    for row in range(rows.shape[0]):
+        rail = rail_pressure(rows[row], 0, table)
+        for i in range(head.shape[1]):
+            head[row, i], rod[row, i], _, _ = spool_flows(rows[row], 0, i, rail, table)
 
 
 def flows_of(parts: StateParts, constants: Constants) -> Flows:
@@ -70,28 +59,12 @@ def flows_of(parts: StateParts, constants: Constants) -> Flows:
     constants : Constants
         Of the same boom.
     """
-    shape = np.shape(parts.spools)
-    p = constants
-    head, rod = np.empty((2, int(np.prod(shape[:-1])), shape[-1]))
-    spools, head_pressures, rod_pressures = (
-        np.ascontiguousarray(values, dtype=float).reshape(head.shape)
-        for values in (parts.spools, parts.head_pressures, parts.rod_pressures)
-    )
-    fill_flows(
-        spools,
-        head_pressures,
-        rod_pressures,
-        p.supply,
-        p.tank,
-        p.dead_band,
-        p.head_opening,
-        p.rod_opening,
-        p.flow_coefficient,
-        p.laminar,
-        head,
-        rod,
-    )
-    return Flows(head.reshape(shape), rod.reshape(shape))
+    rows = np.concatenate([parts.head_pressures, parts.rod_pressures, parts.spools], axis=-1)
+    shape, N = rows.shape[:-1], rows.shape[-1] // 3
+    head, rod = np.empty((2, math.prod(shape), N))
+    flat = np.ascontiguousarray(rows, dtype=float).reshape(-1, 3 * N)
+    fill_flows(flat, constants.actuators.table, head, rod)
+    return Flows(head.reshape(*shape, N), rod.reshape(*shape, N))
 
 
 def warm_up() -> None:

@@ -34,6 +34,7 @@ from longreach_boom.state import (
 )
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics import STABILITY, port_rates
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_time
 from longreach_dynamics.runs import PartialRunError
@@ -42,8 +43,6 @@ __all__ = ['SAMPLE_TIME', 'STEP', 'Boom']
 
 STEP = 1e-3  # [s]
 SAMPLE_TIME = 5e-3  # [s], of the controller, of rows and of messages
-# Classical Runge-Kutta steps are stable up to 2.78 over the fastest rate; poses differ a little.
-_STABILITY = 2.3
 # Of each status of advance_motion: what the boom does, why, and what to do about it.
 _FAILURES = {
     RUNAWAY: (
@@ -129,18 +128,20 @@ class Boom:
             [rest.q, np.zeros(rest.q.size), rest.head_pressures, rest.rod_pressures, zeros]
         )
         self._check_step(rest.q, rest.forces, loads)
-        static = self.constants(loads).static
+        static = self.constants(loads).actuators.static
         modes = np.where(static > 0.0, STUCK, OUTWARDS).astype(np.int64)
         return BoomState(y, modes, loads)
 
     def _check_step(self, q: np.ndarray, forces: np.ndarray, loads: tuple[Load, ...]) -> None:
         """Raise InputError when the step is too long for the boom's fastest motion."""
-        fastest = fastest_rate(q, forces, self.constants(loads))
-        if self.step * fastest > _STABILITY:
+        constants = self.constants(loads)
+        fastest = max(fastest_rate(q, forces, constants), *port_rates(constants.actuators))
+        if self.step * fastest > STABILITY:
             raise InputError(
                 f'step = {self.step:g} s, allowed for this boom in this pose: at most'
-                f' {_STABILITY / fastest:.2g} s, because its fastest motion is at'
-                f' {fastest / (2.0 * math.pi):.4g} Hz; short, light or stiff beams have such'
+                f' {STABILITY / fastest:.2g} s, because its fastest motion is at'
+                f' {fastest / (2.0 * math.pi):.4g} Hz; short, light or stiff beams and wide'
+                ' relief or make-up valves have such'
             )
 
     def attach(self, state: BoomState, load: Load) -> BoomState:

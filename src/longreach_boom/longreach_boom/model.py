@@ -29,18 +29,27 @@ from numba import njit
 from longreach_boom.parameters import BoomParameters
 from longreach_dynamics.beams import RitzBasis, ritz_basis
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics import Actuators, actuators_of
 from longreach_dynamics.kernels import read_only
 
 __all__ = [
+    'CHANGES',
+    'FORCES',
     'HELD',
     'Constants',
     'Load',
-    'beam_table',
     'boom_bases',
     'constants_of',
     'mass_and_forces',
     'workspace',
 ]
+
+
+# Columns of the table of beams, (N, 5 + 4 F + 3 F^2): int sigma x^k dx for k = 0, 1, 2 are MASS,
+# MOMENT and INERTIA. Then blocks of F columns: eta(L), eta'(L), int sigma eta dx, int sigma x eta
+# dx; and of F^2: int sigma eta eta dx, int EI eta'' eta'' dx, damping. One array instead of a
+# dozen, because numba counts references to each array at each use, which took half of the time.
+LENGTH, MASS, MOMENT, INERTIA, JOINT_DAMPING, FUNCTIONS = range(6)
 
 
 class Load(NamedTuple):
@@ -56,37 +65,70 @@ class Constants(NamedTuple):
 
     gravity: float  # [m/s^2]
     printed: bool  # rotation at the tips as printed
-    length: np.ndarray  # (N,) [m]
-    mass: np.ndarray  # (N,) int sigma dx [kg]
-    moment: np.ndarray  # (N,) int sigma x dx [kg m]
-    inertia: np.ndarray  # (N,) int sigma x^2 dx [kg m^2]
-    mass_eta: np.ndarray  # (N, F) int sigma eta dx [kg]
-    moment_eta: np.ndarray  # (N, F) int sigma x eta dx [kg m]
-    mass_matrix: np.ndarray  # (N, F, F) int sigma eta eta dx [kg]
-    stiffness: np.ndarray  # (N, F, F) int EI eta'' eta'' dx [N/m]
-    damping: np.ndarray  # (N, F, F) [N s/m]
-    joint_damping: np.ndarray  # (N,) [N m s]
-    tip: np.ndarray  # (N, F) eta(L)
-    tip_slope: np.ndarray  # (N, F) eta'(L) [1/m]
-    linkage: np.ndarray  # (N, 5) rows for longreach_dynamics.linkages
-    stroke: np.ndarray  # (N,) [m]
-    head_area: np.ndarray  # (N,) A_1 [m^2]
-    rod_area: np.ndarray  # (N,) A_2 [m^2]
-    head_volume: np.ndarray  # (N,) V_01 [m^3]
-    rod_volume: np.ndarray  # (N,) V_02 [m^3]
-    head_opening: np.ndarray  # (N,) A_v1 at full spool [m^2]
-    rod_opening: np.ndarray  # (N,) A_v2 at full spool [m^2]
-    dead_band: np.ndarray  # (N,)
-    spool_rate: np.ndarray  # (N,) inverse time constant [1/s]
-    viscous: np.ndarray  # (N,) r_V [N s/m]
-    coulomb: np.ndarray  # (N,) r_C [N]
-    static: np.ndarray  # (N,) r_S [N]; 0: this piston never sticks
-    bulk_modulus: float  # [Pa]
-    supply: float  # p_s [Pa]
-    tank: float  # p_t [Pa]
-    vapour: float  # [Pa]
-    flow_coefficient: float  # alpha sqrt(2 / rho)
-    laminar: float  # [Pa]
+    functions: int  # F
+    beams: np.ndarray  # (N, 5 + 4 F + 3 F^2), see LENGTH and following
+    actuators: Actuators
+
+    def _vectors(self, index: int) -> np.ndarray:
+        """Return one of the blocks of the beams' table with a number for each function (N, F)."""
+        first = FUNCTIONS + index * self.functions
+        return self.beams[:, first : first + self.functions]
+
+    def _matrices(self, index: int) -> np.ndarray:
+        """Return one of the blocks with a matrix for each beam (N, F, F)."""
+        F = self.functions
+        first = FUNCTIONS + 4 * F + index * F * F
+        return self.beams[:, first : first + F * F].reshape(-1, F, F)
+
+    @property
+    def length(self) -> np.ndarray:
+        """Lengths (N,) [m]."""
+        return self.beams[:, LENGTH]
+
+    @property
+    def linkage(self) -> np.ndarray:
+        """Rows for :mod:`longreach_dynamics.linkages` (N, 5)."""
+        return self.actuators.linkage
+
+    @property
+    def mass(self) -> np.ndarray:
+        """Int sigma dx (N,) [kg]."""
+        return self.beams[:, MASS]
+
+    @property
+    def moment(self) -> np.ndarray:
+        """Int sigma x dx (N,) [kg m]."""
+        return self.beams[:, MOMENT]
+
+    @property
+    def inertia(self) -> np.ndarray:
+        """Int sigma x^2 dx (N,) [kg m^2]."""
+        return self.beams[:, INERTIA]
+
+    @property
+    def joint_damping(self) -> np.ndarray:
+        """Viscous damping of the joints (N,) [N m s]."""
+        return self.beams[:, JOINT_DAMPING]
+
+    @property
+    def tip(self) -> np.ndarray:
+        """Values eta(L) (N, F)."""
+        return self._vectors(0)
+
+    @property
+    def tip_slope(self) -> np.ndarray:
+        """Slopes eta'(L) (N, F) [1/m]."""
+        return self._vectors(1)
+
+    @property
+    def stiffness(self) -> np.ndarray:
+        """Int EI eta'' eta'' dx (N, F, F) [N/m]."""
+        return self._matrices(1)
+
+    @property
+    def damping(self) -> np.ndarray:
+        """Damping of the beams (N, F, F) [N s/m]."""
+        return self._matrices(2)
 
 
 @functools.lru_cache(maxsize=64)
@@ -147,79 +189,43 @@ def constants_of(
             # (8); the functions are orthogonal, (16).
             eta = basis.at(x)
             damping[i] = np.diag(parameters.beam_damping * np.sum(eta**2 * weights, axis=1))
-    cylinders, oil = boom.cylinders, boom.oil
-    scale = 1.0 if friction else 0.0
+    blocks: list[np.ndarray] = [
+        np.array([beam.length for beam in boom.beams])[:, None],
+        mass[:, None],
+        moment[:, None],
+        inertia[:, None],
+        np.array([beam.joint_damping for beam in boom.beams])[:, None],
+        np.stack([basis.at(basis.beam.length) for basis in bases]),
+        np.stack([basis.at(basis.beam.length, 1) for basis in bases]),
+        mass_eta,
+        moment_eta,
+        *(matrices.reshape(N, F * F) for matrices in (mass_matrix, stiffness, damping)),
+    ]
+    cylinders, scale = boom.cylinders, 1.0 if friction else 0.0
     constants = Constants(
         gravity=boom.gravity,
         printed=boom.ritz.rotation == 'printed',
-        length=np.array([beam.length for beam in boom.beams]),
-        mass=mass,
-        moment=moment,
-        inertia=inertia,
-        mass_eta=mass_eta,
-        moment_eta=moment_eta,
-        mass_matrix=mass_matrix,
-        stiffness=stiffness,
-        damping=damping,
-        joint_damping=np.array([beam.joint_damping for beam in boom.beams]),
-        tip=np.stack([basis.at(basis.beam.length) for basis in bases]),
-        tip_slope=np.stack([basis.at(basis.beam.length, 1) for basis in bases]),
-        linkage=np.stack([c.linkage.row() for c in cylinders]),
-        stroke=np.array([c.stroke for c in cylinders]),
-        head_area=np.array([c.head_area for c in cylinders]),
-        rod_area=np.array([c.rod_area for c in cylinders]),
-        head_volume=np.array([c.head_volume for c in cylinders]),
-        rod_volume=np.array([c.rod_volume for c in cylinders]),
-        head_opening=np.array([c.valve.area for c in cylinders]),
-        rod_opening=np.array([c.valve.area * c.valve.area_ratio for c in cylinders]),
-        dead_band=np.array([c.valve.dead_band for c in cylinders]),
-        spool_rate=np.array([1.0 / c.valve.time_constant for c in cylinders]),
-        viscous=scale * np.array([c.friction.viscous for c in cylinders]),
-        coulomb=scale * np.array([c.friction.coulomb for c in cylinders]),
-        static=scale * np.array([c.friction.static for c in cylinders]),
-        bulk_modulus=oil.bulk_modulus,
-        supply=oil.supply_pressure,
-        tank=oil.tank_pressure,
-        vapour=oil.vapour_pressure,
-        flow_coefficient=oil.contraction * math.sqrt(2.0 / oil.density),
-        laminar=oil.laminar_pressure,
+        functions=F,
+        beams=np.ascontiguousarray(np.concatenate(blocks, axis=1)),
+        actuators=actuators_of(
+            cylinders,
+            boom.oil,
+            np.stack([c.linkage.row() for c in cylinders]),
+            viscous=[scale * c.friction.viscous for c in cylinders],
+            coulomb=[scale * c.friction.coulomb for c in cylinders],
+            static=[scale * c.friction.static for c in cylinders],
+        ),
     )
     return read_only(constants)
 
 
-# Columns of the table that compiled code reads of the beams, (N, 5 + 4 F + 3 F^2): these, then
-# blocks of F columns and blocks of F^2, in the order of Constants. One array instead of a dozen,
-# because numba counts references to each array at each use, which took half of the time.
-LENGTH, MASS, MOMENT, INERTIA, JOINT_DAMPING, FUNCTIONS = range(6)
 # Rows of the workspace: Jacobian columns tau + lambda r, then for each beam its frame and origin,
-# the frame's rate, and accelerations of both for q'' = 0; real and imaginary parts. From HELD on
-# there is a row for each joint, in which motion.py keeps the inertia of those that stand.
+# the frame's rate, and accelerations of both for q'' = 0; real and imaginary parts. motion.py
+# keeps there forces, accelerations or changes of velocities by impulses, and from HELD on, in a
+# row for each joint, the inertia of those that stand.
 TAU, TAU_IM, LAM, LAM_IM, Z, Z_IM, D, D_IM = range(8)
-Z_VEL, Z_VEL_IM, Z_ACC, Z_ACC_IM, D_ACC, D_ACC_IM, HELD = range(8, 15)
-
-
-@njit
-def beam_table(p):  # type: ignore[no-untyped-def]
-    """Return the numbers of all beams as one array, see LENGTH and following."""
-    N, F = p.mass_eta.shape
-    table = np.empty((N, FUNCTIONS + 4 * F + 3 * F * F))
-    for i in range(N):
-        table[i, LENGTH] = p.length[i]
-        table[i, MASS] = p.mass[i]
-        table[i, MOMENT] = p.moment[i]
-        table[i, INERTIA] = p.inertia[i]
-        table[i, JOINT_DAMPING] = p.joint_damping[i]
-        for e in range(F):
-            table[i, FUNCTIONS + e] = p.tip[i, e]
-            table[i, FUNCTIONS + F + e] = p.tip_slope[i, e]
-            table[i, FUNCTIONS + 2 * F + e] = p.mass_eta[i, e]
-            table[i, FUNCTIONS + 3 * F + e] = p.moment_eta[i, e]
-            for m in range(F):
-                place = FUNCTIONS + 4 * F + e * F + m
-                table[i, place] = p.mass_matrix[i, e, m]
-                table[i, place + F * F] = p.stiffness[i, e, m]
-                table[i, place + 2 * F * F] = p.damping[i, e, m]
-    return table
+Z_VEL, Z_VEL_IM, Z_ACC, Z_ACC_IM, D_ACC, D_ACC_IM = range(8, 14)
+FORCES, CHANGES, HELD = range(14, 17)
 
 
 @njit
@@ -254,7 +260,8 @@ def mass_and_forces(y, n, beam, gravity, printed, M, f, work):  # type: ignore[n
     y : ndarray
         Begins with q and q', (2 n,), in the paper's order.
     n : int
-    beam : ndarray from :func:`beam_table`
+    beam : ndarray, shape (N, 5 + 4 F + 3 F^2)
+        See LENGTH and following.
     gravity : float
     printed : bool
     M : ndarray, shape (n, n)

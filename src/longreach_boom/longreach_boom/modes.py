@@ -17,11 +17,12 @@ import numpy as np
 
 from longreach_boom.kinematics import point_motion
 from longreach_boom.model import Constants, Load, boom_bases, constants_of
-from longreach_boom.motion import evaluate
+from longreach_boom.motion import inertia
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.statics import equilibrium, tangent_stiffness
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.finite_elements import ChainBeam, chain_modes
+from longreach_dynamics.hydraulics import oil_stiffness
 from longreach_dynamics.linkages import pistons_and_arms
 
 __all__ = ['ABOUT', 'PISTONS', 'NaturalModes', 'fastest_rate', 'natural_modes']
@@ -142,10 +143,8 @@ def _linear_model(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return M, D and K (n, n) of small motion about a state at rest."""
     N, n = constants.length.size, q.size
-    y = np.concatenate([q, np.zeros(n + 3 * N)])
-    M, f, dy = np.empty((n, n)), np.empty(n), np.empty(y.size)
-    modes = np.zeros(N, dtype=np.int64)
-    evaluate(y, modes, np.zeros(N), constants, M, f, dy)
+    M, f = np.empty((n, n)), np.empty(n)
+    inertia(np.concatenate([q, np.zeros(n)]), constants, M, f)
     D = np.zeros((n, n))
     D[range(N), range(N)] = constants.joint_damping
     for i in range(N):
@@ -158,11 +157,11 @@ def _oil(q: np.ndarray, p: Constants, forces: np.ndarray) -> tuple[np.ndarray, n
     N = forces.size
     h = 1e-6
     pistons, arms = pistons_and_arms(p.linkage, np.stack([q[:N] - h, q[:N], q[:N] + h]))
-    s, arm = pistons[1], arms[1]
-    volume_1, volume_2 = p.head_volume + p.head_area * s, p.rod_volume - p.rod_area * s
-    oil = p.bulk_modulus * (p.head_area**2 / volume_1 + p.rod_area**2 / volume_2)
+    arm = arms[1]
+    oil = sum(oil_stiffness(p.actuators, pistons[1]))
     # The lever changes, too, under the force that holds the boom.
-    return oil * arm**2 - forces * (arms[2] - arms[0]) / (2.0 * h), p.viscous * arm**2
+    springs = oil * arm**2 - forces * (arms[2] - arms[0]) / (2.0 * h)
+    return springs, p.actuators.viscous * arm**2
 
 
 def fastest_rate(q: np.ndarray, forces: np.ndarray, constants: Constants) -> float:

@@ -14,18 +14,28 @@ comes loose changes the forces on the others.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
-from longreach_boom.model import FUNCTIONS, HELD, beam_table, mass_and_forces, workspace
-from longreach_dynamics.hydraulics import (
-    chamber_pressure,
-    oil_share,
-    pressure_rates,
-    valve_flows,
-    valve_opening,
+from longreach_boom.model import CHANGES, FORCES, FUNCTIONS, HELD, mass_and_forces, workspace
+from longreach_dynamics.hydraulics.actuators import (
+    COULOMB,
+    STATIC,
+    STROKE,
+    VISCOUS,
+    actuator_force,
+    actuator_rates,
+    rail_pressure,
+)
+from longreach_dynamics.hydraulics.friction import (
+    AT_HEAD_END,
+    AT_ROD_END,
+    INWARDS,
+    OUTWARDS,
+    STUCK,
+    is_held,
+    next_mode,
+    overload,
 )
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
@@ -45,17 +55,8 @@ __all__ = [
     'advance_motion',
     'evaluate',
     'impulse_stop',
+    'inertia',
 ]
-
-# Modes of a piston. At an end of the stroke it is held like a stuck one, by a force that only
-# pushes: run in with the head side empty, run out with the rod side empty.
-INWARDS, STUCK, OUTWARDS = -1, 0, 1
-AT_HEAD_END, AT_ROD_END = -2, 2
-
-# Columns of the table that compiled code reads of the cylinders: five of the linkage, and these.
-STROKE, HEAD_AREA, ROD_AREA, HEAD_VOLUME, ROD_VOLUME, HEAD_OPENING, ROD_OPENING = range(5, 12)
-DEAD_BAND, SPOOL_RATE, VISCOUS, COULOMB, STATIC, COLUMNS = range(12, 18)
-
 
 # How a call of advance_motion ends. RUNAWAY: a number is not finite or beyond the model;
 # INDEFINITE: the mass matrix is not positive definite; UNSETTLED: impulses that stop pistons turn
@@ -68,72 +69,30 @@ _RUNAWAY = 1e4
 STEEPEST = 1.0
 
 
-class Medium(NamedTuple):
-    """Numbers that hold for the whole boom."""
-
-    gravity: float
-    printed: bool
-    bulk_modulus: float
-    supply: float
-    tank: float
-    vapour: float
-    flow_coefficient: float
-    laminar: float
-
-
-@njit
-def _tables(p):  # type: ignore[no-untyped-def]
-    """Return beams and cylinders as one array each (see model.LENGTH), and the Medium."""
-    N = p.length.size
-    cylinder = np.empty((N, COLUMNS))
-    for i in range(N):
-        for k in range(5):
-            cylinder[i, k] = p.linkage[i, k]
-        cylinder[i, STROKE] = p.stroke[i]
-        cylinder[i, HEAD_AREA] = p.head_area[i]
-        cylinder[i, ROD_AREA] = p.rod_area[i]
-        cylinder[i, HEAD_VOLUME] = p.head_volume[i]
-        cylinder[i, ROD_VOLUME] = p.rod_volume[i]
-        cylinder[i, HEAD_OPENING] = p.head_opening[i]
-        cylinder[i, ROD_OPENING] = p.rod_opening[i]
-        cylinder[i, DEAD_BAND] = p.dead_band[i]
-        cylinder[i, SPOOL_RATE] = p.spool_rate[i]
-        cylinder[i, VISCOUS] = p.viscous[i]
-        cylinder[i, COULOMB] = p.coulomb[i]
-        cylinder[i, STATIC] = p.static[i]
-    medium = Medium(
-        p.gravity,
-        p.printed,
-        p.bulk_modulus,
-        p.supply,
-        p.tank,
-        p.vapour,
-        p.flow_coefficient,
-        p.laminar,
-    )
-    return beam_table(p), cylinder, medium
-
-
-@njit
-def _held(mode):  # type: ignore[no-untyped-def]
-    """Tell whether a piston stands."""
-    return mode != INWARDS and mode != OUTWARDS
-
-
 @njit
 def _take_out_held(modes, M, work):  # type: ignore[no-untyped-def]
-    """Put rows and columns of the identity in place of standing joints, and keep them in work."""
+    """
+    Put rows and columns of the identity in place of standing joints.
+
+    Parameters
+    ----------
+    modes : ndarray of int64, shape (N,)
+    M : ndarray, shape (n, n)
+        Mass matrix, lower triangle.
+    work : ndarray
+        Its rows from HELD on get what was in the rows of standing joints.
+    """
     N, n = modes.size, M.shape[0]
     width = n // N
     for i in range(N):
-        if _held(modes[i]):
+        if is_held(modes[i]):
             row = i * width
             for k in range(row + 1):
                 work[HELD + i, k] = M[row, k]
             for k in range(row + 1, n):
                 work[HELD + i, k] = M[k, row]
     for i in range(N):
-        if _held(modes[i]):
+        if is_held(modes[i]):
             row = i * width
             for k in range(row):
                 M[row, k] = 0.0
@@ -143,51 +102,40 @@ def _take_out_held(modes, M, work):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _derivative(y, modes, spools, beam, cylinder, medium, M, f, acc, work, dy):  # type: ignore[no-untyped-def]
+def _derivative(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-def]
     """
-    Write the time derivative of the state into ``dy``; return whether M was positive definite.
+    Write the time derivative of the state; return whether M was positive definite.
 
-    Afterwards f holds c + D q' + g and acc q'', in the order of rows of :func:`mass_and_forces`.
+    Parameters
+    ----------
+    y : ndarray, shape (2 n + 3 N,)
+        State.
+    modes : ndarray of int64, shape (N,)
+    spools : ndarray, shape (N,)
+        Commanded spool positions.
+    p : Constants
+    M : ndarray, shape (n, n)
+        Room for the mass matrix, in the order of rows of :func:`mass_and_forces`.
+    work : ndarray from :func:`longreach_boom.model.workspace`
+        Afterwards row FORCES holds c + D q' + g, and CHANGES q'', in the same order.
+    dy : ndarray, shape (2 n + 3 N,)
+        Derivative.
     """
+    f, acc, table = work[FORCES], work[CHANGES], p.actuators.table
     N, n = modes.size, f.size
     width = n // N
-    mass_and_forces(y, n, beam, medium.gravity, medium.printed, M, f, work)
+    mass_and_forces(y, n, p.beams, p.gravity, p.printed, M, f, work)
     for k in range(n):
         acc[k] = -f[k]
+    rail = rail_pressure(y, 2 * n, table)
     for i in range(N):
-        position, arm = piston_and_arm(cylinder, i, y[i])
+        position, arm = piston_and_arm(table, i, y[i])
         velocity = arm * y[n + i]
-        p1 = chamber_pressure(y[2 * n + i], medium.vapour)
-        p2 = chamber_pressure(y[2 * n + N + i], medium.vapour)
-        spool = y[2 * n + 2 * N + i]
-        dy[2 * n + 2 * N + i] = cylinder[i, SPOOL_RATE] * (spools[i] - spool)
-        q1, q2 = valve_flows(
-            spool,
-            p1,
-            p2,
-            medium.supply,
-            medium.tank,
-            valve_opening(spool, cylinder[i, DEAD_BAND], cylinder[i, HEAD_OPENING]),
-            valve_opening(spool, cylinder[i, DEAD_BAND], cylinder[i, ROD_OPENING]),
-            medium.flow_coefficient,
-            medium.laminar,
-        )
-        dy[2 * n + i], dy[2 * n + N + i] = pressure_rates(
-            position,
-            velocity,
-            q1 / oil_share(y[2 * n + i], medium.vapour, medium.bulk_modulus),
-            q2 / oil_share(y[2 * n + N + i], medium.vapour, medium.bulk_modulus),
-            cylinder[i, HEAD_AREA],
-            cylinder[i, ROD_AREA],
-            cylinder[i, HEAD_VOLUME],
-            cylinder[i, ROD_VOLUME],
-            medium.bulk_modulus,
-        )
-        if _held(modes[i]):
+        force = actuator_rates(y, 2 * n, i, position, velocity, spools[i], rail, table, dy)
+        if is_held(modes[i]):
             acc[i * width] = 0.0
         else:
-            force = p1 * cylinder[i, HEAD_AREA] - p2 * cylinder[i, ROD_AREA]
-            force -= cylinder[i, VISCOUS] * velocity + cylinder[i, COULOMB] * modes[i]
+            force -= table[i, VISCOUS] * velocity + table[i, COULOMB] * modes[i]
             acc[i * width] += force * arm
     _take_out_held(modes, M, work)
     definite = cholesky(M)
@@ -201,42 +149,51 @@ def _derivative(y, modes, spools, beam, cylinder, medium, M, f, acc, work, dy): 
 
 
 @njit
-def _overload(y, i, modes, cylinder, medium, f, acc, work):  # type: ignore[no-untyped-def]
+def _overload(y, i, modes, table, work):  # type: ignore[no-untyped-def]
     """
     Return by how much the force on a standing piston is more than holds it, with its sign [N].
 
-    0.0 when it holds, Henikl 2015, (26) and (27). An end of the stroke holds any force that
-    presses against it. Needs f, acc and work as :func:`_derivative` leaves them.
+    0.0 when it holds, Henikl 2015, (26) and (27).
+
+    Parameters
+    ----------
+    y : ndarray, shape (2 n + 3 N,)
+        State.
+    i : int
+        Index of the piston.
+    modes : ndarray of int64, shape (N,)
+    table : ndarray
+        Of the actuators.
+    work : ndarray
+        As :func:`_derivative` leaves it.
     """
-    N, n = modes.size, f.size
+    N, n = modes.size, work.shape[1]
     row = i * (n // N)
-    needed = f[row]
+    needed = work[FORCES, row]
     for k in range(n):
-        needed += work[HELD + i, k] * acc[k]
-    _, arm = piston_and_arm(cylinder, i, y[i])
-    p1 = chamber_pressure(y[2 * n + i], medium.vapour)
-    p2 = chamber_pressure(y[2 * n + N + i], medium.vapour)
-    net = p1 * cylinder[i, HEAD_AREA] - p2 * cylinder[i, ROD_AREA]
+        needed += work[HELD + i, k] * work[CHANGES, k]
+    _, arm = piston_and_arm(table, i, y[i])
+    net = actuator_force(y, 2 * n, i, table)
     # A dead point of the linkage holds nothing, and needs nothing.
     net -= needed / arm if arm != 0.0 else 0.0
-    if net > cylinder[i, STATIC] and modes[i] != AT_ROD_END:
-        return net - cylinder[i, STATIC]
-    if net < -cylinder[i, STATIC] and modes[i] != AT_HEAD_END:
-        return net + cylinder[i, STATIC]
-    return 0.0
+    return overload(net, modes[i], table[i, STATIC])
 
 
 @njit
-def _settle(y, modes, spools, beam, cylinder, medium, M, f, acc, work, dy):  # type: ignore[no-untyped-def]
-    """Let go of pistons that no longer hold, worst first, until all do; else as _derivative."""
-    N = modes.size
+def _settle(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-def]
+    """
+    Release pistons that no longer hold, the one with the largest overload first, until all hold.
+
+    Arguments and what is returned are those of :func:`_derivative`; ``modes`` change.
+    """
+    N, table = modes.size, p.actuators.table
     definite = True
     for _ in range(N + 1):
-        definite = _derivative(y, modes, spools, beam, cylinder, medium, M, f, acc, work, dy)
+        definite = _derivative(y, modes, spools, p, M, work, dy)
         worst, loose = 0.0, -1
         for i in range(N):
-            if _held(modes[i]):
-                over = _overload(y, i, modes, cylinder, medium, f, acc, work)
+            if is_held(modes[i]):
+                over = _overload(y, i, modes, table, work)
                 if abs(over) > abs(worst):
                     worst, loose = over, i
         if loose < 0:
@@ -246,24 +203,35 @@ def _settle(y, modes, spools, beam, cylinder, medium, M, f, acc, work, dy):  # t
 
 
 @njit
-def _stop(y, modes, beam, medium, M, f, change, work):  # type: ignore[no-untyped-def]
+def _stop(y, modes, p, M, work):  # type: ignore[no-untyped-def]
     """
     Take the velocity of all standing joints by impulses at them, see the module.
 
     Returns whether M was positive definite; otherwise the velocities stay.
+
+    Parameters
+    ----------
+    y : ndarray, shape (2 n + 3 N,)
+        State, whose velocities change.
+    modes : ndarray of int64, shape (N,)
+    p : Constants
+    M : ndarray, shape (n, n)
+        Room for the mass matrix, in the order of rows of :func:`mass_and_forces`.
+    work : ndarray from :func:`longreach_boom.model.workspace`
     """
-    N, n = modes.size, f.size
+    change = work[CHANGES]
+    N, n = modes.size, change.size
     width = n // N
-    mass_and_forces(y, n, beam, medium.gravity, medium.printed, M, f, work)
+    mass_and_forces(y, n, p.beams, p.gravity, p.printed, M, work[FORCES], work)
     # Momentum stays along every free coordinate: M_ff (change of v_f) = M_fs v_s.
     for k in range(n):
         change[k] = 0.0
         for i in range(N):
             row = i * width
-            if _held(modes[i]):
+            if is_held(modes[i]):
                 change[k] += (M[k, row] if k >= row else M[row, k]) * y[n + i]
     for i in range(N):
-        if _held(modes[i]):
+        if is_held(modes[i]):
             change[i * width] = -y[n + i]
     _take_out_held(modes, M, work)
     if not cholesky(M):
@@ -272,70 +240,69 @@ def _stop(y, modes, beam, medium, M, f, change, work):  # type: ignore[no-untype
     for i in range(N):
         for e in range(width):
             y[n + N * e + i] += change[i * width + e]
-        if _held(modes[i]):
+        if is_held(modes[i]):
             y[n + i] = 0.0
     return True
 
 
 @njit
-def _has_passed(y, modes, before, cylinder, n):  # type: ignore[no-untyped-def]
-    """Stick or stop the pistons whose velocity has passed zero or whose stroke has ended."""
-    passed = False
+def _has_passed(y, modes, table, after):  # type: ignore[no-untyped-def]
+    """
+    Tell whether the velocity of a piston has passed zero, or its stroke has ended.
+
+    Parameters
+    ----------
+    y : ndarray, shape (2 n + 3 N,)
+        State.
+    modes : ndarray of int64, shape (N,)
+    table : ndarray
+        Of the actuators.
+    after : ndarray of int64, shape (N,)
+        Gets the modes after that; may be ``modes``.
+    """
+    n, passed = (y.size - 3 * modes.size) // 2, False
     for i in range(modes.size):
-        before[i] = modes[i]
-        if _held(modes[i]):
-            continue
-        position, _ = piston_and_arm(cylinder, i, y[i])
-        rate = y[n + i]
-        if rate > 0.0 and position >= cylinder[i, STROKE]:
-            modes[i] = AT_ROD_END
-            passed = True
-        elif rate < 0.0 and position <= 0.0:
-            modes[i] = AT_HEAD_END
-            passed = True
-        elif rate * modes[i] < 0.0:
-            if cylinder[i, STATIC] > 0.0:
-                modes[i] = STUCK
-                passed = True
-            else:
-                modes[i] = -modes[i]
+        mode = modes[i]
+        if not is_held(mode):
+            position, _ = piston_and_arm(table, i, y[i])
+            mode = next_mode(mode, y[n + i], position, table[i, STROKE], table[i, STATIC])
+        passed |= mode != modes[i]
+        after[i] = mode
     return passed
 
 
 @njit
-def _change_modes(y, modes, before, saved, spools, beam, cylinder, medium, M, f, acc, work, dy):  # type: ignore[no-untyped-def]
+def _change_modes(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-def]
     """
-    Stick, stop or turn the pistons whose velocity has passed zero or whose stroke has ended.
+    Change the modes of pistons at the end of a step; return DONE, INDEFINITE or UNSETTLED.
 
     A piston whose velocity has changed its sign sticks if static friction holds it there, and
     otherwise goes on the other way. An impulse that stops one may turn another, so all are looked
-    at again. ``before`` and ``saved`` are room for modes and velocities. Returns DONE, INDEFINITE
-    or UNSETTLED.
+    at again. Arguments are those of :func:`_derivative`; state and ``modes`` change.
     """
-    N, n = modes.size, f.size
+    N, n, table = modes.size, work.shape[1], p.actuators.table
     for _ in range(N + 1):
-        if not _has_passed(y, modes, before, cylinder, n):
+        before, saved = modes.copy(), y[n : 2 * n].copy()
+        if not _has_passed(y, before, table, modes):
             return DONE
-        for k in range(n):
-            saved[k] = y[n + k]
         for _ in range(N + 1):
-            if not _stop(y, modes, beam, medium, M, f, acc, work):
+            if not _stop(y, modes, p, M, work):
                 return INDEFINITE
-            if not _derivative(y, modes, spools, beam, cylinder, medium, M, f, acc, work, dy):
+            if not _derivative(y, modes, spools, p, M, work, dy):
                 return INDEFINITE
             again = False
             for i in range(N):
                 # Those that stood before are asked at the beginning of the next step.
-                if modes[i] != STUCK or _held(before[i]):
+                if modes[i] != STUCK or is_held(before[i]):
                     continue
-                if _overload(y, i, modes, cylinder, medium, f, acc, work) != 0.0:
+                if _overload(y, i, modes, table, work) != 0.0:
                     modes[i] = OUTWARDS if saved[i] > 0.0 else INWARDS
                     again = True
             if not again:
                 break
             for k in range(n):
                 y[n + k] = saved[k]
-    return UNSETTLED if _has_passed(y, modes, before, cylinder, n) else DONE
+    return UNSETTLED if _has_passed(y, modes, table, modes) else DONE
 
 
 @kernel
@@ -369,31 +336,30 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
     """
     N, size = modes.size, y.size
     n = (size - 3 * N) // 2
-    beam, cylinder, medium = _tables(p)
-    M, f, acc, work = np.empty((n, n)), np.empty(n), np.empty(n), workspace(N, n)
+    M, work, actuators = np.empty((n, n)), workspace(N, n), p.actuators.table
+    tip_slope, after = FUNCTIONS + n // N - 1, np.empty(N, dtype=np.int64)
     k1, k2, k3, k4 = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    trial, saved, last = np.empty(size), np.empty(n), np.empty(size)
-    before, start = np.empty(N, dtype=np.int64), np.empty(N, dtype=np.int64)
+    trial, last, start = np.empty(size), np.empty(size), np.empty(N, dtype=np.int64)
     for taken in range(steps):
         for i in range(N):
             start[i] = modes[i]
         for k in range(size):
             last[k] = y[k]
-        begins = _settle(y, modes, spools, beam, cylinder, medium, M, f, acc, work, k1)
+        begins = _settle(y, modes, spools, p, M, work, k1)
         for k in range(size):
             trial[k] = y[k] + 0.5 * step * k1[k]
-        definite = _derivative(trial, modes, spools, beam, cylinder, medium, M, f, acc, work, k2)
+        definite = _derivative(trial, modes, spools, p, M, work, k2)
         for k in range(size):
             trial[k] = y[k] + 0.5 * step * k2[k]
-        definite &= _derivative(trial, modes, spools, beam, cylinder, medium, M, f, acc, work, k3)
+        definite &= _derivative(trial, modes, spools, p, M, work, k3)
         for k in range(size):
             trial[k] = y[k] + step * k3[k]
-        definite &= _derivative(trial, modes, spools, beam, cylinder, medium, M, f, acc, work, k4)
+        definite &= _derivative(trial, modes, spools, p, M, work, k4)
         for k in range(size):
             y[k] += step / 6.0 * (k1[k] + 2.0 * (k2[k] + k3[k]) + k4[k])
-        changed = _change_modes(
-            y, modes, before, saved, spools, beam, cylinder, medium, M, f, acc, work, k1
-        )
+        changed = DONE
+        if _has_passed(y, modes, actuators, after):
+            changed = _change_modes(y, modes, spools, p, M, work, k1)
         good = True
         for k in range(size):
             # Written so that NaN fails, too; pressures have other sizes than coordinates.
@@ -401,7 +367,7 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
         for i in range(N):
             slope = 0.0
             for e in range(n // N - 1):
-                slope += beam[i, FUNCTIONS + n // N - 1 + e] * y[N * (1 + e) + i]
+                slope += p.beams[i, tip_slope + e] * y[N * (1 + e) + i]
             good &= abs(slope) < STEEPEST
         status = changed
         if not begins:
@@ -428,19 +394,12 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
     return steps, DONE
 
 
-@kernel
-def evaluate(y, modes, spools, p, M, f, dy):  # type: ignore[no-untyped-def]
-    """
-    Write M(q), c + D q' + g and the derivative of the state for given modes; unchecked.
-
-    M (n, n) and f (n,) are in the order of q; see advance_motion for the rest.
-    """
-    N, n = modes.size, f.size
-    width = n // N
-    beam, cylinder, medium = _tables(p)
-    work, acc, rows, forces = workspace(N, n), np.empty(n), np.empty((n, n)), np.empty(n)
-    _derivative(y, modes, spools, beam, cylinder, medium, rows, forces, acc, work, dy)
-    mass_and_forces(y, n, beam, medium.gravity, medium.printed, rows, forces, work)
+@njit
+def _inertia(y, p, M, f):  # type: ignore[no-untyped-def]
+    """Write M(q) and c + D q' + g in the order of q; arguments are those of :func:`evaluate`."""
+    N, n = p.beams.shape[0], f.size
+    width, rows, forces = n // N, np.empty((n, n)), np.empty(n)
+    mass_and_forces(y, n, p.beams, p.gravity, p.printed, rows, forces, workspace(N, n))
     for i in range(N):
         for e in range(width):
             row, k = i * width + e, N * e + i
@@ -451,15 +410,55 @@ def evaluate(y, modes, spools, p, M, f, dy):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def evaluate(y, modes, spools, p, M, f, dy):  # type: ignore[no-untyped-def]
+    """
+    Write M(q), c + D q' + g and the derivative of the state for given modes; unchecked.
+
+    Parameters
+    ----------
+    y : ndarray, shape (2 n + 3 N,)
+        State.
+    modes : ndarray of int64, shape (N,)
+    spools : ndarray, shape (N,)
+        Commanded spool positions.
+    p : Constants
+    M : ndarray, shape (n, n)
+        Mass matrix, in the order of q.
+    f : ndarray, shape (n,)
+        Forces, in the order of q.
+    dy : ndarray, shape (2 n + 3 N,)
+        Derivative.
+    """
+    N, n = modes.size, f.size
+    _derivative(y, modes, spools, p, np.empty((n, n)), workspace(N, n), dy)
+    # Anew, because the derivative leaves the factor of the free part.
+    _inertia(y, p, M, f)
+
+
+@kernel
+def inertia(y, p, M, f):  # type: ignore[no-untyped-def]
+    """
+    Write M(q) and c + D q' + g alone; arguments are those of :func:`evaluate`.
+
+    ``y`` begins with q and q'; oil and friction have no part in it.
+    """
+    _inertia(y, p, M, f)
+
+
+@kernel
 def impulse_stop(y, modes, p):  # type: ignore[no-untyped-def]
     """
     Take the velocity of standing pistons from the state by impulses, in place; unchecked.
 
     Returns whether the mass matrix was positive definite; otherwise the state stays.
+
+    Parameters
+    ----------
+    y : ndarray, shape (2 n + 3 N,)
+        State.
+    modes : ndarray of int64, shape (N,)
+    p : Constants
     """
     N = modes.size
     n = (y.size - 3 * N) // 2
-    beam, _, medium = _tables(p)
-    return _stop(
-        y, modes, beam, medium, np.empty((n, n)), np.empty(n), np.empty(n), workspace(N, n)
-    )
+    return _stop(y, modes, p, np.empty((n, n)), workspace(N, n))

@@ -49,7 +49,7 @@ class Phase:
 
     def __init__(self, constants: Constants, modes: np.ndarray, spools: np.ndarray) -> None:
         self.constants, self.modes, self.spools = constants, modes, spools
-        N, F = constants.mass_eta.shape
+        N, F = constants.length.size, constants.functions
         n = N * (1 + F)
         self._M, self._f = np.empty((n, n)), np.empty(n)
         self._known: tuple[bytes, np.ndarray] | None = None
@@ -74,8 +74,9 @@ class Phase:
             acceleration = self.derivative(0.0, y)[n : 2 * n]
             arms = np.array([piston_and_arm(p.linkage, i, y[i])[1] for i in range(N)])
             needed = (self._M[:N] @ acceleration + self._f[:N]) / arms
-            head, rod = np.maximum(y[2 * n : 2 * n + 2 * N].reshape(2, N), p.vapour)
-            self._known = key, head * p.head_area - rod * p.rod_area - needed
+            a = p.actuators
+            head, rod = np.maximum(y[2 * n : 2 * n + 2 * N].reshape(2, N), a.vapour)
+            self._known = key, head * a.head_area - rod * a.rod_area - needed
         return self._known[1]
 
     def stopped(self, y: np.ndarray) -> np.ndarray:
@@ -105,7 +106,7 @@ class Phase:
 
     def _excess(self, net: np.ndarray) -> np.ndarray:
         """Return by how much forces exceed what holds the pistons that stand, with their sign."""
-        static, held, modes = self.constants.static, self.held, self.modes
+        static, held, modes = self.constants.actuators.static, self.held, self.modes
         outwards = np.where(held & (modes != AT_ROD_END), np.maximum(net - static, 0.0), 0.0)
         inwards = np.where(held & (modes != AT_HEAD_END), np.minimum(net + static, 0.0), 0.0)
         return outwards + inwards
@@ -117,8 +118,8 @@ class Phase:
             return float(-self.modes[piston] * y[self._f.size + piston])
         if mode in (AT_ROD_END, AT_HEAD_END):
             position = float(piston_and_arm(p.linkage, piston, y[piston])[0])
-            return position - p.stroke[piston] if mode == AT_ROD_END else -position
-        return float(mode * self.net_forces(y)[piston] - p.static[piston])
+            return position - p.actuators.stroke[piston] if mode == AT_ROD_END else -position
+        return float(mode * self.net_forces(y)[piston] - p.actuators.static[piston])
 
     def changes(self) -> list[tuple[int, int]]:
         """Return all that can end the phase: a piston and its next mode."""
@@ -130,7 +131,7 @@ class Phase:
             else:
                 found += [(i, AT_ROD_END), (i, AT_HEAD_END)]
                 # Without static friction no piston sticks, and its direction does not matter.
-                found += [(i, STUCK)] if self.constants.static[i] > 0.0 else []
+                found += [(i, STUCK)] if self.constants.actuators.static[i] > 0.0 else []
         return found
 
     def solve(

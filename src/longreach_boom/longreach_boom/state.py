@@ -73,8 +73,8 @@ class StateParts(NamedTuple):
 
 def hydraulic_forces(parts: StateParts, constants: Constants) -> np.ndarray:
     """Return p_1 A_1 - p_2 A_2 [N], shape (..., N)."""
-    forces = parts.head_pressures * constants.head_area - parts.rod_pressures * constants.rod_area
-    return np.asarray(forces)
+    a = constants.actuators
+    return np.asarray(parts.head_pressures * a.head_area - parts.rod_pressures * a.rod_area)
 
 
 def piston_positions(angles: np.ndarray, constants: Constants) -> np.ndarray:

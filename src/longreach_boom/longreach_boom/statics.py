@@ -14,7 +14,7 @@ import numpy as np
 
 from longreach_boom.kinematics import point_motion
 from longreach_boom.model import Constants, Load, constants_of
-from longreach_boom.motion import STEEPEST, evaluate
+from longreach_boom.motion import STEEPEST, inertia
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import StateParts, strains
 from longreach_dynamics.errors import LongreachError
@@ -36,10 +36,9 @@ class Equilibrium(NamedTuple):
 
 def potential_forces(q: np.ndarray, constants: Constants) -> np.ndarray:
     """Return g(q) of Henikl 2015, (22), shape (n,)."""
-    N, n = constants.length.size, q.size
-    y = np.concatenate([q, np.zeros(n + 3 * N)])
-    M, g, dy = np.empty((n, n)), np.empty(n), np.empty(y.size)
-    evaluate(y, np.zeros(N, dtype=np.int64), np.zeros(N), constants, M, g, dy)
+    n = q.size
+    M, g = np.empty((n, n)), np.empty(n)
+    inertia(np.concatenate([q, np.zeros(n)]), constants, M, g)
     return g
 
 
@@ -106,7 +105,8 @@ def equilibrium(
     g = potential_forces(q, constants)
     _, arms = pistons_and_arms(constants.linkage, q[None, :N])
     forces = g[:N] / arms[0]
-    head, rod = holding_pressures(forces, constants.head_area, constants.rod_area, boom.oil)
+    a = constants.actuators
+    head, rod = holding_pressures(forces, a.head_area, a.rod_area, boom.oil)
     tip = point_motion(boom, q, np.zeros(n), N - 1, boom.beams[-1].length).position
     return Equilibrium(q, forces, head, rod, tip)
 
@@ -131,7 +131,7 @@ def static_row(
     at_rest = np.concatenate([rest.q, np.zeros(rest.q.size + 3 * N)])
     strain = strains(StateParts.of(at_rest, boom), boom)
     deflection = [float(rest.q[N + i :: N] @ constants.tip[i]) for i in range(N)]
-    share = rest.forces / (boom.oil.supply_pressure * constants.head_area)
+    share = rest.forces / (boom.oil.supply_pressure * constants.actuators.head_area)
     highest = np.maximum(rest.head_pressures, rest.rod_pressures)
     return {
         'angles': np.asarray(angles).tolist(),

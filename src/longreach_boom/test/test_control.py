@@ -23,10 +23,14 @@ from longreach_boom.state import BoomCommand, StateParts
 from longreach_dynamics.control import (
     ControllerState,
     PistonControllerParameters,
-    spool_positions,
 )
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.hydraulics import pressure_rates, valve_flows, valve_opening
+from longreach_dynamics.hydraulics import (
+    pressure_rates,
+    spool_positions,
+    valve_flows,
+    valve_opening,
+)
 from longreach_dynamics.trajectories import Reference, Trajectory, Waypoint
 
 SITE = (70.0, -50.0, -35.0, -30.0)
@@ -76,7 +80,7 @@ def test_the_spool_gives_the_velocity_at_which_the_force_stays(
     area_ratio: float, boom: BoomParameters
 ) -> None:
     random = np.random.default_rng(1)
-    p = constants_of(with_valves(boom, area_ratio=area_ratio))
+    p = constants_of(with_valves(boom, area_ratio=area_ratio)).actuators
     within = 0
     for _ in range(200):
         velocities = random.uniform(-0.03, 0.03, 4)
@@ -117,7 +121,7 @@ def test_the_spool_gives_the_velocity_at_which_the_force_stays(
 
 @pytest.mark.parametrize('sign', [1.0, -1.0])
 def test_in_steady_motion_it_is_the_printed_equation(sign: float, boom: BoomParameters) -> None:
-    p = constants_of(boom)
+    p = constants_of(boom).actuators
     head = np.full(4, 200e5)
     drop = p.supply - head if sign > 0.0 else head - p.tank
     # What leaves one side and what enters the other fit the areas.
@@ -133,7 +137,7 @@ def test_in_steady_motion_it_is_the_printed_equation(sign: float, boom: BoomPara
 
 
 def test_slow_motion_begins_beyond_the_dead_band(boom: BoomParameters) -> None:
-    p = constants_of(with_valves(boom, dead_band=0.2))
+    p = constants_of(with_valves(boom, dead_band=0.2)).actuators
     pistons, pressures = np.full(4, 0.5), np.full(4, 100e5)
     spools = spool_positions(p, np.array([1e-9, -1e-9, 0.0, -0.0]), pistons, pressures, pressures)
     np.testing.assert_allclose(spools, [0.2, -0.2, 0.0, 0.0], rtol=0.0, atol=1e-6)
@@ -141,7 +145,7 @@ def test_slow_motion_begins_beyond_the_dead_band(boom: BoomParameters) -> None:
 
 
 def test_a_load_that_is_too_heavy_cannot_be_lifted(boom: BoomParameters) -> None:
-    p = constants_of(boom)
+    p = constants_of(boom).actuators
     pistons, head, rod = np.full(4, 0.5), np.full(4, 400e5), np.full(4, 5e5)
     up = spool_positions(p, np.full(4, 0.01), pistons, head, rod)
     np.testing.assert_array_equal(up, np.full(4, math.inf))
@@ -180,7 +184,7 @@ def test_the_piston_velocity_is_feed_forward_and_error(boom: BoomParameters) -> 
     spools = stand.cycle(errors, rates)
     arms = [c.linkage.arm(a) for c, a in zip(boom.cylinders, np.radians(SITE), strict=True)]
     wanted = arms * rates + boom.controller.proportional_gain * errors
-    p = constants_of(boom)
+    p = constants_of(boom).actuators
     expected = spool_positions(p, wanted, stand.target - errors, stand.head, stand.rod)
     np.testing.assert_allclose(spools, expected, rtol=1e-12)
     # The integral acts from the next cycle on.
@@ -197,7 +201,11 @@ def test_spools_and_velocities_are_limited(boom: BoomParameters) -> None:
     errors = np.array([0.2, -0.2, 0.2, -0.2])
     stand = Stand(slow)
     expected = spool_positions(
-        constants_of(slow), 0.01 * np.sign(errors), stand.target - errors, stand.head, stand.rod
+        constants_of(slow).actuators,
+        0.01 * np.sign(errors),
+        stand.target - errors,
+        stand.head,
+        stand.rod,
     )
     np.testing.assert_allclose(stand.cycle(errors), expected, rtol=1e-12)
 
@@ -257,7 +265,7 @@ def test_the_valve_closes_at_rest_and_opens_again_with_hysteresis(boom: BoomPara
 
 
 def test_a_piston_that_gives_way_by_its_oil_is_left_alone(boom: BoomParameters) -> None:
-    p = constants_of(boom)
+    p = constants_of(boom).actuators
     stand = Stand(boom)
     stand.rod = np.full(4, 200e5)
     stand.cycle(np.zeros(4))

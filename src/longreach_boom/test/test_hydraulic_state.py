@@ -101,10 +101,10 @@ def test_the_simulation_fills_its_chambers_with_these_flows(boom: BoomParameters
     evaluate(y, modes, np.zeros(N), constants, np.empty((n, n)), np.empty(n), dy)
     flows = flows_of(StateParts.of(y, boom), constants)
     pistons = np.array([c.linkage.position(a) for c, a in zip(boom.cylinders, y[:N], strict=True)])
-    volume = constants.head_volume + constants.head_area * pistons
+    volume = constants.actuators.head_volume + constants.actuators.head_area * pistons
     # Pistons stand: what flows in is all that the pressure rises from, (23).
     rates = boom.oil.bulk_modulus / volume * flows.head
     np.testing.assert_allclose(dy[2 * n : 2 * n + N], rates, rtol=1e-12)
-    volume = constants.rod_volume - constants.rod_area * pistons
+    volume = constants.actuators.rod_volume - constants.actuators.rod_area * pistons
     rates = -boom.oil.bulk_modulus / volume * flows.rod
     np.testing.assert_allclose(dy[2 * n + N : 2 * n + 2 * N], rates, rtol=1e-12)

@@ -558,6 +558,6 @@ def test_constants_are_kept_and_loads_make_new_ones(boom: BoomParameters) -> Non
     )
     for name in ('stiffness', 'damping', 'tip', 'tip_slope', 'linkage'):
         np.testing.assert_array_equal(getattr(bare, name), getattr(loaded, name))
-    assert not constants_of(boom, friction=False).static.any()
-    assert not constants_of(boom, friction=False).coulomb.any()
-    assert not constants_of(boom, friction=False).viscous.any()
+    assert not constants_of(boom, friction=False).actuators.static.any()
+    assert not constants_of(boom, friction=False).actuators.coulomb.any()
+    assert not constants_of(boom, friction=False).actuators.viscous.any()

@@ -12,7 +12,15 @@ from scipy.integrate import simpson
 from longreach_boom import motion
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
-from longreach_boom.model import Constants, Load, boom_bases, constants_of, workspace
+from longreach_boom.model import (
+    FUNCTIONS,
+    MASS,
+    Constants,
+    Load,
+    boom_bases,
+    constants_of,
+    workspace,
+)
 from longreach_boom.motion import (
     AT_HEAD_END,
     AT_ROD_END,
@@ -33,6 +41,8 @@ from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, BoomState, piston_positions
 from longreach_boom.statics import equilibrium
+from longreach_dynamics.hydraulics import Actuators
+from longreach_dynamics.hydraulics.actuators import BULK_MODULUS
 from longreach_dynamics.kernels import read_only
 from longreach_dynamics.linkages import pistons_and_arms
 
@@ -84,45 +94,51 @@ def run(
 
 def flows(p: Constants, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the flows into head sides and out of rod sides, by Henikl 2015, (24) [m^3/s]."""
+    a = p.actuators
     N = p.length.size
     head, rod, spool = (
         states[:, -3 * N + k * N : states.shape[1] - (2 - k) * N] for k in range(3)
     )
-    head, rod = np.maximum(head, p.vapour), np.maximum(rod, p.vapour)
-    share = np.clip((np.abs(spool) - p.dead_band) / (1.0 - p.dead_band), 0.0, 1.0)
+    head, rod = np.maximum(head, a.vapour), np.maximum(rod, a.vapour)
+    share = np.clip((np.abs(spool) - a.dead_band) / (1.0 - a.dead_band), 0.0, 1.0)
 
     def orifice(area: np.ndarray, difference: np.ndarray) -> np.ndarray:
-        root = difference / (difference**2 + p.laminar**2) ** 0.25
-        return np.asarray(p.flow_coefficient * area * share * root)
+        root = difference / (difference**2 + a.laminar**2) ** 0.25
+        return np.asarray(a.flow_coefficient * area * share * root)
 
     into = np.where(
         spool >= 0.0,
-        orifice(p.head_opening, p.supply - head),
-        -orifice(p.head_opening, head - p.tank),
+        orifice(a.head_opening, a.supply - head),
+        -orifice(a.head_opening, head - a.tank),
     )
     out = np.where(
         spool >= 0.0,
-        orifice(p.rod_opening, rod - p.tank),
-        -orifice(p.rod_opening, p.supply - rod),
+        orifice(a.rod_opening, rod - a.tank),
+        -orifice(a.rod_opening, a.supply - rod),
     )
     return into, out
 
 
 def oil(p: Constants, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return volumes and oil, as a volume at pressure 0, of head and rod sides (rows, 2 N)."""
+    a = p.actuators
     N = p.length.size
     positions, _ = pistons_and_arms(p.linkage, states[:, :N])
     volumes = np.hstack(
-        [p.head_volume + p.head_area * positions, p.rod_volume - p.rod_area * positions]
+        [
+            a.head_volume + a.head_area * positions,
+            a.rod_volume - a.rod_area * positions,
+        ]
     )
-    return volumes, volumes * np.exp(states[:, -3 * N : -N] / p.bulk_modulus)
+    return volumes, volumes * np.exp(states[:, -3 * N : -N] / a.bulk_modulus)
 
 
 def energy(
     boom: BoomParameters, p: Constants, loads: tuple[Load, ...], states: np.ndarray
 ) -> np.ndarray:
     """Return kinetic energy, weight, bending and compression of the oil (rows,) [J]."""
-    N, F = p.mass_eta.shape
+    a = p.actuators
+    N, F = p.length.size, p.functions
     n = N * (1 + F)
     q, v = states[:, :n], states[:, n : 2 * n]
     total = np.zeros(len(states))
@@ -144,28 +160,29 @@ def energy(
     # int p dV down to the volume that the oil has at pressure 0; none below the vapour's.
     volumes, amount = oil(p, states)
     pressures = np.maximum(states[:, -3 * N : -N], 0.0)
-    assert p.vapour == 0.0
-    there = volumes * np.exp(np.minimum(states[:, -3 * N : -N], 0.0) / p.bulk_modulus)
-    total += np.sum(p.bulk_modulus * (amount - there) - pressures * there, axis=1)
+    assert a.vapour == 0.0
+    there = volumes * np.exp(np.minimum(states[:, -3 * N : -N], 0.0) / a.bulk_modulus)
+    total += np.sum(a.bulk_modulus * (amount - there) - pressures * there, axis=1)
     return total
 
 
 def power(p: Constants, states: np.ndarray, modes: np.ndarray) -> np.ndarray:
     """Return what flows in through the valves less what damping and friction take (rows,) [W]."""
-    N, F = p.mass_eta.shape
+    a = p.actuators
+    N, F = p.length.size, p.functions
     n = N * (1 + F)
     v = states[:, n : 2 * n]
     _, arms = pistons_and_arms(p.linkage, states[:, :N])
     velocity = arms * v[:, :N]
     moving = np.where(np.abs(modes) == 1, modes, 0)
-    total = -np.sum(p.joint_damping * v[:, :N] ** 2 + p.viscous * velocity**2, axis=1)
-    total -= np.sum(p.coulomb * moving * velocity, axis=1)
+    total = -np.sum(p.joint_damping * v[:, :N] ** 2 + a.viscous * velocity**2, axis=1)
+    total -= np.sum(a.coulomb * moving * velocity, axis=1)
     for i in range(N):
         h = v[:, N + i :: N]
         total -= np.einsum('ri,ij,rj->r', h, p.damping[i], h)
     into, out = flows(p, states)
-    specific = p.bulk_modulus * np.expm1(
-        np.maximum(states[:, -3 * N : -N], p.vapour) / p.bulk_modulus
+    specific = a.bulk_modulus * np.expm1(
+        np.maximum(states[:, -3 * N : -N], a.vapour) / a.bulk_modulus
     )
     return np.asarray(total + np.sum(specific * np.hstack([into, -out]), axis=1))
 
@@ -320,14 +337,14 @@ def test_pistons_that_stand_are_held_by_friction(boom: BoomParameters) -> None:
         let_go = (now == STUCK) & ((after != STUCK) | (way != 0))
         during = np.where(let_go, np.where(after == STUCK, way, after), now)
         phase = Phase(p, during, np.zeros(4))
-        share = np.abs(phase.net_forces(y)) / p.static
+        share = np.abs(phase.net_forces(y)) / p.actuators.static
         assert np.all(share[during == STUCK] <= 1.0 + 1e-9)
         closest = max(closest, share[during == STUCK].max(initial=0.0))
         if np.any(let_go):
             loose += 1
             # Not one that would have held: the forces on them, all stuck as they were.
             before = Phase(p, now, np.zeros(4)).net_forces(y)
-            assert np.any(np.abs(before)[let_go] > p.static[let_go])
+            assert np.any(np.abs(before)[let_go] > p.actuators.static[let_go])
     assert loose > 30
     assert closest > 0.99
 
@@ -361,15 +378,15 @@ def test_all_that_stand_are_asked_at_once(boom: BoomParameters) -> None:
     several, followers, different = 0, 0, 0
     for _ in range(300):
         y = start.y.copy()
-        y[24:28] += random.normal(size=4) * 1.2 * p.static / p.head_area
+        y[24:28] += random.normal(size=4) * 1.2 * p.actuators.static / p.actuators.head_area
         states, modes = run(p, start._replace(y=y), 1e-6, step=1e-6)
         after = modes[-1]
         assert np.all(states[-1, 12:16] * after >= 0.0)
         net = Phase(p, after, np.zeros(4)).net_forces(y)
-        assert np.all(np.abs(net[after == STUCK]) <= p.static[after == STUCK])
+        assert np.all(np.abs(net[after == STUCK]) <= p.actuators.static[after == STUCK])
         loosened = Phase(p, start.modes, np.zeros(4)).loosened(y).modes
         different += not np.array_equal(after, loosened)
-        first = np.abs(Phase(p, start.modes, np.zeros(4)).net_forces(y)) > p.static
+        first = np.abs(Phase(p, start.modes, np.zeros(4)).net_forces(y)) > p.actuators.static
         several += np.count_nonzero(after) > 2
         followers += bool(np.any((after != STUCK) & ~first))
     assert several > 20
@@ -386,7 +403,7 @@ def test_a_piston_turns_without_a_stop_where_friction_cannot_hold_it(
     machine = Boom(boom, Scenario(duration=1.0, pose='site'))
     p, start = machine.constants(()), machine.initial_state()
     y = start.y.copy()
-    y[6] -= share * p.static[0] / p.head_area[0]
+    y[6] -= share * p.actuators.static[0] / p.actuators.head_area[0]
     y[3] = 1e-6
     before = BoomState(y, np.array([OUTWARDS]))
     states, modes = run(p, before, 1e-3)
@@ -447,7 +464,7 @@ def test_comes_to_rest_in_static_equilibrium(boom: BoomParameters) -> None:
     assert np.abs(y[:4] - machine.initial_state().y[:4]).max() > 1e-4
     assert y[:12] == pytest.approx(rest.q, abs=3e-6)
     p = machine.constants(())
-    forces = y[24:28] * p.head_area - y[28:32] * p.rod_area
+    forces = y[24:28] * p.actuators.head_area - y[28:32] * p.actuators.rod_area
     assert forces == pytest.approx(rest.forces, rel=1e-4)
 
 
@@ -475,7 +492,7 @@ def test_oil_changes_by_flows_alone(boom: BoomParameters, mass: float) -> None:
     states, _ = run(p, start, 2.0, spools)
     _, amount = oil(p, states)
     into, out = flows(p, states)
-    density = np.exp(np.maximum(states[:, 24:32], p.vapour) / p.bulk_modulus)
+    density = np.exp(np.maximum(states[:, 24:32], p.actuators.vapour) / p.actuators.bulk_modulus)
     gained = simpson(np.hstack([into, -out]) * density, dx=STEP, axis=0)
     assert amount[-1] - amount[0] == pytest.approx(gained, rel=1e-3)
     assert np.abs(gained).min() > 1e-5
@@ -493,7 +510,7 @@ def test_cavitation_clamps_and_recovers(boom: BoomParameters) -> None:
     assert np.all(result.column('p_rod_1')[low] == 0.0)
     assert result.column('p_rod_1').min() == 0.0
     assert result.column('force_1')[low] == pytest.approx(
-        result.column('p_head_1')[low] * p.head_area[0]
+        result.column('p_head_1')[low] * p.actuators.head_area[0]
     )
     assert 'cylinder_1' in result.cavitated
     # Nothing is lost: the chamber fills again as its piston comes back.
@@ -513,6 +530,7 @@ def test_open_valve_moves_the_piston_at_the_speed_of_the_orifices(
     damped = with_damping(resized(1), 20.0)
     machine = Boom(damped, Scenario(duration=1.0, pose_deg=(30.0,)))
     p = machine.constants(())
+    a = p.actuators
     cylinder = damped.cylinders[0]
     for spool in (0.6, 0.2, -0.2, -0.6):
         states, _ = run(p, machine.initial_state(), 4.0, (spool,))
@@ -523,13 +541,13 @@ def test_open_valve_moves_the_piston_at_the_speed_of_the_orifices(
         # q = v A on both sides: (24) gives the pressures, and they the force, all by v.
         needed = equilibrium(damped, y[:1]).forces[0]
         needed += damped.beams[0].joint_damping * y[3] / arm
-        needed += math.copysign(p.coulomb[0], spool) + p.viscous[0] * velocity
-        opening = cylinder.valve.area * (abs(spool) - 0.05) / 0.95 * p.flow_coefficient
-        source, sink = (p.supply, p.tank) if spool > 0.0 else (p.tank, p.supply)
-        surplus = source * p.head_area[0] - sink * p.rod_area[0] - needed
-        expected = opening * math.sqrt(abs(surplus) / (p.head_area[0] ** 3 + p.rod_area[0] ** 3))
+        needed += math.copysign(a.coulomb[0], spool) + a.viscous[0] * velocity
+        opening = cylinder.valve.area * (abs(spool) - 0.05) / 0.95 * a.flow_coefficient
+        source, sink = (a.supply, a.tank) if spool > 0.0 else (a.tank, a.supply)
+        surplus = source * a.head_area[0] - sink * a.rod_area[0] - needed
+        expected = opening * math.sqrt(abs(surplus) / (a.head_area[0] ** 3 + a.rod_area[0] ** 3))
         assert velocity == pytest.approx(math.copysign(expected, spool), rel=0.02)
-        drop = math.copysign((velocity * p.head_area[0] / opening) ** 2, spool)
+        drop = math.copysign((velocity * a.head_area[0] / opening) ** 2, spool)
         assert y[6] == pytest.approx(source - drop, rel=0.1)
 
 
@@ -592,8 +610,8 @@ def test_piston_stops_at_the_end_of_its_stroke_and_leaves_again(
     assert np.all(states[-500:, 15] == 0.0)
     pushing = states[-1, 27 if spool > 0.0 else 31]
     relieved = states[-1, 31 if spool > 0.0 else 27]
-    assert pushing == pytest.approx(p.supply, rel=1e-3)
-    assert relieved == pytest.approx(p.tank, rel=1e-2)
+    assert pushing == pytest.approx(p.actuators.supply, rel=1e-3)
+    assert relieved == pytest.approx(p.actuators.tank, rel=1e-2)
     # The stop costs energy: it does no work.
     total = energy(boom, p, (), states[hit - 1 : hit + 1])
     fed = power(p, states[hit - 1 : hit], modes[hit - 1 : hit])[0] * STEP
@@ -610,7 +628,10 @@ def test_steps_end_with_the_last_finite_state(boom: BoomParameters) -> None:
     machine = Boom(boom, Scenario(duration=1.0, pose='site'))
     start = machine.initial_state()
     # Oil a thousand times as stiff: unstable at this step.
-    p = machine.constants(())._replace(bulk_modulus=1.4e12)
+    p = machine.constants(())
+    table = p.actuators.table.copy()
+    table[:, BULK_MODULUS] *= 1000.0
+    p = read_only(p._replace(actuators=Actuators(table)))
     y, modes = start.y.copy(), start.modes.copy()
     y[12:16] = 1e-3
     modes[:] = OUTWARDS
@@ -626,7 +647,10 @@ def test_steps_end_with_the_last_finite_state(boom: BoomParameters) -> None:
 def heavy_and_light(boom: BoomParameters) -> Constants:
     """Return constants whose mass matrix is not positive definite."""
     p = constants_of(boom)
-    return read_only(p._replace(mass=-p.mass, mass_matrix=-p.mass_matrix))
+    beams, F = p.beams.copy(), p.functions
+    beams[:, MASS] *= -1.0
+    beams[:, FUNCTIONS + 4 * F : FUNCTIONS + 4 * F + F * F] *= -1.0
+    return read_only(p._replace(beams=beams))
 
 
 def test_impulses_tell_that_the_mass_matrix_is_not_positive_definite(boom: BoomParameters) -> None:
@@ -653,12 +677,9 @@ def test_modes_that_change_without_end_are_told(
 ) -> None:
     start = Boom(boom, Scenario(duration=1.0, pose='site')).initial_state()
     monkeypatch.setattr(motion, '_has_passed', lambda *_: True)
-    n = 12
-    M, f, acc, room = np.empty((n, n)), np.empty(n), np.empty(n), workspace(4, n)
-    before, saved, dy = np.empty(4, dtype=np.int64), np.empty(n), np.empty(start.y.size)
-    tables = motion._tables.py_func(constants_of(boom))
+    M, work, dy = np.empty((12, 12)), workspace(4, 12), np.empty(start.y.size)
     status = motion._change_modes.py_func(
-        start.y, start.modes, before, saved, np.zeros(4), *tables, M, f, acc, room, dy
+        start.y, start.modes, np.zeros(4), constants_of(boom), M, work, dy
     )
     assert status == UNSETTLED
 
@@ -671,10 +692,9 @@ def test_constants_cannot_be_written_on(boom: BoomParameters) -> None:
     # Both have the same arrays: to change them would change the results of the other one.
     p = one.constants(())
     assert other.constants(()) is p
-    for value in p:
-        if isinstance(value, np.ndarray):
-            with pytest.raises(ValueError, match='read-only'):
-                value[...] = 0.0
+    for table in (p.beams, p.actuators.table, p.mass, p.actuators.static):
+        with pytest.raises(ValueError, match='read-only'):
+            table[...] = 0.0
     assert np.array_equal(other.advance(start, closed, 0.0, 0.05).y, expected)
 
 

@@ -147,7 +147,7 @@ def test_reference_obeys_the_law_of_friction(boom: BoomParameters) -> None:
         assert np.all(rates[mode == STUCK] == 0.0)
         assert np.all(rates * mode >= 0.0)
         net = np.abs(Phase(p, mode, np.zeros(4)).net_forces(y))
-        assert np.all(net[mode == STUCK] <= p.static[mode == STUCK] * (1.0 + 1e-9))
+        assert np.all(net[mode == STUCK] <= p.actuators.static[mode == STUCK] * (1.0 + 1e-9))
 
 
 # Scenarios

@@ -81,7 +81,9 @@ def test_boom_is_a_machine(boom: BoomParameters) -> None:
         assert positions[piston] == pytest.approx(cylinder.linkage.position(angle), rel=1e-14)
         assert velocities[piston] == pytest.approx(arm * rate, rel=1e-14)
         # A pressure that drives the piston out lifts.
-        force = state.y[24 + i] * p.head_area[i] - state.y[28 + i] * p.rod_area[i]
+        force = (
+            state.y[24 + i] * p.actuators.head_area[i] - state.y[28 + i] * p.actuators.rod_area[i]
+        )
         assert efforts[piston] == pytest.approx(force, rel=1e-14)
         assert efforts[joint] == pytest.approx(force * arm, rel=1e-12)
         # Beams bend under their weight, by centimetres.
@@ -222,7 +224,7 @@ def test_table_and_columns(boom: BoomParameters) -> None:
     assert np.array_equal(result.column('p_head_3'), y[:, 26])
     assert np.array_equal(result.column('spool_4'), y[:, 35])
     assert result.column('force_1') == pytest.approx(
-        y[:, 24] * p.head_area[0] - y[:, 28] * p.rod_area[0]
+        y[:, 24] * p.actuators.head_area[0] - y[:, 28] * p.actuators.rod_area[0]
     )
     linkage = boom.cylinders[1].linkage
     assert result.column('piston_2') == pytest.approx([linkage.position(a) for a in y[:, 1]])

@@ -31,22 +31,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.hydraulics import valve_flows
+from longreach_dynamics.hydraulics import Actuators, oil_stiffness, spool_positions
 from longreach_dynamics.parameters import Parameters, quantity
 
 __all__ = [
     'ControllerState',
-    'Hydraulics',
     'Pid',
     'PistonController',
     'PistonControllerParameters',
     'low_pass',
-    'spool_positions',
 ]
 
 
@@ -153,119 +151,6 @@ class PistonControllerParameters(Parameters):
         )
 
 
-class Hydraulics(Protocol):
-    """Numbers of N cylinders with their valves, and of the oil."""
-
-    @property
-    def head_area(self) -> np.ndarray:
-        """A_1 [m^2], shape (N,)."""
-
-    @property
-    def rod_area(self) -> np.ndarray:
-        """A_2 [m^2], shape (N,)."""
-
-    @property
-    def head_volume(self) -> np.ndarray:
-        """V_1 at s_p = 0 [m^3], shape (N,)."""
-
-    @property
-    def rod_volume(self) -> np.ndarray:
-        """V_2 at s_p = 0 [m^3], shape (N,)."""
-
-    @property
-    def head_opening(self) -> np.ndarray:
-        """Opening to the head side at full spool [m^2], shape (N,)."""
-
-    @property
-    def rod_opening(self) -> np.ndarray:
-        """Opening to the rod side at full spool [m^2], shape (N,)."""
-
-    @property
-    def dead_band(self) -> np.ndarray:
-        """Spool position up to which a valve is closed, shape (N,)."""
-
-    @property
-    def bulk_modulus(self) -> float:
-        """Of the oil [Pa]."""
-
-    @property
-    def supply(self) -> float:
-        """Supply pressure [Pa]."""
-
-    @property
-    def tank(self) -> float:
-        """Tank pressure [Pa]."""
-
-    @property
-    def flow_coefficient(self) -> float:
-        """Contraction coefficient times sqrt(2 / density)."""
-
-    @property
-    def laminar(self) -> float:
-        """Pressure difference below which a valve flows in proportion [Pa]."""
-
-
-def _oil_stiffness(cylinders: Hydraulics, pistons: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return k_1 and k_2, beta A^2 / V of the oil on both sides [N/m], each (N,)."""
-    p = cylinders
-    head_volumes = p.head_volume + p.head_area * pistons
-    rod_volumes = p.rod_volume - p.rod_area * pistons
-    return (
-        p.bulk_modulus * p.head_area**2 / head_volumes,
-        p.bulk_modulus * p.rod_area**2 / rod_volumes,
-    )
-
-
-def spool_positions(
-    cylinders: Hydraulics,
-    velocities: np.ndarray,
-    pistons: np.ndarray,
-    head_pressures: np.ndarray,
-    rod_pressures: np.ndarray,
-) -> np.ndarray:
-    """
-    Return the spool positions that give piston velocities: the valve equation solved for A_v.
-
-    Parameters
-    ----------
-    cylinders : Hydraulics
-    velocities : ndarray, shape (N,)
-        Desired [m/s].
-    pistons : ndarray, shape (N,)
-        Positions [m], within the strokes.
-    head_pressures, rod_pressures : ndarray, shape (N,)
-        Measured [Pa].
-
-    Returns
-    -------
-    ndarray, shape (N,)
-        0 for the velocity 0. Beyond [-1, 1] where the valve is too small, infinite where the
-        pressures would drive the piston the other way. Source: Henikl 2015, (23), (24).
-    """
-    p = cylinders
-    k1, k2 = _oil_stiffness(p, pistons)
-    spools = np.zeros(len(velocities))
-    for i, velocity in enumerate(velocities):
-        if velocity == 0.0:
-            continue
-        sign = math.copysign(1.0, velocity)
-        q1, q2 = valve_flows(
-            sign,
-            head_pressures[i],
-            rod_pressures[i],
-            p.supply,
-            p.tank,
-            p.head_opening[i],
-            p.rod_opening[i],
-            p.flow_coefficient,
-            p.laminar,
-        )
-        fastest = (k1[i] * q1 / p.head_area[i] + k2[i] * q2 / p.rod_area[i]) / (k1[i] + k2[i])
-        opening = velocity / fastest if sign * fastest > 0.0 else math.inf
-        spools[i] = sign * (p.dead_band[i] + (1.0 - p.dead_band[i]) * opening)
-    return spools
-
-
 class ControllerState(NamedTuple):
     """What the controller remembers from one cycle to the next. Never changed in place."""
 
@@ -282,7 +167,7 @@ class PistonController:
     Parameters
     ----------
     gains : PistonControllerParameters
-    cylinders : Hydraulics
+    cylinders : Actuators
         What the controller knows of cylinders, valves and oil.
     sample_time : float
         Interval of cycles [s].
@@ -294,7 +179,7 @@ class PistonController:
     """
 
     gains: PistonControllerParameters
-    cylinders: Hydraulics
+    cylinders: Actuators
     sample_time: float
 
     def __post_init__(self) -> None:
@@ -357,7 +242,7 @@ class PistonController:
         gains, p = self.gains, self.cylinders
         forces = head_pressures * p.head_area - rod_pressures * p.rod_area
         slow_forces = self._slow_forces(memory.slow_forces, forces)
-        k1, k2 = _oil_stiffness(p, pistons)
+        k1, k2 = oil_stiffness(p, pistons)
         errors = targets - pistons - (forces - slow_forces[1]) / (k1 + k2)
         allowed = np.where(memory.closed, gains.opening_error, gains.closing_error)
         closed = (target_velocities == 0.0) & (np.abs(errors) <= allowed)

@@ -117,11 +117,13 @@ def quantity(
     length: int | None = None,
     source: str = '',
     read_only: bool = True,
+    kw_only: bool = False,
 ) -> Any:
     """
     Declare a field: a number, a truth value, a text, a sequence, or another parameter object.
 
-    The arguments are those of :class:`Rule`; without a default the field is required.
+    The arguments are those of :class:`Rule`; without a default the field is required. A field with
+    a default that derived classes follow with others is ``kw_only``.
     """
     rule = Rule(
         description,
@@ -134,7 +136,7 @@ def quantity(
         source=source,
         read_only=read_only,
     )
-    return dataclasses.field(default=default, metadata={'rule': rule})
+    return dataclasses.field(default=default, kw_only=kw_only, metadata={'rule': rule})
 
 
 def choice(

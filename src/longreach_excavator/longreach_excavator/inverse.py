@@ -42,6 +42,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics.actuators import VISCOUS
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.planar_chain import (
     FORCE,
@@ -55,9 +56,9 @@ from longreach_excavator.linkage import CYLINDERS, cylinders
 from longreach_excavator.motion import (
     HEAD,
     RATE,
-    VISCOUS,
     constants_of,
     load_links,
+    room_for,
     tooth_motion,
 )
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
@@ -323,8 +324,9 @@ def _invert(times, motion, tooth, law, p, rows):  # type: ignore[no-untyped-def]
     p : Constants
     rows : ndarray, shape (rows, len(_WRITTEN))
     """
-    chain, cylinder, pins, medium = p.chain.copy(), p.cylinder, p.pins, p.medium
-    lengths, arms, pushes, torque = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    room, table, pins, medium = room_for(p), p.actuators.table, p.pins, p.medium
+    chain, lengths, arms, torque = room.chain, room.lengths, room.levers, room.torque
+    pushes = np.empty(3)
     way, speed, mobilised = complex(0.0, 0.0), 0.0, complex(0.0, 0.0)
     for k in range(motion.shape[0]):
         y, row = motion[k], rows[k]
@@ -353,7 +355,7 @@ def _invert(times, motion, tooth, law, p, rows):  # type: ignore[no-untyped-def]
         for i in range(3):
             piston = arms[i] * y[RATE + i]
             pushes[i] = torque[i] / arms[i]
-            force = pushes[i] + cylinder[i, VISCOUS] * piston
+            force = pushes[i] + table[i, VISCOUS] * piston
             row[i], row[3 + i], row[6 + i] = torque[i], lengths[i], piston
             row[9 + i], row[12 + i], row[15 + i] = force, pushes[i], force * piston
         # Once more with the cylinders as forces on the links: now the joints carry no torque.

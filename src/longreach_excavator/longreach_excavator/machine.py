@@ -15,6 +15,7 @@ import math
 import numpy as np
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics import STABILITY, port_rates, smallest_volumes, spool_rates
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_time
 from longreach_dynamics.runs import PartialRunError
 from longreach_excavator.forces import STRONGEST, GivenForces
@@ -44,8 +45,6 @@ STEP = 1e-3  # [s]
 SAMPLE_TIME = 5e-3  # [s], of rows
 # A scenario looks at the bucket so often [s], to close the valves when it has swept.
 CYCLE = 0.01
-# Classical Runge-Kutta steps are stable up to 2.78 over the fastest rate; poses differ a little.
-_STABILITY = 2.3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,28 +125,22 @@ class Excavator:
 
     def _check_step(self, q: np.ndarray) -> None:
         """Raise InputError when the step is too long for oil and stops at their stiffest."""
-        excavator, oil = self.parameters, self.parameters.oil
-        stiff, levers = [], np.abs(excavator.linkage().levers(q))
-        fastest = 0.0
-        for c in excavator.cylinders:
-            smallest = np.array([c.head_volume, c.dead_length * c.rod_area + c.line_volume])
-            areas = np.array([c.head_area, c.rod_area])
-            column = float((oil.bulk_modulus * areas**2 / smallest).max())
-            stiff.append(column + excavator.stops.stiffness)
-            opening = c.valve.area * max(1.0, c.valve.area_ratio)
-            flow = oil.contraction * math.sqrt(2.0 / oil.density / oil.laminar_pressure) * opening
-            fastest = max(fastest, flow * oil.bulk_modulus / smallest.min())
-        stiffness = np.array(stiff) * levers**2
+        excavator, actuators = self.parameters, self.constants.actuators
+        levers = np.abs(excavator.linkage().levers(q))
+        head, rod = smallest_volumes(actuators)
+        areas = np.maximum(actuators.head_area**2 / head, actuators.rod_area**2 / rod)
+        stiff = actuators.bulk_modulus * areas + excavator.stops.stiffness
+        fastest = float(np.max([spool_rates(actuators), port_rates(actuators)]))
         mass = excavator.chain().mass_matrix(q)
-        rates = np.linalg.eigvals(np.linalg.solve(mass, np.diag(stiffness)))
+        rates = np.linalg.eigvals(np.linalg.solve(mass, np.diag(stiff * levers**2)))
         fastest = max(fastest, math.sqrt(float(np.abs(rates).max())))
-        damping = np.array([c.viscous for c in excavator.cylinders]) * levers**2
+        damping = actuators.viscous * levers**2
         rates = np.linalg.eigvals(np.linalg.solve(mass, np.diag(damping)))
         fastest = max(fastest, float(np.abs(rates).max()))
-        if self.step * fastest > _STABILITY:
+        if self.step * fastest > STABILITY:
             raise InputError(
                 f'step = {self.step:g} s, allowed for this excavator: at most'
-                f' {_STABILITY / fastest:.2g} s; oil in small volumes, wide valves, stiff stops,'
+                f' {STABILITY / fastest:.2g} s; oil in small volumes, wide valves, stiff stops,'
                 ' viscous pistons and light links are fast'
             )
 
@@ -315,6 +308,9 @@ class Excavator:
                 forces = np.array([0.0 if F is None else F for F in state.forces])
                 head, rod = pressures(self.parameters, forces)
                 y[HEAD + k], y[ROD + k], y[SPOOL + k] = head[k], rod[k], 0.0
+            elif now is not None:
+                # Its valve takes no oil from the pump.
+                y[SPOOL + k] = 0.0
         return y
 
     def _failure(self, count: int, y: np.ndarray, command: ExcavatorCommand) -> str:

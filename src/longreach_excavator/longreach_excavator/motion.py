@@ -31,12 +31,16 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from longreach_dynamics.hydraulics import (
-    chamber_pressure,
-    oil_share,
-    pressure_rates,
-    valve_flows,
-    valve_opening,
+from longreach_dynamics.hydraulics import Actuators, actuators_of, stop_force
+from longreach_dynamics.hydraulics.actuators import (
+    DEAD_BAND,
+    STROKE,
+    VAPOUR,
+    VISCOUS,
+    actuator_force,
+    actuator_rates,
+    rail_pressure,
+    spool_flows,
 )
 from longreach_dynamics.kernels import kernel, read_only
 from longreach_dynamics.planar_chain import (
@@ -72,6 +76,7 @@ __all__ = [
     'LOSS',
     'OBSERVED',
     'RATE',
+    'RETRACTED',
     'ROD',
     'SIZE',
     'SOIL',
@@ -80,6 +85,7 @@ __all__ = [
     'WORK',
     'Constants',
     'Medium',
+    'Room',
     'advance_adaptive',
     'advance_motion',
     'constants_of',
@@ -87,27 +93,15 @@ __all__ = [
     'energy',
     'evaluate',
     'observe',
+    'room_for',
     'tooth_motion',
 ]
 
 # Where the parts of the state begin; the angles are first.
 RATE, HEAD, ROD, SPOOL, SOIL, WORK, SOIL_WORK, LOSS, SIZE = 3, 6, 9, 12, 15, 17, 20, 21, 22
 
-# Columns of the table that compiled code reads of the cylinders.
-(
-    RETRACTED,
-    STROKE,
-    HEAD_AREA,
-    ROD_AREA,
-    HEAD_VOLUME,
-    ROD_VOLUME,
-    HEAD_OPENING,
-    ROD_OPENING,
-    DEAD_BAND,
-    SPOOL_RATE,
-    VISCOUS,
-    COLUMNS,
-) = range(12)
+# Column of the table of actuators in which the excavator has the length of a run-in cylinder [m].
+RETRACTED = 0
 
 # What observe() writes of an instant: of x and z, x is first.
 OBSERVED = (
@@ -127,6 +121,25 @@ OBSERVED = (
     'tip_z',
     *(f'{side}_flow_{name}' for side in ('head', 'rod') for name in ('boom', 'arm', 'bucket')),
 )
+# Where the groups of OBSERVED begin.
+_ALPHA, _LENGTH, _FORCE, _PIN_FORCE, _TENSION_LK, _TENSION_PK, _JOINTS = (
+    OBSERVED.index(name)
+    for name in (
+        'alpha_2',
+        'length_boom',
+        'force_boom',
+        'pin_force_boom',
+        'force_lk',
+        'force_pk',
+        'boom_chassis_x',
+    )
+)
+_PUSH_BOOM, _PUSH_ARM, _PUSH_BUCKET, _PUSH_LK, _PUSH_PK, _PUSH_SOIL = (
+    OBSERVED.index(f'{part}_x') for part in ('boom', 'arm', 'bucket', 'lk', 'pk', 'soil')
+)
+_DEPTH, _TIP, _HEAD_FLOW, _ROD_FLOW = (
+    OBSERVED.index(name) for name in ('depth', 'tip_x', 'head_flow_boom', 'rod_flow_boom')
+)
 # No excavator turns so far or so fast [rad, rad/s]: the printed forces reach 30 rad/s.
 _RUNAWAY = 1e3
 # A step is cut into so many parts when something in it begins or ends with a kink, which costs
@@ -139,16 +152,10 @@ _SOIL_SHARE, _MOST_PARTS = 0.5, 256
 
 
 class Medium(NamedTuple):
-    """Numbers that hold for the whole machine, and the ground."""
+    """Numbers of the stops and the ground."""
 
-    bulk_modulus: float
-    supply: float
-    tank: float
-    vapour: float
-    flow_coefficient: float
-    laminar: float
-    stop_stiffness: float
-    stop_loss: float
+    stop_stiffness: float  # [N/m]
+    stop_loss: float  # [s/m]
     surface: float  # of the soil, z [m]
     joint: float  # height of D from which the edge is counted [m]; NaN: where it is
     radius: float  # at which the depth is counted [m]
@@ -163,7 +170,7 @@ class Constants(NamedTuple):
     """All numbers that compiled code reads."""
 
     chain: np.ndarray  # PlanarChain.table(); copied where it serves as room, too
-    cylinder: np.ndarray  # (3, COLUMNS)
+    actuators: Actuators
     pins: Pins
     medium: Medium
 
@@ -182,30 +189,14 @@ def constants_of(
     joint : float
         Height of the bucket's joint D for the depth of its edge [m]; NaN for where it is.
     """
-    oil = excavator.oil
-    rows = [
-        (
-            c.retracted,
-            c.stroke,
-            c.head_area,
-            c.rod_area,
-            c.head_volume,
-            c.rod_volume,
-            c.valve.area,
-            c.valve.area * c.valve.area_ratio,
-            c.valve.dead_band,
-            1.0 / c.valve.time_constant,
-            c.viscous,
-        )
-        for c in excavator.cylinders
-    ]
+    driven = excavator.cylinders
+    actuators = actuators_of(
+        driven,
+        excavator.oil,
+        np.array([[c.retracted] for c in driven]),
+        viscous=[c.viscous for c in driven],
+    )
     medium = Medium(
-        oil.bulk_modulus,
-        oil.supply_pressure,
-        oil.tank_pressure,
-        oil.vapour_pressure,
-        oil.contraction * math.sqrt(2.0 / oil.density),
-        oil.laminar_pressure,
         excavator.stops.stiffness,
         excavator.stops.loss,
         surface,
@@ -215,25 +206,38 @@ def constants_of(
         *coefficients(excavator.soil),
     )
     table = excavator.chain().table()
-    return read_only(Constants(table, np.array(rows), excavator.pins(), medium))
+    return read_only(Constants(table, actuators, excavator.pins(), medium))
+
+
+class Room(NamedTuple):
+    """What is worked with: nothing is kept in it from step to step."""
+
+    chain: np.ndarray  # table of the chain
+    lengths: np.ndarray  # (3,) of the cylinders [m]
+    levers: np.ndarray  # (3,) d length / d theta [m]
+    torque: np.ndarray  # (3,) of the joints [N m], or their accelerations [rad/s^2]
 
 
 @njit
-def _stop(position, velocity, stroke, stiffness, loss):  # type: ignore[no-untyped-def]
-    """Return the force of the ends of a stroke on the rod [N], and the power that is lost [W]."""
-    beyond = position - stroke if position > 0.5 * stroke else -position
-    if beyond <= 0.0:
-        return 0.0, 0.0
-    way = 1.0 if position < 0.5 * stroke else -1.0
-    spring = stiffness * beyond
-    # Towards the end it grows with the speed; a stop does not pull.
-    force = max(spring * (1.0 - loss * way * velocity), 0.0)
-    return way * force, (spring - force) * way * velocity
+def room_for(p):  # type: ignore[no-untyped-def]
+    """Return room for a kernel, with the numbers of the chain."""
+    return Room(p.chain.copy(), np.empty(3), np.empty(3), np.empty(3))
 
 
 @njit
 def tooth_motion(y, pins, medium, chain):  # type: ignore[no-untyped-def]
-    """Return place and velocity of the tooth, the depth that counts [m], the resistance [N]."""
+    """
+    Return place and velocity of the tooth, the depth that counts [m], the resistance [N].
+
+    Parameters
+    ----------
+    y : ndarray, shape (SIZE,)
+        State.
+    pins : Pins
+    medium : Medium
+    chain : ndarray
+        Table of the chain, in which :func:`place_links` has placed the links.
+    """
     place, velocity, rate = complex(0.0, 0.0), complex(0.0, 0.0), 0.0
     for i in range(3):
         rate += y[RATE + i]
@@ -248,69 +252,43 @@ def tooth_motion(y, pins, medium, chain):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _oil_flows(y, i, cylinder, medium):  # type: ignore[no-untyped-def]
-    """Return flows through a valve [m^3/s], and both chambers' pressures [Pa]."""
-    p1 = chamber_pressure(y[HEAD + i], medium.vapour)
-    p2 = chamber_pressure(y[ROD + i], medium.vapour)
-    spool = y[SPOOL + i]
-    q1, q2 = valve_flows(
-        spool,
-        p1,
-        p2,
-        medium.supply,
-        medium.tank,
-        valve_opening(spool, cylinder[i, DEAD_BAND], cylinder[i, HEAD_OPENING]),
-        valve_opening(spool, cylinder[i, DEAD_BAND], cylinder[i, ROD_OPENING]),
-        medium.flow_coefficient,
-        medium.laminar,
-    )
-    return q1, q2, p1, p2
-
-
-@njit
-def _oil_force(p1, p2, i, cylinder):  # type: ignore[no-untyped-def]
-    """Return p_1 A_1 - p_2 A_2 [N]."""
-    return p1 * cylinder[i, HEAD_AREA] - p2 * cylinder[i, ROD_AREA]
-
-
-@njit
-def derivative(y, spools, forces, chain, cylinder, pins, medium, room, dy):  # type: ignore[no-untyped-def]
+def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
     """
     Write the time derivative of the state; return whether the mass matrix was positive definite.
 
-    ``spools`` (3,) are the commanded spool positions, ``forces`` (3,) those of cylinders that are
-    given from outside [N], NaN for those with oil. ``room`` is (3, 3).
+    Parameters
+    ----------
+    y : ndarray, shape (SIZE,)
+        State.
+    spools : ndarray, shape (3,)
+        Commanded spool positions.
+    forces : ndarray, shape (3,)
+        Of cylinders that have them from outside [N]; NaN for those with oil.
+    p : Constants
+    room : Room
+        Afterwards it holds lengths and levers, and the chain with the wrench of the soil.
+    dy : ndarray, shape (SIZE,)
+        Derivative.
     """
-    lengths, arms, torque = room[0], room[1], room[2]
+    chain, lengths, levers, torque = room.chain, room.lengths, room.levers, room.torque
+    table, pins, medium = p.actuators.table, p.pins, p.medium
     place_links(y[:RATE], y[RATE:HEAD], chain)
-    cylinders(y, pins, lengths, arms)
+    cylinders(y, pins, lengths, levers)
+    rail = rail_pressure(y, HEAD, table)
     lost = 0.0
     for i in range(3):
-        velocity = arms[i] * y[RATE + i]
-        position = lengths[i] - cylinder[i, RETRACTED]
+        velocity = levers[i] * y[RATE + i]
+        position = lengths[i] - table[i, RETRACTED]
         if math.isnan(forces[i]):
-            q1, q2, p1, p2 = _oil_flows(y, i, cylinder, medium)
-            force = _oil_force(p1, p2, i, cylinder)
-            dy[HEAD + i], dy[ROD + i] = pressure_rates(
-                position,
-                velocity,
-                q1 / oil_share(y[HEAD + i], medium.vapour, medium.bulk_modulus),
-                q2 / oil_share(y[ROD + i], medium.vapour, medium.bulk_modulus),
-                cylinder[i, HEAD_AREA],
-                cylinder[i, ROD_AREA],
-                cylinder[i, HEAD_VOLUME],
-                cylinder[i, ROD_VOLUME],
-                medium.bulk_modulus,
-            )
-            dy[SPOOL + i] = cylinder[i, SPOOL_RATE] * (spools[i] - y[SPOOL + i])
+            force = actuator_rates(y, HEAD, i, position, velocity, spools[i], rail, table, dy)
         else:
             force = forces[i]
             dy[HEAD + i] = dy[ROD + i] = dy[SPOOL + i] = 0.0
-        stop, stop_loss = _stop(
-            position, velocity, cylinder[i, STROKE], medium.stop_stiffness, medium.stop_loss
+        stop, stop_loss = stop_force(
+            position, velocity, table[i, STROKE], medium.stop_stiffness, medium.stop_loss
         )
-        friction = cylinder[i, VISCOUS] * velocity
-        torque[i] = arms[i] * (force + stop - friction)
+        friction = table[i, VISCOUS] * velocity
+        torque[i] = levers[i] * (force + stop - friction)
         dy[WORK + i] = force * velocity
         lost += friction * velocity + stop_loss
     _, velocity, _, push = tooth_motion(y, pins, medium, chain)
@@ -328,23 +306,24 @@ def derivative(y, spools, forces, chain, cylinder, pins, medium, room, dy):  # t
 
 
 @njit
-def _parts(y, step, chain, cylinder, pins, medium, room):  # type: ignore[no-untyped-def]
-    """Return into how many parts a step is cut."""
-    parts = 1
-    cylinders(y, pins, room[0], room[1])
+def _parts(y, step, p, room):  # type: ignore[no-untyped-def]
+    """Return into how many parts a step [s] from a state is cut."""
+    parts, chain, table = 1, room.chain, p.actuators.table
+    cylinders(y, p.pins, room.lengths, room.levers)
     for i in range(3):
-        speed, position = abs(room[1, i] * y[RATE + i]), room[0, i] - cylinder[i, RETRACTED]
+        speed = abs(room.levers[i] * y[RATE + i])
+        position = room.lengths[i] - table[i, RETRACTED]
         way = speed * step + _CLEARANCE
-        if speed > _SLOW and (position < way or position + way > cylinder[i, STROKE]):
+        if speed > _SLOW and (position < way or position + way > table[i, STROKE]):
             parts = _PARTS
     place_links(y[:RATE], y[RATE:HEAD], chain)
-    _, velocity, _, push = tooth_motion(y, pins, medium, chain)
-    rate = abs(velocity) / medium.shear
+    _, velocity, _, push = tooth_motion(y, p.pins, p.medium, chain)
+    rate = abs(velocity) / p.medium.shear
     if push > 0.0:
         # The soil is a spring F / K under the tooth, with which the bucket alone would be fastest.
-        arm = complex(chain[CENTER, 2] - pins.n, chain[CENTER_IM, 2])
+        arm = complex(chain[CENTER, 2] - p.pins.n, chain[CENTER_IM, 2])
         mobility = 1.0 / chain[MASS, 2] + abs(arm) ** 2 / chain[INERTIA, 2]
-        rate = max(rate, math.sqrt(push * mobility / medium.shear))
+        rate = max(rate, math.sqrt(push * mobility / p.medium.shear))
     finest = step * rate / _SOIL_SHARE
     # Written so that NaN leaves the step whole: it ends in an error.
     if finest > parts:
@@ -353,13 +332,21 @@ def _parts(y, step, chain, cylinder, pins, medium, room):  # type: ignore[no-unt
 
 
 @njit
-def _has_kink(before, after, cylinder, medium):  # type: ignore[no-untyped-def]
-    """Tell whether a chamber has run empty or filled, or a spool has passed its dead band."""
+def _has_kink(before, after, table):  # type: ignore[no-untyped-def]
+    """Tell whether a chamber has run empty or filled, or a spool has passed its dead band.
+
+    Parameters
+    ----------
+    before, after : ndarray, shape (SIZE,)
+        State at the beginning and at the end of a step.
+    table : ndarray
+        Of the actuators.
+    """
     for i in range(3):
         for k in (HEAD + i, ROD + i):
-            if (before[k] < medium.vapour) != (after[k] < medium.vapour):
+            if (before[k] < table[i, VAPOUR]) != (after[k] < table[i, VAPOUR]):
                 return True
-        band, k = cylinder[i, DEAD_BAND], SPOOL + i
+        band, k = table[i, DEAD_BAND], SPOOL + i
         if (abs(before[k]) < band) != (abs(after[k]) < band):
             return True
     return False
@@ -373,7 +360,20 @@ def _drives(levers):  # type: ignore[no-untyped-def]
 
 @njit
 def _between(forces, taken, share, told):  # type: ignore[no-untyped-def]
-    """Write the forces (3,) within a step, by the parabola through those that are known."""
+    """
+    Write the forces within a step, by the parabola through those that are known.
+
+    Parameters
+    ----------
+    forces : ndarray, shape (2 steps + 1, 3)
+        As in :func:`advance_motion` [N].
+    taken : int
+        Number of steps before this one.
+    share : float
+        Of the step that has passed.
+    told : ndarray, shape (3,)
+        Gets the forces [N].
+    """
     first, last = (1.0 - share) * (1.0 - 2.0 * share), share * (2.0 * share - 1.0)
     middle = 4.0 * share * (1.0 - share)
     for i in range(3):
@@ -410,13 +410,13 @@ def advance_motion(y, spools, forces, p, step, first, steps, every, table):  # t
         Number of steps that were taken: less than ``steps`` when the state ran away, or a linkage
         passed a dead point.
     """
-    chain, cylinder, pins, medium = p.chain.copy(), p.cylinder, p.pins, p.medium
-    room, trial, total, rate = np.empty((3, 3)), np.empty(SIZE), np.empty(SIZE), np.empty(SIZE)
+    room, actuators = room_for(p), p.actuators.table
+    trial, total, rate = np.empty(SIZE), np.empty(SIZE), np.empty(SIZE)
     varies, told, before = forces.shape[0] > 1, forces[0].copy(), np.empty(SIZE)
     for taken in range(steps):
         for k in range(SIZE):
             before[k] = y[k]
-        parts = _parts(y, step, chain, cylinder, pins, medium, room)
+        parts = _parts(y, step, p, room)
         good, again = True, True
         while again:
             part = step / parts
@@ -429,10 +429,8 @@ def advance_motion(y, spools, forces, p, step, first, steps, every, table):  # t
                     weight = part / 6.0 if stage in (0, 3) else part / 3.0
                     for k in range(SIZE):
                         trial[k] = y[k] if stage == 0 else y[k] + ahead * rate[k]
-                    good &= derivative(
-                        trial, spools, told, chain, cylinder, pins, medium, room, rate
-                    )
-                    good &= _drives(room[1])
+                    good &= derivative(trial, spools, told, p, room, rate)
+                    good &= _drives(room.levers)
                     for k in range(SIZE):
                         total[k] = weight * rate[k] if stage == 0 else total[k] + weight * rate[k]
                 for k in range(SIZE):
@@ -441,7 +439,7 @@ def advance_motion(y, spools, forces, p, step, first, steps, every, table):  # t
                     good &= abs(y[k]) < (_RUNAWAY if k < HEAD else np.inf)
                 if not good:
                     break
-            again = good and parts < _PARTS and _has_kink(before, y, cylinder, medium)
+            again = good and parts < _PARTS and _has_kink(before, y, actuators)
             if again or not good:
                 for k in range(SIZE):
                     y[k] = before[k]
@@ -462,8 +460,7 @@ class _Inputs(NamedTuple):
     forces: np.ndarray  # (1, 3) or (3, 3), at the beginning, in the middle and at the end
     step: float
     told: np.ndarray  # (3,)
-    room: np.ndarray  # (3, 3)
-    chain: np.ndarray  # as in Constants, with room to work in
+    room: Room
 
 
 @njit
@@ -471,7 +468,7 @@ def _right_hand_side(t, y, u, p, dy):  # type: ignore[no-untyped-def]
     """Write the derivative of the state at a time [s] after the beginning of a step."""
     if u.forces.shape[0] > 1:
         _between(u.forces, 0, t / u.step, u.told)
-    derivative(y, u.spools, u.told, u.chain, p.cylinder, p.pins, p.medium, u.room, dy)
+    derivative(y, u.spools, u.told, p, u.room, dy)
 
 
 _integrate = nonstiff_integrator(_right_hand_side)
@@ -482,20 +479,27 @@ def advance_adaptive(y, spools, forces, p, step, first, steps, every, table, tol
     """
     Do what :func:`advance_motion` does, with steps of order 8 that are as long as errors allow.
 
-    ``tolerance`` is that of :func:`longreach_dynamics.stepping.nonstiff_integrator`, relative and
-    absolute in SI units; ``step`` is the longest step.
+    Parameters
+    ----------
+    y, spools, forces, p, first, steps, every, table
+        As in :func:`advance_motion`.
+    step : float
+        The longest step [s].
+    tolerance : float
+        Of :func:`longreach_dynamics.stepping.nonstiff_integrator`, relative and absolute in SI
+        units.
     """
-    guess, room, chain = step, np.empty((3, 3)), p.chain.copy()
+    guess, room = step, room_for(p)
     for taken in range(steps):
         given = forces[2 * taken : 2 * taken + 3] if forces.shape[0] > 1 else forces
-        inputs = _Inputs(spools, given, step, given[0].copy(), room, chain)
+        inputs = _Inputs(spools, given, step, given[0].copy(), room)
         guess = min(max(guess, 1e-3 * step), step)
         after, _, guess, status = _integrate(0.0, step, y, inputs, p, tolerance, tolerance, guess)
         good = status == 0
         for k in range(HEAD):
             good &= abs(after[k]) < _RUNAWAY
-        cylinders(after, p.pins, inputs.room[0], inputs.room[1])
-        if not (good and _drives(inputs.room[1])):
+        cylinders(after, p.pins, room.lengths, room.levers)
+        if not (good and _drives(room.levers)):
             return taken
         for k in range(SIZE):
             y[k] = after[k]
@@ -508,9 +512,8 @@ def advance_adaptive(y, spools, forces, p, step, first, steps, every, table, tol
 
 @kernel
 def evaluate(y, spools, forces, p, dy):  # type: ignore[no-untyped-def]
-    """Write the derivative of one state; see :func:`derivative`. Unchecked."""
-    room, chain = np.empty((3, 3)), p.chain.copy()
-    derivative(y, spools, forces, chain, p.cylinder, p.pins, p.medium, room, dy)
+    """Write the derivative of one state, with the arguments of :func:`derivative`; unchecked."""
+    derivative(y, spools, forces, p, room_for(p), dy)
 
 
 @njit
@@ -524,9 +527,23 @@ def load_links(q, pushes, chain, pins):  # type: ignore[no-untyped-def]
     """
     Put the forces of cylinders and rods on the links, which :func:`place_links` has placed.
 
-    ``pushes`` (3,) are the forces of the cylinders with friction and stops, positive extends [N].
-    Returns those of the cylinders on boom, arm and K, and the tensions of LK and PK on L and P,
-    all in the world's axes [N].
+    Parameters
+    ----------
+    q : ndarray
+        Begins with the joint angles [rad].
+    pushes : ndarray, shape (3,)
+        Forces of the cylinders with friction and stops, positive extends [N].
+    chain : ndarray
+        Table of the chain.
+    pins : Pins
+
+    Returns
+    -------
+    boom, arm, bucket, lk, pk : complex
+        Forces of the cylinders on boom, arm and K, of LK and PK on L and P, in the world's axes
+        [N].
+    tension_lk, tension_pk : float
+        [N].
     """
     z2 = complex(chain[Z, 0], chain[Z_IM, 0])
     z23 = complex(chain[Z, 1], chain[Z_IM, 1])
@@ -567,58 +584,69 @@ def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
     p : Constants
     rows : ndarray, shape (rows, len(OBSERVED))
     """
-    chain, cylinder, pins, medium = p.chain.copy(), p.cylinder, p.pins, p.medium
-    room, dy, spools, pushes = np.empty((3, 3)), np.empty(SIZE), np.zeros(3), np.empty(3)
-    acceleration = np.empty(3)
+    room, table, pins, medium = room_for(p), p.actuators.table, p.pins, p.medium
+    chain, lengths, levers = room.chain, room.lengths, room.levers
+    dy, spools, pushes, acceleration = np.empty(SIZE), np.zeros(3), np.empty(3), np.empty(3)
     for k in range(states.shape[0]):
         y, row = states[k], rows[k]
         told = forces[k if forces.shape[0] > 1 else 0]
-        derivative(y, spools, told, chain, cylinder, pins, medium, room, dy)
+        derivative(y, spools, told, p, room, dy)
+        rail = rail_pressure(y, HEAD, table)
         for i in range(3):
-            acceleration[i] = row[i] = dy[RATE + i]
-            row[3 + i] = room[0, i]
-            velocity = room[1, i] * y[RATE + i]
-            q1, q2, p1, p2 = _oil_flows(y, i, cylinder, medium)
+            acceleration[i] = row[_ALPHA + i] = dy[RATE + i]
+            row[_LENGTH + i] = lengths[i]
+            velocity = levers[i] * y[RATE + i]
+            q1, q2, _, _ = spool_flows(y, HEAD, i, rail, table)
             oil = math.isnan(told[i])
-            force = _oil_force(p1, p2, i, cylinder) if oil else told[i]
-            row[35 + i] = q1 if oil else 0.0
-            row[38 + i] = q2 if oil else 0.0
-            stop, _ = _stop(
-                room[0, i] - cylinder[i, RETRACTED],
+            force = actuator_force(y, HEAD, i, table) if oil else told[i]
+            row[_HEAD_FLOW + i] = q1 if oil else 0.0
+            row[_ROD_FLOW + i] = q2 if oil else 0.0
+            stop, _ = stop_force(
+                lengths[i] - table[i, RETRACTED],
                 velocity,
-                cylinder[i, STROKE],
+                table[i, STROKE],
                 medium.stop_stiffness,
                 medium.stop_loss,
             )
-            pushes[i] = force + stop - cylinder[i, VISCOUS] * velocity
-            row[6 + i], row[9 + i] = force, pushes[i]
+            pushes[i] = force + stop - table[i, VISCOUS] * velocity
+            row[_FORCE + i], row[_PIN_FORCE + i] = force, pushes[i]
         place_links(y[:RATE], y[RATE:HEAD], chain)
-        boom, arm, bucket, lk, pk, row[12], row[13] = load_links(y, pushes, chain, pins)
+        boom, arm, bucket, lk, pk, tension_lk, tension_pk = load_links(y, pushes, chain, pins)
+        row[_TENSION_LK], row[_TENSION_PK] = tension_lk, tension_pk
         place, _, depth, push = tooth_motion(y, pins, medium, chain)
         soil = complex(-push * y[SOIL], -push * y[SOIL + 1])
         add_wrench(2, pins.n, 0.0, soil.real, soil.imag, 0.0, chain)
         newton_euler(acceleration, chain)
         for i in range(3):
-            _spread(complex(chain[FORCE, i], chain[FORCE_IM, i]), row, 14 + 2 * i)
-        _spread(boom, row, 20)
-        _spread(arm, row, 22)
-        _spread(bucket, row, 24)
-        _spread(lk, row, 26)
-        _spread(pk, row, 28)
-        _spread(soil, row, 30)
-        row[32] = depth if medium.surface > -np.inf else 0.0
-        _spread(place, row, 33)
+            _spread(complex(chain[FORCE, i], chain[FORCE_IM, i]), row, _JOINTS + 2 * i)
+        _spread(boom, row, _PUSH_BOOM)
+        _spread(arm, row, _PUSH_ARM)
+        _spread(bucket, row, _PUSH_BUCKET)
+        _spread(lk, row, _PUSH_LK)
+        _spread(pk, row, _PUSH_PK)
+        _spread(soil, row, _PUSH_SOIL)
+        row[_DEPTH] = depth if medium.surface > -np.inf else 0.0
+        _spread(place, row, _TIP)
 
 
 @kernel
 def energy(states, p, rows):  # type: ignore[no-untyped-def]
-    """Write kinetic, potential and spring energy [J] of states, (rows, 3); unchecked."""
-    chain, cylinder, pins, medium = p.chain.copy(), p.cylinder, p.pins, p.medium
-    lengths, arms = np.empty(3), np.empty(3)
+    """
+    Write kinetic, potential and spring energy of states; unchecked.
+
+    Parameters
+    ----------
+    states : ndarray, shape (rows, SIZE)
+    p : Constants
+    rows : ndarray, shape (rows, 3)
+        [J].
+    """
+    room, table, medium = room_for(p), p.actuators.table, p.medium
+    chain, lengths = room.chain, room.lengths
     for k in range(states.shape[0]):
         y = states[k]
         place_links(y[:RATE], y[RATE:HEAD], chain)
-        cylinders(y, pins, lengths, arms)
+        cylinders(y, p.pins, lengths, room.levers)
         kinetic, potential, spring = 0.0, 0.0, 0.0
         joint, speed, rate = complex(0.0, 0.0), complex(0.0, 0.0), 0.0
         for i in range(3):
@@ -631,7 +659,7 @@ def energy(states, p, rows):  # type: ignore[no-untyped-def]
             potential += chain[MASS, i] * chain[GRAVITY, 0] * (joint + arm).imag
             joint += z * chain[LENGTH, i]
             speed += z * complex(0.0, rate) * chain[LENGTH, i]
-            position = lengths[i] - cylinder[i, RETRACTED]
-            beyond = max(position - cylinder[i, STROKE], -position, 0.0)
+            position = lengths[i] - table[i, RETRACTED]
+            beyond = max(position - table[i, STROKE], -position, 0.0)
             spring += 0.5 * medium.stop_stiffness * beyond * beyond
         rows[k, 0], rows[k, 1], rows[k, 2] = kinetic, potential, spring

@@ -575,7 +575,7 @@ def test_surface_below_everything_is_no_soil(excavator: ExcavatorParameters) -> 
 
 def test_constants_cannot_be_written_on(excavator: ExcavatorParameters) -> None:
     constants = constants_of(excavator, -math.inf)
-    for table in (constants.chain, constants.cylinder):
+    for table in (constants.chain, constants.actuators.table):
         with pytest.raises(ValueError, match='read-only'):
             table[...] = 0.0
 

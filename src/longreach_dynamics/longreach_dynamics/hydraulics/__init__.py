@@ -1,0 +1,103 @@
+"""
+Hydraulic cylinders with proportional valves.
+
+``parameters``   oil, pump, valves, hoses, cylinders, as files have them
+``valves``       elements of circuits: orifices, openings, chambers
+``actuators``    the cylinders of a machine: one table, flows, time derivatives
+``friction``     sliding, sticking, ends of the stroke
+``inverse``      pressures that hold, spools that move, what oil asks of a step
+
+Compiled functions take single elements or all actuators of a machine. Who connects chambers in
+another way, by lines with inertia for instance, calls the functions of ``valves`` for each element
+and has pressures and flows in the state.
+"""
+
+from longreach_dynamics.hydraulics.actuators import (
+    Actuators,
+    actuator_force,
+    actuator_rates,
+    actuators_of,
+    port_flows,
+    rail_pressure,
+    spool_flows,
+)
+from longreach_dynamics.hydraulics.friction import (
+    AT_HEAD_END,
+    AT_ROD_END,
+    INWARDS,
+    OUTWARDS,
+    STUCK,
+    is_held,
+    next_mode,
+    overload,
+    stop_force,
+)
+from longreach_dynamics.hydraulics.inverse import (
+    STABILITY,
+    holding_pressures,
+    oil_stiffness,
+    port_rates,
+    smallest_volumes,
+    spool_positions,
+    spool_rates,
+)
+from longreach_dynamics.hydraulics.parameters import (
+    Cylinder,
+    HoseParameters,
+    MakeUpParameters,
+    OilParameters,
+    PumpParameters,
+    ReliefParameters,
+    ValveParameters,
+)
+from longreach_dynamics.hydraulics.valves import (
+    behind_hose,
+    chamber_pressure,
+    oil_share,
+    pilot_opening,
+    pressure_rates,
+    signed_root,
+    valve_flows,
+    valve_opening,
+)
+
+__all__ = [
+    'AT_HEAD_END',
+    'AT_ROD_END',
+    'INWARDS',
+    'OUTWARDS',
+    'STABILITY',
+    'STUCK',
+    'Actuators',
+    'Cylinder',
+    'HoseParameters',
+    'MakeUpParameters',
+    'OilParameters',
+    'PumpParameters',
+    'ReliefParameters',
+    'ValveParameters',
+    'actuator_force',
+    'actuator_rates',
+    'actuators_of',
+    'behind_hose',
+    'chamber_pressure',
+    'holding_pressures',
+    'is_held',
+    'next_mode',
+    'oil_share',
+    'oil_stiffness',
+    'overload',
+    'pilot_opening',
+    'port_flows',
+    'port_rates',
+    'pressure_rates',
+    'rail_pressure',
+    'signed_root',
+    'smallest_volumes',
+    'spool_flows',
+    'spool_positions',
+    'spool_rates',
+    'stop_force',
+    'valve_flows',
+    'valve_opening',
+]

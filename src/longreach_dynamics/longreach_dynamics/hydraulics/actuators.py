@@ -1,0 +1,441 @@
+"""
+The hydraulic actuators of a machine: N cylinders with their valves, fed by one supply.
+
+Their part of a machine's state is 3 N numbers from index ``at`` on: pressures of the head sides
+p_1 (N), of the rod sides p_2 (N) [Pa], spool positions s_v (N). Each chamber holds oil and is open
+to up to four things:
+
+- the directional valve with its dead band, whose spool follows the command with a lag, Henikl
+  2015, (24); the hose between them adds its widening to the compliance of the chamber, and its
+  resistance to that of the opening, as two orifices in a row;
+- a relief valve to the tank, which opens with the pressure beyond its setting;
+- a make-up valve from the tank, which opens with the pressure that is missing;
+- the piston.
+
+A pump of limited flow feeds all valves through one rail of negligible volume. Its pressure is the
+one at which the flows through all open valves add up to what the pump gives, see
+:class:`longreach_dynamics.hydraulics.PumpParameters`; so each valve that opens takes from the
+others. All of these laws are continuous with their first derivatives, but for the directional
+valve's dead band and :func:`longreach_dynamics.hydraulics.chamber_pressure`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from longreach_dynamics.hydraulics.parameters import Cylinder, OilParameters
+from longreach_dynamics.hydraulics.valves import (
+    behind_hose,
+    chamber_pressure,
+    oil_share,
+    pilot_opening,
+    pressure_rates,
+    signed_root,
+    valve_flows,
+    valve_opening,
+)
+
+__all__ = [
+    'COULOMB',
+    'DEAD_BAND',
+    'HEAD_AREA',
+    'LINKAGE',
+    'ROD_AREA',
+    'STATIC',
+    'STROKE',
+    'VISCOUS',
+    'Actuators',
+    'actuator_force',
+    'actuator_rates',
+    'actuators_of',
+    'port_flows',
+    'rail_pressure',
+    'spool_flows',
+]
+
+# Columns of the table of cylinders, one row for each. The oil's numbers stand in every row: one
+# array is all that compiled code passes on, because numba counts references to each array in a
+# tuple at each use, which took a fifth of the time of a step.
+# The first LINKAGE columns are the machine's: how a joint moves the piston, as
+# :func:`longreach_dynamics.linkages.piston_and_arm` reads it, or in its own way.
+LINKAGE = 5
+STROKE, HEAD_AREA, ROD_AREA, HEAD_VOLUME, ROD_VOLUME = range(LINKAGE, 10)
+VISCOUS, COULOMB, STATIC = range(10, 13)
+HEAD_OPENING, ROD_OPENING, HOSE_LOSS, DEAD_BAND, SPOOL_RATE = range(13, 18)
+HEAD_RELIEF, ROD_RELIEF, RELIEF_OVERRIDE, RELIEF_AREA = range(18, 22)
+MAKE_UP_PRESSURE, MAKE_UP_OVERRIDE, MAKE_UP_AREA = range(22, 25)
+BULK_MODULUS, SUPPLY, TANK, VAPOUR, FLOW_COEFFICIENT, LAMINAR = range(25, 31)
+PUMP_FLOW, PUMP_BAND, COLUMNS = range(31, 34)
+
+# Rounds of the search for the pressure of the rail. Newton's method needs about six; halving the
+# interval, to which it falls back, gains a bit in each.
+_MOST_ROUNDS = 100
+
+
+class Actuators(NamedTuple):
+    """
+    The hydraulics of a machine in numbers; see :func:`actuators_of`.
+
+    Compiled code takes ``table``; the properties are for the rest.
+    """
+
+    table: np.ndarray  # (N, COLUMNS), see STROKE and following
+
+    @property
+    def linkage(self) -> np.ndarray:
+        """The machine's own columns (N, LINKAGE); a copy."""
+        return np.ascontiguousarray(self.table[:, :LINKAGE])
+
+    @property
+    def stroke(self) -> np.ndarray:
+        """Strokes (N,) [m]."""
+        return self.table[:, STROKE]
+
+    @property
+    def head_area(self) -> np.ndarray:
+        """Piston areas A_1 (N,) [m^2]."""
+        return self.table[:, HEAD_AREA]
+
+    @property
+    def rod_area(self) -> np.ndarray:
+        """Ring areas A_2 (N,) [m^2]."""
+        return self.table[:, ROD_AREA]
+
+    @property
+    def head_volume(self) -> np.ndarray:
+        """Volumes V_01 of head sides at s_p = 0, with beta C of their hoses (N,) [m^3]."""
+        return self.table[:, HEAD_VOLUME]
+
+    @property
+    def rod_volume(self) -> np.ndarray:
+        """Volumes V_02 of rod sides at s_p = 0, with beta C of their hoses (N,) [m^3]."""
+        return self.table[:, ROD_VOLUME]
+
+    @property
+    def head_opening(self) -> np.ndarray:
+        """Openings to the head sides at full spool (N,) [m^2]."""
+        return self.table[:, HEAD_OPENING]
+
+    @property
+    def rod_opening(self) -> np.ndarray:
+        """Openings to the rod sides at full spool (N,) [m^2]."""
+        return self.table[:, ROD_OPENING]
+
+    @property
+    def dead_band(self) -> np.ndarray:
+        """Spool positions up to which the valves are closed (N,)."""
+        return self.table[:, DEAD_BAND]
+
+    @property
+    def viscous(self) -> np.ndarray:
+        """Viscous friction r_V (N,) [N s/m]."""
+        return self.table[:, VISCOUS]
+
+    @property
+    def coulomb(self) -> np.ndarray:
+        """Coulomb friction r_C (N,) [N]."""
+        return self.table[:, COULOMB]
+
+    @property
+    def static(self) -> np.ndarray:
+        """Static friction r_S (N,) [N]; 0: this piston never sticks."""
+        return self.table[:, STATIC]
+
+    @property
+    def bulk_modulus(self) -> float:
+        """Bulk modulus, beta [Pa]."""
+        return float(self.table[0, BULK_MODULUS])
+
+    @property
+    def supply(self) -> float:
+        """Supply pressure, p_s [Pa]."""
+        return float(self.table[0, SUPPLY])
+
+    @property
+    def tank(self) -> float:
+        """Tank pressure, p_t [Pa]."""
+        return float(self.table[0, TANK])
+
+    @property
+    def vapour(self) -> float:
+        """Vapour pressure [Pa]."""
+        return float(self.table[0, VAPOUR])
+
+    @property
+    def flow_coefficient(self) -> float:
+        """Alpha sqrt(2 / rho) [(m^3/kg)^(1/2)]."""
+        return float(self.table[0, FLOW_COEFFICIENT])
+
+    @property
+    def laminar(self) -> float:
+        """Pressure difference below which a valve flows in proportion [Pa]."""
+        return float(self.table[0, LAMINAR])
+
+
+def actuators_of(
+    cylinders: Sequence[Cylinder],
+    oil: OilParameters,
+    linkage: np.ndarray,
+    viscous: Sequence[float],
+    coulomb: Sequence[float] | None = None,
+    static: Sequence[float] | None = None,
+) -> Actuators:
+    """
+    Return the table of a machine's cylinders; its array may be written on.
+
+    Parameters
+    ----------
+    cylinders : sequence of Cylinder
+    oil : OilParameters
+    linkage : ndarray, shape (N, up to LINKAGE)
+        The machine's own columns.
+    viscous, coulomb, static : sequence of float
+        Friction of each piston [N s/m], [N], [N]; None: none.
+    """
+    N = len(cylinders)
+    table = np.zeros((N, COLUMNS))
+    table[:, : linkage.shape[1]] = linkage
+    table[:, VISCOUS] = viscous
+    table[:, COULOMB] = np.zeros(N) if coulomb is None else coulomb
+    table[:, STATIC] = np.zeros(N) if static is None else static
+    for row, c in zip(table, cylinders, strict=True):
+        row[STROKE] = c.stroke
+        row[HEAD_AREA], row[ROD_AREA] = c.head_area, c.rod_area
+        row[HEAD_VOLUME], row[ROD_VOLUME] = c.head_volume, c.rod_volume
+        row[HEAD_OPENING] = c.valve.area
+        row[ROD_OPENING] = c.valve.area * c.valve.area_ratio
+        row[DEAD_BAND] = c.valve.dead_band
+        row[SPOOL_RATE] = 1.0 / c.valve.time_constant
+        if c.hose:
+            # V / beta + C = (V + beta C) / beta.
+            row[[HEAD_VOLUME, ROD_VOLUME]] += oil.bulk_modulus * c.hose.compliance
+            row[HOSE_LOSS] = c.hose.loss(oil.contraction)
+        if c.relief:
+            row[HEAD_RELIEF], row[ROD_RELIEF] = c.relief.head, c.relief.rod
+            row[RELIEF_OVERRIDE], row[RELIEF_AREA] = c.relief.override, c.relief.area
+        if c.make_up:
+            row[MAKE_UP_PRESSURE] = oil.tank_pressure - c.make_up.cracking
+            row[MAKE_UP_OVERRIDE], row[MAKE_UP_AREA] = c.make_up.override, c.make_up.area
+    table[:, BULK_MODULUS], table[:, SUPPLY] = oil.bulk_modulus, oil.supply_pressure
+    table[:, TANK], table[:, VAPOUR] = oil.tank_pressure, oil.vapour_pressure
+    table[:, FLOW_COEFFICIENT] = oil.contraction * math.sqrt(2.0 / oil.density)
+    table[:, LAMINAR] = oil.laminar_pressure
+    table[:, PUMP_FLOW] = oil.pump.flow if oil.pump else math.inf
+    table[:, PUMP_BAND] = oil.pump.band if oil.pump else 1.0
+    return Actuators(table)
+
+
+@njit
+def _openings(spool, i, table):  # type: ignore[no-untyped-def]
+    """Return the openings to the head and rod side [m^2], with what the hoses take from them."""
+    opening_1 = valve_opening(spool, table[i, DEAD_BAND], table[i, HEAD_OPENING])
+    opening_2 = valve_opening(spool, table[i, DEAD_BAND], table[i, ROD_OPENING])
+    loss = table[i, HOSE_LOSS]
+    if loss > 0.0:
+        opening_1, opening_2 = behind_hose(opening_1, loss), behind_hose(opening_2, loss)
+    return opening_1, opening_2
+
+
+@njit
+def rail_pressure(y, at, table):  # type: ignore[no-untyped-def]
+    """
+    Return the pressure with which the pump feeds all valves [Pa].
+
+    Parameters
+    ----------
+    y : ndarray
+        State.
+    at : int
+        Where its part of the actuators begins.
+    table : ndarray, shape (N, COLUMNS)
+        See STROKE and following.
+    """
+    supply, flow, band = table[0, SUPPLY], table[0, PUMP_FLOW], table[0, PUMP_BAND]
+    if flow == np.inf:
+        return supply
+    coefficient, laminar = table[0, FLOW_COEFFICIENT], table[0, LAMINAR]
+    N = table.shape[0]
+    low, high, opened = supply, supply, False
+    for i in range(N):
+        spool = y[at + 2 * N + i]
+        fed = chamber_pressure(y[at + i] if spool >= 0.0 else y[at + N + i], table[i, VAPOUR])
+        if abs(spool) > table[i, DEAD_BAND]:
+            low, high, opened = min(low, fed), max(high, fed), True
+    if not opened:
+        return supply
+    # What the valves take less what the pump gives rises with the pressure.
+    rail = supply
+    for _ in range(_MOST_ROUNDS):
+        behind = (supply - rail) / band
+        root = math.sqrt(1.0 + behind * behind)
+        excess = -flow * behind / root
+        slope = flow / (band * root * root * root)
+        for i in range(N):
+            spool = y[at + 2 * N + i]
+            opening_1, opening_2 = _openings(spool, i, table)
+            opening = opening_1 if spool >= 0.0 else opening_2
+            if opening > 0.0:
+                fed = chamber_pressure(
+                    y[at + i] if spool >= 0.0 else y[at + N + i], table[i, VAPOUR]
+                )
+                drop = rail - fed
+                square = drop * drop + laminar * laminar
+                wide = coefficient * opening
+                excess += wide * signed_root(drop, laminar)
+                slope += wide * (1.0 - 0.5 * drop * drop / square) / math.sqrt(math.sqrt(square))
+        if excess > 0.0:
+            high = rail
+        else:
+            low = rail
+        better = rail - excess / slope
+        if not low < better < high:
+            better = 0.5 * (low + high)
+        # A ten millionth of a pascal, or what floating point resolves.
+        if abs(better - rail) <= 1e-15 * supply:
+            break
+        rail = better
+    return rail
+
+
+@njit
+def spool_flows(y, at, i, rail, table):  # type: ignore[no-untyped-def]
+    """
+    Return the flows through the directional valve of cylinder i, and its pressures.
+
+    Parameters
+    ----------
+    y : ndarray
+        State.
+    at : int
+        Where its part of the actuators begins.
+    i : int
+        Index of the cylinder.
+    rail : float
+        What :func:`rail_pressure` returns [Pa].
+    table : ndarray, shape (N, COLUMNS)
+        See STROKE and following.
+
+    Returns
+    -------
+    q1, q2 : float
+        Into the head side and out of the rod side [m^3/s].
+    p1, p2 : float
+        Pressures that the piston feels [Pa].
+    """
+    N = table.shape[0]
+    p1 = chamber_pressure(y[at + i], table[i, VAPOUR])
+    p2 = chamber_pressure(y[at + N + i], table[i, VAPOUR])
+    spool = y[at + 2 * N + i]
+    opening_1, opening_2 = _openings(spool, i, table)
+    q1, q2 = valve_flows(
+        spool,
+        p1,
+        p2,
+        rail,
+        table[i, TANK],
+        opening_1,
+        opening_2,
+        table[i, FLOW_COEFFICIENT],
+        table[i, LAMINAR],
+    )
+    return q1, q2, p1, p2
+
+
+@njit
+def port_flows(p, relief, i, table):  # type: ignore[no-untyped-def]
+    """
+    Return the flow through relief and make-up valve into a chamber of cylinder i [m^3/s].
+
+    Parameters
+    ----------
+    p : float
+        Pressure of the chamber [Pa].
+    relief : int
+        Column of the setting: HEAD_RELIEF or ROD_RELIEF.
+    i : int
+        Index of the cylinder.
+    table : ndarray, shape (N, COLUMNS)
+        See STROKE and following.
+    """
+    flow = 0.0
+    if table[i, RELIEF_AREA] > 0.0 and p > table[i, relief]:
+        opening = pilot_opening(
+            p - table[i, relief], table[i, RELIEF_OVERRIDE], table[i, RELIEF_AREA]
+        )
+        flow -= (
+            table[i, FLOW_COEFFICIENT]
+            * opening
+            * signed_root(p - table[i, TANK], table[i, LAMINAR])
+        )
+    if table[i, MAKE_UP_AREA] > 0.0 and p < table[i, MAKE_UP_PRESSURE]:
+        opening = pilot_opening(
+            table[i, MAKE_UP_PRESSURE] - p, table[i, MAKE_UP_OVERRIDE], table[i, MAKE_UP_AREA]
+        )
+        flow += (
+            table[i, FLOW_COEFFICIENT]
+            * opening
+            * signed_root(table[i, TANK] - p, table[i, LAMINAR])
+        )
+    return flow
+
+
+@njit
+def actuator_force(y, at, i, table):  # type: ignore[no-untyped-def]
+    """Return p_1 A_1 - p_2 A_2 of cylinder i [N]; arguments as of :func:`spool_flows`."""
+    p1 = chamber_pressure(y[at + i], table[i, VAPOUR])
+    p2 = chamber_pressure(y[at + table.shape[0] + i], table[i, VAPOUR])
+    return p1 * table[i, HEAD_AREA] - p2 * table[i, ROD_AREA]
+
+
+@njit
+def actuator_rates(y, at, i, position, velocity, command, rail, table, dy):  # type: ignore[no-untyped-def]
+    """
+    Write the time derivatives of pressures and spool position of cylinder i; Henikl 2015, (23).
+
+    Parameters
+    ----------
+    y : ndarray
+        State.
+    at : int
+        Where its part of the actuators begins.
+    i : int
+        Index of the cylinder.
+    position, velocity : float
+        Of the piston [m], [m/s].
+    command : float
+        Commanded spool position.
+    rail : float
+        What :func:`rail_pressure` returns [Pa].
+    table : ndarray, shape (N, COLUMNS)
+        See STROKE and following.
+    dy : ndarray
+        Derivative of the state.
+
+    Returns
+    -------
+    float
+        p_1 A_1 - p_2 A_2 [N], without friction.
+    """
+    N = table.shape[0]
+    q1, q2, p1, p2 = spool_flows(y, at, i, rail, table)
+    if table[i, RELIEF_AREA] > 0.0 or table[i, MAKE_UP_AREA] > 0.0:
+        q1 += port_flows(p1, HEAD_RELIEF, i, table)
+        q2 -= port_flows(p2, ROD_RELIEF, i, table)
+    dy[at + i], dy[at + N + i] = pressure_rates(
+        position,
+        velocity,
+        q1 / oil_share(y[at + i], table[i, VAPOUR], table[i, BULK_MODULUS]),
+        q2 / oil_share(y[at + N + i], table[i, VAPOUR], table[i, BULK_MODULUS]),
+        table[i, HEAD_AREA],
+        table[i, ROD_AREA],
+        table[i, HEAD_VOLUME],
+        table[i, ROD_VOLUME],
+        table[i, BULK_MODULUS],
+    )
+    dy[at + 2 * N + i] = table[i, SPOOL_RATE] * (command - y[at + 2 * N + i])
+    return p1 * table[i, HEAD_AREA] - p2 * table[i, ROD_AREA]

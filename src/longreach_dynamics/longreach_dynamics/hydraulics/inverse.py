@@ -1,0 +1,186 @@
+"""
+Cylinders the other way round: pressures that hold a force, spool positions that give a velocity.
+
+And what oil and valves ask of a step: the stiffness of the oil column, and how fast the flows
+through open valves change the pressures.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from longreach_dynamics.hydraulics.actuators import (
+    HEAD_RELIEF,
+    HOSE_LOSS,
+    MAKE_UP_AREA,
+    MAKE_UP_OVERRIDE,
+    MAKE_UP_PRESSURE,
+    RELIEF_AREA,
+    RELIEF_OVERRIDE,
+    ROD_RELIEF,
+    Actuators,
+)
+from longreach_dynamics.hydraulics.parameters import OilParameters
+from longreach_dynamics.hydraulics.valves import behind_hose, valve_flows
+
+__all__ = [
+    'STABILITY',
+    'holding_pressures',
+    'oil_stiffness',
+    'port_rates',
+    'smallest_volumes',
+    'spool_positions',
+    'spool_rates',
+]
+
+# Classical Runge-Kutta steps are stable up to 2.78 over the fastest rate; poses differ a little.
+STABILITY = 2.3
+
+
+def holding_pressures(
+    forces: np.ndarray, head_areas: np.ndarray, rod_areas: np.ndarray, oil: OilParameters
+) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return pressures of head and rod sides [Pa] that give cylinder forces [N], without friction.
+
+    The rod side has the preload. A pulling cylinder relieves the head side, which then keeps the
+    tank pressure.
+
+    Parameters
+    ----------
+    forces, head_areas, rod_areas : ndarray, shape (N,)
+        [N], positive pushes the piston out; A_1, A_2 [m^2].
+    oil : OilParameters
+    """
+    rod = np.full(np.shape(forces), oil.preload)
+    head = (forces + rod * rod_areas) / head_areas
+    pulled = head < oil.tank_pressure
+    head = np.where(pulled, oil.tank_pressure, head)
+    rod = np.where(pulled, (head * head_areas - forces) / rod_areas, rod)
+    return head, rod
+
+
+def oil_stiffness(a: Actuators, pistons: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return k_1 and k_2, beta A^2 / V of the oil on both sides of closed valves [N/m], each (N,).
+
+    Parameters
+    ----------
+    a : Actuators
+    pistons : ndarray, shape (N,)
+        Positions [m].
+    """
+    head_volumes = a.head_volume + a.head_area * pistons
+    rod_volumes = a.rod_volume - a.rod_area * pistons
+    return (
+        a.bulk_modulus * a.head_area**2 / head_volumes,
+        a.bulk_modulus * a.rod_area**2 / rod_volumes,
+    )
+
+
+def spool_positions(
+    a: Actuators,
+    velocities: np.ndarray,
+    pistons: np.ndarray,
+    head_pressures: np.ndarray,
+    rod_pressures: np.ndarray,
+) -> np.ndarray:
+    """
+    Return the spool positions that give piston velocities: the valve equation solved for A_v.
+
+    With the supply pressure, which a pump of limited flow may not hold.
+
+    Parameters
+    ----------
+    a : Actuators
+    velocities : ndarray, shape (N,)
+        Desired [m/s].
+    pistons : ndarray, shape (N,)
+        Positions [m], within the strokes.
+    head_pressures, rod_pressures : ndarray, shape (N,)
+        Measured [Pa].
+
+    Returns
+    -------
+    ndarray, shape (N,)
+        0 for the velocity 0. Beyond [-1, 1] where the valve is too small, infinite where the
+        pressures would drive the piston the other way. Source: Henikl 2015, (23), (24).
+    """
+    k1, k2 = oil_stiffness(a, pistons)
+    spools = np.zeros(len(velocities))
+    for i, velocity in enumerate(velocities):
+        if velocity == 0.0:
+            continue
+        sign = math.copysign(1.0, velocity)
+
+        def reached(share: float, i: int = i, sign: float = sign) -> float:
+            """Return the velocity [m/s] at a share of the opening."""
+            q1, q2 = valve_flows(
+                sign,
+                head_pressures[i],
+                rod_pressures[i],
+                a.supply,
+                a.tank,
+                behind_hose(share * a.head_opening[i], a.table[i, HOSE_LOSS]),
+                behind_hose(share * a.rod_opening[i], a.table[i, HOSE_LOSS]),
+                a.flow_coefficient,
+                a.laminar,
+            )
+            stiffness = k1[i] + k2[i]
+            return float((k1[i] * q1 / a.head_area[i] + k2[i] * q2 / a.rod_area[i]) / stiffness)
+
+        fastest = reached(1.0)
+        opening = velocity / fastest if sign * fastest > 0.0 else math.inf
+        if a.table[i, HOSE_LOSS] > 0.0 and opening < 1.0:
+            # The hose takes less of small openings.
+            from scipy.optimize import brentq
+
+            opening = brentq(lambda share, v=velocity: reached(share) - v, 0.0, 1.0)
+        spools[i] = sign * (a.dead_band[i] + (1.0 - a.dead_band[i]) * opening)
+    return spools
+
+
+def smallest_volumes(a: Actuators) -> tuple[np.ndarray, np.ndarray]:
+    """Return the volumes of head and rod sides at the ends of the strokes, each (N,) [m^3]."""
+    return a.head_volume, a.rod_volume - a.rod_area * a.stroke
+
+
+def spool_rates(a: Actuators) -> np.ndarray:
+    """
+    Return the fastest rates at which flows through open valves change pressures, (N,) [1/s].
+
+    Where hardly any pressure drives the flow, it is laminar, and at the smallest volume.
+    """
+    opening = np.maximum(a.head_opening, a.rod_opening)
+    per_pressure = a.flow_coefficient / math.sqrt(a.laminar) * opening
+    return np.asarray(per_pressure * a.bulk_modulus / np.minimum(*smallest_volumes(a)))
+
+
+def port_rates(a: Actuators) -> np.ndarray:
+    """
+    Return the fastest rates at which relief and make-up valves change pressures, (N,) [1/s].
+
+    The slope of each valve's flow over the pressure, at its steepest, in the smallest volume.
+    """
+    table = a.table
+    rates = np.zeros(len(table))
+    share = np.linspace(0.0, 1.0, 101)
+    opening = share**2 * (3.0 - 2.0 * share)
+    for k, row in enumerate(table):
+        # Pressure drops across each valve while it opens.
+        valves = [
+            (row[RELIEF_AREA], row[setting] - a.tank + share * row[RELIEF_OVERRIDE])
+            for setting in (HEAD_RELIEF, ROD_RELIEF)
+        ]
+        cracking = a.tank - row[MAKE_UP_PRESSURE]
+        valves.append((row[MAKE_UP_AREA], cracking + share * row[MAKE_UP_OVERRIDE]))
+        for area, drops in valves:
+            if area > 0.0:
+                flows = area * opening * drops / (drops**2 + a.laminar**2) ** 0.25
+                steepest = np.max(np.diff(flows) / np.diff(drops))
+                # Fully open, it is an orifice.
+                orifice = area / (drops[-1] ** 2 + a.laminar**2) ** 0.25
+                rates[k] = max(rates[k], a.flow_coefficient * max(steepest, orifice))
+    return np.asarray(rates * a.bulk_modulus / np.minimum(*smallest_volumes(a)))

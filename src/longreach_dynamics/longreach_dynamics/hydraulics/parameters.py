@@ -1,0 +1,236 @@
+"""
+Parameters of oil, pump, valves, hoses and cylinders.
+
+Relief valves, make-up valves, hoses and the limit of the pump are left out where a file does not
+have them: then chambers are closed by their directional valves alone, lines are rigid and without
+resistance, and the supply pressure is constant.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import Parameters, quantity
+
+__all__ = [
+    'Cylinder',
+    'HoseParameters',
+    'MakeUpParameters',
+    'OilParameters',
+    'PumpParameters',
+    'ReliefParameters',
+    'ValveParameters',
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class PumpParameters(Parameters):
+    """
+    A pressure-controlled pump of limited flow, shared by all cylinders of a machine.
+
+    At the flow Q it holds the pressure p_s - band x / sqrt(1 - x^2), x = Q / flow.
+    """
+
+    flow: float = quantity(
+        'largest flow, which the pump approaches but does not exceed',
+        'm^3/s',
+        at_least=1e-6,
+        at_most=1.0,
+    )
+    band: float = quantity(
+        'pressure below the supply pressure at 71 % of the largest flow',
+        'Pa',
+        at_least=1e4,
+        at_most=1e7,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class OilParameters(Parameters):
+    """Oil and supply."""
+
+    supply_pressure: float = quantity('supply pressure, p_s', 'Pa', at_least=1e5, at_most=1e8)
+    tank_pressure: float = quantity('tank pressure, p_t', 'Pa', at_least=0.0, at_most=1e7)
+    preload: float = quantity(
+        'pressure of the relieved side at rest', 'Pa', above=0.0, at_most=1e8
+    )
+    vapour_pressure: float = quantity(
+        'pressure below which no chamber falls', 'Pa', at_least=0.0, at_most=1e6
+    )
+    bulk_modulus: float = quantity('bulk modulus, beta', 'Pa', at_least=1e8, at_most=1e10)
+    density: float = quantity('density, rho', 'kg/m^3', at_least=500.0, at_most=2000.0)
+    contraction: float = quantity('contraction coefficient, alpha', at_least=0.1, at_most=1.0)
+    laminar_pressure: float = quantity(
+        'pressure difference below which a valve flows in proportion',
+        'Pa',
+        at_least=10.0,
+        at_most=1e7,
+    )
+    pump: PumpParameters | None = quantity(
+        'pump of limited flow; left out: the supply pressure is constant', '', default=None
+    )
+
+    def check(self) -> None:
+        """Raise InputError when the pressures are not in their order."""
+        if not self.tank_pressure < self.supply_pressure:
+            raise InputError(
+                f'tank_pressure = {self.tank_pressure:g} Pa, allowed: below supply_pressure ='
+                f' {self.supply_pressure:g} Pa'
+            )
+        if not self.vapour_pressure <= self.tank_pressure:
+            raise InputError(
+                f'vapour_pressure = {self.vapour_pressure:g} Pa, allowed: at most tank_pressure ='
+                f' {self.tank_pressure:g} Pa'
+            )
+        if not self.tank_pressure <= self.preload <= self.supply_pressure:
+            raise InputError(
+                f'preload = {self.preload:g} Pa, allowed: from tank_pressure ='
+                f' {self.tank_pressure:g} to supply_pressure = {self.supply_pressure:g} Pa'
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class ValveParameters(Parameters):
+    """A proportional directional valve."""
+
+    area: float = quantity('opening at full spool, A_v', 'm^2', at_least=1e-9, at_most=1e-2)
+    area_ratio: float = quantity('rod-to-head opening-area ratio', at_least=0.01, at_most=100.0)
+    dead_band: float = quantity(
+        'spool position up to which it is closed', at_least=0.0, at_most=0.9
+    )
+    time_constant: float = quantity('time constant of the spool', 's', at_least=5e-3, at_most=10.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class ReliefParameters(Parameters):
+    """Relief valves of both chambers, which let oil out to the tank."""
+
+    head: float = quantity(
+        'pressure above which that of the head side opens', 'Pa', at_least=1e5, at_most=1e8
+    )
+    rod: float = quantity(
+        'pressure above which that of the rod side opens', 'Pa', at_least=1e5, at_most=1e8
+    )
+    override: float = quantity(
+        'pressure above the setting at which they are fully open',
+        'Pa',
+        at_least=1e5,
+        at_most=1e8,
+    )
+    area: float = quantity('opening of each when fully open', 'm^2', at_least=1e-8, at_most=1e-2)
+
+
+@dataclasses.dataclass(frozen=True)
+class MakeUpParameters(Parameters):
+    """Make-up (anti-cavitation) valves of both chambers, which let oil in from the tank."""
+
+    cracking: float = quantity(
+        'pressure below the tank pressure at which they open', 'Pa', at_least=0.0, at_most=1e6
+    )
+    override: float = quantity(
+        'pressure below that at which they are fully open', 'Pa', at_least=1e3, at_most=1e6
+    )
+    area: float = quantity('opening of each when fully open', 'm^2', at_least=1e-8, at_most=1e-2)
+
+
+@dataclasses.dataclass(frozen=True)
+class HoseParameters(Parameters):
+    """A hose between the valve and each chamber; its volume is part of the line's."""
+
+    length: float = quantity('length', 'm', at_least=0.01, at_most=1e3)
+    diameter: float = quantity('inner diameter', 'm', at_least=1e-3, at_most=1.0)
+    friction_factor: float = quantity(
+        'Darcy friction factor, with fittings', '1', at_least=0.0, at_most=10.0
+    )
+    stiffness: float = quantity(
+        'pressure per share of the volume by which it widens', 'Pa', at_least=1e7, at_most=1e12
+    )
+
+    @property
+    def bore_area(self) -> float:
+        """Inner cross-section [m^2]."""
+        return math.pi / 4.0 * self.diameter**2
+
+    @property
+    def volume(self) -> float:
+        """Volume [m^3]."""
+        return self.bore_area * self.length
+
+    @property
+    def compliance(self) -> float:
+        """Volume by which it widens per pressure [m^3/Pa]."""
+        return self.volume / self.stiffness
+
+    def loss(self, contraction: float) -> float:
+        """
+        Return 1 / A^2 of the orifice whose pressure drop is that of the hose [1/m^4].
+
+        dp = f (l / d) (rho / 2) (Q / A_d)^2, and Q = alpha A sqrt(2 dp / rho) through the orifice.
+        """
+        return (
+            self.friction_factor
+            * self.length
+            / self.diameter
+            * (contraction / self.bore_area) ** 2
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Cylinder(Parameters):
+    """A cylinder with its valve; a machine adds how it moves a joint."""
+
+    name: str = quantity('name', '')
+    bore: float = quantity('diameter of the piston', 'm', at_least=1e-3, at_most=10.0)
+    rod: float = quantity('diameter of the rod', 'm', above=0.0, at_most=10.0)
+    stroke: float = quantity('stroke, from s_p = 0', 'm', at_least=1e-3, at_most=100.0)
+    dead_length: float = quantity(
+        'length that stays filled at each end', 'm', at_least=0.0, at_most=10.0
+    )
+    line_volume: float = quantity(
+        'volume of the line to each chamber', 'm^3', at_least=1e-9, at_most=1.0
+    )
+    valve: ValveParameters = quantity('valve')
+    relief: ReliefParameters | None = quantity(
+        'relief valves; left out: none', '', default=None, kw_only=True
+    )
+    make_up: MakeUpParameters | None = quantity(
+        'make-up valves; left out: none', '', default=None, kw_only=True
+    )
+    hose: HoseParameters | None = quantity(
+        'hose to each chamber; left out: rigid lines without resistance',
+        '',
+        default=None,
+        kw_only=True,
+    )
+
+    def check(self) -> None:
+        """Raise InputError when rod and piston, or hose and line, do not fit."""
+        if self.rod >= self.bore:
+            raise InputError(f'rod = {self.rod} m, allowed: below bore = {self.bore} m')
+        if self.hose and self.hose.volume > self.line_volume:
+            raise InputError(
+                f'hose has the volume {self.hose.volume:.4g} m^3, allowed: up to line_volume ='
+                f' {self.line_volume:g} m^3, of which it is a part'
+            )
+
+    @property
+    def head_area(self) -> float:
+        """Piston area A_1 [m^2]."""
+        return math.pi / 4.0 * self.bore**2
+
+    @property
+    def rod_area(self) -> float:
+        """Ring area A_2 [m^2]."""
+        return math.pi / 4.0 * (self.bore**2 - self.rod**2)
+
+    @property
+    def head_volume(self) -> float:
+        """Volume V_01 of the head side at s_p = 0 [m^3]."""
+        return self.dead_length * self.head_area + self.line_volume
+
+    @property
+    def rod_volume(self) -> float:
+        """Volume V_02 of the rod side at s_p = 0 [m^3]."""
+        return (self.stroke + self.dead_length) * self.rod_area + self.line_volume
