@@ -345,6 +345,9 @@ def load(cls: type[T], file: str | Path, section: str | None = None) -> T:
     """
     Build a parameter object from a YAML file.
 
+    A file with ``base: FILE``, a path from where it is, has the values of that file but for those
+    that it gives itself; entries of lists are matched by their ``name``.
+
     Parameters
     ----------
     cls : type
@@ -359,7 +362,7 @@ def load(cls: type[T], file: str | Path, section: str | None = None) -> T:
     InputError
         For a file that cannot be read or holds something else, with file name and path of the key.
     """
-    values = load_yaml(file)
+    values = _with_base(load_yaml(file), Path(file))
     if section is not None:
         if section not in values:
             raise InputError(f'{file}: section {section!r} is missing, found: {list(values)}')
@@ -370,6 +373,39 @@ def load(cls: type[T], file: str | Path, section: str | None = None) -> T:
         return from_mapping(cls, values, section or '')
     except InputError as error:
         raise InputError(f'{file}: {error}') from error
+
+
+def _with_base(values: dict[str, Any], file: Path) -> dict[str, Any]:
+    """Return the values of a file on top of those of the file that it names as its base."""
+    if 'base' not in values:
+        return values
+    base = values['base']
+    if not isinstance(base, str):
+        raise InputError(f'{file}: base = {base!r}, allowed: the name of a file beside this one')
+    below = load_yaml(file.parent / base)
+    if 'base' in below:
+        raise InputError(f'{file}: base = {base!r} has a base itself, allowed: one that has none')
+    own = {name: value for name, value in values.items() if name != 'base'}
+    merged: dict[str, Any] = _merged(below, own)
+    return merged
+
+
+def _merged(below: Any, above: Any) -> Any:
+    """Return nested values with others on top: mappings by key, lists of mappings by name."""
+    if isinstance(below, dict) and isinstance(above, dict):
+        changed = {key: _merged(below.get(key), value) for key, value in above.items()}
+        return {**below, **changed}
+    named = (
+        isinstance(above, list)
+        and isinstance(below, list)
+        and all(isinstance(entry, dict) and 'name' in entry for entry in [*below, *above])
+    )
+    if not named:
+        return above
+    known = [entry['name'] for entry in below]
+    entries = {entry['name']: entry for entry in above}
+    kept = [_merged(entry, entries.get(entry['name'], {})) for entry in below]
+    return kept + [entry for entry in above if entry['name'] not in known]
 
 
 class _Loader(yaml.SafeLoader):

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from longreach_dynamics import parameters
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import (
     Parameters,
@@ -300,3 +302,24 @@ def test_devices_and_large_files_are_refused(tmp_path: Path) -> None:
         stream.truncate(10**9)
     with pytest.raises(InputError, match=r'large\.yaml cannot be read: more than 4000000 char'):
         load_yaml(file)
+
+
+def test_a_file_gives_what_differs_from_its_base(tmp_path: Path) -> None:
+    base = {'machine': {'count': 1}, 'parts': [{'name': 'a', 'x': 1}, {'name': 'b', 'x': 2}]}
+    (tmp_path / 'base.yaml').write_text(yaml.safe_dump(base))
+    own = 'base: base.yaml\nparts:\n  - {name: b, y: 3}\n  - {name: c, x: 4}\n'
+    file = tmp_path / 'own.yaml'
+    file.write_text(own)
+    assert parameters._with_base(load_yaml(file), file) == {
+        'machine': {'count': 1},
+        'parts': [{'name': 'a', 'x': 1}, {'name': 'b', 'x': 2, 'y': 3}, {'name': 'c', 'x': 4}],
+    }
+    (tmp_path / 'third.yaml').write_text('base: own.yaml\n')
+    with pytest.raises(InputError, match=r'third.yaml: base = .own.yaml. has a base itself'):
+        load(Machine, tmp_path / 'third.yaml')
+    (tmp_path / 'fourth.yaml').write_text('base: 3\n')
+    with pytest.raises(InputError, match=r'fourth.yaml: base = 3, allowed: the name of a file'):
+        load(Machine, tmp_path / 'fourth.yaml')
+    (tmp_path / 'fifth.yaml').write_text('base: none.yaml\n')
+    with pytest.raises(InputError, match=r'none.yaml cannot be read'):
+        load(Machine, tmp_path / 'fifth.yaml')

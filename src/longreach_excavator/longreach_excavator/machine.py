@@ -130,7 +130,7 @@ class Excavator:
         head, rod = smallest_volumes(actuators)
         areas = np.maximum(actuators.head_area**2 / head, actuators.rod_area**2 / rod)
         stiff = actuators.bulk_modulus * areas + excavator.stops.stiffness
-        fastest = float(np.max([spool_rates(actuators), port_rates(actuators)]))
+        fastest = float(np.max(spool_rates(actuators) + port_rates(actuators)))
         mass = excavator.chain().mass_matrix(q)
         rates = np.linalg.eigvals(np.linalg.solve(mass, np.diag(stiff * levers**2)))
         fastest = max(fastest, math.sqrt(float(np.abs(rates).max())))
