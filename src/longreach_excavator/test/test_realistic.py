@@ -7,7 +7,7 @@ import pytest
 
 from longreach_excavator.motion import HEAD, SPOOL
 from longreach_excavator.parameters import ExcavatorParameters, default_file, load_excavator
-from longreach_excavator.results import Result
+from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import Scenario, ValveCommand, dig_scenario
 from longreach_excavator.simulation import simulate
 
@@ -21,18 +21,20 @@ def realistic() -> ExcavatorParameters:
 
 
 @pytest.fixture(scope='module')
-def dug(realistic: ExcavatorParameters) -> Result:
+def dug(realistic: ExcavatorParameters) -> ExcavatorRun:
     """The standard dig."""
     return simulate(realistic, dig_scenario())
 
 
-def test_closed_chambers_no_longer_run_empty(excavator: ExcavatorParameters, dug: Result) -> None:
+def test_closed_chambers_no_longer_run_empty(
+    excavator: ExcavatorParameters, dug: ExcavatorRun
+) -> None:
     published = simulate(excavator, dig_scenario())
     assert published.states[:, HEAD:SPOOL].min() < excavator.oil.vapour_pressure - 1e5
     assert dug.states[:, HEAD:SPOOL].min() > 1e5
 
 
-def test_energy_is_balanced(dug: Result) -> None:
+def test_energy_is_balanced(dug: ExcavatorRun) -> None:
     assert dug.energy_error() < 1e-6
 
 
@@ -55,7 +57,7 @@ def test_pump_is_shared(realistic: ExcavatorParameters) -> None:
     limited = simulate(realistic.replace(oil=realistic.oil.replace(pump=pump)), scenario)
     free = simulate(realistic.replace(oil=realistic.oil.replace(pump=None)), scenario)
 
-    def taken(result: Result) -> np.ndarray:
+    def taken(result: ExcavatorRun) -> np.ndarray:
         """Return what the valves take from the supply, (rows, 3) [m^3/s]."""
         heads, rods, spools = (
             np.stack([result.column(f'{what}_{c.name}') for c in realistic.cylinders], axis=1)
