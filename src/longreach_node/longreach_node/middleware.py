@@ -16,8 +16,10 @@ from longreach_dynamics.resources import share_directory
 
 __all__ = ['check_domain', 'limit_discovery', 'use_dds_profile']
 
-# Where Fast DDS looks for profiles, and the one for nodes that do not publish images.
-_PROFILES = 'FASTRTPS_DEFAULT_PROFILES_FILE'
+# Where Fast DDS 2 (Jazzy) and 3 (from Kilted on) look for profiles. A tag has another name in 3.
+_PROFILES = ('FASTRTPS_DEFAULT_PROFILES_FILE', '')
+_PROFILES_3 = ('FASTDDS_DEFAULT_PROFILES_FILE', '_v3')
+# The profile of nodes that do not publish images.
 _USUAL_PROFILE = 'fastdds.xml'
 
 _DOMAIN = 'ROS_DOMAIN_ID'
@@ -34,19 +36,27 @@ def use_dds_profile(name: str = _USUAL_PROFILE) -> None:
     """
     Let Fast DDS in this process and its children use a profile of longreach_node.
 
-    A profile that the user has chosen stays, the usual one of longreach_node gives way to another;
-    where longreach_node is not installed nothing is set.
+    A profile that the user has chosen stays; the usual one of longreach_node is replaced by
+    another. Where longreach_node is not installed nothing is set.
 
     Parameters
     ----------
     name : str
         The file in its ``config``.
     """
+    variable, suffix = _PROFILES
+    with contextlib.suppress(InputError):
+        # Before version 3 its package was called fastrtps.
+        share_directory('fastdds')
+        variable, suffix = _PROFILES_3
     with contextlib.suppress(InputError):
         directory = share_directory('longreach_node') / 'config'
-        chosen = os.environ.get(_PROFILES, '')
-        if not chosen or Path(chosen) == directory / _USUAL_PROFILE:
-            os.environ[_PROFILES] = str(directory / name)
+        usual, wanted = (
+            directory / file.replace('.xml', f'{suffix}.xml') for file in (_USUAL_PROFILE, name)
+        )
+        chosen = os.environ.get(variable) or os.environ.get(_PROFILES[0])
+        if not chosen or Path(chosen) == usual:
+            os.environ[variable] = str(wanted)
 
 
 def check_domain() -> None:

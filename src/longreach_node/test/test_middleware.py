@@ -39,6 +39,33 @@ def test_only_the_usual_profile_gives_way(
     assert os.environ[PROFILES] == str(config / after)
 
 
+@pytest.mark.parametrize(
+    ('chosen', 'after'), [('', 'fastdds_images_v3.xml'), ('/home/me/mine.xml', '')]
+)
+def test_fast_dds_3_has_profiles_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, after: str
+) -> None:
+    config = tmp_path / 'share' / 'longreach_node' / 'config'
+    config.mkdir(parents=True)
+    (tmp_path / 'share' / 'fastdds').mkdir()
+    monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path))
+    # The user's own profile may still be under the old name.
+    monkeypatch.setenv(PROFILES, chosen)
+    monkeypatch.setenv('FASTDDS_DEFAULT_PROFILES_FILE', '')
+    use_dds_profile('fastdds_images.xml')
+    assert os.environ[PROFILES] == chosen
+    assert os.environ['FASTDDS_DEFAULT_PROFILES_FILE'] == (str(config / after) if after else '')
+
+
+@pytest.mark.parametrize('name', ['fastdds', 'fastdds_images'])
+def test_profiles_of_fast_dds_3_say_the_same(name: str) -> None:
+    config = Path(__file__).parent.parent / 'config'
+    text = (config / f'{name}.xml').read_text()
+    renamed = text.replace('heartbeatPeriod', 'heartbeat_period')
+    assert renamed != text
+    assert (config / f'{name}_v3.xml').read_text() == renamed
+
+
 def test_without_the_package_no_profile_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv('AMENT_PREFIX_PATH', '')
     monkeypatch.setenv(PROFILES, '')
