@@ -73,6 +73,10 @@ class MachineRun(Generic[State, Command]):
         settings = self.settings
         return bool(settings.duration) and self.time >= settings.duration - 0.5 * settings.step
 
+    def number_of(self, nanoseconds: int) -> int:
+        """Return the number of the sample with a stamp."""
+        return round(nanoseconds * 1e-9 * self.settings.publish_rate)
+
     def accept(self, command: Command, nanoseconds: int, started: bool = True) -> str:
         """
         Take a command, or return why it is not accepted.
@@ -95,7 +99,7 @@ class MachineRun(Generic[State, Command]):
             Why the command is refused; empty when it is accepted.
         """
         lockstep = self.settings.lockstep
-        sample = round(nanoseconds * 1e-9 * self.settings.publish_rate)
+        sample = self.number_of(nanoseconds)
         if nanoseconds == 0 and not lockstep:
             sample = self.sample
         now = f'the simulation is at {self.time:.6f} s'

@@ -114,6 +114,7 @@ class Simulation(Generic[State, Command]):
         self._host = host
         self._answered_on = answered_on
         self._told = 0.0
+        self._asked_again = -1
         self._steps_left = 0
         self._on_step: Callable[[int], None] | None = None
         self._on_steps_done: Callable[[int], None] | None = None
@@ -139,6 +140,9 @@ class Simulation(Generic[State, Command]):
     def accept(self, command: Command, nanoseconds: int) -> str:
         """Take a command, or return why it is ignored; see :meth:`MachineRun.accept`."""
         refusal = self.run.accept(command, nanoseconds, self.started)
+        if refusal and self.run.number_of(nanoseconds) == self._asked_again:
+            # The second answer to a question that was asked twice.
+            return ''
         if not refusal and self._is_driven_by_answers:
             self.go_on()
         return refusal
@@ -188,6 +192,7 @@ class Simulation(Generic[State, Command]):
         """Publish a sample again whose answer does not come, or raise when it is overdue."""
         sample = self.run.sample
         if self._lockstep.asks_again(now, sample):
+            self._asked_again = sample
             self._host.publish_again()
         if self._lockstep.is_overdue(now, sample):
             raise LongreachError(

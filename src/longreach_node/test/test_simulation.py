@@ -278,6 +278,21 @@ def test_lockstep_ends_when_no_answer_comes(wall: Wall) -> None:
         rig.tick(0.2)
 
 
+def test_the_second_answer_to_a_question_that_was_asked_twice_is_no_incident(wall: Wall) -> None:
+    rig = Rig(wall, lockstep=True)
+    for _ in range(11):
+        rig.tick(0.1)
+    assert rig.again == 1
+    assert [rig.simulation.accept(1.0, 0) for _ in range(2)] == ['', '']
+    rig.tick(0.1)
+    # Late, after the next sample.
+    assert rig.simulation.accept(1.0, 0) == ''
+    assert rig.samples == [0, 1]
+    # To one that was asked once it is.
+    assert rig.simulation.accept(1.0, CYCLE) == ''
+    assert rig.simulation.accept(1.0, CYCLE) != ''
+
+
 def test_pause_step_resume_reset(wall: Wall) -> None:
     rig = Rig(wall)
     assert 'is paused; call ~/pause' in rig.simulation.step_once()
