@@ -9,7 +9,7 @@ What the nodes share, and what talks to them.
 ``simulator``   the node that drives any Machine through time
 ``simulation``, ``machine_run``, ``pacing``, ``lockstep``, ``incidents``
                 its parts that need no node
-``discovery``, ``services``, ``simulator_parameters``
+``simulator_host``, ``discovery``, ``services``, ``simulator_parameters``
                 its parts that do
 ``simulation_interfaces``, ``standard_interface``
                 the services that simulators have agreed on

@@ -19,50 +19,39 @@ lockstep (``lockstep`` = true, with either factor)
 The node ticks by the steady clock, whatever ``use_sim_time`` says: it makes simulation time, and
 must not wait for it.
 
-What needs no ROS is in :mod:`~longreach_node.simulation`.
+What needs no node is in :mod:`~longreach_node.simulation`, start, end and what is common to all
+machines' topics in :mod:`~longreach_node.simulator_host`.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from typing import Any, Generic, TypeVar
 
 from builtin_interfaces.msg import Time
-from rclpy.duration import Duration
 from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.subscription import Subscription
 from rclpy.task import Future
-from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
 from longreach_dynamics.machine import Machine
-from longreach_node import diagnostics, qos
-from longreach_node.clock import steady_clock
-from longreach_node.companions import Companions
-from longreach_node.discovery import Discovery, Start
+from longreach_node import qos
 from longreach_node.frames import frame_name
 from longreach_node.parameters import run_time_names
 from longreach_node.services import add_services
-from longreach_node.simulation import PAUSED_CLOCK, REFUSED, Simulation
+from longreach_node.simulation import REFUSED, Simulation
 from longreach_node.simulation_interfaces import add_standard_services
+from longreach_node.simulator_host import SimulatorHost
 from longreach_node.simulator_parameters import SimulatorParameters
-from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
+from longreach_node.stamps import stamp_of
 
 __all__ = ['SimulatorNode', 'SimulatorParameters']
 
 State = TypeVar('State')
 Command = TypeVar('Command')
-
-# How often to look for connections before the first sample, and at the graph [s of wall time].
-_START_PERIOD, _GRAPH_PERIOD = 0.02, 2.0
-# Warnings with as many equal letters are of one kind.
-_ALIKE = 7
-# Longest wait for listeners to each topic [s].
-_PATIENCE = 2.0
 
 
 class SimulatorNode(Node, Generic[State, Command]):
@@ -102,33 +91,22 @@ class SimulatorNode(Node, Generic[State, Command]):
         self.machine = machine
         self.settings = parameters
         self.frame = frame_name(self, parameters, self.root_frame)
+        self._joints = self.create_publisher(
+            JointState, 'joint_states', qos.stream(parameters.latched)
+        )
+        self.outputs.append(self._joints)
+        self.host = SimulatorHost(self, parameters, parameters.description(machine))
         self.simulation = Simulation(
             machine,
             parameters,
             self.initial_command,
             self.safe_command,
-            self,
+            self.host,
             self._command_topics,
         )
-        self._discovery = Discovery(self)
-        self._start = Start(self, self._discovery, parameters, parameters.description(machine))
-        self._companions = Companions(self, parameters.companions)
-        self._doubled = ''
-        self._looked = self._asked = 0.0
-        self._warned: dict[str, float] = {}
-        self._joints = self.create_publisher(
-            JointState, 'joint_states', qos.stream(parameters.latched)
-        )
-        self.outputs.append(self._joints)
-        self._clock_publisher = (
-            self.create_publisher(Clock, '/clock', qos.CLOCK) if parameters.publish_clock else None
-        )
-        self._diagnostics = diagnostics.Diagnostics(self, 'simulation')
-        self.outputs.append(self._diagnostics.publisher)
         add_services(self)
         add_standard_services(self)
         self.add_post_set_parameters_callback(self._on_parameters)
-        self._timer = self.create_timer(_START_PERIOD, self._tick, clock=steady_clock())
 
     def create_publisher(self, *arguments: Any, **named: Any) -> Publisher:
         """
@@ -172,7 +150,7 @@ class SimulatorNode(Node, Generic[State, Command]):
     def refuse(self, reason: str) -> None:
         """Count a command that is ignored, and warn why."""
         count = self.simulation.incidents.add(REFUSED, time.monotonic())
-        self.warn(f'command on {self._command_topics()} ignored ({count} so far): {reason}')
+        self.host.warn(f'command on {self._command_topics()} ignored ({count} so far): {reason}')
 
     def warn_of_others(self, commands: Subscription, what: str, advice: str) -> None:
         """
@@ -189,7 +167,9 @@ class SimulatorNode(Node, Generic[State, Command]):
         self._command_topic = commands.topic_name
         senders = commands.get_publisher_count()
         if senders > 1:
-            self.warn(f'{senders} senders command {what} on {commands.topic_name}: {advice}', 5.0)
+            self.host.warn(
+                f'{senders} senders command {what} on {commands.topic_name}: {advice}', 5.0
+            )
 
     def is_heard(self, publisher: Publisher) -> bool:
         """Tell whether a message is needed: it has a listener, or is kept for those to come."""
@@ -210,6 +190,13 @@ class SimulatorNode(Node, Generic[State, Command]):
             return False
         # The first one waits in the publisher for whoever comes later.
         return self.sample == 0 or publisher.get_subscription_count() > 0
+
+    def publish_sample(self, nanoseconds: int) -> None:
+        """Publish joints and outputs of the present state."""
+        if self.is_heard(self._joints):
+            self.publish_joints(stamp_of(nanoseconds))
+        # Last: in lockstep the answer to this may come before the next line runs.
+        self.publish_outputs(nanoseconds)
 
     def publish_joints(self, stamp: Time) -> None:
         """Publish the joints of the present state."""
@@ -256,104 +243,6 @@ class SimulatorNode(Node, Generic[State, Command]):
     @paused.setter
     def paused(self, paused: bool) -> None:
         self.simulation.paused = paused
-
-    # --- running -----------------------------------------------------------------------------
-
-    def _tick(self) -> None:
-        """Begin, go on or end."""
-        now = time.monotonic()
-        if self.done.done():
-            return
-        if now - self._looked > _GRAPH_PERIOD:
-            self._looked = now
-            self._look_at_graph()
-        if not self.simulation.started:
-            if self._start.is_due(now, self.links, self.outputs, self.watchers):
-                self.simulation.start()
-                self._start.tell()
-        elif not self.simulation.finished:
-            self.simulation.tick(now)
-        elif now - self._asked > PAUSED_CLOCK:
-            self._end_after_watchers(now)
-
-    def _look_at_graph(self) -> None:
-        """Warn of a second publisher of /clock, and of a node of the same name."""
-        doubled = self._discovery.doubled('/clock' if self._clock_publisher is not None else '')
-        if doubled and doubled != self._doubled:
-            self.get_logger().warn(doubled)
-        self._doubled = doubled
-
-    def publish_sample(self) -> None:
-        """Publish everything about the present sample."""
-        nanoseconds = seconds_to_nanoseconds(self.time)
-        stamp = stamp_of(nanoseconds)
-        self.publish_clock()
-        if self.is_heard(self._joints):
-            self.publish_joints(stamp)
-        if self.sample % max(1, round(self.settings.publish_rate)) == 0:
-            incidents = self.simulation.incidents
-            problems = [p for p in (self._doubled, incidents.recent(time.monotonic())) if p]
-            level = diagnostics.WARN if problems else diagnostics.OK
-            values = {'time': self.time, 'sample': self.sample, **incidents.counts}
-            self._diagnostics.publish(stamp, level, '; '.join(problems) or 'running', values)
-        # Last: in lockstep the answer to this may come before the next line runs.
-        self.publish_outputs(nanoseconds)
-
-    def publish_again(self) -> None:
-        """Publish the outputs of the present sample again."""
-        self.publish_outputs(seconds_to_nanoseconds(self.time))
-
-    def publish_clock(self) -> None:
-        """Publish simulation time, where that is asked for."""
-        if self._clock_publisher is not None:
-            self._clock_publisher.publish(Clock(clock=stamp_of(seconds_to_nanoseconds(self.time))))
-
-    def set_period(self, period: float) -> None:
-        """Tick every ``period`` seconds of wall time from now on."""
-        self._timer.timer_period_ns = seconds_to_nanoseconds(period)
-        self._timer.reset()
-
-    def flush(self) -> None:
-        """Wait until everything has been heard, but not for long."""
-        for publisher in (*self.outputs, *(p for p, _ in self.links)):
-            publisher.wait_for_all_acked(Duration(seconds=_PATIENCE))
-
-    def has_ended(self) -> bool:
-        """Tell whether the process was told to end."""
-        return not self.context.ok()
-
-    def warn(self, text: str, interval: float = 1.0) -> None:
-        """
-        Write a warning to the log, unless one that begins alike was written a moment ago.
-
-        rclpy's own throttle takes half a millisecond for each text that it does not write.
-
-        Parameters
-        ----------
-        text : str
-        interval : float
-            Shortest time between two of them [s of wall time].
-        """
-        kind, now = text[:_ALIKE], time.monotonic()
-        if now - self._warned.get(kind, -math.inf) > interval:
-            self._warned[kind] = now
-            self.get_logger().warn(text)
-
-    def on_end(self) -> None:
-        """End after the last sample."""
-        self._companions.tell()
-        missing = self._companions.missing()
-        waits = f'; waiting for {missing} other simulations' if missing else ''
-        self.get_logger().info(f'finished at {self.time:g} s{waits}')
-        self._end_after_watchers(time.monotonic())
-
-    def _end_after_watchers(self, now: float) -> None:
-        """End unless others still simulate, or work on what was simulated."""
-        self._asked = now
-        if not self._companions.missing() and not any(
-            self._discovery.hears(name, publisher) for publisher, name in self.watchers
-        ):
-            self.done.set_result(None)
 
     # --- from outside ------------------------------------------------------------------------
 

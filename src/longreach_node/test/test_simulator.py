@@ -17,7 +17,7 @@ from std_srvs.srv import Trigger
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.machine import JointSample
-from longreach_node import diagnostics, incidents, pacing, qos, simulator
+from longreach_node import diagnostics, incidents, pacing, qos, simulator_host
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorNode, SimulatorParameters
 from longreach_node.stamps import nanoseconds_of, stamp_of
@@ -540,7 +540,7 @@ def test_a_warning_ends_when_nothing_new_has_happened(monkeypatch: pytest.Monkey
 def test_a_second_publisher_of_the_clock_is_named(
     monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
-    monkeypatch.setattr(simulator, '_GRAPH_PERIOD', 0.02)
+    monkeypatch.setattr(simulator_host, '_GRAPH_PERIOD', 0.02)
     with bench(*words(publish_rate=50.0, step=0.02)) as b:
         world = World(b)
         reports = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
@@ -568,7 +568,7 @@ def test_a_plant_without_a_clock_does_not_care(capfd: Any) -> None:
 def test_two_plants_of_one_name_are_told_by_both(capfd: Any) -> None:
     with bench(*words(start_paused=True, start_timeout=0.0, publish_clock=False)) as b:
         first, second = b.add(Toy), b.add(Toy)
-        b.until(lambda: first._doubled and second._doubled, 'warnings')
+        b.until(lambda: first.host._doubled and second.host._doubled, 'warnings')
     said = ''.join(capfd.readouterr())
     assert said.count('another node is named /toy, too; start it in a namespace of its own') == 2
 
@@ -578,7 +578,7 @@ def test_it_says_what_it_runs_and_waits_for(capfd: Any) -> None:
         b.listen(Vector3Stamped, 'sample')
         toy = b.add(Toy)
         begun = time.monotonic()
-        b.until(lambda: 'publisher' in toy._start._told, 'what is missing')
+        b.until(lambda: 'publisher' in toy.host._start._told, 'what is missing')
         # At once, not only when the patience of 10 s ends.
         assert not toy.simulation.started
         assert time.monotonic() - begun < toy.settings.start_timeout
