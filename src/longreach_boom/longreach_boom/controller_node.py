@@ -17,7 +17,7 @@ from trajectory_msgs.msg import JointTrajectory
 from longreach_boom import conversions
 from longreach_boom.description import ROOT_FRAME
 from longreach_boom.guidance import Guidance, GuidanceState, Measurement, Order
-from longreach_boom.machine import SAMPLE_TIME, STEP
+from longreach_boom.machine import SAMPLE_TIME
 from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import load_scenario
 from longreach_dynamics.errors import InputError
@@ -58,9 +58,7 @@ class ControllerNode(PairedControllerNode[ValveCommand]):
         settings = declare(self, ControllerNodeParameters)
         self._frame = frame_name(self, settings, ROOT_FRAME)
         self._boom = load_boom(settings.file or None)
-        scenario = (
-            load_scenario(settings.scenario, self._boom, STEP) if settings.scenario else None
-        )
+        scenario = load_scenario(settings.scenario, self._boom) if settings.scenario else None
         self._guidance = Guidance(self._boom, scenario, 1.0 / settings.sample_rate)
         self._cylinders = [cylinder.name for cylinder in self._boom.cylinders]
         self.forget()

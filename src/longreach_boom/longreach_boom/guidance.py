@@ -21,11 +21,12 @@ import numpy as np
 
 from longreach_boom.control import JointController
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.scenario import Scenario, scenario_command
+from longreach_boom.scenario import Scenario
 from longreach_boom.state import BoomCommand
 from longreach_dynamics.control import ControllerState
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_count
+from longreach_dynamics.scenarios import spools_at
 from longreach_dynamics.trajectories import Trajectory
 
 __all__ = ['Guidance', 'GuidanceState', 'Measurement', 'Order', 'resumed']
@@ -232,7 +233,8 @@ class Guidance:
         """Return the state after a cycle at a time [s], and its command."""
         if state.trajectory is None:
             assert self.scenario is not None
-            return state, scenario_command(self.scenario, self.parameters.size, time)
+            commands = self.scenario.valve_commands
+            return state, BoomCommand(spools_at(commands, time, self.parameters.size))
         memory, spools = self.controller.cycle(
             state.memory,
             measured.pistons,

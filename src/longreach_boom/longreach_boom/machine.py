@@ -25,7 +25,7 @@ from longreach_boom.model import Constants, Load, constants_of
 from longreach_boom.modes import fastest_rate
 from longreach_boom.motion import INDEFINITE, OUTWARDS, RUNAWAY, STUCK, UNSETTLED, advance_motion
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.scenario import Scenario, scenario_command
+from longreach_boom.scenario import Scenario
 from longreach_boom.state import (
     BoomCommand,
     BoomState,
@@ -38,6 +38,7 @@ from longreach_dynamics.hydraulics import STABILITY, port_rates
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_time
 from longreach_dynamics.runs import PartialRunError
+from longreach_dynamics.scenarios import spools_at
 
 __all__ = ['SAMPLE_TIME', 'STEP', 'Boom']
 
@@ -230,7 +231,8 @@ class Boom:
         """Return the spools from a step on, checked for compiled code; raises InputError."""
         N = self.parameters.size
         if command is BY_SCENARIO:
-            command = scenario_command(self.scenario, N, step_time(step, self.step))
+            time = step_time(step, self.step)
+            command = BoomCommand(spools_at(self.scenario.valve_commands, time, N))
         if len(command.spools) != N:
             raise InputError(f'command has {len(command.spools)} spools, allowed: {N}')
         if not all(abs(spool) <= 1.0 for spool in command.spools):

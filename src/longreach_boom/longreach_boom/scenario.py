@@ -26,20 +26,23 @@ import numpy as np
 
 from longreach_boom.model import Load
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.state import BoomCommand, closed_valves
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import check_order, step_count
+from longreach_dynamics.machine import check_order
 from longreach_dynamics.parameters import Parameters, load, quantity
+from longreach_dynamics.scenarios import (
+    ValveCommand,
+    check_times,
+    check_valve_commands,
+    first_pose,
+)
 from longreach_dynamics.trajectories import Waypoint
 
 __all__ = [
     'Attachment',
     'HangingLoad',
     'Scenario',
-    'ValveCommand',
     'load_scenario',
     'resting_scenario',
-    'scenario_command',
 ]
 
 # A trajectory may begin so far from the pose [deg].
@@ -81,14 +84,6 @@ class Attachment(Parameters):
     position: float | None = quantity(
         'along the beam; none: at its tip', 'm', at_least=0.0, default=None
     )
-
-
-@dataclasses.dataclass(frozen=True)
-class ValveCommand(Parameters):
-    """Spool positions that are commanded from a time on."""
-
-    time: float = quantity('from when on', 's', at_least=0.0, at_most=1e6)
-    spools: tuple[float, ...] = quantity('spool positions', at_least=-1.0, at_most=1.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,9 +134,15 @@ class Scenario(Parameters):
         start = Waypoint(time=0.0, angles_deg=tuple(np.degrees(self.angles(boom)).tolist()))
         return (start, *self.trajectory)
 
-    def check_with(self, boom: BoomParameters, step: float) -> None:
+    def check_with(self, boom: BoomParameters, step: float | None = None) -> None:
         """
-        Check the scenario against a boom and the length of a step [s].
+        Check the scenario against a boom.
+
+        Parameters
+        ----------
+        boom : BoomParameters
+        step : float, optional
+            Length of a step [s]; None leaves out whether times are whole steps.
 
         Raises
         ------
@@ -151,19 +152,11 @@ class Scenario(Parameters):
         """
         boom.check_pose(self.angles(boom))
         self.initial_loads(boom)
-        step_count(self.duration, step, 'duration')
+        check_times([self.duration], step, 'duration')
         self.load_changes(boom)
-        for index, time in enumerate(self.release):
-            step_count(time, step, f'release[{index}]')
-        for index, item in enumerate(self.attach):
-            step_count(item.time, step, f'attach[{index}].time')
-        for index, command in enumerate(self.valve_commands):
-            step_count(command.time, step, f'valve_commands[{index}].time')
-            if len(command.spools) != boom.size:
-                raise InputError(
-                    f'valve_commands[{index}].spools has {len(command.spools)} values,'
-                    f' allowed: {boom.size}'
-                )
+        check_times(self.release, step, 'release[{}]')
+        check_times([item.time for item in self.attach], step, 'attach[{}].time')
+        check_valve_commands(self.valve_commands, boom.size, step)
         for index, point in enumerate(self.trajectory):
             try:
                 boom.check_pose(np.radians(point.angles_deg))
@@ -189,35 +182,12 @@ def resting_scenario(boom: BoomParameters) -> Scenario:
     InputError
         When the boom file has no pose.
     """
-    if not boom.poses:
-        raise InputError('poses of the boom file is empty, allowed without a scenario: at least 1')
-    return Scenario(duration=1.0, pose=boom.poses[0].name)
+    return Scenario(duration=1.0, pose=first_pose(boom, 'boom'))
 
 
-def scenario_command(scenario: Scenario, size: int, time: float) -> BoomCommand:
+def load_scenario(file: str | Path, boom: BoomParameters, step: float | None = None) -> Scenario:
     """
-    Return what a scenario tells the valves.
-
-    Parameters
-    ----------
-    scenario : Scenario
-    size : int
-        Number of cylinders.
-    time : float
-        [s]; a command holds from its time on until the next.
-    """
-    command = closed_valves(size)
-    for entry in scenario.valve_commands:
-        # Times are whole steps, but not to the last bit.
-        if entry.time > time + 1e-9:
-            break
-        command = BoomCommand(entry.spools)
-    return command
-
-
-def load_scenario(file: str | Path, boom: BoomParameters, step: float) -> Scenario:
-    """
-    Read a scenario file and check it against a boom.
+    Read a scenario file and check it against a boom, and against a step [s] if one is given.
 
     Raises
     ------

@@ -11,8 +11,9 @@ import pytest
 from longreach_boom.control import JointController
 from longreach_boom.guidance import Guidance, GuidanceState, Measurement, Order, resumed
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.scenario import Scenario, ValveCommand
+from longreach_boom.scenario import Scenario
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.trajectories import Trajectory, Waypoint
 
 T = 0.005

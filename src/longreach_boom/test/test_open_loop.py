@@ -7,18 +7,12 @@ import pytest
 
 from longreach_boom.machine import Boom
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.scenario import (
-    Attachment,
-    HangingLoad,
-    Scenario,
-    ValveCommand,
-    resting_scenario,
-    scenario_command,
-)
+from longreach_boom.scenario import Attachment, HangingLoad, Scenario, resting_scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, closed_valves
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO, step_time
+from longreach_dynamics.scenarios import ValveCommand, spools_at
 
 OUT, BACK = (0.4, 0.0, -0.3, 0.0), (-0.4, 0.2, 0.0, 0.0)
 SCENARIO = Scenario(
@@ -34,10 +28,10 @@ SCENARIO = Scenario(
 
 def test_a_command_holds_until_the_next() -> None:
     times = (0.0, 0.049, 0.05, 0.202, 0.203, 10.0)
-    told = [scenario_command(SCENARIO, 4, time).spools for time in times]
+    told = [spools_at(SCENARIO.valve_commands, time, 4) for time in times]
     assert told == [(0.0,) * 4, (0.0,) * 4, OUT, OUT, BACK, BACK]
     # A step's time may lie a rounding below that of the command.
-    assert scenario_command(SCENARIO, 4, 0.203 - 1e-16).spools == BACK
+    assert spools_at(SCENARIO.valve_commands, 0.203 - 1e-16, 4) == BACK
 
 
 @pytest.mark.parametrize('sample_time', [0.001, 0.005, 0.1])

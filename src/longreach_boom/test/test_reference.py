@@ -13,15 +13,11 @@ from longreach_boom.motion import AT_ROD_END, INWARDS, OUTWARDS, STUCK
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.reference import Phase, reference_run
 from longreach_boom.results import BoomRun
-from longreach_boom.scenario import (
-    Attachment,
-    HangingLoad,
-    Scenario,
-    ValveCommand,
-)
+from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.linkages import pistons_and_arms
+from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.stepping import IntegrationError
 from longreach_dynamics.trajectories import Waypoint
 

@@ -13,14 +13,9 @@ import pytest
 from longreach_boom.machine import STEP
 from longreach_boom.model import Load
 from longreach_boom.parameters import BoomParameters, load_boom
-from longreach_boom.scenario import (
-    Attachment,
-    HangingLoad,
-    Scenario,
-    ValveCommand,
-    load_scenario,
-)
+from longreach_boom.scenario import Attachment, HangingLoad, Scenario, load_scenario
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.trajectories import Waypoint
 
 RELEASE = """
@@ -230,3 +225,13 @@ SCENARIOS = Path(__file__).resolve().parents[3] / 'config' / 'scenarios'
 def test_installed_scenarios_can_be_run(file: Path) -> None:
     scenario = load_scenario(file, load_boom(), STEP)
     assert scenario.duration > 0.0
+
+
+def test_without_a_step_times_need_not_be_whole_ones(tmp_path: Path, boom: BoomParameters) -> None:
+    """A controller does not know the plant's step."""
+    file = tmp_path / 'scenario.yaml'
+    file.write_text(RELEASE.replace('time: 1.5,', 'time: 1.5005,'))
+    assert load_scenario(file, boom).valve_commands[1].time == 1.5005
+    assert load_scenario(file, boom, 5e-4).valve_commands[1].time == 1.5005
+    with pytest.raises(InputError, match=r'valve_commands\[1\]\.time = 1\.5005 s, allowed: whole'):
+        load_scenario(file, boom, 1e-3)

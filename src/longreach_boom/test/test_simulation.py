@@ -17,12 +17,13 @@ from longreach_boom.model import Load, constants_of
 from longreach_boom.motion import INDEFINITE, OUTWARDS, STUCK, UNSETTLED
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import columns_of
-from longreach_boom.scenario import Attachment, HangingLoad, Scenario, ValveCommand
+from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate, warm_up
 from longreach_boom.state import BoomCommand, BoomState, StateParts, strains
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import Machine
+from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.stepping import IntegrationError
 
 CLOSED = BoomCommand((0.0,) * 4)

@@ -18,6 +18,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import STABILITY, port_rates, smallest_volumes, spool_rates
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_time
 from longreach_dynamics.runs import PartialRunError
+from longreach_dynamics.scenarios import spools_at
 from longreach_excavator.forces import STRONGEST, GivenForces
 from longreach_excavator.kinematics import moving_joints
 from longreach_excavator.linkage import CYLINDERS
@@ -159,12 +160,8 @@ class Excavator:
         if given is not None:
             return ExcavatorCommand(CLOSED.spools, tuple(given.at(np.array(time)).tolist()))
         loose = tuple(0.0 if name in self.scenario.loose else None for name in CYLINDERS)
-        spools = CLOSED.spools
-        for entry in self.scenario.valve_commands:
-            # Times are whole steps, but not to the last bit.
-            if entry.time > time + 1e-9 or swept:
-                break
-            spools = entry.spools
+        commands = () if swept else self.scenario.valve_commands
+        spools = spools_at(commands, time, len(CYLINDERS))
         return ExcavatorCommand(spools, loose)
 
     def advance(

@@ -21,8 +21,14 @@ from pathlib import Path
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import check_order, step_count
+from longreach_dynamics.machine import check_order
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
+from longreach_dynamics.scenarios import (
+    ValveCommand,
+    check_times,
+    check_valve_commands,
+    first_pose,
+)
 from longreach_excavator.forces import GivenForces, printed_forces, read_forces
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters
@@ -32,7 +38,6 @@ __all__ = [
     'MODES',
     'SWEEP_DEG',
     'Scenario',
-    'ValveCommand',
     'dig_scenario',
     'load_scenario',
     'resting_scenario',
@@ -42,16 +47,6 @@ MODES = ('hydraulic', 'printed')
 DEPTHS = ('surface', 'swing')
 # By which the thesis' bucket turns in the soil (4.3) [deg].
 SWEEP_DEG = 108.9
-
-
-@dataclasses.dataclass(frozen=True)
-class ValveCommand(Parameters):
-    """Spool positions that are commanded from a time on."""
-
-    time: float = quantity('from when on', 's', at_least=0.0, at_most=1e6)
-    spools: tuple[float, ...] = quantity(
-        'spool positions of boom, arm, bucket', at_least=-1.0, at_most=1.0
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,14 +174,8 @@ class Scenario(Parameters):
             not on a step, or lists of the wrong length.
         """
         self.excavator(excavator).check_pose(self.angles(excavator))
-        step_count(self.duration, step, 'duration')
-        for index, command in enumerate(self.valve_commands):
-            step_count(command.time, step, f'valve_commands[{index}].time')
-            if len(command.spools) != len(CYLINDERS):
-                raise InputError(
-                    f'valve_commands[{index}].spools has {len(command.spools)} values,'
-                    f' allowed: {len(CYLINDERS)}'
-                )
+        check_times([self.duration], step, 'duration')
+        check_valve_commands(self.valve_commands, len(CYLINDERS), step)
 
 
 def dig_scenario(
@@ -242,11 +231,7 @@ def resting_scenario(excavator: ExcavatorParameters) -> Scenario:
     InputError
         When the excavator file has no pose.
     """
-    if not excavator.poses:
-        raise InputError(
-            'poses of the excavator file is empty, allowed without a scenario: at least 1'
-        )
-    return Scenario(duration=1.0, pose=excavator.poses[0].name)
+    return Scenario(duration=1.0, pose=first_pose(excavator, 'excavator'))
 
 
 def load_scenario(file: str | Path, excavator: ExcavatorParameters, step: float) -> Scenario:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.machine import BY_SCENARIO
+from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import (
@@ -30,7 +31,7 @@ from longreach_excavator.motion import (
     observe,
 )
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.scenario import Scenario, ValveCommand, dig_scenario
+from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.soil import zelenin_of_swing
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 

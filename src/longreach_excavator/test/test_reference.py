@@ -18,6 +18,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from longreach_dynamics.machine import BY_SCENARIO
+from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import (
@@ -35,7 +36,7 @@ from longreach_excavator.motion import (
     observe,
 )
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.scenario import Scenario, ValveCommand, dig_scenario
+from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.soil import wedge_factors
 
 MakeExcavator = Callable[..., ExcavatorParameters]

@@ -11,15 +11,10 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.scenarios import ValveCommand
 from longreach_excavator.machine import STEP, Excavator
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
-from longreach_excavator.scenario import (
-    SWEEP_DEG,
-    Scenario,
-    ValveCommand,
-    dig_scenario,
-    load_scenario,
-)
+from longreach_excavator.scenario import SWEEP_DEG, Scenario, dig_scenario, load_scenario
 from longreach_excavator.state import CLOSED
 
 DIG = """

@@ -13,12 +13,13 @@ import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO, Machine
+from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.stepping import IntegrationError
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import HEAD, RATE, ROD, SOIL, SPOOL, WORK
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.scenario import Scenario, ValveCommand, dig_scenario
+from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import simulate, warm_up
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 

@@ -1,0 +1,92 @@
+"""What scenarios of machines with valves share: commands at times, and a pose to rest in."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import step_count
+from longreach_dynamics.parameters import Parameters, quantity
+from longreach_dynamics.poses import JointedMachine
+
+__all__ = ['ValveCommand', 'check_times', 'check_valve_commands', 'first_pose', 'spools_at']
+
+# Times are whole steps, but not to the last bit [s].
+_ROUNDING = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class ValveCommand(Parameters):
+    """Spool positions that are commanded from a time on."""
+
+    time: float = quantity('from when on', 's', at_least=0.0, at_most=1e6)
+    spools: tuple[float, ...] = quantity(
+        'spool positions, one for each cylinder', at_least=-1.0, at_most=1.0
+    )
+
+
+def check_times(times: Sequence[float], step: float | None, what: str) -> None:
+    """
+    Check that times [s] are whole steps.
+
+    Parameters
+    ----------
+    times : sequence of float
+    step : float, optional
+        [s]; None checks nothing.
+    what : str
+        Name of an entry, in which ``{}`` stands for its index.
+
+    Raises
+    ------
+    InputError
+    """
+    if step is not None:
+        for index, time in enumerate(times):
+            step_count(time, step, what.format(index))
+
+
+def check_valve_commands(
+    commands: Sequence[ValveCommand], cylinders: int, step: float | None
+) -> None:
+    """
+    Check that valve commands are on steps [s], and have a spool position for each cylinder.
+
+    Raises
+    ------
+    InputError
+    """
+    check_times([command.time for command in commands], step, 'valve_commands[{}].time')
+    for index, command in enumerate(commands):
+        if len(command.spools) != cylinders:
+            raise InputError(
+                f'valve_commands[{index}].spools has {len(command.spools)} values,'
+                f' allowed: {cylinders}'
+            )
+
+
+def spools_at(commands: Sequence[ValveCommand], time: float, cylinders: int) -> tuple[float, ...]:
+    """Return the spool positions at a time [s]; a command holds until the next, closed before."""
+    spools = (0.0,) * cylinders
+    for command in commands:
+        if command.time > time + _ROUNDING:
+            break
+        spools = command.spools
+    return spools
+
+
+def first_pose(machine: JointedMachine, name: str) -> str:
+    """
+    Return the name of the first pose of a machine, in which it stands without a scenario.
+
+    Raises
+    ------
+    InputError
+        When its file has none; ``name`` is what the machine is called.
+    """
+    if not machine.poses:
+        raise InputError(
+            f'poses of the {name} file is empty, allowed without a scenario: at least 1'
+        )
+    return machine.poses[0].name

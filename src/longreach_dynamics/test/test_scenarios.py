@@ -1,0 +1,52 @@
+"""Valve commands of scenarios."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.poses import Pose
+from longreach_dynamics.scenarios import (
+    ValveCommand,
+    check_times,
+    check_valve_commands,
+    first_pose,
+    spools_at,
+)
+
+COMMANDS = (ValveCommand(0.2, (0.5, -1.0)), ValveCommand(0.3, (0.0, 1.0)))
+
+
+def test_a_command_holds_until_the_next() -> None:
+    closed = (0.0, 0.0)
+    told = [spools_at(COMMANDS, time, 2) for time in (0.0, 0.199, 0.2, 0.299, 0.3, 9.0)]
+    assert told == [closed, closed, (0.5, -1.0), (0.5, -1.0), (0.0, 1.0), (0.0, 1.0)]
+    # The time of a step may be less by rounding.
+    assert spools_at(COMMANDS, 0.3 - 1e-12, 2) == (0.0, 1.0)
+    assert spools_at((), 1.0, 2) == closed
+
+
+def test_times_are_whole_steps() -> None:
+    check_times([0.1, 0.2], 0.1, 'release[{}]')
+    check_times([0.1, 0.25], None, 'release[{}]')
+    with pytest.raises(
+        InputError, match=r'release\[1\] = 0\.25 s, allowed: whole steps of 0\.1 s'
+    ):
+        check_times([0.1, 0.25], 0.1, 'release[{}]')
+
+
+def test_each_cylinder_has_a_spool_position() -> None:
+    check_valve_commands(COMMANDS, 2, 0.1)
+    error = r'valve_commands\[0\]\.spools has 2 values, allowed: 3'
+    with pytest.raises(InputError, match=error):
+        check_valve_commands(COMMANDS, 3, 0.1)
+
+
+def test_the_first_pose_is_that_without_a_scenario() -> None:
+    machine: Any = SimpleNamespace(poses=(Pose('up', (0.0,)), Pose('down', (1.0,))))
+    assert first_pose(machine, 'boom') == 'up'
+    with pytest.raises(InputError, match='poses of the boom file is empty'):
+        first_pose(SimpleNamespace(poses=()), 'boom')  # type: ignore[arg-type]
