@@ -1,5 +1,5 @@
 """
-The cache of compiled functions, each step in a Python of its own as between two runs.
+The cache of compiled functions, each step in a process of its own as between two runs.
 """
 
 from __future__ import annotations
@@ -8,18 +8,39 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-RUN = """
-from machine.outer import compute, numbers
-value = compute(2.0, numbers(3.0))
-hits = sum(compute.stats.cache_hits.values())
-misses = sum(compute.stats.cache_misses.values())
-compute(5.0, numbers(7.0))
-print(value, hits, misses, len(compute.signatures))
+# Loads numba once, then answers each line, a directory, with a process that has loaded no kernel.
+SERVER = """
+import os
+import sys
+
+from numba import njit
+
+import longreach_dynamics.kernels
+
+njit(lambda x: x + 1.0)(1.0)
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        os.chdir(line.strip())
+        sys.path.insert(0, line.strip())
+        from machine.outer import compute, numbers
+        value = compute(2.0, numbers(3.0))
+        hits = sum(compute.stats.cache_hits.values())
+        misses = sum(compute.stats.cache_misses.values())
+        compute(5.0, numbers(7.0))
+        print(value, hits, misses, len(compute.signatures), flush=True)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        sys.exit('the kernel failed')
 """
+
+# Value, cache hits, cache misses and number of signatures of one fresh process.
+Outcome = tuple[float, int, int, int]
 
 
 MODULES = {
@@ -121,27 +142,34 @@ def edit(module: Path, old: str, new: str) -> None:
     module.write_text(text.replace(old, new))
 
 
-def run(package: Path) -> tuple[float, int, int, int]:
-    """Return value, cache hits, cache misses and number of signatures of one fresh Python."""
+@pytest.fixture(scope='module')
+def run() -> Iterator[Callable[[Path], Outcome]]:
+    """Return a function that calls the kernel of a package in a process of its own."""
     # As for users: the cache is beside the sources.
     environment = {name: value for name, value in os.environ.items() if name != 'NUMBA_CACHE_DIR'}
-    environment['PYTHONPATH'] = os.pathsep.join(
-        [str(package.parent), *filter(None, [os.environ.get('PYTHONPATH')])]
-    )
-    done = subprocess.run(
-        [sys.executable, '-c', RUN],
+    with subprocess.Popen(
+        [sys.executable, '-c', SERVER],
         env=environment,
-        cwd=package.parent,
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        timeout=60,
-        check=True,
-    )
-    value, hits, misses, signatures = done.stdout.split()
-    return float(value), int(hits), int(misses), int(signatures)
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        requests, answers = server.stdin, server.stdout
+
+        def called(package: Path) -> Outcome:
+            print(package.parent, file=requests, flush=True)
+            value, hits, misses, signatures = answers.readline().split()
+            return float(value), int(hits), int(misses), int(signatures)
+
+        yield called
+        requests.close()
 
 
-def test_cache_is_used_until_a_called_module_changes(package: Path) -> None:
+def test_cache_is_used_until_a_called_module_changes(
+    package: Path, run: Callable[[Path], Outcome]
+) -> None:
     # Value, hits, misses, and one signature for two values of the parameter.
     assert run(package) == (7.0, 0, 1, 1)
     assert run(package) == (7.0, 1, 0, 1)
@@ -161,13 +189,17 @@ def test_cache_is_used_until_a_called_module_changes(package: Path) -> None:
     assert run(package) == (15.5, 1, 0, 1)
 
 
-def test_an_edit_of_the_kernel_itself_is_a_change(package: Path) -> None:
+def test_an_edit_of_the_kernel_itself_is_a_change(
+    package: Path, run: Callable[[Path], Outcome]
+) -> None:
     run(package)
     edit(package / 'outer.py', 'made(x, p)', '-made(x,p)')
     assert run(package) == (-7.0, 0, 1, 1)
 
 
-def test_code_and_numbers_of_any_package_are_noticed(package: Path, library: Path) -> None:
+def test_code_and_numbers_of_any_package_are_noticed(
+    package: Path, library: Path, run: Callable[[Path], Outcome]
+) -> None:
     assert run(package) == (11.0, 0, 1, 1)
     edit(library / 'generated.py', '0.0 * x', '1.0 * x')
     assert run(package) == (13.0, 0, 1, 1)
@@ -177,7 +209,9 @@ def test_code_and_numbers_of_any_package_are_noticed(package: Path, library: Pat
     assert run(package) == (18.0, 0, 1, 1)
 
 
-def test_a_moved_and_touched_tree_keeps_its_machine_code(package: Path, tmp_path: Path) -> None:
+def test_a_moved_and_touched_tree_keeps_its_machine_code(
+    package: Path, tmp_path: Path, run: Callable[[Path], Outcome]
+) -> None:
     assert run(package) == (7.0, 0, 1, 1)
     moved = tmp_path / 'elsewhere' / 'machine'
     shutil.copytree(package, moved)
