@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.resources import share_directory
+from longreach_tools.bag import read_bag
 from longreach_tools.testing import contents, launch, longreach
 from longreach_vision.following import Follower
 from longreach_vision.recording import read_images, read_tracks, read_truth
@@ -56,6 +57,10 @@ def test_the_boom_is_tracked_and_its_images_give_the_same_tracks_again(tmp_path:
     for topic in ('image_raw', 'camera_info'):
         assert counts[f'/vision/left/{topic}'] == counts[f'/vision/right/{topic}'] == COUNT
     assert (counts['/vision/observations'], counts['/vision/markers']) == (2 * COUNT, COUNT)
+    frames = {topic: message.header.frame_id for topic, _, message in read_bag(bag)}
+    assert frames['/vision/left/image_raw'] == 'vision/left_camera_optical'
+    assert frames['/vision/right/camera_info'] == 'vision/right_camera_optical'
+    assert frames['/vision/markers'] == frames['/boom/marker_truth'] == 'boom/boom_base'
     tracks, truth = read_tracks(bag), read_truth(bag)
     assert tracks.names == NAMES
     for name in NAMES:

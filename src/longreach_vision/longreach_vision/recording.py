@@ -76,7 +76,7 @@ class TrackWriter:
     path : path
         Directory to be made; it must not exist.
     namespace : str
-        Of the topics.
+        Of the topics, and of the cameras' frames.
     frame_id : str
         Of the world.
 
@@ -99,6 +99,7 @@ class TrackWriter:
                     ' package longreach_msgs'
                 )
         self._path, self._frame_id = Path(path), frame_id
+        self._prefix = f'{namespace.strip("/")}/'.lstrip('/')
         if self._path.exists():
             raise InputError(f'{path}: exists already; give the name of a new directory')
         topics = [
@@ -140,7 +141,7 @@ class TrackWriter:
         for camera, observed in frame.observations.items():
             message = self._make(
                 _OBSERVATIONS,
-                header=self._header(stamps[camera], f'{camera}_camera_optical'),
+                header=self._header(stamps[camera], f'{self._prefix}{camera}_camera_optical'),
                 camera=camera,
                 observations=[
                     self._make(_OBSERVATIONS.removesuffix('s'), **observation_fields(*pair))

@@ -66,7 +66,7 @@ def test_the_bag_holds_what_the_node_publishes(tmp_path):
             stamps[camera],
             repr(
                 conversions.observations_to_message(
-                    seen, camera, stamp_of(stamps[camera]), f'{camera}_camera_optical'
+                    seen, camera, stamp_of(stamps[camera]), f'vision/{camera}_camera_optical'
                 )
             ),
         )
