@@ -9,8 +9,11 @@ import numpy as np
 from longreach_boom.model import Load
 from longreach_boom.parameters import ROTATIONS, BoomParameters, load_boom
 from longreach_boom.scenario import HangingLoad
+from longreach_boom.statics import equilibrium
 from longreach_dynamics.beams import BASIS_SETS
-from longreach_tools.arguments import allow_lists, count, not_negative
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.kinematics import joint_places, solve_pose
+from longreach_tools.arguments import allow_lists, count, not_negative, numbers
 from longreach_tools.options import add_file
 from longreach_tools.poses import pose_of
 
@@ -23,6 +26,9 @@ __all__ = [
     'hanging_loads',
     'loads_of',
 ]
+
+# How near to the place of --tip the tip is [m], and after how many corrections of its sag.
+_CLOSE, _MOST_ROUNDS = 1e-5, 50
 
 
 def add_boom_file(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +53,12 @@ def add_pose(parser: argparse.ArgumentParser, pose: str, load: float = 0.0) -> N
         f' (default: {pose}, or the first of the file)',
     )
     parser.set_defaults(usual_pose=pose)
+    parser.add_argument(
+        '--tip',
+        type=numbers,
+        metavar='X,Z',
+        help='where the tip of the bent boom shall be [m]: the pose nearest to that of --pose',
+    )
     parser.add_argument('--degrees', action='store_true', help='angles are in degrees')
     parser.add_argument(
         '--load',
@@ -72,8 +84,32 @@ def boom_of(arguments: argparse.Namespace) -> BoomParameters:
 
 
 def angles_of(arguments: argparse.Namespace, boom: BoomParameters) -> np.ndarray:
-    """Return the joint angles [rad] of ``--pose``."""
-    return pose_of(arguments, boom, boom.size, arguments.usual_pose)
+    """Return the joint angles [rad] of ``--pose``, or of the pose next to it of ``--tip``."""
+    angles = pose_of(arguments, boom, boom.size, arguments.usual_pose)
+    if arguments.tip is None:
+        return angles
+    if len(arguments.tip) != 2:
+        raise InputError(f'--tip has {len(arguments.tip)} numbers, allowed: x,z')
+    boom.check_pose(angles)
+    loads, wanted, limits = loads_of(arguments, boom), np.array(arguments.tip), boom.joint_limits()
+    lengths, sag = [beam.length for beam in boom.beams], np.zeros(2)
+    for _ in range(_MOST_ROUNDS):
+        # The sag hardly changes from one pose to the next.
+        angles = solve_pose(
+            lambda q: _tip(joint_places(lengths, q)), wanted - sag, limits, angles, 'straight tip'
+        )
+        miss = equilibrium(boom, angles, loads).tip - wanted
+        if np.abs(miss).max() < _CLOSE:
+            return angles
+        sag = sag + miss
+    raise LongreachError(
+        f'--tip {wanted.tolist()}: no pose of the bent boom found; begin at another --pose'
+    )
+
+
+def _tip(places: np.ndarray) -> np.ndarray:
+    """Return x and z of the last place."""
+    return np.array([places[-1].real, places[-1].imag])
 
 
 def hanging_loads(arguments: argparse.Namespace) -> tuple[HangingLoad, ...]:

@@ -68,6 +68,16 @@ def test_negative_first_angle_can_be_given(capsys):
 # --- statics --------------------------------------------------------------------------------
 
 
+def test_the_tip_of_the_bent_boom_is_where_it_shall_be(capsys):
+    words = ('statics', '--tip', '20,8', '--load', 200, '--format', 'json')
+    found = Outcome(capsys, 'boom', *words).json
+    assert found['tip'] == pytest.approx([20.0, 8.0], abs=2e-5)
+    load_boom().check_pose(np.array(found['angles']))
+    far = Outcome(capsys, 'boom', 'statics', '--tip', '50,8')
+    assert far.code == 2
+    assert 'allowed: places within the limits of the joints' in far.err
+
+
 def test_statics_show_forces_and_pressures(capsys):
     found = Outcome(capsys, 'boom', 'statics', '--load', 90, '--format', 'json').json
     boom = load_boom()

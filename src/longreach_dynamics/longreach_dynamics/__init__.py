@@ -11,6 +11,7 @@ Numerics shared by the machines of Longreach, free of ROS.
 ``beams``            bending lines of beams of varying section, and Ritz functions
 ``finite_elements``  natural frequencies and sag of chains of beams, a second opinion
 ``planar_chain``     serial chains of rigid links in the plane, recursive Newton-Euler
+``kinematics``       joints to tip of a rigid chain, and back within limits
 ``linkages``         from a cylinder's piston to the joint that it drives, and back
 ``hydraulics``       cylinders and proportional valves
 ``trajectories``     joint angles over time with least jerk

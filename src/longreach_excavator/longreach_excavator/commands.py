@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.kinematics import solve_pose
 from longreach_dynamics.resources import share_directory
 from longreach_excavator.arguments import (
     add_digging,
@@ -22,6 +23,7 @@ from longreach_excavator.arguments import (
     digging_excavator,
     digging_scenario,
 )
+from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import SAMPLE_TIME, STEP
 from longreach_excavator.parameters import ExcavatorParameters, default_file, load_excavator
@@ -101,6 +103,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     which.add_argument(
         '--lengths', type=numbers, metavar='BOOM,ARM,BUCKET', help='of the cylinders [m]'
+    )
+    which.add_argument(
+        '--tip',
+        type=numbers,
+        metavar='X,Z[,ATTITUDE]',
+        help='place of the tooth [m] and, if given, angle of the bucket to the horizontal [rad]:'
+        ' the pose that is nearest to the first of the file',
     )
     pose.add_argument('--degrees', action='store_true', help='angles are in degrees')
     add_format(pose)
@@ -247,10 +256,23 @@ def _run_pose(arguments: argparse.Namespace) -> None:
 
 
 def _angles(arguments: argparse.Namespace, excavator: ExcavatorParameters) -> np.ndarray:
-    """Return the joint angles [rad] of ``--pose`` or ``--lengths``."""
+    """Return the joint angles [rad] of ``--pose``, ``--lengths`` or ``--tip``."""
     if arguments.lengths is not None:
         return excavator.linkage().angles(np.array(arguments.lengths))
-    return pose_of(arguments, excavator, len(CYLINDERS))
+    angles = pose_of(arguments, excavator, len(CYLINDERS))
+    if arguments.tip is None:
+        return angles
+    target = np.array(arguments.tip)
+    if target.size not in (2, 3):
+        raise InputError(f'--tip has {target.size} numbers, allowed: x,z or x,z,attitude')
+    if arguments.degrees:
+        target[2:] = np.radians(target[2:])
+
+    def tooth(q: np.ndarray) -> np.ndarray:
+        place = pin_places(excavator, q)[-1]
+        return np.array([place.real, place.imag, q.sum()])[: target.size]
+
+    return solve_pose(tooth, target, excavator.joint_limits(), angles, 'tooth')
 
 
 def _run_urdf(arguments: argparse.Namespace) -> None:

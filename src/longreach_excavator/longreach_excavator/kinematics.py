@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 
 from longreach_dynamics.kernels import kernel, read_only
+from longreach_dynamics.kinematics import joint_places
 from longreach_dynamics.machine import JointSample
 from longreach_excavator.linkage import (
     CYLINDERS,
@@ -41,6 +42,7 @@ __all__ = [
     'JointTable',
     'joint_table',
     'moving_joints',
+    'pin_places',
 ]
 
 # In the order of joint_states: the links, the pistons, what turns in the linkage.
@@ -148,6 +150,24 @@ def joint_table(excavator: ExcavatorParameters) -> JointTable:
         tuple(ratios.min(axis=0).tolist()),
     )
     return read_only(table)
+
+
+def pin_places(excavator: ExcavatorParameters, angles: np.ndarray) -> np.ndarray:
+    """
+    Return the places of the joints A, C and D, and of the tooth N, x + j z [m].
+
+    Parameters
+    ----------
+    excavator : ExcavatorParameters
+    angles : ndarray, shape (..., 3)
+        theta_2 to theta_4 [rad].
+
+    Returns
+    -------
+    ndarray of complex, shape (..., 4)
+    """
+    links = (excavator.boom, excavator.arm, excavator.bucket)
+    return joint_places([link.length for link in links], angles)
 
 
 def moving_joints(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.hydraulics import holding_pressures
+from longreach_excavator.kinematics import pin_places
 from longreach_excavator.parameters import ExcavatorParameters
 
 __all__ = ['holding_forces', 'pressures', 'standing']
@@ -55,10 +56,9 @@ def standing(excavator: ExcavatorParameters, q: np.ndarray) -> dict[str, Any]:
         For a pose outside the strokes.
     """
     excavator.check_pose(q)
-    linkage, turned = excavator.linkage(), np.cumsum(q)
+    linkage, tooth = excavator.linkage(), pin_places(excavator, q)[-1]
     lengths, forces = linkage.lengths(q), holding_forces(excavator, q)
     head, rod = pressures(excavator, forces)
-    reach = np.array([excavator.boom.length, excavator.arm.length, excavator.bucket.length])
     return {
         'theta_deg': np.degrees(q).tolist(),
         'range_deg': np.degrees(excavator.joint_limits()).tolist(),
@@ -68,5 +68,5 @@ def standing(excavator: ExcavatorParameters, q: np.ndarray) -> dict[str, Any]:
         'force_n': forces.tolist(),
         'p_head_pa': head.tolist(),
         'p_rod_pa': rod.tolist(),
-        'tip_m': [float(np.cos(turned) @ reach), float(np.sin(turned) @ reach)],
+        'tip_m': [float(tooth.real), float(tooth.imag)],
     }

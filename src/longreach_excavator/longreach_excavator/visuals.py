@@ -6,13 +6,13 @@ Places and vectors are x and z in the frame ``excavator_base``.
 
 from __future__ import annotations
 
-import cmath
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError
+from longreach_excavator.kinematics import pin_places
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.state import ExcavatorState
 
@@ -52,11 +52,8 @@ def force_arrows(
         ``boom_chassis``, ``arm_boom``, ``bucket_arm``: the forces that boom, arm and bucket feel
         in their joints; ``soil``. Always all four.
     """
-    theta_2, theta_3, _ = state.y[:3].tolist()
-    elbow = cmath.rect(excavator.boom.length, theta_2)
-    wrist = elbow + cmath.rect(excavator.arm.length, theta_2 + theta_3)
-    tooth = complex(observed['tip_x'], observed['tip_z'])
-    places = {'boom_chassis': 0j, 'arm_boom': elbow, 'bucket_arm': wrist, 'soil': tooth}
+    names = ('boom_chassis', 'arm_boom', 'bucket_arm', 'soil')
+    places = dict(zip(names, pin_places(excavator, state.y[:3]).tolist(), strict=True))
     return tuple(
         Arrow(
             name,

@@ -224,6 +224,20 @@ def test_run_names_file_and_key(capsys, tmp_path):
     Outcome(capsys, 'excavator', 'run', file).refused(f"{file}: loose has 'blade'")
 
 
+def test_the_tooth_is_where_it_shall_be(capsys):
+    words = ('pose', '--tip', '6,-1', '--format', 'json')
+    near = Outcome(capsys, 'excavator', *words).json
+    assert near['tip_m'] == pytest.approx([6.0, -1.0], abs=1e-5)
+    words = ('pose', '--tip', '6,-1,-80', '--degrees', '--format', 'json')
+    turned = Outcome(capsys, 'excavator', *words).json
+    assert turned['tip_m'] == pytest.approx([6.0, -1.0], abs=1e-5)
+    assert sum(turned['theta_deg']) == pytest.approx(-80.0, abs=1e-4)
+    far = Outcome(capsys, 'excavator', 'pose', '--tip', '16,-1')
+    assert far.code == 2
+    assert 'tooth = [16.0, -1.0], allowed: places within the limits' in far.err
+    assert 'x,z or x,z,attitude' in Outcome(capsys, 'excavator', 'pose', '--tip', '1').err
+
+
 def test_pose_in_angles_and_lengths_is_one(capsys):
     words = ('pose', '--pose', '20,-95,39.45', '--degrees', '--format', 'json')
     found = Outcome(capsys, 'excavator', *words).json

@@ -1,0 +1,120 @@
+"""
+Kinematics of planar chains: joints to places, and places to joints within limits.
+
+Conventions are those of :mod:`longreach_dynamics.planar_chain`: x forward, z up, relative joint
+angles, positive ones lift.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+
+__all__ = ['joint_places', 'solve_pose']
+
+# A pose is found when no component is further off than this [m] or [rad].
+_CLOSE = 1e-6
+_DIFFERENCE = 1e-7
+
+
+def joint_places(lengths: Sequence[float], angles: np.ndarray) -> np.ndarray:
+    """
+    Return the places of all joints and of the tip of a rigid chain, x + j z [m].
+
+    Parameters
+    ----------
+    lengths : sequence of float, shape (n,)
+        [m].
+    angles : array_like, shape (..., n)
+        Relative joint angles [rad].
+
+    Returns
+    -------
+    ndarray of complex, shape (..., n + 1)
+        The first joint is at the origin.
+    """
+    links = np.asarray(lengths) * np.exp(1j * np.cumsum(angles, axis=-1))
+    start = np.zeros((*links.shape[:-1], 1), complex)
+    return np.concatenate([start, np.cumsum(links, axis=-1)], axis=-1)
+
+
+def solve_pose(
+    place: Callable[[np.ndarray], np.ndarray],
+    target: Sequence[float] | np.ndarray,
+    limits: np.ndarray,
+    start: np.ndarray,
+    what: str = 'tip',
+) -> np.ndarray:
+    """
+    Return the joint angles at which something is where it shall be: inverse kinematics.
+
+    Of all poses within the limits that do, one whose angles differ least from ``start``: by
+    sequential quadratic programming, begun there and, should that fail, in the middle of the
+    limits.
+
+    Parameters
+    ----------
+    place : callable
+        Joint angles (n,) to what shall be reached (m,): x and z of a tip [m], and if need be an
+        attitude [rad]. It is asked within the limits only.
+    target : sequence of float, shape (m,)
+    limits : ndarray, shape (n, 2)
+        Lower and upper limits of the joints [rad].
+    start : ndarray, shape (n,)
+        [rad].
+    what : str
+        What is reached, for errors.
+
+    Raises
+    ------
+    InputError
+        When no pose is found; it names the nearest place that was.
+    """
+    # Only here: SciPy's optimisers would add a quarter of a second to the start of every command.
+    from scipy.optimize import least_squares, minimize
+
+    wanted, (low, high) = np.asarray(target, dtype=float), np.asarray(limits, dtype=float).T
+    if not np.isfinite(wanted).all():
+        raise InputError(f'{what} = {wanted.tolist()}, allowed: finite numbers')
+
+    def miss(angles: np.ndarray) -> np.ndarray:
+        return np.asarray(place(np.clip(angles, low, high)) - wanted)
+
+    def slopes(angles: np.ndarray) -> np.ndarray:
+        here, columns = np.clip(angles, low, high), []
+        for i in range(here.size):
+            # Towards the inside, so that the limits are kept.
+            step = _DIFFERENCE if here[i] + _DIFFERENCE <= high[i] else -_DIFFERENCE
+            moved = here.copy()
+            moved[i] += step
+            columns.append((place(moved) - place(here)) / step)
+        return np.stack(columns, axis=1)
+
+    inside = np.clip(start, low, high)
+    for begin in (inside, 0.5 * (low + high)):
+        found = minimize(
+            lambda angles: np.sum((angles - inside) ** 2),
+            begin,
+            jac=lambda angles: 2.0 * (angles - inside),
+            method='SLSQP',
+            bounds=np.stack([low, high], axis=1),
+            constraints={'type': 'eq', 'fun': miss, 'jac': slopes},
+            options={'maxiter': 200, 'ftol': 1e-12},
+        )
+        angles: np.ndarray = np.clip(found.x, low, high)
+        if np.abs(miss(angles)).max() < _CLOSE:
+            return angles
+    width = 1e-9 * (high - low)
+    nearest = least_squares(
+        miss, np.clip(inside, low + width, high - width), slopes, bounds=(low, high)
+    )
+    reached = place(nearest.x)
+    off = math.hypot(*(reached - wanted)[:2])
+    raise InputError(
+        f'{what} = {wanted.round(6).tolist()}, allowed: places within the limits of the joints;'
+        f' the nearest that was found is {reached.round(3).tolist()}, {off:.3g} m away'
+    )

@@ -1,0 +1,69 @@
+"""Planar chains: joints to places and back."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.kinematics import joint_places, solve_pose
+
+LENGTHS = (5.0, 3.0, 1.5)
+LIMITS = np.radians([[-40.0, 60.0], [-150.0, -10.0], [-140.0, 30.0]])
+START = np.radians([30.0, -60.0, -40.0])
+
+
+def tip(angles: np.ndarray) -> np.ndarray:
+    end = joint_places(LENGTHS, angles)[-1]
+    return np.array([end.real, end.imag])
+
+
+def tip_and_attitude(angles: np.ndarray) -> np.ndarray:
+    return np.append(tip(angles), angles.sum())
+
+
+def test_places_of_a_chain() -> None:
+    places = joint_places(LENGTHS, np.radians([[90.0, -90.0, -90.0], [0.0, 0.0, 0.0]]))
+    assert places[0] == pytest.approx([0.0, 5.0j, 3.0 + 5.0j, 3.0 + 3.5j], abs=1e-12)
+    assert places[1] == pytest.approx([0.0, 5.0, 8.0, 9.5], abs=1e-12)
+
+
+def test_poses_are_found_again_by_their_tip_and_attitude() -> None:
+    random = np.random.default_rng(1)
+    for _ in range(20):
+        angles = random.uniform(*LIMITS.T)
+        near = np.clip(angles + random.normal(0.0, 0.1, 3), *LIMITS.T)
+        found = solve_pose(tip_and_attitude, tip_and_attitude(angles), LIMITS, near)
+        np.testing.assert_allclose(tip_and_attitude(found), tip_and_attitude(angles), atol=2e-6)
+
+
+def test_a_free_joint_stays_where_it_can() -> None:
+    # Of the poses with this tip, the one that is nearest: any other is further from the start.
+    target = tip(START) + np.array([0.3, -0.2])
+    found = solve_pose(tip, target, LIMITS, START)
+    np.testing.assert_allclose(tip(found), target, atol=2e-6)
+    for attitude in found.sum() + np.linspace(-0.2, 0.2, 9):
+        other = solve_pose(tip_and_attitude, [*target, attitude], LIMITS, found)
+        assert np.sum((other - START) ** 2) > np.sum((found - START) ** 2) - 1e-6
+
+
+def test_limits_are_kept_also_by_what_is_asked() -> None:
+    asked = []
+
+    def watched(angles: np.ndarray) -> np.ndarray:
+        asked.append(angles.copy())
+        return tip(angles)
+
+    limits = np.stack([START - 1e-9, START + math.radians(20.0)], axis=1)
+    solve_pose(watched, tip(START + 0.05), limits, START)
+    assert np.all((np.array(asked) >= limits[:, 0]) & (np.array(asked) <= limits[:, 1]))
+
+
+def test_places_out_of_reach_are_refused_with_the_nearest() -> None:
+    limits = np.radians([[-40.0, 60.0], [-90.0, 90.0], [-90.0, 90.0]])
+    with pytest.raises(InputError, match=r'tooth = \[12\.0, 0\.0\].*nearest .*\[9\.5.* 2\.5 m'):
+        solve_pose(tip, [12.0, 0.0], limits, np.full(3, 0.1), 'tooth')
+    with pytest.raises(InputError, match='finite numbers'):
+        solve_pose(tip, [math.nan, 0.0], limits, START)
