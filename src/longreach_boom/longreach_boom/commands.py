@@ -60,14 +60,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     release.add_argument(
         '--friction', choices=('on', 'off'), default='on', help='of the pistons (default: on)'
     )
-    add_steps(release, STEP, SAMPLE_TIME)
+    add_steps(release, STEP, SAMPLE_TIME, automatic=True)
     add_results(release, 'a table of all rows', 'figures 13 and 14 of the paper')
     release.set_defaults(run=_run_release)
 
     run = commands.add_parser('run', help='run a scenario file')
     run.add_argument('scenario', metavar='SCENARIO', type=Path, help='a file or a name')
     add_boom(run)
-    add_steps(run, STEP, SAMPLE_TIME)
+    add_steps(run, STEP, SAMPLE_TIME, automatic=True)
     add_results(run, 'a table of all rows', 'forces, strains, pistons and beam tips over time')
     run.set_defaults(run=_run_scenario)
 
@@ -80,7 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_boom(many)
     add_pose(many, 'site', load=90.0)
     many.add_argument('--duration', type=positive, default=20.0, help='[s] (default: 20)')
-    add_steps(many, STEP, SAMPLE_TIME)
+    add_steps(many, STEP, SAMPLE_TIME, automatic=True)
     many.add_argument('--processes', type=count(1000), help='at a time (default: a core each)')
     add_results(many, 'one row for each value', 'the measured quantities over the parameter')
     many.set_defaults(run=_run_sweep)
@@ -128,7 +128,7 @@ def _run_scenario(arguments: argparse.Namespace) -> int:
     """Run ``run``."""
     boom = boom_of(arguments)
     return _simulate(
-        arguments, boom, load_scenario(_scenario_file(arguments), boom, arguments.step)
+        arguments, boom, load_scenario(_scenario_file(arguments), boom, arguments.step or None)
     )
 
 
@@ -163,7 +163,7 @@ def _run_sweep(arguments: argparse.Namespace) -> int:
         scenarios = [_release_scenario(arguments, one) for one in booms]
     else:
         scenarios = [
-            load_scenario(_scenario_file(arguments), one, arguments.step) for one in booms
+            load_scenario(_scenario_file(arguments), one, arguments.step or None) for one in booms
         ]
     measured = simulate_many(
         booms, scenarios, arguments.processes, step=arguments.step, measure=_measure

@@ -40,10 +40,16 @@ from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, ste
 from longreach_dynamics.runs import PartialRunError
 from longreach_dynamics.scenarios import spools_at
 
-__all__ = ['SAMPLE_TIME', 'STEP', 'Boom']
+__all__ = ['AUTOMATIC', 'SAMPLE_TIME', 'STEP', 'Boom', 'longest_step']
 
 STEP = 1e-3  # [s]
+# In place of a step [s]: that of longest_step.
+AUTOMATIC = 0.0
+# Steps that a boom may have [s]: spools, and a controller's cycle, want no longer ones.
+_SHORTEST, _LONGEST = 1e-6, 5e-3
 SAMPLE_TIME = 5e-3  # [s], of the controller, of rows and of messages
+# A sample is cut into so many steps at most.
+_MOST_PARTS = 100
 # Of each status of advance_motion: what the boom does, why, and what to do about it.
 _FAILURES = {
     RUNAWAY: (
@@ -92,9 +98,8 @@ class Boom:
 
     def __post_init__(self) -> None:
         """Check the scenario."""
-        # The spools, and a controller's cycle, want no longer ones; see also _check_step.
-        if not 1e-6 <= self.step <= 5e-3:
-            raise InputError(f'step = {self.step} s, allowed: [1e-06, 0.005] s')
+        if not _SHORTEST <= self.step <= _LONGEST:
+            raise InputError(f'step = {self.step} s, allowed: [{_SHORTEST:g}, {_LONGEST:g}] s')
         self.scenario.check_with(self.parameters, self.step)
         changes = self.scenario.load_changes(self.parameters)
         object.__setattr__(self, '_constants', {})
@@ -135,8 +140,7 @@ class Boom:
 
     def _check_step(self, q: np.ndarray, forces: np.ndarray, loads: tuple[Load, ...]) -> None:
         """Raise InputError when the step is too long for the boom's fastest motion."""
-        constants = self.constants(loads)
-        fastest = max(fastest_rate(q, forces, constants), *port_rates(constants.actuators))
+        fastest = _fastest(q, forces, self.constants(loads))
         if self.step * fastest > STABILITY:
             raise InputError(
                 f'step = {self.step:g} s, allowed for this boom in this pose: at most'
@@ -314,3 +318,59 @@ class Boom:
         velocities.append(-sum(velocities[k] for k in before))
         efforts += [0.0] * (len(swinging) + 1)
         return JointSample(tuple(names), tuple(positions), tuple(velocities), tuple(efforts))
+
+
+def _fastest(q: np.ndarray, forces: np.ndarray, constants: Constants) -> float:
+    """Return the fastest rate of motion and valves [1/s] about rest; see modes.fastest_rate."""
+    return float(max(fastest_rate(q, forces, constants), *port_rates(constants.actuators)))
+
+
+def longest_step(
+    parameters: BoomParameters, scenario: Scenario, sample_time: float = SAMPLE_TIME
+) -> float:
+    """
+    Return the longest step [s] that is stable and of which a sample takes a whole number.
+
+    Stable in the pose of the scenario and in all waypoints of its trajectory, with the loads from
+    the beginning, with all that are attached, and without any. All times of the scenario are whole
+    steps. What it costs in accuracy: docs/boom.md.
+
+    Parameters
+    ----------
+    parameters : BoomParameters
+    scenario : Scenario
+    sample_time : float
+        [s].
+
+    Raises
+    ------
+    InputError
+        When the scenario does not fit the boom, or no step down to a hundredth of a sample fits.
+    """
+    scenario.check_with(parameters)
+    attached = tuple(load for _, load in scenario.load_changes(parameters) if load is not None)
+    beginning = scenario.initial_loads(parameters)
+    poses = [scenario.angles(parameters)]
+    poses += [np.radians(point.angles_deg) for point in scenario.waypoints(parameters)]
+    fastest = 0.0
+    for loads in {beginning, (*beginning, *attached), ()}:
+        constants = constants_of(parameters, loads, scenario.friction)
+        for pose in poses:
+            rest = equilibrium(parameters, pose, loads)
+            fastest = max(fastest, _fastest(rest.q, rest.forces, constants))
+    reason = ''
+    for count in range(1, _MOST_PARTS + 1):
+        step = sample_time / count
+        if step > min(_LONGEST, STABILITY / fastest):
+            continue
+        try:
+            scenario.check_with(parameters, step)
+        except InputError as error:
+            reason = f'; of the last one: {error}'
+            continue
+        return step
+    raise InputError(
+        f'sample_time = {sample_time:g} s has no whole part that is at most'
+        f' {STABILITY / fastest:.2g} s, as this boom needs, and fits the scenario{reason}; give a'
+        ' step'
+    )

@@ -12,7 +12,7 @@ from visualization_msgs.msg import MarkerArray
 from longreach_boom import conversions
 from longreach_boom.description import ROOT_FRAME
 from longreach_boom.hydraulic_state import flows_of
-from longreach_boom.machine import STEP, Boom
+from longreach_boom.machine import STEP, Boom, longest_step
 from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import load_scenario, resting_scenario
 from longreach_boom.sensors_node import SensorTopics
@@ -55,7 +55,12 @@ class PlantParameters(SimulatorParameters):
         '',
         default='',
     )
-    step: float = quantity('length of a simulation step', 's', above=0.0, default=STEP)
+    step: float = quantity(
+        'length of a simulation step; 0: the longest that is stable and divides a sample',
+        's',
+        at_least=0.0,
+        default=STEP,
+    )
     publish_rate: float = quantity(
         'samples per second of simulation', 'Hz', above=0.0, at_most=1e5, default=200.0
     )
@@ -78,11 +83,14 @@ class PlantNode(SimulatorNode[BoomState, BoomCommand | ByScenario]):
         settings = declare(self, PlantParameters)
         boom = load_boom(settings.file or None)
         scenario = (
-            load_scenario(settings.scenario, boom, settings.step)
+            load_scenario(settings.scenario, boom, settings.step or None)
             if settings.scenario
             else resting_scenario(boom)
         )
-        self._boom = Boom(boom, scenario, settings.step)
+        step = settings.step or longest_step(boom, scenario, 1.0 / settings.publish_rate)
+        if not settings.step:
+            self.get_logger().info(f'step = {step:g} s, the longest that is stable')
+        self._boom = Boom(boom, scenario, step)
         self._constants = self._boom.constants(())
         # After the first use of these parameters, so that caches know them by their identity.
         warm_up()

@@ -8,7 +8,7 @@ import numpy as np
 from tqdm import tqdm
 
 from longreach_boom.control import JointController
-from longreach_boom.machine import SAMPLE_TIME, STEP, Boom
+from longreach_boom.machine import AUTOMATIC, SAMPLE_TIME, STEP, Boom, longest_step
 from longreach_boom.parameters import BoomParameters, load_boom
 from longreach_boom.results import BoomRun, columns_of, series
 from longreach_boom.scenario import Scenario
@@ -44,7 +44,7 @@ def simulate(
     parameters : BoomParameters
     scenario : Scenario
     step : float
-        Length of a step [s].
+        Length of a step [s]; AUTOMATIC: that of :func:`longreach_boom.machine.longest_step`.
     sample_time : float
         Interval of rows and of the controller's cycles [s], a whole number of steps.
     progress : bool
@@ -55,6 +55,8 @@ def simulate(
     InputError
         When scenario, boom and steps do not fit together.
     """
+    if step == AUTOMATIC:
+        step = longest_step(parameters, scenario, sample_time)
     boom = Boom(parameters, scenario, step)
     every, samples = sample_counts(scenario.duration, sample_time, step)
     state = boom.initial_state()

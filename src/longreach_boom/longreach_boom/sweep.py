@@ -72,7 +72,7 @@ def simulate_many(
     progress : bool, optional
         Show a bar on stderr; by default if that is a terminal.
     step : float
-        Length of a step [s].
+        Length of a step [s]; AUTOMATIC: one for each boom, see ``simulate``.
     measure : callable, optional
         What to keep of each BoomRun, a function of a module; by default all of it, which is some
         megabytes a run.

@@ -537,7 +537,7 @@ def test_given_forces_leave_the_oil_alone(excavator: ExcavatorParameters) -> Non
     assert rate[HEAD + 1] == rate[ROD + 1] == rate[SPOOL + 1] == 0.0
     assert rate[SPOOL] == pytest.approx(1.0 / excavator.cylinders[0].valve.time_constant)
     state = ExcavatorState(y)
-    after = machine.advance(state, ExcavatorCommand((0.0,) * 3, (np.nan, 2e4, np.nan)), 0.0, 0.2)
+    after = machine.advance(state, ExcavatorCommand((0.0,) * 3, (None, 2e4, None)), 0.0, 0.2)
     assert np.array_equal(after.y[[HEAD + 1, ROD + 1]], y[[HEAD + 1, ROD + 1]])
     assert after.y[WORK + 1] != 0.0
 

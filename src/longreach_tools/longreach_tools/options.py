@@ -34,15 +34,29 @@ def add_results(parser: argparse.ArgumentParser, rows: str, picture: str) -> Non
     parser.add_argument('--plot', metavar='FILE', type=Path, help=picture)
 
 
+def _step_or_auto(text: str) -> float:
+    """Return a step above 0, or 0 for 'auto'."""
+    return 0.0 if text == 'auto' else positive(text)
+
+
 def add_steps(
     parser: argparse.ArgumentParser,
     step: float,
     sample_time: float,
     what: str = 'between rows, and of the controller',
+    automatic: bool = False,
 ) -> None:
-    """Add ``--step`` and ``--sample-time`` with these defaults [s]; ``what`` is the second's."""
+    """
+    Add ``--step`` and ``--sample-time`` with these defaults [s]; ``what`` is the second's.
+
+    With ``automatic`` the step may be 'auto', which becomes 0.
+    """
+    auto = ', or auto: the longest that is stable and divides the sample time' if automatic else ''
     parser.add_argument(
-        '--step', type=positive, default=step, help=f'of the integration [s] (default: {step:g})'
+        '--step',
+        type=_step_or_auto if automatic else positive,
+        default=step,
+        help=f'of the integration [s]{auto} (default: {step:g})',
     )
     parser.add_argument(
         '--sample-time',

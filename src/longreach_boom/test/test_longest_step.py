@@ -1,0 +1,58 @@
+"""The step that the simulator chooses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from longreach_boom.kinematics import point_motion
+from longreach_boom.machine import AUTOMATIC, Boom, longest_step
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.scenario import HangingLoad, Scenario, ValveCommand
+from longreach_boom.simulation import simulate
+from longreach_boom.state import StateParts
+from longreach_boom.sweep import simulate_many
+from longreach_dynamics.errors import InputError
+
+LOAD = HangingLoad(90.0)
+
+
+@pytest.mark.parametrize('pose', ['sprawled', 'site', 'upright'])
+def test_installed_boom_takes_two_steps_a_sample(boom: BoomParameters, pose: str) -> None:
+    scenario = Scenario(duration=1.0, pose=pose, loads=(LOAD,), release=(0.5,))
+    step = longest_step(boom, scenario)
+    assert step == 2.5e-3
+    Boom(boom, scenario, step).initial_state()
+
+
+def test_times_of_the_scenario_are_whole_steps(boom: BoomParameters) -> None:
+    late = ValveCommand(0.101, (0.1, 0.0, 0.0, 0.0))
+    scenario = Scenario(duration=1.0, pose='site', valve_commands=(late,))
+    assert longest_step(boom, scenario) == 1e-3
+    odd = ValveCommand(0.1001234, (0.1, 0.0, 0.0, 0.0))
+    with pytest.raises(InputError, match=r'0.005 s has no whole part .* give a step'):
+        longest_step(boom, scenario.replace(valve_commands=(odd,)))
+
+
+def test_sample_may_be_the_step(boom: BoomParameters) -> None:
+    scenario = Scenario(duration=1.0, pose='site')
+    assert longest_step(boom, scenario, 2e-3) == 2e-3
+    assert longest_step(boom, scenario, 0.01) == pytest.approx(0.01 / 3, rel=1e-12)
+
+
+def test_tip_stays_within_a_micrometre(boom: BoomParameters) -> None:
+    scenario = Scenario(duration=2.0, pose='site', friction=False, loads=(LOAD,), release=(0.0,))
+    tips = []
+    for step in (2.5e-4, AUTOMATIC):
+        parts = StateParts.of(simulate(boom, scenario, step).states, boom)
+        tips.append(point_motion(boom, parts.q, parts.v, 3, boom.beams[3].length).position)
+    error = np.linalg.norm(tips[1] - tips[0], axis=1).max()
+    assert 0.0 < error < 1e-6
+
+
+def test_library_and_sweep_choose_the_same(boom: BoomParameters) -> None:
+    scenario = Scenario(duration=0.2, pose='site', loads=(LOAD,), release=(0.0,))
+    chosen = simulate(boom, scenario, AUTOMATIC).states
+    assert np.array_equal(chosen, simulate(boom, scenario, 2.5e-3).states)
+    (swept,) = simulate_many([boom], scenario, processes=1, step=AUTOMATIC)
+    assert np.array_equal(swept.states, chosen)
