@@ -104,7 +104,7 @@ class ControllerNode(PairedControllerNode[ValveCommand]):
             trajectory = deserialize_message(message, JointTrajectory)
             self._follow(conversions.order_from_message(trajectory, self._boom))
         except InputError as error:
-            self.get_logger().warn(f'trajectory ignored: {error}')
+            self.get_logger().warning(f'trajectory ignored: {error}')
             return
         self.get_logger().info(f'trajectory by hand: {len(trajectory.points)} points')
 

@@ -161,7 +161,7 @@ class PlantNode(SimulatorNode[BoomState, BoomCommand | ByScenario]):
         try:
             command = conversions.command_from_message(message, self._cylinders)
         except InputError as error:
-            self.get_logger().warn(f'ignored: {error}', throttle_duration_sec=1.0)
+            self.get_logger().warning(f'ignored: {error}', throttle_duration_sec=1.0)
             return
         self.accept(command, nanoseconds_of(message.header.stamp))
 

@@ -154,7 +154,7 @@ class ControllerNode(Node):
         """Log a note; warnings about a bad stream not more than once a second."""
         logger = self.get_logger()
         if note.level == 'warn':
-            logger.warn(note.text, throttle_duration_sec=1.0)
+            logger.warning(note.text, throttle_duration_sec=1.0)
         elif note.level == 'error':
             logger.error(note.text)
         else:

@@ -107,7 +107,7 @@ class PlantNode(SimulatorNode[CraneState, Command]):
             command = command_from_message(message, self._maximum_force)
         except InputError as error:
             self._refused += 1
-            self.get_logger().warn(
+            self.get_logger().warning(
                 f'command refused ({self._refused} so far): {error}', throttle_duration_sec=1.0
             )
             return

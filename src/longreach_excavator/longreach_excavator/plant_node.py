@@ -153,6 +153,6 @@ class PlantNode(SimulatorNode[ExcavatorState, ExcavatorCommand | ByScenario]):
         try:
             command = conversions.command_from_message(message, self._excavator.parameters)
         except InputError as error:
-            self.get_logger().warn(f'ignored: {error}', throttle_duration_sec=1.0)
+            self.get_logger().warning(f'ignored: {error}', throttle_duration_sec=1.0)
             return
         self.accept(command, nanoseconds_of(message.header.stamp))

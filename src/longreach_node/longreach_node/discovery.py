@@ -173,7 +173,7 @@ class Start:
                 ' controller, in the same namespace and ROS_DOMAIN_ID'
             )
         if missing:
-            self._log.warn(f'starting without {missing} after {waited:.1f} s')
+            self._log.warning(f'starting without {missing} after {waited:.1f} s')
         elif self._told:
             self._log.info(f'started after {waited:.1f} s')
         return True

@@ -101,7 +101,7 @@ class PairedControllerNode(Node, Generic[Command]):
 
     def warn(self, text: str) -> None:
         """Warn, but not about every message of a bad stream."""
-        self.get_logger().warn(text, throttle_duration_sec=1.0)
+        self.get_logger().warning(text, throttle_duration_sec=1.0)
 
     def _on_joints(self, message: JointState, info: dict[str, int]) -> None:
         """Take one half of a sample."""

@@ -59,6 +59,6 @@ class SilenceWatch:
             if publishers
             else 'no publisher; is the plant running, in this namespace and ROS_DOMAIN_ID?'
         )
-        self._node.get_logger().warn(
+        self._node.get_logger().warning(
             f'nothing on {self._subscription.topic_name} for {silent:.0f} s: {reason}'
         )

@@ -81,7 +81,7 @@ class SimulatorHost:
         """Warn of a second publisher of /clock, and of a node of the same name."""
         doubled = self._discovery.doubled('/clock' if self._clock is not None else '')
         if doubled and doubled != self._doubled:
-            self._node.get_logger().warn(doubled)
+            self._node.get_logger().warning(doubled)
         self._doubled = doubled
 
     # --- what the simulation asks for --------------------------------------------------------
@@ -143,7 +143,7 @@ class SimulatorHost:
         kind, now = text[:_ALIKE], time.monotonic()
         if now - self._warned.get(kind, -math.inf) > interval:
             self._warned[kind] = now
-            self._node.get_logger().warn(text)
+            self._node.get_logger().warning(text)
 
     def on_end(self) -> None:
         """End after the last sample."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -13,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 CONFIG = Path(__file__).resolve().parents[1] / 'config'
-USUAL, IMAGES = CONFIG / 'fastdds.xml', CONFIG / 'fastdds_images.xml'
+USUAL, IMAGES = 'fastdds.xml', 'fastdds_images.xml'
 SEGMENT = 64 << 20
 
 # A node, and the shared memory that its process has.
@@ -59,10 +58,13 @@ rclpy.shutdown()
 """
 
 
-def begin(program: str, profile: Path, *words: str) -> subprocess.Popen[str]:
+# The profile for the version of Fast DDS that is installed.
+CHOOSE = 'from longreach_node.middleware import use_dds_profile; use_dds_profile({!r})\n'
+
+
+def begin(program: str, profile: str, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, '-c', program, *words],
-        env={**os.environ, 'FASTRTPS_DEFAULT_PROFILES_FILE': str(profile)},
+        [sys.executable, '-c', CHOOSE.format(profile) + program, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -78,11 +80,11 @@ def needs_shared_memory() -> None:
 @pytest.mark.parametrize(
     ('profile', 'low', 'high'), [(USUAL, 1, 8 << 20), (IMAGES, SEGMENT, 2 * SEGMENT)]
 )
-def test_a_node_takes_the_segment_of_its_profile(profile: Path, low: int, high: int) -> None:
+def test_a_node_takes_the_segment_of_its_profile(profile: str, low: int, high: int) -> None:
     needs_shared_memory()
     output, errors = begin(NODE, profile).communicate(timeout=60)
     assert errors == ''
-    found = re.findall(r'^(\w+)-(\w+) .*/dev/shm/fastrtps_', output, re.MULTILINE)
+    found = re.findall(r'^(\w+)-(\w+) .*/dev/shm/(?:fastrtps|fastdds)_', output, re.MULTILINE)
     assert low <= max(int(end, 16) - int(begin, 16) for begin, end in found) < high
 
 
@@ -114,4 +116,4 @@ def without_transports(path: Path) -> list[tuple[str, str]]:
 
 
 def test_the_profiles_differ_in_their_transports_only() -> None:
-    assert without_transports(USUAL) == without_transports(IMAGES)
+    assert without_transports(CONFIG / USUAL) == without_transports(CONFIG / IMAGES)

@@ -231,7 +231,7 @@ class CameraNode(Node):
             positions, velocities = conversions.markers_from_message(message, self._scene.names)
         except InputError as error:
             self._counts['invalid'] += 1
-            self.get_logger().warn(f'not used: {error}', throttle_duration_sec=1.0)
+            self.get_logger().warning(f'not used: {error}', throttle_duration_sec=1.0)
             return
         if self._heard - self._counts['invalid'] == 1:
             self._warn_of_missing(positions, message)
@@ -254,7 +254,7 @@ class CameraNode(Node):
             if not there
         ]
         if missing:
-            self.get_logger().warn(
+            self.get_logger().warning(
                 f'not drawn, because marker_truth has no such marker: {", ".join(missing)}; it'
                 f' has {", ".join(message.name)}'
             )
@@ -321,7 +321,7 @@ class CameraNode(Node):
         if self._truth or self._counts['rendered']:
             return True
         if now - self._born > self.settings.start_timeout:
-            self.get_logger().warn(
+            self.get_logger().warning(
                 'begins without all the listeners that were to be waited for', once=True
             )
             return True

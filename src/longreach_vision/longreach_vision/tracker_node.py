@@ -428,7 +428,7 @@ class MarkerTracker:
         now = time.monotonic()
         if now - self._warned.get(kind, -math.inf) > _WARNINGS:
             self._warned[kind] = now
-            self._node.get_logger().warn(text)
+            self._node.get_logger().warning(text)
 
     def _on_timer(self) -> None:
         """Report; let images wait no longer when none come any more."""

@@ -234,7 +234,9 @@ class VideoNode(Node):
         if left <= 0.0:
             return False
         self._waits_for = 'the camera'
-        self.get_logger().warn(f'{error}; tried again for {left:.0f} s', throttle_duration_sec=2.0)
+        self.get_logger().warning(
+            f'{error}; tried again for {left:.0f} s', throttle_duration_sec=2.0
+        )
         return True
 
     def _wait_for_listeners(self) -> None:
@@ -247,7 +249,7 @@ class VideoNode(Node):
                 return
             if time.monotonic() > end:
                 found = self._images.get_subscription_count()
-                self.get_logger().warn(
+                self.get_logger().warning(
                     f'{self._images.topic_name} begins with {found} listeners of {wanted}'
                 )
                 return
