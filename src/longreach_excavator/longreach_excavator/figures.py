@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from longreach_excavator.cohesion import CohesionFit
-from longreach_excavator.inverse import InverseResult, unit_of
+from longreach_excavator.inverse import COLUMNS, InverseResult
 from longreach_excavator.linkage import CYLINDERS, bucket_cylinder
 from longreach_excavator.motion import RATE
 from longreach_excavator.parameters import ExcavatorParameters
@@ -181,20 +181,20 @@ def draw_inverse(file: str | Path, result: InverseResult) -> None:
     with figure(file, size=(9.0, 10.0), rows=5) as axes:
         cylinder, rod, joint, soil, angle = axes
         for k, name in enumerate(CYLINDERS):
-            cylinder.plot(time, 1e-3 * result.column(f'pin_force_{name}'), label=name)
+            cylinder.plot(time, result.column(f'pin_force_{name}', 'kN'), label=name)
             angle.plot(
                 time,
-                np.degrees(result.column(f'theta_{k + 2}')),
+                result.column(f'theta_{k + 2}', 'deg'),
                 label=rf'$\theta_{k + 2}$, {name}',
             )
         cylinder.set_ylabel('cylinder [kN]')
         for name in ('lk', 'pk'):
-            rod.plot(time, 1e-3 * result.column(f'force_{name}'), label=name.upper())
+            rod.plot(time, result.column(f'force_{name}', 'kN'), label=name.upper())
         rod.set_ylabel('rod, tension [kN]')
         for pin, label in zip('acd', _JOINTS.values(), strict=True):
-            joint.plot(time, 1e-3 * result.column(f'pin_{pin}'), label=label)
+            joint.plot(time, result.column(f'pin_{pin}', 'kN'), label=label)
         joint.set_ylabel('in the joint [kN]')
-        soil.plot(time, 1e-3 * result.column('soil_force'), color='0.35', label='soil')
+        soil.plot(time, result.column('soil_force', 'kN'), color='0.35', label='soil')
         soil.set_ylabel('on the tooth [kN]')
         angle.set_ylabel('angle [deg]')
         angle.set_xlabel('time [s]')
@@ -230,7 +230,7 @@ def draw_cohesion(file: str | Path, fit: CohesionFit) -> None:
         for k, (axis, name) in enumerate(zip(axes, names, strict=False)):
             axis.plot(times, fit.data.values[:, k], color='0.6', label='measured')
             axis.plot(times, fit.fitted[:, k], color='C1', label='fitted')
-            axis.set_ylabel(f'{name} [{unit_of(name)}]')
+            axis.set_ylabel(f'{name} [{COLUMNS.unit(name)}]')
         if axes:
             axes[-1].set_xlabel('time [s]')
             legend(axes[0], 2)

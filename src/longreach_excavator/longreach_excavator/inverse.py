@@ -51,6 +51,7 @@ from longreach_dynamics.planar_chain import (
     newton_euler,
     place_links,
 )
+from longreach_dynamics.runs import Column, Columns, Run
 from longreach_dynamics.tables import Table, read_table
 from longreach_excavator.linkage import CYLINDERS, cylinders
 from longreach_excavator.motion import (
@@ -73,7 +74,6 @@ __all__ = [
     'inverse',
     'motion_from',
     'read_motion',
-    'unit_of',
     'warm_up',
 ]
 
@@ -123,9 +123,9 @@ _ALL = {
         for way in ('along', 'across')
     },
 }
-COLUMNS = tuple(_ALL)
+COLUMNS = Columns(Column(name, unit) for name, unit in _ALL.items())
 # Of these the largest values are asked for.
-_LOADS = tuple(name for name in COLUMNS if _ALL[name] in ('N', 'N m', 'W', 'm/s'))
+_LOADS = tuple(name for name, unit in _ALL.items() if unit in ('N', 'N m', 'W', 'm/s'))
 
 _FEWEST_ROWS = 4
 _FEWEST_SMOOTHED = 5
@@ -386,28 +386,24 @@ class Extreme(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class InverseResult:
+class InverseResult(Run[ExcavatorParameters]):
     """
     What a motion asks for.
 
     Parameters
     ----------
     motion : Motion
-    table : ndarray, shape (rows, len(COLUMNS))
-        Time, the motion, joint torques of the cylinders, lengths and velocities of the cylinders,
-        their forces with (``force_``) and without (``pin_force_``) what overcomes the friction of
-        the piston, the power of the first, tensions of LK and PK, forces in the pins by x, z and
-        size, force on the tooth, its depth and place, and forces in the axes of the links.
-        Positive cylinder forces extend. Units by :func:`unit_of`.
+
+    Notes
+    -----
+    Columns are time, the motion, joint torques of the cylinders, lengths and velocities of the
+    cylinders, their forces with (``force_``) and without (``pin_force_``) what overcomes the
+    friction of the piston, the power of the first, tensions of LK and PK, forces in the pins by
+    x, z and size, force on the tooth, its depth and place, and forces in the axes of the links.
+    Positive cylinder forces extend.
     """
 
     motion: Motion
-    table: np.ndarray
-
-    def column(self, name: str) -> np.ndarray:
-        """Return one column by its name, shape (rows,); InputError for a name that is none."""
-        unit_of(name)
-        return self.table[:, COLUMNS.index(name)]
 
     def extremes(self) -> tuple[Extreme, ...]:
         """Return lowest and highest value of each load, power and velocity, with their times."""
@@ -418,7 +414,7 @@ class InverseResult:
             found.append(
                 Extreme(
                     name,
-                    unit_of(name),
+                    self.columns.unit(name),
                     float(values[low]),
                     float(times[low]),
                     float(values[high]),
@@ -439,13 +435,6 @@ class InverseResult:
                 for extreme in self.extremes()
             },
         }
-
-
-def unit_of(name: str) -> str:
-    """Return the unit of a column of InverseResult; InputError for a name that is none."""
-    if name not in _ALL:
-        raise InputError(f'column = {name!r}, allowed: {", ".join(COLUMNS)}')
-    return _ALL[name]
 
 
 def inverse(
@@ -498,7 +487,8 @@ def inverse(
     written = np.empty((rows, len(_WRITTEN)))
     _invert(motion.times, moving, tooth, soil == 'law', constants, written)
     table = np.concatenate([motion.times[:, None], moving, written, _sizes(written)], axis=1)
-    return InverseResult(motion, np.concatenate([table, _in_links(motion, written)], axis=1))
+    table = np.concatenate([table, _in_links(motion, written)], axis=1)
+    return InverseResult(excavator, COLUMNS, table, motion)
 
 
 def _check_poses(excavator: ExcavatorParameters, motion: Motion) -> None:

@@ -126,7 +126,7 @@ def _run_inverse(arguments: argparse.Namespace) -> None:
     motion = loads.read_motion(arguments.motion, arguments.cutoff)
     result = loads.inverse(excavator, motion, arguments.soil, arguments.surface, arguments.depth)
     if arguments.csv is not None:
-        write_csv(arguments.csv, loads.COLUMNS, result.table)
+        write_csv(arguments.csv, result.columns.names, result.table)
     if arguments.plot is not None:
         from longreach_excavator.figures import draw_inverse
 

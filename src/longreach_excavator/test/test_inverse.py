@@ -18,7 +18,6 @@ from longreach_excavator.inverse import (
     inverse,
     motion_from,
     read_motion,
-    unit_of,
 )
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters
@@ -382,7 +381,7 @@ def test_extremes_are_the_ends_of_the_columns(excavator: ExcavatorParameters) ->
         assert extreme.lowest == values.min()
         assert values[found.motion.times == extreme.highest_time][0] == extreme.highest
         assert values[found.motion.times == extreme.lowest_time][0] == extreme.lowest
-        assert extreme.unit == unit_of(name)
+        assert extreme.unit == COLUMNS.unit(name)
     summary = found.summary()
     assert summary['rows'] == 300
     assert summary['extremes']['pin_a']['highest'] == extremes['pin_a'].highest
@@ -397,7 +396,7 @@ def test_a_row_says_the_same_alone(excavator: ExcavatorParameters) -> None:
         *(getattr(motion, field.name)[k : k + 1] for field in dataclasses.fields(motion)[:5])
     )
     alone = inverse(excavator, part, surface=0.0)
-    rest = [name != 'depth' for name in COLUMNS]
+    rest = [name != 'depth' for name in COLUMNS.names]
     assert np.array_equal(whole.table[k, rest], alone.table[0, rest])
 
 
