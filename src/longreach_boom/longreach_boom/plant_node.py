@@ -88,8 +88,6 @@ class PlantNode(SimulatorNode[BoomState, BoomCommand | ByScenario]):
             else resting_scenario(boom)
         )
         step = settings.step or longest_step(boom, scenario, 1.0 / settings.publish_rate)
-        if not settings.step:
-            self.get_logger().info(f'step = {step:g} s, the longest that is stable')
         self._boom = Boom(boom, scenario, step)
         self._constants = self._boom.constants(())
         # After the first use of these parameters, so that caches know them by their identity.

@@ -23,7 +23,7 @@ from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from longreach_boom.hydraulic_state import flows_of
-from longreach_boom.machine import Boom
+from longreach_boom.machine import AUTOMATIC, Boom
 from longreach_boom.model import Load
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.plant_node import PlantNode
@@ -154,6 +154,19 @@ def test_all_topics_are_the_librarys_run(
         assert messages[0].header.frame_id == 'boom_base'
     # Worth comparing: the valves of the scenario have moved something.
     assert np.ptp(expected.column('piston_1')) > 1e-3
+
+
+def test_the_step_that_it_chooses_is_the_librarys(boom: BoomParameters, tmp_path: Path) -> None:
+    file = tmp_path / 'scenario.yaml'
+    file.write_text(SCENARIO.replace('0.102', '0.1'))
+    with bench(*FAST, *words(scenario=file, duration=0.5, step=0.0)) as b:
+        rig = Rig(b)
+        rig.run_to_the_end(101)
+    run = simulate(boom, load_scenario(file, boom), AUTOMATIC)
+    assert not np.array_equal(run.states, simulate(boom, load_scenario(file, boom)).states)
+    parts = StateParts.of(run.states, boom)
+    for k, message in enumerate(rig.hydraulics):
+        assert list(message.head_pressure) == parts.head_pressures[k].tolist()
 
 
 def test_in_lockstep_it_moves_by_the_answers(boom: BoomParameters, scenario: Path) -> None:
