@@ -21,12 +21,11 @@ second sooner without it.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
-from longreach_crane.model import linear_model
+from longreach_crane.model import linear_model, swing_frequency
 from longreach_crane.parameters import ControllerParameters, CraneParameters, DesignParameters
 from longreach_dynamics.errors import InputError
 
@@ -41,7 +40,6 @@ __all__ = [
     'design_sampled_observer',
     'design_sampled_regulator',
     'printed_matrices',
-    'swing_frequency',
 ]
 
 # The crane for which C13R prints its matrices (table 1), without what does not enter them.
@@ -254,11 +252,6 @@ def design_controller(
     h = design_sampled_regulator(crane, T, np.array(design.state_weights), design.effort_weight)
     # With x = (0, x_c, 0, 0, 0) everything rests, so u = 0 must hold at x_c = w: V = h_2.
     return ControllerMatrices(M, b, d, h, float(h[1]))
-
-
-def swing_frequency(crane: CraneParameters) -> float:
-    """Return the frequency of the swing with the car free, without friction [rad/s]."""
-    return math.sqrt(crane.gravity / crane.cable_length * (1.0 + crane.load_mass / crane.car_mass))
 
 
 def _motion_over_a_cycle(

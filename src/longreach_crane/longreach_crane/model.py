@@ -40,11 +40,17 @@ __all__ = [
     'right_hand_side',
     'stop_car',
     'suspension_and_load',
+    'swing_frequency',
 ]
 
 MOTOR_FORCE, CAR_POSITION, CAR_VELOCITY, ANGLE, ANGULAR_VELOCITY = range(5)
 # What the car is free to do; a viscous brake leaves it free, with much friction.
 FREE, HELD = 0, 1
+
+
+def swing_frequency(crane: CraneParameters) -> float:
+    """Return the frequency of the swing with the car free, without friction [rad/s]."""
+    return math.sqrt(crane.gravity / crane.cable_length * (1.0 + crane.load_mass / crane.car_mass))
 
 
 class Constants(NamedTuple):
@@ -58,6 +64,7 @@ class Constants(NamedTuple):
     d_brake: float
     d_l: float
     motor_rate: float
+    swing: float  # frequency with the car free [rad/s]
     linear: bool
 
     @classmethod
@@ -72,6 +79,7 @@ class Constants(NamedTuple):
             d_brake=crane.brake_friction,
             d_l=crane.load_friction,
             motor_rate=crane.motor_rate,
+            swing=swing_frequency(crane),
             linear=linear,
         )
 

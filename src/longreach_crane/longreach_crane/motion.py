@@ -6,8 +6,6 @@ A module of its own, because an edit of this file or of model.py compiles the ke
 
 from __future__ import annotations
 
-import math
-
 from longreach_crane.model import FREE, right_hand_side
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.stepping import nonstiff_integrator, stiff_integrator
@@ -47,10 +45,9 @@ def advance_motion(time, duration, x, inputs, constants, relative, absolute):  #
     fastest = max(p.d_l / p.m_l, p.motor_rate)
     if inputs.car == FREE:
         fastest = max(fastest, inputs.friction / p.m_c)
-    swing = math.sqrt(p.g / p.r * (1.0 + p.m_l / p.m_c))
     first_step = min(duration, 0.02)
     budget = _BUDGET + int(_BUDGET_RATE * duration)
-    if fastest > _STIFF_RATIO * swing:
+    if fastest > _STIFF_RATIO * p.swing:
         return _integrate_stiff(
             time, duration, x, inputs, constants, relative, absolute, first_step, budget
         )

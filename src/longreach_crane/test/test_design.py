@@ -20,9 +20,8 @@ from longreach_crane.design import (
     design_regulator,
     design_sampled_regulator,
     printed_matrices,
-    swing_frequency,
 )
-from longreach_crane.model import linear_model
+from longreach_crane.model import linear_model, swing_frequency
 from longreach_crane.parameters import CraneParameters, Machinery
 from longreach_crane.scenario import Scenario, SetPoint
 from longreach_crane.simulation import simulate
