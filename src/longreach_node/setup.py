@@ -14,7 +14,7 @@ setup(
         ('share/' + NAME, ['package.xml']),
         ('share/' + NAME + '/config', glob('config/*')),
     ],
-    install_requires=['setuptools'],
+    install_requires=['setuptools', 'numpy'],
     zip_safe=False,
     maintainer='Longreach developers',
     maintainer_email='longreach@example.org',

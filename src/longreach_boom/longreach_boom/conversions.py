@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from geometry_msgs.msg import Point, Vector3
@@ -27,13 +27,18 @@ from longreach_boom.scenario import HangingLoad
 from longreach_boom.state import BoomCommand, StateParts
 from longreach_boom.visuals import BeamShape, MarkerMotion
 from longreach_dynamics.errors import InputError
+from longreach_node.hydraulic_messages import (
+    finite_values,
+    hydraulic_state,
+    named_values,
+    spools_from_message,
+)
 from longreach_node.stamps import nanoseconds_of
 
 __all__ = [
     'MOST_POINTS',
     'check_size',
     'command_from_message',
-    'command_to_message',
     'encoders_to_message',
     'hydraulics_to_message',
     'inclination_to_message',
@@ -41,7 +46,7 @@ __all__ = [
     'markers_to_message',
     'measurement_from_messages',
     'order_from_message',
-    'pressures_to_message',
+    'positions_from_message',
     'shape_to_message',
     'strains_to_message',
 ]
@@ -58,26 +63,14 @@ def hydraulics_to_message(
     names: list[str], parts: StateParts, flows: Flows, header: Header
 ) -> HydraulicState:
     """Return pressures, flows and spool positions of one state, by the cylinders' names."""
-    return HydraulicState(
-        header=header,
-        name=names,
-        head_pressure=parts.head_pressures.tolist(),
-        rod_pressure=parts.rod_pressures.tolist(),
-        head_flow=flows.head.tolist(),
-        rod_flow=flows.rod.tolist(),
-        spool=parts.spools.tolist(),
-    )
-
-
-def pressures_to_message(
-    names: list[str], head: np.ndarray, rod: np.ndarray, header: Header
-) -> HydraulicState:
-    """Return what pressure sensors show; flows and spool positions stay empty."""
-    return HydraulicState(
-        header=header,
-        name=names,
-        head_pressure=head.tolist(),
-        rod_pressure=rod.tolist(),
+    return hydraulic_state(
+        names,
+        parts.head_pressures,
+        parts.rod_pressures,
+        header,
+        flows.head.tolist(),
+        flows.rod.tolist(),
+        parts.spools.tolist(),
     )
 
 
@@ -131,42 +124,14 @@ def shape_to_message(
     return MarkerArray(markers=markers)
 
 
-def command_to_message(names: list[str], command: BoomCommand, header: Header) -> ValveCommand:
-    """Return a command for the cylinders of these names, with the header of what it answers."""
-    return ValveCommand(header=header, name=names, spool=list(command.spools))
-
-
 def command_from_message(message: ValveCommand, names: Sequence[str]) -> BoomCommand:
     """
     Return a command; the valves of cylinders that it leaves out close.
 
-    Parameters
-    ----------
-    message : ValveCommand
-    names : sequence of str
-        Of the boom's cylinders.
-
-    Raises
-    ------
-    InputError
-        For an unknown or doubled name, a wrong number of spools, or a spool outside [-1, 1].
+    Parameters and errors are those of
+    :func:`longreach_node.hydraulic_messages.values_from_command`.
     """
-    told = list(message.name) or list(names)
-    if len(message.spool) != len(told):
-        raise InputError(
-            f'valve_command has {len(message.spool)} spool positions, allowed: {len(told)}, one'
-            ' for each name, or for each cylinder when it has no names'
-        )
-    spools = dict.fromkeys(names, 0.0)
-    for index, (name, spool) in enumerate(zip(told, message.spool, strict=True)):
-        if name not in spools or name in told[:index]:
-            raise InputError(
-                f'valve_command has the name {name!r}, allowed, each once: {" | ".join(names)}'
-            )
-        if not -1.0 <= spool <= 1.0:
-            raise InputError(f'valve_command for {name} = {spool}, allowed: [-1, 1]')
-        spools[name] = spool
-    return BoomCommand(tuple(spools.values()))
+    return BoomCommand(spools_from_message(message, names, 'valve_command'))
 
 
 def load_from_request(request: AttachLoad.Request) -> HangingLoad:
@@ -196,25 +161,13 @@ def measurement_from_messages(
         When a joint or cylinder is missing, or a number is not finite.
     """
     cylinders = [cylinder.name for cylinder in boom.cylinders]
-    positions = dict(zip(joints.name, joints.position, strict=False))
+    beams = [f'{beam.name}_joint' for beam in boom.beams]
     return Measurement(
-        _values('joint_states', positions, [f'{beam.name}_joint' for beam in boom.beams]),
-        _values('joint_states', positions, cylinders),
-        *(
-            _values('hydraulics', dict(zip(hydraulics.name, values, strict=False)), cylinders)
-            for values in (hydraulics.head_pressure, hydraulics.rod_pressure)
-        ),
+        finite_values('joint_states', joints.name, joints.position, beams),
+        finite_values('joint_states', joints.name, joints.position, cylinders),
+        finite_values('hydraulics', hydraulics.name, hydraulics.head_pressure, cylinders),
+        finite_values('hydraulics', hydraulics.name, hydraulics.rod_pressure, cylinders),
     )
-
-
-def _values(topic: str, by_name: Mapping[str, float], names: list[str]) -> np.ndarray:
-    """Return values in the order of names; the topic is named in errors."""
-    values = [by_name.get(name, math.nan) for name in names]
-    for name, value in zip(names, values, strict=True):
-        if not math.isfinite(value):
-            what = f'{value}' if name in by_name else 'no value'
-            raise InputError(f'{topic} has {what} for {name}, allowed: a finite number')
-    return np.array(values)
 
 
 def check_size(message: bytes) -> None:
@@ -235,7 +188,10 @@ def check_size(message: bytes) -> None:
 
 def order_from_message(message: JointTrajectory, boom: BoomParameters) -> Order:
     """
-    Return a trajectory that was sent by hand; velocities and accelerations in it are not used.
+    Return a trajectory that was sent by hand.
+
+    With velocities in all points the joints pass them with these; without, they rest in each.
+    Accelerations and efforts are not used.
 
     Joints are called as beams, or as in joint_states; without names they are all, in order.
 
@@ -263,9 +219,37 @@ def order_from_message(message: JointTrajectory, boom: BoomParameters) -> Order:
                 f'trajectory has {len(point.positions)} positions in point {index}, allowed:'
                 f' {len(names)}, one for each joint'
             )
+    velocities = {len(point.velocities) for point in message.points}
+    if not velocities <= {0} and velocities != {len(names)}:
+        raise InputError(
+            f'trajectory has {sorted(velocities)} velocities in its points, allowed: none at all,'
+            f' or {len(names)} in each'
+        )
+    rates = None
+    if velocities == {len(names)}:
+        rates = [list(point.velocities) for point in message.points]
     return Order(
         joints=tuple(beams.index(name) for name in names),
         times=[nanoseconds_of(point.time_from_start) / 1e9 for point in message.points],
         angles=[list(point.positions) for point in message.points],
         start=nanoseconds_of(message.header.stamp) / 1e9,
+        rates=rates,
     )
+
+
+def positions_from_message(message: JointState, boom: BoomParameters) -> dict[int, float]:
+    """
+    Return joint positions that are asked for [rad] by the joints' index.
+
+    Raises
+    ------
+    InputError
+        For an unknown or doubled joint, a wrong number of positions, or one that is not finite.
+    """
+    joints = [f'{beam.name}_joint' for beam in boom.beams]
+    told = list(message.name) or joints
+    positions = named_values('joint_position', 'joint', told, message.position, joints)
+    for name, position in positions.items():
+        if not math.isfinite(position):
+            raise InputError(f'joint_position for {name} = {position} rad, allowed: finite')
+    return {joints.index(name): position for name, position in positions.items()}

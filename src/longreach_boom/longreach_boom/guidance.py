@@ -27,14 +27,19 @@ from longreach_dynamics.control import ControllerState
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_count
 from longreach_dynamics.scenarios import spools_at
-from longreach_dynamics.trajectories import Trajectory
+from longreach_dynamics.splines import CubicTrajectory
+from longreach_dynamics.trajectories import Reference, Trajectory
 
-__all__ = ['Guidance', 'GuidanceState', 'Measurement', 'Order', 'resumed']
+__all__ = ['Guidance', 'GuidanceState', 'Measurement', 'Order', 'reference_of', 'resumed']
 
 # A first point at time 0 is where the joint is, but for this [rad].
 _JUMP = math.radians(0.5)
 # A boom that is so near to the reference goes on in time [rad].
 _NEAR = math.radians(0.5)
+# On an order to stop the joints come to rest within this time [s].
+_STOPPING_TIME = 0.5
+# Streamed positions are followed with a lag of this time [s], and no faster than this [rad/s].
+_STREAM_TIME, _STREAM_RATE = 0.05, math.radians(10.0)
 # Without a cycle for longer than this the boom is taken over anew [s].
 _GAP = 0.25
 # Largest rate on the way back to a trajectory in which nothing moves [rad/s].
@@ -59,6 +64,20 @@ class Order(NamedTuple):
     times: Sequence[float]  # (K,) after its start [s]
     angles: Sequence[Sequence[float]]  # (K, J) [rad]
     start: float = 0.0  # [s]; in the past: at once
+    rates: Sequence[Sequence[float]] | None = None  # (K, J) [rad/s]; None: at rest in each point
+
+
+class Stream(NamedTuple):
+    """Joint positions that come one by one."""
+
+    target: np.ndarray  # (N,) the latest [rad]
+    angles: np.ndarray  # (N,) the reference on its way there [rad]
+
+    def moved(self, interval: float) -> tuple[Stream, Reference]:
+        """Return the stream a cycle [s] later, and the reference: a lag of bounded rate."""
+        rates = np.clip((self.target - self.angles) / _STREAM_TIME, -_STREAM_RATE, _STREAM_RATE)
+        angles = self.angles + interval * rates
+        return self._replace(angles=angles), Reference(angles, rates)
 
 
 class GuidanceState(NamedTuple):
@@ -66,6 +85,25 @@ class GuidanceState(NamedTuple):
 
     memory: ControllerState
     trajectory: Trajectory | None = None  # none: open loop
+    streamed: Stream | None = None  # positions that come one by one, in place of the trajectory
+
+
+def reference_of(state: GuidanceState, time: float, angles: np.ndarray) -> Reference:
+    """
+    Return the reference at a time [s].
+
+    Parameters
+    ----------
+    state : GuidanceState
+    time : float
+    angles : ndarray, shape (N,)
+        Where the boom is [rad], the reference of an open loop.
+    """
+    if state.streamed is not None:
+        return state.streamed.moved(0.0)[1]
+    if state.trajectory is not None:
+        return state.trajectory.at(time)
+    return Reference(np.asarray(angles), np.zeros(len(angles)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,6 +179,9 @@ class Guidance:
             The same when the boom is where the reference is, within 0.5 deg. Otherwise with a
             trajectory that starts here and now, and is late.
         """
+        if state.streamed is not None:
+            here = np.array(angles)
+            return state._replace(streamed=state.streamed._replace(angles=here))
         trajectory = state.trajectory
         if trajectory is None:
             return state
@@ -173,7 +214,7 @@ class Guidance:
         InputError
             When the order is no trajectory, leaves a stroke, or begins with a jump.
         """
-        here = angles if state.trajectory is None else state.trajectory.at(time).angles
+        here = reference_of(state, time, angles).angles
         start = max(order.start, time)
         if not len(order.times):
             return state._replace(trajectory=Trajectory(np.array([time]), here[None]))
@@ -185,16 +226,74 @@ class Guidance:
             )
         rows = np.tile(here, (len(wanted), 1))
         rows[:, list(order.joints)] = wanted
-        if order.times[0] <= 0.0:
+        begins = order.times[0] <= 0.0
+        if begins:
             self._check_jump(here, rows[0])
             rows[0] = here
             times = start + np.asarray(order.times, dtype=float)
         else:
             rows = np.vstack([here, rows])
             times = start + np.array([0.0, *order.times])
-        trajectory = Trajectory(times, rows)
+        if order.rates is None:
+            trajectory = Trajectory(times, rows)
+        else:
+            rates = np.zeros_like(rows)
+            rates[len(rows) - len(wanted) :, list(order.joints)] = order.rates
+            trajectory = CubicTrajectory(times, rows, rates)
         trajectory.check_with(self.parameters)
-        return state._replace(trajectory=trajectory)
+        return state._replace(trajectory=trajectory, streamed=None)
+
+    def stop(self, state: GuidanceState, time: float, angles: np.ndarray) -> GuidanceState:
+        """
+        Return the state in which all joints come to rest soon, no faster than they move now.
+
+        Parameters
+        ----------
+        state : GuidanceState
+        time : float
+            Now [s].
+        angles : ndarray, shape (N,)
+            Where the boom is [rad], for an open loop.
+        """
+        here, rates = reference_of(state, time, angles)
+        # With a constant deceleration.
+        there = here + 0.5 * _STOPPING_TIME * rates
+        low, high = self.parameters.joint_limits().T
+        trajectory = CubicTrajectory(
+            np.array([time, time + _STOPPING_TIME]),
+            np.array([here, np.clip(there, low, high)]),
+            np.array([rates, np.zeros_like(rates)]),
+        )
+        return state._replace(trajectory=trajectory, streamed=None)
+
+    def stream(
+        self, state: GuidanceState, time: float, angles: np.ndarray, wanted: dict[int, float]
+    ) -> GuidanceState:
+        """
+        Return the state that follows a stream of joint positions, the latest of which counts.
+
+        Parameters
+        ----------
+        state : GuidanceState
+        time : float
+            Now [s].
+        angles : ndarray, shape (N,)
+            Where the boom is [rad], for an open loop.
+        wanted : dict of int to float
+            Positions [rad] of joints by their index; the others stay.
+
+        Raises
+        ------
+        InputError
+            When a position is beyond the stroke.
+        """
+        here = reference_of(state, time, angles).angles
+        before = state.streamed or Stream(here, here)
+        target = before.target.copy()
+        for joint, angle in wanted.items():
+            target[joint] = angle
+        self.parameters.check_pose(target)
+        return state._replace(streamed=before._replace(target=target))
 
     def _check_jump(self, here: np.ndarray, first: np.ndarray) -> None:
         """Raise InputError when a point at time 0 is not where the reference is."""
@@ -231,7 +330,12 @@ class Guidance:
         self, state: GuidanceState, time: float, measured: Measurement
     ) -> tuple[GuidanceState, BoomCommand]:
         """Return the state after a cycle at a time [s], and its command."""
-        if state.trajectory is None:
+        if state.streamed is not None:
+            streamed, reference = state.streamed.moved(self.sample_time)
+            state = state._replace(streamed=streamed)
+        elif state.trajectory is not None:
+            reference = state.trajectory.at(time)
+        else:
             assert self.scenario is not None
             commands = self.scenario.valve_commands
             return state, BoomCommand(spools_at(commands, time, self.parameters.size))
@@ -240,7 +344,7 @@ class Guidance:
             measured.pistons,
             measured.head_pressures,
             measured.rod_pressures,
-            state.trajectory.at(time),
+            reference,
         )
         return state._replace(memory=memory), BoomCommand(tuple(spools.tolist()))
 
@@ -278,13 +382,18 @@ def resumed(trajectory: Trajectory, time: float, angles: np.ndarray) -> Trajecto
         distances = np.abs(starts + shares[:, None] * due - angles).max(axis=1)
         target = int(np.flatnonzero(distances <= distances.min() + _NEAR)[-1]) + 1
     planned = np.zeros(points.shape[1])
-    if len(ways):
+    if isinstance(trajectory, CubicTrajectory):
+        planned = trajectory.peak_rates()
+    elif len(ways):
         planned = (_PEAK * np.abs(ways) / np.diff(times)[:, None]).max(axis=0)
     planned = np.where(planned > 0.0, planned, planned.max() or _SLOW)
     needed = float((_PEAK * np.abs(points[target] - angles) / planned).max())
     late = max(time + needed - float(times[target]), 0.0)
-    if needed == 0.0:
-        return Trajectory(times[target:] + late, points[target:])
-    return Trajectory(
-        np.concatenate([[time], times[target:] + late]), np.vstack([angles, points[target:]])
-    )
+    times, points = times[target:] + late, points[target:]
+    if needed > 0.0:
+        times, points = np.concatenate([[time], times]), np.vstack([angles, points])
+    if not isinstance(trajectory, CubicTrajectory):
+        return Trajectory(times, points)
+    rates = np.zeros_like(points)
+    rates[len(points) - len(trajectory.rates[target:]) :] = trajectory.rates[target:]
+    return CubicTrajectory(times, points, rates)

@@ -6,6 +6,7 @@ import dataclasses
 
 from longreach_msgs.msg import HydraulicState, MarkerPositions, StrainState, ValveCommand
 from longreach_msgs.srv import AttachLoad
+from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
@@ -20,13 +21,11 @@ from longreach_boom.simulation import warm_up
 from longreach_boom.state import BoomCommand, BoomState, StateParts, closed_valves, strains
 from longreach_boom.visuals import marker_positions, shape_of, stress_colours
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import BY_SCENARIO, ByScenario
 from longreach_dynamics.parameters import quantity
 from longreach_node import qos
-from longreach_node.frames import header_at
+from longreach_node.hydraulic_plant import HydraulicPlantNode
 from longreach_node.parameters import declare
-from longreach_node.simulator import SimulatorNode, SimulatorParameters
-from longreach_node.stamps import nanoseconds_of
+from longreach_node.simulator import SimulatorParameters
 
 __all__ = ['PlantNode', 'PlantParameters']
 
@@ -48,6 +47,13 @@ class PlantParameters(SimulatorParameters):
         'sensor file; default (ideal) or typical for the installed ones; empty for no sensors',
         '',
         default='',
+    )
+    sensor_noise: float = quantity(
+        'factor of the noise of all sensors',
+        at_least=0.0,
+        at_most=1e3,
+        default=1.0,
+        read_only=False,
     )
     watcher: str = quantity(
         'name of a node that listens to marker_truth, such as simulated cameras: the first sample'
@@ -73,14 +79,15 @@ class PlantParameters(SimulatorParameters):
     )
 
 
-class PlantNode(SimulatorNode[BoomState, BoomCommand | ByScenario]):
+class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
     """The boom, simulated."""
 
     root_frame = ROOT_FRAME
+    advice = 'start with controller:=false to command them by hand'
 
     def __init__(self) -> None:
-        super().__init__('plant', safe_command=BY_SCENARIO)
-        settings = declare(self, PlantParameters)
+        super().__init__()
+        settings = declare(self, PlantParameters, self._on_settings)
         boom = load_boom(settings.file or None)
         scenario = (
             load_scenario(settings.scenario, boom, settings.step or None)
@@ -92,76 +99,51 @@ class PlantNode(SimulatorNode[BoomState, BoomCommand | ByScenario]):
         self._constants = self._boom.constants(())
         # After the first use of these parameters, so that caches know them by their identity.
         warm_up()
-        # Whoever has commanded the valves once and falls silent leaves them closed.
-        self.safe_command = closed_valves(boom.size)
         self._beams = [beam.name for beam in boom.beams]
         self._cylinders = [cylinder.name for cylinder in boom.cylinders]
-        self._latest = -1
+        self.open(settings)
         stream = qos.stream(settings.latched)
-        self._hydraulics = self.create_publisher(HydraulicState, 'hydraulics', stream)
         self._strain = self.create_publisher(StrainState, 'strain', stream)
         self._markers = self.create_publisher(MarkerPositions, 'marker_truth', stream)
-        self.outputs += [self._hydraulics, self._strain, self._markers]
+        self.outputs += [self._strain, self._markers]
         if settings.watcher:
             self.watchers = [(self._markers, settings.watcher)]
         self._sensors = SensorTopics(self, boom, settings.sensors, settings.publish_rate, stream)
+        self._on_settings(settings)
         self.outputs += self._sensors.publishers
         self._shape = self.create_publisher(MarkerArray, 'shape', qos.VISUAL)
         self._visual_rate = settings.visual_rate
-        self._commands = self.create_subscription(
-            ValveCommand, 'valve_command', self._on_command, qos.STREAM
-        )
         self.create_service(AttachLoad, '~/attach_load', self._on_attach)
         self.create_service(Trigger, '~/release_load', self._on_release)
-        # The boom steps by itself from sample to sample.
-        self.start(self._boom, settings.replace(step=1.0 / settings.publish_rate))
-        if settings.lockstep or scenario.trajectory:
-            self.links += [(self._hydraulics, self._commands), (self._joints, self._commands)]
+        waits = settings.lockstep or bool(scenario.trajectory)
+        self.run(self._boom, settings, closed_valves(boom.size), waits)
 
-    def publish_outputs(self, nanoseconds: int) -> None:
-        """Publish what is to be seen of the boom."""
-        header = header_at(nanoseconds, self.frame)
+    def _on_settings(self, settings: PlantParameters) -> None:
+        """Follow parameters that were set at run time."""
+        self._sensors.set_noise(settings.sensor_noise)
+
+    def command_of(self, message: ValveCommand) -> BoomCommand:
+        """Return the command of a message."""
+        return conversions.command_from_message(message, self._cylinders)
+
+    def hydraulic_state(self, header: Header) -> HydraulicState:
+        """Return pressures, flows and spools."""
         parts = StateParts.of(self.state.y, self._boom.parameters)
-        if nanoseconds == self._latest:
-            # The controller may have missed either half of its sample.
-            self.publish_joints(header.stamp)
-        else:
-            self._latest = nanoseconds
-            self._strain.publish(
-                conversions.strains_to_message(
-                    self._beams, strains(parts, self._boom.parameters), header
-                )
-            )
-            motion = marker_positions(self._boom.parameters, self.state)
-            self._markers.publish(conversions.markers_to_message(motion, header))
-            self._sensors.publish(self.state, self.sample, header)
-            self._publish_shape()
-        # Last: in lockstep the controller answers to this.
         flows = flows_of(parts, self._constants)
-        self._hydraulics.publish(
-            conversions.hydraulics_to_message(self._cylinders, parts, flows, header)
-        )
+        return conversions.hydraulics_to_message(self._cylinders, parts, flows, header)
 
-    def _publish_shape(self) -> None:
-        """Publish the bent beams when it is time, and somebody looks."""
-        if not self.is_looked_at(self._shape, self._visual_rate):
-            return
-        shapes = shape_of(self._boom.parameters, self.state, _POINTS)
-        colours = [stress_colours(shape.stress) for shape in shapes]
-        header = header_at(self._latest, self.frame)
-        self._shape.publish(conversions.shape_to_message(shapes, colours, header))
-
-    def _on_command(self, message: ValveCommand) -> None:
-        """Take a command; one that cannot be is as good as none."""
-        self.warn_of_others(
-            self._commands, 'the valves', 'start with controller:=false to command them by hand'
-        )
-        try:
-            command = conversions.command_from_message(message, self._cylinders)
-        except InputError as error:
-            self.get_logger().warning(f'ignored: {error}', throttle_duration_sec=1.0)
-            return
-        self.accept(command, nanoseconds_of(message.header.stamp))
+    def publish_own(self, header: Header) -> None:
+        """Publish strains, markers, sensors and the shape."""
+        parts = StateParts.of(self.state.y, self._boom.parameters)
+        shown = strains(parts, self._boom.parameters)
+        self._strain.publish(conversions.strains_to_message(self._beams, shown, header))
+        motion = marker_positions(self._boom.parameters, self.state)
+        self._markers.publish(conversions.markers_to_message(motion, header))
+        self._sensors.publish(self.state, self.sample, header)
+        if self.is_looked_at(self._shape, self._visual_rate):
+            shapes = shape_of(self._boom.parameters, self.state, _POINTS)
+            colours = [stress_colours(shape.stress) for shape in shapes]
+            self._shape.publish(conversions.shape_to_message(shapes, colours, header))
 
     def _on_attach(
         self, request: AttachLoad.Request, response: AttachLoad.Response

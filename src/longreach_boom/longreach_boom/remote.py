@@ -7,17 +7,14 @@ import math
 from collections.abc import Sequence
 
 from builtin_interfaces.msg import Duration
-from longreach_msgs.msg import HydraulicState, ValveCommand
 from longreach_msgs.srv import AttachLoad
-from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from longreach_boom import conversions
-from longreach_boom.state import BoomCommand
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node import qos
 from longreach_node.remote import call_plant as _call_plant
 from longreach_node.remote import remote
+from longreach_node.remote_valves import command_valves as _command_valves
 from longreach_node.stamps import seconds_to_nanoseconds
 
 __all__ = ['attach_load', 'call_plant', 'command_valves', 'send_trajectory']
@@ -66,46 +63,13 @@ def attach_load(
         return far.call(AttachLoad, 'plant/attach_load', request)
 
 
-def command_valves(
-    spools: Sequence[float], duration: float, namespace: str, timeout: float
-) -> str:
-    """
-    Command the valves for some time, close them, and return the topic.
-
-    They are closed, too, when this is interrupted.
-
-    Parameters
-    ----------
-    spools : sequence of float
-        Spool positions, -1 to 1, one for each cylinder.
-    duration : float
-        [s] of real time.
-    namespace : str
-    timeout : float
-        Longest wait for the plant and its samples [s].
-
-    Raises
-    ------
-    InputError
-        When the boom has another number of cylinders.
-    LongreachError
-        When there is no plant, its time stands still, or somebody else commands the valves.
-    """
-    with remote('valves', namespace, timeout, _START) as far:
-        publisher = far.sole_publisher(ValveCommand, 'valve_command', _OTHERS)
-        sample = far.moving_sample(HydraulicState, 'hydraulics', 'boom', _STANDS_STILL)
-        names = list(sample.name)
-        if len(names) != len(spools):
-            raise InputError(
-                f'{len(spools)} spool positions, allowed: {len(names)}, one for each of'
-                f' {", ".join(names)}'
-            )
-        # A stamp of zero is now.
-        header = Header(frame_id=sample.header.frame_id)
-        told = conversions.command_to_message(names, BoomCommand(tuple(spools)), header)
-        closed = conversions.command_to_message(names, BoomCommand((0.0,) * len(names)), header)
-        far.repeat(publisher, told, duration, closed, _OTHERS)
-        return str(publisher.topic_name)
+command_valves = functools.partial(
+    _command_valves,
+    topic='valve_command',
+    machine='boom',
+    others=_OTHERS,
+    stands_still=_STANDS_STILL,
+)
 
 
 def send_trajectory(

@@ -13,6 +13,7 @@ from longreach_boom import conversions
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.sensors import Sensors, default_file, load_sensors
 from longreach_boom.state import BoomState
+from longreach_node.hydraulic_messages import hydraulic_state
 
 __all__ = ['SensorTopics']
 
@@ -47,7 +48,9 @@ class SensorTopics:
         if not file:
             return
         path = default_file().with_name(_INSTALLED[file]) if file in _INSTALLED else file
-        self._sensors = Sensors(boom, load_sensors(path), sample_rate)
+        self._parameters = load_sensors(path)
+        self._sensors = Sensors(boom, self._parameters, sample_rate)
+        self._boom, self._sample_rate = boom, sample_rate
         self._beams = [beam.name for beam in boom.beams]
         self._cylinders = [cylinder.name for cylinder in boom.cylinders]
         kinds = {
@@ -60,6 +63,15 @@ class SensorTopics:
             node.create_publisher(kind, f'sensors/{name}', stream) for name, kind in kinds.items()
         ]
         self._inclination, self._pressure, self._encoder, self._strain = self.publishers
+
+    def set_noise(self, factor: float) -> None:
+        """Multiply the noise of the sensor file by a factor from now on."""
+        if self._sensors is None:
+            return
+        kinds = ('inclination', 'pressure', 'encoder', 'strain')
+        given = {name: getattr(self._parameters, name) for name in kinds}
+        scaled = {name: kind.replace(noise=factor * kind.noise) for name, kind in given.items()}
+        self._sensors = Sensors(self._boom, self._parameters.replace(**scaled), self._sample_rate)
 
     def publish(self, state: BoomState, sample: int, header: Header) -> None:
         """Publish the readings of the sensors whose turn it is."""
@@ -75,9 +87,7 @@ class SensorTopics:
             )
         if shown.head_pressures is not None and shown.rod_pressures is not None:
             self._pressure.publish(
-                conversions.pressures_to_message(
-                    cylinders, shown.head_pressures, shown.rod_pressures, header
-                )
+                hydraulic_state(cylinders, shown.head_pressures, shown.rod_pressures, header)
             )
         if shown.encoders is not None:
             self._encoder.publish(

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from longreach_msgs.msg import HydraulicState, ValveCommand
+from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from std_srvs.srv import Trigger
@@ -193,6 +194,56 @@ def test_a_sample_that_is_no_number_is_not_used(rig: Rig) -> None:
     assert rig.answers(2) == expected(rig, [0, 2])
     counts = {'missed': 1, 'late': 0, 'stale': 0, 'unpaired': 0, 'invalid': 1}
     assert rig.node._samples.counts == counts
+
+
+def test_streamed_positions_are_followed(rig: Rig, capfd: pytest.CaptureFixture[str]) -> None:
+    stream = rig.bench.publisher(JointState, 'joint_position', qos.SET_POINT)
+    # As topic_based_ros2_control sends it.
+    names = [f'{beam.name}_joint' for beam in rig.boom.beams]
+    good = JointState(name=names, position=[1.2, -0.9, -0.6, -0.4])
+    stream.publish(good)
+    rig.bench.settle()
+    rig.send(0, 1)
+    rig.answers(2)
+    stream.publish(good)
+    for bad in (
+        JointState(name=['arm'], position=[0.0]),
+        JointState(position=[math.nan] * 4),
+        JointState(velocity=[0.1] * 4),
+        JointState(position=[9.0] * 4),
+    ):
+        stream.publish(bad)
+    rig.bench.settle()
+    rig.send(*range(2, 30))
+    told = rig.answers(30)
+    guidance = Guidance(rig.boom, None, 0.005)
+    state = guidance.begin(pushed(0))
+    for k in range(30):
+        if k == 2:
+            wanted = dict(enumerate(good.position))
+            state = guidance.stream(state, SAMPLE / 1e9, pushed(1), wanted)
+        state, command = guidance.cycle(state, k * SAMPLE / 1e9, rig.measured(k))
+        assert told[k] == (k, command.spools)
+    said = ''.join(capfd.readouterr())
+    assert 'ignored: no sample of the boom has come yet' in said
+
+
+def test_gains_can_be_set_at_run_time(rig: Rig) -> None:
+    samples = [0, 5, 6, 7]
+    rig.send(0, 5)
+    rig.answers(2)
+    (result,) = rig.node.set_parameters([Parameter('proportional_gain', value=4.0)])
+    assert result.successful
+    rig.send(6, 7)
+    told = rig.answers(4)
+    usual = expected(rig, samples)
+    assert told[:2] == usual[:2]
+    assert told[2:] != usual[2:]
+    (result,) = rig.node.set_parameters([Parameter('integral_gain', value=-0.5)])
+    assert not result.successful
+    assert 'integral_gain = -0.5, allowed: -1, or from 0 on' in result.reason
+    (result,) = rig.node.set_parameters([Parameter('proportional_gain', value=-1.0)])
+    assert rig.node._guidance.parameters == rig.boom
 
 
 def test_a_single_older_sample_cancels_no_trajectory(rig: Rig) -> None:

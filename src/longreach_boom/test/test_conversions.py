@@ -22,6 +22,7 @@ from longreach_boom.scenario import HangingLoad
 from longreach_boom.state import BoomCommand, StateParts
 from longreach_boom.visuals import BeamShape, MarkerMotion
 from longreach_dynamics.errors import InputError
+from longreach_node.hydraulic_messages import hydraulic_state, valve_command
 
 STAMP = Time(sec=47, nanosec=930_000_000)
 HEADER = Header(stamp=STAMP, frame_id='boom_base')
@@ -45,7 +46,7 @@ def test_hydraulics() -> None:
 
 
 def test_sensors_fill_their_own_fields_only() -> None:
-    message = conversions.pressures_to_message(NAMES, numbers(1.0), numbers(2.0), HEADER)
+    message = hydraulic_state(NAMES, numbers(1.0), numbers(2.0), HEADER)
     assert (message.header, message.name) == (HEADER, NAMES)
     assert list(message.head_pressure) == numbers(1.0).tolist()
     assert list(message.rod_pressure) == numbers(2.0).tolist()
@@ -109,7 +110,7 @@ def test_shape_is_both_sides_of_each_beam() -> None:
 
 def test_commands() -> None:
     command = BoomCommand((1.0 / 3.0, -1.0, 0.0, 1.0))
-    message = conversions.command_to_message(NAMES, command, HEADER)
+    message = valve_command(NAMES, HEADER, command.spools)
     again = deserialize_message(serialize_message(message), ValveCommand)
     assert (again.header, again.name) == (HEADER, NAMES)
     assert conversions.command_from_message(again, NAMES) == command
@@ -125,9 +126,9 @@ def test_a_command_by_names_in_any_order_closes_the_others() -> None:
 @pytest.mark.parametrize(
     ('names', 'spools', 'error'),
     [
-        ([], [0.0] * 3, 'has 3 spool positions, allowed: 4'),
-        ([], [], 'has 0 spool positions, allowed: 4'),
-        (['cylinder_1'], [0.0, 0.0], 'has 2 spool positions, allowed: 1'),
+        ([], [0.0] * 3, 'has 3 values, allowed: 4'),
+        ([], [], 'has 0 values, allowed: 4'),
+        (['cylinder_1'], [0.0, 0.0], 'has 2 values, allowed: 1'),
         (['boom'], [0.0], r"the name 'boom', allowed, each once: cylinder_1 \| cylinder_2"),
         (['cylinder_1', 'cylinder_1'], [0.0, 0.0], "the name 'cylinder_1', allowed, each once"),
         ([], [0.0, 0.0, math.nan, 0.0], r'for cylinder_3 = nan, allowed: \[-1, 1\]'),
@@ -138,6 +139,12 @@ def test_a_command_by_names_in_any_order_closes_the_others() -> None:
 def test_commands_that_cannot_be(names: list[str], spools: list[float], error: str) -> None:
     with pytest.raises(InputError, match=error):
         conversions.command_from_message(ValveCommand(name=names, spool=spools), NAMES)
+
+
+def test_the_boom_takes_no_forces() -> None:
+    message = ValveCommand(force=[0.0] * 4)
+    with pytest.raises(InputError, match='4 forces, allowed: spool positions only'):
+        conversions.command_from_message(message, NAMES)
 
 
 def test_loads(boom: BoomParameters) -> None:
@@ -174,7 +181,7 @@ def test_measurements_go_by_names(boom: BoomParameters) -> None:
 def test_measurements_that_are_none(boom: BoomParameters) -> None:
     joints, hydraulics = sample()
     joints.position[1] = math.nan
-    with pytest.raises(InputError, match='joint_states has nan for cylinder_3, allowed: a finite'):
+    with pytest.raises(InputError, match='joint_states has nan for cylinder_3, allowed: finite'):
         conversions.measurement_from_messages(boom, joints, hydraulics)
     joints, hydraulics = sample()
     hydraulics.rod_pressure = hydraulics.rod_pressure[:2]

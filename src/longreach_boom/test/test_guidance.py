@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from longreach_boom.control import JointController
-from longreach_boom.guidance import Guidance, GuidanceState, Measurement, Order, resumed
+from longreach_boom.guidance import (
+    Guidance,
+    GuidanceState,
+    Measurement,
+    Order,
+    reference_of,
+    resumed,
+)
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
 from longreach_dynamics.errors import InputError
@@ -239,3 +246,63 @@ def test_a_gap_between_cycles_is_a_take_over(boom: BoomParameters) -> None:
     assert before.duration == 5.0
     assert state.trajectory.duration > 6.0
     np.testing.assert_allclose(state.trajectory.at(4.0).angles, np.radians(SITE))
+
+
+# --- rates, stops and streams --------------------------------------------------------------------
+
+
+def test_an_order_with_rates_passes_its_points(boom: BoomParameters) -> None:
+    guidance = Guidance(boom, None, T)
+    here = np.radians(SITE)
+    middle = 0.5 * (here + np.radians(THERE))
+    rates = [(np.radians(THERE) - here) / 4.0, np.zeros(4)]
+    passing = order(times=[2.0, 4.0], angles=[middle, np.radians(THERE)], rates=rates)
+    state = guidance.follow(guidance.begin(here), passing, 1.0, here)
+    assert state.trajectory is not None
+    np.testing.assert_allclose(state.trajectory.at(3.0).angles, middle)
+    np.testing.assert_allclose(state.trajectory.at(3.0).rates, rates[0])
+    # Taken over in mid-run it stays smooth, and no faster.
+    late = resumed(state.trajectory, 4.0, here)
+    assert np.abs(late.at(4.0).rates).max() == 0.0
+    np.testing.assert_allclose(late.at(1e3).angles, np.radians(THERE))
+
+
+@pytest.mark.parametrize('scenario', [None, DRIVE, VALVES])
+def test_a_stop_brings_the_joints_to_rest_soon(
+    boom: BoomParameters, scenario: Scenario | None
+) -> None:
+    guidance = Guidance(boom, scenario, T)
+    state = guidance.begin(np.radians(SITE))
+    before = reference_of(state, 3.0, np.radians(SITE))
+    stopped = guidance.stop(state, 3.0, np.radians(SITE))
+    times = np.arange(3.0, 4.0, 0.01)
+    rates = np.array([reference_of(stopped, t, np.radians(SITE)).rates for t in times])
+    np.testing.assert_allclose(rates[0], before.rates, atol=1e-12)
+    assert (np.abs(rates) <= np.abs(before.rates) + 1e-12).all()
+    assert not rates[times > 3.5 + 1e-9].any()
+
+
+def test_a_stream_is_followed_smoothly_and_no_faster_than_allowed(boom: BoomParameters) -> None:
+    guidance = Guidance(boom, DRIVE, T)
+    measured = measurement(boom)
+    state = guidance.stream(guidance.begin(measured.angles), 0.0, measured.angles, {3: -0.4})
+    angles = []
+    for k in range(400):
+        state, _ = guidance.cycle(state, k * T, measured)
+        angles.append(reference_of(state, k * T, measured.angles).angles)
+    path = np.array(angles)
+    assert np.degrees(np.abs(np.diff(path, axis=0)).max()) / T <= 10.0 + 1e-9
+    np.testing.assert_allclose(path[-1], [*np.radians(SITE[:3]), -0.4], atol=1e-6)
+    # A trajectory takes over from there.
+    state = guidance.follow(state, order(), 2.0, measured.angles)
+    assert reference(state, 2.0) == pytest.approx(np.degrees(path[-1]))
+    with pytest.raises(InputError, match='angle of joint beam_1 = 170 deg'):
+        guidance.stream(state, 3.0, measured.angles, {0: math.radians(170.0)})
+
+
+def test_after_a_gap_a_stream_begins_where_the_boom_is(boom: BoomParameters) -> None:
+    guidance = Guidance(boom, None, T)
+    here = np.radians(SITE)
+    state = guidance.stream(guidance.begin(here), 0.0, here, {3: -0.4})
+    state = guidance.resume(state, 5.0, np.radians(THERE))
+    np.testing.assert_array_equal(reference_of(state, 5.0, here).angles, np.radians(THERE))

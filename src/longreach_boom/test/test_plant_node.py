@@ -17,6 +17,7 @@ from longreach_msgs.msg import (
     ValveCommand,
 )
 from longreach_msgs.srv import AttachLoad
+from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from std_srvs.srv import Trigger
@@ -347,6 +348,24 @@ def test_sensors_show_what_the_library_says(
             for field, values in pairs:
                 assert list(getattr(message, field)) == values.tolist(), (key, k)
     assert {key: len(messages) for key, messages in shown.items()} == counts
+
+
+def test_noise_of_the_sensors_can_be_set_at_run_time() -> None:
+    file = default_file().with_name('sensors_typical.yaml')
+    with bench(*FAST, *words(start_paused='true', sensors='typical', sensor_noise=0.0)) as b:
+        plant = b.add(PlantNode)
+        b.until(lambda: plant.simulation.started, 'start')
+        usual = Sensors(plant._boom.parameters, load_sensors(file), 200.0)
+        truth = plant._sensors._sensors.read(plant.state, 0).head_pressures
+        plant.set_parameters([Parameter('sensor_noise', value=1.0)])
+        noisy = plant._sensors._sensors.read(plant.state, 0).head_pressures
+        np.testing.assert_array_equal(noisy, usual.read(plant.state, 0).head_pressures)
+        plant.set_parameters([Parameter('sensor_noise', value=3.0)])
+        more = plant._sensors._sensors.read(plant.state, 0).head_pressures
+        # Rounded to the steps of the sensor.
+        assert np.abs(more - truth).max() > 2.0 * np.abs(noisy - truth).max() > 0.0
+        (result,) = plant.set_parameters([Parameter('sensor_noise', value=-1.0)])
+        assert not result.successful
 
 
 def test_without_a_scenario_it_stands_in_the_first_pose(boom: BoomParameters) -> None:

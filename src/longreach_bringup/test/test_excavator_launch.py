@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from longreach_msgs.msg import CylinderCommand, HydraulicState, PinForces
+from longreach_msgs.msg import ValveCommand, HydraulicState, PinForces
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState, Joy
 
@@ -105,7 +105,7 @@ def test_compare_knows_the_run(
 def test_in_real_time_a_person_drives_it(tmp_path: Path) -> None:
     with launch('excavator', tmp_path, 'scenario:=none') as running, bench(deadline=DEADLINE) as b:
         joints: list[JointState] = b.listen(JointState, '/excavator/joint_states')
-        commands: list[CylinderCommand] = b.listen(CylinderCommand, '/excavator/cylinder_command')
+        commands: list[ValveCommand] = b.listen(ValveCommand, '/excavator/cylinder_command')
         b.until(lambda: len(joints) > 20, 'running excavator')
         sticks = b.publisher(Joy, '/excavator/joy', qos.SET_POINT)
         assert not commands

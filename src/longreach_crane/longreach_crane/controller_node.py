@@ -58,7 +58,10 @@ class ControllerNodeParameters(FrameParameters):
     )
     lockstep: bool = quantity('only stamps count, the clock does not', default=False)
     late_after: float = quantity(
-        'cycles without a sample before the observer goes on alone', at_least=0.5, default=2.0
+        'cycles without a sample before the observer goes on alone',
+        at_least=0.5,
+        default=2.0,
+        read_only=False,
     )
 
 
@@ -67,7 +70,7 @@ class ControllerNode(Node):
 
     def __init__(self) -> None:
         super().__init__('controller')
-        settings = declare(self, ControllerNodeParameters)
+        settings = declare(self, ControllerNodeParameters, self._on_settings)
         self._frame = frame_name(self, settings, ROOT_FRAME)
         machinery = load_machinery(settings.file or None)
         machinery = machinery.with_variants(settings.matrices, settings.output)
@@ -96,6 +99,10 @@ class ControllerNode(Node):
             f' {rules.sample_time:g} s{", lockstep" * settings.lockstep}: waiting for'
             f' {self._sensors.topic_name}'
         )
+
+    def _on_settings(self, settings: ControllerNodeParameters) -> None:
+        """Follow parameters that were set at run time."""
+        self._session.late_after = settings.late_after
 
     def _on_sensors(self, message: CraneSensors) -> None:
         """Run the cycle of a sample, and those that were missed before it."""

@@ -89,7 +89,6 @@ class PlantNode(SimulatorNode[CraneState, Command]):
             CraneCommand, 'command', self._on_command, qos.STREAM
         )
         self._maximum_force = machinery.controller.maximum_force
-        self._refused = 0
         self.links.append((self._sensors, self._commands))
         self.start(self._crane, parameters)
 
@@ -106,9 +105,6 @@ class PlantNode(SimulatorNode[CraneState, Command]):
         try:
             command = command_from_message(message, self._maximum_force)
         except InputError as error:
-            self._refused += 1
-            self.get_logger().warning(
-                f'command refused ({self._refused} so far): {error}', throttle_duration_sec=1.0
-            )
+            self.refuse(str(error))
             return
         self.accept(command, nanoseconds_of(message.header.stamp))

@@ -128,7 +128,7 @@ def test_a_force_that_the_motor_cannot_give_is_refused(
         assert math.isfinite(rig.plant.state.x.sum())
         assert rig.plant.command == Command(10.0, False)
     said = ''.join(capfd.readouterr())
-    assert said.count('command refused (1 so far): force = ') == 1
+    assert said.count('command on /command ignored (1 so far): force = ') == 1
     assert 'allowed: [-160, 160] N, the maximum_force of the crane file' in said
 
 

@@ -6,6 +6,8 @@ Numerics shared by the machines of Longreach, free of ROS.
 ``machine``          the protocol that the simulator node drives
 ``kernels``          compiled functions with a cache that notices every change
 ``stepping``         adaptive integration of smooth intervals, stiff and not
+``splines``          trajectories with rates in their waypoints
+``trajectory_goals`` whether a trajectory is followed within tolerances
 ``cycles``           which control cycle a sample belongs to, by its stamp
 ``linear_algebra``   small dense systems inside compiled code
 ``beams``            bending lines of beams of varying section, and Ritz functions

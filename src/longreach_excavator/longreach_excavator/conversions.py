@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from geometry_msgs.msg import Point, Vector3, WrenchStamped
-from longreach_msgs.msg import CylinderCommand, HydraulicState, PinForces
+from longreach_msgs.msg import HydraulicState, PinForces, ValveCommand
 from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
@@ -20,6 +20,13 @@ from longreach_excavator.results import REACTIONS
 from longreach_excavator.state import CLOSED, ExcavatorCommand
 from longreach_excavator.teleoperation import Measurement
 from longreach_excavator.visuals import Arrow
+from longreach_node.hydraulic_messages import (
+    finite_values,
+    hydraulic_state,
+    named_values,
+    values_from_command,
+    valve_command,
+)
 from longreach_node.stamps import nanoseconds_of
 
 __all__ = [
@@ -37,7 +44,6 @@ __all__ = [
 # What reactions name: joints, cylinders, connecting rods, as motion.OBSERVED does.
 PINS = (*REACTIONS, *CYLINDERS, 'lk', 'pk')
 
-_NAMES = list(CYLINDERS)
 _JOINTS = tuple(f'{name}_joint' for name in CYLINDERS)
 # Shaft and head of drawn arrows, line of the soil [m].
 _SHAFT, _HEAD, _LINE = 0.05, 0.12, 0.05
@@ -58,14 +64,14 @@ def hydraulics_to_message(
     Below the vapour pressure [Pa] the state counts missing oil; what is there is that pressure.
     """
     pressures = np.maximum(y[HEAD:SPOOL], vapour)
-    return HydraulicState(
-        header=header,
-        name=_NAMES,
-        head_pressure=pressures[: ROD - HEAD].tolist(),
-        rod_pressure=pressures[ROD - HEAD :].tolist(),
-        head_flow=[observed[f'head_flow_{name}'] for name in CYLINDERS],
-        rod_flow=[observed[f'rod_flow_{name}'] for name in CYLINDERS],
-        spool=y[SPOOL:SOIL].tolist(),
+    return hydraulic_state(
+        CYLINDERS,
+        pressures[: ROD - HEAD],
+        pressures[ROD - HEAD :],
+        header,
+        [observed[f'head_flow_{name}'] for name in CYLINDERS],
+        [observed[f'rod_flow_{name}'] for name in CYLINDERS],
+        y[SPOOL:SOIL].tolist(),
     )
 
 
@@ -125,7 +131,7 @@ def forces_to_message(arrows: Iterable[Arrow], soil: np.ndarray, header: Header)
     return MarkerArray(markers=markers)
 
 
-def command_to_message(command: ExcavatorCommand, header: Header) -> CylinderCommand:
+def command_to_message(command: ExcavatorCommand, header: Header) -> ValveCommand:
     """
     Return a command with the header of what it answers.
 
@@ -133,20 +139,16 @@ def command_to_message(command: ExcavatorCommand, header: Header) -> CylinderCom
     """
     forces = {
         name: force
-        for name, force in zip(_NAMES, command.forces, strict=True)
+        for name, force in zip(CYLINDERS, command.forces, strict=True)
         if force is not None
     }
     if not forces:
-        return CylinderCommand(header=header, name=_NAMES, spool=list(command.spools))
-    return CylinderCommand(
-        header=header,
-        name=list(forces),
-        force=list(forces.values()),
-    )
+        return valve_command(CYLINDERS, header, command.spools)
+    return valve_command(list(forces), header, forces=list(forces.values()))
 
 
 def command_from_message(
-    message: CylinderCommand, excavator: ExcavatorParameters
+    message: ValveCommand, excavator: ExcavatorParameters
 ) -> ExcavatorCommand:
     """
     Return a command; cylinders that it leaves out keep their oil, and their valves close.
@@ -154,51 +156,21 @@ def command_from_message(
     Raises
     ------
     InputError
-        For spools and forces at once, an unknown or doubled name, a wrong number of values, a
-        spool outside [-1, 1], or a force that would tear the excavator apart.
+        As :func:`longreach_node.hydraulic_messages.values_from_command`, and for a force that no
+        cylinder of this size can give.
     """
-    told = list(message.name) or _NAMES
-    if len(message.spool) and len(message.force):
-        raise InputError(
-            f'cylinder_command has {len(message.spool)} spool positions and {len(message.force)}'
-            ' forces, allowed: one of both'
-        )
-    values = message.force or message.spool
-    if len(values) != len(told):
-        raise InputError(
-            f'cylinder_command has {len(values)} values, allowed: {len(told)}, one for each name,'
-            ' or for each cylinder when it has no names'
-        )
-    by_name = _by_name(told, values, _NAMES, 'cylinder_command', 'name')
-    if message.force:
-        for cylinder in excavator.cylinders:
-            most = _STRONGEST * cylinder.head_area * excavator.oil.supply_pressure
-            force = by_name.get(cylinder.name, 0.0)
-            if not abs(force) <= most:
-                raise InputError(
-                    f'cylinder_command for {cylinder.name} = {force} N, allowed:'
-                    f' [{-most:.4g}, {most:.4g}] N'
-                )
-        forces = tuple(by_name.get(name) for name in CYLINDERS)
-        return ExcavatorCommand(CLOSED.spools, forces)
-    for name, spool in by_name.items():
-        if not -1.0 <= spool <= 1.0:
-            raise InputError(f'cylinder_command for {name} = {spool}, allowed: [-1, 1]')
-    return ExcavatorCommand(tuple(by_name.get(name, 0.0) for name in CYLINDERS))
-
-
-def _by_name(
-    names: Sequence[str], values: Sequence[float], known: Sequence[str], topic: str, what: str
-) -> dict[str, float]:
-    """Return values by name; raise InputError for an unknown or doubled one."""
-    found: dict[str, float] = {}
-    for name, value in zip(names, values, strict=True):
-        if name not in known or name in found:
+    spools, forces = values_from_command(message, CYLINDERS, 'cylinder_command', forces=True)
+    for cylinder in excavator.cylinders:
+        most = _STRONGEST * cylinder.head_area * excavator.oil.supply_pressure
+        force = forces.get(cylinder.name, 0.0)
+        if not abs(force) <= most:
             raise InputError(
-                f'{topic} has the {what} {name!r}, allowed, each once: {" | ".join(known)}'
+                f'cylinder_command for {cylinder.name} = {force} N, allowed:'
+                f' [{-most:.4g}, {most:.4g}] N'
             )
-        found[name] = value
-    return found
+    if forces:
+        return ExcavatorCommand(CLOSED.spools, tuple(forces.get(name) for name in CYLINDERS))
+    return ExcavatorCommand(tuple(spools.get(name, 0.0) for name in CYLINDERS))
 
 
 def rates_from_message(message: JointState) -> tuple[float, ...]:
@@ -211,12 +183,7 @@ def rates_from_message(message: JointState) -> tuple[float, ...]:
         For an unknown or doubled joint, a wrong number of velocities, or one that is not finite.
     """
     told = list(message.name) or list(_JOINTS)
-    if len(message.velocity) != len(told):
-        raise InputError(
-            f'joint_velocity has {len(message.velocity)} velocities, allowed: {len(told)}, one for'
-            ' each name, or for each joint when it has no names'
-        )
-    rates = _by_name(told, message.velocity, _JOINTS, 'joint_velocity', 'joint')
+    rates = named_values('joint_velocity', 'joint', told, message.velocity, _JOINTS)
     for joint, rate in rates.items():
         if not math.isfinite(rate):
             raise InputError(f'joint_velocity for {joint} = {rate} rad/s, allowed: finite')
@@ -234,21 +201,8 @@ def measurement_from_messages(joints: JointState, hydraulics: HydraulicState) ->
     """
     return Measurement(
         nanoseconds_of(joints.header.stamp) * 1e-9,
-        _finite('joint_states', joints.name, joints.position, _JOINTS),
-        _finite('joint_states', joints.name, joints.velocity, _JOINTS),
-        _finite('hydraulics', hydraulics.name, hydraulics.head_pressure, CYLINDERS),
-        _finite('hydraulics', hydraulics.name, hydraulics.rod_pressure, CYLINDERS),
+        finite_values('joint_states', joints.name, joints.position, _JOINTS),
+        finite_values('joint_states', joints.name, joints.velocity, _JOINTS),
+        finite_values('hydraulics', hydraulics.name, hydraulics.head_pressure, CYLINDERS),
+        finite_values('hydraulics', hydraulics.name, hydraulics.rod_pressure, CYLINDERS),
     )
-
-
-def _finite(
-    topic: str, names: Sequence[str], values: Sequence[float], wanted: Sequence[str]
-) -> np.ndarray:
-    """Return the values of some names; raise InputError when one is missing or not finite."""
-    by_name = dict(zip(names, values, strict=False))
-    for name in wanted:
-        if name not in by_name:
-            raise InputError(f'{topic} has no value for {name}, allowed: one for each')
-        if not math.isfinite(by_name[name]):
-            raise InputError(f'{topic} has {by_name[name]} for {name}, allowed: finite numbers')
-    return np.array([by_name[name] for name in wanted])

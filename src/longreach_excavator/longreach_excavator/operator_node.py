@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import time
 
-from longreach_msgs.msg import CylinderCommand, HydraulicState
+from longreach_msgs.msg import HydraulicState, ValveCommand
 from sensor_msgs.msg import JointState, Joy
 
 from longreach_dynamics.errors import InputError
@@ -43,7 +43,7 @@ class OperatorNodeParameters(FrameParameters):
     )
 
 
-class OperatorNode(PairedControllerNode[CylinderCommand]):
+class OperatorNode(PairedControllerNode[ValveCommand]):
     """What a person does at the levers."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class OperatorNode(PairedControllerNode[CylinderCommand]):
             JointState, 'joint_velocity', self._on_joint_velocity, qos.SET_POINT
         )
         what = f'{settings.file or "excavator of the 20 t class"}, pattern {parameters.pattern}'
-        self.listen(CylinderCommand, 'cylinder_command', what, sample_time=0.0, lockstep=False)
+        self.listen(ValveCommand, 'cylinder_command', what, sample_time=0.0, lockstep=False)
 
     def forget(self) -> None:
         """Forget everything: nobody has touched the levers."""
@@ -69,7 +69,7 @@ class OperatorNode(PairedControllerNode[CylinderCommand]):
 
     def run_cycle(
         self, stamp: int, joints: JointState, hydraulics: HydraulicState
-    ) -> CylinderCommand | None:
+    ) -> ValveCommand | None:
         """Return the command to a sample; none until somebody has asked for motion."""
         measured = conversions.measurement_from_messages(joints, hydraulics)
         self._state, command = self._station.cycle(self._state, measured, time.monotonic())

@@ -1,15 +1,15 @@
-"""The excavator as a node: takes ``cylinder_command``, gives joints, oil, reactions and soil."""
+"""The excavator as a node: takes ``cylinder_command``, gives joints, hydraulics and forces."""
 
 from __future__ import annotations
 
 import dataclasses
 
 from geometry_msgs.msg import WrenchStamped
-from longreach_msgs.msg import CylinderCommand, HydraulicState, PinForces
+from longreach_msgs.msg import HydraulicState, PinForces, ValveCommand
+from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import BY_SCENARIO, ByScenario
 from longreach_dynamics.parameters import quantity
 from longreach_excavator import conversions
 from longreach_excavator.description import ROOT_FRAME
@@ -20,10 +20,9 @@ from longreach_excavator.simulation import warm_up
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 from longreach_excavator.visuals import force_arrows, soil_line
 from longreach_node import qos
-from longreach_node.frames import header_at
+from longreach_node.hydraulic_plant import HydraulicPlantNode
 from longreach_node.parameters import declare
-from longreach_node.simulator import SimulatorNode, SimulatorParameters
-from longreach_node.stamps import nanoseconds_of
+from longreach_node.simulator import SimulatorParameters
 
 __all__ = ['PlantNode', 'PlantParameters']
 
@@ -53,7 +52,7 @@ class PlantParameters(SimulatorParameters):
     )
 
 
-class _Watched(Excavator):
+class _Excavator(Excavator):
     """An excavator whose forces are worked out once for each state, not for each topic."""
 
     def observed(self, state: ExcavatorState) -> dict[str, float]:
@@ -77,13 +76,15 @@ def _end(duration: float, scenario: Scenario) -> float:
     return duration or scenario.duration
 
 
-class PlantNode(SimulatorNode[ExcavatorState, ExcavatorCommand | ByScenario]):
+class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
     """The excavator, simulated."""
 
     root_frame = ROOT_FRAME
+    command_topic = 'cylinder_command'
+    advice = 'start with operator:=false to command them by hand'
 
     def __init__(self) -> None:
-        super().__init__('plant', safe_command=BY_SCENARIO)
+        super().__init__()
         settings = declare(self, PlantParameters)
         excavator = load_excavator(settings.file or None)
         scenario = (
@@ -91,68 +92,36 @@ class PlantNode(SimulatorNode[ExcavatorState, ExcavatorCommand | ByScenario]):
             if settings.scenario
             else resting_scenario(excavator)
         )
-        self._excavator = _Watched(excavator, scenario, settings.step)
+        self._excavator = _Excavator(excavator, scenario, settings.step)
         warm_up()
-        # Whoever has commanded the cylinders once and falls silent leaves the valves closed.
-        self.safe_command = CLOSED
         self._surface = soil_line(
             self._excavator.parameters, self._excavator.constants.medium.surface
         )
-        self._latest = -1
+        self.open(settings)
         stream = qos.stream(settings.latched)
-        self._hydraulics = self.create_publisher(HydraulicState, 'hydraulics', stream)
         self._reactions = self.create_publisher(PinForces, 'reactions', stream)
         self._soil_force = self.create_publisher(WrenchStamped, 'soil_force', stream)
-        self.outputs += [self._hydraulics, self._reactions, self._soil_force]
+        self.outputs += [self._reactions, self._soil_force]
         self._forces = self.create_publisher(MarkerArray, 'forces', qos.VISUAL)
         self._visual_rate = settings.visual_rate
-        self._commands = self.create_subscription(
-            CylinderCommand, 'cylinder_command', self._on_command, qos.STREAM
-        )
-        # The excavator steps by itself from sample to sample.
-        self.start(
-            self._excavator,
-            settings.replace(
-                step=1.0 / settings.publish_rate, duration=_end(settings.duration, scenario)
-            ),
-        )
-        if settings.lockstep:
-            self.links += [(self._hydraulics, self._commands), (self._joints, self._commands)]
+        settings = settings.replace(duration=_end(settings.duration, scenario))
+        self.run(self._excavator, settings, CLOSED, settings.lockstep)
 
-    def publish_outputs(self, nanoseconds: int) -> None:
-        """Publish what is to be seen of the excavator."""
-        header = header_at(nanoseconds, self.frame)
+    def command_of(self, message: ValveCommand) -> ExcavatorCommand:
+        """Return the command of a message."""
+        return conversions.command_from_message(message, self._excavator.parameters)
+
+    def hydraulic_state(self, header: Header) -> HydraulicState:
+        """Return pressures, flows and spools."""
         observed = self._excavator.observed(self.state)
-        if nanoseconds == self._latest:
-            # Whoever commands may have missed either half of its sample.
-            self.publish_joints(header.stamp)
-        else:
-            self._latest = nanoseconds
-            self._reactions.publish(conversions.reactions_to_message(observed, header))
-            self._soil_force.publish(conversions.soil_force_to_message(observed, header))
-            self._publish_forces(observed)
-        # Last: in lockstep this is what is answered.
         vapour = self._excavator.parameters.oil.vapour_pressure
-        self._hydraulics.publish(
-            conversions.hydraulics_to_message(self.state.y, observed, vapour, header)
-        )
+        return conversions.hydraulics_to_message(self.state.y, observed, vapour, header)
 
-    def _publish_forces(self, observed: dict[str, float]) -> None:
-        """Publish the drawing of forces and soil when it is time, and somebody looks."""
-        if not self.is_looked_at(self._forces, self._visual_rate):
-            return
-        arrows = force_arrows(self._excavator.parameters, self.state, observed)
-        header = header_at(self._latest, self.frame)
-        self._forces.publish(conversions.forces_to_message(arrows, self._surface, header))
-
-    def _on_command(self, message: CylinderCommand) -> None:
-        """Take a command; one that cannot be is as good as none."""
-        self.warn_of_others(
-            self._commands, 'the cylinders', 'start with operator:=false to command them by hand'
-        )
-        try:
-            command = conversions.command_from_message(message, self._excavator.parameters)
-        except InputError as error:
-            self.get_logger().warning(f'ignored: {error}', throttle_duration_sec=1.0)
-            return
-        self.accept(command, nanoseconds_of(message.header.stamp))
+    def publish_own(self, header: Header) -> None:
+        """Publish reactions, the soil's force and the drawing of forces and soil."""
+        observed = self._excavator.observed(self.state)
+        self._reactions.publish(conversions.reactions_to_message(observed, header))
+        self._soil_force.publish(conversions.soil_force_to_message(observed, header))
+        if self.is_looked_at(self._forces, self._visual_rate):
+            arrows = force_arrows(self._excavator.parameters, self.state, observed)
+            self._forces.publish(conversions.forces_to_message(arrows, self._surface, header))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import WrenchStamped
-from longreach_msgs.msg import CylinderCommand, HydraulicState, PinForces
+from longreach_msgs.msg import HydraulicState, PinForces, ValveCommand
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
@@ -97,14 +97,14 @@ def test_drawn_forces() -> None:
 )
 def test_commands(excavator: ExcavatorParameters, command: ExcavatorCommand) -> None:
     message = conversions.command_to_message(command, HEADER)
-    again = deserialize_message(serialize_message(message), CylinderCommand)
+    again = deserialize_message(serialize_message(message), ValveCommand)
     assert again.header == HEADER
     assert conversions.command_from_message(again, excavator) == command
 
 
 def test_a_command_by_names_leaves_the_others_closed(excavator: ExcavatorParameters) -> None:
     def taken(**fields: list) -> ExcavatorCommand:
-        return conversions.command_from_message(CylinderCommand(**fields), excavator)
+        return conversions.command_from_message(ValveCommand(**fields), excavator)
 
     assert taken(name=['bucket', 'boom'], spool=[0.3, -0.1]).spools == (-0.1, 0.0, 0.3)
     assert taken(spool=[0.1, 0.2, 0.3]).spools == (0.1, 0.2, 0.3)
@@ -133,7 +133,7 @@ def test_commands_that_cannot_be(
     excavator: ExcavatorParameters, fields: dict[str, list], error: str
 ) -> None:
     with pytest.raises(InputError, match=error):
-        conversions.command_from_message(CylinderCommand(**fields), excavator)
+        conversions.command_from_message(ValveCommand(**fields), excavator)
 
 
 def test_rates_go_by_names() -> None:
@@ -145,8 +145,8 @@ def test_rates_go_by_names() -> None:
 @pytest.mark.parametrize(
     ('names', 'rates', 'error'),
     [
-        ([], [0.1] * 2, 'joint_velocity has 2 velocities, allowed: 3'),
-        (['boom_joint'], [], 'joint_velocity has 0 velocities, allowed: 1'),
+        ([], [0.1] * 2, 'joint_velocity has 2 values, allowed: 3'),
+        (['boom_joint'], [], 'joint_velocity has 0 values, allowed: 1'),
         (['boom'], [0.1], r"the joint 'boom', allowed, each once: boom_joint \| arm_joint"),
         (['arm_joint'] * 2, [0.1] * 2, "the joint 'arm_joint', allowed, each once"),
         (['arm_joint'], [NAN], 'joint_velocity for arm_joint = nan rad/s, allowed: finite'),

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
-from longreach_msgs.msg import CylinderCommand, HydraulicState
+from longreach_msgs.msg import HydraulicState, ValveCommand
 from sensor_msgs.msg import JointState, Joy
 from std_msgs.msg import Header
 
@@ -74,7 +74,7 @@ class Rig:
 
     def __init__(self, b: Bench) -> None:
         self.bench = b
-        self.commands: list[CylinderCommand] = b.listen(CylinderCommand, 'cylinder_command')
+        self.commands: list[ValveCommand] = b.listen(ValveCommand, 'cylinder_command')
         self.reports: list[DiagnosticArray] = b.listen(
             DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS
         )

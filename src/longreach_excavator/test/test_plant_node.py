@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from geometry_msgs.msg import WrenchStamped
-from longreach_msgs.msg import CylinderCommand, HydraulicState, PinForces
+from longreach_msgs.msg import HydraulicState, PinForces, ValveCommand
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from std_srvs.srv import Trigger
@@ -59,14 +59,14 @@ class Rig:
         self.hydraulics: list[HydraulicState] = b.listen(HydraulicState, 'hydraulics')
         self.reactions: list[PinForces] = b.listen(PinForces, 'reactions')
         self.soil: list[WrenchStamped] = b.listen(WrenchStamped, 'soil_force')
-        self.commands = b.driver.create_publisher(CylinderCommand, 'cylinder_command', 10)
+        self.commands = b.driver.create_publisher(ValveCommand, 'cylinder_command', 10)
         self.plant = b.add(PlantNode)
         b.until(lambda: self.hydraulics and self.joints, 'first sample')
 
     def send(self, *spools: float, sample: int | None = None, **fields: Any) -> None:
         sample = len(self.hydraulics) - 1 if sample is None else sample
         header = Header(stamp=stamp_of(sample * SAMPLE))
-        self.commands.publish(CylinderCommand(header=header, spool=spools, **fields))
+        self.commands.publish(ValveCommand(header=header, spool=spools, **fields))
 
     def cycle(self, *spools: float, **fields: Any) -> None:
         """Answer the latest sample and wait for the next one."""
@@ -202,10 +202,10 @@ def test_a_command_that_cannot_be_is_none(
 ) -> None:
     with bench(*LOCKSTEP) as b:
         rig = Rig(b)
-        rig.commands.publish(CylinderCommand(**fields))
+        rig.commands.publish(ValveCommand(**fields))
         b.settle()
         assert len(rig.hydraulics) == 1
-        assert f'ignored: {error}' in ''.join(capfd.readouterr())
+        assert f'ignored (1 so far): {error}' in ''.join(capfd.readouterr())
         rig.cycle(0.1, 0.0, 0.0)
         assert rig.plant.command == ExcavatorCommand((0.1, 0.0, 0.0))
         assert np.isfinite(rig.plant.state.y).all()
@@ -233,7 +233,7 @@ def test_two_senders_are_told(
     standing: Rig, senders: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
     b = standing.bench
-    others = [b.publisher(CylinderCommand, 'cylinder_command') for _ in range(senders - 1)]
+    others = [b.publisher(ValveCommand, 'cylinder_command') for _ in range(senders - 1)]
     b.until(lambda: standing.plant._commands.get_publisher_count() == senders, 'senders')
     for _ in range(3):
         standing.send(0.1, 0.0, 0.0)
@@ -241,7 +241,7 @@ def test_two_senders_are_told(
     b.until(lambda: standing.plant.command == command, 'command')
     b.settle()
     said = ''.join(capfd.readouterr())
-    assert said.count('2 senders command the cylinders on /cylinder_command') == len(others)
+    assert said.count('2 senders command the valves on /cylinder_command') == len(others)
 
 
 def test_forces_are_worked_out_once_a_sample(

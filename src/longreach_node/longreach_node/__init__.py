@@ -18,6 +18,10 @@ What the nodes share, and what talks to them.
 ``silence``     a warning when a topic is silent
 ``paired_controller``, ``paired_samples``
                 controllers that answer samples of two halves
+``hydraulic_plant``, ``hydraulic_messages``, ``remote_valves``
+                plants with valves, their messages, commands by hand
+``follow_trajectory``
+                the action FollowJointTrajectory, where control_msgs is installed
 ``clock``       clocks of timers and time-outs
 ``stamps``      times as messages, integers and seconds
 ``diagnostics`` status of one component in /diagnostics

@@ -1,0 +1,125 @@
+"""
+Trajectories with rates in their waypoints, as motion planners give them: cubic splines.
+
+On the way from one waypoint to the next, of duration T, each joint follows the cubic polynomial
+that has the angles and rates of both (Hermite), with s from 0 to 1:
+
+    a(s) = a_0 + s T r_0 + s^2 (3 d - T (2 r_0 + r_1)) + s^3 (T (r_0 + r_1) - 2 d),  d = a_1 - a_0.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.trajectories import Jointed, Reference, Trajectory
+
+__all__ = ['CubicTrajectory']
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CubicTrajectory(Trajectory):
+    """
+    Joint angles over time, with given rates in the waypoints.
+
+    Before the first and after the last waypoint the joints rest there.
+
+    Parameters
+    ----------
+    times : array_like, shape (K,)
+        Times of the waypoints [s], ascending.
+    angles, rates : array_like, shape (K, N)
+        Joint angles [rad] and rates [rad/s] in them.
+
+    Raises
+    ------
+    InputError
+        When shapes do not match, a number is not finite, times do not ascend, or the last rates
+        are not zero.
+    """
+
+    rates: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 0)))
+
+    def __post_init__(self) -> None:
+        """Check and copy the arrays."""
+        super().__post_init__()
+        rates = np.array(self.rates, dtype=float)
+        if rates.shape != self.angles.shape or not np.isfinite(rates).all():
+            raise InputError(
+                f'rates of the trajectory have the shape {rates.shape}, allowed:'
+                f' {self.angles.shape}, finite numbers'
+            )
+        if rates[-1].any():
+            raise InputError(
+                f'the last waypoint of the trajectory has the rates {rates[-1].tolist()} rad/s,'
+                ' allowed: 0, the joints rest there'
+            )
+        object.__setattr__(self, 'rates', rates)
+
+    def at(self, time: float) -> Reference:
+        """Return the reference at a time [s]; InputError when it is not finite."""
+        after = int(np.searchsorted(self.times, time, side='right'))
+        if after in (0, self.times.size) or not math.isfinite(time):
+            return super().at(time)
+        span = float(self.times[after] - self.times[after - 1])
+        s = float(time - self.times[after - 1]) / span
+        a, b, c, d = (row[after - 1] for row in self._polynomials())
+        angles = a + s * (b + s * (c + s * d))
+        return Reference(angles, (b + s * (2.0 * c + 3.0 * s * d)) / span)
+
+    def peak_rates(self) -> np.ndarray:
+        """Return the largest rate of each joint [rad/s], shape (N,)."""
+        _, b, c, d = self._polynomials()
+        spans = np.diff(self.times)[:, None]
+        # At the waypoints, and where the acceleration is zero.
+        s = np.clip(-c / np.where(d == 0.0, np.inf, 3.0 * d), 0.0, 1.0)
+        inside = np.abs(b + s * (2.0 * c + 3.0 * s * d)) / spans
+        return np.asarray(np.vstack([np.abs(self.rates), inside]).max(axis=0))
+
+    def check_with(self, machine: Jointed) -> None:
+        """
+        Check waypoints, and the turning points between them, against the limits of a machine.
+
+        Raises
+        ------
+        InputError
+            When a waypoint has the wrong number of angles, or an angle is beyond its limits.
+        """
+        super().check_with(machine)
+        a, b, c, d = self._polynomials()
+        # Roots of b + 2 c s + 3 d s^2, in the form that is exact for small d.
+        root = np.sqrt(np.maximum(c * c - 3.0 * b * d, 0.0))
+        q = -(c + np.copysign(root, c))
+        with np.errstate(divide='ignore', invalid='ignore'):
+            places = np.array([q / (3.0 * d), b / q])
+        places = np.clip(np.where(np.isfinite(places), places, 0.0), 0.0, 1.0)
+        turning = a + places * (b + places * (c + places * d))
+        low, high = machine.joint_limits().T
+        beyond = (turning < low - 1e-9) | (turning > high + 1e-9)
+        for _, way, joint in np.argwhere(beyond)[:1]:
+            angle = turning[:, way, joint]
+            worst = angle[np.argmax(np.maximum(low[joint] - angle, angle - high[joint]))]
+            raise InputError(
+                f'between waypoints {way} and {way + 1} of the trajectory joint {joint + 1} turns'
+                f' at {math.degrees(worst):.6g} deg, allowed:'
+                f' [{math.degrees(low[joint]):.4f}, {math.degrees(high[joint]):.4f}] deg'
+            )
+
+    def _polynomials(self) -> tuple[np.ndarray, ...]:
+        """Return the coefficients of the powers of s of all ways, each (K - 1, N)."""
+        known: tuple[np.ndarray, ...] | None = self.__dict__.get('_known')
+        if known is None:
+            spans = np.diff(self.times)[:, None]
+            way = np.diff(self.angles, axis=0)
+            first, last = spans * self.rates[:-1], spans * self.rates[1:]
+            known = (
+                self.angles[:-1],
+                first,
+                3.0 * way - 2.0 * first - last,
+                first + last - 2.0 * way,
+            )
+            object.__setattr__(self, '_known', known)
+        return known

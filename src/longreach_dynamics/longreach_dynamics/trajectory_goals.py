@@ -1,0 +1,130 @@
+"""
+Whether a machine follows a trajectory within tolerances: the goal of FollowJointTrajectory.
+
+The rules are those of ``control_msgs/action/FollowJointTrajectory``: on the way each joint stays
+within its path tolerance of the reference, and after the end it comes within its goal tolerance
+of the last waypoint before ``goal_time`` is over. Only positions are monitored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.trajectories import Trajectory
+
+__all__ = ['Goal', 'Outcome', 'Tolerances', 'Verdict', 'positions_of']
+
+# Where a goal asks for nothing else [rad], [s].
+PATH, GOAL, GOAL_TIME = math.radians(5.0), math.radians(1.0), 5.0
+
+
+class Outcome(IntEnum):
+    """How a goal ended; the numbers are those of the action's result."""
+
+    SUCCESSFUL = 0
+    INVALID_GOAL = -1
+    PATH_TOLERANCE_VIOLATED = -4
+    GOAL_TOLERANCE_VIOLATED = -5
+
+
+class Verdict(NamedTuple):
+    """The end of a goal."""
+
+    outcome: Outcome
+    text: str
+
+
+class Tolerances(NamedTuple):
+    """What is allowed; inf is without limit."""
+
+    path: np.ndarray  # (N,) [rad]
+    goal: np.ndarray  # (N,) [rad]
+    goal_time: float = GOAL_TIME  # [s]
+
+
+class Goal(NamedTuple):
+    """A trajectory that is to be followed."""
+
+    joints: tuple[str, ...]  # (N,) names
+    trajectory: Trajectory
+    tolerances: Tolerances
+
+    def judge(self, time: float, angles: np.ndarray) -> Verdict | None:
+        """
+        Return the end of the goal at a time [s], or None while it goes on.
+
+        Parameters
+        ----------
+        time : float
+            [s].
+        angles : ndarray, shape (N,)
+            Measured joint angles [rad].
+        """
+        end = self.trajectory.duration
+        errors = np.abs(self.trajectory.at(time).angles - angles)
+        if time < end:
+            late = errors - self.tolerances.path
+            if not (late > 0.0).any():
+                return None
+            text = self._text('is off the path by', errors, self.tolerances.path, late)
+            return Verdict(Outcome.PATH_TOLERANCE_VIOLATED, text)
+        late = errors - self.tolerances.goal
+        if not (late > 0.0).any():
+            return Verdict(Outcome.SUCCESSFUL, f'goal reached {time - end:.3f} s after its time')
+        if time <= end + self.tolerances.goal_time:
+            return None
+        text = self._text('is off the goal by', errors, self.tolerances.goal, late)
+        return Verdict(
+            Outcome.GOAL_TOLERANCE_VIOLATED, f'{text}, {time - end:.3f} s after its time'
+        )
+
+    def waypoint(self, time: float) -> int:
+        """Return the index of the waypoint that is headed for at a time [s]."""
+        after = int(np.searchsorted(self.trajectory.times, time, side='right'))
+        return min(after, self.trajectory.times.size - 1)
+
+    def _text(self, what: str, errors: np.ndarray, allowed: np.ndarray, late: np.ndarray) -> str:
+        """Name the joint that is worst, by how much, and what is allowed."""
+        k = int(np.argmax(late))
+        return (
+            f'{self.joints[k]} {what} {math.degrees(errors[k]):.4g} deg, allowed:'
+            f' {math.degrees(allowed[k]):.4g} deg'
+        )
+
+
+def positions_of(
+    given: Sequence[tuple[str, float]], joints: Sequence[str], default: float, what: str
+) -> np.ndarray:
+    """
+    Return tolerances of positions in the order of joints.
+
+    Parameters
+    ----------
+    given : sequence of (str, float)
+        Joint and tolerance [rad]; 0 is the default, -1 without limit.
+    joints : sequence of str
+    default : float
+        [rad].
+    what : str
+        Such as ``path_tolerance``, for errors.
+
+    Raises
+    ------
+    InputError
+        For an unknown joint, or a tolerance that is negative or not finite.
+    """
+    allowed = dict.fromkeys(joints, default)
+    for name, value in given:
+        if name not in allowed:
+            raise InputError(f'{what} names {name!r}, allowed: {" | ".join(joints)}')
+        if value != -1.0 and not 0.0 <= value < math.inf:
+            raise InputError(f'{what} of {name} = {value} rad, allowed: -1, or from 0 on')
+        if value:
+            allowed[name] = math.inf if value == -1.0 else value
+    return np.array([allowed[name] for name in joints])

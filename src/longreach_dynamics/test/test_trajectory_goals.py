@@ -1,0 +1,64 @@
+"""Whether a machine follows a trajectory within tolerances."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.trajectories import Trajectory
+from longreach_dynamics.trajectory_goals import Goal, Outcome, Tolerances, positions_of
+
+JOINTS = ('first', 'second')
+THERE = np.array([1.0, 0.5])
+
+
+def goal(path: float = 0.1, end: float = 0.01, time: float = 2.0) -> Goal:
+    """Return a goal from 0 at 10 s to THERE at 12 s."""
+    trajectory = Trajectory([10.0, 12.0], [[0.0, 0.0], THERE])
+    return Goal(JOINTS, trajectory, Tolerances(np.full(2, path), np.full(2, end), time))
+
+
+def test_on_the_way_the_path_counts() -> None:
+    middle = goal().trajectory.at(11.0).angles
+    assert goal().judge(11.0, middle + 0.099) is None
+    verdict = goal().judge(11.0, middle + np.array([0.0, -0.2]))
+    assert verdict is not None
+    assert verdict.outcome is Outcome.PATH_TOLERANCE_VIOLATED
+    assert verdict.text == 'second is off the path by 11.46 deg, allowed: 5.73 deg'
+    assert goal(path=math.inf).judge(11.0, middle + 3.0) is None
+
+
+def test_after_the_end_the_goal_counts() -> None:
+    assert goal().judge(12.0, THERE + 0.05) is None
+    assert goal().judge(14.0, THERE + 0.05) is None
+    verdict = goal().judge(13.0, THERE + 0.009)
+    assert verdict is not None
+    assert (verdict.outcome, verdict.text) == (
+        Outcome.SUCCESSFUL,
+        'goal reached 1.000 s after its time',
+    )
+    verdict = goal().judge(14.01, THERE + np.array([0.05, 0.0]))
+    assert verdict is not None
+    assert verdict.outcome is Outcome.GOAL_TOLERANCE_VIOLATED
+    assert verdict.text.startswith('first is off the goal by 2.865 deg, allowed: 0.573 deg')
+
+
+def test_waypoints() -> None:
+    assert [goal().waypoint(time) for time in (0.0, 10.0, 11.9, 12.0, 99.0)] == [0, 1, 1, 1, 1]
+
+
+def test_tolerances_by_name() -> None:
+    given = [('second', 0.2), ('first', 0.0)]
+    np.testing.assert_array_equal(positions_of(given, JOINTS, 0.5, 'path_tolerance'), [0.5, 0.2])
+    erased = positions_of([('first', -1.0)], JOINTS, 0.5, 'path_tolerance')
+    np.testing.assert_array_equal(erased, [math.inf, 0.5])
+    for name, value, error in (
+        ('third', 0.1, r"path_tolerance names 'third', allowed: first \| second"),
+        ('first', -0.5, 'path_tolerance of first = -0.5 rad, allowed: -1, or from 0 on'),
+        ('first', math.nan, 'allowed: -1, or from 0 on'),
+    ):
+        with pytest.raises(InputError, match=error):
+            positions_of([(name, value)], JOINTS, 0.5, 'path_tolerance')

@@ -1,0 +1,253 @@
+"""
+The action ``~/follow_joint_trajectory``, for MoveIt and all who use joint_trajectory_controller.
+
+This is the only module that asks whether ``control_msgs`` is installed; without it there is no
+action, and a line in the log says so. Whether a goal is reached is decided in
+:mod:`longreach_dynamics.trajectory_goals`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+from rclpy.node import Node
+from rclpy.task import Future
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.trajectories import Reference, Trajectory
+from longreach_dynamics.trajectory_goals import (
+    GOAL,
+    GOAL_TIME,
+    PATH,
+    Goal,
+    Outcome,
+    Tolerances,
+    Verdict,
+    positions_of,
+)
+from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds
+
+__all__ = ['ActionTypes', 'TrajectoryAction', 'action_types', 'tolerances_of']
+
+# Feedback at most this often [s of the samples' time].
+_FEEDBACK = 0.05
+
+
+class ActionTypes(NamedTuple):
+    """What of rclpy and control_msgs the action needs."""
+
+    server: Any  # rclpy.action.ActionServer
+    action: Any  # control_msgs.action.FollowJointTrajectory
+    goal_response: Any  # rclpy.action.GoalResponse
+    cancel_response: Any  # rclpy.action.CancelResponse
+
+
+def action_types() -> ActionTypes | None:
+    """Return the types of the action where ``control_msgs`` is installed, else None."""
+    try:
+        action = import_module('control_msgs.action').FollowJointTrajectory
+    except ModuleNotFoundError:
+        return None
+    rclpy = import_module('rclpy.action')
+    return ActionTypes(rclpy.ActionServer, action, rclpy.GoalResponse, rclpy.CancelResponse)
+
+
+def tolerances_of(goal: Any, joints: Sequence[str]) -> Tolerances:
+    """
+    Return the tolerances of a goal message; what it leaves at 0 gets this module's defaults.
+
+    Raises
+    ------
+    InputError
+        For unknown joints, impossible tolerances, or tolerances that are not monitored.
+    """
+    if goal.component_path_tolerance or goal.component_goal_tolerance:
+        raise InputError('component tolerances given, allowed: none, no joint has more than one')
+    limits = []
+    for name, default in (('path_tolerance', PATH), ('goal_tolerance', GOAL)):
+        given = getattr(goal, name)
+        for tolerance in given:
+            if tolerance.velocity > 0.0 or tolerance.acceleration > 0.0:
+                raise InputError(
+                    f'{name} of {tolerance.name} limits velocity or acceleration, allowed:'
+                    ' position only; leave the others at 0'
+                )
+        pairs = [(tolerance.name, tolerance.position) for tolerance in given]
+        limits.append(positions_of(pairs, joints, default, name))
+    goal_time = nanoseconds_of(goal.goal_time_tolerance) * 1e-9
+    return Tolerances(limits[0], limits[1], goal_time or GOAL_TIME)
+
+
+class TrajectoryAction:
+    """
+    The action server of a controller.
+
+    Parameters
+    ----------
+    node : Node
+    joints : sequence of str
+        All joints of the controller, in its order.
+    plan : callable
+        Takes a JointTrajectory, returns the trajectory in absolute time that would be followed,
+        and a function that begins to follow it; raises InputError for one that is refused.
+    stop : callable
+        Lets all joints come to rest.
+    types : ActionTypes or None
+        As of :func:`action_types`.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        joints: Sequence[str],
+        plan: Callable[[JointTrajectory], tuple[Trajectory, Callable[[], None]]],
+        stop: Callable[[], None],
+        types: ActionTypes | None,
+    ) -> None:
+        self._node, self._joints, self._plan, self._stop = node, tuple(joints), plan, stop
+        self._types = types
+        self._goal: Goal | None = None
+        self._handle: Any = None
+        self._done: dict[bytes, Future] = {}  # by the goal's identity
+        self._told = 0.0
+        if types is None:
+            node.get_logger().info('no action ~/follow_joint_trajectory: no control_msgs here')
+            return
+        self._server = types.server(
+            node,
+            types.action,
+            '~/follow_joint_trajectory',
+            execute_callback=self._execute,
+            goal_callback=self._on_goal,
+            handle_accepted_callback=self._on_accepted,
+            cancel_callback=self._on_cancel,
+        )
+
+    # --- what the controller calls -----------------------------------------------------------
+
+    def on_cycle(self, header: Any, time: float, reference: Reference, angles: np.ndarray) -> None:
+        """
+        Judge the goal, if there is one, and send feedback.
+
+        Parameters
+        ----------
+        header : Header
+            For the feedback.
+        time : float
+            Of the sample [s].
+        reference : Reference
+        angles : ndarray, shape (N,)
+            Measured [rad].
+        """
+        if self._goal is None:
+            return
+        verdict = self._goal.judge(time, angles)
+        if verdict is not None:
+            if verdict.outcome is not Outcome.SUCCESSFUL:
+                self._stop()
+            self.end(verdict)
+        elif time >= self._told + _FEEDBACK or time < self._told:
+            self._told = time
+            self._handle.publish_feedback(self._feedback(header, time, reference, angles))
+
+    def replace(self, why: str) -> None:
+        """End the goal, if there is one, because something else is followed from now on."""
+        if self._goal is not None:
+            self.end(Verdict(Outcome.INVALID_GOAL, f'the goal was given up: {why}'))
+
+    def end(self, verdict: Verdict) -> None:
+        """End the goal with a verdict."""
+        self._node.get_logger().info(f'goal ended: {verdict.text}')
+        self._goal = None
+        self._done[_identity(self._handle)].set_result(verdict)
+
+    # --- what the action server calls --------------------------------------------------------
+
+    def _on_goal(self, goal: Any) -> Any:
+        """Accept or reject a goal; an action has no place for the reason but the log."""
+        assert self._types is not None
+        try:
+            self._goal_of(goal)
+        except InputError as error:
+            self._node.get_logger().warn(f'goal rejected: {error}')
+            return self._types.goal_response.REJECT
+        return self._types.goal_response.ACCEPT
+
+    def _goal_of(self, goal: Any) -> tuple[Goal, Callable[[], None]]:
+        """Return a goal and the function that begins it; InputError when it is refused."""
+        if goal.multi_dof_trajectory.points:
+            raise InputError('multi_dof_trajectory has points, allowed: none')
+        if not goal.trajectory.points:
+            raise InputError('the trajectory has no points, allowed: one or more')
+        tolerances = tolerances_of(goal, self._joints)
+        trajectory, begin = self._plan(goal.trajectory)
+        return Goal(self._joints, trajectory, tolerances), begin
+
+    def _on_accepted(self, handle: Any) -> None:
+        """Begin a goal; the one before it ends."""
+        goal, begin = self._goal_of(handle.request)
+        self.replace('a new goal has come')
+        begin()
+        self._goal, self._handle = goal, handle
+        self._done[_identity(handle)] = Future()
+        points = len(handle.request.trajectory.points)
+        self._node.get_logger().info(f'goal accepted: {points} points')
+        handle.execute()
+
+    def _on_cancel(self, handle: Any) -> Any:
+        """Let the joints come to rest, and end the goal."""
+        assert self._types is not None
+        if self._goal is not None and _identity(handle) == _identity(self._handle):
+            self._stop()
+            self.end(Verdict(Outcome.SUCCESSFUL, 'canceled: the joints come to rest'))
+        return self._types.cancel_response.ACCEPT
+
+    async def _execute(self, handle: Any) -> Any:
+        """Wait for the end of a goal, and return its result."""
+        assert self._types is not None
+        verdict: Verdict = await self._done[_identity(handle)]
+        del self._done[_identity(handle)]
+        if handle.is_cancel_requested:
+            handle.canceled()
+        elif verdict.outcome is Outcome.SUCCESSFUL:
+            handle.succeed()
+        else:
+            handle.abort()
+        result = self._types.action.Result()
+        result.error_code = int(verdict.outcome)
+        result.error_string = verdict.text
+        return result
+
+    def _feedback(self, header: Any, time: float, reference: Reference, angles: np.ndarray) -> Any:
+        """Return feedback about a cycle."""
+        assert self._types is not None
+        assert self._goal is not None
+        feedback = self._types.action.Feedback()
+        feedback.header = header
+        feedback.joint_names = list(self._joints)
+        feedback.desired = _point(time, reference.angles, reference.rates)
+        feedback.actual = _point(time, angles)
+        feedback.error = _point(time, reference.angles - angles)
+        feedback.index = self._goal.waypoint(time)
+        return feedback
+
+
+def _identity(handle: Any) -> bytes:
+    """Return what tells a goal from all others."""
+    return bytes(handle.goal_id.uuid)
+
+
+def _point(
+    time: float, angles: np.ndarray, rates: np.ndarray | None = None
+) -> JointTrajectoryPoint:
+    """Return a point of a trajectory at a time [s]."""
+    point = JointTrajectoryPoint(positions=angles.tolist())
+    if rates is not None:
+        point.velocities = rates.tolist()
+    seconds, nanoseconds = divmod(seconds_to_nanoseconds(time), 1_000_000_000)
+    point.time_from_start.sec, point.time_from_start.nanosec = seconds, nanoseconds
+    return point

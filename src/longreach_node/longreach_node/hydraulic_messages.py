@@ -1,0 +1,172 @@
+"""Between arrays and the messages that all hydraulic machines have; nothing is calculated here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from longreach_msgs.msg import HydraulicState, ValveCommand
+from std_msgs.msg import Header
+
+from longreach_dynamics.errors import InputError
+
+__all__ = [
+    'finite_values',
+    'hydraulic_state',
+    'named_values',
+    'spools_from_message',
+    'values_from_command',
+    'valve_command',
+]
+
+
+def hydraulic_state(
+    names: Sequence[str],
+    head_pressure: np.ndarray,
+    rod_pressure: np.ndarray,
+    header: Header,
+    head_flow: Sequence[float] = (),
+    rod_flow: Sequence[float] = (),
+    spool: Sequence[float] = (),
+) -> HydraulicState:
+    """
+    Return the state of cylinders and valves as a message; what is not measured stays empty.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the N cylinders.
+    head_pressure, rod_pressure : ndarray, shape (N,)
+        [Pa].
+    header : Header
+    head_flow, rod_flow : sequence of float, length N
+        Into the head side, out of the rod side [m^3/s].
+    spool : sequence of float, length N
+        Positions in [-1, 1].
+    """
+    return HydraulicState(
+        header=header,
+        name=list(names),
+        head_pressure=head_pressure.tolist(),
+        rod_pressure=rod_pressure.tolist(),
+        head_flow=list(head_flow),
+        rod_flow=list(rod_flow),
+        spool=list(spool),
+    )
+
+
+def valve_command(
+    names: Sequence[str],
+    header: Header,
+    spools: Sequence[float] = (),
+    forces: Sequence[float] = (),
+) -> ValveCommand:
+    """Return a command of spool positions, or of forces [N], for the cylinders of these names."""
+    return ValveCommand(header=header, name=list(names), spool=list(spools), force=list(forces))
+
+
+def values_from_command(
+    message: ValveCommand, known: Sequence[str], topic: str, forces: bool = False
+) -> tuple[dict[str, float], dict[str, float]]:
+    """
+    Return spool positions, and forces [N], of a command by the cylinders' names.
+
+    The sizes of forces are for the machine to check.
+
+    Parameters
+    ----------
+    message : ValveCommand
+    known : sequence of str
+        All cylinders of the machine, which are meant by a message without names.
+    topic : str
+        For errors.
+    forces : bool
+        Whether the machine takes forces.
+
+    Raises
+    ------
+    InputError
+        For spools and forces at once, forces where there are none, an unknown or doubled name, a
+        wrong number of values, or a spool outside [-1, 1].
+    """
+    if len(message.force) and (len(message.spool) or not forces):
+        allowed = 'one of both' if forces else 'spool positions only'
+        raise InputError(
+            f'{topic} has {len(message.spool)} spool positions and {len(message.force)} forces,'
+            f' allowed: {allowed}'
+        )
+    told = list(message.name) or list(known)
+    if len(message.force):
+        return {}, named_values(topic, 'name', told, message.force, known)
+    by_name = named_values(topic, 'name', told, message.spool, known)
+    for name, spool in by_name.items():
+        if not -1.0 <= spool <= 1.0:
+            raise InputError(f'{topic} for {name} = {spool}, allowed: [-1, 1]')
+    return by_name, {}
+
+
+def spools_from_message(
+    message: ValveCommand, known: Sequence[str], topic: str
+) -> tuple[float, ...]:
+    """Return spool positions in the order of ``known``, as :func:`values_from_command`."""
+    spools, _ = values_from_command(message, known, topic)
+    return tuple(spools.get(name, 0.0) for name in known)
+
+
+def named_values(
+    topic: str, what: str, names: Sequence[str], values: Sequence[float], known: Sequence[str]
+) -> dict[str, float]:
+    """
+    Return values by name.
+
+    Parameters
+    ----------
+    topic : str
+        For errors.
+    what : str
+        What is named, such as ``joint``.
+    names : sequence of str
+    values : sequence of float
+        One for each name.
+    known : sequence of str
+        Names that are allowed.
+
+    Raises
+    ------
+    InputError
+        For another number of values than of names, or an unknown or doubled name.
+    """
+    if len(values) != len(names):
+        raise InputError(
+            f'{topic} has {len(values)} values, allowed: {len(names)}, one for each name, or for'
+            ' all in order when it has no names'
+        )
+    found: dict[str, float] = {}
+    for name, value in zip(names, values, strict=True):
+        if name not in known or name in found:
+            raise InputError(
+                f'{topic} has the {what} {name!r}, allowed, each once: {" | ".join(known)}'
+            )
+        found[name] = value
+    return found
+
+
+def finite_values(
+    topic: str, names: Sequence[str], values: Sequence[float], wanted: Sequence[str]
+) -> np.ndarray:
+    """
+    Return the values of some names, in their order.
+
+    Raises
+    ------
+    InputError
+        When one is missing or not finite.
+    """
+    by_name = dict(zip(names, values, strict=False))
+    for name in wanted:
+        if name not in by_name:
+            raise InputError(f'{topic} has no value for {name}, allowed: one for each')
+        if not math.isfinite(by_name[name]):
+            raise InputError(f'{topic} has {by_name[name]} for {name}, allowed: finite numbers')
+    return np.array([by_name[name] for name in wanted])

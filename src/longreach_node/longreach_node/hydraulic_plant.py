@@ -1,0 +1,120 @@
+"""Base of plant nodes with valves: takes ValveCommand, gives joints and hydraulics."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from longreach_msgs.msg import HydraulicState, ValveCommand
+from std_msgs.msg import Header
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import BY_SCENARIO, ByScenario, Machine
+from longreach_node import qos
+from longreach_node.frames import header_at
+from longreach_node.simulator import SimulatorNode, SimulatorParameters
+from longreach_node.stamps import nanoseconds_of
+
+__all__ = ['HydraulicPlantNode']
+
+State = TypeVar('State')
+Command = TypeVar('Command')
+
+
+class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
+    """
+    A hydraulic machine, simulated.
+
+    Until it is commanded the machine follows its scenario; after ``command_timeout`` without a
+    command its valves are closed. A sample is published as ``joint_states`` and ``hydraulics`` of
+    one stamp.
+
+    A subclass sets the class attributes, calls :meth:`open` in its constructor before it creates
+    its own publishers and :meth:`run` at the end, and provides :meth:`command_of`,
+    :meth:`hydraulic_state` and :meth:`publish_own`.
+
+    Attributes
+    ----------
+    command_topic : str
+    advice : str
+        What to do when several nodes command the valves.
+    """
+
+    command_topic = 'valve_command'
+    advice = ''
+
+    def __init__(self) -> None:
+        super().__init__('plant', safe_command=BY_SCENARIO)
+        self._latest = -1
+
+    def open(self, settings: SimulatorParameters) -> None:
+        """Create the publisher of ``hydraulics`` and the subscription to commands."""
+        self.hydraulics = self.create_publisher(
+            HydraulicState, 'hydraulics', qos.stream(settings.latched)
+        )
+        self.outputs.append(self.hydraulics)
+        self._commands = self.create_subscription(
+            ValveCommand, self.command_topic, self._on_command, qos.STREAM
+        )
+
+    def run(
+        self,
+        machine: Machine[State, Command | ByScenario],
+        settings: SimulatorParameters,
+        closed: Command,
+        waits: bool,
+    ) -> None:
+        """
+        Begin to run.
+
+        Parameters
+        ----------
+        machine : Machine
+            It steps by itself from sample to sample.
+        settings : SimulatorParameters
+        closed : Command
+            All valves closed.
+        waits : bool
+            The first sample waits for who commands, as in lockstep.
+        """
+        self.safe_command = closed
+        self.start(machine, settings.replace(step=1.0 / settings.publish_rate))
+        if waits:
+            self.links += [(self.hydraulics, self._commands), (self._joints, self._commands)]
+
+    # --- what a subclass provides ------------------------------------------------------------
+
+    def command_of(self, message: ValveCommand) -> Command:
+        """Return the command of a message; raise InputError for one that is refused."""
+        raise NotImplementedError
+
+    def hydraulic_state(self, header: Header) -> HydraulicState:
+        """Return the message about the cylinders and valves of the present state."""
+        raise NotImplementedError
+
+    def publish_own(self, header: Header) -> None:
+        """Publish the other messages about the present state, once for each sample."""
+        raise NotImplementedError
+
+    # --- what it does ------------------------------------------------------------------------
+
+    def publish_outputs(self, nanoseconds: int) -> None:
+        """Publish the outputs of the present state; in lockstep again when no answer comes."""
+        header = header_at(nanoseconds, self.frame)
+        if nanoseconds == self._latest:
+            # The controller may have missed either half of its sample.
+            self.publish_joints(header.stamp)
+        else:
+            self._latest = nanoseconds
+            self.publish_own(header)
+        # Last: in lockstep the controller answers to this.
+        self.hydraulics.publish(self.hydraulic_state(header))
+
+    def _on_command(self, message: Any) -> None:
+        """Take a command; an invalid one is refused."""
+        self.warn_of_others(self._commands, 'the valves', self.advice)
+        try:
+            command = self.command_of(message)
+        except InputError as error:
+            self.refuse(str(error))
+            return
+        self.accept(command, nanoseconds_of(message.header.stamp))
