@@ -173,7 +173,7 @@ class TrajectoryAction:
         try:
             self._goal_of(goal)
         except InputError as error:
-            self._node.get_logger().warn(f'goal rejected: {error}')
+            self._node.get_logger().warning(f'goal rejected: {error}')
             return self._types.goal_response.REJECT
         return self._types.goal_response.ACCEPT
 

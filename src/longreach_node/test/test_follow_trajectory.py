@@ -129,7 +129,7 @@ class Rig:
 
     def __init__(self) -> None:
         self.log: list[str] = []
-        say = SimpleNamespace(info=self.log.append, warn=self.log.append)
+        say = SimpleNamespace(info=self.log.append, warning=self.log.append)
         self.node: Any = SimpleNamespace(get_logger=lambda: say)
         self.followed = self.stopped = 0
         types = ActionTypes(Server, FollowJointTrajectory, Response, Response)
