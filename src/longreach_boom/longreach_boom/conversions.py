@@ -141,7 +141,7 @@ def load_from_request(request: AttachLoad.Request) -> HangingLoad:
     Raises
     ------
     InputError
-        When the mass or the place cannot be.
+        For an impossible mass or place.
     """
     # What is not set is -1, the default of the service's definition.
     at_tip = math.isnan(request.position) or request.position == -1.0

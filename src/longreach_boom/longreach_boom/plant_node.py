@@ -71,7 +71,7 @@ class PlantParameters(SimulatorParameters):
         'samples per second of simulation', 'Hz', above=0.0, at_most=1e5, default=200.0
     )
     visual_rate: float = quantity(
-        'shapes per second of simulation, while somebody looks; 0 is none',
+        'shapes per second of simulation, with a subscriber; 0 is none',
         'Hz',
         at_least=0.0,
         at_most=1e3,
@@ -148,7 +148,7 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
     def _on_attach(
         self, request: AttachLoad.Request, response: AttachLoad.Response
     ) -> AttachLoad.Response:
-        """Hang a load on the boom."""
+        """Attach a load to the boom."""
         try:
             load = conversions.load_from_request(request).on(self._boom.parameters)
         except InputError as error:
@@ -165,7 +165,7 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
     def _on_release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Release all loads."""
         if not self.state.loads:
-            response.message = 'no load hangs on the boom; hang one on with ~/attach_load'
+            response.message = 'no load hangs on the boom; attach one with ~/attach_load'
             return response
         mass = sum(load.mass for load in self.state.loads)
         self.state = self._boom.release(self.state)

@@ -38,7 +38,7 @@ def attach_load(
     mass: float, beam: str, position: float | None, namespace: str, timeout: float
 ) -> str:
     """
-    Hang a load on the boom, and return the plant's answer.
+    Attach a load to the boom, and return the plant's answer.
 
     Parameters
     ----------

@@ -4,8 +4,8 @@ Which control cycle a sample belongs to, by its stamp.
 Stamps count cycles, arrival times do not, so that a stream which is played back is the same to a
 controller as when it was recorded. Two stamps in a row may be off by less than half a cycle.
 
-A single sample with an older stamp is ignored: it may be delayed, doubled or somebody else's. Time
-has begun anew, as after a reset of the plant, when
+A single sample with an older stamp is ignored: it may be delayed, doubled or from another source.
+Time has begun anew, as after a reset of the plant, when
 
 * the sample lies more than ``restart_after`` back or has the stamp 0, and
 * the next sample continues from it, at most ``restart_after`` later, or the same sample is sent

@@ -1,9 +1,8 @@
 """
 The operator's station as a node: sticks or joint velocities in, ``cylinder_command`` out.
 
-A command goes out for each stamp of which both ``joint_states`` and ``hydraulics`` have come, once
-somebody has asked for motion: until then the excavator follows its scenario. Orders age by the
-wall's time, in which people live.
+A command is sent for each stamp of which both ``joint_states`` and ``hydraulics`` have come, once
+motion was asked for: until then the excavator follows its scenario. Orders age by wall time.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class OperatorNodeParameters(FrameParameters):
 
 
 class OperatorNode(PairedControllerNode[ValveCommand]):
-    """What a person does at the levers."""
+    """The operator's station: sticks or joint velocities become valve commands."""
 
     def __init__(self) -> None:
         super().__init__('operator')
@@ -64,13 +63,13 @@ class OperatorNode(PairedControllerNode[ValveCommand]):
         self.listen(ValveCommand, 'cylinder_command', what, sample_time=0.0, lockstep=False)
 
     def forget(self) -> None:
-        """Forget everything: nobody has touched the levers."""
+        """Forget everything: no motion has been asked for."""
         self._state = TeleoperationState()
 
     def run_cycle(
         self, stamp: int, joints: JointState, hydraulics: HydraulicState
     ) -> ValveCommand | None:
-        """Return the command to a sample; none until somebody has asked for motion."""
+        """Return the command to a sample; none until motion was asked for."""
         measured = conversions.measurement_from_messages(joints, hydraulics)
         self._state, command = self._station.cycle(self._state, measured, time.monotonic())
         if command is None:

@@ -44,7 +44,7 @@ class PlantParameters(SimulatorParameters):
         'samples per second of simulation', 'Hz', above=0.0, at_most=1e5, default=50.0
     )
     visual_rate: float = quantity(
-        'drawings of the forces per second of simulation, while somebody looks; 0 is none',
+        'drawings of the forces per second of simulation, with a subscriber; 0 is none',
         'Hz',
         at_least=0.0,
         at_most=1e3,

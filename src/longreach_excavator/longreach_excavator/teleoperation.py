@@ -148,7 +148,7 @@ class TeleoperationState(NamedTuple):
 
     order: Order = Order()
     given: float = -math.inf  # time of the order, by any clock [s]
-    engaged: bool = False  # somebody has asked for motion
+    engaged: bool = False  # motion has been asked for
     loads: tuple[float, ...] = ()  # filtered forces of the cylinders [N]
     time: float = 0.0  # of the sample before [s]
 
@@ -180,7 +180,7 @@ def stick_curve(deflection: float, dead_zone: float, expo: float) -> float:
     Return the opening that a stick asks for, in [-1, 1].
 
     Nothing within the dead zone; from its edge on x = 0 to 1, bent to (1 - expo) x + expo x^3.
-    Deflections beyond 1, which some drivers show, are as good as 1.
+    Deflections beyond 1, which some drivers send, count as 1.
     """
     x = (min(abs(deflection), 1.0) - dead_zone) / (1.0 - dead_zone)
     if x <= 0.0:
@@ -317,8 +317,8 @@ class Teleoperation:
         """
         Return the state with an order of a time ``now`` [s], the latest.
 
-        An order without motion engages nobody: a joystick that lies there leaves the excavator to
-        its scenario, until it is touched for the first time.
+        An order without motion does not engage the station: the excavator follows its scenario
+        until a joystick is moved for the first time.
         """
         return state._replace(order=order, given=now, engaged=state.engaged or order.moves)
 
@@ -338,7 +338,7 @@ class Teleoperation:
         Raises
         ------
         InputError
-            For a pose in which the linkage cannot be.
+            For a pose that the linkage cannot reach.
         """
         state = state._replace(loads=self._loads(state, measured), time=measured.time)
         if not state.engaged:
@@ -366,7 +366,7 @@ class Teleoperation:
         Raises
         ------
         InputError
-            For a pose in which the linkage cannot be.
+            For a pose that the linkage cannot reach.
         """
         levers = self.excavator.linkage().levers(measured.angles).tolist()
         openings = []
