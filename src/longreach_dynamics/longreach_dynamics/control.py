@@ -152,7 +152,7 @@ class PistonControllerParameters(Parameters):
 
 
 class ControllerState(NamedTuple):
-    """What the controller remembers from one cycle to the next. Never changed in place."""
+    """State of the controller between two cycles. Never changed in place."""
 
     integral: np.ndarray  # (N,) K_i int e dt [m/s]
     closed: np.ndarray  # (N,) of bool: the piston rests where it shall, its valve is closed

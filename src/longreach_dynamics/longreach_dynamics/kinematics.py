@@ -50,29 +50,28 @@ def solve_pose(
     what: str = 'tip',
 ) -> np.ndarray:
     """
-    Return the joint angles at which something is where it shall be: inverse kinematics.
+    Return joint angles that bring a tip to a place: inverse kinematics within limits.
 
-    Of all poses within the limits that do, one whose angles differ least from ``start``: by
-    sequential quadratic programming, begun there and, should that fail, in the middle of the
-    limits.
+    Of all such poses, one whose angles differ least from ``start``: by sequential quadratic
+    programming, begun there and, if that fails, in the middle of the limits.
 
     Parameters
     ----------
     place : callable
-        Joint angles (n,) to what shall be reached (m,): x and z of a tip [m], and if need be an
-        attitude [rad]. It is asked within the limits only.
+        From joint angles (n,) to the quantities of ``target`` (m,): x and z of a tip [m], and
+        possibly an attitude [rad]. Called with angles within the limits only.
     target : sequence of float, shape (m,)
     limits : ndarray, shape (n, 2)
         Lower and upper limits of the joints [rad].
     start : ndarray, shape (n,)
         [rad].
     what : str
-        What is reached, for errors.
+        Name of the quantity, for errors.
 
     Raises
     ------
     InputError
-        When no pose is found; it names the nearest place that was.
+        When no pose is found; with the nearest place that was.
     """
     # Only here: SciPy's optimisers would add a quarter of a second to the start of every command.
     from scipy.optimize import least_squares, minimize

@@ -1,7 +1,7 @@
 """
 Linkages between a cylinder and the joint that it drives: piston position s_p = f(phi).
 
-A linkage is a row of numbers for compiled code and a pair of parameter classes for people. The
+A linkage is a row of numbers for compiled code, made by a parameter class. The
 functions f are strictly increasing between the ends of the stroke (Henikl 2015, (19), (20)).
 
 - triangle: the cylinder spans a triangle with two sides a and b fixed to the two links,

@@ -17,9 +17,9 @@ a joint's acceleration gives that of a place u of its link as s'' + (j theta'' -
   product for each pair. For the few links of a machine a Cholesky solution of this has fewer
   operations than articulated bodies, O(n), which are for long chains.
 
-:class:`PlanarChain` is for people. Compiled code of a machine makes :meth:`PlanarChain.table`
-once, calls :func:`place_links` for each pose, :func:`add_wrench` for what acts there, and then
-:func:`newton_euler` or :func:`accelerations`.
+:class:`PlanarChain` is the interface for Python. Compiled code of a machine makes
+:meth:`PlanarChain.table` once, calls :func:`place_links` for each pose, :func:`add_wrench` for
+what acts there, and then :func:`newton_euler` or :func:`accelerations`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _USUAL = 3
 
 @njit
 def place_links(q, v, table):  # type: ignore[no-untyped-def]
-    """Put the links where q (n,) and q' = v (n,) have them, and take all wrenches away."""
+    """Set the links' directions and rates from q (n,) and q' = v (n,), and clear all wrenches."""
     if table.shape[1] == _USUAL:
         _place(q, v, table, _USUAL)
     else:
@@ -226,9 +226,9 @@ def _add_wrenches(wrenches, table):  # type: ignore[no-untyped-def]
         add_wrench(link, x, z, wrenches[k, 3], wrenches[k, 4], wrenches[k, 5], table)
 
 
-# What Python calls. Each result takes the place of an argument, because numba takes longer to hand
-# out an array than to fill it. Checks are made here, where they cost nothing. These hold Python's
-# lock, so that threads may share a chain and its table.
+# Called from Python. Each result overwrites an argument, because numba takes longer to return an
+# array than to fill it. Arguments are checked here, where it costs nothing. Python's lock is held,
+# so that threads may share a chain and its table.
 
 
 @ArrayCall

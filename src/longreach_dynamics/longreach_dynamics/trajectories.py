@@ -41,7 +41,7 @@ class Waypoint(Parameters):
 
 
 class Reference(NamedTuple):
-    """Where the joints shall be, and how fast they shall move."""
+    """Desired joint angles and rates at one instant."""
 
     angles: np.ndarray  # (N,) [rad]
     rates: np.ndarray  # (N,) [rad/s]
