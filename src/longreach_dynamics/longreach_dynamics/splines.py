@@ -19,6 +19,9 @@ from longreach_dynamics.trajectories import Jointed, Reference, Trajectory
 
 __all__ = ['CubicTrajectory']
 
+# Planners leave such rates in the last waypoint [rad/s]; they count as 0.
+_REST = 1e-3
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CubicTrajectory(Trajectory):
@@ -52,11 +55,12 @@ class CubicTrajectory(Trajectory):
                 f'rates of the trajectory have the shape {rates.shape}, allowed:'
                 f' {self.angles.shape}, finite numbers'
             )
-        if rates[-1].any():
+        if np.abs(rates[-1]).max() > _REST:
             raise InputError(
                 f'the last waypoint of the trajectory has the rates {rates[-1].tolist()} rad/s,'
                 ' allowed: 0, the joints rest there'
             )
+        rates[-1] = 0.0
         object.__setattr__(self, 'rates', rates)
 
     def at(self, time: float) -> Reference:

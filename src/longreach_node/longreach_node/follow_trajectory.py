@@ -232,7 +232,9 @@ class TrajectoryAction:
         feedback.desired = _point(time, reference.angles, reference.rates)
         feedback.actual = _point(time, angles)
         feedback.error = _point(time, reference.angles - angles)
-        feedback.index = self._goal.waypoint(time)
+        # From control_msgs 6.3 on; Jazzy has 5.
+        if hasattr(feedback, 'index'):
+            feedback.index = self._goal.waypoint(time)
         return feedback
 
 

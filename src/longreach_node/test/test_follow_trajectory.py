@@ -45,7 +45,11 @@ class FollowJointTrajectory:
     """The generated type, in as far as it is used."""
 
     Result = Result
-    Feedback = SimpleNamespace
+
+    class Feedback(SimpleNamespace):
+        """As of control_msgs 6.3."""
+
+        index = 0
 
 
 def tolerance(name: str, position: float, velocity: float = 0.0) -> SimpleNamespace:
@@ -250,6 +254,21 @@ def test_defaults_of_tolerances() -> None:
     np.testing.assert_array_equal(tolerances.goal, [GOAL] * 2)
     erased = tolerances_of(request(path_tolerance=[tolerance('first', -1.0)]), JOINTS)
     assert erased.path[0] == math.inf
+
+
+def test_feedback_of_an_older_control_msgs_has_no_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Older:
+        """As in Jazzy: other attributes than its fields are an error, as in generated types."""
+
+        __slots__ = ('actual', 'desired', 'error', 'header', 'joint_names')
+
+    monkeypatch.setattr(FollowJointTrajectory, 'Feedback', Older)
+    rig = Rig()
+    handle = rig.server.send(request())
+    assert handle is not None
+    rig.cycle(11.0)
+    (feedback,) = handle.feedback
+    assert feedback.joint_names == list(JOINTS)
 
 
 def test_without_control_msgs_there_is_no_action(monkeypatch: pytest.MonkeyPatch) -> None:
