@@ -134,11 +134,13 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
 
     def publish_own(self, header: Header) -> None:
         """Publish strains, markers, sensors and the shape."""
-        parts = StateParts.of(self.state.y, self._boom.parameters)
-        shown = strains(parts, self._boom.parameters)
-        self._strain.publish(conversions.strains_to_message(self._beams, shown, header))
-        motion = marker_positions(self._boom.parameters, self.state)
-        self._markers.publish(conversions.markers_to_message(motion, header))
+        if self.is_heard(self._strain):
+            parts = StateParts.of(self.state.y, self._boom.parameters)
+            shown = strains(parts, self._boom.parameters)
+            self._strain.publish(conversions.strains_to_message(self._beams, shown, header))
+        if self.is_heard(self._markers):
+            motion = marker_positions(self._boom.parameters, self.state)
+            self._markers.publish(conversions.markers_to_message(motion, header))
         self._sensors.publish(self.state, self.sample, header)
         if self.is_looked_at(self._shape, self._visual_rate):
             shapes = shape_of(self._boom.parameters, self.state, _POINTS)

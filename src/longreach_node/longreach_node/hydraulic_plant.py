@@ -107,7 +107,8 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
             self._latest = nanoseconds
             self.publish_own(header)
         # Last: in lockstep the controller answers to this.
-        self.hydraulics.publish(self.hydraulic_state(header))
+        if self.is_heard(self.hydraulics):
+            self.hydraulics.publish(self.hydraulic_state(header))
 
     def _on_command(self, message: Any) -> None:
         """Take a command; an invalid one is refused."""

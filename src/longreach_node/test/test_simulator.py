@@ -639,3 +639,25 @@ def test_time_outs_at_run_time() -> None:
         assert world.toy.set_parameters([Parameter('command_timeout', value=0.05)])[0].successful
         assert world.toy.simulation.step_once() == ''
         assert world.toy.command == SAFE
+
+
+@pytest.mark.parametrize('latched', [False, True])
+def test_a_message_that_nobody_hears_is_not_made(latched: bool) -> None:
+    made: list[int] = []
+    with bench(
+        *words(start_paused=True, start_timeout=60.0 if latched else 0.0, lockstep=latched)
+    ) as b:
+        if latched:
+            # In lockstep it is kept for a recorder to come.
+            World(b, answer=False).toy.publish_joints = lambda _: made.append(1)
+            toy = b._nodes[-1]
+        else:
+            toy = b.add(Toy)
+            toy.publish_joints = lambda _: made.append(1)
+        b.until(lambda: toy.simulation.started, 'start')
+        assert bool(made) == latched
+        if not latched:
+            b.listen(JointState, 'joint_states')
+            b.until(lambda: toy.is_heard(toy._joints), 'a listener')
+            assert toy.simulation.step_once() == ''
+            assert made
