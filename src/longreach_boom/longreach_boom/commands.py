@@ -56,9 +56,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     release = commands.add_parser('release', help='sudden release of a load')
     add_boom(release)
     add_pose(release, 'site', load=90.0)
-    release.add_argument('--duration', type=positive, default=20.0, help='[s] (default: 20)')
     release.add_argument(
-        '--friction', choices=('on', 'off'), default='on', help='of the pistons (default: on)'
+        '--duration', type=positive, default=20.0, help='simulated time [s] (default: 20)'
+    )
+    release.add_argument(
+        '--friction',
+        choices=('on', 'off'),
+        default='on',
+        help='friction of the pistons (default: on)',
     )
     add_steps(release, STEP, SAMPLE_TIME, automatic=True)
     add_results(release, 'a table of all rows', 'figures 13 and 14 of the paper')
@@ -71,17 +76,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_results(run, 'a table of all rows', 'forces, strains, pistons and beam tips over time')
     run.set_defaults(run=_run_scenario)
 
-    many = commands.add_parser('sweep', help='many runs, with many values of a parameter')
+    many = commands.add_parser('sweep', help='a run for each of many values of a parameter')
     many.add_argument('parameter', help='such as oil.bulk_modulus or beams.beam_1.loss_time')
     many.add_argument('values', metavar='START:STOP:COUNT', type=sweep)
     many.add_argument(
-        '--scenario', metavar='SCENARIO.yaml', type=Path, help='in place of the release of a load'
+        '--scenario',
+        metavar='SCENARIO.yaml',
+        type=Path,
+        help='what to run in place of the release of a load',
     )
     add_boom(many)
     add_pose(many, 'site', load=90.0)
-    many.add_argument('--duration', type=positive, default=20.0, help='[s] (default: 20)')
+    many.add_argument(
+        '--duration', type=positive, default=20.0, help='simulated time [s] (default: 20)'
+    )
     add_steps(many, STEP, SAMPLE_TIME, automatic=True)
-    many.add_argument('--processes', type=count(1000), help='at a time (default: a core each)')
+    many.add_argument(
+        '--processes', type=count(1000), help='runs at a time (default: one for each core)'
+    )
     add_results(many, 'one row for each value', 'the measured quantities over the parameter')
     many.set_defaults(run=_run_sweep)
 
@@ -133,7 +145,7 @@ def _run_scenario(arguments: argparse.Namespace) -> int:
 
 
 def _simulate(arguments: argparse.Namespace, boom: BoomParameters, scenario: Scenario) -> int:
-    """Simulate a scenario and hand out the results."""
+    """Simulate a scenario, and print and write the results."""
     check_output(arguments.csv, arguments.plot)
     run = simulate(boom, scenario, arguments.step, arguments.sample_time, progress=True)
     return hand_out(arguments, 'boom', run, _draw)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from longreach_msgs.msg import ValveCommand, HydraulicState, PinForces
+from longreach_msgs.msg import HydraulicState, PinForces, ValveCommand
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState, Joy
 

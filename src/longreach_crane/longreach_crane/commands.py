@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_results(task)
     task.set_defaults(run=_run_task)
 
-    scenario = commands.add_parser('run', help='run a scenario of your own')
+    scenario = commands.add_parser('run', help='run a scenario file')
     scenario.add_argument('scenario', metavar='SCENARIO', type=Path, help='a file or a name')
     _add_variants(scenario)
     _add_results(scenario)
@@ -91,14 +91,14 @@ def _add_file(parser: argparse.ArgumentParser) -> None:
 def _add_variants(parser: argparse.ArgumentParser) -> None:
     """Add the variants of crane and controller."""
     _add_file(parser)
-    parser.add_argument('--output', choices=OUTPUTS, help='when a force acts')
+    parser.add_argument('--output', choices=OUTPUTS, help='when a computed force acts')
     parser.add_argument('--matrices', choices=MATRICES)
     parser.add_argument('--brake', choices=BRAKES, default='viscous')
     parser.add_argument('--model', choices=MODELS, default='nonlinear')
 
 
 def _add_results(parser: argparse.ArgumentParser) -> None:
-    """Add what becomes of the results."""
+    """Add the options for results."""
     add_results(parser, 'one row per control cycle', 'a picture: png, pdf or svg')
 
 
@@ -143,7 +143,7 @@ def _run_scenario(arguments: argparse.Namespace) -> int:
 
 
 def _simulate(arguments: argparse.Namespace, scenario: Scenario, title: dict[str, str]) -> int:
-    """Simulate a scenario and hand out the results."""
+    """Simulate a scenario, and print and write the results."""
     check_output(arguments.csv, arguments.plot)
     run = simulate(_machinery(arguments), scenario, arguments.model, arguments.brake)
     return hand_out(arguments, 'crane', run, _draw, title, _summary_text(run))

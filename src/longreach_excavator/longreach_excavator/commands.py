@@ -76,9 +76,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     dig = commands.add_parser('dig', help='turn the bucket through the soil')
     add_digging(dig, 'longest time [s] (default: 7)')
     dig.add_argument(
-        '--cohesion', type=not_negative, help='of the soil [Pa] (default: that of the file)'
+        '--cohesion',
+        type=not_negative,
+        help='cohesion of the soil [Pa] (default: that of the file)',
     )
-    add_steps(dig, STEP, SAMPLE_TIME, 'between rows; mode printed: the step')
+    add_steps(dig, STEP, SAMPLE_TIME, 'interval of rows; mode printed: the step')
     _add_tolerance(dig)
     dig.set_defaults(sample_time=None)
     add_results(dig, 'a table of all rows', 'figures 5.17 to 5.25 of the thesis')
@@ -87,7 +89,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     run = commands.add_parser('run', help='run a scenario file')
     run.add_argument('scenario', metavar='SCENARIO', type=Path, help='a file or a name')
     add_excavator(run)
-    add_steps(run, STEP, SAMPLE_TIME, 'between rows')
+    add_steps(run, STEP, SAMPLE_TIME, 'interval of rows')
     _add_tolerance(run)
     add_results(run, 'a table of all rows', 'the machine, forces, reactions and motion over time')
     run.set_defaults(run=_run_scenario)
@@ -136,7 +138,7 @@ def _add_tolerance(parser: argparse.ArgumentParser) -> None:
         '--tolerance',
         type=not_negative,
         default=0.0,
-        help='of the local error, with steps of order 8 (default: 0, steps of order 4)',
+        help='tolerance of the local error with steps of order 8 (default: 0, steps of order 4)',
     )
 
 
@@ -163,7 +165,7 @@ def _run_scenario(arguments: argparse.Namespace) -> int:
 def _simulate(
     arguments: argparse.Namespace, excavator: ExcavatorParameters, scenario: Scenario
 ) -> int:
-    """Simulate a scenario and hand out the results."""
+    """Simulate a scenario, and print and write the results."""
     check_files(arguments, scenario.forces)
     _check_sample_time(arguments.sample_time, scenario)
     run = simulate(excavator, scenario, arguments.step, arguments.sample_time, arguments.tolerance)
@@ -186,7 +188,7 @@ def _draw(file: Path, run: ExcavatorRun) -> None:
 
 
 def _in_words(run: ExcavatorRun) -> dict[str, str]:
-    """Return in words what people would not find in the summary."""
+    """Return texts for values of the summary that are None."""
     return {} if run.time_to_sweep() is not None else {'time_to_sweep_s': 'not reached'}
 
 
@@ -201,7 +203,7 @@ def _check_sample_time(sample_time: float, scenario: Scenario) -> None:
 
 
 def _check_energy(result: ExcavatorRun) -> None:
-    """Raise LongreachError for a run whose energy is out of balance: its numbers mean nothing."""
+    """Raise LongreachError for a run whose energy is out of balance: its numbers are not valid."""
     error = result.energy_error()
     # Written so that NaN fails, too.
     if not error <= _WORST_ENERGY:

@@ -115,7 +115,7 @@ COLUMNS = Columns(
 _SIDES, _ROUNDING = ('p_head', 'p_rod'), 1e-6
 # The bucket has stalled when it turned by less than so much [rad] in so long [s].
 _STALL_ANGLE, _STALL_TIME = np.radians(0.5), 0.5
-# Nothing that matters has moved if its energy is below this [J].
+# Smallest scale of the energy balance [J].
 _SMALL_ENERGY = 1.0
 
 
@@ -246,7 +246,7 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         Return the largest error of the energy balance over the largest energy that was moved.
 
         Work of the cylinders = change of kinetic, potential and spring energy + work on the soil +
-        losses. Less than 1 J counts as 1 J: of a machine at rest nothing but rounding moves.
+        losses. Less than 1 J counts as 1 J: of a machine at rest all changes are rounding.
         """
         parts = [self.column(f'energy_{kind}') for kind in ('kinetic', 'potential', 'spring')]
         held = np.sum(parts, axis=0)

@@ -1,4 +1,4 @@
-"""The demonstrations of all machines: launch, record, compare, draw, as a user would, in sight."""
+"""Demonstrations of the machines: launch, record, compare and draw by printed commands."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def add_steps(
     parser: argparse.ArgumentParser,
     step: float,
     sample_time: float,
-    what: str = 'between rows, and of the controller',
+    what: str = 'interval of rows, and cycle of the controller',
     automatic: bool = False,
 ) -> None:
     """
@@ -56,7 +56,7 @@ def add_steps(
         '--step',
         type=_step_or_auto if automatic else positive,
         default=step,
-        help=f'of the integration [s]{auto} (default: {step:g})',
+        help=f'step of the integration [s]{auto} (default: {step:g})',
     )
     parser.add_argument(
         '--sample-time',
@@ -97,12 +97,15 @@ def add_compare(
         metavar='SCENARIO.yaml',
         type=Path,
         required=usual is None,
-        help='what was run' + ('' if usual is None else f' (default: {usual})'),
+        help='scenario that was run' + ('' if usual is None else f' (default: {usual})'),
     )
-    parser.add_argument('--namespace', default=machine, help='of the recorded topics')
+    parser.add_argument('--namespace', default=machine, help='namespace of the recorded topics')
     if step is not None:
         parser.add_argument(
-            '--step', type=positive, default=step, help=f'of the plant [s] (default: {step:g})'
+            '--step',
+            type=positive,
+            default=step,
+            help=f'step of the plant [s] (default: {step:g})',
         )
     add_format(parser)
     parser.add_argument('--csv', metavar='FILE', type=Path, help='the recorded run, row by row')
@@ -117,12 +120,12 @@ def add_demo(commands: Any, text: str, run: Callable[[argparse.Namespace], int])
 
 
 def add_whom(parser: argparse.ArgumentParser, machine: str) -> None:
-    """Add whom to talk to, ``--namespace``, ``--network``, and the longest wait, ``--timeout``."""
+    """Add ``--namespace``, ``--network`` and ``--timeout`` for calls of running nodes."""
     parser.add_argument(
-        '--namespace', default=machine, help=f'of the {machine} (default: {machine})'
+        '--namespace', default=machine, help=f'namespace of the {machine} (default: {machine})'
     )
     parser.add_argument(
-        '--timeout', type=positive, default=5.0, help='longest wait for it [s] (default: 5)'
+        '--timeout', type=positive, default=5.0, help='longest wait for an answer [s] (default: 5)'
     )
     add_network(parser)
 
@@ -150,8 +153,8 @@ def add_services(
     """
     services = {
         **(own or {}),
-        'pause': f'let the time of a running {machine} stand still',
-        'resume': 'let it go on',
+        'pause': f'pause the simulation of a running {machine}',
+        'resume': 'resume it',
         'step': 'advance by one sample, while paused',
         'reset': 'go back to the initial state at time 0',
     }

@@ -1,0 +1,94 @@
+"""A recorded run as the library's table; the bags are written here, without ROS running."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+
+from longreach_dynamics.runs import compare_runs
+from longreach_excavator import conversions
+from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.recording import read_run
+from longreach_excavator.results import COLUMNS, ExcavatorRun
+from longreach_excavator.scenario import dig_scenario
+from longreach_excavator.simulation import simulate
+from longreach_excavator.state import CLOSED, ExcavatorState
+from longreach_node.stamps import seconds_to_nanoseconds, stamp_of
+from longreach_tools.testing import Outcome, write_bag
+
+pytest.importorskip('rosbags.rosbag2')
+
+SCENARIO = """
+duration: 0.2
+pose: dig
+depth: swing
+sweep_deg: 108.9
+valve_commands:
+  - {time: 0.0, spools: [0.0, 0.0, 1.0]}
+"""
+
+
+@pytest.fixture(scope='module')
+def expected(excavator: ExcavatorParameters) -> ExcavatorRun:
+    return simulate(excavator, dig_scenario(duration=0.2), sample_time=0.02)
+
+
+def messages(run: ExcavatorRun) -> list[tuple[str, int, Any]]:
+    """Return what the plant publishes of a run."""
+    found: list[tuple[str, int, Any]] = []
+    vapour = run.parameters.oil.vapour_pressure
+    for time, y in zip(run.column('time'), run.states, strict=True):
+        stamp = seconds_to_nanoseconds(time)
+        header, state = Header(stamp=stamp_of(stamp)), ExcavatorState(y)
+        joints, seen = run.machine.joint_sample(state, CLOSED), run.machine.observed(state)
+        sample = JointState(
+            header=header,
+            name=joints.names,
+            position=joints.positions,
+            velocity=joints.velocities,
+            effort=joints.efforts,
+        )
+        found += [
+            ('joint_states', stamp, sample),
+            ('hydraulics', stamp, conversions.hydraulics_to_message(y, seen, vapour, header)),
+            ('reactions', stamp, conversions.reactions_to_message(seen, header)),
+            ('soil_force', stamp, conversions.soil_force_to_message(seen, header)),
+        ]
+    return found
+
+
+def test_a_recording_is_the_run(
+    excavator: ExcavatorParameters, expected: ExcavatorRun, tmp_path: Path
+) -> None:
+    bag = write_bag(tmp_path / 'bag', 'excavator', messages(expected))
+    recorded = read_run(bag, 'excavator', excavator)
+    assert recorded.sample_time(1e-3) == pytest.approx(0.02)
+    differences = compare_runs(recorded, expected)
+    assert differences.pop('samples_compared') == 11
+    assert differences.pop('samples_missing') == 0
+    assert set(differences) == set(COLUMNS.recorded.names) - {'time'}
+    assert set(differences.values()) == {0.0}
+    assert {'lk_x', 'bucket_arm_z', 'soil_force', 'head_flow_boom'} < set(differences)
+    assert np.ptp(recorded.column('theta_4')) > 0.01
+
+
+def test_compare_tells_the_run_from_another(
+    capsys: pytest.CaptureFixture[str], expected: ExcavatorRun, tmp_path: Path
+) -> None:
+    bag = write_bag(tmp_path / 'bag', 'excavator', messages(expected))
+    scenario, other = tmp_path / 'dig.yaml', tmp_path / 'other.yaml'
+    scenario.write_text(SCENARIO)
+    other.write_text(SCENARIO.replace('1.0]', '0.5]'))
+    words = ('excavator', 'compare', bag, '--format', 'json', '--scenario')
+    found = Outcome(capsys, *words, scenario).json
+    assert found['same']
+    done = Outcome(capsys, *words, other)
+    assert done.code == 1
+    assert not json.loads(done.out)['same']
+    assert 'the recording is not this run of the library' in done.err
