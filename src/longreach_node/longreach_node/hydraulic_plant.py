@@ -30,7 +30,7 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
 
     A subclass sets the class attributes, calls :meth:`open` in its constructor before it creates
     its own publishers and :meth:`run` at the end, and provides :meth:`command_of`,
-    :meth:`hydraulic_state` and :meth:`publish_own`.
+    :meth:`hydraulic_state` and, where it publishes more, :meth:`publish_own`.
 
     Attributes
     ----------
@@ -92,8 +92,7 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
         raise NotImplementedError
 
     def publish_own(self, header: Header) -> None:
-        """Publish the other messages about the present state, once for each sample."""
-        raise NotImplementedError
+        """Publish other messages about the present state, once for each sample; none here."""
 
     # --- what it does ------------------------------------------------------------------------
 

@@ -1,0 +1,96 @@
+"""
+A pendulum that a cylinder lifts: parameters, equation of motion, simulation, without ROS.
+
+State y = (phi, phi', p_1, p_2, s_v): angle above the horizontal [rad], its rate, pressures [Pa],
+spool position. m l^2 phi'' = (p_1 A_1 - p_2 A_2) ds/dphi - m g l cos(phi), s(phi) the linkage.
+"""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+from numba import njit
+
+from longreach_dynamics import hydraulics
+from longreach_dynamics.hydraulics import actuator_rates, rail_pressure
+from longreach_dynamics.kernels import kernel
+from longreach_dynamics.linkages import Linkage, piston_and_arm
+from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample
+from longreach_dynamics.parameters import Parameters, load, quantity
+from longreach_dynamics.runs import Column, Columns, Run, Source
+from longreach_dynamics.stepping import nonstiff_integrator, raise_for
+
+GRAVITY, SAMPLE_TIME = 9.81, 0.01  # [m/s^2], [s]
+Command = float | ByScenario
+PHI = Column('phi', 'rad', 'angle', Source('joint_states', 'position', 'pivot'))
+P_HEAD = Column('p_head', 'Pa', 'head side', Source('hydraulics', 'head_pressure', 'lift'))
+P_ROD = Column('p_rod', 'Pa', 'rod side', Source('hydraulics', 'rod_pressure', 'lift'))
+COLUMNS = Columns((Column('time', 's', 'of the sample'), PHI, P_HEAD, P_ROD))
+
+
+@dataclasses.dataclass(frozen=True)
+class PendulumParameters(Parameters):
+    """The contents of pendulum.yaml."""
+
+    mass: float = quantity('mass', 'kg', above=0.0)
+    length: float = quantity('from the pivot to the mass', 'm', above=0.0)
+    angle: float = quantity('above the horizontal at time 0', 'rad')
+    linkage: Linkage = quantity('between cylinder and pivot')
+    cylinder: hydraulics.Cylinder = quantity('cylinder')
+    oil: hydraulics.OilParameters = quantity('oil')
+
+
+@njit
+def _right_hand_side(t, y, spool, p, dy):  # type: ignore[no-untyped-def]
+    mass, length, table = p
+    position, arm = piston_and_arm(table, 0, y[0])
+    supply = rail_pressure(y, 2, table)
+    force = actuator_rates(y, 2, 0, position, arm * y[1], spool, supply, table, dy)
+    dy[0], dy[1] = y[1], force * arm / (mass * length**2) - GRAVITY / length * math.cos(y[0])
+
+
+_integrate = nonstiff_integrator(_right_hand_side)
+
+
+@kernel
+def _advance(time, duration, y, spool, p):  # type: ignore[no-untyped-def]
+    return _integrate(time, duration, y, spool, p, 1e-9, 1e-9, 1e-3)
+
+
+class Pendulum:
+    """What the simulator node drives: the state is y, the command a spool position."""
+
+    def __init__(self) -> None:
+        self.parameters = p = load(PendulumParameters, Path(__file__).with_name('pendulum.yaml'))
+        actuators = hydraulics.actuators_of([p.cylinder], p.oil, p.linkage.row()[None], [0.0])
+        self._constants = (p.mass, p.length, actuators.table)
+
+    def initial_state(self) -> np.ndarray:
+        """Return the pendulum at rest, held by the oil."""
+        p, c = self.parameters, self.parameters.cylinder
+        force = p.mass * GRAVITY * p.length * math.cos(p.angle) / p.linkage.arm(p.angle)
+        areas = np.array([c.head_area]), np.array([c.rod_area])
+        head, rod = hydraulics.holding_pressures(np.array([force]), *areas, p.oil)
+        return np.array([p.angle, 0.0, *head, *rod, 0.0])
+
+    def advance(self, y: np.ndarray, command: Command, time: float, duration: float) -> np.ndarray:
+        """Return the state ``duration`` [s] later; by itself the pendulum lifts from 1 to 3 s."""
+        spool = 0.5 * (1.0 <= time < 3.0) if isinstance(command, ByScenario) else command
+        after, _, _, status = _advance(time, duration, y, spool, self._constants)
+        raise_for(status, time, y)
+        return after
+
+    def joint_sample(self, y: np.ndarray, command: Command) -> JointSample:
+        """Return name, angle, rate and (not given here) torque of the joint."""
+        return JointSample(('pivot',), (y[0],), (y[1],), (0.0,))
+
+
+def simulate(duration: float) -> Run[PendulumParameters]:
+    """Simulate the pendulum of pendulum.yaml for some time [s]."""
+    machine = Pendulum()
+    states = [machine.initial_state()]
+    times = np.round(SAMPLE_TIME * np.arange(round(duration / SAMPLE_TIME) + 1), 12)
+    for time in times[:-1]:
+        states.append(machine.advance(states[-1], BY_SCENARIO, time, SAMPLE_TIME))
+    return Run(machine.parameters, COLUMNS, np.c_[times, np.array(states)[:, [0, 2, 3]]])

@@ -1,0 +1,16 @@
+from setuptools import setup
+
+NAME = 'longreach_pendulum'
+setup(
+    name=NAME,
+    packages=[NAME],
+    package_data={NAME: ['pendulum.yaml']},
+    data_files=[
+        ('share/ament_index/resource_index/packages', ['resource/' + NAME]),
+        ('share/' + NAME, ['package.xml', 'pendulum.launch.xml']),
+    ],
+    entry_points={
+        'console_scripts': [f'plant = {NAME}.plant_node:main'],
+        'longreach.commands': [f'pendulum = {NAME}.commands'],
+    },
+)
