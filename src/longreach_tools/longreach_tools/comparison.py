@@ -98,9 +98,15 @@ def report_comparison(
     (missing,) = (count for name, count in differences.items() if name.endswith('s_missing'))
     # Written so that NaN is a difference.
     same = not missing and all(differences[name] <= SAME for name in recorded.columns.names[1:])
+    ends = [float(run.column('time')[-1]) for run in (recorded, expected)]
     if same:
-        lines += ['', 'the recording is this run of the library']
-    more = {'bag': str(arguments.bag), 'differences': differences, 'same': same}
+        lines += ['', 'the recording is this run of the library' + _part(*ends)]
+    more = {
+        'bag': str(arguments.bag),
+        'differences': differences,
+        'same': same,
+        'compared_until': min(ends),
+    }
     hand_out(arguments, machine, recorded, draw, more, '\n'.join(lines))
     if not same:
         print(
@@ -108,6 +114,14 @@ def report_comparison(
             file=sys.stderr,
         )
     return int(not same)
+
+
+def _part(recorded: float, expected: float) -> str:
+    """Return up to where two runs were compared when they do not end together [s]."""
+    if abs(recorded - expected) < 1e-6:
+        return ''
+    longer = 'recording' if recorded > expected else "library's run"
+    return f' up to {min(recorded, expected):g} s; the {longer} goes on to {max(recorded, expected):g} s'
 
 
 def differences_table(differences: Mapping[str, float], units: Mapping[str, str]) -> str:

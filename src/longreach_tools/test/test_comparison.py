@@ -57,6 +57,17 @@ def test_exit_code_of_a_comparison(
     assert ('is this run' in out) is not bool(code)
 
 
+def test_a_recording_that_ends_early_is_told_up_to_where(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = arguments(format='table')
+    assert report_comparison(text, 'crane', run_of(EXPECTED[:2]), run_of(EXPECTED), '') == 0
+    said = "run of the library up to 0.1 s; the library's run goes on to 0.2 s\n"
+    assert capsys.readouterr().out.endswith(said)
+    assert report_comparison(arguments(), 'crane', run_of(EXPECTED), run_of(EXPECTED[:2]), '') == 0
+    assert json.loads(capsys.readouterr().out)['compared_until'] == 0.1
+
+
 def test_a_comparison_for_programs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / 'recorded.csv'
     recorded = run_of(EXPECTED + np.array([0.0, 0.5, 0.0]))
