@@ -211,11 +211,13 @@ def test_bad_input_is_refused_in_one_line(capsys, words, text):
 
 
 def test_nothing_half_written_stays(capsys, tmp_path):
-    file = tmp_path / 'none' / 'x.csv'
-    Outcome(capsys, 'boom', 'release', '--duration', 0.1, '--csv', file).refused(
+    # A directory cannot be made in place of a file.
+    (tmp_path / 'file').write_text('kept')
+    path = tmp_path / 'file' / 'x.csv'
+    Outcome(capsys, 'boom', 'release', '--duration', 0.1, '--csv', path).refused(
         'cannot be written'
     )
-    assert list(tmp_path.iterdir()) == []
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [('file', 'kept')]
 
 
 def test_one_changed_number_changes_the_run(capsys, tmp_path):

@@ -121,7 +121,8 @@ def _part(recorded: float, expected: float) -> str:
     if abs(recorded - expected) < 1e-6:
         return ''
     longer = 'recording' if recorded > expected else "library's run"
-    return f' up to {min(recorded, expected):g} s; the {longer} goes on to {max(recorded, expected):g} s'
+    shared, end = sorted((recorded, expected))
+    return f' up to {shared:g} s; the {longer} goes on to {end:g} s'
 
 
 def differences_table(differences: Mapping[str, float], units: Mapping[str, str]) -> str:
