@@ -20,7 +20,7 @@ class Lockstep:
     start_timeout : float
         What the first answer may take longer, because of discovery [s of wall time].
     longest_turn : float
-        Between two calls of :meth:`asks_again` no more than this counts as time in which an answer
+        Between two calls of :meth:`listen` no more than this counts as time in which an answer
         could have come [s]: a node that did not run itself did not listen either.
     """
 
@@ -32,27 +32,32 @@ class Lockstep:
 
     def restart(self, now: float) -> None:
         """Begin to wait: a sample was published, or a pause has ended."""
-        self._since = self._turned = now
-        self._listened = 0.0
+        self._turned = now
+        self._listened = self._listened_since_asked = 0.0
 
-    def asks_again(self, now: float, sample: int) -> bool:
+    def listen(self, now: float) -> None:
+        """Count the time since the last call, or since the wait began."""
+        turn = min(now - self._turned, self._longest_turn)
+        self._turned = now
+        self._listened += turn
+        self._listened_since_asked += turn
+
+    def asks_again(self, sample: int) -> bool:
         """
         Tell whether the sample is to be published again.
 
         Discovery is not simultaneous on both sides: the sample, or the answer, may have been sent
         before the other side could hear it.
         """
-        self._listened += min(now - self._turned, self._longest_turn)
-        self._turned = now
-        if self._listened <= (_ASK_AGAIN if sample else _ASK_AGAIN_FIRST):
+        if self._listened_since_asked <= (_ASK_AGAIN if sample else _ASK_AGAIN_FIRST):
             return False
-        self._listened = 0.0
+        self._listened_since_asked = 0.0
         return True
 
     def limit(self, sample: int) -> float:
         """Return the longest wait for the answer to a sample [s of wall time]."""
         return self.timeout + (0.0 if sample else self._start_timeout)
 
-    def is_overdue(self, now: float, sample: int) -> bool:
+    def is_overdue(self, sample: int) -> bool:
         """Tell whether the longest wait is over."""
-        return now - self._since > self.limit(sample)
+        return self._listened > self.limit(sample)

@@ -20,6 +20,8 @@ _RESTART_AFTER = 0.5
 # A message that was longer on its way than the fastest one by this is not used [s]. After as long
 # a time without a command a plant falls back to its safe command anyway.
 STALE = 0.5
+# Clocks of two computers drift apart by less than this [s/s].
+_DRIFT = 1e-3
 # When all messages are as stale for so long, the clock that stamps them was set [s].
 _CLOCK_WAS_SET = 5.0
 _SECOND = 1_000_000_000  # [ns]
@@ -29,12 +31,14 @@ class Staleness:
     """
     Tells which messages have waited too long.
 
-    Clocks of two computers differ; so the shortest time on the way counts as none. A delay that
-    stays for seconds, neither growing nor shrinking, is that of a clock that was set.
+    Clocks of two computers differ, and drift apart; so the shortest time on the way counts as
+    none, and what counts as the shortest grows slowly. A delay that stays for seconds, neither
+    growing nor shrinking, is that of a clock that was set.
     """
 
     def __init__(self) -> None:
-        self._least: int | None = None
+        self._least: float | None = None
+        self._at = 0.0
         self._stale_since: float | None = None
         self._stale_delay = 0
 
@@ -50,6 +54,9 @@ class Staleness:
             [s], by a steady clock.
         """
         delay = received - sent
+        if self._least is not None:
+            self._least += _DRIFT * 1e9 * (now - self._at)
+        self._at = now
         if self._least is None or delay < self._least:
             self._least = delay
         if delay - self._least <= STALE * 1e9:

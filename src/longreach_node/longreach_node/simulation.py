@@ -191,10 +191,11 @@ class Simulation(Generic[State, Command]):
     def _check_deadline(self, now: float) -> None:
         """Publish a sample again whose answer does not come, or raise when it is overdue."""
         sample = self.run.sample
-        if self._lockstep.asks_again(now, sample):
+        self._lockstep.listen(now)
+        if self._lockstep.asks_again(sample):
             self._asked_again = sample
             self._host.publish_again()
-        if self._lockstep.is_overdue(now, sample):
+        if self._lockstep.is_overdue(sample):
             raise LongreachError(
                 f'no command on {self._answered_on()} with the stamp {self.run.time:.9f} s within'
                 f' {self._lockstep.limit(sample):g} s (lockstep_timeout). Does the controller'

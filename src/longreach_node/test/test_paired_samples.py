@@ -153,6 +153,13 @@ def test_a_clock_that_is_set_is_not_an_end_of_everything() -> None:
     assert not any(verdicts[75:])
 
 
+def test_clocks_that_drift_apart() -> None:
+    stale, ns = Staleness(), round(1e9)
+    # Three hours at 100 ppm: more than a second.
+    verdicts = [stale.is_stale(k * ns, k * ns + k * ns // 10_000, float(k)) for k in range(10_800)]
+    assert not any(verdicts)
+
+
 def test_lockstep_and_stale_samples() -> None:
     for lockstep in (True, False):
         samples = PairedSamples(0.005, lockstep)

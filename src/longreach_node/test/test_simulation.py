@@ -128,20 +128,39 @@ def test_as_fast_as_possible_a_sample_is_always_due() -> None:
 def test_a_question_is_asked_again_and_expires() -> None:
     lockstep = Lockstep(timeout=10.0, start_timeout=5.0, longest_turn=0.5)
     lockstep.restart(100.0)
-    asked = [t for t in range(1, 100) if lockstep.asks_again(100.0 + 0.1 * t, 0)]
-    assert len(asked) == 9
+    asked, overdue = [], {}
+    for t in range(1, 160):
+        lockstep.listen(100.0 + 0.1 * t)
+        asked += [t] * lockstep.asks_again(0)
+        overdue[t] = (lockstep.is_overdue(0), lockstep.is_overdue(1))
+    assert len(asked) == 14
     assert 10 <= asked[0] <= 11
     assert lockstep.limit(0) == 15.0
-    assert not lockstep.is_overdue(114.9, 0)
-    assert lockstep.is_overdue(110.1, 1)
+    assert (overdue[99], overdue[102]) == ((False, False), (False, True))
+    assert (overdue[149], overdue[152]) == ((False, True), (True, True))
 
 
 def test_a_node_that_did_not_run_has_not_listened() -> None:
     lockstep = Lockstep(timeout=10.0, start_timeout=0.0, longest_turn=0.5)
     lockstep.restart(100.0)
     # A turn of 5 s counts as half a second.
-    assert not lockstep.asks_again(105.0, 7)
-    assert [lockstep.asks_again(105.5 + 0.5 * k, 7) for k in range(6)].count(True) == 1
+    lockstep.listen(105.0)
+    assert not lockstep.asks_again(7)
+    asked = 0
+    for k in range(6):
+        lockstep.listen(105.5 + 0.5 * k)
+        asked += lockstep.asks_again(7)
+    assert asked == 1
+
+
+def test_a_plant_that_was_stopped_first_looks_for_the_answer(wall: Wall) -> None:
+    rig = Rig(wall, lockstep=True, lockstep_timeout=5.0, start_timeout=0.0)
+    rig.tick(0.1)
+    # Stopped, or suspended: the answer is in the queue, behind this tick.
+    rig.tick(60.0)
+    assert rig.simulation.accept(1.0, 0) == ''
+    rig.tick(0.1)
+    assert rig.samples == [0, 1]
 
 
 def test_incidents_are_counted_for_good_and_recent_for_a_while() -> None:
@@ -273,9 +292,10 @@ def test_lockstep_ends_when_no_answer_comes(wall: Wall) -> None:
     rig.tick(0.1)
     for _ in range(49):
         rig.tick(0.1)
+    rig.tick(0.05)
     assert rig.again == 1
     with pytest.raises(LongreachError, match=r'no command on /command with the stamp 0\.01.* 5 s'):
-        rig.tick(0.2)
+        rig.tick(0.1)
 
 
 def test_the_second_answer_to_a_question_that_was_asked_twice_is_no_incident(wall: Wall) -> None:
