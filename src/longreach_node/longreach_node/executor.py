@@ -68,6 +68,7 @@ class NodeExecutor(SingleThreadedExecutor):
         # Before rclpy's constructor, which makes wake() known to the context.
         self._stale = True
         self._delegating = False
+        self._waiting_tasks: list[Any] = []
         self._held = ExitStack()
         self._pending: deque[tuple[Callable[[Any], Any], Any]] = deque()
         super().__init__(context=context)
@@ -250,7 +251,11 @@ class NodeExecutor(SingleThreadedExecutor):
         try:
             handler, _, _ = self.wait_for_ready_callbacks(0.0, None, _never)
         except (TimeoutException, ShutdownException, ConditionReachedException):
-            self._delegating = False
+            # Once more where a task ended or was created: rclpy's loop has consumed the trigger
+            # for a new one, and others may have waited for one that ended.
+            before = self._waiting_tasks
+            self._waiting_tasks = [task for task, _, _ in self._tasks if not task.done()]
+            self._delegating = self._waiting_tasks != before
             return
         handler()
         handler.result()

@@ -54,6 +54,12 @@ class Rig:
             assert time.monotonic() < end, condition
             self.executor.spin_once(0.05)
 
+    def without_waiting(self, condition: Any) -> None:
+        end = time.monotonic() + DEADLINE
+        while not condition():
+            self.executor.spin_once(DEADLINE)
+            assert time.monotonic() < end, condition
+
     def turns(self, count: int = 20) -> None:
         for _ in range(count):
             self.executor.spin_once(0.005)
@@ -252,3 +258,29 @@ def test_nothing_grows_from_turn_to_turn(rig: Rig) -> None:
     spin_until(rig.executor, done)
     assert added[0] == added[1]
     assert abs(known[1] - known[0]) < 100
+
+
+def test_a_task_goes_on_after_the_callback_that_it_waited_for(rig: Rig) -> None:
+    awaited, ends = Future(), []
+
+    async def wait() -> None:
+        await awaited
+        ends.append(1)
+
+    rig.executor.create_task(wait)
+    rig.turns()
+    timer = rig.node.create_timer(0.001, lambda: awaited.set_result(None), clock=steady())
+    rig.until(awaited.done)
+    timer.cancel()
+    rig.without_waiting(lambda: ends)
+
+
+def test_a_task_that_a_task_creates(rig: Rig) -> None:
+    ends: list[int] = []
+
+    def create() -> None:
+        rig.executor.create_task(lambda: ends.append(1))
+
+    rig.turns()
+    rig.executor.create_task(create)
+    rig.without_waiting(lambda: ends)
