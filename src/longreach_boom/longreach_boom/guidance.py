@@ -7,7 +7,8 @@ holds the pose in which it found the boom.
 
 A controller that begins in mid-run, or that has not received samples for some time, finds the boom
 away from the reference. The trajectory then goes on late: from where the boom is to the end of the
-nearest part of the path that was due, and from there as planned, no joint faster than planned.
+nearest part of the path that was due, and from there as planned, no joint faster or with a larger
+acceleration than planned.
 """
 
 from __future__ import annotations
@@ -28,7 +29,12 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_count
 from longreach_dynamics.scenarios import spools_at
 from longreach_dynamics.splines import CubicTrajectory
-from longreach_dynamics.trajectories import Reference, Trajectory
+from longreach_dynamics.trajectories import (
+    PEAK_ACCELERATION,
+    PEAK_RATE,
+    Reference,
+    Trajectory,
+)
 
 __all__ = ['Guidance', 'GuidanceState', 'Measurement', 'Order', 'reference_of', 'resumed']
 
@@ -42,10 +48,9 @@ _STOPPING_TIME = 0.5
 _STREAM_TIME, _STREAM_RATE = 0.05, math.radians(10.0)
 # Without a cycle for longer than this the boom is taken over anew [s].
 _GAP = 0.25
-# Largest rate on the way back to a trajectory in which nothing moves [rad/s].
-_SLOW = math.radians(2.0)
-# Largest rate of the polynomial of fifth order, over its mean.
-_PEAK = 15.0 / 8.0
+# Largest rate [rad/s] and acceleration [rad/s^2] on the way back to a trajectory in which nothing
+# moves.
+_SLOW, _GENTLE = math.radians(2.0), math.radians(2.0)
 
 
 class Measurement(NamedTuple):
@@ -366,8 +371,9 @@ def resumed(trajectory: Trajectory, time: float, angles: np.ndarray) -> Trajecto
     Trajectory
         From here to the waypoint at the end of the nearest part of the path that was due until
         now, the latest one where several are as near, and through all waypoints after it with
-        their distances in time. The first way is so slow that no joint is faster than the
-        trajectory plans at any time, and does not end before its waypoint's time.
+        their distances in time. The first way is so slow that no joint is faster, or has a larger
+        acceleration, than the trajectory plans at any time, and does not end before its
+        waypoint's time.
     """
     points, times = trajectory.angles, trajectory.times
     ways = np.diff(points, axis=0)
@@ -381,19 +387,24 @@ def resumed(trajectory: Trajectory, time: float, angles: np.ndarray) -> Trajecto
         shares = np.clip(((angles - starts) * due).sum(axis=1) / lengths, 0.0, 1.0)
         distances = np.abs(starts + shares[:, None] * due - angles).max(axis=1)
         target = int(np.flatnonzero(distances <= distances.min() + _NEAR)[-1]) + 1
-    planned = np.zeros(points.shape[1])
-    if isinstance(trajectory, CubicTrajectory):
-        planned = trajectory.peak_rates()
-    elif len(ways):
-        planned = (_PEAK * np.abs(ways) / np.diff(times)[:, None]).max(axis=0)
-    planned = np.where(planned > 0.0, planned, planned.max() or _SLOW)
-    needed = float((_PEAK * np.abs(points[target] - angles) / planned).max())
+    way = np.abs(points[target] - angles)
+    rates = _planned(trajectory.peak_rates(), _SLOW)
+    accelerations = _planned(trajectory.peak_accelerations(), _GENTLE)
+    needed = max(
+        float((PEAK_RATE * way / rates).max()),
+        math.sqrt((PEAK_ACCELERATION * way / accelerations).max()),
+    )
     late = max(time + needed - float(times[target]), 0.0)
     times, points = times[target:] + late, points[target:]
     if needed > 0.0:
         times, points = np.concatenate([[time], times]), np.vstack([angles, points])
     if not isinstance(trajectory, CubicTrajectory):
         return Trajectory(times, points)
-    rates = np.zeros_like(points)
-    rates[len(points) - len(trajectory.rates[target:]) :] = trajectory.rates[target:]
-    return CubicTrajectory(times, points, rates)
+    passing = np.zeros_like(points)
+    passing[len(points) - len(trajectory.rates[target:]) :] = trajectory.rates[target:]
+    return CubicTrajectory(times, points, passing)
+
+
+def _planned(peaks: np.ndarray, least: float) -> np.ndarray:
+    """Return what each joint may have; a joint that rests as planned has that of the others."""
+    return np.where(peaks > 0.0, peaks, peaks.max() or least)

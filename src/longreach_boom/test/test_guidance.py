@@ -210,6 +210,14 @@ def test_a_boom_left_behind_goes_on_late_within_the_planned_rates(
     assert guidance.cycle(state, now, measured)[1].spools == (0.0,) * 4
 
 
+def test_a_short_way_back_has_no_larger_acceleration_than_planned(boom: BoomParameters) -> None:
+    planned = Trajectory.of(DRIVE.trajectory)
+    late = resumed(planned, 6.0, planned.at(4.0).angles)
+    steps = np.arange(6.0, late.duration, 0.01)
+    accelerations = np.diff([late.at(t).rates for t in steps], axis=0) / 0.01
+    assert (np.abs(accelerations).max(axis=0) <= planned.peak_accelerations() * 1.01).all()
+
+
 def test_waypoints_that_the_boom_has_not_reached_are_not_left_out(boom: BoomParameters) -> None:
     planned = Trajectory.of(TWO_WAYS)
     # Beside the first way, away from both ends, while the second was due.

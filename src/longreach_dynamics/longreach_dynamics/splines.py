@@ -83,6 +83,12 @@ class CubicTrajectory(Trajectory):
         inside = np.abs(b + s * (2.0 * c + 3.0 * s * d)) / spans
         return np.asarray(np.vstack([np.abs(self.rates), inside]).max(axis=0))
 
+    def peak_accelerations(self) -> np.ndarray:
+        """Return the largest acceleration of each joint [rad/s^2], shape (N,)."""
+        _, _, c, d = self._polynomials()
+        ends = np.abs([2.0 * c, 2.0 * c + 6.0 * d]) / np.diff(self.times)[:, None] ** 2
+        return np.asarray(ends.max(axis=(0, 1), initial=0.0))
+
     def check_with(self, machine: Jointed) -> None:
         """
         Check waypoints, and the turning points between them, against the limits of a machine.

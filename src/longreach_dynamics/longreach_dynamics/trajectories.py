@@ -19,7 +19,10 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, quantity
 
-__all__ = ['Jointed', 'Reference', 'Trajectory', 'Waypoint']
+__all__ = ['PEAK_ACCELERATION', 'PEAK_RATE', 'Jointed', 'Reference', 'Trajectory', 'Waypoint']
+
+# Of the polynomial of fifth order from 0 to 1 in the time 1: largest rate and acceleration.
+PEAK_RATE, PEAK_ACCELERATION = 15.0 / 8.0, 10.0 / math.sqrt(3.0)
 
 
 class Jointed(Protocol):
@@ -168,3 +171,16 @@ class Trajectory:
         share = s**3 * (10.0 + s * (6.0 * s - 15.0))
         share_rate = 30.0 * (s * (1.0 - s)) ** 2 / span
         return Reference(self.angles[after - 1] + share * way, share_rate * way)
+
+    def peak_rates(self) -> np.ndarray:
+        """Return the largest rate of each joint [rad/s], shape (N,)."""
+        return self._largest(PEAK_RATE, 1)
+
+    def peak_accelerations(self) -> np.ndarray:
+        """Return the largest acceleration of each joint [rad/s^2], shape (N,)."""
+        return self._largest(PEAK_ACCELERATION, 2)
+
+    def _largest(self, factor: float, order: int) -> np.ndarray:
+        """Return the largest derivative of each joint; 0 where there is one waypoint."""
+        ways, spans = np.abs(np.diff(self.angles, axis=0)), np.diff(self.times)[:, None]
+        return np.asarray((factor * ways / spans**order).max(axis=0, initial=0.0))

@@ -41,6 +41,9 @@ def test_it_is_the_hermite_spline() -> None:
     np.testing.assert_allclose(
         trajectory.peak_rates(), np.abs(spline(fine, 1)).max(axis=0), rtol=1e-6
     )
+    # It is linear between waypoints, where it jumps.
+    ends = spline(np.concatenate([TIMES[:-1], np.nextafter(TIMES[1:], 0.0)]), 2)
+    np.testing.assert_allclose(trajectory.peak_accelerations(), np.abs(ends).max(axis=0))
 
 
 def test_before_and_after_the_joints_rest() -> None:

@@ -132,3 +132,15 @@ def test_the_machine_has_the_last_word_on_its_limits() -> None:
     Trajectory([0.0], [[1.0 + 1e-12, 0.0]]).check_with(TwoJoints())
     with pytest.raises(InputError, match='waypoint 0 of the trajectory: angles'):
         Trajectory([0.0], [[0.0]]).check_with(TwoJoints())
+
+
+def test_peaks() -> None:
+    trajectory = Trajectory(
+        np.array([0.0, 2.0, 3.0]), np.array([[0.0, 1.0], [3.0, 1.0], [2.0, 1.0]])
+    )
+    step = 1e-3
+    rates = np.array([trajectory.at(t).rates for t in np.arange(0.0, 3.0, step)])
+    np.testing.assert_allclose(trajectory.peak_rates(), np.abs(rates).max(axis=0), rtol=1e-5)
+    accelerations = np.abs(np.diff(rates, axis=0)).max(axis=0) / step
+    np.testing.assert_allclose(trajectory.peak_accelerations(), accelerations, rtol=1e-4)
+    assert not Trajectory(np.zeros(1), np.ones((1, 2))).peak_rates().any()
