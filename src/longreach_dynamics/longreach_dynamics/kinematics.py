@@ -53,7 +53,8 @@ def solve_pose(
     Return joint angles that bring a tip to a place: inverse kinematics within limits.
 
     Of all such poses, one whose angles differ least from ``start``: by sequential quadratic
-    programming, begun there and, if that fails, in the middle of the limits.
+    programming, begun there and, if that fails, in the middle of the limits, and then in the pose
+    that least squares find.
 
     Parameters
     ----------
@@ -94,7 +95,8 @@ def solve_pose(
         return np.stack(columns, axis=1)
 
     inside = np.clip(start, low, high)
-    for begin in (inside, 0.5 * (low + high)):
+
+    def closest(begin: np.ndarray) -> np.ndarray:
         found = minimize(
             lambda angles: np.sum((angles - inside) ** 2),
             begin,
@@ -104,14 +106,23 @@ def solve_pose(
             constraints={'type': 'eq', 'fun': miss, 'jac': slopes},
             options={'maxiter': 200, 'ftol': 1e-12},
         )
-        angles: np.ndarray = np.clip(found.x, low, high)
-        if np.abs(miss(angles)).max() < _CLOSE:
+        return np.asarray(np.clip(found.x, low, high))
+
+    def fits(angles: np.ndarray) -> bool:
+        return bool(np.abs(miss(angles)).max() < _CLOSE)
+
+    for begin in (inside, 0.5 * (low + high)):
+        angles = closest(begin)
+        if fits(angles):
             return angles
     width = 1e-9 * (high - low)
     nearest = least_squares(
         miss, np.clip(inside, low + width, high - width), slopes, bounds=(low, high)
-    )
-    reached = place(nearest.x)
+    ).x
+    if fits(nearest):
+        angles = closest(nearest)
+        return angles if fits(angles) else np.asarray(nearest)
+    reached = place(nearest)
     off = math.hypot(*(reached - wanted)[:2])
     raise InputError(
         f'{what} = {wanted.round(6).tolist()}, allowed: places within the limits of the joints;'

@@ -67,3 +67,15 @@ def test_places_out_of_reach_are_refused_with_the_nearest() -> None:
         solve_pose(tip, [12.0, 0.0], limits, np.full(3, 0.1), 'tooth')
     with pytest.raises(InputError, match='finite numbers'):
         solve_pose(tip, [math.nan, 0.0], limits, START)
+
+
+@pytest.mark.parametrize('start', [(0.0, 0.0), (0.3, 0.2)])
+def test_a_place_that_only_least_squares_find_is_reached(start: tuple[float, float]) -> None:
+    def place(angles: np.ndarray) -> np.ndarray:
+        end = joint_places((1.0, 0.8), angles)[-1]
+        return np.array([end.real, end.imag])
+
+    limits = np.radians([[-120.0, 120.0], [-120.0, 120.0]])
+    found = solve_pose(place, [-0.2, 1.0], limits, np.array(start))
+    np.testing.assert_allclose(place(found), [-0.2, 1.0], atol=2e-6)
+    assert np.all((found >= limits[:, 0]) & (found <= limits[:, 1]))
