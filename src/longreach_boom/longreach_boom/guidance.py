@@ -222,7 +222,8 @@ class Guidance:
         here = reference_of(state, time, angles).angles
         start = max(order.start, time)
         if not len(order.times):
-            return state._replace(trajectory=Trajectory(np.array([time]), here[None]))
+            held = Trajectory(np.array([time]), here[None])
+            return state._replace(trajectory=held, streamed=None)
         wanted = np.asarray(order.angles, dtype=float)
         if wanted.shape != (len(order.times), len(order.joints)):
             raise InputError(

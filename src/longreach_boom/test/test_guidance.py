@@ -308,6 +308,17 @@ def test_a_stream_is_followed_smoothly_and_no_faster_than_allowed(boom: BoomPara
         guidance.stream(state, 3.0, measured.angles, {0: math.radians(170.0)})
 
 
+def test_an_order_without_points_ends_a_stream(boom: BoomParameters) -> None:
+    guidance = Guidance(boom, DRIVE, T)
+    measured = measurement(boom)
+    state = guidance.stream(guidance.begin(measured.angles), 0.0, measured.angles, {3: -0.4})
+    state, _ = guidance.cycle(state, 0.0, measured)
+    here = reference_of(state, T, measured.angles).angles
+    state = guidance.follow(state, order(times=[], angles=[]), T, measured.angles)
+    state, _ = guidance.cycle(state, T, measured)
+    np.testing.assert_array_equal(reference_of(state, 9.0, measured.angles).angles, here)
+
+
 def test_after_a_gap_a_stream_begins_where_the_boom_is(boom: BoomParameters) -> None:
     guidance = Guidance(boom, None, T)
     here = np.radians(SITE)
