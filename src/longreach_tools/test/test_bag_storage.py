@@ -5,6 +5,7 @@ import importlib
 import resource
 import shutil
 import sqlite3
+import zlib
 
 import numpy as np
 import pytest
@@ -313,6 +314,35 @@ def test_a_damaged_block_of_an_mcap_file_costs_only_what_it_hits(
     assert 700 < len(recovered) <= report.message_count
     # Numbers in a message that the block has hit cannot be told from those that were written.
     assert len(set(recovered) - written) <= 8
+
+
+def test_damage_that_looks_like_the_end_of_an_mcap_file_costs_only_what_it_hits(tmp_path):
+    file = make_bag(tmp_path / 'bag', 400, flush_every=20) / 'bag_0.mcap'
+    block = read_broken(file)._blocks[3]
+    # In place of the chunk's head: records that end the messages, but for their length.
+    hit(file, block.offset - 49, (b'\x0f' + bytes(8)) * 5)
+    assert sum(channel.count for channel in read_broken(file).channels.values()) == 800
+
+
+@pytest.mark.parametrize('options', [{}, {'compress': True}], ids=str)
+def test_a_damaged_time_range_of_a_chunk_costs_no_message(tmp_path, options):
+    file = make_bag(tmp_path / 'bag', 400, flush_every=20, **options) / 'bag_0.mcap'
+    block = read_broken(file)._blocks[3]
+    head = block.offset - 40 - len(block.compression)
+    # The first two messages of the chunk are within.
+    hit(file, head + 8, block.times[0].to_bytes(8, 'little'))
+    broken = read_broken(file)
+    assert sum(channel.count for channel in broken.channels.values()) == 800
+    assert not broken.lost
+
+
+def test_messages_that_a_checksum_confirms_are_kept_whatever_the_time_range(tmp_path):
+    file = make_bag(tmp_path / 'bag', 400, flush_every=20) / 'bag_0.mcap'
+    block = read_broken(file)._blocks[3]
+    data = file.read_bytes()[block.offset : block.offset + block.size]
+    hit(file, block.offset - 40 + 24, zlib.crc32(data).to_bytes(4, 'little'))
+    hit(file, block.offset - 40 + 8, (block.times[1] - STEP).to_bytes(8, 'little'))
+    assert sum(channel.count for channel in read_broken(file).channels.values()) == 800
 
 
 @pytest.mark.parametrize('options', [{}, {'compress': True}], ids=str)

@@ -41,6 +41,8 @@ _CHUNK_HEAD = struct.Struct('<QQQI')
 _INDEX_HEAD = struct.Struct('<HI')
 _INDEX_ENTRY = 16
 _FOOTER_CONTENT = struct.Struct('<QQI')
+# Length of records that end the messages: a walk that takes damage for one loses all behind it.
+_ENDS = {_FOOTER: _FOOTER_CONTENT.size, _DATA_END: 4}
 _COMPRESSIONS = ('', 'lz4', 'zstd')
 
 # Where a record may begin after damage: a type whose content can be checked (of the others none is
@@ -296,10 +298,12 @@ class _Scan:
             if kind == _MESSAGE:
                 channel, _, time, _ = _MESSAGE_HEAD.unpack_from(data, content)
                 found.append((channel, time, content - _RECORD.size, content + size))
-        # A time outside of the chunk's range is damaged, or the range is, if no time is within.
-        if any(start <= item[1] <= end for item in found):
+        # A time outside of the chunk's range is damaged; or the range is, if the checksum confirms
+        # the messages or most of them are outside.
+        within = [item for item in found if start <= item[1] <= end]
+        if not block.checksum and 2 * len(within) >= len(found):
             lost += [item[2:] for item in found if not start <= item[1] <= end]
-            found = [item for item in found if start <= item[1] <= end]
+            found = within
         for channel, time, place, _ in found:
             self._count(channel, time)
             block.places.append(place)
@@ -345,6 +349,7 @@ class _Scan:
                 # The content of the others is not used: what follows decides.
                 after = _read(file, behind, 1)
                 sound = behind == end or _HEADER <= after[0] <= _DATA_END
+                sound = sound and length == _ENDS.get(kind, length)
         except _UnreadableError:
             return None
         return (kind, length) if sound else None
