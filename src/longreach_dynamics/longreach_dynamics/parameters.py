@@ -386,7 +386,10 @@ def _with_base(values: dict[str, Any], file: Path) -> dict[str, Any]:
     if 'base' in below:
         raise InputError(f'{file}: base = {base!r} has a base itself, allowed: one that has none')
     own = {name: value for name, value in values.items() if name != 'base'}
-    merged: dict[str, Any] = _merged(below, own)
+    try:
+        merged: dict[str, Any] = _merged(below, own)
+    except InputError as error:
+        raise InputError(f'{file}: {error}') from error
     return merged
 
 
@@ -398,12 +401,15 @@ def _merged(below: Any, above: Any) -> Any:
     named = (
         isinstance(above, list)
         and isinstance(below, list)
-        and all(isinstance(entry, dict) and 'name' in entry for entry in [*below, *above])
+        and all(isinstance(e, dict) and isinstance(e.get('name'), str) for e in [*below, *above])
     )
     if not named:
         return above
     known = [entry['name'] for entry in below]
     entries = {entry['name']: entry for entry in above}
+    if len(entries) < len(above):
+        names = ', '.join(entry['name'] for entry in above)
+        raise InputError(f'entries with the names {names}, allowed: each name once')
     kept = [_merged(entry, entries.get(entry['name'], {})) for entry in below]
     return kept + [entry for entry in above if entry['name'] not in known]
 

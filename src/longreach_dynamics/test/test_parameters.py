@@ -323,3 +323,23 @@ def test_a_file_gives_what_differs_from_its_base(tmp_path: Path) -> None:
     (tmp_path / 'fifth.yaml').write_text('base: none.yaml\n')
     with pytest.raises(InputError, match=r'none.yaml cannot be read'):
         load(Machine, tmp_path / 'fifth.yaml')
+
+
+@pytest.mark.parametrize(
+    ('entries', 'error'),
+    [
+        (
+            '[{name: b, x: 1}, {name: b, x: 2}]',
+            r'own\.yaml: .* b, b, allowed: each name once',
+        ),
+        ('[{name: [1], x: 1}]', r'own\.yaml: '),
+    ],
+)
+def test_names_that_match_no_entry_of_the_base_for_sure_are_refused(
+    tmp_path: Path, entries: str, error: str
+) -> None:
+    base = {'machine': {'count': 1}, 'parts': [{'name': 'b', 'x': 2}]}
+    (tmp_path / 'base.yaml').write_text(yaml.safe_dump(base))
+    (tmp_path / 'own.yaml').write_text(f'base: base.yaml\nparts: {entries}\n')
+    with pytest.raises(InputError, match=error):
+        load(Machine, tmp_path / 'own.yaml')
