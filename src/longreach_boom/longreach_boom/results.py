@@ -193,6 +193,8 @@ class BoomRun(Run[BoomParameters]):
 
     def warnings(self) -> tuple[str, ...]:
         """Return which cylinders need more than the supply, and which ran out of oil."""
+        if not len(self.table):
+            return ()
         boom = self.parameters
         start = np.maximum(*(self.columns_like(side)[0] for side in ('p_head', 'p_rod')))
         overloaded = start > boom.oil.supply_pressure

@@ -58,6 +58,7 @@ def test_a_run_that_fails_leaves_the_others(boom, booms):
         np.testing.assert_array_equal(done.table, simulate(booms[0], RELEASE).table)
         assert len(none.table) == len(lost.table) == 0
         assert none.summary()['tip_highest'] is None
+        assert none.warnings() == ()
         assert none.message
         assert "pose = 'nowhere'" in lost.message
         assert 'runs away' in partly.message

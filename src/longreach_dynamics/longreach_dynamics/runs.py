@@ -252,8 +252,8 @@ class Run(Generic[Parameters]):
         return max(round(float(np.diff(times).min()) / step), 1) * step if len(times) > 1 else step
 
     def summary(self) -> dict[str, Any]:
-        """Return what the run is asked for first, as plain numbers; see UNITS."""
-        return {'duration': float(self.column('time')[-1])}
+        """Return what the run is asked for first, as plain numbers; None of a run without rows."""
+        return {'duration': float(self.column('time')[-1]) if len(self.table) else None}
 
     def warnings(self) -> tuple[str, ...]:
         """Return what users should know about the run, a line each."""
