@@ -93,6 +93,12 @@ def test_relief_lets_out_and_make_up_lets_in(p: float, sign: int) -> None:
     assert np.sign(port_flows(p, HEAD_RELIEF, 0, a.table)) == sign
 
 
+def test_make_up_that_could_never_open_is_refused() -> None:
+    poor = OIL.replace(tank_pressure=1e5, vapour_pressure=0.1e5)
+    with pytest.raises(InputError, match=r'one: make_up\.cracking = 90000 Pa, allowed: below .*'):
+        actuators(CYLINDER.replace(make_up=MAKE_UP.replace(cracking=0.9e5)), oil=poor)
+
+
 def test_valves_that_stay_closed_change_no_bit() -> None:
     random = np.random.default_rng(4)
     none = actuators(CYLINDER)

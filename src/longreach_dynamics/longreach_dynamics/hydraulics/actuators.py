@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics.parameters import Cylinder, OilParameters
 from longreach_dynamics.hydraulics.valves import (
     behind_hose,
@@ -196,6 +197,11 @@ def actuators_of(
         The machine's own columns.
     viscous, coulomb, static : sequence of float
         Friction of each piston [N s/m], [N], [N]; None: none.
+
+    Raises
+    ------
+    InputError
+        For a make-up valve that could never open.
     """
     N = len(cylinders)
     table = np.zeros((N, COLUMNS))
@@ -219,6 +225,13 @@ def actuators_of(
             row[HEAD_RELIEF], row[ROD_RELIEF] = c.relief.head, c.relief.rod
             row[RELIEF_OVERRIDE], row[RELIEF_AREA] = c.relief.override, c.relief.area
         if c.make_up:
+            most = oil.tank_pressure - oil.vapour_pressure
+            if c.make_up.cracking >= most:
+                raise InputError(
+                    f'{c.name}: make_up.cracking = {c.make_up.cracking:g} Pa, allowed: below'
+                    f' tank_pressure - vapour_pressure = {most:g} Pa; no chamber falls so far that'
+                    ' it would open'
+                )
             row[MAKE_UP_PRESSURE] = oil.tank_pressure - c.make_up.cracking
             row[MAKE_UP_OVERRIDE], row[MAKE_UP_AREA] = c.make_up.override, c.make_up.area
     table[:, BULK_MODULUS], table[:, SUPPLY] = oil.bulk_modulus, oil.supply_pressure
