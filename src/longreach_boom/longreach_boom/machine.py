@@ -207,7 +207,8 @@ class Boom:
             cuts |= {round(entry.time / self.step) for entry in self.scenario.valve_commands}
         edges = [first, *sorted(at for at in cuts if first < at < last), last]
         row = 0
-        for begin, end in itertools.pairwise(edges):
+        # Without a step nothing changes: a load comes with the step that begins at its time.
+        for begin, end in itertools.pairwise(edges if steps else ()):
             for at, load in self._load_changes:
                 if at == begin:
                     loads = () if load is None else (*loads, load)
@@ -331,9 +332,9 @@ def longest_step(
     """
     Return the longest step [s] that is stable and of which a sample takes a whole number.
 
-    Stable in the pose of the scenario and in all waypoints of its trajectory, with the loads from
-    the beginning, with all that are attached, and without any. All times of the scenario are whole
-    steps. What it costs in accuracy: docs/boom.md.
+    Stable in the pose of the scenario and in all waypoints of its trajectory, with all loads that
+    the boom has at some time, and without any. All times of the scenario are whole steps.
+    What it costs in accuracy: docs/boom.md.
 
     Parameters
     ----------
@@ -348,12 +349,15 @@ def longest_step(
         When the scenario does not fit the boom, or no step down to a hundredth of a sample fits.
     """
     scenario.check_with(parameters)
-    attached = tuple(load for _, load in scenario.load_changes(parameters) if load is not None)
-    beginning = scenario.initial_loads(parameters)
+    loads = scenario.initial_loads(parameters)
+    carried = {loads, ()}
+    for _, load in scenario.load_changes(parameters):
+        loads = () if load is None else (*loads, load)
+        carried.add(loads)
     poses = [scenario.angles(parameters)]
     poses += [np.radians(point.angles_deg) for point in scenario.waypoints(parameters)]
     fastest = 0.0
-    for loads in {beginning, (*beginning, *attached), ()}:
+    for loads in carried:
         constants = constants_of(parameters, loads, scenario.friction)
         for pose in poses:
             rest = equilibrium(parameters, pose, loads)

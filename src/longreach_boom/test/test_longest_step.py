@@ -8,11 +8,11 @@ import pytest
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import AUTOMATIC, Boom, longest_step
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.scenario import HangingLoad, Scenario, ValveCommand
+from longreach_boom.scenario import Attachment, HangingLoad, Scenario, ValveCommand
 from longreach_boom.simulation import simulate
 from longreach_boom.state import StateParts
 from longreach_boom.sweep import simulate_many
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
 
 LOAD = HangingLoad(90.0)
 
@@ -56,3 +56,11 @@ def test_library_and_sweep_choose_the_same(boom: BoomParameters) -> None:
     assert np.array_equal(chosen, simulate(boom, scenario, 2.5e-3).states)
     (swept,) = simulate_many([boom], scenario, processes=1, step=AUTOMATIC)
     assert np.array_equal(swept.states, chosen)
+
+
+def test_loads_that_never_hang_together_are_not_added_up(boom: BoomParameters) -> None:
+    changes = (Attachment(time=0.1, mass=12e3), Attachment(time=0.3, mass=12e3))
+    scenario = Scenario(duration=0.5, pose='site', attach=changes, release=(0.2,))
+    with pytest.raises(LongreachError, match='no static equilibrium'):
+        longest_step(boom, scenario.replace(release=()))
+    assert longest_step(boom, scenario) == 2.5e-3

@@ -168,6 +168,14 @@ def test_loads_by_scenario_and_by_hand_are_the_same(boom: BoomParameters) -> Non
     assert np.abs(result.states[-1, :4] - bare.states[-1, :4]).max() > 1e-4
 
 
+def test_without_a_step_no_load_comes(boom: BoomParameters) -> None:
+    attach = (Attachment(time=0.1, mass=50.0),)
+    plant = Boom(boom, Scenario(duration=1.0, pose='site', attach=attach))
+    state = plant.advance(plant.initial_state(), CLOSED, 0.0, 0.1)
+    assert plant.advance(state, CLOSED, 0.1, 0.0).loads == ()
+    assert len(plant.advance(state, CLOSED, 0.1, 0.1).loads) == 1
+
+
 def test_a_load_is_where_it_hangs(boom: BoomParameters) -> None:
     # Three loads of one place weigh as one.
     heavy = Boom(boom, Scenario(duration=1.0, pose='site', loads=(HangingLoad(90.0),)))
