@@ -232,6 +232,13 @@ def test_valves_close_after_the_last_command(standing: Rig) -> None:
     assert plant.command == BY_SCENARIO
 
 
+def test_a_reset_publishes_each_topic_once(standing: Rig) -> None:
+    standing.bench.call(Trigger, 'plant/reset')
+    topics = (standing.joints, standing.hydraulics, standing.strain, standing.markers)
+    standing.bench.until(lambda: all(len(t) >= 2 for t in topics), 'all topics again')
+    assert [len(t) for t in topics] == [2, 2, 2, 2]
+
+
 @pytest.mark.parametrize('senders', [1, 2])
 def test_two_senders_are_told(standing: Rig, senders: int, capfd: Any) -> None:
     b = standing.bench

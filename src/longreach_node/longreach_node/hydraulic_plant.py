@@ -44,7 +44,6 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
 
     def __init__(self) -> None:
         super().__init__('plant', safe_command=BY_SCENARIO)
-        self._latest = -1
 
     def open(self, settings: SimulatorParameters) -> None:
         """Create the publisher of ``hydraulics`` and the subscription to commands."""
@@ -97,15 +96,20 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
     # --- what it does ------------------------------------------------------------------------
 
     def publish_outputs(self, nanoseconds: int) -> None:
-        """Publish the outputs of the present state; in lockstep again when no answer comes."""
+        """Publish the outputs of the present state."""
         header = header_at(nanoseconds, self.frame)
-        if nanoseconds == self._latest:
-            # The controller may have missed either half of its sample.
-            self.publish_joints(header.stamp)
-        else:
-            self._latest = nanoseconds
-            self.publish_own(header)
+        self.publish_own(header)
         # Last: in lockstep the controller answers to this.
+        self._publish_hydraulics(header)
+
+    def publish_again(self, nanoseconds: int) -> None:
+        """Publish both halves of the present sample: the controller may have missed either."""
+        header = header_at(nanoseconds, self.frame)
+        self.publish_joints(header.stamp)
+        self._publish_hydraulics(header)
+
+    def _publish_hydraulics(self, header: Header) -> None:
+        """Publish cylinders and valves, for whoever listens."""
         if self.is_heard(self.hydraulics):
             self.hydraulics.publish(self.hydraulic_state(header))
 

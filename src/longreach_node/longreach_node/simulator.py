@@ -90,6 +90,8 @@ class SimulatorNode(Node, Generic[State, Command]):
         """Begin to run, once everything is created; the last call of a subclass's constructor."""
         self.machine = machine
         self.settings = parameters
+        # As the publishers were made: it does not change with real_time_factor.
+        self._latched = parameters.latched
         self.frame = frame_name(self, parameters, self.root_frame)
         self._joints = self.create_publisher(
             JointState, 'joint_states', qos.stream(parameters.latched)
@@ -121,12 +123,12 @@ class SimulatorNode(Node, Generic[State, Command]):
     # --- what a subclass provides ------------------------------------------------------------
 
     def publish_outputs(self, nanoseconds: int) -> None:
-        """
-        Publish the machine's own messages for the present state, stamped with its time.
-
-        Called again for the same sample when in lockstep no answer comes.
-        """
+        """Publish the machine's own messages for the present state, stamped with its time."""
         raise NotImplementedError
+
+    def publish_again(self, nanoseconds: int) -> None:
+        """Publish what is answered once more: in lockstep no answer to this sample has come."""
+        self.publish_outputs(nanoseconds)
 
     # --- what a subclass calls ---------------------------------------------------------------
 
@@ -173,7 +175,7 @@ class SimulatorNode(Node, Generic[State, Command]):
 
     def is_heard(self, publisher: Publisher) -> bool:
         """Tell whether a message is needed: it has a listener, or is kept for those to come."""
-        return self.settings.latched or publisher.get_subscription_count() > 0
+        return self._latched or publisher.get_subscription_count() > 0
 
     def is_looked_at(self, publisher: Publisher, rate: float) -> bool:
         """

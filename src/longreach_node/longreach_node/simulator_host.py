@@ -105,8 +105,8 @@ class SimulatorHost:
         self._diagnostics.publish(stamp_of(nanoseconds), level, text, values)
 
     def publish_again(self) -> None:
-        """Publish the outputs of the present sample again."""
-        self._node.publish_outputs(seconds_to_nanoseconds(self._node.time))
+        """Publish again what is to be answered."""
+        self._node.publish_again(seconds_to_nanoseconds(self._node.time))
 
     def publish_clock(self) -> None:
         """Publish simulation time, where that is asked for."""

@@ -661,3 +661,13 @@ def test_a_message_that_nobody_hears_is_not_made(latched: bool) -> None:
             b.until(lambda: toy.is_heard(toy._joints), 'a listener')
             assert toy.simulation.step_once() == ''
             assert made
+
+
+def test_what_is_kept_for_late_listeners_has_no_gap_in_real_time() -> None:
+    with bench(*words(start_paused=True, real_time_factor=0.0)) as b:
+        toy = b.add(Toy)
+        b.until(lambda: toy.simulation.started, 'start')
+        assert toy.set_parameters([Parameter('real_time_factor', value=1.0)])[0].successful
+        assert toy.simulation.step_once() == ''
+        late = b.listen(JointState, 'joint_states', qos.LATCHED_STREAM)
+        b.until(lambda: len(late) == 2, 'both samples')
