@@ -284,3 +284,22 @@ def test_a_task_that_a_task_creates(rig: Rig) -> None:
     rig.turns()
     rig.executor.create_task(create)
     rig.without_waiting(lambda: ends)
+
+
+def test_a_slow_timer_does_not_let_a_queue_grow(rig: Rig) -> None:
+    heard: list[float] = []
+    publisher = rig.node.create_publisher(Float64, 'number', 1000)
+    rig.node.create_subscription(Float64, 'number', lambda m: heard.append(m.data), 1000)
+    rig.until(lambda: publisher.get_subscription_count() == 1)
+    waiting: list[int] = []
+
+    def tick() -> None:
+        """Publish more than one message in each turn, as a plant that catches up makes them."""
+        waiting.append(10 * len(waiting) - len(heard))
+        for _ in range(10):
+            publisher.publish(Float64())
+
+    # It is always due.
+    rig.node.create_timer(1e-9, tick, clock=steady())
+    rig.until(lambda: len(waiting) == 50)
+    assert max(waiting) <= 20
