@@ -117,13 +117,13 @@ def quantity(
     length: int | None = None,
     source: str = '',
     read_only: bool = True,
-    kw_only: bool = False,
+    kw_only: bool | None = None,
 ) -> Any:
     """
     Declare a field: a number, a truth value, a text, a sequence, or another parameter object.
 
     The arguments are those of :class:`Rule`; without a default the field is required. A field with
-    a default that derived classes follow with others is ``kw_only``.
+    a default that derived classes follow with others is ``kw_only``; None: as its class says.
     """
     rule = Rule(
         description,
@@ -136,7 +136,9 @@ def quantity(
         source=source,
         read_only=read_only,
     )
-    return dataclasses.field(default=default, kw_only=kw_only, metadata={'rule': rule})
+    keyword = {} if kw_only is None else {'kw_only': kw_only}
+    field: Any = dataclasses.field(default=default, metadata={'rule': rule}, **keyword)
+    return field
 
 
 def choice(

@@ -98,7 +98,10 @@ def digging_excavator(arguments: argparse.Namespace) -> ExcavatorParameters:
     if arguments.flow is not None:
         if arguments.mode != 'hydraulic':
             raise InputError('--flow belongs to --mode hydraulic; leave it out for given forces')
-        excavator = excavator.with_flow('bucket', arguments.flow * _LITRES_PER_MINUTE)
+        try:
+            excavator = excavator.with_flow('bucket', arguments.flow * _LITRES_PER_MINUTE)
+        except InputError as error:
+            raise InputError(f'--flow {arguments.flow:g} L/min: {error}') from error
     if arguments.law is not None:
         excavator = excavator.with_value('soil.law', arguments.law)
     return excavator

@@ -160,7 +160,8 @@ def test_laws_and_depths_differ(capsys):
         (('--step', 0.0007), 'sample_time = 0.005 s, allowed: whole steps'),
         (('--plot', 'x.txt'), "ending 'txt'"),
         (('--flow', 0), '0, allowed'),
-        (('--flow', 1e9), 'wide valves'),
+        (('--flow', 1e9), '--flow 1e+09 L/min: cylinders.bucket.valve.area = '),
+        (('--flow', 5e4), 'wide valves'),
     ],
 )
 def test_dig_refuses(capsys, tmp_path, monkeypatch, words, text):

@@ -132,7 +132,9 @@ def test_calibrate_refuses(tmp_path, pictures):
     refused('holds no pictures', 'calibrate', tmp_path, *board)
     refused("board = '9*6', allowed", 'calibrate', pictures, '--board', '9*6', '--square', 1)
     refused('count inner corners', 'calibrate', pictures, '--board', '8x6', '--square', 0.04)
-    nowhere = tmp_path / 'none' / 'c.yaml'
+    # A directory cannot be made in place of a file.
+    (tmp_path / 'file').write_text('')
+    nowhere = tmp_path / 'file' / 'c.yaml'
     refused('cannot be written', 'calibrate', pictures, *board, '--out', nowhere)
 
 
