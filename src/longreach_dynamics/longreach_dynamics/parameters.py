@@ -136,9 +136,8 @@ def quantity(
         source=source,
         read_only=read_only,
     )
-    keyword = {} if kw_only is None else {'kw_only': kw_only}
-    field: Any = dataclasses.field(default=default, metadata={'rule': rule}, **keyword)
-    return field
+    keyword_only: Any = dataclasses.MISSING if kw_only is None else kw_only
+    return dataclasses.field(default=default, kw_only=keyword_only, metadata={'rule': rule})
 
 
 def choice(
