@@ -16,11 +16,11 @@ numerical solutions are the same thing to whoever uses them.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from scipy.interpolate import PPoly
 
 from longreach_dynamics.errors import InputError
 
@@ -111,6 +111,56 @@ class Beam:
         return float(np.sum(values * self.gauss()[1], axis=-1))
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Piecewise:
+    """
+    A piecewise polynomial; its arrays are read-only, as it is kept and shared.
+
+    Not SciPy's: the import of scipy.interpolate would be a third of the start of every command.
+
+    Parameters
+    ----------
+    powers : ndarray, shape (K, panels)
+        Coefficients of the powers of the distance from a panel's left edge, that of 0 first.
+    edges : ndarray, shape (panels + 1,)
+        [m], ascending.
+    """
+
+    powers: np.ndarray
+    edges: np.ndarray
+
+    def __post_init__(self) -> None:
+        """Take the right to write."""
+        self.powers.setflags(write=False)
+        self.edges.setflags(write=False)
+
+    def __call__(self, x: np.ndarray | float, derivative: int = 0) -> np.ndarray:
+        """Return values or derivatives at places [m]; the outer panels go on beyond the ends."""
+        x = np.asarray(x, dtype=float)
+        panel = np.clip(np.searchsorted(self.edges, x, side='right') - 1, 0, self.edges.size - 2)
+        return _power_sum(self.powers[:, panel], x - self.edges[panel], derivative)
+
+    def integrated_twice(self) -> _Piecewise:
+        """Return the second integral; it and its slope are 0 at the first edge."""
+        K, widths = len(self.powers), np.diff(self.edges)
+        powers = np.zeros((K + 2, widths.size))
+        factors = [(k + 1) * (k + 2) for k in range(K)]
+        powers[2:] = self.powers / np.array(factors, dtype=float)[:, None]
+        for panel in range(1, widths.size):
+            for order in (1, 0):
+                powers[order, panel] = _power_sum(powers[:, panel - 1], widths[panel - 1], order)
+        return _Piecewise(powers, self.edges)
+
+
+def _power_sum(powers: np.ndarray, distance: np.ndarray, derivative: int) -> np.ndarray:
+    """Return sum_k powers[k] distance^k, or a derivative of it by the distance."""
+    total, power = np.zeros_like(distance), np.ones_like(distance)
+    for k in range(derivative, len(powers)):
+        total = total + powers[k] * power * math.perm(k, derivative)
+        power = power * distance
+    return total
+
+
 @dataclasses.dataclass(frozen=True)
 class BendingLine:
     """
@@ -118,11 +168,11 @@ class BendingLine:
 
     Parameters
     ----------
-    deflection : scipy.interpolate.PPoly
-        w [m] over x [m].
+    deflection : callable
+        w [m] over x [m]; its second argument is the order of a derivative.
     """
 
-    deflection: PPoly
+    deflection: _Piecewise
 
     @classmethod
     def from_curvature(cls, beam: Beam, curvature: Distribution) -> BendingLine:
@@ -133,8 +183,8 @@ class BendingLine:
         # Chebyshev series, then powers of the distance from the left edge over the width.
         series = np.linalg.inv(chebyshev.chebvander(nodes, _DEGREE))
         powers = _SHIFTED_CHEBYSHEV @ series @ np.reshape(values, (left.size, -1)).T
-        coefficients = (powers / width ** np.arange(_DEGREE + 1)[:, None])[::-1]
-        deflection = PPoly(coefficients, beam.grid).antiderivative(2)
+        powers = powers / width ** np.arange(_DEGREE + 1)[:, None]
+        deflection = _Piecewise(powers, beam.grid).integrated_twice()
         if beam.support:
             slope = float(deflection(beam.support)) / beam.support
             deflection = _plus_linear(deflection, -slope)
@@ -142,17 +192,16 @@ class BendingLine:
 
     def at(self, x: np.ndarray | float, derivative: int = 0) -> np.ndarray:
         """Return w or a derivative of it at places [m] along the beam."""
-        return np.asarray(self.deflection(x, derivative))
+        return self.deflection(x, derivative)
 
     def scaled(self, factor: float) -> BendingLine:
         """Return the line times a factor."""
-        return BendingLine(PPoly(self.deflection.c * factor, self.deflection.x))
+        return BendingLine(_Piecewise(self.deflection.powers * factor, self.deflection.edges))
 
     def plus(self, other: BendingLine, factor: float) -> BendingLine:
         """Return this line plus a factor times another of the same beam."""
-        return BendingLine(
-            PPoly(self.deflection.c + factor * other.deflection.c, self.deflection.x)
-        )
+        powers = self.deflection.powers + factor * other.deflection.powers
+        return BendingLine(_Piecewise(powers, self.deflection.edges))
 
     def normalised(self) -> BendingLine:
         """
@@ -160,19 +209,19 @@ class BendingLine:
 
         With a support near its tip a beam may bend mainly inboard; then the largest is 1.
         """
-        grid = self.deflection.x
+        grid = self.deflection.edges
         values = self.at(np.append(np.linspace(grid[:-1], grid[1:], 8, endpoint=False), grid[-1]))
         largest = values[np.argmax(np.abs(values))]
         size = values[-1] if abs(values[-1]) > _SMALL_TIP * abs(largest) else largest
         return self.scaled(1.0 / float(size))
 
 
-def _plus_linear(function: PPoly, slope: float) -> PPoly:
+def _plus_linear(function: _Piecewise, slope: float) -> _Piecewise:
     """Return function + slope x."""
-    coefficients = function.c.copy()
-    coefficients[-2] += slope
-    coefficients[-1] += slope * function.x[:-1]
-    return PPoly(coefficients, function.x)
+    powers = function.powers.copy()
+    powers[1] += slope
+    powers[0] += slope * function.edges[:-1]
+    return _Piecewise(powers, function.edges)
 
 
 def _line(beam: Beam, moment: Distribution) -> BendingLine:

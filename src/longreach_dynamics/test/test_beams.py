@@ -474,3 +474,11 @@ def test_support_is_along_the_beam(support: float) -> None:
 def test_impossible_bases_are_refused(arguments: dict[str, int | str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         ritz_basis(uniform(), False, **arguments)  # type: ignore[arg-type]
+
+
+def test_lines_are_kept_so_nobody_may_write_on_them() -> None:
+    for line in ritz_basis(uniform(1.0), False).lines:
+        with pytest.raises(ValueError, match='read-only'):
+            line.deflection.powers[0, 0] = 1.0
+        with pytest.raises(ValueError, match='read-only'):
+            line.deflection.edges[0] = 1.0

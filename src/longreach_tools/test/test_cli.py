@@ -202,15 +202,13 @@ def test_overview_imports_no_command() -> None:
 # What takes longer to import than the rest of a command; scipy.special is light.
 HEAVY = {
     *('matplotlib', 'rclpy', 'rosbags'),
-    *('scipy.integrate', 'scipy.optimize', 'scipy.signal', 'scipy.stats'),
+    *('scipy.integrate', 'scipy.interpolate', 'scipy.optimize', 'scipy.signal', 'scipy.stats'),
 }
 
 
 @pytest.mark.parametrize('name', ['bag', 'boom', 'crane', 'excavator', 'launch', 'vision'])
 def test_command_imports_no_more_than_it_needs(name: str) -> None:
-    # The boom's mode shapes are piecewise polynomials of scipy.interpolate, which has the rest.
-    allowed = {'scipy.optimize'} if name == 'boom' else set()
-    assert not imported_by(name, '--help') & HEAVY - allowed
+    assert not imported_by(name, '--help') & HEAVY
 
 
 def test_summary_that_is_no_literal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
