@@ -96,6 +96,8 @@ class ControllerNode(PairedControllerNode[ValveCommand]):
             load_scenario(settings.scenario, self._boom) if settings.scenario else None
         )
         self._on_settings(settings)
+        # Before a plant in real time waits for the first command.
+        self._guidance.warm_up()
         self._cylinders = [cylinder.name for cylinder in self._boom.cylinders]
         self._state: GuidanceState | None = None
         self._measured: Measurement | None = None

@@ -46,6 +46,8 @@ _NEAR = math.radians(0.5)
 _STOPPING_TIME = 0.5
 # Streamed positions are followed with a lag of this time [s], and no faster than this [rad/s].
 _STREAM_TIME, _STREAM_RATE = 0.05, math.radians(10.0)
+# Of the oil, to compile with [Pa].
+_USUAL_PRESSURE = 1e7
 # Without a cycle for longer than this the boom is taken over anew [s].
 _GAP = 0.25
 # Largest rate [rad/s] and acceleration [rad/s^2] on the way back to a trajectory in which nothing
@@ -142,6 +144,16 @@ class Guidance:
                 step_count(entry.time, self.sample_time, what)
         controller = JointController(self.parameters, self.sample_time)
         object.__setattr__(self, 'controller', controller)
+
+    def warm_up(self) -> None:
+        """Compile what a cycle needs, or load it from the cache."""
+        cylinders, limits = self.parameters.cylinders, self.parameters.joint_limits()
+        angles = limits.mean(axis=1)
+        pistons = [c.linkage.position(a) for c, a in zip(cylinders, angles, strict=True)]
+        pressures = np.full(len(cylinders), _USUAL_PRESSURE)
+        here = Reference(angles, np.zeros(len(angles)))
+        memory = self.begin(angles).memory
+        self.controller.cycle(memory, np.array(pistons), pressures, pressures, here)
 
     def begin(self, angles: np.ndarray, time: float = 0.0) -> GuidanceState:
         """

@@ -21,6 +21,7 @@ from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from longreach_boom.control import JointController
 from longreach_boom.controller_node import ControllerNode
 from longreach_boom.guidance import Guidance, Measurement, Order
 from longreach_boom.parameters import BoomParameters
@@ -421,3 +422,22 @@ def test_a_reset_plant_gives_the_same_run_again(tmp_path: Path) -> None:
     assert again[0].header.stamp == stamp_of(0)
     for k in range(150):
         assert again[k] == first[k], k
+
+
+def test_a_cycle_runs_before_the_node_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    cycle, listen = JointController.cycle, ControllerNode.listen
+
+    def recorded_cycle(*arguments: Any, **named: Any) -> Any:
+        calls.append('cycle')
+        return cycle(*arguments, **named)
+
+    def recorded_listen(*arguments: Any) -> None:
+        calls.append('listen')
+        listen(*arguments)
+
+    monkeypatch.setattr(JointController, 'cycle', recorded_cycle)
+    monkeypatch.setattr(ControllerNode, 'listen', recorded_listen)
+    with bench() as b:
+        b.add(ControllerNode)
+    assert calls == ['cycle', 'listen']
