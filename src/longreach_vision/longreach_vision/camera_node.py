@@ -68,7 +68,7 @@ class CameraNodeParameters(FrameParameters):
     rig: str = quantity('rig file: cameras, plane, markers', '')
     look: str = quantity('look file; empty for the installed one', '', default='')
     path: str = quantity(
-        'table of time, NAME.x, NAME.z to be seen; empty for the topic marker_truth',
+        'CSV file of time, NAME.x, NAME.z to render; empty for the topic marker_truth',
         '',
         default='',
     )

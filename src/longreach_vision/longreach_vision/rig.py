@@ -45,14 +45,14 @@ class TrackingParameters(Parameters):
     """Numbers of the tracker; pixels are those of the cameras' full resolution."""
 
     acceleration: float = quantity(
-        'how a marker may accelerate in the image, standard deviation',
+        'standard deviation of the acceleration of a marker in the image',
         'px/s^2',
         at_least=_ACCELERATIONS[0],
         at_most=_ACCELERATIONS[1],
         default=500.0,
     )
     gate: float = quantity(
-        'how far from its prediction a marker is accepted, in standard deviations',
+        'largest distance of a detection from the prediction, in standard deviations',
         at_least=1.0,
         at_most=20.0,
         default=3.0,
@@ -79,14 +79,14 @@ class TrackingParameters(Parameters):
         default=40.0,
     )
     fade: float = quantity(
-        'time after which a lost marker is no longer believed to move on',
+        'time constant with which the velocity of a lost marker decays',
         's',
         at_least=1e-3,
         at_most=3600.0,
         default=0.4,
     )
     least_rim: float = quantity(
-        'share of the rim that has to be seen to begin with a marker',
+        'share of the rim that has to be visible to initialise a marker',
         at_least=0.0,
         at_most=1.0,
         default=0.6,
@@ -159,7 +159,7 @@ class MarkerOnRig(Parameters):
         default=0.0,
     )
     position: tuple[float, ...] | None = quantity(
-        'about where it is at the start, x y z in the world',
+        'approximate position at the start, x y z in the world',
         'm',
         at_least=-_FARTHEST,
         at_most=_FARTHEST,

@@ -112,9 +112,9 @@ class Occluder(Parameters):
     grey: float = quantity(
         'its grey level', 'grey levels', at_least=0.0, at_most=255.0, default=60.0
     )
-    appears: float = quantity('time from which on it is there', 's', default=0.0)
+    appears: float = quantity('time at which it appears', 's', default=0.0)
     vanishes: float | None = quantity(
-        'time from which on it is not there any more; none for never', 's', default=None
+        'time at which it vanishes; none for never', 's', default=None
     )
 
     def check(self) -> None:

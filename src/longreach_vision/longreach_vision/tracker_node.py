@@ -94,7 +94,7 @@ class TrackerParameters(FrameParameters):
         'longest wait for them', 's', at_least=0.0, at_most=1e4, default=10.0
     )
     overlay_rate: float = quantity(
-        'overlays per second while somebody looks, and twice as many drawings for RViz; 0 is none',
+        'overlays per second with a subscriber, and twice as many drawings for RViz; 0 is none',
         'Hz',
         at_least=0.0,
         at_most=1e3,
