@@ -136,7 +136,8 @@ class Tracker:
         self.reports: list[DiagnosticArray] = b.listen(
             DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS
         )
-        self._log: list[Log] = b.listen(Log, '/rosout')
+        # Latched, as it is published: what was logged before both had met is heard, too.
+        self._log: list[Log] = b.listen(Log, '/rosout', qos.LATCHED_STREAM)
         self.node = b.add(TrackerNode)
         self._cameras = {
             side: b.publisher(Image, f'{side}/image_raw', qos.IMAGES) for side in sides
