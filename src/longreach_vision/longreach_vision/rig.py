@@ -79,7 +79,7 @@ class TrackingParameters(Parameters):
         default=40.0,
     )
     fade: float = quantity(
-        'time constant with which the velocity of a lost marker decays',
+        'time after which the velocity of a lost marker decays, and its time constant',
         's',
         at_least=1e-3,
         at_most=3600.0,
