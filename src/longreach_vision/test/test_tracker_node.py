@@ -19,7 +19,6 @@ from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
 from longreach_msgs.msg import MarkerEstimate, MarkerEstimates, MarkerObservations
 from longreach_msgs.srv import InitializeMarker
-from rcl_interfaces.msg import Log
 from rig_files import write_rig
 from sensor_msgs.msg import CameraInfo, Image
 from visualization_msgs.msg import Marker, MarkerArray
@@ -129,15 +128,16 @@ def by_library(
 class Tracker:
     """The node, a driver in the cameras' place, and what the node publishes."""
 
-    def __init__(self, b: Bench, sides: tuple[str, ...] = SIDES) -> None:
+    def __init__(
+        self, b: Bench, capture: pytest.CaptureFixture[str], sides: tuple[str, ...] = SIDES
+    ) -> None:
         self.bench = b
         self.observations: list[MarkerObservations] = b.listen(MarkerObservations, 'observations')
         self.markers: list[MarkerEstimates] = b.listen(MarkerEstimates, 'markers')
         self.reports: list[DiagnosticArray] = b.listen(
             DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS
         )
-        # Latched, as it is published: what was logged before both had met is heard, too.
-        self._log: list[Log] = b.listen(Log, '/rosout', qos.LATCHED_STREAM)
+        self._capture, self._log = capture, ''
         self.node = b.add(TrackerNode)
         self._cameras = {
             side: b.publisher(Image, f'{side}/image_raw', qos.IMAGES) for side in sides
@@ -167,9 +167,10 @@ class Tracker:
         """Wait for a line of the log with these texts in it, and return it."""
 
         def found() -> list[str]:
-            return [line.msg for line in self._log if all(text in line.msg for text in texts)]
+            self._log += self._capture.readouterr().err
+            return [line for line in self._log.splitlines() if all(text in line for text in texts)]
 
-        self.bench.until(found, f'line with {texts} among {[line.msg for line in self._log]}')
+        self.bench.until(found, f'line with {texts} in the log')
         return found()[-1]
 
     def reported(self, **values: object) -> DiagnosticArray:
@@ -209,14 +210,14 @@ def words(tmp_path: Path, node: str = '', own: Rig | None = None, **parameters: 
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+def start(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[Start]:
     """Return a function that makes a bench with the tracker, for a rig and parameters."""
     with ExitStack() as stack:
 
         def make(own: Rig | None = None, **parameters: Any) -> Tracker:
             sides = tuple((own or rig()).cameras)
             return Tracker(
-                stack.enter_context(bench(*words(tmp_path, '', own, **parameters))), sides
+                stack.enter_context(bench(*words(tmp_path, '', own, **parameters))), capfd, sides
             )
 
         yield make
@@ -353,7 +354,7 @@ def test_one_wrong_stamp_costs_one_image(start: Start, wrong: int) -> None:
     taken[6] = taken[6]._replace(stamp=wrong * 1_000_000_000)
     tracker.send(taken)
     tracker.heard(8)
-    assert 'far from the one before' in tracker.says(f'{taken[6].camera}/image_raw')
+    tracker.says(f'{taken[6].camera}/image_raw', 'far from the one before')
     cameras = [message.estimates[1].cameras for message in tracker.markers]
     assert cameras == [3, 3, 3, {'left': 2, 'right': 1}[taken[6].camera], 3, 3, 3, 3]
     assert {one.status for message in tracker.markers for one in message.estimates} == {0}
