@@ -147,6 +147,8 @@ def run() -> Iterator[Callable[[Path], Outcome]]:
     """Return a function that calls the kernel of a package in a process of its own."""
     # As for users: the cache is beside the sources.
     environment = {name: value for name, value in os.environ.items() if name != 'NUMBA_CACHE_DIR'}
+    # Python takes byte code for current when a source was edited within a second to the same size.
+    environment['PYTHONDONTWRITEBYTECODE'] = '1'
     with subprocess.Popen(
         [sys.executable, '-c', SERVER],
         env=environment,
