@@ -328,17 +328,5 @@ def default_file() -> Path:
 
 
 def load_boom(file: str | Path | None = None) -> BoomParameters:
-    """
-    Read a boom file.
-
-    Parameters
-    ----------
-    file : path, optional
-        The YAML file; the installed one by default.
-
-    Raises
-    ------
-    InputError
-        With file, key, value and allowed range.
-    """
-    return load(BoomParameters, default_file() if file is None else file)
+    """Read a boom file, the installed one by default; errors are those of ``load``."""
+    return load(BoomParameters, file or default_file())

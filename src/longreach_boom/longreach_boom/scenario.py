@@ -194,9 +194,4 @@ def load_scenario(file: str | Path, boom: BoomParameters, step: float | None = N
     InputError
         With file, key, value and what is allowed.
     """
-    scenario = load(Scenario, file)
-    try:
-        scenario.check_with(boom, step)
-    except InputError as error:
-        raise InputError(f'{file}: {error}') from error
-    return scenario
+    return load(Scenario, file, check=lambda scenario: scenario.check_with(boom, step))

@@ -61,20 +61,8 @@ def default_file() -> Path:
 
 
 def load_sensors(file: str | Path | None = None) -> SensorParameters:
-    """
-    Read a sensor file.
-
-    Parameters
-    ----------
-    file : path, optional
-        The YAML file; that of ideal sensors by default.
-
-    Raises
-    ------
-    InputError
-        With file, key, value and allowed range.
-    """
-    return load(SensorParameters, default_file() if file is None else file)
+    """Read a sensor file, the installed one by default; errors are those of ``load``."""
+    return load(SensorParameters, file or default_file())
 
 
 class Sensors:

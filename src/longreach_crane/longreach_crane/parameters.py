@@ -138,17 +138,5 @@ def default_file() -> Path:
 
 
 def load_machinery(file: str | Path | None = None) -> Machinery:
-    """
-    Read a crane file.
-
-    Parameters
-    ----------
-    file : path, optional
-        The YAML file; C13R's by default.
-
-    Raises
-    ------
-    InputError
-        With file, key, value and allowed range.
-    """
-    return load(Machinery, default_file() if file is None else file)
+    """Read a crane file, the installed one by default; errors are those of ``load``."""
+    return load(Machinery, file or default_file())

@@ -148,9 +148,4 @@ def load_scenario(file: str | Path, sample_time: float) -> Scenario:
         For an unknown key, a value that is not allowed, or a time that is not on a cycle, with
         the file and the path of the key.
     """
-    scenario = load(Scenario, file)
-    try:
-        scenario.check_cycles(sample_time)
-    except InputError as error:
-        raise InputError(f'{file}: {error}') from error
-    return scenario
+    return load(Scenario, file, check=lambda scenario: scenario.check_cycles(sample_time))

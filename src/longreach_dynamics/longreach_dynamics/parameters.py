@@ -18,7 +18,7 @@ import re
 import reprlib
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -342,7 +342,12 @@ def from_mapping(cls: type[T], mapping: Mapping[str, Any], path: str = '') -> T:
         raise InputError(f'{path}: {error}' if path else str(error)) from error
 
 
-def load(cls: type[T], file: str | Path, section: str | None = None) -> T:
+def load(
+    cls: type[T],
+    file: str | Path,
+    section: str | None = None,
+    check: Callable[[T], object] | None = None,
+) -> T:
     """
     Build a parameter object from a YAML file.
 
@@ -357,6 +362,8 @@ def load(cls: type[T], file: str | Path, section: str | None = None) -> T:
         The YAML file.
     section : str, optional
         The top-level key that holds the values; None for the whole file.
+    check : callable, optional
+        Raises InputError for values that do not fit something outside the file.
 
     Raises
     ------
@@ -371,9 +378,12 @@ def load(cls: type[T], file: str | Path, section: str | None = None) -> T:
     if not isinstance(values, dict):
         raise InputError(f'{file}: {section or "the file"} must be a mapping of names to values')
     try:
-        return from_mapping(cls, values, section or '')
+        loaded = from_mapping(cls, values, section or '')
+        if check is not None:
+            check(loaded)
     except InputError as error:
         raise InputError(f'{file}: {error}') from error
+    return loaded
 
 
 def _with_base(values: dict[str, Any], file: Path) -> dict[str, Any]:

@@ -324,17 +324,5 @@ def default_file() -> Path:
 
 
 def load_excavator(file: str | Path | None = None) -> ExcavatorParameters:
-    """
-    Read an excavator file.
-
-    Parameters
-    ----------
-    file : path, optional
-        The YAML file; the installed one by default.
-
-    Raises
-    ------
-    InputError
-        With file, key, value and what is allowed.
-    """
+    """Read an excavator file, the installed one by default; errors are those of ``load``."""
     return load(ExcavatorParameters, file or default_file())

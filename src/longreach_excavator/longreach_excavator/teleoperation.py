@@ -159,19 +159,7 @@ def default_file() -> Path:
 
 
 def load_teleoperation(file: str | Path | None = None) -> TeleoperationParameters:
-    """
-    Read a teleoperation file.
-
-    Parameters
-    ----------
-    file : path, optional
-        The YAML file; the installed one by default.
-
-    Raises
-    ------
-    InputError
-        With file, key, value and what is allowed.
-    """
+    """Read a teleoperation file, the installed one by default; errors are those of ``load``."""
     return load(TeleoperationParameters, file or default_file())
 
 
