@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 
 from longreach_msgs.msg import HydraulicState, ValveCommand
@@ -18,7 +19,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from longreach_boom import conversions
 from longreach_boom.description import ROOT_FRAME
-from longreach_boom.guidance import Guidance, GuidanceState, Measurement, reference_of
+from longreach_boom.guidance import FAR, Guidance, GuidanceState, Measurement, reference_of
 from longreach_boom.machine import SAMPLE_TIME
 from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import load_scenario
@@ -117,6 +118,7 @@ class ControllerNode(PairedControllerNode[ValveCommand]):
             f'{what}, {settings.sample_rate:g} Hz',
             1.0 / settings.sample_rate,
             settings.lockstep,
+            ('left behind',),
         )
 
     def _on_settings(self, settings: ControllerNodeParameters) -> None:
@@ -137,7 +139,15 @@ class ControllerNode(PairedControllerNode[ValveCommand]):
         """Return the command to a sample."""
         measured = conversions.measurement_from_messages(self._boom, joints, hydraulics)
         time = stamp / 1e9
-        self._state, command = self._guidance.answer(self._state, self._time, time, measured)
+        before = self._state
+        self._state, command = self._guidance.answer(before, self._time, time, measured)
+        if before is not None and self._state.left_behind > before.left_behind:
+            self.count(
+                'left behind',
+                f'the boom did not follow the reference and was more than {math.degrees(FAR):g}'
+                f' deg away from it at t = {time:.6g} s: the reference goes on from where the'
+                ' boom is; do the commands reach the plant, can it lift its load?',
+            )
         self._time, self._measured = time, measured
         header = header_at(stamp, self._frame)
         reference = reference_of(self._state, time, measured.angles)

@@ -8,7 +8,8 @@ holds the pose in which it found the boom.
 A controller that begins in mid-run, or that has not received samples for some time, finds the boom
 away from the reference. The trajectory then goes on late: from where the boom is to the end of the
 nearest part of the path that was due, and from there as planned, no joint faster or with a larger
-acceleration than planned.
+acceleration than planned. The same is done for a boom that does not follow: that stays further from
+the reference than ``FAR`` and hardly moves towards it, because its valves do not get the commands.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from longreach_dynamics.trajectories import (
     Trajectory,
 )
 
-__all__ = ['Guidance', 'GuidanceState', 'Measurement', 'Order', 'reference_of', 'resumed']
+__all__ = ['FAR', 'Guidance', 'GuidanceState', 'Measurement', 'Order', 'reference_of', 'resumed']
 
 # A first point at time 0 is where the joint is, but for this [rad].
 _JUMP = math.radians(0.5)
@@ -50,6 +51,9 @@ _STREAM_TIME, _STREAM_RATE = 0.05, math.radians(10.0)
 _USUAL_PRESSURE = 1e7
 # Without a cycle for longer than this the boom is taken over anew [s].
 _GAP = 0.25
+# A joint that is further from the reference than this [rad], and within a time [s] moves towards it
+# by less than a way [rad], does not follow. The slowest joint at full spool is five times as fast.
+FAR, _FAR_TIME, _LEAST_WAY = math.radians(3.0), 0.5, math.radians(0.15)
 # Largest rate [rad/s] and acceleration [rad/s^2] on the way back to a trajectory in which nothing
 # moves.
 _SLOW, _GENTLE = math.radians(2.0), math.radians(2.0)
@@ -87,12 +91,21 @@ class Stream(NamedTuple):
         return self._replace(angles=angles), Reference(angles, rates)
 
 
+class Away(NamedTuple):
+    """A boom that was further from the reference than ``FAR``."""
+
+    since: float  # [s]
+    angles: np.ndarray  # (N,) where it was then [rad]
+
+
 class GuidanceState(NamedTuple):
     """State of the controller. Never changed in place."""
 
     memory: ControllerState
     trajectory: Trajectory | None = None  # none: open loop
     streamed: Stream | None = None  # positions that come one by one, in place of the trajectory
+    away: Away | None = None  # none: near the reference
+    left_behind: int = 0  # how often the reference went on without the boom
 
 
 def reference_of(state: GuidanceState, time: float, angles: np.ndarray) -> Reference:
@@ -204,8 +217,9 @@ class Guidance:
             return state
         if np.abs(trajectory.at(time).angles - angles).max() <= _NEAR:
             return state
-        return GuidanceState(
-            self.controller.initial_state(), resumed(trajectory, time, np.asarray(angles))
+        return state._replace(
+            memory=self.controller.initial_state(),
+            trajectory=resumed(trajectory, time, np.asarray(angles)),
         )
 
     def follow(
@@ -337,12 +351,36 @@ class Guidance:
         before, time : float
             Of the cycle before, and of the sample [s]; after a gap the boom is taken over anew.
         measured : Measurement
+
+        Returns
+        -------
+        state : GuidanceState
+            Its ``left_behind`` has grown when the boom did not follow and was taken over anew.
+        command : BoomCommand
         """
         if state is None:
             state = self.begin(measured.angles, time)
         elif time - before > _GAP:
-            state = self.resume(state, time, measured.angles)
+            state = self.resume(state, time, measured.angles)._replace(away=None)
+        else:
+            state = self._watch(state, time, measured.angles)
         return self.cycle(state, time, measured)
+
+    def _watch(self, state: GuidanceState, time: float, angles: np.ndarray) -> GuidanceState:
+        """Return the state, resumed at a time [s] when the boom [rad] does not follow."""
+        errors = reference_of(state, time, angles).angles - angles
+        far = np.abs(errors) > FAR
+        if not far.any():
+            return state if state.away is None else state._replace(away=None)
+        if state.away is None:
+            return state._replace(away=Away(time, angles))
+        if time - state.away.since < _FAR_TIME:
+            return state
+        way = np.sign(errors) * (angles - state.away.angles)
+        if (way[far] >= _LEAST_WAY).all():
+            return state._replace(away=Away(time, angles))
+        state = state._replace(away=None, left_behind=state.left_behind + 1)
+        return self.resume(state, time, angles)
 
     def cycle(
         self, state: GuidanceState, time: float, measured: Measurement

@@ -276,6 +276,26 @@ def test_after_a_gap_the_boom_is_taken_over_where_it_is(rig: Rig) -> None:
     assert state.trajectory.duration > 3.0
 
 
+def test_a_boom_that_does_not_follow_is_reported(
+    rig: Rig, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rig.send(0, 1)
+    rig.answers(2)
+    rig.trajectory.publish(trajectory(1, 1.0, -0.9, -0.6, -0.4))
+    rig.bench.settle()
+    # It stays where it is.
+    for k in range(2, 400, 20):
+        rig.send(*range(k, k + 20))
+        rig.answers(k + 20)
+    state = rig.node._state
+    assert state is not None
+    assert state.left_behind >= 1
+    assert rig.counts()['left behind'] == str(state.left_behind)
+    assert rig.reports[-1].status[0].level == diagnostics.WARN
+    assert f'{state.left_behind} left behind' in rig.reports[-1].status[0].message
+    assert 'the boom did not follow the reference' in ''.join(capfd.readouterr())
+
+
 @pytest.mark.parametrize('count', [5001, 100_000])
 def test_a_trajectory_of_too_many_points_is_refused_at_once(
     rig: Rig, count: int, capfd: pytest.CaptureFixture[str]

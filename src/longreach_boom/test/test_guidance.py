@@ -256,6 +256,70 @@ def test_a_gap_between_cycles_is_a_take_over(boom: BoomParameters) -> None:
     np.testing.assert_allclose(state.trajectory.at(4.0).angles, np.radians(SITE))
 
 
+def answered(
+    guidance: Guidance, state: GuidanceState, first: int, path: list[tuple[float, ...]]
+) -> tuple[GuidanceState, list[tuple[float, ...]]]:
+    """Answer samples from number ``first`` on, of a boom on a path [deg]; return the spools."""
+    spools = []
+    for k, angles in enumerate(path, start=first):
+        measured = measurement(guidance.parameters, angles)
+        state, command = guidance.answer(state, (k - 1) * T, k * T, measured)
+        spools.append(command.spools)
+    return state, spools
+
+
+@pytest.mark.parametrize('streamed', [False, True])
+def test_the_reference_does_not_run_on_while_no_command_arrives(
+    boom: BoomParameters, streamed: bool
+) -> None:
+    guidance = Guidance(boom, DRIVE, T)
+    state = guidance.begin(np.radians(SITE))
+    if streamed:
+        state = guidance.stream(state, 0.0, np.radians(SITE), {3: math.radians(5.0)})
+    # The plant's samples come, but the boom stands still: no command reaches it.
+    farthest, left_behind = 0.0, []
+    for k in range(1, 2000):
+        state, _ = answered(guidance, state, k, [SITE])
+        here = reference_of(state, k * T, np.radians(SITE)).angles
+        farthest = max(farthest, float(np.degrees(np.abs(here - np.radians(SITE)).max())))
+        left_behind.append(state.left_behind)
+    # As fast as the reference may be, 10 deg/s, for half a second beyond 3 deg.
+    assert farthest <= 3.0 + 10.0 * (0.5 + T)
+    assert 1 <= left_behind[-1] <= 10.0 / 0.5
+    if not streamed:
+        late = state.trajectory
+        assert late is not None
+        assert (planned_rates(late) <= planned_rates(Trajectory.of(DRIVE.trajectory)) + 1e-9).all()
+        np.testing.assert_allclose(late.at(1e3).angles, np.radians(THERE))
+
+
+def test_a_boom_that_follows_slowly_is_not_taken_over(boom: BoomParameters) -> None:
+    guidance = Guidance(boom, DRIVE, T)
+    state = guidance.begin(np.radians(SITE))
+    # Half as fast as planned: more than 3 deg away for seconds, but on its way.
+    way = [
+        tuple(np.add(SITE, 0.5 * (np.degrees(x) - SITE)))
+        for x in (Trajectory.of(DRIVE.trajectory).at(k * T).angles for k in range(1, 900))
+    ]
+    state, spools = answered(guidance, state, 1, way)
+    errors = np.abs(np.subtract(way[-1], THERE))
+    assert errors.max() > 3.0
+    assert state.left_behind == 0
+    assert any(spools[-1])
+
+
+def test_a_short_push_is_no_boom_left_behind(boom: BoomParameters) -> None:
+    guidance = Guidance(boom, None, T)
+    state = guidance.begin(np.radians(SITE))
+    pushed = tuple(np.add(SITE, (0.0, 0.0, 0.0, 4.0)))
+    state, _ = answered(guidance, state, 1, [pushed] * 90 + [SITE] + [pushed] * 90)
+    assert state.left_behind == 0
+    state, _ = answered(guidance, state, 182, [pushed] * 20)
+    assert state.left_behind == 1
+    # It goes back slowly.
+    np.testing.assert_allclose(reference(state, 1e3), SITE)
+
+
 # --- rates, stops and streams --------------------------------------------------------------------
 
 

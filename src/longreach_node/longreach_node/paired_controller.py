@@ -19,6 +19,7 @@ from sensor_msgs.msg import JointState
 
 from longreach_dynamics.errors import InputError
 from longreach_node import diagnostics, qos
+from longreach_node.incidents import Incidents
 from longreach_node.paired_samples import Action, Again, Forget, Note, PairedSamples, Run
 from longreach_node.silence import SilenceWatch
 from longreach_node.stamps import nanoseconds_of, stamp_of
@@ -37,7 +38,13 @@ class PairedControllerNode(Node, Generic[Command]):
     """
 
     def listen(
-        self, command: type, topic: str, what: str, sample_time: float, lockstep: bool
+        self,
+        command: type,
+        topic: str,
+        what: str,
+        sample_time: float,
+        lockstep: bool,
+        incidents: Sequence[str] = (),
     ) -> None:
         """
         Begin to listen, and log what this node works with.
@@ -53,8 +60,11 @@ class PairedControllerNode(Node, Generic[Command]):
             Of the plant [s], to count missed samples; 0: unknown.
         lockstep : bool
             The plant waits for each command; otherwise stale samples are not used.
+        incidents : sequence of str
+            What else can go wrong, for :meth:`count`.
         """
         self._samples = PairedSamples(sample_time, lockstep)
+        self._incidents = Incidents(incidents)
         self._answer: Command | None = None
         self._diagnostics = diagnostics.Diagnostics(self, self.get_name())
         self._commands = self.create_publisher(command, topic, qos.stream(lockstep))
@@ -98,6 +108,11 @@ class PairedControllerNode(Node, Generic[Command]):
     def state_text(self) -> str:
         """Return what the node does, for the diagnostics."""
         raise NotImplementedError
+
+    def count(self, incident: str, text: str) -> None:
+        """Count an incident for the diagnostics, and warn."""
+        self._incidents.add(incident, time.monotonic())
+        self.warn(text)
 
     def warn(self, text: str) -> None:
         """Warn, but not about every message of a bad stream."""
@@ -165,7 +180,10 @@ class PairedControllerNode(Node, Generic[Command]):
         if self._samples.grown():
             level = diagnostics.WARN
             text = 'samples were missed, late, stale, not paired or not valid'
-        self._diagnostics.publish(stamp_of(stamp), level, text, self._samples.counts)
+        elif recent := self._incidents.recent(time.monotonic()):
+            level, text = diagnostics.WARN, recent
+        counts = self._samples.counts | self._incidents.counts
+        self._diagnostics.publish(stamp_of(stamp), level, text, counts)
 
     def _log(self, note: Note) -> None:
         """Log a note."""
