@@ -8,8 +8,8 @@ holds the pose in which it found the boom.
 A controller that begins in mid-run, or that has not received samples for some time, finds the boom
 away from the reference. The trajectory then goes on late: from where the boom is to the end of the
 nearest part of the path that was due, and from there as planned, no joint faster or with a larger
-acceleration than planned. The same is done for a boom that does not follow: that stays further from
-the reference than ``FAR`` and hardly moves towards it, because its valves do not get the commands.
+acceleration than planned. The same is done for a boom that does not follow: one that stays further
+from the reference than ``FAR`` and hardly moves towards it, as when its valves get no commands.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ _STREAM_TIME, _STREAM_RATE = 0.05, math.radians(10.0)
 _USUAL_PRESSURE = 1e7
 # Without a cycle for longer than this the boom is taken over anew [s].
 _GAP = 0.25
-# A joint that is further from the reference than this [rad], and within a time [s] moves towards it
-# by less than a way [rad], does not follow. The slowest joint at full spool is five times as fast.
+# A joint that is further from the reference than this [rad], and in this time [s] moves towards it
+# by less than this way [rad], does not follow. At full spool the slowest joint goes five times as
+# far.
 FAR, _FAR_TIME, _LEAST_WAY = math.radians(3.0), 0.5, math.radians(0.15)
 # Largest rate [rad/s] and acceleration [rad/s^2] on the way back to a trajectory in which nothing
 # moves.
