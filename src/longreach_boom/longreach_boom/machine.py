@@ -34,7 +34,7 @@ from longreach_boom.state import (
 )
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.hydraulics import STABILITY, port_rates
+from longreach_dynamics.hydraulics import STABILITY, port_rates, spool_rates
 from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_time
 from longreach_dynamics.runs import PartialRunError
@@ -48,6 +48,10 @@ AUTOMATIC = 0.0
 # Steps that a boom may have [s]: spools, and a controller's cycle, want no longer ones.
 _SHORTEST, _LONGEST = 1e-6, 5e-3
 SAMPLE_TIME = 5e-3  # [s], of the controller, of rows and of messages
+# Where the flow through an open valve is all but none, an explicit step that is too long for its
+# laminar range lets the chamber's pressure swing about that of the supply or the tank, at most so
+# far that the slope of the orifice is that of a stable step: by this share of the supply pressure.
+_SWING = 0.02
 # A sample is cut into so many steps at most.
 _MOST_PARTS = 100
 # Of each status of advance_motion: what the boom does, why, and what to do about it.
@@ -145,8 +149,8 @@ class Boom:
             raise InputError(
                 f'step = {self.step:g} s, allowed for this boom in this pose: at most'
                 f' {STABILITY / fastest:.2g} s, because its fastest motion is at'
-                f' {fastest / (2.0 * math.pi):.4g} Hz; short, light or stiff beams and wide'
-                ' relief or make-up valves have such'
+                f' {fastest / (2.0 * math.pi):.4g} Hz; short, light or stiff beams, and wide'
+                ' valves on little oil, have such'
             )
 
     def attach(self, state: BoomState, load: Load) -> BoomState:
@@ -323,7 +327,10 @@ class Boom:
 
 def _fastest(q: np.ndarray, forces: np.ndarray, constants: Constants) -> float:
     """Return the fastest rate of motion and valves [1/s] about rest; see modes.fastest_rate."""
-    return float(max(fastest_rate(q, forces, constants), *port_rates(constants.actuators)))
+    actuators = constants.actuators
+    laminar = min(actuators.laminar / (_SWING * actuators.supply), 1.0)
+    spools = spool_rates(actuators) * math.sqrt(laminar)
+    return float(max(fastest_rate(q, forces, constants), *port_rates(actuators), *spools))
 
 
 def longest_step(

@@ -64,3 +64,46 @@ def test_loads_that_never_hang_together_are_not_added_up(boom: BoomParameters) -
     with pytest.raises(LongreachError, match='no static equilibrium'):
         longest_step(boom, scenario.replace(release=()))
     assert longest_step(boom, scenario) == 2.5e-3
+
+
+def opened_to_the_end(boom: BoomParameters) -> Scenario:
+    """All the way out with cylinder 4: at its end no oil flows through the open valve."""
+    return Scenario(
+        duration=6.0,
+        pose=boom.poses[0].name,
+        valve_commands=(ValveCommand(0.0, (0.0, 0.0, 0.0, 1.0)),),
+    )
+
+
+@pytest.mark.parametrize('laminar', [1e2, 1e4])
+@pytest.mark.parametrize('wide', [1.0, 4.0])
+def test_pressures_rest_at_the_end_of_a_stroke_with_an_open_valve(
+    boom: BoomParameters, laminar: float, wide: float
+) -> None:
+    cylinders = tuple(
+        c.replace(valve=c.valve.replace(area=wide * c.valve.area)) for c in boom.cylinders
+    )
+    oil = boom.oil.replace(laminar_pressure=laminar)
+    boom = boom.replace(cylinders=cylinders, oil=oil)
+    scenario = opened_to_the_end(boom)
+    step = longest_step(boom, scenario)
+    assert step == (2.5e-3 if wide == 1.0 else pytest.approx(5e-3 / 6, rel=1e-12))
+    run = simulate(boom, scenario, step)
+    assert run.column('piston_4')[-1] == pytest.approx(boom.cylinders[3].stroke, abs=1e-3)
+    for name, rest in (('p_head_4', oil.supply_pressure), ('p_rod_4', oil.tank_pressure)):
+        np.testing.assert_allclose(
+            run.column(name)[-100:], rest, rtol=0.0, atol=0.01 * oil.supply_pressure
+        )
+
+
+def test_a_step_too_long_for_the_valves_is_refused(boom: BoomParameters) -> None:
+    cylinders = tuple(
+        c.replace(valve=c.valve.replace(area=4.0 * c.valve.area)) for c in boom.cylinders
+    )
+    wide = boom.replace(cylinders=cylinders)
+    scenario = opened_to_the_end(wide)
+    with pytest.raises(
+        InputError, match=r'step = 0\.0025 s, allowed .* wide valves on little oil'
+    ):
+        Boom(wide, scenario, 2.5e-3).initial_state()
+    Boom(wide, scenario, 5e-4).initial_state()
