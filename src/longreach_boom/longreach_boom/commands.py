@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -165,7 +166,7 @@ def _draw(file: Path, run: BoomRun) -> None:
 
 def _run_sweep(arguments: argparse.Namespace) -> int:
     """Run ``sweep``."""
-    from longreach_boom.sweep import simulate_many
+    from longreach_boom.sweep import InterruptedSweep, simulate_many
 
     check_output(arguments.csv, arguments.plot)
     boom = boom_of(arguments)
@@ -177,12 +178,32 @@ def _run_sweep(arguments: argparse.Namespace) -> int:
         scenarios = [
             load_scenario(_scenario_file(arguments), one, arguments.step or None) for one in booms
         ]
-    measured = simulate_many(
-        booms, scenarios, arguments.processes, step=arguments.step, measure=_measure
-    )
+    outcomes: Sequence[tuple[tuple[float, ...], str] | None]
+    try:
+        outcomes = simulate_many(
+            booms, scenarios, arguments.processes, step=arguments.step, measure=_measure
+        )
+    except InterruptedSweep as interrupt:
+        outcomes = interrupt.outcomes
+    done = [(value, *one) for value, one in zip(values, outcomes, strict=True) if one is not None]
+    if done:
+        _hand_out_sweep(arguments, done)
+    if len(done) < len(values):
+        print(
+            f'longreach boom: interrupted: {len(done)} of {len(values)} runs are done',
+            file=sys.stderr,
+        )
+        return 130
+    return int(any(message for _, _, message in done))
+
+
+def _hand_out_sweep(
+    arguments: argparse.Namespace, done: Sequence[tuple[float, tuple[float, ...], str]]
+) -> None:
+    """Print and write the runs of a sweep that are done: values, numbers and messages."""
     names = (arguments.parameter, *_SWEPT)
-    numbers = np.array([(value, *row) for value, (row, _) in zip(values, measured, strict=True)])
-    messages = [message for _, message in measured]
+    numbers = np.array([(value, *row) for value, row, _ in done])
+    messages = [message for _, _, message in done]
     if arguments.csv is not None:
         write_csv(arguments.csv, names, numbers)
     if arguments.plot is not None:
@@ -204,10 +225,9 @@ def _run_sweep(arguments: argparse.Namespace) -> int:
         for row, message in zip(numbers.tolist(), messages, strict=True)
     ]
     print_result(result, table(head, cells), arguments.format)
-    for value, message in zip(values, messages, strict=True):
+    for value, _, message in done:
         if message:
             print(f'longreach boom: {arguments.parameter} = {value:g}: {message}', file=sys.stderr)
-    return int(any(messages))
 
 
 # What a sweep keeps of a run, with units.

@@ -18,11 +18,27 @@ from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import BoomRun, columns_of
 from longreach_boom.scenario import Scenario
 from longreach_boom.simulation import simulate
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, unwrapped
 
-__all__ = ['simulate_many']
+__all__ = ['InterruptedSweep', 'simulate_many']
 
 Outcome = TypeVar('Outcome')
+_Job = tuple[BoomParameters, Scenario, float, Callable[[BoomRun], object] | None]
+
+
+class InterruptedSweep(KeyboardInterrupt):
+    """
+    Ctrl-C during :func:`simulate_many`.
+
+    Attributes
+    ----------
+    outcomes : list
+        What ``simulate_many`` would have returned, with None for runs that are not done.
+    """
+
+    def __init__(self, outcomes: list[Any]) -> None:
+        super().__init__()
+        self.outcomes = outcomes
 
 
 @overload
@@ -82,6 +98,11 @@ def simulate_many(
     list
         Of BoomRun, or of what ``measure`` returns, in the order of ``parameters``. A run that
         failed has the rows up to there, or none, and a message.
+
+    Raises
+    ------
+    InterruptedSweep
+        On Ctrl-C; it has the outcomes of runs that are done.
     """
     scenarios = [scenario] * len(parameters) if isinstance(scenario, Scenario) else list(scenario)
     if len(scenarios) != len(parameters):
@@ -95,28 +116,39 @@ def simulate_many(
     processes = min(processes or os.cpu_count() or 1, max(1, len(jobs)))
     # tqdm's None means: only on a terminal.
     hidden = None if progress is None else not progress
-    with tqdm(total=len(jobs), disable=hidden, unit='run') as bar:
-        if processes == 1:
-            outcomes = []
-            for job in jobs:
-                outcomes.append(_run(job))
+    outcomes: list[Any] = [None] * len(jobs)
+    try:
+        with tqdm(total=len(jobs), disable=hidden, unit='run') as bar:
+            for k, outcome in _outcomes(jobs, processes):
+                outcomes[k] = outcome
                 bar.update()
-            return outcomes
-        # Not forked: a copy of a process with threads, such as a node's, may hang.
-        context = multiprocessing.get_context('spawn')
-        with ProcessPoolExecutor(processes, mp_context=context) as pool:
-            with _deaf_to_interrupts():
-                futures = [pool.submit(_run, job) for job in jobs]
-            try:
-                for _ in as_completed(futures):
-                    bar.update()
-                return [future.result() for future in futures]
-            except BaseException:
-                # Whoever interrupts does not want to wait for the runs that have begun.
-                for process in list((pool._processes or {}).values()):
-                    process.terminate()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+    except (KeyboardInterrupt, SystemError) as error:
+        if not isinstance(unwrapped(error), KeyboardInterrupt):
+            raise
+        raise InterruptedSweep(outcomes) from None
+    return outcomes
+
+
+def _outcomes(jobs: Sequence[_Job], processes: int) -> Iterator[tuple[int, object]]:
+    """Yield the number and the outcome of each job as soon as it is done."""
+    if processes == 1:
+        for k, job in enumerate(jobs):
+            yield k, _run(job)
+        return
+    # Not forked: a copy of a process with threads, such as a node's, may hang.
+    context = multiprocessing.get_context('spawn')
+    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+        with _deaf_to_interrupts():
+            futures = {pool.submit(_run, job): k for k, job in enumerate(jobs)}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BaseException:
+            # Whoever interrupts does not want to wait for the runs that have begun.
+            for process in list((pool._processes or {}).values()):
+                process.terminate()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 @contextlib.contextmanager
@@ -129,9 +161,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _run(
-    job: tuple[BoomParameters, Scenario, float, Callable[[BoomRun], object] | None],
-) -> object:
+def _run(job: _Job) -> object:
     """Simulate one boom, and return what is wanted of it."""
     parameters, scenario, step, measure = job
     try:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from longreach_boom import sweep
 from longreach_boom.parameters import default_file, load_boom
 from longreach_boom.results import columns_of
 from longreach_boom.scenario import HangingLoad, Scenario
@@ -317,3 +318,31 @@ def test_a_sweep_keeps_the_runs_that_are_done_and_draws_them(capsys, tmp_path):
     assert np.isnan(table[0, 1:]).all()
     assert table[1, head.index('tip_highest')] == complete['tip_highest']
     assert picture.read_bytes().startswith(PNG)
+
+
+@pytest.mark.parametrize('finished', [0, 1])
+def test_an_interrupted_sweep_keeps_the_runs_that_are_done(
+    capsys, tmp_path, monkeypatch, finished
+):
+    file, picture = tmp_path / 'sweep.csv', tmp_path / 'sweep.png'
+    run, count = sweep._run, 0
+
+    def interrupted(job):
+        nonlocal count
+        count += 1
+        if count > finished:
+            raise KeyboardInterrupt
+        return run(job)
+
+    monkeypatch.setattr(sweep, '_run', interrupted)
+    words = ('sweep', 'oil.bulk_modulus', '0.7e9:1.4e9:3', '--duration', 0.5, '--processes', 1)
+    done = Outcome(capsys, 'boom', *words, '--csv', file, '--plot', picture)
+    assert done.code == 130
+    assert done.err.endswith(f'longreach boom: interrupted: {finished} of 3 runs are done\n')
+    assert file.exists() == picture.exists() == bool(finished)
+    if finished:
+        assert 'complete' in done.out
+        head, table = read(file)
+        assert head[0] == 'oil.bulk_modulus'
+        assert table[:, 0].tolist() == [0.7e9]
+        assert picture.read_bytes().startswith(PNG)

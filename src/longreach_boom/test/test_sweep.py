@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from longreach_boom import sweep
 from longreach_boom.motion import advance_motion
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
-from longreach_boom.sweep import simulate_many
+from longreach_boom.sweep import InterruptedSweep, simulate_many
 from longreach_dynamics.errors import InputError
 
 RELEASE = Scenario(duration=0.5, pose='site', loads=(HangingLoad(mass=90.0),), release=(0.0,))
@@ -63,6 +64,31 @@ def test_a_run_that_fails_leaves_the_others(boom, booms):
         assert "pose = 'nowhere'" in lost.message
         assert 'runs away' in partly.message
         assert len(partly.table) > 20
+
+
+@pytest.mark.parametrize('processes', [1, 2])
+@pytest.mark.parametrize('wrapped', [False, True])
+def test_interrupted_sweep_has_the_runs_that_are_done(booms, monkeypatch, processes, wrapped):
+    finished = 0
+
+    class Bar(sweep.tqdm):
+        def update(self, n=1):
+            nonlocal finished
+            finished += n
+            if finished == 2:
+                if wrapped:
+                    raise SystemError from KeyboardInterrupt()
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(sweep, 'tqdm', Bar)
+    with pytest.raises(InterruptedSweep) as caught:
+        simulate_many([*booms, *booms], RELEASE, processes=processes)
+    outcomes = caught.value.outcomes
+    assert len(outcomes) == 6
+    done = [k for k, run in enumerate(outcomes) if run is not None]
+    assert len(done) == 2
+    for k in done:
+        np.testing.assert_array_equal(outcomes[k].table, simulate(booms[k % 3], RELEASE).table)
 
 
 def test_bad_numbers_are_refused(boom):

@@ -1,8 +1,8 @@
-"""The two errors that Longreach raises on purpose, and the sentence that they are made of."""
+"""The two errors that Longreach raises on purpose, and those that signals raise."""
 
 from __future__ import annotations
 
-__all__ = ['InputError', 'LongreachError']
+__all__ = ['InputError', 'LongreachError', 'unwrapped']
 
 
 class LongreachError(Exception):
@@ -15,3 +15,11 @@ class InputError(LongreachError, ValueError):
 
     The text says what was wrong, what was got, what is allowed and what to do.
     """
+
+
+def unwrapped(error: BaseException) -> BaseException:
+    """Return what a signal raised during compiled code, which wraps it in SystemErrors."""
+    cause: BaseException | None = error
+    while isinstance(cause, SystemError):
+        cause = cause.__cause__
+    return cause or error

@@ -36,7 +36,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TextIO
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError, LongreachError, unwrapped
 from longreach_node.middleware import check_domain, limit_discovery, use_dds_profile
 
 __all__ = ['main']
@@ -127,10 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except SystemError as error:
-        # A signal during compiled code; each level of it wraps the exception once more.
-        cause: BaseException | None = error
-        while isinstance(cause, SystemError):
-            cause = cause.__cause__
+        cause = unwrapped(error)
         if isinstance(cause, KeyboardInterrupt):
             return 130
         if isinstance(cause, SystemExit):
