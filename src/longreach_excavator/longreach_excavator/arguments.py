@@ -38,7 +38,8 @@ def add_digging(parser: argparse.ArgumentParser, duration: str) -> None:
         '--mode',
         choices=MODES,
         default='hydraulic',
-        help='hydraulic: valves and oil; printed: forces as given (default: hydraulic)',
+        help='hydraulic: valves and oil; printed: forces as given; thesis: as given, without'
+        ' friction, soil in the direction phi_1 (default: hydraulic)',
     )
     parser.add_argument('--law', choices=LAWS, help='of the soil (default: that of the file)')
     parser.add_argument(
@@ -58,7 +59,8 @@ def add_digging(parser: argparse.ArgumentParser, duration: str) -> None:
         '--forces',
         metavar='FILE.csv',
         type=Path,
-        help='of the cylinders, or pressures, over time (default: (5.8) to (5.10)); mode printed',
+        help='of the cylinders, or pressures, over time (default: (5.8) to (5.10)); modes printed'
+        ' and thesis',
     )
     parser.add_argument('--pose', default='dig', help='of the file, to begin with (default: dig)')
     parser.add_argument('--duration', type=positive, default=7.0, help=duration)

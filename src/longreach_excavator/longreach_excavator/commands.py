@@ -23,6 +23,7 @@ from longreach_excavator.arguments import (
     digging_excavator,
     digging_scenario,
 )
+from longreach_excavator.digging_commands import configure_digging
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import SAMPLE_TIME, STEP
@@ -59,7 +60,7 @@ SUMMARY = 'an excavator that digs (Ozunlu 2009)'
 # A run with a larger error of its energy balance is none; usual are 1e-10 to 1e-6.
 _WORST_ENERGY = 1e-2
 # A sweep takes seconds with oil, and an eighth of a second with given forces [s].
-_LONGEST_SAMPLE = {'hydraulic': 0.1, 'printed': 0.01}
+_LONGEST_SAMPLE = {'hydraulic': 0.1, 'printed': 0.01, 'thesis': 0.01}
 
 
 _VALVES = (
@@ -80,7 +81,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=not_negative,
         help='cohesion of the soil [Pa] (default: that of the file)',
     )
-    add_steps(dig, STEP, SAMPLE_TIME, 'interval of rows; mode printed: the step')
+    add_steps(dig, STEP, SAMPLE_TIME, 'interval of rows; given forces: the step')
     _add_tolerance(dig)
     dig.set_defaults(sample_time=None)
     add_results(dig, 'a table of all rows', 'figures 5.17 to 5.25 of the thesis')
@@ -95,6 +96,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     run.set_defaults(run=_run_scenario)
 
     configure_studies(commands)
+    configure_digging(commands)
 
     pose = commands.add_parser('pose', help='lengths, levers and forces of a pose at rest')
     allow_lists(pose)

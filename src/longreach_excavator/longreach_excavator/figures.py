@@ -16,7 +16,7 @@ from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import REACTIONS, ExcavatorRun
 from longreach_tools.output import figure, legend
 
-__all__ = ['draw_cohesion', 'draw_inverse', 'draw_pose', 'draw_run', 'pins']
+__all__ = ['draw_cohesion', 'draw_forces', 'draw_inverse', 'draw_pose', 'draw_run', 'pins']
 
 _JOINTS = dict(zip(REACTIONS, ('boom and chassis', 'arm and boom', 'bucket and arm'), strict=True))
 
@@ -165,6 +165,33 @@ def _draw_side(axis: Any, result: ExcavatorRun) -> None:
 def _name_line(axis: Any, height: float, name: str) -> None:
     """Write the name of a level line at its left end."""
     axis.text(0.01, height, name, color='C5', va='bottom', transform=axis.get_yaxis_transform())
+
+
+def draw_forces(
+    file: str | Path, times: np.ndarray, computed: np.ndarray, measured: np.ndarray
+) -> None:
+    """
+    Draw forces of the cylinders over the measured ones.
+
+    Parameters
+    ----------
+    file : path
+        Picture to write; its ending decides the format.
+    times : ndarray, shape (rows,)
+        [s].
+    computed, measured : ndarray, shape (rows, 3)
+        Positive extends [N].
+    """
+    with figure(file, size=(9.0, 7.0), rows=3) as axes:
+        for k, (axis, name) in enumerate(zip(axes, CYLINDERS, strict=True)):
+            label = f'measured, (5.{8 + k})'
+            axis.plot(times, 1e-3 * measured[:, k], color='0.5', ls='--', label=label)
+            axis.plot(times, 1e-3 * computed[:, k], color=f'C{k}', label='computed')
+            axis.axhline(0.0, color='0.7', linewidth=0.8)
+            axis.set_ylabel(f'{name} [kN]')
+            legend(axis, 2)
+        axes[-1].set_xlabel('time [s]')
+        axes[-1].set_xlim(times[0], times[-1])
 
 
 def draw_inverse(file: str | Path, result: InverseResult) -> None:

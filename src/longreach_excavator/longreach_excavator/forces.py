@@ -9,8 +9,10 @@ the trend lines (5.8) to (5.10) are turned round accordingly.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,9 +23,12 @@ from longreach_excavator.parameters import ExcavatorParameters
 
 __all__ = [
     'FORCE_COLUMNS',
+    'MEASURED_TIME',
     'PRESSURE_COLUMNS',
     'STRONGEST',
+    'Agreement',
     'GivenForces',
+    'agreement',
     'printed_forces',
     'read_forces',
 ]
@@ -42,6 +47,8 @@ _TREND_LINES = np.array(
 _EXTENDS = np.array([-1.0, 1.0, -1.0])
 # Further on the polynomials leave all that a cylinder could do [s].
 _TREND_END = 7.0
+MEASURED_TIME = 6.0
+"""Length of the test to which the trend lines were fitted [s]."""
 STRONGEST = 1e7
 """Of cylinders [N]; what is more is a mistake of units."""
 # Tanks are at the pressure of the air, 1e5 Pa: what is all below is in bar, or MPa.
@@ -74,6 +81,38 @@ def printed_forces() -> GivenForces:
         return np.asarray(np.stack(values, axis=-1) * _EXTENDS)
 
     return GivenForces(at, _TREND_END)
+
+
+class Agreement(NamedTuple):
+    """How forces of one cylinder over time agree with measured ones."""
+
+    rms: float  # of the difference, as a share of the RMS of the measured force
+    opposite: float  # time for which the signs differ [s]
+    correlation: float
+    ratio: float  # of the computed to the measured force half way
+
+
+def agreement(times: np.ndarray, computed: np.ndarray, measured: np.ndarray) -> Agreement:
+    """
+    Return how forces agree with measured ones.
+
+    Parameters
+    ----------
+    times : ndarray, shape (rows,)
+        At equal intervals [s].
+    computed, measured : ndarray, shape (rows,)
+        [N].
+    """
+    spread = [values - values.mean() for values in (computed, measured)]
+    sizes = [math.sqrt(float(part @ part)) for part in spread]
+    middle = len(times) // 2
+    span = float(times[-1] - times[0])
+    return Agreement(
+        float(np.sqrt(np.mean((computed - measured) ** 2) / np.mean(measured**2))),
+        float(np.mean(computed * measured < 0.0)) * span,
+        float(spread[0] @ spread[1]) / (sizes[0] * sizes[1]),
+        float(computed[middle] / measured[middle]),
+    )
 
 
 def read_forces(file: str | Path, excavator: ExcavatorParameters) -> GivenForces:

@@ -90,7 +90,9 @@ class Excavator:
         object.__setattr__(self, 'parameters', excavator)
         surface = self.scenario.surface_height(excavator)
         joint = self.scenario.counted_joint(excavator)
-        object.__setattr__(self, '_constants', constants_of(excavator, surface, joint))
+        fixed = self.scenario.mode == 'thesis'
+        constants = constants_of(excavator, surface, joint, fixed_direction=fixed)
+        object.__setattr__(self, '_constants', constants)
         object.__setattr__(self, '_given', self.scenario.given_forces(excavator))
         sweep = math.radians(self.scenario.sweep_deg) or math.inf
         object.__setattr__(self, '_end', self.scenario.angles(excavator).sum() - sweep)

@@ -164,6 +164,8 @@ class Medium(NamedTuple):
     quadratic: float
     power: float
     exponent: float
+    along: complex  # direction of the force in the bucket's frame, mode thesis; NaN: against s
+    moment: float  # beside that force [N m]
 
 
 class Constants(NamedTuple):
@@ -176,7 +178,11 @@ class Constants(NamedTuple):
 
 
 def constants_of(
-    excavator: ExcavatorParameters, surface: float, joint: float = math.nan
+    excavator: ExcavatorParameters,
+    surface: float,
+    joint: float = math.nan,
+    *,
+    fixed_direction: bool = False,
 ) -> Constants:
     """
     Return the numbers of an excavator.
@@ -188,7 +194,12 @@ def constants_of(
         Height of the soil, z [m]; -inf for none.
     joint : float
         Height of the bucket's joint D for the depth of its edge [m]; NaN for where it is.
+    fixed_direction : bool
+        Whether the soil's force has the thesis' direction phi_1 in the bucket, with M_45, in
+        place of that against the motion.
     """
+    soil = excavator.soil
+    turn = math.radians(soil.phi_1_deg) if fixed_direction else math.nan
     driven = excavator.cylinders
     actuators = actuators_of(
         driven,
@@ -204,6 +215,8 @@ def constants_of(
         excavator.soil.sweep_radius,
         excavator.soil.shear_displacement,
         *coefficients(excavator.soil),
+        complex(math.cos(turn), math.sin(turn)),
+        soil.m_45,
     )
     table = excavator.chain().table()
     return read_only(Constants(table, actuators, excavator.pins(), medium))
@@ -252,6 +265,13 @@ def tooth_motion(y, pins, medium, chain):  # type: ignore[no-untyped-def]
 
 
 @njit
+def _fixed_direction(push, medium, chain):  # type: ignore[no-untyped-def]
+    """Return what takes the place of the mobilisation in mode thesis, and the moment [N m]."""
+    against = -medium.along * complex(chain[Z, 2], chain[Z_IM, 2])
+    return against.real, against.imag, medium.moment if push > 0.0 else 0.0
+
+
+@njit
 def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
     """
     Write the time derivative of the state; return whether the mass matrix was positive definite.
@@ -293,10 +313,16 @@ def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
         lost += friction * velocity + stop_loss
     _, velocity, _, push = tooth_motion(y, pins, medium, chain)
     sx, sz = y[SOIL], y[SOIL + 1]
-    if push > 0.0:
-        add_wrench(2, pins.n, 0.0, -push * sx, -push * sz, 0.0, chain)
     dy[SOIL], dy[SOIL + 1] = mobilisation_rate(velocity.real, velocity.imag, sx, sz, medium.shear)
+    if math.isnan(medium.along.real):
+        moment = 0.0
+    else:
+        sx, sz, moment = _fixed_direction(push, medium, chain)
+    if push > 0.0:
+        add_wrench(2, pins.n, 0.0, -push * sx, -push * sz, moment, chain)
     dy[SOIL_WORK] = push * (sx * velocity.real + sz * velocity.imag)
+    if moment != 0.0:
+        dy[SOIL_WORK] -= moment * (y[RATE] + y[RATE + 1] + y[RATE + 2])
     dy[LOSS] = lost
     definite = accelerations(torque, chain)
     for i in range(3):
@@ -614,8 +640,11 @@ def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
         boom, arm, bucket, lk, pk, tension_lk, tension_pk = load_links(y, pushes, chain, pins)
         row[_TENSION_LK], row[_TENSION_PK] = tension_lk, tension_pk
         place, _, depth, push = tooth_motion(y, pins, medium, chain)
-        soil = complex(-push * y[SOIL], -push * y[SOIL + 1])
-        add_wrench(2, pins.n, 0.0, soil.real, soil.imag, 0.0, chain)
+        sx, sz, moment = y[SOIL], y[SOIL + 1], 0.0
+        if not math.isnan(medium.along.real):
+            sx, sz, moment = _fixed_direction(push, medium, chain)
+        soil = complex(-push * sx, -push * sz)
+        add_wrench(2, pins.n, 0.0, soil.real, soil.imag, moment, chain)
         newton_euler(acceleration, chain)
         for i in range(3):
             _spread(complex(chain[FORCE, i], chain[FORCE_IM, i]), row, _JOINTS + 2 * i)

@@ -66,12 +66,12 @@ class _Excavator(Excavator):
 
 def _end(duration: float, scenario: Scenario) -> float:
     """Return the end of the simulation [s], 0 for never: given forces are known up to theirs."""
-    if scenario.mode == 'hydraulic':
+    if not scenario.is_driven:
         return duration
     if duration > scenario.duration:
         raise InputError(
-            f'duration = {duration:g} s, allowed with mode: printed: up to that of the scenario,'
-            f' {scenario.duration:g} s'
+            f'duration = {duration:g} s, allowed with mode: {scenario.mode}: up to that of the'
+            f' scenario, {scenario.duration:g} s'
         )
     return duration or scenario.duration
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from longreach_dynamics.runs import Column, Columns, Derived, Run, Source, each
+from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import (
@@ -22,8 +23,9 @@ from longreach_excavator.motion import (
 )
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario
+from longreach_excavator.soil import resistance_at
 
-__all__ = ['COLUMNS', 'REACTIONS', 'ExcavatorRun', 'series', 'swept_angle']
+__all__ = ['COLUMNS', 'REACTIONS', 'STANDING_JOINT', 'ExcavatorRun', 'series', 'swept_angle']
 
 # Joints whose reactions a run is asked for first.
 REACTIONS = ('boom_chassis', 'arm_boom', 'bucket_arm')
@@ -115,6 +117,8 @@ COLUMNS = Columns(
 _SIDES, _ROUNDING = ('p_head', 'p_rod'), 1e-6
 # The bucket has stalled when it turned by less than so much [rad] in so long [s].
 _STALL_ANGLE, _STALL_TIME = np.radians(0.5), 0.5
+STANDING_JOINT = 0.02
+"""A bucket's joint that moves farther does not stand, as depth: swing takes for granted [m]."""
 # Smallest scale of the energy balance [J].
 _SMALL_ENERGY = 1.0
 
@@ -188,6 +192,7 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         'duration_s': 's',
         'sweep_deg': 'deg',
         'time_to_sweep_s': 's',
+        'bucket_joint_moved_m': 'm',
         'peak_soil_force_n': 'N',
         'peak_reactions_n': 'N',
         'peak_pressures_pa': 'Pa',
@@ -229,8 +234,13 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         """Tell whether the bucket's valve is open at the end, or its force given."""
         bucket = self.parameters.cylinders[CYLINDERS.index('bucket')]
         spool = float(self.column('spool_bucket')[-1])
-        given = self.machine.scenario.mode == 'printed'
+        given = self.machine.scenario.is_driven
         return given or spool > bucket.valve.dead_band
+
+    def bucket_joint(self) -> np.ndarray:
+        """Return by how much the bucket's joint D has moved since time 0, x + j z [m], (rows,)."""
+        place = pin_places(self.parameters, self.states[:, :RATE])[:, 2]
+        return np.asarray(place - place[0])
 
     def stopped(self) -> tuple[str, ...]:
         """Return the cylinders that met an end of their stroke."""
@@ -265,6 +275,7 @@ class ExcavatorRun(Run[ExcavatorParameters]):
             'sweep_deg': float(np.degrees(self.column('swept')[-1])),
             'time_to_sweep_s': self.time_to_sweep(),
             'stalled': self.stalled(),
+            'bucket_joint_moved_m': float(np.abs(self.bucket_joint()).max()),
             'peak_soil_force_n': float(self.column('soil_force').max()),
             'peak_reactions_n': {name: float(self.magnitude(name).max()) for name in REACTIONS},
             'peak_pressures_pa': {
@@ -276,13 +287,34 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         }
 
     def warnings(self) -> tuple[str, ...]:
-        """Return which cylinders ran out of oil."""
+        """Return which cylinders ran out of oil, and by how much depth: swing is wrong."""
         vapour = self.parameters.oil.vapour_pressure
         given = self.machine.given_forces(np.zeros(1))[0]
-        return tuple(
+        empty = tuple(
             f'{name} ran out of oil for some time (cavitation): its pressure stood at the vapour'
             ' pressure'
             for name, force in zip(CYLINDERS, given, strict=True)
             if np.isnan(force)
             and self.stack([f'{side}_{name}' for side in _SIDES]).min() <= vapour
         )
+        return empty + self._swing_warning()
+
+    def _swing_warning(self) -> tuple[str, ...]:
+        """Return what depth: swing makes of a bucket whose joint has moved."""
+        scenario, moved = self.machine.scenario, self.bucket_joint()
+        largest = float(np.abs(moved).max())
+        if not scenario.soil or scenario.depth != 'swing' or largest <= STANDING_JOINT:
+            return ()
+        depth = self.column('depth')
+        k = int(depth.argmax())
+        counted, below = resistance_at(
+            self.parameters.soil, np.array([depth[k], depth[k] - moved[k].imag])
+        )
+        more = f'{100.0 * (counted / below - 1.0):+.0f} %' if below > 0.0 else 'all'
+        text = (
+            f"depth: swing takes the bucket's joint D for standing, but it moved {largest:.3g} m"
+            f' (allowed without this message: {STANDING_JOINT:g} m): at the deepest, t ='
+            f' {self.column("time")[k]:.3g} s, the law differs by {more} from that at the depth'
+            ' below the surface, see depth: surface'
+        )
+        return (text,)

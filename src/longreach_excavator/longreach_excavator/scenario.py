@@ -10,7 +10,9 @@ Scenarios: what happens to an excavator over time, read from YAML.
       - {time: 0.0, spools: [0.0, 0.0, 1.0]}
 
 With ``mode: printed`` forces are given in place of oil: the thesis' trend lines, or those of a CSV
-file. Cylinders named in ``loose`` have no oil at all.
+file. ``mode: thesis`` is the same without what Longreach adds to the thesis: pistons have no
+friction, and the soil's force has the thesis' direction phi_1 in the bucket and its full size at
+once. Cylinders named in ``loose`` have no oil at all.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ __all__ = [
     'resting_scenario',
 ]
 
-MODES = ('hydraulic', 'printed')
+MODES = ('hydraulic', 'printed', 'thesis')
 DEPTHS = ('surface', 'swing')
 # By which the thesis' bucket turns in the soil (4.3) [deg].
 SWEEP_DEG = 108.9
@@ -57,10 +59,13 @@ class Scenario(Parameters):
     pose: str = quantity('pose of the excavator file at time 0', '', default='')
     pose_deg: tuple[float, ...] = quantity('joint angles at time 0', 'deg', default=())
     mode: str = choice(
-        'hydraulic: oil and valves; printed: given forces', MODES, default='hydraulic'
+        'hydraulic: oil and valves; printed: given forces; thesis: the same without friction, and'
+        " with the soil's force in the direction phi_1",
+        MODES,
+        default='hydraulic',
     )
     forces: str = quantity(
-        'mode printed: CSV file of forces or pressures; empty: the trend lines (5.8) to (5.10)',
+        'CSV file of forces or pressures in place of oil; empty: the trend lines (5.8) to (5.10)',
         '',
         default='',
     )
@@ -99,10 +104,12 @@ class Scenario(Parameters):
         """Raise InputError when what is given contradicts itself."""
         if bool(self.pose) == bool(self.pose_deg):
             raise InputError('pose and pose_deg: allowed: one of them')
-        if self.mode == 'printed' and (self.valve_commands or self.loose):
+        if self.is_driven and (self.valve_commands or self.loose):
             raise InputError('valve_commands and loose belong to mode: hydraulic')
-        if self.mode == 'hydraulic' and self.forces:
-            raise InputError('forces belongs to mode: printed')
+        if not self.is_driven and self.forces:
+            raise InputError('forces belongs to mode: printed or thesis')
+        if self.mode == 'thesis' and self.soil and self.depth != 'swing':
+            raise InputError(f'depth = {self.depth!r}, allowed with mode: thesis: swing')
         for name in self.loose:
             if name not in CYLINDERS or self.loose.count(name) > 1:
                 raise InputError(
@@ -110,12 +117,24 @@ class Scenario(Parameters):
                 )
         check_order([item.time for item in self.valve_commands], 'valve_commands')
 
+    @property
+    def is_driven(self) -> bool:
+        """Whether forces of the cylinders are given in place of oil."""
+        return self.mode != 'hydraulic'
+
     def angles(self, excavator: ExcavatorParameters) -> np.ndarray:
         """Return the joint angles at time 0 [rad], shape (3,)."""
         return excavator.pose(self.pose) if self.pose else np.radians(self.pose_deg)
 
     def excavator(self, excavator: ExcavatorParameters) -> ExcavatorParameters:
-        """Return the excavator with what this scenario overrides: the cohesion of its soil."""
+        """
+        Return the excavator with what this scenario overrides.
+
+        The cohesion of its soil; in mode thesis the friction of its pistons, which have none.
+        """
+        if self.mode == 'thesis':
+            smooth = tuple(cylinder.replace(viscous=0.0) for cylinder in excavator.cylinders)
+            excavator = excavator.replace(cylinders=smooth)
         if self.cohesion is None:
             return excavator
         return excavator.replace(soil=excavator.soil.replace(cohesion=self.cohesion))
@@ -141,14 +160,14 @@ class Scenario(Parameters):
 
     def given_forces(self, excavator: ExcavatorParameters) -> GivenForces | None:
         """
-        Return the forces of mode printed; None for hydraulic.
+        Return the forces of modes printed and thesis; None for hydraulic.
 
         Raises
         ------
         InputError
             For a file that cannot be used, and forces that end before the scenario.
         """
-        if self.mode == 'hydraulic':
+        if not self.is_driven:
             return None
         given = read_forces(self.forces, excavator) if self.forces else printed_forces()
         if given.end < self.duration - 1e-9:
@@ -173,6 +192,10 @@ class Scenario(Parameters):
             For a cohesion that does not fit the soil, a pose outside the strokes, a time that is
             not on a step, or lists of the wrong length.
         """
+        if self.mode == 'thesis' and self.soil and excavator.soil.law != 'zelenin':
+            raise InputError(
+                f'law = {excavator.soil.law!r} of the soil, allowed with mode: thesis: zelenin'
+            )
         self.excavator(excavator).check_pose(self.angles(excavator))
         check_times([self.duration], step, 'duration')
         check_valve_commands(self.valve_commands, len(CYLINDERS), step)
@@ -198,7 +221,7 @@ def dig_scenario(
     duration : float
         [s].
     forces : str
-        Mode printed: a CSV file in place of the trend lines.
+        Modes printed and thesis: a CSV file in place of the trend lines.
     pose : str
         At the beginning; the bucket's edge is at the soil's surface there.
     depth : str

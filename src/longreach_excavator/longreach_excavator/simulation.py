@@ -29,8 +29,8 @@ def simulate(
     Simulate a scenario.
 
     A run whose state does not stay finite ends with the last row before; its message says why. In
-    mode printed a run ends when the bucket has swept: the forces were measured while it dug,
-    and say nothing about what comes after.
+    modes printed and thesis a run ends when the bucket has swept: the forces were measured while
+    it dug, and say nothing about what comes after.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def simulate(
     every, samples = sample_counts(scenario.duration, sample_time, step)
     state = machine.initial_state()
     states, message = [state.y[None]], ''
-    ends = scenario.mode == 'printed' and scenario.sweep_deg > 0.0
+    ends = scenario.is_driven and scenario.sweep_deg > 0.0
     # In pieces, so that an interruption is heard between them.
     piece = every if ends else max(1, _PIECE // every) * every
     for first in range(0, samples * every, piece):

@@ -24,6 +24,9 @@ independent of the rate, so a stalled bucket is held and does not creep; after a
 turns within a few K. On the unit circle s . s' = (v . s - |v|) / K <= 0, so |s| <= 1 always. Of
 Runge-Kutta steps dt the fourth-order one keeps this for |v| dt / K <= 1 whatever v does within
 the step, and up to 2.78 where v is constant.
+
+Mode thesis has neither travel nor direction of motion: its force F(h) has the angle phi_1 to the
+line DN of the bucket, whatever the bucket does, and drives a bucket back that stands.
 """
 
 from __future__ import annotations
@@ -156,6 +159,23 @@ class SoilParameters(Parameters):
     )
     zelenin: ZeleninParameters = quantity('numbers of law: zelenin')
     earthmoving: EarthmovingParameters = quantity('numbers of law: earthmoving')
+    # The thesis prints no number: its force is "parallel to the bucket tip", across DN.
+    phi_1_deg: float = quantity(
+        "from DN to the soil's force on the bucket, phi_1; mode: thesis",
+        'deg',
+        at_least=-180.0,
+        at_most=180.0,
+        default=90.0,
+    )
+    # An input of the thesis' program, too (B.15). Zelenin's law gives a force alone.
+    m_45: float = quantity(
+        "the soil's moment on the bucket while it is in the soil, M_45, positive lifts; mode:"
+        ' thesis',
+        'N m',
+        at_least=-1e6,
+        at_most=1e6,
+        default=0.0,
+    )
 
     def check(self) -> None:
         """Raise InputError when the adhesion does not fit the soil, with law: earthmoving."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_excavator import inverse as loads
 from longreach_excavator.arguments import (
     add_digging,
@@ -22,12 +22,13 @@ from longreach_excavator.cohesion import (
     BOUNDS,
     STEEL,
     CohesionFit,
+    Measurements,
     fit_cohesion,
     read_measurements,
 )
 from longreach_excavator.machine import STEP
-from longreach_excavator.parameters import load_excavator
-from longreach_excavator.scenario import DEPTHS, load_scenario
+from longreach_excavator.parameters import ExcavatorParameters, load_excavator
+from longreach_excavator.scenario import DEPTHS, Scenario, load_scenario
 from longreach_tools.arguments import finite, positive
 from longreach_tools.options import add_results
 from longreach_tools.output import print_result, summary_table, table, write_csv
@@ -183,11 +184,28 @@ def _run_cohesion(arguments: argparse.Namespace) -> None:
         draw_cohesion(arguments.plot, fit)
     summary = fit.summary()
     residuals = summary['residuals']
+    summary |= _other_depth(excavator, scenario, data, bounds, dict(arguments.noise) or None)
     shown = {name: value for name, value in summary.items() if name != 'residuals'}
     shown |= {f'rms of {name}': residual['rms'] for name, residual in residuals.items()}
     units = {'cohesion_pa': 'Pa', 'standard_error_pa': 'Pa', 'sweep_deg': 'deg'}
+    units |= {name: 'Pa' for name in summary if name.startswith('cohesion_with_depth_')}
     units |= {f'rms of {name}': residual['unit'] for name, residual in residuals.items()}
     print_result(summary, summary_table(shown, units), arguments.format)
+
+
+def _other_depth(
+    excavator: ExcavatorParameters, scenario: Scenario, data: Measurements, *rest: Any
+) -> dict[str, Any]:
+    """Return which depth a fit has used, and the cohesion of a fit with the other one."""
+    if not scenario.soil or scenario.mode == 'thesis':
+        return {'depth': scenario.depth}
+    other = 'surface' if scenario.depth == 'swing' else 'swing'
+    try:
+        fit = fit_cohesion(excavator, scenario.replace(depth=other), data, *rest)
+    except LongreachError as error:
+        _say(f'with depth: {other} there is no fit: {error}')
+        return {'depth': scenario.depth, f'cohesion_with_depth_{other}_pa': None}
+    return {'depth': scenario.depth, f'cohesion_with_depth_{other}_pa': fit.cohesion}
 
 
 def _check_scenario_alone(arguments: argparse.Namespace) -> None:

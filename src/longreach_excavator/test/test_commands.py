@@ -309,6 +309,9 @@ def test_cohesion_of_a_dig_is_found_again(capsys, tmp_path, recorded):
     words = ('cohesion', '--data', recorded, '--csv', fit, '--plot', picture)
     found = Outcome(capsys, 'excavator', *words, '--format', 'json').json
     assert found['cohesion_pa'] == pytest.approx(16e3, rel=1e-5)
+    # With the other depth the same forces mean a harder soil: that joint rises.
+    assert found['depth'] == 'swing'
+    assert 16.5e3 < found['cohesion_with_depth_surface_pa'] < 20e3
     head, rows = read(fit)
     assert head[:3] == ['time', 'force_lk_measured', 'force_lk_fitted']
     np.testing.assert_allclose(rows[:, 1], rows[:, 2], atol=50.0)

@@ -1,0 +1,118 @@
+"""Mode thesis against the thesis' printed vectors J and K, and how its forces agree with ours."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_excavator.forces import agreement
+from longreach_excavator.machine import Excavator
+from longreach_excavator.motion import RATE, SIZE, evaluate
+from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.scenario import Scenario, dig_scenario
+from longreach_excavator.simulation import simulate
+from longreach_tools.testing import Outcome
+
+
+def test_accelerations_are_those_of_the_printed_vectors(excavator: ExcavatorParameters) -> None:
+    """(C.2): the joints feel J F_45 + K M_45 beside their cylinders, and no friction."""
+    phi, moment = math.radians(75.0), -3e3
+    soil = excavator.soil.replace(phi_1_deg=75.0, m_45=moment)
+    excavator = excavator.replace(soil=soil)
+    machine = Excavator(excavator, dig_scenario('thesis', 17e3))
+    random, y, rate = np.random.default_rng(5), np.zeros(SIZE), np.empty(SIZE)
+    start = excavator.pose('dig')
+    half = math.radians(54.45)
+    for _ in range(20):
+        swing = random.uniform(0.1, 1.8)
+        y[:RATE] = start - [0.0, 0.0, swing]
+        y[RATE : 2 * RATE] = random.normal(0.0, 1.0, 3)
+        forces = random.normal(0.0, 2e5, 3)
+        evaluate(y, np.zeros(3), forces, machine.constants, rate)
+        # (4.1) with R in metres; the swing begins 54.45 deg before the vertical.
+        depth = 1.448 * (math.cos(half - swing) - math.cos(half))
+        size = 10.0 * 17e3 * depth**1.35
+        theta = np.cumsum(y[:RATE])
+        long = excavator.boom.length * math.sin(theta[2] - theta[0] + phi)
+        middle = excavator.arm.length * math.sin(theta[2] - theta[1] + phi)
+        short = excavator.bucket.length * math.sin(phi)
+        turning = size * np.array([short + middle + long, short + middle, short]) + moment
+        torque = excavator.linkage().levers(y[:RATE]) * forces + turning
+        expected = excavator.chain().forward_dynamics(y[:RATE], y[RATE : 2 * RATE], torque)
+        np.testing.assert_allclose(rate[RATE : 2 * RATE], expected, rtol=1e-9)
+
+
+def test_sweep_of_the_thesis_and_of_ours(excavator: ExcavatorParameters) -> None:
+    """Friction of the pistons, which the thesis does not have, is what differs most."""
+    runs = {
+        mode: simulate(excavator, dig_scenario(mode, 17e3, duration=0.3), sample_time=1e-3)
+        for mode in ('printed', 'thesis')
+    }
+    sweeps = {mode: run.time_to_sweep() for mode, run in runs.items()}
+    assert sweeps['printed'] == pytest.approx(0.149, abs=5e-4)
+    assert sweeps['thesis'] == pytest.approx(0.107, abs=5e-4)
+    # All that is lost is lost to friction; stops are not met.
+    assert runs['thesis'].column('work_lost')[-1] == 0.0
+    bucket = runs['printed'].column('work_bucket')[-1]
+    assert runs['printed'].column('work_lost')[-1] > 0.3 * bucket
+    assert max(run.energy_error() for run in runs.values()) < 1e-8
+
+
+@pytest.mark.parametrize(
+    ('changes', 'part'),
+    [
+        ({'depth': 'surface'}, "depth = 'surface', allowed with mode: thesis: swing"),
+        ({'valve_commands': ({'time': 0.0, 'spools': [0, 0, 1]},)}, 'belong to mode: hydraulic'),
+    ],
+)
+def test_what_contradicts_the_thesis_is_refused(changes: dict[str, object], part: str) -> None:
+    with pytest.raises(InputError, match=part):
+        dig_scenario('thesis').replace(**changes)
+
+
+def test_the_thesis_has_one_law(excavator: ExcavatorParameters) -> None:
+    other = excavator.with_value('soil.law', 'earthmoving')
+    with pytest.raises(InputError, match=r"law = 'earthmoving'.*mode: thesis: zelenin"):
+        Excavator(other, dig_scenario('thesis'))
+    Excavator(other, Scenario(duration=1.0, pose='dig', mode='thesis', soil=False))
+
+
+def test_agreement_of_forces() -> None:
+    times = np.linspace(0.0, 2.0, 201)
+    known = agreement(times, np.cos(math.pi * times), -2.0 * np.cos(math.pi * times))
+    assert known.correlation == pytest.approx(-1.0)
+    assert known.rms == pytest.approx(1.5)
+    assert known.opposite == pytest.approx(2.0, rel=0.02)
+    assert known.ratio == pytest.approx(-0.5)
+
+
+def test_forces_of_the_digging_beside_the_measured_ones(capsys, tmp_path) -> None:
+    """The numbers that docs/excavator.md gives."""
+    words = ('forces', '--cohesion', 17000, '--plot', tmp_path / 'forces.svg')
+    found = Outcome(capsys, 'excavator', *words, '--format', 'json').json
+    boom, arm, bucket = (found[name] for name in ('boom', 'arm', 'bucket'))
+    assert boom['opposite'] == pytest.approx(1.49, abs=0.02)
+    assert boom['ratio'] == pytest.approx(3.67, abs=0.02)
+    assert [part['rms'] for part in (boom, arm, bucket)] == pytest.approx(
+        [0.72, 0.36, 0.35], abs=0.006
+    )
+    assert [part['correlation'] for part in (boom, arm, bucket)] == pytest.approx(
+        [0.80, 0.88, 0.33], abs=0.006
+    )
+    assert b'<svg' in (tmp_path / 'forces.svg').read_bytes()
+
+
+def test_depth_swing_says_how_far_the_joint_moved(capsys) -> None:
+    words = ('dig', '--cohesion', 17000, '--format', 'json')
+    found = Outcome(capsys, 'excavator', *words)
+    assert found.json['bucket_joint_moved_m'] == pytest.approx(0.114, abs=1e-3)
+    assert 'moved 0.114 m' in found.err
+    assert 'differs by +18 %' in found.err
+    surface = Outcome(capsys, 'excavator', *words, '--depth', 'surface')
+    assert surface.json['time_to_sweep_s'] == pytest.approx(4.66, abs=0.01)
+    assert 'swing' not in surface.err
+    hard = ('dig', '--cohesion', 20000, '--depth', 'surface', '--format', 'json')
+    assert not Outcome(capsys, 'excavator', *hard).json['stalled']
