@@ -1,4 +1,4 @@
-"""Actuators with relief and make-up valves, hoses and a pump of limited flow."""
+"""Actuators with relief, make-up and counterbalance valves, hoses and a pump of limited flow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from scipy.integrate import solve_ivp
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import (
+    STABILITY,
     Actuators,
+    CounterbalanceParameters,
     Cylinder,
     HoseParameters,
     MakeUpParameters,
@@ -52,6 +54,9 @@ CYLINDER = Cylinder(
 )
 RELIEF = ReliefParameters(head=340e5, rod=320e5, override=30e5, area=2e-5)
 MAKE_UP = MakeUpParameters(cracking=0.2e5, override=3e5, area=2.5e-5)
+COUNTERBALANCE = CounterbalanceParameters(
+    pilot_ratio=4.0, override=100e5, area=3e-5, head=300e5, rod=250e5
+)
 HOSE = HoseParameters(length=3.0, diameter=0.025, friction_factor=0.04, stiffness=8e8)
 PUMP = PumpParameters(flow=1e-3, band=10e5)
 
@@ -137,7 +142,9 @@ def test_port_rates_bound_the_slopes_of_the_flows() -> None:
 
 def test_all_valves_only_take_power() -> None:
     random = np.random.default_rng(9)
-    full = CYLINDER.replace(relief=RELIEF, make_up=MAKE_UP, hose=HOSE)
+    full = CYLINDER.replace(
+        relief=RELIEF, make_up=MAKE_UP, hose=HOSE, counterbalance=COUNTERBALANCE
+    )
     a = actuators(full, full, oil=OIL.replace(pump=PUMP))
     for _ in range(300):
         y = state(*((*random.uniform(0.0, 400e5, 2), random.uniform(-1.0, 1.0)) for _ in 'ab'))
@@ -172,11 +179,18 @@ def fed(a: Actuators, y: np.ndarray, rail: float) -> np.ndarray:
     return np.array([q1 if y[2 * N + i] >= 0.0 else -q2 for i, (q1, q2) in enumerate(flows)])
 
 
-def test_valves_take_what_the_pump_gives() -> None:
+@pytest.mark.parametrize(
+    ('counterbalance', 'highest'),
+    [(None, 290e5), (COUNTERBALANCE, 290e5), (COUNTERBALANCE, 400e5)],
+)
+def test_valves_take_what_the_pump_gives(
+    counterbalance: CounterbalanceParameters | None, highest: float
+) -> None:
     random = np.random.default_rng(12)
-    a = actuators(*[CYLINDER] * 3, oil=OIL.replace(pump=PUMP))
+    cylinder = CYLINDER.replace(counterbalance=counterbalance)
+    a = actuators(*[cylinder] * 3, oil=OIL.replace(pump=PUMP))
     for _ in range(200):
-        y = state(*((*random.uniform(5e5, 290e5, 2), random.uniform(-1.0, 1.0)) for _ in 'abc'))
+        y = state(*((*random.uniform(5e5, highest, 2), random.uniform(-1.0, 1.0)) for _ in 'abc'))
         rail = rail_pressure(y, 0, a.table)
         behind = (OIL.supply_pressure - rail) / PUMP.band
         given = PUMP.flow * behind / math.sqrt(1.0 + behind * behind)
@@ -245,12 +259,156 @@ def test_hose_fits_into_its_line() -> None:
         CYLINDER.replace(hose=long)
 
 
+# Counterbalance valves.
+
+
+def drained(load: float, pilot: float, spool: float = -1.0) -> float:
+    """Return the flow out of a head side with a counterbalance valve [m^3/s]."""
+    a = actuators(CYLINDER.replace(counterbalance=COUNTERBALANCE))
+    y = state((load, pilot, spool))
+    return -float(spool_flows(y, 0, 0, OIL.supply_pressure, a.table)[0])
+
+
+def test_counterbalance_valve_holds_until_load_and_pilot_open_it() -> None:
+    # 300 bar above the tank; a pilot counts four times.
+    assert drained(304e5, 5e5) == 0.0
+    assert drained(306e5, 5e5) > 0.0
+    assert drained(200e5, 5e5 + 26e5) == 0.0
+    assert drained(200e5, 5e5 + 27e5) > 0.0
+    # 100 bar more and it is fully open: two orifices in a row.
+    wide = drained(200e5, 100e5)
+    behind = 1.0 / math.hypot(1.0 / 2e-5, 1.0 / 3e-5)
+    assert wide == pytest.approx(0.65 * behind * math.sqrt(2.0 / 860.0 * 195e5), rel=1e-4)
+    # The closed directional valve closes, whatever the pressures.
+    assert drained(400e5, 100e5, 0.0) == 0.0
+
+
+def test_counterbalance_valve_lets_oil_in_only() -> None:
+    held, plain = (
+        actuators(CYLINDER.replace(counterbalance=c)).table for c in (COUNTERBALANCE, None)
+    )
+    for p1, spool in ((100e5, 0.4), (290e5, 1.0)):
+        y = state((p1, 40e5, spool))
+        assert spool_flows(y, 0, 0, 300e5, held)[0] == spool_flows(y, 0, 0, 300e5, plain)[0] > 0.0
+    # A load above the supply pressure flows back to the pump but for the check valve.
+    y = state((320e5, 40e5, 0.5))
+    assert spool_flows(y, 0, 0, 300e5, plain)[0] < 0.0
+    assert spool_flows(y, 0, 0, 300e5, held)[0] == 0.0
+    # And oil from the tank enters a chamber below the tank pressure.
+    y = state((2e5, 40e5, -0.5))
+    assert spool_flows(y, 0, 0, 300e5, held)[0] == spool_flows(y, 0, 0, 300e5, plain)[0] > 0.0
+
+
+@pytest.mark.parametrize('side', ['head', 'rod'])
+def test_a_side_may_have_no_counterbalance_valve(side: str) -> None:
+    one = COUNTERBALANCE.replace(**{side: None})
+    table = actuators(CYLINDER.replace(counterbalance=one)).table
+    # Without a pilot, it alone lets oil out.
+    for spool, k, name in ((-1.0, 0, 'head'), (1.0, 1, 'rod')):
+        y = state((200e5, 10e5, spool) if spool < 0.0 else (10e5, 200e5, spool))
+        flow = spool_flows(y, 0, 0, 300e5, table)[k]
+        assert (flow != 0.0) == (name == side)
+
+
+def test_counterbalance_valve_without_a_side_is_refused() -> None:
+    with pytest.raises(InputError, match=r'counterbalance: head and rod are missing, allowed: .*'):
+        COUNTERBALANCE.replace(head=None, rod=None)
+
+
+@pytest.mark.parametrize('area_ratio', [0.7, 1.0])
+def test_both_openings_are_smaller_while_the_piston_retracts(area_ratio: float) -> None:
+    valve = CYLINDER.valve.replace(area_ratio=area_ratio)
+    a = actuators(CYLINDER.replace(valve=valve))
+    less = actuators(CYLINDER.replace(valve=valve.replace(retracting=0.6)))
+    for spool, share in ((0.7, 1.0), (-0.7, 0.6)):
+        y = state((100e5, 60e5, spool))
+        full, small = (spool_flows(y, 0, 0, 300e5, x.table)[:2] for x in (a, less))
+        assert small == pytest.approx([share * q for q in full], rel=1e-12)
+
+
+def lowered(cylinder: Cylinder, step: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return p_1, p_2 [Pa] and velocity [m/s] over 3 s of a load of 180 kN lowered by half a spool.
+
+    20 t; by steps of Runge and Kutta [s], or an implicit method with tight tolerances.
+    """
+    a = actuators(cylinder)
+
+    def derivative(_: float, y: np.ndarray) -> np.ndarray:
+        dy = np.zeros(5)
+        force = actuator_rates(y, 0, 0, y[3], y[4], -0.5, OIL.supply_pressure, a.table, dy)
+        # What friction there is, is viscous.
+        dy[3], dy[4] = y[4], (force - 180e3 - 2e4 * y[4]) / 20e3
+        return dy
+
+    start = [180e3 / cylinder.head_area + 40e5 * cylinder.rod_area / cylinder.head_area]
+    y = np.array([*start, 40e5, 0.0, 0.7, 0.0])
+    times = np.linspace(0.0, 3.0, 301)
+    if step is None:
+        run = solve_ivp(derivative, (0.0, 3.0), y, 'Radau', times, rtol=1e-7, atol=1e-6)
+        return times, run.y[[0, 1, 4]].T
+    rows = [y]
+    for _ in range(round(3.0 / step)):
+        k1 = derivative(0.0, y)
+        k2 = derivative(0.0, y + 0.5 * step * k1)
+        k3 = derivative(0.0, y + 0.5 * step * k2)
+        k4 = derivative(0.0, y + step * k3)
+        y = y + step / 6.0 * (k1 + 2.0 * (k2 + k3) + k4)
+        rows.append(y)
+    table = np.array(rows)[:: round(0.01 / step)]
+    return times, table[:, [0, 1, 4]]
+
+
+# The valve lets the load out faster than it feeds the rod side. A poppet that then controls the
+# speed wants a low pilot ratio: with a higher one the load swings.
+OVERRUN = CYLINDER.replace(valve=CYLINDER.valve.replace(area=4e-5, area_ratio=0.2))
+SLOW = COUNTERBALANCE.replace(pilot_ratio=1.0)
+
+
+def test_counterbalance_valve_lowers_a_load_as_fast_as_the_other_side_is_fed() -> None:
+    _, plain = lowered(OVERRUN)
+    _, held = lowered(OVERRUN.replace(counterbalance=SLOW))
+    # Without it the load runs ahead of the oil, and the rod side cavitates.
+    assert plain[:, 1].min() < 0.0
+    assert held[:, 1].min() > 39e5
+    # At the end what is fed is what the speed needs.
+    p1, p2, velocity = held[-1]
+    share = (0.5 - 0.05) / 0.95 * 0.2 * 4e-5
+    fed = 0.65 * share * math.sqrt(2.0 / 860.0 * (OIL.supply_pressure - p2))
+    assert -velocity * CYLINDER.rod_area == pytest.approx(fed, rel=0.02)
+    assert abs(plain[-1, 2]) > 1.5 * abs(velocity)
+    assert p1 < 250e5
+
+
+def test_steps_are_stable_while_a_counterbalance_valve_controls() -> None:
+    cylinder = OVERRUN.replace(counterbalance=SLOW)
+    step = STABILITY / port_rates(actuators(cylinder))[0]
+    step = 0.01 / math.ceil(0.01 / step)
+    _, exact = lowered(cylinder)
+    _, steps = lowered(cylinder, step)
+    assert np.abs(steps[:, 2] - exact[:, 2]).max() < 0.01 * np.abs(exact[:, 2]).max()
+    assert np.abs(steps[-1, :2] - exact[-1, :2]).max() < 1e5
+
+
+def test_counterbalance_rates_bound_the_slope_over_the_load_pressure() -> None:
+    one = CYLINDER.replace(counterbalance=COUNTERBALANCE.replace(rod=None))
+    pressures = np.linspace(250e5, 420e5, 4000)
+    table, rates = actuators(one).table, port_rates(actuators(one))
+    flows = [spool_flows(state((p, 5e5, -1.0)), 0, 0, 300e5, table)[0] for p in pressures]
+    steepest = np.abs(np.diff(flows) / np.diff(pressures)).max()
+    steepest *= OIL.bulk_modulus / CYLINDER.head_volume
+    assert steepest <= rates[0] <= 1.3 * steepest
+
+
 # The inverse.
 
 
+@pytest.mark.parametrize('counterbalance', [None, COUNTERBALANCE])
 @pytest.mark.parametrize('hose', [None, HOSE])
-def test_spools_give_the_velocity_that_is_asked_for(hose: HoseParameters | None) -> None:
-    a = actuators(CYLINDER.replace(hose=hose))
+def test_spools_give_the_velocity_that_is_asked_for(
+    hose: HoseParameters | None, counterbalance: CounterbalanceParameters | None
+) -> None:
+    a = actuators(CYLINDER.replace(hose=hose, counterbalance=counterbalance))
     pistons, head, rod = np.array([0.4]), np.array([100e5]), np.array([60e5])
     k1, k2 = oil_stiffness(a, pistons)
     for velocity in (1e-3, 0.03, -0.05):

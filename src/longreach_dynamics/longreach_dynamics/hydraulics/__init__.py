@@ -42,6 +42,7 @@ from longreach_dynamics.hydraulics.inverse import (
     spool_rates,
 )
 from longreach_dynamics.hydraulics.parameters import (
+    CounterbalanceParameters,
     Cylinder,
     HoseParameters,
     MakeUpParameters,
@@ -69,6 +70,7 @@ __all__ = [
     'STABILITY',
     'STUCK',
     'Actuators',
+    'CounterbalanceParameters',
     'Cylinder',
     'HoseParameters',
     'MakeUpParameters',

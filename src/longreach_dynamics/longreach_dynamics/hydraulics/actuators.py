@@ -8,6 +8,10 @@ to up to four things:
 - the directional valve with its dead band, whose spool follows the command with a lag, Henikl
   2015, (24); the hose between them adds its widening to the compliance of the chamber, and its
   resistance to that of the opening, as two orifices in a row;
+- a counterbalance valve between hose and chamber: its check valve lets oil in without resistance,
+  its poppet lets oil out as one more orifice in the row. The poppet opens with the sum of load
+  pressure and, by the pilot ratio, pressure of the other line, against its spring: the static
+  balance of forces, without the inertia of the poppet and with a spring chamber that is drained;
 - a relief valve to the tank, which opens with the pressure beyond its setting;
 - a make-up valve from the tank, which opens with the pressure that is missing;
 - the piston.
@@ -15,8 +19,9 @@ to up to four things:
 A pump of limited flow feeds all valves through one rail of negligible volume. Its pressure is the
 one at which the flows through all open valves add up to what the pump gives, see
 :class:`longreach_dynamics.hydraulics.PumpParameters`; so each valve that opens takes from the
-others. All of these laws are continuous with their first derivatives, but for the directional
-valve's dead band and :func:`longreach_dynamics.hydraulics.chamber_pressure`.
+others. All of these laws are continuous, and so are their first derivatives, but for the
+directional valve's dead band, the check valves at no flow, and
+:func:`longreach_dynamics.hydraulics.chamber_pressure`.
 """
 
 from __future__ import annotations
@@ -70,8 +75,9 @@ VISCOUS, COULOMB, STATIC = range(10, 13)
 HEAD_OPENING, ROD_OPENING, HOSE_LOSS, DEAD_BAND, SPOOL_RATE = range(13, 18)
 HEAD_RELIEF, ROD_RELIEF, RELIEF_OVERRIDE, RELIEF_AREA = range(18, 22)
 MAKE_UP_PRESSURE, MAKE_UP_OVERRIDE, MAKE_UP_AREA = range(22, 25)
-BULK_MODULUS, SUPPLY, TANK, VAPOUR, FLOW_COEFFICIENT, LAMINAR = range(25, 31)
-PUMP_FLOW, PUMP_BAND, COLUMNS = range(31, 34)
+HEAD_HOLDING, ROD_HOLDING, PILOT_RATIO, HOLDING_OVERRIDE, HOLDING_AREA = range(25, 30)
+BULK_MODULUS, SUPPLY, TANK, VAPOUR, FLOW_COEFFICIENT, LAMINAR = range(30, 36)
+PUMP_FLOW, PUMP_BAND, RETRACTING, COLUMNS = range(36, 40)
 
 # Rounds of the search for the pressure of the rail. Newton's method needs about six; halving the
 # interval, to which it falls back, gains a bit in each.
@@ -215,6 +221,7 @@ def actuators_of(
         row[HEAD_VOLUME], row[ROD_VOLUME] = c.head_volume, c.rod_volume
         row[HEAD_OPENING] = c.valve.area
         row[ROD_OPENING] = c.valve.area * c.valve.area_ratio
+        row[RETRACTING] = c.valve.retracting
         row[DEAD_BAND] = c.valve.dead_band
         row[SPOOL_RATE] = 1.0 / c.valve.time_constant
         if c.hose:
@@ -234,6 +241,13 @@ def actuators_of(
                 )
             row[MAKE_UP_PRESSURE] = oil.tank_pressure - c.make_up.cracking
             row[MAKE_UP_OVERRIDE], row[MAKE_UP_AREA] = c.make_up.override, c.make_up.area
+        if c.counterbalance:
+            # A setting of 0: no valve.
+            row[HEAD_HOLDING] = c.counterbalance.head or 0.0
+            row[ROD_HOLDING] = c.counterbalance.rod or 0.0
+            row[PILOT_RATIO] = c.counterbalance.pilot_ratio
+            row[HOLDING_OVERRIDE] = c.counterbalance.override
+            row[HOLDING_AREA] = c.counterbalance.area
     table[:, BULK_MODULUS], table[:, SUPPLY] = oil.bulk_modulus, oil.supply_pressure
     table[:, TANK], table[:, VAPOUR] = oil.tank_pressure, oil.vapour_pressure
     table[:, FLOW_COEFFICIENT] = oil.contraction * math.sqrt(2.0 / oil.density)
@@ -246,12 +260,46 @@ def actuators_of(
 @njit
 def _openings(spool, i, table):  # type: ignore[no-untyped-def]
     """Return the openings to the head and rod side [m^2], with what the hoses take from them."""
-    opening_1 = valve_opening(spool, table[i, DEAD_BAND], table[i, HEAD_OPENING])
-    opening_2 = valve_opening(spool, table[i, DEAD_BAND], table[i, ROD_OPENING])
+    share = table[i, RETRACTING] if spool < 0.0 else 1.0
+    opening_1 = valve_opening(spool, table[i, DEAD_BAND], share * table[i, HEAD_OPENING])
+    opening_2 = valve_opening(spool, table[i, DEAD_BAND], share * table[i, ROD_OPENING])
     loss = table[i, HOSE_LOSS]
     if loss > 0.0:
         opening_1, opening_2 = behind_hose(opening_1, loss), behind_hose(opening_2, loss)
     return opening_1, opening_2
+
+
+@njit
+def _behind_poppet(opening, load, pilot, setting, i, table):  # type: ignore[no-untyped-def]
+    """
+    Return the opening out of a chamber behind its counterbalance valve [m^2].
+
+    Parameters
+    ----------
+    opening : float
+        Of the directional valve and the hose [m^2].
+    load, pilot : float
+        Pressures of the chamber and of the other line [Pa].
+    setting : float
+        Of the valve [Pa]; 0: this chamber has none.
+    i : int
+        Index of the cylinder.
+    table : ndarray, shape (N, COLUMNS)
+        See STROKE and following.
+    """
+    tank = table[i, TANK]
+    # Oil from the tank enters through the check valve.
+    if setting == 0.0 or load <= tank or opening == 0.0:
+        return opening
+    excess = load - tank + table[i, PILOT_RATIO] * (pilot - tank) - setting
+    poppet = pilot_opening(excess, table[i, HOLDING_OVERRIDE], table[i, HOLDING_AREA])
+    return opening * poppet / math.sqrt(opening * opening + poppet * poppet)
+
+
+@njit
+def _holding(spool, i, table):  # type: ignore[no-untyped-def]
+    """Return the setting of the counterbalance valve of the side that is fed [Pa]; 0.0: none."""
+    return table[i, HEAD_HOLDING] if spool >= 0.0 else table[i, ROD_HOLDING]
 
 
 @njit
@@ -277,7 +325,8 @@ def rail_pressure(y, at, table):  # type: ignore[no-untyped-def]
     for i in range(N):
         spool = y[at + 2 * N + i]
         fed = chamber_pressure(y[at + i] if spool >= 0.0 else y[at + N + i], table[i, VAPOUR])
-        if abs(spool) > table[i, DEAD_BAND]:
+        closed = fed > supply and _holding(spool, i, table) > 0.0
+        if abs(spool) > table[i, DEAD_BAND] and not closed:
             low, high, opened = min(low, fed), max(high, fed), True
     if not opened:
         return supply
@@ -297,6 +346,8 @@ def rail_pressure(y, at, table):  # type: ignore[no-untyped-def]
                     y[at + i] if spool >= 0.0 else y[at + N + i], table[i, VAPOUR]
                 )
                 drop = rail - fed
+                if drop < 0.0 and _holding(spool, i, table) > 0.0:
+                    continue
                 square = drop * drop + laminar * laminar
                 wide = coefficient * opening
                 excess += wide * signed_root(drop, laminar)
@@ -344,6 +395,19 @@ def spool_flows(y, at, i, rail, table):  # type: ignore[no-untyped-def]
     p2 = chamber_pressure(y[at + N + i], table[i, VAPOUR])
     spool = y[at + 2 * N + i]
     opening_1, opening_2 = _openings(spool, i, table)
+    if table[i, HOLDING_AREA] > 0.0:
+        # The line that is fed has the pressure of its chamber, or that of the rail behind a check
+        # valve that is closed.
+        if spool >= 0.0:
+            pilot, setting = min(p1, rail), table[i, ROD_HOLDING]
+            opening_2 = _behind_poppet(opening_2, p2, pilot, setting, i, table)
+            if table[i, HEAD_HOLDING] > 0.0 and p1 > rail:
+                opening_1 = 0.0
+        else:
+            pilot, setting = min(p2, rail), table[i, HEAD_HOLDING]
+            opening_1 = _behind_poppet(opening_1, p1, pilot, setting, i, table)
+            if table[i, ROD_HOLDING] > 0.0 and p2 > rail:
+                opening_2 = 0.0
     q1, q2 = valve_flows(
         spool,
         p1,

@@ -12,18 +12,24 @@ import math
 import numpy as np
 
 from longreach_dynamics.hydraulics.actuators import (
+    HEAD_HOLDING,
+    HEAD_OPENING,
     HEAD_RELIEF,
+    HOLDING_AREA,
+    HOLDING_OVERRIDE,
     HOSE_LOSS,
     MAKE_UP_AREA,
     MAKE_UP_OVERRIDE,
     MAKE_UP_PRESSURE,
     RELIEF_AREA,
     RELIEF_OVERRIDE,
+    ROD_HOLDING,
+    ROD_OPENING,
     ROD_RELIEF,
     Actuators,
+    spool_flows,
 )
 from longreach_dynamics.hydraulics.parameters import OilParameters
-from longreach_dynamics.hydraulics.valves import behind_hose, valve_flows
 
 __all__ = [
     'STABILITY',
@@ -90,7 +96,8 @@ def spool_positions(
     """
     Return the spool positions that give piston velocities: the valve equation solved for A_v.
 
-    With the supply pressure, which a pump of limited flow may not hold.
+    With hoses and counterbalance valves at the measured pressures, and with the supply pressure,
+    which a pump of limited flow may not hold.
 
     Parameters
     ----------
@@ -114,31 +121,31 @@ def spool_positions(
         if velocity == 0.0:
             continue
         sign = math.copysign(1.0, velocity)
+        band, row = a.dead_band[i], a.table[i : i + 1]
+        state = np.array([head_pressures[i], rod_pressures[i], sign])
 
-        def reached(share: float, i: int = i, sign: float = sign) -> float:
+        def reached(
+            share: float,
+            i: int = i,
+            sign: float = sign,
+            band: float = band,
+            row: np.ndarray = row,
+            state: np.ndarray = state,
+        ) -> float:
             """Return the velocity [m/s] at a share of the opening."""
-            q1, q2 = valve_flows(
-                sign,
-                head_pressures[i],
-                rod_pressures[i],
-                a.supply,
-                a.tank,
-                behind_hose(share * a.head_opening[i], a.table[i, HOSE_LOSS]),
-                behind_hose(share * a.rod_opening[i], a.table[i, HOSE_LOSS]),
-                a.flow_coefficient,
-                a.laminar,
-            )
+            state[2] = sign * (band + (1.0 - band) * share)
+            q1, q2, _, _ = spool_flows(state, 0, 0, a.supply, row)
             stiffness = k1[i] + k2[i]
             return float((k1[i] * q1 / a.head_area[i] + k2[i] * q2 / a.rod_area[i]) / stiffness)
 
         fastest = reached(1.0)
         opening = velocity / fastest if sign * fastest > 0.0 else math.inf
-        if a.table[i, HOSE_LOSS] > 0.0 and opening < 1.0:
-            # The hose takes less of small openings.
+        if row[0, HOSE_LOSS] + row[0, HOLDING_AREA] > 0.0 and opening < 1.0:
+            # Hoses and counterbalance valves take less of small openings.
             from scipy.optimize import brentq
 
             opening = brentq(lambda share, v=velocity: reached(share) - v, 0.0, 1.0)
-        spools[i] = sign * (a.dead_band[i] + (1.0 - a.dead_band[i]) * opening)
+        spools[i] = sign * (band + (1.0 - band) * opening)
     return spools
 
 
@@ -160,9 +167,10 @@ def spool_rates(a: Actuators) -> np.ndarray:
 
 def port_rates(a: Actuators) -> np.ndarray:
     """
-    Return the fastest rates at which relief and make-up valves change pressures, (N,) [1/s].
+    Return the fastest rates at which valves that pressures open change pressures, (N,) [1/s].
 
-    The slope of each valve's flow over the pressure, at its steepest, in the smallest volume.
+    Relief, make-up and counterbalance valves: the slope of each valve's flow over the pressures
+    that open it, at its steepest, in the smallest volume.
     """
     table = a.table
     rates = np.zeros(len(table))
@@ -184,4 +192,32 @@ def port_rates(a: Actuators) -> np.ndarray:
                 # Fully open, it is an orifice.
                 orifice = area / (drops[-1] ** 2 + a.laminar**2) ** 0.25
                 rates[k] = max(rates[k], a.flow_coefficient * max(steepest, orifice))
-    return np.asarray(rates * a.bulk_modulus / np.minimum(*smallest_volumes(a)))
+    fastest = np.asarray(rates * a.bulk_modulus / np.minimum(*smallest_volumes(a)))
+    return np.asarray(np.maximum(fastest, _counterbalance_rates(a)))
+
+
+def _counterbalance_rates(a: Actuators) -> np.ndarray:
+    """
+    Return the fastest rates at which counterbalance valves change pressures, (N,) [1/s].
+
+    The slope over the load pressure, of a poppet in a row with the opening of the full spool, at
+    the pressure that opens it without a pilot. The pilot pressure does not depend on the load
+    pressure but through the piston, so that its slope adds to the stiffness of the oil, not to
+    this rate.
+    """
+    table = a.table
+    rates = np.zeros(len(table))
+    share = np.linspace(0.0, 1.0, 101)
+    opening, slope = share**2 * (3.0 - 2.0 * share), 6.0 * share * (1.0 - share)
+    sides = ((HEAD_HOLDING, HEAD_OPENING), (ROD_HOLDING, ROD_OPENING))
+    for (setting, valve), volume in zip(sides, smallest_volumes(a), strict=True):
+        for k, row in enumerate(table):
+            if row[setting] > 0.0:
+                ratio = row[HOLDING_AREA] * opening / row[valve]
+                # d/dA of A / sqrt(1 + (A / A_v)^2).
+                steep = row[HOLDING_AREA] * slope / (1.0 + ratio**2) ** 1.5
+                flow = np.sqrt(row[setting] + row[HOLDING_OVERRIDE])
+                per_pressure = steep.max() * flow / row[HOLDING_OVERRIDE]
+                rate = a.flow_coefficient * per_pressure * a.bulk_modulus / volume[k]
+                rates[k] = max(rates[k], rate)
+    return rates

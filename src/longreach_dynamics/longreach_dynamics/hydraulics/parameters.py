@@ -1,9 +1,9 @@
 """
 Parameters of oil, pump, valves, hoses and cylinders.
 
-Relief valves, make-up valves, hoses and the limit of the pump are left out where a file does not
-have them: then chambers are closed by their directional valves alone, lines are rigid and without
-resistance, and the supply pressure is constant.
+Relief, make-up and counterbalance valves, hoses and the limit of the pump are left out where a
+file does not have them: then chambers are closed by their directional valves alone, lines are
+rigid and without resistance, and the supply pressure is constant.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, quantity
 
 __all__ = [
+    'CounterbalanceParameters',
     'Cylinder',
     'HoseParameters',
     'MakeUpParameters',
@@ -101,6 +102,12 @@ class ValveParameters(Parameters):
         'spool position up to which it is closed', at_least=0.0, at_most=0.9
     )
     time_constant: float = quantity('time constant of the spool', 's', at_least=5e-3, at_most=10.0)
+    retracting: float = quantity(
+        'both openings at full spool while the piston retracts, over those while it extends',
+        at_least=0.01,
+        at_most=1.0,
+        default=1.0,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,6 +140,48 @@ class MakeUpParameters(Parameters):
         'pressure below that at which they are fully open', 'Pa', at_least=1e3, at_most=1e6
     )
     area: float = quantity('opening of each when fully open', 'm^2', at_least=1e-8, at_most=1e-2)
+
+
+@dataclasses.dataclass(frozen=True)
+class CounterbalanceParameters(Parameters):
+    """
+    Counterbalance (load-holding) valves at the ports of a cylinder, with vented spring chambers.
+
+    Oil enters a chamber freely, through a check valve. It leaves through a poppet that the load
+    pressure and the pressure of the other line open together, by (p_load - p_t) + pilot_ratio
+    (p_pilot - p_t) - setting. A setting is usually about 1.3 times the highest load pressure.
+    """
+
+    pilot_ratio: float = quantity(
+        'effect of the pilot pressure over that of the load pressure', at_least=0.0, at_most=20.0
+    )
+    override: float = quantity(
+        'pressure beyond the setting at which they are fully open',
+        'Pa',
+        at_least=1e5,
+        at_most=1e8,
+    )
+    area: float = quantity('opening of each when fully open', 'm^2', at_least=1e-8, at_most=1e-2)
+    head: float | None = quantity(
+        'load pressure above the tank pressure at which that of the head side opens without a'
+        ' pilot; left out: this side has none',
+        'Pa',
+        at_least=1e5,
+        at_most=1e8,
+        default=None,
+    )
+    rod: float | None = quantity(
+        'that of the rod side; left out: this side has none',
+        'Pa',
+        at_least=1e5,
+        at_most=1e8,
+        default=None,
+    )
+
+    def check(self) -> None:
+        """Raise InputError when neither side has a valve."""
+        if self.head is None and self.rod is None:
+            raise InputError('counterbalance: head and rod are missing, allowed: one or both')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,6 +246,9 @@ class Cylinder(Parameters):
     )
     make_up: MakeUpParameters | None = quantity(
         'make-up valves; left out: none', '', default=None, kw_only=True
+    )
+    counterbalance: CounterbalanceParameters | None = quantity(
+        'counterbalance valves; left out: none', '', default=None, kw_only=True
     )
     hose: HoseParameters | None = quantity(
         'hose to each chamber; left out: rigid lines without resistance',
