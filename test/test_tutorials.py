@@ -141,6 +141,7 @@ def test_own_machine_runs_and_draws(workspace: Path) -> None:
     assert (workspace / 'p.png').stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_own_machine_over_ros_is_the_library_run(workspace: Path) -> None:
     file = 'src/longreach_pendulum/pendulum.launch.xml'
     launched = in_workspace(workspace, 'longreach', 'launch', file, 'duration:=2.0', 'record:=bag')

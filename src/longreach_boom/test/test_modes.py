@@ -26,7 +26,9 @@ def poses(boom: BoomParameters, count: int, seed: int) -> np.ndarray:
     return low + random.random((count, boom.size)) * (ends[:, 1] - low)
 
 
-@pytest.mark.parametrize('about', ['equilibrium', 'straight'])
+@pytest.mark.parametrize(
+    'about', ['straight', pytest.param('equilibrium', marks=pytest.mark.slow)]
+)
 def test_moment_basis_is_close_to_finite_elements_in_every_pose(boom, about):
     for angles in poses(boom, 12, seed=1):
         error = np.abs(natural_modes(boom, angles, count=2, about=about).relative_error)
@@ -34,6 +36,7 @@ def test_moment_basis_is_close_to_finite_elements_in_every_pose(boom, about):
         assert error[1] < 0.01
 
 
+@pytest.mark.slow
 def test_printed_basis_is_within_three_percent(boom):
     printed = boom.replace(ritz=boom.ritz.replace(basis='printed'))
     for angles in poses(boom, 12, seed=2):
@@ -43,6 +46,7 @@ def test_printed_basis_is_within_three_percent(boom):
         assert moment[0] < 0.1 * error[0]
 
 
+@pytest.mark.slow
 def test_free_pistons_are_close_too(boom):
     for angles in poses(boom, 5, seed=3):
         modes = natural_modes(boom, angles, pistons='free', count=2)

@@ -40,7 +40,7 @@ def differences(bag: Path, name: str, duration: float) -> dict[str, float]:
 @pytest.mark.parametrize(
     ('name', 'duration', 'words'),
     [
-        ('load_release', 5.0, ('controller:=false',)),
+        pytest.param('load_release', 5.0, ('controller:=false',), marks=pytest.mark.slow),
         ('load_release', 1.5, ('lockstep:=true',)),
         ('wave', 3.0, ('lockstep:=true', 'sensors:=typical')),
     ],

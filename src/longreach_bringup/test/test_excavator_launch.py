@@ -48,7 +48,13 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return record
 
 
-@pytest.mark.parametrize(('name', 'duration'), DURATIONS.items())
+@pytest.mark.parametrize(
+    ('name', 'duration'),
+    [
+        pytest.param(*item, marks=[pytest.mark.slow] * (item[0] == 'dig_17kpa'))
+        for item in DURATIONS.items()
+    ],
+)
 def test_a_bag_equals_the_library(
     recorded: Callable[[str], Path], name: str, duration: float
 ) -> None:

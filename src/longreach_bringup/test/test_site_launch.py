@@ -46,6 +46,7 @@ def assert_complete(bag: Path, topics: tuple[str, ...], duration: float) -> None
         assert sorted(found) == every, topic
 
 
+@pytest.mark.slow
 def test_two_cranes_in_lockstep_equal_the_library(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -96,6 +96,7 @@ def pictures(tmp_path: Path, own: Rig, times: np.ndarray) -> tuple[str, ...]:
     return ('cameras:=video', *sources)
 
 
+@pytest.mark.slow
 def test_pictures_are_shown_to_the_tracker(tmp_path: Path) -> None:
     own = rig()
     times = np.arange(10) / 10.0

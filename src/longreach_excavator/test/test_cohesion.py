@@ -82,6 +82,7 @@ def test_known_cohesions_come_back_within_their_errors(
     assert 0.2 < np.sqrt(np.mean(np.square(scores))) < 2.0
 
 
+@pytest.mark.slow
 def test_narrow_valley_of_a_whole_sweep_is_found(
     excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
 ) -> None:
@@ -92,6 +93,7 @@ def test_narrow_valley_of_a_whole_sweep_is_found(
     assert not fit.result.stalled()
 
 
+@pytest.mark.slow
 def test_pose_in_which_the_bucket_stalled_is_enough(
     excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
 ) -> None:
@@ -161,6 +163,7 @@ def test_measured_pressures_as_in_the_thesis(
 # Errors of the fit
 
 
+@pytest.mark.slow
 def test_errors_that_follow_each_other_count_as_fewer(
     excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
 ) -> None:
@@ -182,6 +185,7 @@ def test_errors_that_follow_each_other_count_as_fewer(
     assert 2.0 < errors[1] / errors[0] < 6.0
 
 
+@pytest.mark.slow
 def test_model_that_does_not_fit_gives_a_value_with_large_residuals(
     excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
 ) -> None:

@@ -89,7 +89,14 @@ def report(kind: str) -> Report:
     return evaluate(tracked, scenes(kind, COUNT, seed=11), BOUNDS if kind == 'base' else 0)
 
 
-@pytest.mark.parametrize('kind', GOALS)
+# The other kinds are as quick, but many.
+QUICK = ('base', 'hidden', 'light_spot')
+
+
+@pytest.mark.parametrize(
+    'kind',
+    [pytest.param(kind, marks=[] if kind in QUICK else pytest.mark.slow) for kind in GOALS],
+)
 def test_centre_is_as_exact_as_promised(kind):
     reached = report(kind)
     largest, flagged = GOALS[kind]
@@ -103,7 +110,16 @@ def test_centre_is_near_the_best_that_is_possible():
     assert report('base').ratio <= 1.5, report('base')
 
 
-@pytest.mark.parametrize('kind', ['base', 'shading', 'noise', 'neighbours', 'highlight'])
+@pytest.mark.parametrize(
+    'kind',
+    [
+        'base',
+        *(
+            pytest.param(kind, marks=pytest.mark.slow)
+            for kind in ('shading', 'noise', 'neighbours', 'highlight')
+        ),
+    ],
+)
 def test_stated_covariance_is_honest(kind):
     assert 0.5 <= report(kind).normalised <= 2.0, report(kind)
 
@@ -114,11 +130,13 @@ def test_covariance_knows_of_uneven_light():
     assert 0.3 <= report('light_spot').normalised <= 3.0, report('light_spot')
 
 
+@pytest.mark.slow
 def test_glare_over_more_than_a_third_is_flagged():
     reached = report('glare_more')
     assert reached.flagged == 1.0, reached
 
 
+@pytest.mark.slow
 def test_centre_of_the_ellipse_needs_no_camera():
     reached = evaluate(tracked_alone, scenes('base', COUNT, 11), BOUNDS, ellipse_center=True)
     assert reached.wrong == 0, reached
@@ -127,12 +145,14 @@ def test_centre_of_the_ellipse_needs_no_camera():
     assert reached.ratio <= 1.5, reached
 
 
+@pytest.mark.slow
 def test_clutter_is_no_marker():
     # All that is unflagged here is wrong, wherever it is.
     reached = evaluate(tracked, scenes('empty', COUNT, seed=13))
     assert reached.flagged == 1.0, reached
 
 
+@pytest.mark.slow
 def test_threshold_and_contour_have_their_known_error():
     # The evaluation sees what the literature does: 0.05 to 0.1 px, and the wrong one of two edges.
     cases = scenes('base', COUNT, seed=11)
