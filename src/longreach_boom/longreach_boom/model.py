@@ -38,9 +38,11 @@ __all__ = [
     'HELD',
     'Constants',
     'Load',
+    'MassIntegrals',
     'boom_bases',
     'constants_of',
     'mass_and_forces',
+    'mass_integrals',
     'workspace',
 ]
 
@@ -147,6 +149,30 @@ def boom_bases(boom: BoomParameters) -> tuple[RitzBasis, ...]:
     )
 
 
+class MassIntegrals(NamedTuple):
+    """Integrals over the mass of a beam, loads included, from a place to its tip."""
+
+    moments: tuple[float, float, float]  # int s^k dm for k = 0, 1, 2 [kg m^k]
+    eta: np.ndarray  # (F,) int eta dm [kg]
+    eta_moment: np.ndarray  # (F,) int s eta dm [kg m]
+    matrix: np.ndarray  # (F, F) int eta eta dm [kg]
+
+
+def mass_integrals(
+    basis: RitzBasis, loads: tuple[Load, ...] = (), start: float = 0.0
+) -> MassIntegrals:
+    """Return the integrals of a beam and its own loads from a place [m] to the tip."""
+    x, weights = basis.beam.gauss(start)
+    carried = [load for load in loads if load.position >= start]
+    places = np.append(x, [load.position for load in carried])
+    masses = np.append(basis.beam.mass_per_length(x) * weights, [load.mass for load in carried])
+    eta = basis.at(places)
+    first, second, third = (float(np.sum(masses * places**k)) for k in range(3))
+    return MassIntegrals(
+        (first, second, third), eta @ masses, eta @ (masses * places), (eta * masses) @ eta.T
+    )
+
+
 @functools.lru_cache(maxsize=64)
 def constants_of(
     boom: BoomParameters, loads: tuple[Load, ...] = (), friction: bool = True
@@ -171,16 +197,10 @@ def constants_of(
     damping = np.zeros((N, F, F))
     for i, (basis, parameters) in enumerate(zip(bases, boom.beams, strict=True)):
         x, weights = basis.beam.gauss()
-        # Places and masses: those of the beam, and its loads.
-        carried = [load for load in loads if load.beam == i]
-        places = np.append(x, [load.position for load in carried])
-        masses = np.append(
-            basis.beam.mass_per_length(x) * weights, [load.mass for load in carried]
-        )
-        eta = basis.at(places)
-        mass[i], moment[i], inertia[i] = (np.sum(masses * places**k) for k in range(3))
-        mass_eta[i], moment_eta[i] = eta @ masses, eta @ (masses * places)
-        mass_matrix[i] = (eta * masses) @ eta.T
+        outboard = mass_integrals(basis, tuple(load for load in loads if load.beam == i))
+        mass[i], moment[i], inertia[i] = outboard.moments
+        mass_eta[i], moment_eta[i] = outboard.eta, outboard.eta_moment
+        mass_matrix[i] = outboard.matrix
         curvature = basis.at(x, 2)
         stiffness[i] = (curvature * basis.beam.bending_stiffness(x) * weights) @ curvature.T
         if boom.ritz.damping == 'kelvin_voigt':

@@ -27,6 +27,7 @@ from longreach_dynamics.resources import data_directory
 __all__ = [
     'DAMPINGS',
     'ROTATIONS',
+    'STRAINS',
     'BeamParameters',
     'BoomParameters',
     'CylinderParameters',
@@ -43,6 +44,7 @@ __all__ = [
 _NAME = re.compile(r'[A-Za-z0-9_.-]{1,60}')
 ROTATIONS = ('exact', 'printed')
 DAMPINGS = ('distributed', 'kelvin_voigt')
+STRAINS = ('moment', 'curvature')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +97,7 @@ class Distribution(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class StrainGauge(Parameters):
-    """A strain gauge, Henikl 2015, (28)."""
+    """A strain gauge: it shows k_SG w'' + b_SG, Henikl 2015, (28)."""
 
     position: float = quantity('place along the beam, x_SG', 'm', at_least=0.0)
     gain: float = quantity('distance from the neutral line, k_SG', 'm', above=0.0)
@@ -200,6 +202,12 @@ class RitzParameters(Parameters):
     )
     rotation: str = choice('rotation at a beam tip', ROTATIONS)
     damping: str = choice('damping of the beams', DAMPINGS)
+    strain: str = choice(
+        'strain from the bending moment of what lies outboard, or from the curvature of the'
+        ' functions',
+        STRAINS,
+        default='moment',
+    )
 
 
 @dataclasses.dataclass(frozen=True)

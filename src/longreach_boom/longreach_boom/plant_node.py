@@ -18,7 +18,8 @@ from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import load_scenario, resting_scenario
 from longreach_boom.sensors_node import SensorTopics
 from longreach_boom.simulation import warm_up
-from longreach_boom.state import BoomCommand, BoomState, StateParts, closed_valves, strains
+from longreach_boom.state import BoomCommand, BoomState, StateParts, closed_valves
+from longreach_boom.strain import strains
 from longreach_boom.visuals import marker_positions, shape_of, stress_colours
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
@@ -97,7 +98,6 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
         step = settings.step or longest_step(boom, scenario, 1.0 / settings.publish_rate)
         self._boom = Boom(boom, scenario, step)
         self._constants = self._boom.constants(())
-        # After the first use of these parameters, so that caches know them by their identity.
         warm_up()
         self._beams = [beam.name for beam in boom.beams]
         self._cylinders = [cylinder.name for cylinder in boom.cylinders]
@@ -108,7 +108,9 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
         self.outputs += [self._strain, self._markers]
         if settings.watcher:
             self.watchers = [(self._markers, settings.watcher)]
-        self._sensors = SensorTopics(self, boom, settings.sensors, settings.publish_rate, stream)
+        self._sensors = SensorTopics(
+            self, boom, settings.sensors, settings.publish_rate, stream, scenario.friction
+        )
         self._on_settings(settings)
         self.outputs += self._sensors.publishers
         self._shape = self.create_publisher(MarkerArray, 'shape', qos.VISUAL)
@@ -135,15 +137,15 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
     def publish_own(self, header: Header) -> None:
         """Publish strains, markers, sensors and the shape."""
         if self.is_heard(self._strain):
-            parts = StateParts.of(self.state.y, self._boom.parameters)
-            shown = strains(parts, self._boom.parameters)
+            shown = strains(self._boom.parameters, self.state, self._boom.scenario.friction)
             self._strain.publish(conversions.strains_to_message(self._beams, shown, header))
         if self.is_heard(self._markers):
             motion = marker_positions(self._boom.parameters, self.state)
             self._markers.publish(conversions.markers_to_message(motion, header))
         self._sensors.publish(self.state, self.sample, header)
         if self.is_looked_at(self._shape, self._visual_rate):
-            shapes = shape_of(self._boom.parameters, self.state, _POINTS)
+            friction = self._boom.scenario.friction
+            shapes = shape_of(self._boom.parameters, self.state, _POINTS, friction)
             colours = [stress_colours(shape.stress) for shape in shapes]
             self._shape.publish(conversions.shape_to_message(shapes, colours, header))
 

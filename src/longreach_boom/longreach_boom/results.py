@@ -11,7 +11,7 @@ import numpy as np
 from longreach_boom.kinematics import beam_frames, point_motion
 from longreach_boom.model import constants_of
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.state import StateParts, hydraulic_forces, piston_positions, strains
+from longreach_boom.state import StateParts, hydraulic_forces, piston_positions
 from longreach_dynamics.runs import Column, Columns, Derived, Run, Source, each
 
 __all__ = ['BoomRun', 'columns_of', 'series']
@@ -89,7 +89,11 @@ def _tip(boom: BoomParameters, axis: int, values: np.ndarray) -> np.ndarray:
 
 
 def series(
-    boom: BoomParameters, times: np.ndarray, states: np.ndarray, modes: np.ndarray
+    boom: BoomParameters,
+    times: np.ndarray,
+    states: np.ndarray,
+    modes: np.ndarray,
+    strain: np.ndarray,
 ) -> np.ndarray:
     """
     Return the observed quantities of a run.
@@ -101,6 +105,8 @@ def series(
     states : ndarray, shape (rows, 2 n + 3 N)
     modes : ndarray, shape (rows, N)
         As in :mod:`longreach_boom.motion`.
+    strain : ndarray, shape (rows, N)
+        Of the gauges.
 
     Returns
     -------
@@ -119,7 +125,7 @@ def series(
             angles,
             piston_positions(angles, constants),
             hydraulic_forces(parts, constants),
-            strains(parts, boom),
+            strain,
             parts.head_pressures,
             parts.rod_pressures,
             parts.spools,

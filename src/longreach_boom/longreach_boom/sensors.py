@@ -17,7 +17,8 @@ import numpy as np
 
 from longreach_boom.model import boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.state import BoomState, StateParts, piston_positions, strains
+from longreach_boom.state import BoomState, StateParts, piston_positions
+from longreach_boom.strain import strains
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.resources import data_directory
@@ -52,7 +53,7 @@ class SensorReadings(NamedTuple):
     head_pressures: np.ndarray | None  # (N,) p_1 [Pa]
     rod_pressures: np.ndarray | None  # (N,) p_2 [Pa]
     encoders: np.ndarray | None  # (N,) piston positions [m]
-    strains: np.ndarray | None  # (N,), Henikl 2015, (28)
+    strains: np.ndarray | None  # (N,)
 
 
 def default_file() -> Path:
@@ -75,6 +76,8 @@ class Sensors:
     parameters : SensorParameters
     sample_rate : float
         Of the plant [Hz].
+    friction : bool
+        Whether the pistons of the plant have friction.
 
     Raises
     ------
@@ -84,11 +87,15 @@ class Sensors:
     """
 
     def __init__(
-        self, boom: BoomParameters, parameters: SensorParameters, sample_rate: float
+        self,
+        boom: BoomParameters,
+        parameters: SensorParameters,
+        sample_rate: float,
+        friction: bool = True,
     ) -> None:
         if not 0.0 < sample_rate < math.inf:
             raise InputError(f'sample_rate = {sample_rate} Hz, allowed: (0, inf) Hz')
-        self._boom = boom
+        self._boom, self._friction = boom, friction
         self._temperature = parameters.temperature
         self._sample_rate = sample_rate
         N, seed = boom.size, parameters.seed
@@ -128,7 +135,8 @@ class Sensors:
             pistons = piston_positions(parts.q[:N], self._constants)
             encoders = self._encoder.show(pistons, warmth, sample)
         if self._strain.due(sample):
-            gauges = self._strain.show(strains(parts, self._boom), warmth, sample)
+            truth = strains(self._boom, state, self._friction)
+            gauges = self._strain.show(truth, warmth, sample)
         return SensorReadings(roots, tips, heads, rods, encoders, gauges)
 
     def _inclinations(self, parts: StateParts, bending: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from std_msgs.msg import Header
 
 from longreach_boom import conversions
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.sensors import Sensors, default_file, load_sensors
+from longreach_boom.sensors import SensorParameters, Sensors, default_file, load_sensors
 from longreach_boom.state import BoomState
 from longreach_node.hydraulic_messages import hydraulic_state
 
@@ -33,6 +33,8 @@ class SensorTopics:
     sample_rate : float
         Of the plant [Hz].
     stream : QoSProfile
+    friction : bool
+        Whether the pistons of the plant have friction.
 
     Raises
     ------
@@ -41,7 +43,13 @@ class SensorTopics:
     """
 
     def __init__(
-        self, node: Node, boom: BoomParameters, file: str, sample_rate: float, stream: QoSProfile
+        self,
+        node: Node,
+        boom: BoomParameters,
+        file: str,
+        sample_rate: float,
+        stream: QoSProfile,
+        friction: bool = True,
     ) -> None:
         self.publishers: list[Publisher] = []
         self._sensors: Sensors | None = None
@@ -49,8 +57,8 @@ class SensorTopics:
             return
         path = default_file().with_name(_INSTALLED[file]) if file in _INSTALLED else file
         self._parameters = load_sensors(path)
-        self._sensors = Sensors(boom, self._parameters, sample_rate)
-        self._boom, self._sample_rate = boom, sample_rate
+        self._boom, self._sample_rate, self._friction = boom, sample_rate, friction
+        self._sensors = self._made(self._parameters)
         self._beams = [beam.name for beam in boom.beams]
         self._cylinders = [cylinder.name for cylinder in boom.cylinders]
         kinds = {
@@ -71,7 +79,11 @@ class SensorTopics:
         kinds = ('inclination', 'pressure', 'encoder', 'strain')
         given = {name: getattr(self._parameters, name) for name in kinds}
         scaled = {name: kind.replace(noise=factor * kind.noise) for name, kind in given.items()}
-        self._sensors = Sensors(self._boom, self._parameters.replace(**scaled), self._sample_rate)
+        self._sensors = self._made(self._parameters.replace(**scaled))
+
+    def _made(self, parameters: SensorParameters) -> Sensors:
+        """Return the sensors of the boom with parameters."""
+        return Sensors(self._boom, parameters, self._sample_rate, self._friction)
 
     def publish(self, state: BoomState, sample: int, header: Header) -> None:
         """Publish the readings of the sensors whose turn it is."""

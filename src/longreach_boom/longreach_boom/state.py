@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
 
-from longreach_boom.model import Constants, Load, boom_bases
+from longreach_boom.model import Constants, Load
 from longreach_boom.parameters import BoomParameters
-from longreach_dynamics.kernels import read_only
 from longreach_dynamics.linkages import pistons_and_arms
 
 __all__ = [
@@ -19,7 +17,6 @@ __all__ = [
     'closed_valves',
     'hydraulic_forces',
     'piston_positions',
-    'strains',
 ]
 
 
@@ -35,7 +32,11 @@ def closed_valves(size: int) -> BoomCommand:
 
 
 class BoomState(NamedTuple):
-    """State of a boom: continuous part, modes of the pistons, loads. Never changed in place."""
+    """
+    State of a boom: continuous part, modes of the pistons, loads. Never changed in place.
+
+    Functions that say so take a table of states with the same loads, too.
+    """
 
     y: np.ndarray  # (2 n + 3 N,): q, q', p_1, p_2, s_v; see longreach_boom.motion
     modes: np.ndarray  # (N,) of int64
@@ -81,20 +82,3 @@ def piston_positions(angles: np.ndarray, constants: Constants) -> np.ndarray:
     """Return the piston positions [m] at joint angles (..., N) [rad]."""
     flat = np.ascontiguousarray(np.reshape(angles, (-1, angles.shape[-1])))
     return np.reshape(pistons_and_arms(constants.linkage, flat)[0], angles.shape)
-
-
-def strains(parts: StateParts, boom: BoomParameters) -> np.ndarray:
-    """Return what the strain gauges show, Henikl 2015, (28), shape (..., N)."""
-    h = parts.q[..., boom.size :]
-    gains, biases = _gauges(boom)
-    return np.asarray(h @ gains + biases)
-
-
-@functools.lru_cache(maxsize=64)
-def _gauges(boom: BoomParameters) -> tuple[np.ndarray, np.ndarray]:
-    """Return strains of gauges for each h, (N F, N) [1/m], and biases (N,)."""
-    N = boom.size
-    gains = np.zeros((N * boom.ritz.functions, N))
-    for i, (basis, beam) in enumerate(zip(boom_bases(boom), boom.beams, strict=True)):
-        gains[i::N, i] = beam.strain_gauge.gain * basis.at(beam.strain_gauge.position, 2)
-    return read_only((gains, np.array([beam.strain_gauge.bias for beam in boom.beams])))

@@ -14,9 +14,10 @@ import numpy as np
 
 from longreach_boom.kinematics import point_motion
 from longreach_boom.model import Constants, Load, constants_of
-from longreach_boom.motion import STEEPEST, inertia
+from longreach_boom.motion import STEEPEST, STUCK, inertia
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.state import StateParts, strains
+from longreach_boom.state import BoomState
+from longreach_boom.strain import strains
 from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.hydraulics import holding_pressures
 from longreach_dynamics.linkages import pistons_and_arms
@@ -129,7 +130,7 @@ def static_row(
     constants = constants_of(boom, loads)
     N = boom.size
     at_rest = np.concatenate([rest.q, np.zeros(rest.q.size + 3 * N)])
-    strain = strains(StateParts.of(at_rest, boom), boom)
+    strain = strains(boom, BoomState(at_rest, np.full(N, STUCK, dtype=np.int64), loads))
     deflection = [float(rest.q[N + i :: N] @ constants.tip[i]) for i in range(N)]
     share = rest.forces / (boom.oil.supply_pressure * constants.actuators.head_area)
     highest = np.maximum(rest.head_pressures, rest.rod_pressures)

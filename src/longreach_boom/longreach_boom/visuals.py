@@ -16,6 +16,7 @@ from longreach_boom.kinematics import Frame, beam_frames, place_on_beam, velocit
 from longreach_boom.model import Constants, boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import BoomState
+from longreach_boom.strain import curvatures
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.kernels import read_only
 
@@ -93,7 +94,6 @@ class _Lines(NamedTuple):
     eta: np.ndarray  # (F, K)
     eta_slope: np.ndarray  # (F, K)
     heights: np.ndarray  # (K,) distance of the surface from the neutral line [m]
-    stress: np.ndarray  # (F, K) E eta'' times the distance of the surface [Pa/m]
 
 
 @functools.lru_cache(maxsize=16)
@@ -103,12 +103,13 @@ def _lines(boom: BoomParameters, points: int) -> tuple[_Lines, ...]:
     for basis, beam in zip(boom_bases(boom), boom.beams, strict=True):
         places = np.linspace(0.0, beam.length, points)
         heights = half_height(beam, places)
-        stress = basis.at(places, 2) * boom.youngs_modulus * heights
-        lines.append(_Lines(places, basis.at(places), basis.at(places, 1), heights, stress))
+        lines.append(_Lines(places, basis.at(places), basis.at(places, 1), heights))
     return read_only(tuple(lines))
 
 
-def shape_of(boom: BoomParameters, state: BoomState, points: int = 24) -> tuple[BeamShape, ...]:
+def shape_of(
+    boom: BoomParameters, state: BoomState, points: int = 24, friction: bool = True
+) -> tuple[BeamShape, ...]:
     """
     Return the bent beams of a boom.
 
@@ -122,6 +123,8 @@ def shape_of(boom: BoomParameters, state: BoomState, points: int = 24) -> tuple[
     state : BoomState
     points : int
         Places along each beam, evenly, both ends among them.
+    friction : bool
+        Whether the pistons have friction.
 
     Raises
     ------
@@ -134,9 +137,10 @@ def shape_of(boom: BoomParameters, state: BoomState, points: int = 24) -> tuple[
     N = boom.size
     shapes = []
     frames = _frames(constants_of(boom), q, v)
-    for i, (beam, frame, lines) in enumerate(
-        zip(boom.beams, frames, _lines(boom, points), strict=True)
-    ):
+    tables = _lines(boom, points)
+    places = tuple(tuple(lines.places.tolist()) for lines in tables)
+    bent = curvatures(boom, state, places, friction).reshape(N, points)
+    for i, (beam, frame, lines) in enumerate(zip(boom.beams, frames, tables, strict=True)):
         h = np.array(q[N + i :: N])
         at = place_on_beam(frame, lines.places, 0.0, h @ lines.eta, 0.0)
         # The printed rotation stretches directions; a section has its size.
@@ -148,7 +152,7 @@ def shape_of(boom: BoomParameters, state: BoomState, points: int = 24) -> tuple[
                 _plane(at),
                 _plane(np.stack([at - up, at + up])),
                 WIDTH * float(lines.heights.max()),
-                np.abs(h @ lines.stress),
+                np.abs(boom.youngs_modulus * lines.heights * bent[i]),
             )
         )
     return tuple(shapes)

@@ -11,8 +11,9 @@ import pytest
 from longreach_boom.description import half_height
 from longreach_boom.kinematics import point_motion
 from longreach_boom.parameters import BoomParameters, Distribution, Marker, StrainGauge
-from longreach_boom.state import BoomState, StateParts, strains
+from longreach_boom.state import BoomState, StateParts
 from longreach_boom.statics import equilibrium
+from longreach_boom.strain import strains
 from longreach_boom.visuals import marker_positions, shape_of, stress_colours
 from longreach_dynamics.errors import InputError
 
@@ -66,7 +67,7 @@ def test_stress_at_a_gauge_is_what_the_gauge_shows(boom: BoomParameters) -> None
     )
     gauged = boom.replace(beams=beams)
     state = some_state(gauged, 1)
-    shown = strains(StateParts.of(state.y, gauged), gauged) - 3e-5
+    shown = strains(gauged, state) - 3e-5
     stress = [shape.stress[1] for shape in shape_of(gauged, state, points=3)]
     np.testing.assert_allclose(stress, np.abs(gauged.youngs_modulus * shown), rtol=1e-9)
 

@@ -100,10 +100,12 @@ class Beam:
         parts = np.linspace(edges[:-1], edges[1:], _PANELS, endpoint=False, axis=1).ravel()
         return np.append(parts, self.length)
 
-    def gauss(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return places [m] and weights [m] of a Gauss quadrature over the beam."""
+    def gauss(self, start: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """Return places [m] and weights [m] of a Gauss quadrature from a place [m] to the tip."""
         nodes, weights = np.polynomial.legendre.leggauss(_GAUSS)
-        left, width = self.grid[:-1, None], np.diff(self.grid)[:, None]
+        grid = self.grid
+        edges = np.append(start, grid[grid > start])
+        left, width = edges[:-1, None], np.diff(edges)[:, None]
         return (left + width * (nodes + 1.0) / 2.0).ravel(), (width * weights / 2.0).ravel()
 
     def integral(self, values: np.ndarray) -> float:

@@ -1,0 +1,210 @@
+"""Strains against finite elements, which know nothing of Ritz functions, at rest and in motion."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import linalg
+
+from longreach_boom.machine import Boom
+from longreach_boom.model import Load, boom_bases
+from longreach_boom.motion import STUCK
+from longreach_boom.parameters import BoomParameters, StrainGauge
+from longreach_boom.scenario import HangingLoad, Scenario
+from longreach_boom.simulation import simulate
+from longreach_boom.state import BoomState
+from longreach_boom.statics import equilibrium, static_row
+from longreach_boom.strain import curvatures, strains
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.finite_elements import ChainBeam, _Chain
+
+TIP_LOAD = Load(90.0, 3, 9.0)
+POSES = {
+    'sprawled': np.zeros(4),
+    'site': np.radians([70.0, -50.0, -35.0, -30.0]),
+    'low': np.radians([-5.0, 0.0, 0.0, 0.0]),
+    'upright': np.radians([80.0, 0.0, 0.0, 0.0]),
+    'folded': np.radians([85.0, -170.0, 10.0, -60.0]),
+    'backwards': np.radians([85.0, 15.0, 15.0, 15.0]),
+}
+
+
+def finite_elements(
+    boom: BoomParameters, angles: np.ndarray, loads: tuple[Load, ...], elements: int = 20
+) -> _Chain:
+    """Return a boom with locked joints as finite elements, with foreshortening of bent beams."""
+    beams = [
+        ChainBeam(
+            basis.beam.length,
+            basis.beam.mass_per_length,
+            basis.beam.bending_stiffness,
+            angle,
+            basis.beam.support,
+            basis.beam.breaks,
+            tuple((load.position, load.mass) for load in loads if load.beam == i),
+        )
+        for i, (basis, angle) in enumerate(
+            zip(boom_bases(boom), np.cumsum(angles).tolist(), strict=True)
+        )
+    ]
+    return _Chain(beams, elements, np.zeros(0), boom.gravity, True)
+
+
+def shown_by(chain: _Chain, boom: BoomParameters, q: np.ndarray) -> np.ndarray:
+    """Return the strains k_SG w'' of coordinates q (..., size) of a chain, shape (..., N)."""
+    gauges = [beam.strain_gauge for beam in boom.beams]
+    return np.stack(
+        [
+            gauge.gain * (q[..., own] @ part.curvature(np.array([gauge.position]))[0])
+            for gauge, part, own in zip(gauges, chain._parts, chain._own, strict=True)
+        ],
+        axis=-1,
+    )
+
+
+def at_rest(boom: BoomParameters, angles: np.ndarray, loads: tuple[Load, ...] = ()) -> BoomState:
+    """Return a boom at rest, its joints held."""
+    q = equilibrium(boom, angles, loads).q
+    y = np.concatenate([q, np.zeros(q.size + 3 * boom.size)])
+    return BoomState(y, np.full(boom.size, STUCK, dtype=np.int64), loads)
+
+
+def with_gauges(boom: BoomParameters, *places: float) -> BoomParameters:
+    """Return the boom with its gauges elsewhere."""
+    pairs = zip(boom.beams, places, strict=True)
+    return boom.replace(
+        beams=tuple(b.replace(strain_gauge=StrainGauge(x, b.strain_gauge.gain)) for b, x in pairs)
+    )
+
+
+# --- at rest -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('basis', ['moment', 'printed'])
+@pytest.mark.parametrize('loads', [(), (TIP_LOAD,), (TIP_LOAD, Load(150.0, 1, 3.0))])
+@pytest.mark.parametrize('pose', list(POSES))
+def test_at_rest(boom: BoomParameters, pose: str, loads: tuple[Load, ...], basis: str) -> None:
+    boom = boom.replace(ritz=boom.ritz.replace(basis=basis))
+    angles = POSES[pose]
+    chain = finite_elements(boom, angles, loads)
+    expected = shown_by(chain, boom, chain.equilibrium())
+    shown = strains(boom, at_rest(boom, angles, loads))
+    assert static_row(boom, angles, loads)['strain'] == shown.tolist()
+    # Where the moment nearly vanishes at a gauge, by a tenth of the largest strain.
+    share = {'moment': 0.0025, 'printed': 0.01}[basis]
+    tolerance = share * np.maximum(np.abs(expected), 0.1 * np.abs(expected).max())
+    assert np.all(np.abs(shown - expected) < tolerance)
+
+
+def test_the_printed_formula_is_less_accurate(boom: BoomParameters) -> None:
+    chain = finite_elements(boom, POSES['site'], (TIP_LOAD,))
+    expected = shown_by(chain, boom, chain.equilibrium())
+    np.testing.assert_allclose(
+        1e6 * expected, [-748.0, -981.5, -820.7, -385.8], rtol=0.0, atol=0.06
+    )
+    printed = boom.replace(ritz=boom.ritz.replace(strain='curvature'))
+    shown = strains(printed, at_rest(printed, POSES['site'], (TIP_LOAD,)))
+    np.testing.assert_allclose(1e6 * shown, [-735.7, -939.9, -772.2, -403.5], rtol=0.0, atol=0.06)
+
+
+@pytest.mark.parametrize('places', [(0.6, 2.0, 5.0, 3.0), (1.8, 6.0, 1.0, 8.0)])
+def test_inboard_of_the_support_the_cylinder_pushes(
+    boom: BoomParameters, places: tuple[float, ...]
+) -> None:
+    boom = with_gauges(boom, *places)
+    chain = finite_elements(boom, POSES['site'], (TIP_LOAD,), elements=60)
+    expected = shown_by(chain, boom, chain.equilibrium())
+    shown = strains(boom, at_rest(boom, POSES['site'], (TIP_LOAD,)))
+    assert places[0] < boom.beams[0].support
+    np.testing.assert_allclose(shown, expected, rtol=0.005)
+
+
+@pytest.mark.parametrize('damping', ['distributed', 'kelvin_voigt'])
+def test_damping_carries_a_part_of_the_moment(boom: BoomParameters, damping: str) -> None:
+    # Strong damping and joints that give; three functions a beam have a curvature of their own.
+    boom = boom.replace(
+        ritz=boom.ritz.replace(functions=3, damping=damping),
+        beams=tuple(
+            b.replace(beam_damping=5.0 * b.beam_damping, loss_time=0.01) for b in boom.beams
+        ),
+    )
+    scenario = Scenario(
+        duration=0.3, pose='site', loads=(HangingLoad(90.0),), release=(0.0,), friction=False
+    )
+    by_moment, by_functions = (
+        simulate(
+            boom.replace(ritz=boom.ritz.replace(strain=strain)), scenario, step=1e-4
+        ).columns_like('strain')[10:]
+        for strain in ('moment', 'curvature')
+    )
+    change = np.ptp(by_moment, axis=0)
+    assert np.all(change > 5e-6)
+    # The static part differs by foreshortening, which the functions leave out.
+    assert np.all(np.std(by_moment - by_functions, axis=0) < 0.025 * change)
+
+
+# --- in motion ---------------------------------------------------------------------------------
+
+
+def test_in_the_release_of_a_load(boom: BoomParameters) -> None:
+    # The pistons stay where they are, in both.
+    friction = [c.friction.replace(static=1e7, coulomb=1e7) for c in boom.cylinders]
+    pairs = zip(boom.cylinders, friction, strict=True)
+    boom = boom.replace(cylinders=tuple(c.replace(friction=f) for c, f in pairs))
+    release = Scenario(duration=3.0, pose='site', loads=(HangingLoad(90.0),), release=(0.0,))
+    run = simulate(boom, release)
+    assert np.all(run.columns_like('mode') == STUCK)
+    shown = run.columns_like('strain')
+
+    # Small motion of finite elements about the unloaded rest, with the damping (8).
+    before = finite_elements(boom, POSES['site'], (TIP_LOAD,), elements=12)
+    after = finite_elements(boom, POSES['site'], (), elements=12)
+    rest = after.equilibrium()
+    M, K = after.inertia(rest)[0], after.stiffness + after.weight(rest)[1]
+    C = np.zeros_like(M)
+    for beam, part, own in zip(boom.beams, after._parts, after._own, strict=True):
+        w = part.deflection(part.points)[0]
+        C[own, own] = w.T @ (beam.beam_damping * part.weights[:, None] * w)
+    squares, modes = linalg.eigh(K, M, subset_by_index=[0, 29])
+    A = np.block([[np.zeros((30, 30)), np.eye(30)], [-np.diag(squares), -modes.T @ C @ modes]])
+    start = np.concatenate([modes.T @ M @ (before.equilibrium() - rest), np.zeros(30)])
+    once, states = linalg.expm(A * 0.005), [start]
+    for _ in range(len(shown) - 1):
+        states.append(once @ states[-1])
+    expected = shown_by(after, boom, rest + np.array(states)[:, :30] @ modes.T)
+
+    largest = np.abs(expected).max(axis=0)
+    assert np.all(np.ptp(expected, axis=0) > 1e-4)
+    error = np.abs(shown - expected) / largest
+    assert np.all(np.sqrt(np.mean(error**2, axis=0)) < 0.01)
+    # Waves that two functions a beam cannot follow reach the gauge next to the load at first.
+    assert np.all(error[:, :3] < 0.01)
+    assert np.all(error[60:] < 0.02)
+
+
+def test_one_state_and_a_table_give_the_same_bits(boom: BoomParameters) -> None:
+    loads = (TIP_LOAD,)
+    scenario = Scenario(duration=1.0, pose='site', loads=(HangingLoad(90.0),))
+    machine = Boom(boom, scenario)
+    states = simulate(boom, scenario.replace(release=(0.2,))).states
+    modes = np.zeros((len(states), 4), dtype=np.int64)
+    table = strains(boom, BoomState(states, modes, loads))
+    assert table.shape == (201, 4)
+    single = [strains(boom, BoomState(y, m, loads)) for y, m in zip(states, modes, strict=True)]
+    np.testing.assert_array_equal(table, single)
+    assert strains(boom, machine.initial_state()).shape == (4,)
+
+
+def test_places_are_anywhere_on_the_beams(boom: BoomParameters) -> None:
+    state = at_rest(boom, POSES['sprawled'], (TIP_LOAD,))
+    bent = curvatures(boom, state, ((0.0, 9.6), (), (1.0,), (0.0, 4.0, 9.0)))
+    assert bent.shape == (6,)
+    # A pin, and a tip with a load but no moment.
+    assert abs(bent[0]) < 1e-12
+    assert abs(bent[5]) < 1e-12
+    assert np.all(bent[1:5] < -1e-5)
+
+
+def test_an_unknown_method_is_refused(boom: BoomParameters) -> None:
+    with pytest.raises(InputError, match=r"strain = 'exact', allowed: moment \| curvature"):
+        boom.ritz.replace(strain='exact')
