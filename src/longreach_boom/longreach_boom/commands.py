@@ -24,24 +24,16 @@ from longreach_boom.arguments import (
     hanging_loads,
 )
 from longreach_boom.machine import SAMPLE_TIME, STEP
-from longreach_boom.parameters import BoomParameters, default_file, load_boom
+from longreach_boom.parameters import BoomParameters, default_file
 from longreach_boom.remote_commands import configure_remote
 from longreach_boom.results import BoomRun
 from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.static_commands import configure_statics
-from longreach_dynamics.resources import share_directory
 from longreach_tools.arguments import count, positive, sweep
-from longreach_tools.comparison import hand_out, report_comparison
-from longreach_tools.demo import demonstrate
-from longreach_tools.options import add_compare, add_demo, add_results, add_steps
-from longreach_tools.output import (
-    check_output,
-    print_result,
-    table,
-    write_csv,
-)
-from longreach_tools.scenarios import find_scenario
+from longreach_tools.machine_command import MachineCommand, check_files, lazily
+from longreach_tools.options import add_results, add_steps
+from longreach_tools.output import print_result, table, write_csv
 
 __all__ = ['SUMMARY', 'configure']
 
@@ -70,12 +62,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_results(release, 'a table of all rows', 'figures 13 and 14 of the paper')
     release.set_defaults(run=_run_release)
 
-    run = commands.add_parser('run', help='run a scenario file')
-    run.add_argument('scenario', metavar='SCENARIO', type=Path, help='a file or a name')
+    run = BOOM.add_run(commands)
     add_boom(run)
     add_steps(run, STEP, SAMPLE_TIME, automatic=True)
     add_results(run, 'a table of all rows', 'forces, strains, pistons and beam tips over time')
-    run.set_defaults(run=_run_scenario)
 
     many = commands.add_parser('sweep', help='a run for each of many values of a parameter')
     many.add_argument('parameter', help='such as oil.bulk_modulus or beams.beam_1.loss_time')
@@ -98,24 +88,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_results(many, 'one row for each value', 'the measured quantities over the parameter')
     many.set_defaults(run=_run_sweep)
 
-    urdf = commands.add_parser('urdf', help='print the robot description of a boom')
-    add_boom_file(urdf)
-    urdf.add_argument('--prefix', default='', help='before the names of frames, as in north/')
-    urdf.set_defaults(run=_run_urdf)
+    BOOM.add_urdf(commands)
 
-    compare = add_compare(commands, 'boom', step=STEP)
+    compare = BOOM.add_compare(
+        commands,
+        'Name what was run with --scenario, --file and --step; commands by hand and a controller'
+        ' in real time differ, too',
+        step=STEP,
+    )
     add_boom_file(compare)
-    compare.set_defaults(run=_run_compare)
 
     configure_remote(commands)
-    add_demo(commands, 'release over ROS: run, record, compare, draw', _run_demo)
-
-
-def _run_urdf(arguments: argparse.Namespace) -> None:
-    """Run ``urdf``."""
-    from longreach_boom.description import robot_description
-
-    print(robot_description(load_boom(arguments.file), arguments.prefix), end='')
+    BOOM.add_services(commands, {'release-load': 'release all loads of a running boom'})
+    BOOM.add_valves(
+        commands,
+        'valve_command',
+        'commands the valves on {topic}, too; start the boom with longreach launch boom'
+        ' controller:=false to move them by hand, or its joints with longreach boom move',
+        'if it is paused, longreach boom resume lets it go on; in lockstep it waits for its'
+        ' controller, and nobody else can command the valves',
+    )
+    BOOM.add_demo(
+        commands,
+        'release over ROS: run, record, compare, draw',
+        'load_release',
+        ('controller:=false', 'real_time_factor:=0.0', 'duration:=20.0'),
+        _NEXT,
+    )
 
 
 def _release_scenario(arguments: argparse.Namespace, boom: BoomParameters) -> Scenario:
@@ -134,50 +133,21 @@ def _release_scenario(arguments: argparse.Namespace, boom: BoomParameters) -> Sc
 def _run_release(arguments: argparse.Namespace) -> int:
     """Run ``release``."""
     boom = boom_of(arguments)
-    return _simulate(arguments, boom, _release_scenario(arguments, boom))
-
-
-def _run_scenario(arguments: argparse.Namespace) -> int:
-    """Run ``run``."""
-    boom = boom_of(arguments)
-    return _simulate(
-        arguments, boom, load_scenario(_scenario_file(arguments), boom, arguments.step or None)
-    )
-
-
-def _simulate(arguments: argparse.Namespace, boom: BoomParameters, scenario: Scenario) -> int:
-    """Simulate a scenario, and print and write the results."""
-    check_output(arguments.csv, arguments.plot)
-    run = simulate(boom, scenario, arguments.step, arguments.sample_time, progress=True)
-    return hand_out(arguments, 'boom', run, _draw)
-
-
-def _scenario_file(arguments: argparse.Namespace) -> Path:
-    """Return the file of ``SCENARIO`` or ``--scenario``."""
-    return find_scenario(arguments.scenario, 'boom_', 'boom')
-
-
-def _draw(file: Path, run: BoomRun) -> None:
-    """Draw a run."""
-    from longreach_boom.figures import draw_run
-
-    draw_run(file, run)
+    return BOOM.run(arguments, boom, _release_scenario(arguments, boom))
 
 
 def _run_sweep(arguments: argparse.Namespace) -> int:
     """Run ``sweep``."""
     from longreach_boom.sweep import InterruptedSweep, simulate_many
 
-    check_output(arguments.csv, arguments.plot)
+    check_files(arguments)
     boom = boom_of(arguments)
     values = arguments.values.tolist()
     booms = [boom.with_value(arguments.parameter, value) for value in values]
     if arguments.scenario is None:
         scenarios = [_release_scenario(arguments, one) for one in booms]
     else:
-        scenarios = [
-            load_scenario(_scenario_file(arguments), one, arguments.step or None) for one in booms
-        ]
+        scenarios = [BOOM.scenario_of(arguments, one) for one in booms]
     outcomes: Sequence[tuple[tuple[float, ...], str] | None]
     try:
         outcomes = simulate_many(
@@ -259,42 +229,6 @@ def _measure(run: BoomRun) -> tuple[tuple[float, ...], str]:
     return numbers, run.message
 
 
-def _run_compare(arguments: argparse.Namespace) -> int:
-    """Run ``compare``."""
-    from longreach_boom.recording import read_run
-
-    check_output(arguments.csv)
-    boom = load_boom(arguments.file)
-    scenario = load_scenario(_scenario_file(arguments), boom, arguments.step)
-    recorded = read_run(arguments.bag, arguments.namespace, boom)
-    sample_time = recorded.sample_time(arguments.step)
-    return report_comparison(
-        arguments,
-        'boom',
-        recorded,
-        simulate(boom, scenario, arguments.step, sample_time),
-        'Name what was run with --scenario, --file and --step; commands by hand and a controller'
-        ' in real time differ, too',
-    )
-
-
-def _run_demo(arguments: argparse.Namespace) -> int:
-    """Run ``demo``: the launch file as a user would call it, then ``compare`` and a picture."""
-    fast = ('controller:=false', 'real_time_factor:=0.0', 'duration:=20.0')
-    return demonstrate(
-        arguments.out,
-        'load_release',
-        ('boom', 'scenario:=load_release', *fast),
-        [
-            ('boom', 'compare', '{bag}', '--scenario', '{scenario}'),
-            ('boom', 'run', '{scenario}', '--plot', '{picture}'),
-        ],
-        _NEXT,
-        file=default_file(),
-        scenario=share_directory('longreach_bringup') / 'config/scenarios/boom_load_release.yaml',
-    )
-
-
 _NEXT = """
 The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
   longreach boom modes --pose site --plot out/modes.png
@@ -304,3 +238,16 @@ The bag is in {bag}, the picture in {picture}. What to try next, after . install
   cp {file} my_boom.yaml
                                                    change a number in it, then:
   longreach boom release --file my_boom.yaml --plot out/mine.png"""
+
+BOOM = MachineCommand(
+    name='boom',
+    load=boom_of,
+    load_scenario=lambda file, boom, a: load_scenario(file, boom, a.step or None),
+    simulate=lambda boom, scenario, a: simulate(boom, scenario, a.step, a.sample_time, True),
+    read_run=lazily('longreach_boom.recording:read_run'),
+    draw_run=lazily('longreach_boom.figures:draw_run'),
+    default_file=default_file,
+    describe=lazily('longreach_boom.description:robot_description'),
+    add_file=add_boom_file,
+    scenarios='boom_',
+)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 
@@ -12,26 +11,14 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node import qos
-from longreach_node.remote import call_plant as _call_plant
 from longreach_node.remote import remote
-from longreach_node.remote_valves import command_valves as _command_valves
 from longreach_node.stamps import seconds_to_nanoseconds
 
-__all__ = ['attach_load', 'call_plant', 'command_valves', 'send_trajectory']
+__all__ = ['attach_load', 'send_trajectory']
 
 _START = 'longreach launch boom'
-_OTHERS = (
-    f'commands the valves on {{topic}}, too; start the boom with {_START} controller:=false to'
-    ' move them by hand, or its joints with longreach boom move'
-)
-_STANDS_STILL = (
-    'if it is paused, longreach boom resume lets it go on; in lockstep it waits for its'
-    ' controller, and nobody else can command the valves'
-)
 # Of a trajectory, as in a scenario [s].
 _LONGEST = 1e6
-
-call_plant = functools.partial(_call_plant, start=_START)
 
 
 def attach_load(
@@ -61,15 +48,6 @@ def attach_load(
     request = AttachLoad.Request(mass=mass, beam=beam, position=place)
     with remote('attach_load', namespace, timeout, _START) as far:
         return far.call(AttachLoad, 'plant/attach_load', request)
-
-
-command_valves = functools.partial(
-    _command_valves,
-    topic='valve_command',
-    machine='boom',
-    others=_OTHERS,
-    stands_still=_STANDS_STILL,
-)
 
 
 def send_trajectory(

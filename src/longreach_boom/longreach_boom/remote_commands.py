@@ -8,16 +8,9 @@ from typing import Any
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import allow_lists, names, not_negative, numbers, positive
-from longreach_tools.options import add_services, add_timed_command, add_whom
+from longreach_tools.options import add_whom
 
 __all__ = ['configure_remote']
-
-
-_VALVES = (
-    'move the valves while nobody else does',
-    'spool positions, -1 to 1, for all cylinders; positive extends the cylinder',
-    'closed',
-)
 
 
 def configure_remote(commands: Any) -> None:
@@ -30,12 +23,6 @@ def configure_remote(commands: Any) -> None:
     )
     add_whom(attach, 'boom')
     attach.set_defaults(run=_run_attach)
-
-    add_services(
-        commands, 'boom', _run_service, {'release-load': 'release all loads of a running boom'}
-    )
-
-    add_timed_command(commands, 'boom', 'valves', _send_valves, _VALVES, 1.0)
 
     move = commands.add_parser('move', help='let the controller of a running boom move joints')
     allow_lists(move)
@@ -68,20 +55,6 @@ def _run_attach(arguments: argparse.Namespace) -> None:
             arguments.timeout,
         )
     )
-
-
-def _run_service(arguments: argparse.Namespace) -> None:
-    """Run a command that is a service of the plant."""
-    from longreach_boom.remote import call_plant
-
-    print(call_plant(arguments.service, arguments.namespace, arguments.timeout))
-
-
-def _send_valves(*values: Any) -> str:
-    """Command the valves; see :func:`longreach_boom.remote.command_valves`."""
-    from longreach_boom.remote import command_valves
-
-    return command_valves(*values)
 
 
 def _run_move(arguments: argparse.Namespace) -> None:

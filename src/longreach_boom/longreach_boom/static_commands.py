@@ -16,8 +16,9 @@ from longreach_boom.parameters import BoomParameters
 from longreach_boom.statics import static_row
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import count, sweep
+from longreach_tools.machine_command import check_files
 from longreach_tools.options import add_results
-from longreach_tools.output import add_format, check_output, print_result, table, write_csv
+from longreach_tools.output import add_format, print_result, table, write_csv
 
 __all__ = ['configure_statics']
 
@@ -61,7 +62,7 @@ def configure_statics(commands: Any) -> None:
 
 def _run_modes(arguments: argparse.Namespace) -> None:
     """Run ``modes``."""
-    check_output(plot=arguments.plot)
+    check_files(arguments)
     boom = boom_of(arguments)
     modes = natural_modes(
         boom,
@@ -89,7 +90,7 @@ def _run_modes(arguments: argparse.Namespace) -> None:
 
 def _run_statics(arguments: argparse.Namespace) -> None:
     """Run ``statics``."""
-    check_output(arguments.csv, arguments.plot)
+    check_files(arguments)
     boom = boom_of(arguments)
     loads = loads_of(arguments, boom)
     angles = angles_of(arguments, boom)
@@ -167,7 +168,7 @@ def _static_text(boom: BoomParameters, row: dict[str, Any]) -> str:
 
 def _run_basis(arguments: argparse.Namespace) -> None:
     """Run ``basis``."""
-    check_output(plot=arguments.plot)
+    check_files(arguments)
     boom = boom_of(arguments)
     if arguments.plot is not None:
         from longreach_boom.figures import draw_basis

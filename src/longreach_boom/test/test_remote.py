@@ -14,10 +14,10 @@ import pytest
 import yaml
 from longreach_msgs.msg import ValveCommand
 
+from longreach_boom.commands import configure
 from longreach_boom.controller_node import ControllerNode
 from longreach_boom.model import Load
 from longreach_boom.plant_node import PlantNode
-from longreach_boom.remote_commands import configure_remote
 from longreach_boom.state import BoomCommand, closed_valves
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.machine import BY_SCENARIO
@@ -29,7 +29,7 @@ SITE = np.radians((70.0, -50.0, -35.0, -30.0))
 def run(*words: object) -> None:
     """Run a command, here."""
     parser = argparse.ArgumentParser(prog='boom')
-    configure_remote(parser.add_subparsers(required=True))
+    configure(parser)
     arguments = parser.parse_args([str(word) for word in words])
     arguments.run(arguments)
 

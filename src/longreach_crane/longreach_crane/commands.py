@@ -17,22 +17,13 @@ from longreach_crane import c13r
 from longreach_crane.machine import BRAKES, MODELS
 from longreach_crane.parameters import MATRICES, OUTPUTS, Machinery, default_file, load_machinery
 from longreach_crane.results import CraneRun
-from longreach_crane.scenario import Scenario, load_scenario
+from longreach_crane.scenario import load_scenario
 from longreach_crane.simulation import simulate
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import finite
-from longreach_tools.comparison import hand_out, report_comparison
-from longreach_tools.demo import demonstrate
-from longreach_tools.options import (
-    add_compare,
-    add_demo,
-    add_file,
-    add_results,
-    add_services,
-    add_whom,
-)
-from longreach_tools.output import add_format, check_output, print_result, summary_table, table
-from longreach_tools.scenarios import find_scenario
+from longreach_tools.machine_command import MachineCommand, lazily
+from longreach_tools.options import add_file, add_results, add_whom
+from longreach_tools.output import add_format, print_result, summary_table, table
 
 __all__ = ['SUMMARY', 'configure']
 
@@ -49,35 +40,41 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_results(task)
     task.set_defaults(run=_run_task)
 
-    scenario = commands.add_parser('run', help='run a scenario file')
-    scenario.add_argument('scenario', metavar='SCENARIO', type=Path, help='a file or a name')
+    scenario = CRANE.add_run(commands)
     _add_variants(scenario)
     _add_results(scenario)
-    scenario.set_defaults(run=_run_scenario)
 
     design = commands.add_parser('design', help='design observer and regulator for a crane')
     _add_file(design)
     add_format(design)
     design.set_defaults(run=_run_design)
 
-    urdf = commands.add_parser('urdf', help='print the robot description of a crane')
-    _add_file(urdf)
-    urdf.add_argument('--prefix', default='', help='before the names of frames, as in north/')
-    urdf.set_defaults(run=_run_urdf)
+    CRANE.add_urdf(commands)
 
     point = commands.add_parser('set-point', help='send a set point to a running controller')
     point.add_argument('position', type=finite, help='desired position of the car [m]')
     add_whom(point, 'crane')
     point.set_defaults(run=_run_set_point)
 
-    add_services(commands, 'crane', _run_service)
+    CRANE.add_services(commands)
 
-    compare = add_compare(commands, 'crane', 'Task C')
+    compare = CRANE.add_compare(
+        commands,
+        'Name what was run with --scenario, --file and the variants; set points by hand and a run'
+        ' in real time differ, too',
+        what='control cycle',
+    )
     _add_variants(compare)
     compare.add_argument('--plot', metavar='FILE', type=Path, help='a picture: png, pdf or svg')
-    compare.set_defaults(run=_run_compare)
 
-    add_demo(commands, 'Task C over ROS: run, record, compare, draw', _run_demo)
+    CRANE.add_demo(
+        commands,
+        'Task C over ROS: run, record, compare, draw',
+        'task_c',
+        ('lockstep:=true', 'real_time_factor:=0.0', 'duration:=60.0'),
+        _NEXT,
+        [('compare', '{bag}', '--plot', '{picture}')],
+    )
 
 
 # --- arguments ------------------------------------------------------------------------------
@@ -102,10 +99,16 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
     add_results(parser, 'one row per control cycle', 'a picture: png, pdf or svg')
 
 
-def _machinery(arguments: argparse.Namespace) -> Machinery:
+def _load(arguments: argparse.Namespace) -> Machinery:
     """Return the crane file with the variants that the arguments name."""
-    machinery = load_machinery(arguments.file)
-    return machinery.with_variants(arguments.matrices, arguments.output)
+    variants = (getattr(arguments, name, None) for name in ('matrices', 'output'))
+    return load_machinery(arguments.file).with_variants(*variants)
+
+
+def _title(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return what was run."""
+    name = 'task' if 'task' in arguments else 'scenario'
+    return {name: str(getattr(arguments, name))}
 
 
 # --- simulations ----------------------------------------------------------------------------
@@ -116,7 +119,7 @@ def _run_task(arguments: argparse.Namespace) -> int:
     if arguments.task == 'a':
         _run_task_a(arguments)
         return 0
-    return _simulate(arguments, c13r.task_scenario(arguments.task), {'task': arguments.task})
+    return CRANE.run(arguments, _load(arguments), c13r.task_scenario(arguments.task))
 
 
 def _run_task_a(arguments: argparse.Namespace) -> None:
@@ -133,32 +136,6 @@ def _run_task_a(arguments: argparse.Namespace) -> None:
         for r in rows
     ]
     print_result(result, table(head, cells), arguments.format)
-
-
-def _run_scenario(arguments: argparse.Namespace) -> int:
-    """Run ``run``."""
-    sample_time = load_machinery(arguments.file).controller.sample_time
-    scenario = load_scenario(_scenario_file(arguments), sample_time)
-    return _simulate(arguments, scenario, {'scenario': str(arguments.scenario)})
-
-
-def _simulate(arguments: argparse.Namespace, scenario: Scenario, title: dict[str, str]) -> int:
-    """Simulate a scenario, and print and write the results."""
-    check_output(arguments.csv, arguments.plot)
-    run = simulate(_machinery(arguments), scenario, arguments.model, arguments.brake)
-    return hand_out(arguments, 'crane', run, _draw, title, _summary_text(run))
-
-
-def _scenario_file(arguments: argparse.Namespace) -> Path:
-    """Return the file of ``SCENARIO`` or ``--scenario``."""
-    return find_scenario(arguments.scenario, 'task_', 'crane')
-
-
-def _draw(file: Path, run: CraneRun) -> None:
-    """Draw a run."""
-    from longreach_crane.figures import draw_run
-
-    draw_run(file, run)
 
 
 def _summary_text(run: CraneRun) -> str:
@@ -229,14 +206,6 @@ def _run_design(arguments: argparse.Namespace) -> None:
     print_result(result, text, arguments.format)
 
 
-def _run_urdf(arguments: argparse.Namespace) -> None:
-    """Run ``urdf``."""
-    from longreach_crane.description import robot_description
-
-    crane = load_machinery(arguments.file).crane
-    print(robot_description(crane, arguments.prefix), end='')
-
-
 # --- with ROS -------------------------------------------------------------------------------
 
 
@@ -248,49 +217,6 @@ def _run_set_point(arguments: argparse.Namespace) -> None:
     print(f'set point {arguments.position:g} m sent to {topic}')
 
 
-def _run_service(arguments: argparse.Namespace) -> None:
-    """Run a command that is a service of the plant."""
-    from longreach_crane.remote import call_plant
-
-    print(call_plant(arguments.service, arguments.namespace, arguments.timeout))
-
-
-def _run_compare(arguments: argparse.Namespace) -> int:
-    """Run ``compare``."""
-    from longreach_crane.recording import read_run
-
-    check_output(arguments.csv, arguments.plot)
-    machinery = _machinery(arguments)
-    scenario = c13r.task_scenario('c')
-    if arguments.scenario is not None:
-        scenario = load_scenario(_scenario_file(arguments), machinery.controller.sample_time)
-    recorded = read_run(arguments.bag, arguments.namespace, machinery.crane)
-    return report_comparison(
-        arguments,
-        'crane',
-        recorded,
-        simulate(machinery, scenario, arguments.model, arguments.brake),
-        'Name what was run with --scenario, --file and the variants; set points by hand and a run'
-        ' in real time differ, too',
-        _draw,
-        _summary_text(recorded),
-        'control cycle',
-    )
-
-
-def _run_demo(arguments: argparse.Namespace) -> int:
-    """Run ``demo``: the launch file as a user would call it, then ``compare``."""
-    fast = ('lockstep:=true', 'real_time_factor:=0.0', 'duration:=60.0')
-    return demonstrate(
-        arguments.out,
-        'task_c',
-        ('crane', 'scenario:=task_c', *fast),
-        [('crane', 'compare', '{bag}', '--plot', '{picture}')],
-        _NEXT,
-        file=default_file(),
-    )
-
-
 _NEXT = """
 The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
   longreach bag info {bag}
@@ -300,3 +226,23 @@ The bag is in {bag}, the picture in {picture}. What to try next, after . install
   cp {file} my_crane.yaml
                                                    change a number in it, then:
   longreach crane c13r --task b --file my_crane.yaml --plot out/mine.png"""
+
+CRANE = MachineCommand(
+    name='crane',
+    load=_load,
+    load_scenario=lambda file, machinery, _: load_scenario(file, machinery.controller.sample_time),
+    simulate=lambda machinery, scenario, a: simulate(machinery, scenario, a.model, a.brake),
+    read_run=lambda bag, namespace, machinery: lazily('longreach_crane.recording:read_run')(
+        bag, namespace, machinery.crane
+    ),
+    draw_run=lazily('longreach_crane.figures:draw_run'),
+    default_file=default_file,
+    describe=lambda machinery, prefix: lazily('longreach_crane.description:robot_description')(
+        machinery.crane, prefix
+    ),
+    add_file=_add_file,
+    scenarios='task_',
+    usual=('Task C', lambda: c13r.task_scenario('c')),
+    title=_title,
+    text=_summary_text,
+)

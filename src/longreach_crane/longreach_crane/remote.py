@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-
 from std_msgs.msg import Float64
 
 from longreach_node.qos import SET_POINT
-from longreach_node.remote import call_plant as _call_plant
 from longreach_node.remote import remote
 
-__all__ = ['call_plant', 'send_set_point']
+__all__ = ['send_set_point']
 
 _START = 'longreach launch crane'
-
-call_plant = functools.partial(_call_plant, start=_START)
 
 
 def send_set_point(position: float, namespace: str, timeout: float) -> str:

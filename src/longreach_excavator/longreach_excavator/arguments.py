@@ -11,18 +11,14 @@ from longreach_excavator.scenario import DEPTHS, MODES, Scenario, dig_scenario
 from longreach_excavator.soil import LAWS
 from longreach_tools.arguments import positive
 from longreach_tools.options import add_file
-from longreach_tools.output import check_output
 
 __all__ = [
     'add_digging',
     'add_excavator',
-    'check_files',
     'digging_excavator',
     'digging_scenario',
 ]
 
-# Arguments that are files to read.
-_READ = ('file', 'scenario', 'forces', 'motion', 'data')
 _LITRES_PER_MINUTE = 1e-3 / 60.0  # [m^3/s]
 
 
@@ -64,34 +60,6 @@ def add_digging(parser: argparse.ArgumentParser, duration: str) -> None:
     )
     parser.add_argument('--pose', default='dig', help='of the file, to begin with (default: dig)')
     parser.add_argument('--duration', type=positive, default=7.0, help=duration)
-
-
-def check_files(arguments: argparse.Namespace, forces: str = '') -> None:
-    """
-    Refuse results that cannot be written, or would take the place of what is read.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        Of any command.
-    forces : str
-        File with the forces of a scenario; empty for none.
-
-    Raises
-    ------
-    InputError
-        With the file.
-    """
-    results = {name: getattr(arguments, name, None) for name in ('csv', 'plot')}
-    check_output(**results)
-    read = [getattr(arguments, name, None) for name in _READ]
-    sources = [Path(file) for file in (*read, forces) if file]
-    for name, written in results.items():
-        for source in sources:
-            if written and written.is_file() and source.exists() and written.samefile(source):
-                raise InputError(
-                    f'--{name} {written} would replace a file that is read; name another file'
-                )
 
 
 def digging_excavator(arguments: argparse.Namespace) -> ExcavatorParameters:

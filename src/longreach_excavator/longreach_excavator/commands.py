@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kinematics import solve_pose
-from longreach_dynamics.resources import share_directory
+from longreach_dynamics.runs import Run
 from longreach_excavator.arguments import (
     add_digging,
     add_excavator,
-    check_files,
     digging_excavator,
     digging_scenario,
 )
@@ -34,25 +32,15 @@ from longreach_excavator.simulation import simulate
 from longreach_excavator.statics import standing
 from longreach_excavator.study_commands import configure_studies
 from longreach_tools.arguments import allow_lists, not_negative, numbers
-from longreach_tools.comparison import hand_out, report_comparison
-from longreach_tools.demo import demonstrate
-from longreach_tools.options import (
-    add_compare,
-    add_demo,
-    add_results,
-    add_services,
-    add_steps,
-    add_timed_command,
-)
+from longreach_tools.machine_command import MachineCommand, check_files, lazily
+from longreach_tools.options import add_results, add_steps
 from longreach_tools.output import (
     add_format,
-    check_output,
     print_result,
     summary_table,
     table,
 )
 from longreach_tools.poses import pose_of
-from longreach_tools.scenarios import find_scenario
 
 __all__ = ['SUMMARY', 'configure']
 
@@ -61,13 +49,6 @@ SUMMARY = 'an excavator that digs (Ozunlu 2009)'
 _WORST_ENERGY = 1e-2
 # A sweep takes seconds with oil, and an eighth of a second with given forces [s].
 _LONGEST_SAMPLE = {'hydraulic': 0.1, 'printed': 0.01, 'thesis': 0.01}
-
-
-_VALVES = (
-    'move the valves while nobody else does',
-    'spool positions, -1 to 1, for all cylinders; positive extends the cylinder',
-    'closed',
-)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -87,13 +68,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_results(dig, 'a table of all rows', 'figures 5.17 to 5.25 of the thesis')
     dig.set_defaults(run=_run_dig)
 
-    run = commands.add_parser('run', help='run a scenario file')
-    run.add_argument('scenario', metavar='SCENARIO', type=Path, help='a file or a name')
+    run = EXCAVATOR.add_run(commands)
     add_excavator(run)
     add_steps(run, STEP, SAMPLE_TIME, 'interval of rows')
     _add_tolerance(run)
     add_results(run, 'a table of all rows', 'the machine, forces, reactions and motion over time')
-    run.set_defaults(run=_run_scenario)
 
     configure_studies(commands)
     configure_digging(commands)
@@ -120,18 +99,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
     pose.add_argument('--plot', metavar='FILE', type=Path, help='the machine with its pins')
     pose.set_defaults(run=_run_pose)
 
-    urdf = commands.add_parser('urdf', help='print the robot description of an excavator')
-    add_excavator(urdf)
-    urdf.add_argument('--prefix', default='', help='before the names of frames, as in north/')
-    urdf.set_defaults(run=_run_urdf)
-
-    compare = add_compare(commands, 'excavator', step=STEP)
+    EXCAVATOR.add_urdf(commands)
+    compare = EXCAVATOR.add_compare(
+        commands,
+        'Name what was run with --scenario, --file and --step; commands by hand differ, too',
+        step=STEP,
+    )
     add_excavator(compare)
-    compare.set_defaults(run=_run_compare)
 
-    add_services(commands, 'excavator', _run_service)
-    add_timed_command(commands, 'excavator', 'valves', _send_valves, _VALVES, 1.0)
-    add_demo(commands, 'digging over ROS: run, record, compare, draw', _run_demo)
+    EXCAVATOR.add_services(commands)
+    EXCAVATOR.add_valves(
+        commands,
+        'cylinder_command',
+        'commands the cylinders on {topic}, too; start the excavator with longreach launch'
+        ' excavator operator:=false to move its valves by hand',
+        'if it is paused, longreach excavator resume lets it go on',
+    )
+    EXCAVATOR.add_demo(
+        commands,
+        'digging over ROS: run, record, compare, draw',
+        'dig_17kpa',
+        ('operator:=false', 'real_time_factor:=0.0', 'duration:=7.0'),
+        _NEXT,
+    )
 
 
 def _add_tolerance(parser: argparse.ArgumentParser) -> None:
@@ -154,44 +144,31 @@ def _run_dig(arguments: argparse.Namespace) -> int:
     if arguments.sample_time is None:
         # Given forces swing the bucket through in an eighth of a second.
         arguments.sample_time = SAMPLE_TIME if arguments.mode == 'hydraulic' else arguments.step
-    return _simulate(arguments, excavator, scenario)
-
-
-def _run_scenario(arguments: argparse.Namespace) -> int:
-    """Run ``run``."""
-    excavator = load_excavator(arguments.file)
-    scenario = load_scenario(_scenario_file(arguments), excavator, arguments.step)
-    return _simulate(arguments, excavator, scenario)
+    return EXCAVATOR.run(arguments, excavator, scenario)
 
 
 def _simulate(
-    arguments: argparse.Namespace, excavator: ExcavatorParameters, scenario: Scenario
-) -> int:
-    """Simulate a scenario, and print and write the results."""
-    check_files(arguments, scenario.forces)
-    _check_sample_time(arguments.sample_time, scenario)
-    run = simulate(excavator, scenario, arguments.step, arguments.sample_time, arguments.tolerance)
+    excavator: ExcavatorParameters, scenario: Scenario, arguments: argparse.Namespace
+) -> Run[ExcavatorParameters]:
+    """Simulate a scenario; refuse rows and steps that would give no valid result."""
+    step, sample_time = arguments.step, arguments.sample_time
+    if 'bag' in arguments:
+        # As the recording was made, whatever its rows and steps are.
+        return simulate(excavator, scenario, step, sample_time)
+    check_files(arguments, *filter(None, [scenario.forces]))
+    _check_sample_time(sample_time, scenario)
+    run = simulate(excavator, scenario, step, sample_time, arguments.tolerance)
     if not run.message:
         _check_energy(run)
-    text = summary_table(run.summary() | _in_words(run), run.UNITS)
-    return hand_out(arguments, 'excavator', run, _draw, text=text)
+    return run
 
 
-def _scenario_file(arguments: argparse.Namespace) -> Path:
-    """Return the file of ``SCENARIO`` or ``--scenario``."""
-    return find_scenario(arguments.scenario, 'excavator_', 'excavator')
-
-
-def _draw(file: Path, run: ExcavatorRun) -> None:
-    """Draw a run."""
-    from longreach_excavator.figures import draw_run
-
-    draw_run(file, run)
-
-
-def _in_words(run: ExcavatorRun) -> dict[str, str]:
-    """Return texts for values of the summary that are None."""
-    return {} if run.time_to_sweep() is not None else {'time_to_sweep_s': 'not reached'}
+def _summary_text(run: ExcavatorRun) -> str:
+    """Return the summary of a run for people."""
+    summary = run.summary()
+    if run.time_to_sweep() is None:
+        summary |= {'time_to_sweep_s': 'not reached'}
+    return summary_table(summary, run.UNITS)
 
 
 def _check_sample_time(sample_time: float, scenario: Scenario) -> None:
@@ -279,71 +256,6 @@ def _angles(arguments: argparse.Namespace, excavator: ExcavatorParameters) -> np
     return solve_pose(tooth, target, excavator.joint_limits(), angles, 'tooth')
 
 
-def _run_urdf(arguments: argparse.Namespace) -> None:
-    """Run ``urdf``."""
-    from longreach_excavator.description import robot_description
-
-    print(robot_description(load_excavator(arguments.file), arguments.prefix), end='')
-
-
-# --- over ROS -------------------------------------------------------------------------------
-
-
-def _run_compare(arguments: argparse.Namespace) -> int:
-    """Run ``compare``."""
-    from longreach_excavator.recording import read_run
-
-    check_output(arguments.csv)
-    excavator = load_excavator(arguments.file)
-    scenario = load_scenario(_scenario_file(arguments), excavator, arguments.step)
-    recorded = read_run(arguments.bag, arguments.namespace, excavator)
-    sample_time = recorded.sample_time(arguments.step)
-    return report_comparison(
-        arguments,
-        'excavator',
-        recorded,
-        simulate(excavator, scenario, arguments.step, sample_time),
-        'Name what was run with --scenario, --file and --step; commands by hand differ, too',
-    )
-
-
-def _run_service(arguments: argparse.Namespace) -> None:
-    """Run ``pause`` and its like."""
-    from longreach_excavator.remote import call_plant
-
-    print(call_plant(arguments.service, arguments.namespace, arguments.timeout))
-
-
-def _send_valves(*values: Any) -> str:
-    """Command the valves; see :func:`longreach_excavator.remote.command_valves`."""
-    from longreach_excavator.remote import command_valves
-
-    return command_valves(*values)
-
-
-def _run_demo(arguments: argparse.Namespace) -> int:
-    """Run ``demo``: the launch file as a user would call it, then ``compare`` and a picture."""
-    scenarios = share_directory('longreach_bringup') / 'config/scenarios'
-    return demonstrate(
-        arguments.out,
-        'dig_17kpa',
-        (
-            'excavator',
-            'scenario:=dig_17kpa',
-            'operator:=false',
-            'real_time_factor:=0.0',
-            'duration:=7.0',
-        ),
-        [
-            ('excavator', 'compare', '{bag}', '--scenario', '{scenario}'),
-            ('excavator', 'run', '{scenario}', '--plot', '{picture}'),
-        ],
-        _NEXT,
-        scenario=scenarios / 'excavator_dig_17kpa.yaml',
-        file=default_file(),
-    )
-
-
 _NEXT = """
 The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
   longreach excavator dig --cohesion 20000 --plot out/stall.png
@@ -353,3 +265,17 @@ The bag is in {bag}, the picture in {picture}. What to try next, after . install
   cp {file} my_excavator.yaml
                                                    change a number in it, then:
   longreach excavator dig --file my_excavator.yaml --plot out/mine.png"""
+
+EXCAVATOR = MachineCommand(
+    name='excavator',
+    load=lambda arguments: load_excavator(arguments.file),
+    load_scenario=lambda file, excavator, a: load_scenario(file, excavator, a.step),
+    simulate=_simulate,
+    read_run=lazily('longreach_excavator.recording:read_run'),
+    draw_run=lazily('longreach_excavator.figures:draw_run'),
+    default_file=default_file,
+    describe=lazily('longreach_excavator.description:robot_description'),
+    add_file=add_excavator,
+    scenarios='excavator_',
+    text=_summary_text,
+)

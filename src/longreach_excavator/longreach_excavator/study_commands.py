@@ -14,7 +14,6 @@ from longreach_excavator import inverse as loads
 from longreach_excavator.arguments import (
     add_digging,
     add_excavator,
-    check_files,
     digging_excavator,
     digging_scenario,
 )
@@ -30,6 +29,7 @@ from longreach_excavator.machine import STEP
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.scenario import DEPTHS, Scenario, load_scenario
 from longreach_tools.arguments import finite, positive
+from longreach_tools.machine_command import check_files
 from longreach_tools.options import add_results
 from longreach_tools.output import print_result, summary_table, table, write_csv
 

@@ -7,15 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from longreach_tools.options import (
-    add_compare,
-    add_demo,
-    add_file,
-    add_results,
-    add_services,
-    add_steps,
-    add_whom,
-)
+from longreach_tools.options import add_demo, add_file, add_results, add_steps, add_whom
 
 
 def words(parser: argparse.ArgumentParser, *given: str) -> dict[str, object]:
@@ -50,26 +42,6 @@ def subcommands() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction]:
     return parser, parser.add_subparsers(required=True)
 
 
-def test_a_recording_has_a_scenario_unless_one_is_usual() -> None:
-    parser, commands = subcommands()
-    add_compare(commands, 'boom', step=1e-3)
-    with pytest.raises(SystemExit):
-        parser.parse_args(['compare', 'bag'])
-    given = words(parser, 'compare', 'bag', '--scenario', 'a.yaml')
-    assert given == {
-        'bag': Path('bag'),
-        'scenario': Path('a.yaml'),
-        'namespace': 'boom',
-        'step': 1e-3,
-        'format': 'table',
-        'csv': None,
-    }
-    parser, commands = subcommands()
-    add_compare(commands, 'crane', 'Task C').add_argument('--brake')
-    given = words(parser, 'compare', 'bag', '--brake', 'rigid')
-    assert (given['scenario'], given['brake'], given['namespace']) == (None, 'rigid', 'crane')
-
-
 def run(arguments: argparse.Namespace) -> int:
     return 0
 
@@ -78,20 +50,6 @@ def test_a_demonstration_has_a_place() -> None:
     parser, commands = subcommands()
     add_demo(commands, 'all of it', run)
     assert words(parser, 'demo') == {'out': Path('out/demo'), 'run': run}
-
-
-def test_services_of_a_plant_and_of_one_machine() -> None:
-    parser, commands = subcommands()
-    add_services(commands, 'boom', run, {'release-load': 'release it'})
-    for name in ('pause', 'resume', 'step', 'reset', 'release-load'):
-        assert words(parser, name, '--timeout', '2') == {
-            'namespace': 'boom',
-            'timeout': 2.0,
-            'network': False,
-            'run': run,
-            'service': name.replace('-', '_'),
-        }
-    assert words(parser, 'pause', '--namespace', 'north')['namespace'] == 'north'
 
 
 def test_whom_to_talk_to_is_not_waited_for_in_vain(capsys: pytest.CaptureFixture[str]) -> None:

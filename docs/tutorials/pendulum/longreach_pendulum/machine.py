@@ -86,11 +86,10 @@ class Pendulum:
         return JointSample(('pivot',), (y[0],), (y[1],), (0.0,))
 
 
-def simulate(duration: float) -> Run[PendulumParameters]:
-    """Simulate the pendulum of pendulum.yaml for some time [s]."""
-    machine = Pendulum()
+def simulate(machine: Pendulum, duration: float) -> Run[Pendulum]:
+    """Simulate a pendulum for some time [s]."""
     states = [machine.initial_state()]
     times = np.round(SAMPLE_TIME * np.arange(round(duration / SAMPLE_TIME) + 1), 12)
     for time in times[:-1]:
         states.append(machine.advance(states[-1], BY_SCENARIO, time, SAMPLE_TIME))
-    return Run(machine.parameters, COLUMNS, np.c_[times, np.array(states)[:, [0, 2, 3]]])
+    return Run(machine, COLUMNS, np.c_[times, np.array(states)[:, [0, 2, 3]]])
