@@ -48,13 +48,13 @@ except (KeyboardInterrupt, ExternalShutdownException):
 NODE_LAUNCH = """
 <launch>
   <arg name="gain" default="2.5"/>
-  <set_parameter name="use_sim_time" value="true"/>
   <group>
     <push_ros_namespace namespace="site"/>
     <node pkg="demo" exec="node.py" name="renamed" namespace="machine" output="screen">
       <param from="$(dirname)/parameters.yaml"/>
       <param name="gain" value="$(var gain)"/>
       <param name="label" value="'10'"/>
+      <param name="use_sim_time" value="true"/>
       <param name="table" value="[1.0, 2.0]"/>
       <remap from="chatter" to="/talk"/>
     </node>

@@ -2,15 +2,14 @@
 Processes from the tags ``node`` and ``executable``: command line, parameters, environment.
 
 A node is run as ``EXECUTABLE args --ros-args [ros_args] -r __node:=NAME -r __ns:=NAMESPACE``,
-then ``-p`` for each set_parameter, ``--params-file`` for each param, and ``-r`` for each
-set_remap and remap. The later one wins for parameters, the earlier one for remaps.
+then ``--params-file`` for each param, and ``-r`` for each remap. The later one wins for
+parameters, the earlier one for remaps.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,7 +25,7 @@ from ._packages import find_executable
 from ._substitutions import parse_template
 from ._values import TYPES, Value, check_value, convert, dump_parameter, plain_value
 
-__all__ = ['executable_process', 'join_namespace', 'node_process', 'parameter_value']
+__all__ = ['executable_process', 'join_namespace', 'node_process']
 
 _NODE_NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _NAMESPACE = re.compile(r'/|(/[A-Za-z_][A-Za-z0-9_]*)+')
@@ -103,13 +102,10 @@ def node_process(entity: Entity, scope: Scope, number: int) -> ProcessSpecificat
         command += ['-r', f'__node:={name}']
     if namespace is not None:
         command += ['-r', f'__ns:={namespace}']
-    for key, value in scope.parameters:
-        command += ['-p', f'{key}:={value}']
     for param in entity.children_of('param'):
         command += ['--params-file', _parameter_file(param, full_name or '/**', scope)]
-    own = [pair(remap, 'from', 'to', scope) for remap in entity.children_of('remap')]
-    for source, target in (*scope.remaps, *own):
-        command += ['-r', f'{source}:={target}']
+    for remap in entity.children_of('remap'):
+        command += ['-r', '{}:={}'.format(*pair(remap, 'from', 'to', scope))]
     return replace(_process(entity, scope, command, None, number), node=full_name or name)
 
 
@@ -141,11 +137,6 @@ def _process(
     number: int,
 ) -> ProcessSpecification:
     """Return a process with the attributes common to nodes and executables."""
-    prefix = text(entity, 'launch-prefix', scope)
-    try:
-        full_command = (*shlex.split(prefix), *command)
-    except ValueError as error:
-        raise entity.location.error(f'launch-prefix: {prefix!r}: {error}') from error
     environment = dict(scope.environment)
     for child in entity.children_of('env'):
         name, value = pair(child, 'name', 'value', scope)
@@ -155,13 +146,13 @@ def _process(
         raise entity.location.error(f'cwd: there is no directory {cwd!r}')
     shell = entity.flag('shell', default=False)
     if not shell:
-        _check_program(entity, str(full_command[0]), cwd, environment)
+        _check_program(entity, str(command[0]), cwd, environment)
     output = optional_text(entity, 'output', scope) or 'log'
     if output not in ROUTES:
         raise entity.location.error(f'output: {output!r}; allowed: {", ".join(ROUTES)}')
     return ProcessSpecification(
-        name=f'{label or Path(str(full_command[0])).name}-{number}',
-        command=full_command,
+        name=f'{label or Path(str(command[0])).name}-{number}',
+        command=tuple(command),
         environment=environment,
         cwd=cwd,
         shell=shell,
@@ -200,13 +191,13 @@ def _parameter_file(param: Entity, key: str, scope: Scope) -> str | ParameterFil
         )
     template = param.template('value')
     try:
-        value = parameter_value(template.source if template else '', kind, scope)
+        value = _parameter_value(template.source if template else '', kind, scope)
     except ValueError as error:
         raise param.location.error(f'param {name!r}: {error}') from error
     return ParameterFile(dump_parameter(key, name, value))
 
 
-def parameter_value(source: str, kind: str, scope: Scope) -> Value:
+def _parameter_value(source: str, kind: str, scope: Scope) -> Value:
     """
     Return a parameter's value from the text in the file.
 
