@@ -34,8 +34,14 @@ COMMAND_MODULES = re.compile(
     r'commands|\w+_commands|arguments|figures|\w+_figures|recording|\w+_output|\w+_files'
 )
 MESSAGE_PACKAGES = re.compile(r'\w+_(msgs|srvs|interfaces)')
-# Which nodes a command finds is decided where nodes decide it, before rclpy is imported.
-ALLOWED = ('longreach_tools.** -> longreach_node.middleware',)
+# Which nodes a command finds is decided where nodes decide it, before rclpy is imported. What all
+# machines' commands tell nodes that run is imported when they run.
+ALLOWED = (
+    'longreach_tools.** -> longreach_node.middleware',
+    'longreach_tools.machine_command -> longreach_node.remote',
+    'longreach_tools.machine_command -> longreach_node.remote_trajectory',
+    'longreach_tools.machine_command -> longreach_node.remote_valves',
+)
 
 
 def packages(root: Path) -> list[str]:

@@ -25,14 +25,13 @@ from longreach_boom.arguments import (
 )
 from longreach_boom.machine import SAMPLE_TIME, STEP
 from longreach_boom.parameters import BoomParameters, default_file
-from longreach_boom.remote_commands import configure_remote
 from longreach_boom.results import BoomRun
 from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.static_commands import configure_statics
-from longreach_tools.arguments import count, positive, sweep
+from longreach_tools.arguments import count, not_negative, positive, sweep
 from longreach_tools.machine_command import MachineCommand, check_files, lazily
-from longreach_tools.options import add_results, add_steps
+from longreach_tools.options import add_results, add_steps, add_whom
 from longreach_tools.output import print_result, table, write_csv
 
 __all__ = ['SUMMARY', 'configure']
@@ -98,7 +97,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_boom_file(compare)
 
-    configure_remote(commands)
+    attach = commands.add_parser('attach', help='hang a load on a running boom')
+    attach.add_argument('mass', metavar='MASS', type=positive, help='[kg]')
+    attach.add_argument('--beam', metavar='NAME', default='', help='(default: the last)')
+    attach.add_argument(
+        '--position', type=not_negative, help='along the beam [m] (default: its tip)'
+    )
+    add_whom(attach, 'boom')
+    attach.set_defaults(run=lazily('longreach_boom.remote:attach_load'))
+
+    BOOM.add_move(commands, 'beams')
     BOOM.add_services(commands, {'release-load': 'release all loads of a running boom'})
     BOOM.add_valves(
         commands,

@@ -17,27 +17,21 @@ from longreach_msgs.msg import (
 from longreach_msgs.srv import AttachLoad
 from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA, Header
-from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import Marker, MarkerArray
 
-from longreach_boom.guidance import Measurement, Order
+from longreach_boom.guidance import Measurement
 from longreach_boom.hydraulic_state import Flows
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import HangingLoad
 from longreach_boom.state import BoomCommand, StateParts
 from longreach_boom.visuals import BeamShape, MarkerMotion
-from longreach_dynamics.errors import InputError
 from longreach_node.hydraulic_messages import (
     finite_values,
     hydraulic_state,
-    named_values,
     spools_from_message,
 )
-from longreach_node.stamps import nanoseconds_of
 
 __all__ = [
-    'MOST_POINTS',
-    'check_size',
     'command_from_message',
     'encoders_to_message',
     'hydraulics_to_message',
@@ -45,18 +39,12 @@ __all__ = [
     'load_from_request',
     'markers_to_message',
     'measurement_from_messages',
-    'order_from_message',
-    'positions_from_message',
     'shape_to_message',
     'strains_to_message',
 ]
 
 # Distance of coloured sides from those of the robot description [m].
 _CLEARANCE = 0.02
-# A trajectory sent by hand has at most so many points, and bytes: positions, velocities,
-# accelerations and efforts of four joints and the time take some 200 bytes a point.
-MOST_POINTS = 5000
-_MOST_BYTES = 400 * MOST_POINTS
 
 
 def hydraulics_to_message(
@@ -168,88 +156,3 @@ def measurement_from_messages(
         finite_values('hydraulics', hydraulics.name, hydraulics.head_pressure, cylinders),
         finite_values('hydraulics', hydraulics.name, hydraulics.rod_pressure, cylinders),
     )
-
-
-def check_size(message: bytes) -> None:
-    """
-    Check the size of a serialized trajectory, before it takes seconds to read.
-
-    Raises
-    ------
-    InputError
-        When it is larger than ``MOST_POINTS`` points can be.
-    """
-    if len(message) > _MOST_BYTES:
-        raise InputError(
-            f'the trajectory has {len(message):,} bytes, allowed: {_MOST_BYTES:,}, for up to'
-            f' {MOST_POINTS} points; send fewer points'
-        )
-
-
-def order_from_message(message: JointTrajectory, boom: BoomParameters) -> Order:
-    """
-    Return a trajectory that was sent by hand.
-
-    With velocities in all points the joints pass them with these; without, they rest in each.
-    Accelerations and efforts are not used.
-
-    Joints are called as beams, or as in joint_states; without names they are all, in order.
-
-    Raises
-    ------
-    InputError
-        For too many points, an unknown or doubled joint, or a point without a position for each.
-    """
-    if len(message.points) > MOST_POINTS:
-        raise InputError(
-            f'the trajectory has {len(message.points)} points, allowed: up to {MOST_POINTS}; send'
-            ' fewer points'
-        )
-    beams = [beam.name for beam in boom.beams]
-    names = [name.removesuffix('_joint') for name in message.joint_names] or beams
-    for index, name in enumerate(names):
-        if name not in beams or name in names[:index]:
-            raise InputError(
-                f'trajectory has the joint {message.joint_names[index]!r}, allowed, each once:'
-                f' {" | ".join(f"{beam}_joint" for beam in beams)}'
-            )
-    for index, point in enumerate(message.points):
-        if len(point.positions) != len(names):
-            raise InputError(
-                f'trajectory has {len(point.positions)} positions in point {index}, allowed:'
-                f' {len(names)}, one for each joint'
-            )
-    velocities = {len(point.velocities) for point in message.points}
-    if not velocities <= {0} and velocities != {len(names)}:
-        raise InputError(
-            f'trajectory has {sorted(velocities)} velocities in its points, allowed: none at all,'
-            f' or {len(names)} in each'
-        )
-    rates = None
-    if velocities == {len(names)}:
-        rates = [list(point.velocities) for point in message.points]
-    return Order(
-        joints=tuple(beams.index(name) for name in names),
-        times=[nanoseconds_of(point.time_from_start) / 1e9 for point in message.points],
-        angles=[list(point.positions) for point in message.points],
-        start=nanoseconds_of(message.header.stamp) / 1e9,
-        rates=rates,
-    )
-
-
-def positions_from_message(message: JointState, boom: BoomParameters) -> dict[int, float]:
-    """
-    Return joint positions that are asked for [rad] by the joints' index.
-
-    Raises
-    ------
-    InputError
-        For an unknown or doubled joint, a wrong number of positions, or one that is not finite.
-    """
-    joints = [f'{beam.name}_joint' for beam in boom.beams]
-    told = list(message.name) or joints
-    positions = named_values('joint_position', 'joint', told, message.position, joints)
-    for name, position in positions.items():
-        if not math.isfinite(position):
-            raise InputError(f'joint_position for {name} = {position} rad, allowed: finite')
-    return {joints.index(name): position for name, position in positions.items()}

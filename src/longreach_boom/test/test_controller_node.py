@@ -23,12 +23,13 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from longreach_boom.control import JointController
 from longreach_boom.controller_node import ControllerNode
-from longreach_boom.guidance import Guidance, Measurement, Order
+from longreach_boom.guidance import Guidance, Measurement
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.plant_node import PlantNode
 from longreach_boom.scenario import load_scenario
 from longreach_boom.simulation import simulate
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.trajectory_following import Order
 from longreach_node import diagnostics, paired_samples, qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench
@@ -244,7 +245,7 @@ def test_gains_can_be_set_at_run_time(rig: Rig) -> None:
     assert not result.successful
     assert 'integral_gain = -0.5, allowed: -1, or from 0 on' in result.reason
     (result,) = rig.node.set_parameters([Parameter('proportional_gain', value=-1.0)])
-    assert rig.node._guidance.parameters == rig.boom
+    assert rig.node.follower.machine == rig.boom
 
 
 def test_a_single_older_sample_cancels_no_trajectory(rig: Rig) -> None:

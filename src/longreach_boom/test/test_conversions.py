@@ -6,13 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from builtin_interfaces.msg import Duration, Time
+from builtin_interfaces.msg import Time
 from longreach_msgs.msg import HydraulicState, ValveCommand
 from longreach_msgs.srv import AttachLoad
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from visualization_msgs.msg import Marker
 
 from longreach_boom import conversions
@@ -187,42 +186,3 @@ def test_measurements_that_are_none(boom: BoomParameters) -> None:
     hydraulics.rod_pressure = hydraulics.rod_pressure[:2]
     with pytest.raises(InputError, match='hydraulics has no value for cylinder_3'):
         conversions.measurement_from_messages(boom, joints, hydraulics)
-
-
-def point(seconds: float, *positions: float) -> JointTrajectoryPoint:
-    whole = math.floor(seconds)
-    time = Duration(sec=whole, nanosec=round((seconds - whole) * 1e9))
-    return JointTrajectoryPoint(positions=positions, time_from_start=time)
-
-
-def test_orders(boom: BoomParameters) -> None:
-    message = JointTrajectory(
-        header=HEADER,
-        joint_names=['beam_3_joint', 'beam_1'],
-        points=[point(0.5, 0.1, 0.2), point(2.25, 0.3, 0.4)],
-    )
-    order = conversions.order_from_message(message, boom)
-    assert order.joints == (2, 0)
-    assert order.times == [0.5, 2.25]
-    assert order.angles == [[0.1, 0.2], [0.3, 0.4]]
-    assert order.start == 47.93
-    order = conversions.order_from_message(JointTrajectory(points=[point(1.0, 1, 2, 3, 4)]), boom)
-    assert (order.joints, order.start) == ((0, 1, 2, 3), 0.0)
-    assert conversions.order_from_message(JointTrajectory(), boom).times == []
-
-
-@pytest.mark.parametrize(
-    ('names', 'positions', 'error'),
-    [
-        (['arm'], [0.1], r"the joint 'arm', allowed, each once: beam_1_joint \| beam_2_joint"),
-        (['beam_1', 'beam_1_joint'], [0.1, 0.2], "the joint 'beam_1_joint', allowed, each once"),
-        (['beam_1'], [0.1, 0.2], 'has 2 positions in point 0, allowed: 1, one for each joint'),
-        ([], [], 'has 0 positions in point 0, allowed: 4'),
-    ],
-)
-def test_orders_that_cannot_be(
-    boom: BoomParameters, names: list[str], positions: list[float], error: str
-) -> None:
-    message = JointTrajectory(joint_names=names, points=[point(1.0, *positions)])
-    with pytest.raises(InputError, match=error):
-        conversions.order_from_message(message, boom)

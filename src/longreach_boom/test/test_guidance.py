@@ -9,19 +9,13 @@ import numpy as np
 import pytest
 
 from longreach_boom.control import JointController
-from longreach_boom.guidance import (
-    Guidance,
-    GuidanceState,
-    Measurement,
-    Order,
-    reference_of,
-    resumed,
-)
+from longreach_boom.guidance import Guidance, Measurement
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.scenarios import ValveCommand
 from longreach_dynamics.trajectories import Trajectory, Waypoint
+from longreach_dynamics.trajectory_following import FollowerState, Order, resumed
 
 T = 0.005
 SITE = (70.0, -50.0, -35.0, -30.0)
@@ -38,7 +32,7 @@ def measurement(boom: BoomParameters, angles_deg: tuple[float, ...] = SITE) -> M
     return Measurement(angles, np.array(pistons), np.full(4, 1.5e7), np.full(4, 5e6))
 
 
-def reference(state: GuidanceState, time: float) -> np.ndarray:
+def reference(state: FollowerState, time: float) -> np.ndarray:
     assert state.trajectory is not None
     return np.degrees(state.trajectory.at(time).angles)
 
@@ -280,7 +274,7 @@ def test_the_reference_does_not_run_on_while_no_command_arrives(
     farthest, left_behind = 0.0, []
     for k in range(1, 2000):
         state, _ = answered(guidance, state, k, [SITE])
-        here = reference_of(state, k * T, np.radians(SITE)).angles
+        here = state.reference(k * T, np.radians(SITE)).angles
         farthest = max(farthest, float(np.degrees(np.abs(here - np.radians(SITE)).max())))
         left_behind.append(state.left_behind)
     # As fast as the reference may be, 10 deg/s, for half a second beyond 3 deg.
@@ -345,10 +339,10 @@ def test_a_stop_brings_the_joints_to_rest_soon(
 ) -> None:
     guidance = Guidance(boom, scenario, T)
     state = guidance.begin(np.radians(SITE))
-    before = reference_of(state, 3.0, np.radians(SITE))
+    before = state.reference(3.0, np.radians(SITE))
     stopped = guidance.stop(state, 3.0, np.radians(SITE))
     times = np.arange(3.0, 4.0, 0.01)
-    rates = np.array([reference_of(stopped, t, np.radians(SITE)).rates for t in times])
+    rates = np.array([stopped.reference(t, np.radians(SITE)).rates for t in times])
     np.testing.assert_allclose(rates[0], before.rates, atol=1e-12)
     assert (np.abs(rates) <= np.abs(before.rates) + 1e-12).all()
     assert not rates[times > 3.5 + 1e-9].any()
@@ -361,7 +355,7 @@ def test_a_stream_is_followed_smoothly_and_no_faster_than_allowed(boom: BoomPara
     angles = []
     for k in range(400):
         state, _ = guidance.cycle(state, k * T, measured)
-        angles.append(reference_of(state, k * T, measured.angles).angles)
+        angles.append(state.reference(k * T, measured.angles).angles)
     path = np.array(angles)
     assert np.degrees(np.abs(np.diff(path, axis=0)).max()) / T <= 10.0 + 1e-9
     np.testing.assert_allclose(path[-1], [*np.radians(SITE[:3]), -0.4], atol=1e-6)
@@ -377,10 +371,10 @@ def test_an_order_without_points_ends_a_stream(boom: BoomParameters) -> None:
     measured = measurement(boom)
     state = guidance.stream(guidance.begin(measured.angles), 0.0, measured.angles, {3: -0.4})
     state, _ = guidance.cycle(state, 0.0, measured)
-    here = reference_of(state, T, measured.angles).angles
+    here = state.reference(T, measured.angles).angles
     state = guidance.follow(state, order(times=[], angles=[]), T, measured.angles)
     state, _ = guidance.cycle(state, T, measured)
-    np.testing.assert_array_equal(reference_of(state, 9.0, measured.angles).angles, here)
+    np.testing.assert_array_equal(state.reference(9.0, measured.angles).angles, here)
 
 
 def test_after_a_gap_a_stream_begins_where_the_boom_is(boom: BoomParameters) -> None:
@@ -388,4 +382,4 @@ def test_after_a_gap_a_stream_begins_where_the_boom_is(boom: BoomParameters) -> 
     here = np.radians(SITE)
     state = guidance.stream(guidance.begin(here), 0.0, here, {3: -0.4})
     state = guidance.resume(state, 5.0, np.radians(THERE))
-    np.testing.assert_array_equal(reference_of(state, 5.0, here).angles, np.radians(THERE))
+    np.testing.assert_array_equal(state.reference(5.0, here).angles, np.radians(THERE))

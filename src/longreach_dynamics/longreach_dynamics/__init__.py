@@ -7,6 +7,7 @@ Numerics shared by the machines of Longreach, free of ROS.
 ``kernels``          compiled functions with a cache that notices every change
 ``stepping``         adaptive integration of smooth intervals, stiff and not
 ``splines``          trajectories with rates in their waypoints
+``trajectory_following`` what a joint controller follows: trajectories, streams, a pose
 ``trajectory_goals`` whether a trajectory is followed within tolerances
 ``cycles``           which control cycle a sample belongs to, by its stamp
 ``linear_algebra``   small dense systems inside compiled code

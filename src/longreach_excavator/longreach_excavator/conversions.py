@@ -23,10 +23,10 @@ from longreach_excavator.visuals import Arrow
 from longreach_node.hydraulic_messages import (
     finite_values,
     hydraulic_state,
-    named_values,
     values_from_command,
     valve_command,
 )
+from longreach_node.joint_messages import joint_values
 from longreach_node.stamps import nanoseconds_of
 
 __all__ = [
@@ -177,16 +177,9 @@ def rates_from_message(message: JointState) -> tuple[float, ...]:
     """
     Return the rates [rad/s] of boom, arm and bucket that are asked for; 0 for what it leaves out.
 
-    Raises
-    ------
-    InputError
-        For an unknown or doubled joint, a wrong number of velocities, or one that is not finite.
+    Errors are those of :func:`longreach_node.joint_messages.joint_values`.
     """
-    told = list(message.name) or list(_JOINTS)
-    rates = named_values('joint_velocity', 'joint', told, message.velocity, _JOINTS)
-    for joint, rate in rates.items():
-        if not math.isfinite(rate):
-            raise InputError(f'joint_velocity for {joint} = {rate} rad/s, allowed: finite')
+    rates = joint_values('joint_velocity', 'rad/s', message.name, message.velocity, _JOINTS)
     return tuple(rates.get(joint, 0.0) for joint in _JOINTS)
 
 

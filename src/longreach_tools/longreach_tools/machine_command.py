@@ -10,13 +10,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Run
-from longreach_tools.arguments import allow_lists, numbers, positive
+from longreach_tools.arguments import allow_lists, names, numbers, positive
 from longreach_tools.comparison import hand_out, report_comparison
 from longreach_tools.demo import demonstrate
 from longreach_tools.options import add_demo, add_whom
@@ -340,3 +342,46 @@ class MachineCommand(Generic[Machine, Scenario]):
         )
         add_whom(parser, self.name)
         parser.set_defaults(run=run)
+
+    def add_move(self, commands: Any, joints: str) -> None:
+        """Add the subcommand ``move``, for the controller; ``joints`` is what the help says."""
+        parser = commands.add_parser(
+            'move', help=f'let the controller of a running {self.name} move joints'
+        )
+        allow_lists(parser)
+        parser.add_argument('angles', metavar='A1,A2,..', type=numbers, help='joint angles [rad]')
+        parser.add_argument('--degrees', action='store_true', help='angles are in degrees')
+        parser.add_argument(
+            '--time', type=positive, required=True, help='until they are there [s of simulation]'
+        )
+        parser.add_argument(
+            '--joints',
+            metavar='NAME,NAME,..',
+            type=names,
+            default=(),
+            help=f'{joints} that the angles are for; the others stay (default: all {joints})',
+        )
+        add_whom(parser, self.name)
+        parser.set_defaults(run=self._move)
+
+    def _move(self, arguments: argparse.Namespace) -> None:
+        """Run ``move``."""
+        from longreach_node.remote_trajectory import send_trajectory
+
+        angles = arguments.angles
+        if arguments.degrees:
+            angles = tuple(math.radians(angle) for angle in angles)
+        elif max(map(abs, angles)) > 2.0 * math.pi:
+            raise InputError(
+                f'angles up to {max(angles, key=abs):g} rad, allowed: up to a turn; if they are'
+                ' deg, add --degrees'
+            )
+        topic = send_trajectory(
+            angles,
+            arguments.time,
+            arguments.joints,
+            arguments.namespace,
+            arguments.timeout,
+            f'longreach launch {self.name}',
+        )
+        print(f'the controller has taken the trajectory of {arguments.time:g} s from {topic}')

@@ -1,0 +1,159 @@
+"""
+Base of joint controllers: a trajectory, a stream of joint positions, or the action is followed.
+
+What is followed is decided in :mod:`longreach_dynamics.trajectory_following`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from longreach_msgs.msg import HydraulicState
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+from trajectory_msgs.msg import JointTrajectory
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.trajectories import Trajectory
+from longreach_dynamics.trajectory_following import FAR, FollowerState, TrajectoryFollower
+from longreach_node import qos
+from longreach_node.follow_trajectory import TrajectoryAction, action_types
+from longreach_node.frames import header_at
+from longreach_node.joint_messages import check_size, joint_values, order_from_message
+from longreach_node.paired_controller import PairedControllerNode
+
+__all__ = ['LEFT_BEHIND', 'TrajectoryControllerNode']
+
+LEFT_BEHIND = 'left behind'
+"""What a subclass names as an incident to :meth:`PairedControllerNode.listen`."""
+
+Command = TypeVar('Command')
+
+
+class TrajectoryControllerNode(PairedControllerNode[Command]):
+    """
+    Base of joint controllers.
+
+    A subclass sets ``frame`` and ``follower``, calls :meth:`follow` before
+    :meth:`PairedControllerNode.listen`, and provides :meth:`measurement_of` and
+    :meth:`message_of`.
+
+    Attributes
+    ----------
+    machine : str
+        What error messages call it.
+    frame : str
+        Of the commands.
+    follower : TrajectoryFollower
+        May be replaced between cycles.
+    """
+
+    machine: str
+    frame: str
+    follower: TrajectoryFollower[Any, Any]
+
+    def follow(self, joints: Sequence[str]) -> None:
+        """Take trajectories and positions of joints, which are named as in joint_states."""
+        self._names = list(joints)
+        self._state: FollowerState | None = None
+        self._measured: Any = None
+        self._time = 0.0
+        self._action = TrajectoryAction(self, joints, self._plan, self._stop, action_types())
+        self.create_subscription(
+            JointTrajectory, 'trajectory', self._on_trajectory, qos.SET_POINT, raw=True
+        )
+        self.create_subscription(
+            JointState, 'joint_position', self._on_joint_position, qos.SET_POINT
+        )
+
+    def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Any:
+        """Return what the follower knows of the machine; InputError for no sample of it."""
+        raise NotImplementedError
+
+    def message_of(self, command: Any, header: Header) -> Command:
+        """Return the follower's command as a message."""
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Forget everything: the next sample is the first."""
+        self._action.replace('time began anew')
+        self._state = self._measured = None
+        self._time = 0.0
+
+    def run_cycle(self, stamp: int, joints: JointState, hydraulics: HydraulicState) -> Command:
+        """Return the command to a sample."""
+        measured = self.measurement_of(joints, hydraulics)
+        time = stamp / 1e9
+        before = self._state
+        self._state, command = self.follower.answer(before, self._time, time, measured)
+        if before is not None and self._state.left_behind > before.left_behind:
+            self.count(
+                LEFT_BEHIND,
+                f'the {self.machine} did not follow the reference and was more than'
+                f' {math.degrees(FAR):g} deg away from it at t = {time:.6g} s: the reference goes'
+                f' on from where the {self.machine} is; do the commands reach the plant, can it'
+                ' lift its load?',
+            )
+        self._time, self._measured = time, measured
+        header = header_at(stamp, self.frame)
+        reference = self._state.reference(time, measured.angles)
+        self._action.on_cycle(header, time, reference, measured.angles)
+        return self.message_of(command, header)
+
+    def state_text(self) -> str:
+        """Return what the controller does."""
+        open_loop = self._state is None or self._state.trajectory is None
+        return 'valves as the scenario says' if open_loop else 'controlling'
+
+    def _on_trajectory(self, message: bytes) -> None:
+        """Follow a trajectory that was sent by hand."""
+        try:
+            check_size(message)
+            trajectory = deserialize_message(message, JointTrajectory)
+            _, begin = self._plan(trajectory)
+        except InputError as error:
+            self.get_logger().warning(f'trajectory ignored: {error}')
+            return
+        self._action.replace('a trajectory was sent by hand')
+        begin()
+        self.get_logger().info(f'trajectory by hand: {len(trajectory.points)} points')
+
+    def _on_joint_position(self, message: JointState) -> None:
+        """Follow the latest of a stream of joint positions."""
+        try:
+            state, measured = self._present()
+            told = joint_values(
+                'joint_position', 'rad', message.name, message.position, self._names
+            )
+            wanted = {self._names.index(name): position for name, position in told.items()}
+            state = self.follower.stream(state, self._time, measured.angles, wanted)
+        except InputError as error:
+            self.warn(f'ignored: {error}')
+            return
+        self._action.replace('joint positions are streamed')
+        self._state = state
+
+    def _plan(self, message: JointTrajectory) -> tuple[Trajectory, Callable[[], None]]:
+        """Return the trajectory that a message asks for, and a function that begins it."""
+        state, measured = self._present()
+        order = order_from_message(message, self._names)
+        state = self.follower.follow(state, order, self._time, measured.angles)
+        assert state.trajectory is not None
+        return state.trajectory, functools.partial(setattr, self, '_state', state)
+
+    def _stop(self) -> None:
+        """Let all joints come to rest."""
+        state, measured = self._present()
+        self._state = self.follower.stop(state, self._time, measured.angles)
+
+    def _present(self) -> tuple[FollowerState, Any]:
+        """Return the state and the latest sample; InputError before the first one."""
+        if self._state is None or self._measured is None:
+            raise InputError(
+                f'no sample of the {self.machine} has come yet; start a plant, or send it again'
+            )
+        return self._state, self._measured

@@ -1,0 +1,71 @@
+"""Messages that ask for motions of joints."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from builtin_interfaces.msg import Duration, Time
+from std_msgs.msg import Header
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from longreach_dynamics.errors import InputError
+from longreach_node.joint_messages import (
+    MOST_POINTS,
+    check_size,
+    joint_values,
+    order_from_message,
+)
+
+JOINTS = ['beam_1_joint', 'beam_2_joint', 'beam_3_joint', 'beam_4_joint']
+
+
+def test_values_are_by_name_or_all_in_order() -> None:
+    told = joint_values('joint_position', 'rad', ['beam_3_joint'], [0.3], JOINTS)
+    assert told == {'beam_3_joint': 0.3}
+    assert list(joint_values('joint_position', 'rad', [], [1, 2, 3, 4], JOINTS)) == JOINTS
+    with pytest.raises(InputError, match='joint_position for beam_1_joint = nan rad, allowed'):
+        joint_values('joint_position', 'rad', ['beam_1_joint'], [math.nan], JOINTS)
+
+
+def test_a_trajectory_has_a_largest_size() -> None:
+    check_size(bytes(400 * MOST_POINTS))
+    with pytest.raises(InputError, match=r'has 2,000,001 bytes, allowed: 2,000,000'):
+        check_size(bytes(400 * MOST_POINTS + 1))
+
+
+def point(seconds: float, *positions: float) -> JointTrajectoryPoint:
+    whole = math.floor(seconds)
+    time = Duration(sec=whole, nanosec=round((seconds - whole) * 1e9))
+    return JointTrajectoryPoint(positions=positions, time_from_start=time)
+
+
+def test_orders() -> None:
+    message = JointTrajectory(
+        header=Header(stamp=Time(sec=47, nanosec=930_000_000)),
+        joint_names=['beam_3_joint', 'beam_1'],
+        points=[point(0.5, 0.1, 0.2), point(2.25, 0.3, 0.4)],
+    )
+    order = order_from_message(message, JOINTS)
+    assert order.joints == (2, 0)
+    assert order.times == [0.5, 2.25]
+    assert order.angles == [[0.1, 0.2], [0.3, 0.4]]
+    assert order.start == 47.93
+    order = order_from_message(JointTrajectory(points=[point(1.0, 1, 2, 3, 4)]), JOINTS)
+    assert (order.joints, order.start) == ((0, 1, 2, 3), 0.0)
+    assert order_from_message(JointTrajectory(), JOINTS).times == []
+
+
+@pytest.mark.parametrize(
+    ('names', 'positions', 'error'),
+    [
+        (['arm'], [0.1], r"the joint 'arm', allowed, each once: beam_1_joint \| beam_2_joint"),
+        (['beam_1', 'beam_1_joint'], [0.1, 0.2], "the joint 'beam_1_joint', allowed, each once"),
+        (['beam_1'], [0.1, 0.2], 'has 2 positions in point 0, allowed: 1, one for each joint'),
+        ([], [], 'has 0 positions in point 0, allowed: 4'),
+    ],
+)
+def test_orders_that_cannot_be(names: list[str], positions: list[float], error: str) -> None:
+    message = JointTrajectory(joint_names=names, points=[point(1.0, *positions)])
+    with pytest.raises(InputError, match=error):
+        order_from_message(message, JOINTS)
