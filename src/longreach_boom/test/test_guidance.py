@@ -251,12 +251,12 @@ def test_a_gap_between_cycles_is_a_take_over(boom: BoomParameters) -> None:
 
 
 def answered(
-    guidance: Guidance, state: GuidanceState, first: int, path: list[tuple[float, ...]]
-) -> tuple[GuidanceState, list[tuple[float, ...]]]:
+    guidance: Guidance, state: FollowerState, first: int, path: list[tuple[float, ...]]
+) -> tuple[FollowerState, list[tuple[float, ...]]]:
     """Answer samples from number ``first`` on, of a boom on a path [deg]; return the spools."""
     spools = []
     for k, angles in enumerate(path, start=first):
-        measured = measurement(guidance.parameters, angles)
+        measured = measurement(guidance.machine, angles)
         state, command = guidance.answer(state, (k - 1) * T, k * T, measured)
         spools.append(command.spools)
     return state, spools

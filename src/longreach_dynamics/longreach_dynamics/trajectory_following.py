@@ -40,8 +40,8 @@ _STOPPING_TIME = 0.5
 _STREAM_TIME, _STREAM_RATE = 0.05, math.radians(10.0)
 # Without a cycle for longer than this the machine is taken over anew [s].
 _GAP = 0.25
-# A joint that is further from the reference than this [rad], and within a time [s] moves towards it
-# by less than a way [rad], does not follow. The slowest joint of a boom is five times as fast.
+# A joint that is further from the reference than this [rad], and in this time [s] moves towards it
+# by less than this way [rad], does not follow. With open valves a joint goes several times as far.
 FAR, _FAR_TIME, _LEAST_WAY = math.radians(3.0), 0.5, math.radians(0.15)
 # Largest rate [rad/s] and acceleration [rad/s^2] on the way back to a trajectory in which nothing
 # moves.

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from longreach_excavator.arguments import add_excavator, check_files
+from longreach_excavator.arguments import add_excavator
 from longreach_excavator.forces import MEASURED_TIME, agreement, printed_forces
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import load_excavator
 from longreach_excavator.scenario import DEPTHS, dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_tools.arguments import not_negative
+from longreach_tools.machine_command import check_files
 from longreach_tools.options import add_results
 from longreach_tools.output import print_result, table, write_csv
 
