@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from longreach_boom.kinematics import point_motion
 from longreach_boom.model import boom_bases
 from longreach_boom.modes import NaturalModes
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import BoomRun
-from longreach_boom.state import StateParts
 from longreach_dynamics.beams import self_weight_line, tip_force_line
 from longreach_tools.output import figure, legend
 
@@ -21,7 +19,7 @@ __all__ = ['draw_basis', 'draw_modes', 'draw_run', 'draw_statics', 'draw_sweep']
 
 def draw_run(file: str | Path, result: BoomRun) -> None:
     """
-    Draw forces, strains, piston and marker motion over time, Henikl 2015, figures 13 and 14.
+    Draw forces, strains, pistons and beam tips over time, Henikl 2015, figures 13 and 14.
 
     Parameters
     ----------
@@ -31,7 +29,6 @@ def draw_run(file: str | Path, result: BoomRun) -> None:
     """
     boom = result.parameters
     time = result.column('time')
-    parts = StateParts.of(result.states, boom)
     followed = result.reference is not None
     with figure(file, size=(9.0, 10.0 + 2.0 * followed), rows=5 + followed) as axes:
         force, strain, piston, ahead, above = axes[-5:]
@@ -49,20 +46,23 @@ def draw_run(file: str | Path, result: BoomRun) -> None:
             color, name = f'C{i}', f'beam and cylinder {i + 1}' if i == 0 else f'{i + 1}'
             full = boom.oil.supply_pressure * boom.cylinders[i].head_area
             way = result.column(f'piston_{i + 1}', 'mm')
-            place = point_motion(boom, parts.q, parts.v, i, boom.beams[i].length).position
             for axis, values in (
                 (force, result.column(f'force_{i + 1}') / full),
                 (strain, result.column(f'strain_{i + 1}', '1e-6')),
                 (piston, way - way[0]),
-                (ahead, place[:, 0] - place[0, 0]),
-                (above, place[:, 1] - place[0, 1]),
             ):
                 axis.plot(time, values, color=color, label=name)
+            # Metres apart, decimetres of motion: absolute is the start and what is drawn.
+            for axis, side in ((ahead, 'x'), (above, 'z')):
+                tip = result.column(f'tip_{side}_{i + 1}')
+                start = f'${side}(0)$ = {tip[0]:.3f} m'
+                label = f'beam tip 1 from {start}' if i == 0 else f'{i + 1}: {tip[0]:.3f} m'
+                axis.plot(time, tip - tip[0], color=color, label=label)
         force.set_ylabel(r'force / $(p_s A_1)$')
         strain.set_ylabel(r'strain [$10^{-6}$]')
         piston.set_ylabel(r'piston $\Delta s_p$ [mm]')
-        ahead.set_ylabel(r'beam tip $\Delta x$ [m]')
-        above.set_ylabel(r'beam tip $\Delta z$ [m]')
+        ahead.set_ylabel('beam tip $x - x(0)$ [m]')
+        above.set_ylabel('beam tip $z - z(0)$ [m]')
         above.set_xlabel('time [s]')
         above.set_xlim(time[0], time[-1])
         for axis in (force, strain, piston, ahead, above):

@@ -39,11 +39,17 @@ def columns_of(boom: BoomParameters) -> Columns:
         *joints('position', beams, '_slope'),
     )
     tip = 'tip of the last beam, from joint 1'
+
+    def tips(family: str, axis: int) -> list[Column]:
+        meaning = 'tip of each beam, from joint 1'
+        sources = [Derived(bent, partial(_tip, boom, axis, k)) for k in numbers]
+        return each(family, numbers, 'm', meaning, sources, mark='i')
+
     return Columns(
         (
             Column('time', 's', 'of the sample'),
-            Column('tip_x', 'm', tip, Derived(bent, partial(_tip, boom, 0))),
-            Column('tip_z', 'm', tip, Derived(bent, partial(_tip, boom, 1))),
+            Column('tip_x', 'm', tip, Derived(bent, partial(_tip, boom, 0, boom.size))),
+            Column('tip_z', 'm', tip, Derived(bent, partial(_tip, boom, 1, boom.size))),
             *column('phi_i', 'rad', 'joint angle', angles),
             *column('piston_i', 'm', 'piston position', joints('position', cylinders)),
             *column('force_i', 'N', 'p_1 A_1 - p_2 A_2', joints('effort', cylinders)),
@@ -60,19 +66,23 @@ def columns_of(boom: BoomParameters) -> Columns:
                 ' 1 slides outwards, 2 at the end of its extension',
                 [],
             ),
+            *tips('tip_x_i', 0),
+            *tips('tip_z_i', 1),
         )
     )
 
 
-def _tip(boom: BoomParameters, axis: int, values: np.ndarray) -> np.ndarray:
+def _tip(boom: BoomParameters, axis: int, number: int, values: np.ndarray) -> np.ndarray:
     """
-    Return x or z of the boom's tip [m], Henikl 2015, (1) to (5).
+    Return x or z of the tip of a beam [m], Henikl 2015, (1) to (5).
 
     Parameters
     ----------
     boom : BoomParameters
     axis : int
         0 for x, 1 for z.
+    number : int
+        Of the beam, from 1 on.
     values : ndarray, shape (rows, 3 N)
         Joint angles [rad], deflections [m] and slopes of the beams' tips.
     """
@@ -84,7 +94,7 @@ def _tip(boom: BoomParameters, axis: int, values: np.ndarray) -> np.ndarray:
         list(angles),
         [still] * boom.size,
         [(w, still, slope, still) for w, slope in zip(deflections, slopes, strict=True)],
-    )[-1].origin
+    )[number].origin
     return np.asarray(tip.imag if axis else tip.real)
 
 
@@ -110,18 +120,23 @@ def series(
 
     Returns
     -------
-    ndarray, shape (rows, 3 + 8 N)
+    ndarray, shape (rows, 3 + 10 N)
         Columns as in :func:`columns_of`.
     """
     constants = constants_of(boom)
     parts = StateParts.of(states, boom)
-    last = boom.size - 1
-    tip = point_motion(boom, parts.q, parts.v, last, boom.beams[last].length).position
+    tips = np.stack(
+        [
+            point_motion(boom, parts.q, parts.v, i, beam.length).position
+            for i, beam in enumerate(boom.beams)
+        ],
+        axis=-1,
+    )
     angles = parts.q[:, : boom.size]
     return np.concatenate(
         [
             times[:, None],
-            tip,
+            tips[:, :, -1],
             angles,
             piston_positions(angles, constants),
             hydraulic_forces(parts, constants),
@@ -130,6 +145,8 @@ def series(
             parts.rod_pressures,
             parts.spools,
             modes,
+            tips[:, 0],
+            tips[:, 1],
         ],
         axis=1,
     )

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from longreach_boom import machine
+from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import Boom
 from longreach_boom.model import Load, constants_of
 from longreach_boom.motion import INDEFINITE, OUTWARDS, STUCK, UNSETTLED
@@ -226,7 +227,7 @@ def test_friction_ends_the_motion_of_the_pistons(boom: BoomParameters) -> None:
 
 def test_table_and_columns(boom: BoomParameters) -> None:
     result = simulate(boom, BUSY, sample_time=0.02)
-    assert result.table.shape == (76, 3 + 8 * 4) == (76, len(columns_of(boom)))
+    assert result.table.shape == (76, 3 + 10 * 4) == (76, len(columns_of(boom)))
     assert result.column('time') == pytest.approx(np.arange(76) * 0.02, abs=1e-15)
     y = result.states
     p = constants_of(boom)
@@ -249,6 +250,11 @@ def test_table_and_columns(boom: BoomParameters) -> None:
     for k, loads_then in ((0, 0), (1, 1), (20, 1), (21, 2), (37, 2), (38, 3), (45, 3), (46, 1)):
         state = BoomState(y[k], modes[k], loads[loads_then])
         assert result.columns_like('strain')[k].tolist() == strains(boom, state).tolist()
+    for i, beam in enumerate(boom.beams):
+        places = point_motion(boom, y[:, :12], y[:, 12:24], i, beam.length).position
+        tips = [result.column(f'tip_{axis}_{i + 1}') for axis in 'xz']
+        np.testing.assert_array_equal(tips, places.T)
+    np.testing.assert_array_equal(result.column('tip_z_4'), result.column('tip_z'))
     start = equilibrium(boom, boom.pose('site'), (Load(90.0, 3, 9.0),))
     assert [result.column('tip_x')[0], result.column('tip_z')[0]] == pytest.approx(start.tip)
 

@@ -91,7 +91,7 @@ def each(
     keys: Iterable[object],
     unit: str,
     meaning: str,
-    sources: Iterable[Source] = (),
+    sources: Iterable[Source | Derived] = (),
     mark: str = '*',
 ) -> list[Column]:
     """
@@ -104,7 +104,7 @@ def each(
     keys : iterable
         Of the parts.
     unit, meaning : str
-    sources : iterable of Source
+    sources : iterable of Source or Derived
         One for each key; empty for none.
     mark : str
     """
