@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longreach_boom.control import JointController
+from longreach_boom.control import joint_controller
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
 from longreach_boom.state import BoomCommand
-from longreach_dynamics.control import ControllerState
+from longreach_dynamics.control import ControllerState, JointController
 from longreach_dynamics.machine import step_count
 from longreach_dynamics.scenarios import spools_at
 from longreach_dynamics.trajectories import Reference, Trajectory
@@ -68,7 +68,7 @@ class Guidance(TrajectoryFollower[Measurement, BoomCommand]):
             for index, entry in enumerate(self.scenario.valve_commands):
                 what = f'with a controller, valve_commands[{index}].time'
                 step_count(entry.time, self.sample_time, what)
-        controller = JointController(self.machine, self.sample_time)
+        controller = joint_controller(self.machine, self.sample_time)
         object.__setattr__(self, 'controller', controller)
         object.__setattr__(self, 'joints', [beam.name for beam in self.machine.beams])
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from tqdm import tqdm
 
-from longreach_boom.control import JointController
+from longreach_boom.control import joint_controller
 from longreach_boom.machine import AUTOMATIC, SAMPLE_TIME, STEP, Boom, longest_step
 from longreach_boom.parameters import BoomParameters, load_boom
 from longreach_boom.results import BoomRun, columns_of, series
@@ -97,7 +97,7 @@ def _commands(
     N = boom.parameters.size
     if scenario.trajectory:
         trajectory = Trajectory.of(scenario.waypoints(boom.parameters))
-        controller = JointController(boom.parameters, every * boom.step)
+        controller = joint_controller(boom.parameters, every * boom.step)
         memory = controller.initial_state()
         for k in range(samples):
             parts = StateParts.of(states[-1][-1], boom.parameters)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from longreach_boom.control import JointController
+from longreach_boom.control import joint_controller
 from longreach_boom.machine import SAMPLE_TIME, STEP, Boom
 from longreach_boom.model import constants_of
 from longreach_boom.motion import STUCK
@@ -160,7 +160,7 @@ class Stand:
     """A controller with pistons that are put where a test wants them."""
 
     def __init__(self, boom: BoomParameters, sample_time: float = SAMPLE_TIME) -> None:
-        self.control = JointController(boom, sample_time)
+        self.control = joint_controller(boom, sample_time)
         self.memory = self.control.initial_state()
         self.target = np.array(
             [c.linkage.position(a) for c, a in zip(boom.cylinders, np.radians(SITE), strict=True)]
@@ -309,7 +309,7 @@ def test_cycles_leave_their_arguments_alone(boom: BoomParameters) -> None:
 @pytest.mark.parametrize('sample_time', [0.0, -0.005, math.nan, math.inf, 1.0])
 def test_bad_sample_times(sample_time: float, boom: BoomParameters) -> None:
     with pytest.raises(InputError, match=r'sample_time = .* allowed: \(0, 0.1\] s'):
-        JointController(boom, sample_time)
+        joint_controller(boom, sample_time)
 
 
 @pytest.mark.parametrize('name', ['pistons', 'head_pressures', 'rod_pressures', 'angles', 'rates'])
@@ -325,7 +325,7 @@ def test_bad_measurements(name: str, bad: Any, boom: BoomParameters) -> None:
         arguments[name] = np.array(bad)
     else:
         reference = reference._replace(**{name: np.array(bad)})
-    control = JointController(boom, SAMPLE_TIME)
+    control = joint_controller(boom, SAMPLE_TIME)
     with pytest.raises(InputError, match=f'{name} = .* allowed: 4 finite numbers'):
         control.cycle(control.initial_state(), reference=reference, **arguments)
 
@@ -454,7 +454,7 @@ def test_a_controller_with_wrong_valve_data_still_follows(
     share: float, wave: Scenario, boom: BoomParameters
 ) -> None:
     plant = Boom(boom, wave)
-    control = JointController(with_valves(boom, share), SAMPLE_TIME)
+    control = joint_controller(with_valves(boom, share), SAMPLE_TIME)
     trajectory = Trajectory.of(wave.trajectory)
     state, memory = plant.initial_state(), control.initial_state()
     worst = np.zeros(4)

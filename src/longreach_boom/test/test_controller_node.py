@@ -21,13 +21,13 @@ from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from longreach_boom.control import JointController
 from longreach_boom.controller_node import ControllerNode
 from longreach_boom.guidance import Guidance, Measurement
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.plant_node import PlantNode
 from longreach_boom.scenario import load_scenario
 from longreach_boom.simulation import simulate
+from longreach_dynamics.control import JointController
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.trajectory_following import Order
 from longreach_node import diagnostics, paired_samples, qos

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from longreach_boom.control import JointController
+from longreach_boom.control import joint_controller
 from longreach_boom.guidance import Guidance, Measurement
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Scenario
@@ -41,7 +41,7 @@ def test_a_scenarios_trajectory_is_followed_by_the_controller(boom: BoomParamete
     guidance = Guidance(boom, DRIVE, T)
     measured = measurement(boom)
     state = guidance.begin(measured.angles)
-    controller, trajectory = JointController(boom, T), Trajectory.of(DRIVE.trajectory)
+    controller, trajectory = joint_controller(boom, T), Trajectory.of(DRIVE.trajectory)
     memory = controller.initial_state()
     for k in range(590, 620):
         state, command = guidance.cycle(state, k * T, measured)

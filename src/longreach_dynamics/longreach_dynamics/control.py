@@ -1,8 +1,8 @@
 """
 Control of joints that cylinders move: PID, valve inversion, a controller of piston positions.
 
-:class:`PistonController` acts on each piston by itself. With the reference s_r of its position,
-the reference v_r of its velocity and the error
+:class:`JointController` acts on each piston by itself. With s_p = f(phi), the references phi_r
+and phi_r' of a joint are s_r = f(phi_r) and v_r = f'(phi_r) phi_r' of its piston. With the error
 
     e = s_r - s_p - (F - F_slow) / k,    F = p_1 A_1 - p_2 A_2,
 
@@ -37,12 +37,14 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import Actuators, oil_stiffness, spool_positions
+from longreach_dynamics.linkages import pistons_and_arms
 from longreach_dynamics.parameters import Parameters, quantity
+from longreach_dynamics.trajectories import Reference
 
 __all__ = [
     'ControllerState',
+    'JointController',
     'Pid',
-    'PistonController',
     'PistonControllerParameters',
     'low_pass',
 ]
@@ -160,9 +162,9 @@ class ControllerState(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class PistonController:
+class JointController:
     """
-    Position controller of N pistons.
+    Position controller of N joints, each moved by a cylinder.
 
     Parameters
     ----------
@@ -189,7 +191,7 @@ class PistonController:
 
     @property
     def size(self) -> int:
-        """Number of pistons."""
+        """Number of joints."""
         return len(self.cylinders.head_area)
 
     def initial_state(self) -> ControllerState:
@@ -200,11 +202,10 @@ class PistonController:
     def cycle(
         self,
         memory: ControllerState,
-        targets: np.ndarray,
-        target_velocities: np.ndarray,
         pistons: np.ndarray,
         head_pressures: np.ndarray,
         rod_pressures: np.ndarray,
+        reference: Reference,
     ) -> tuple[ControllerState, np.ndarray]:
         """
         Run one cycle.
@@ -213,12 +214,11 @@ class PistonController:
         ----------
         memory : ControllerState
             Of the cycle before.
-        targets, target_velocities : ndarray, shape (N,)
-            Reference of the pistons [m], [m/s].
         pistons : ndarray, shape (N,)
             Measured positions s_p [m].
         head_pressures, rod_pressures : ndarray, shape (N,)
             Measured p_1 and p_2 [Pa].
+        reference : Reference
 
         Returns
         -------
@@ -232,14 +232,16 @@ class PistonController:
             When an array has another shape or holds what is not finite.
         """
         for name, values in (
-            ('targets', targets),
-            ('target_velocities', target_velocities),
+            ('reference.angles', reference.angles),
+            ('reference.rates', reference.rates),
             ('pistons', pistons),
             ('head_pressures', head_pressures),
             ('rod_pressures', rod_pressures),
         ):
-            check_numbers(name, values, self.size)
+            _check_numbers(name, values, self.size)
         gains, p = self.gains, self.cylinders
+        (targets,), (arms,) = pistons_and_arms(p.linkage, reference.angles[None])
+        target_velocities = arms * reference.rates
         forces = head_pressures * p.head_area - rod_pressures * p.rod_area
         slow_forces = self._slow_forces(memory.slow_forces, forces)
         k1, k2 = oil_stiffness(p, pistons)
@@ -268,7 +270,7 @@ class PistonController:
         return np.array([once, twice])
 
 
-def check_numbers(name: str, values: np.ndarray, count: int) -> None:
+def _check_numbers(name: str, values: np.ndarray, count: int) -> None:
     """Raise InputError for anything but an array (count,) of finite numbers."""
     if np.shape(values) != (count,) or not np.isfinite(values).all():
         raise InputError(
