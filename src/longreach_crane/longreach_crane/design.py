@@ -1,16 +1,11 @@
 """
 Design of the digital controller: observer and regulator matrices for any crane.
 
-Two ways to a controller of C13R's form:
-
-C13R's own
-    :func:`design_regulator`, LQR in continuous time, and :func:`design_observer`, poles placed in
-    continuous time and one explicit Euler step per cycle. They give the printed numbers. At a
-    longer cycle or for another crane the loop may be unstable: Euler's step is not the motion.
-sampled
-    :func:`design_sampled_regulator` and :func:`design_sampled_observer`, both for the motion over
-    a cycle as it is. Regulator and observer then do not disturb each other, and the loop is stable
-    for every crane and cycle time. :func:`design_controller` takes this way.
+C13R's own way, LQR and poles in continuous time and one explicit Euler step per cycle, gives the
+printed numbers. At a longer cycle or for another crane such a loop may be unstable: Euler's step
+is not the motion. :func:`design_sampled_regulator` and :func:`design_sampled_observer` are for the
+motion over a cycle as it is. Regulator and observer then do not disturb each other, and the loop
+is stable for every crane and cycle time.
 
 The observer knows the linear model of crane and motor, with the desired force as input and the
 car's position as the only measurement.
@@ -35,8 +30,6 @@ __all__ = [
     'closed_loop_poles',
     'controller_matrices',
     'design_controller',
-    'design_observer',
-    'design_regulator',
     'design_sampled_observer',
     'design_sampled_regulator',
     'printed_matrices',
@@ -95,15 +88,20 @@ def printed_matrices(corrected: bool = True) -> ControllerMatrices:
     return ControllerMatrices(M, b, d, h, 109.5)
 
 
-def design_regulator(
-    crane: CraneParameters, state_weights: np.ndarray, effort_weight: float
+def design_sampled_regulator(
+    crane: CraneParameters, sample_time: float, state_weights: np.ndarray, effort_weight: float
 ) -> np.ndarray:
     """
-    Return h (5,) of the linear-quadratic regulator u = -h^T x for the continuous linear model.
+    Return h (5,) of the linear-quadratic regulator u = -h^T x with a force held over each cycle.
+
+    Cost and motion over a cycle are integrated exactly (C. F. Van Loan, Computing Integrals
+    Involving the Matrix Exponential, IEEE Trans. Automatic Control 23, 1978).
 
     Parameters
     ----------
     crane : CraneParameters
+    sample_time : float
+        T [s].
     state_weights : array_like, shape (5,) or (5, 5)
         Q, or its diagonal.
     effort_weight : float
@@ -113,64 +111,6 @@ def design_regulator(
     ------
     InputError
         When the weights leave a state uncontrolled, so that there is no stabilising solution.
-    """
-    from scipy import linalg
-
-    A, b, _ = linear_model(crane)
-    Q = np.asarray(state_weights, dtype=float)
-    Q = np.diag(Q) if Q.ndim == 1 else Q
-    try:
-        X = linalg.solve_continuous_are(A, b[:, np.newaxis], Q, [[effort_weight]])
-    except np.linalg.LinAlgError as error:
-        raise _not_stabilising(Q, effort_weight) from error
-    h = np.asarray(b @ X / effort_weight)
-    if linalg.eigvals(A - np.outer(b, h)).real.max() >= -1e-9 * crane.motor_rate:
-        raise _not_stabilising(Q, effort_weight)
-    return h
-
-
-def design_observer(
-    crane: CraneParameters, sample_time: float, poles: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """
-    Return M (5, 5), b (5,) and d (5,) of the observer in discrete time.
-
-    Parameters
-    ----------
-    crane : CraneParameters
-    sample_time : float
-        T [s].
-    poles : array_like of complex, shape (5,)
-        Poles of the continuous observer [1/s]; complex ones in conjugate pairs, all different.
-
-    Raises
-    ------
-    InputError
-        When explicit Euler with this sample time makes an unstable observer of stable poles.
-    """
-    poles = np.asarray(poles, dtype=complex)
-    discrete = np.abs(1.0 + sample_time * poles)
-    if np.any(discrete >= 1.0):
-        worst = poles[np.argmax(discrete)]
-        raise InputError(
-            f'observer_poles has {worst:.4g} 1/s: with sample_time = {sample_time} s explicit'
-            f' Euler moves it to {discrete.max():.4g}, outside the unit circle;'
-            ' allowed: |1 + sample_time pole| < 1. Take slower poles or a shorter sample time'
-        )
-    A, b, _ = linear_model(crane)
-    gain = _placed(A, np.array([0.0, 1.0, 0.0, 0.0, 0.0]), poles)
-    return np.eye(5) + sample_time * A, sample_time * b, sample_time * gain
-
-
-def design_sampled_regulator(
-    crane: CraneParameters, sample_time: float, state_weights: np.ndarray, effort_weight: float
-) -> np.ndarray:
-    """
-    Return h (5,) of the regulator that minimises the same cost with a force held over each cycle.
-
-    Cost and motion over a cycle are integrated exactly (C. F. Van Loan, Computing Integrals
-    Involving the Matrix Exponential, IEEE Trans. Automatic Control 23, 1978). For short cycles
-    this is :func:`design_regulator`, whose parameters and errors it shares.
     """
     from scipy import linalg
 

@@ -16,8 +16,7 @@ from longreach_crane.design import (
     closed_loop_poles,
     controller_matrices,
     design_controller,
-    design_observer,
-    design_regulator,
+    design_sampled_observer,
     design_sampled_regulator,
     printed_matrices,
 )
@@ -97,9 +96,18 @@ def test_closed_loop_is_stable_at_10_ms_and_not_at_100_ms(
     assert spectral_radius(crane, 0.1, m, output) > 1.3
 
 
+def regulator(crane: CraneParameters, weights: np.ndarray) -> np.ndarray:
+    """Return h (5,) of the LQR in continuous time, R = 1, by the Hamiltonian's eigenvectors."""
+    A, b, _ = linear_model(crane)
+    values, vectors = np.linalg.eig(np.block([[A, -np.outer(b, b)], [-np.diag(weights), -A.T]]))
+    stable = vectors[:, values.real < 0.0]
+    return np.asarray(b @ np.real(stable[5:] @ np.linalg.inv(stable[:5])))
+
+
 def test_weights_of_the_crane_file_give_the_printed_regulator(machinery: Machinery) -> None:
     design = machinery.design
-    h = design_regulator(machinery.crane, np.array(design.state_weights), design.effort_weight)
+    assert design.effort_weight == 1.0
+    h = regulator(machinery.crane, np.array(design.state_weights))
     assert np.abs(h - PRINTED_H).max() <= 0.05
 
 
@@ -115,7 +123,7 @@ def test_diagonal_weights_are_unique_for_a_regulator(machinery: Machinery) -> No
     # open and closed characteristic polynomials a, a_k and the numerators n_i from f to x_i.
     A, b, _ = linear_model(machinery.crane)
     weights = np.array(machinery.design.state_weights)
-    h = design_regulator(machinery.crane, weights, 1.0)
+    h = regulator(machinery.crane, weights)
     a, a_k = np.poly(A), np.poly(A - np.outer(b, h))
     numerators = [np.poly(A - np.outer(b, unit)) - a for unit in np.eye(5)]
     columns = np.column_stack([even_part(n[1:]) for n in numerators])
@@ -126,30 +134,6 @@ def test_diagonal_weights_are_unique_for_a_regulator(machinery: Machinery) -> No
     assert np.linalg.matrix_rank(columns / scale) == 5
     found = np.linalg.solve(columns / scale, difference[-9::2]) / scale
     assert found == pytest.approx(weights, rel=1e-4)
-
-
-def test_regulator_depends_on_the_ratio_of_the_weights_alone(machinery: Machinery) -> None:
-    weights = np.array(machinery.design.state_weights)
-    h = design_regulator(machinery.crane, weights, 1.0)
-    assert design_regulator(machinery.crane, 7.0 * weights, 7.0) == pytest.approx(h, rel=1e-8)
-    assert design_regulator(machinery.crane, np.diag(weights), 1.0) == pytest.approx(h, rel=1e-12)
-    assert design_regulator(machinery.crane, weights, 2.0)[1] == pytest.approx(
-        np.sqrt(weights[1] / 2.0), rel=1e-9
-    )
-
-
-@pytest.mark.parametrize('length', [1.0, 5.0, 12.0])
-def test_regulator_by_hamiltonian_eigenvectors(length: float, machinery: Machinery) -> None:
-    crane = machinery.crane.replace(cable_length=length)
-    A, b, _ = linear_model(crane)
-    Q, R = np.diag(machinery.design.state_weights), 1.0
-    hamiltonian = np.block([[A, -np.outer(b, b) / R], [-Q, -A.T]])
-    values, vectors = np.linalg.eig(hamiltonian)
-    stable = vectors[:, values.real < 0.0]
-    riccati = np.real(stable[5:] @ np.linalg.inv(stable[:5]))
-    h = design_regulator(crane, np.diag(Q), R)
-    assert h == pytest.approx(b @ riccati / R, rel=1e-6)
-    assert np.linalg.eigvals(A - np.outer(b, h)).real.max() < 0.0
 
 
 def test_poles_of_the_printed_observer_are_those_of_the_crane_file(machinery: Machinery) -> None:
@@ -169,20 +153,6 @@ def test_swing_frequency_is_that_of_the_linear_model(
     crane = crane.replace(cable_length=length, car_friction=0.0, load_friction=0.0)
     A, _, _ = linear_model(crane)
     assert np.linalg.eigvals(A).imag.max() == pytest.approx(swing_frequency(crane), rel=1e-12)
-
-
-@pytest.mark.parametrize(('length', 'sample_time'), [(5.0, 0.01), (1.0, 0.01), (12.0, 0.004)])
-def test_observer_has_the_poles_asked_for(
-    length: float, sample_time: float, crane: CraneParameters
-) -> None:
-    crane = crane.replace(cable_length=length)
-    poles = np.array([-12.0, -6.0 + 6.0j, -6.0 - 6.0j, -1.0, -2.5])
-    matrix, b, d = design_observer(crane, sample_time, poles)
-    A, b_continuous, _ = linear_model(crane)
-    assert matrix == pytest.approx(np.eye(5) + sample_time * A, abs=1e-15)
-    assert b == pytest.approx(sample_time * b_continuous, abs=1e-15)
-    characteristic = np.poly(matrix - np.outer(d, C))
-    assert characteristic == pytest.approx(np.poly(1.0 + sample_time * poles).real, abs=1e-11)
 
 
 def test_short_cycles_lead_to_the_printed_controller(machinery: Machinery) -> None:
@@ -318,26 +288,14 @@ def test_auto_takes_the_printed_matrices_for_their_crane_alone(machinery: Machin
     assert not np.array_equal(designed.d, printed.d)
 
 
-def test_poles_too_fast_for_the_sample_time_are_refused(crane: CraneParameters) -> None:
-    poles = np.array([-250.0, -1.0, -2.0, -3.0, -4.0])
-    with pytest.raises(InputError, match=r'-250.*sample_time = 0\.01 s.*slower poles'):
-        design_observer(crane, T, poles)
-    # 1 + 0.1 (-1 + 10i) has the magnitude 1.35: stable in continuous time alone.
-    poles = np.array([-1.0 + 10.0j, -1.0 - 10.0j, -2.0, -3.0, -4.0])
-    with pytest.raises(InputError, match='outside the unit circle'):
-        design_observer(crane, 0.1, poles)
-
-
 def test_equal_poles_are_refused(crane: CraneParameters) -> None:
     with pytest.raises(InputError, match='five different poles'):
-        design_observer(crane, T, np.array([-2.0, -2.0, -3.0, -4.0, -5.0]))
+        design_sampled_observer(crane, T, np.array([-2.0, -2.0, -3.0, -4.0, -5.0]))
 
 
 @pytest.mark.parametrize('weights', [[0.0] * 5, [1.0, 0.0, 1.0, 1.0, 1.0]])
 def test_weights_that_leave_the_position_free_are_refused(
     weights: list[float], crane: CraneParameters
 ) -> None:
-    with pytest.raises(InputError, match='weigh the car position with more than 0'):
-        design_regulator(crane, np.array(weights), 1.0)
     with pytest.raises(InputError, match='weigh the car position with more than 0'):
         design_sampled_regulator(crane, T, np.array(weights), 1.0)
