@@ -20,7 +20,7 @@ from __future__ import annotations
 import enum
 import functools
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar, cast
@@ -32,6 +32,10 @@ __all__ = ['kernel', 'read_only']
 
 Function = TypeVar('Function', bound=Callable[..., Any])
 Constants = TypeVar('Constants', bound=tuple[Any, ...])
+
+# Types of what numba compiles, too, but has no file that could be followed: classes made by
+# jitclass, and functions made by cfunc.
+_NOT_FOLLOWED = ('JitClassType', 'CFunc')
 
 
 def kernel(function: Function) -> Function:
@@ -83,9 +87,9 @@ def _digest(function: FunctionType) -> str:
     files, constants = set(), []
     for reached in _reached(function):
         files.add(_file_digest(reached.__code__.co_filename))
-        values = {**_named(reached), 'defaults': reached.__defaults__}
+        values = _named(reached)
         # What stands for a plain function in compiled code is beside it: numba's overloads.
-        plain = [value for value in values.values() if isinstance(value, FunctionType)]
+        plain = [value for value in _flat(values.values()) if isinstance(value, FunctionType)]
         files |= {_file_digest(value.__code__.co_filename) for value in plain}
         constants += [
             f'{reached.__qualname__}.{name} = {text}'
@@ -104,20 +108,46 @@ def _reached(function: FunctionType) -> Iterator[FunctionType]:
             continue
         seen.add(current)
         yield current
-        values = _named(current).values()
-        pending += [value.py_func for value in values if hasattr(value, 'py_func')]
+        for value in _flat(_named(current).values()):
+            if type(value).__name__ in _NOT_FOLLOWED:
+                raise TypeError(
+                    f'{current.__module__}.{current.__qualname__} is compiled with {value!r},'
+                    ' whose source the cache does not follow, allowed: numbers, arrays, named'
+                    ' tuples and functions compiled by @njit; write it as one of these'
+                )
+            # numba.vectorize has its compiled function inside.
+            compiled = getattr(value, '_dispatcher', value)
+            if hasattr(compiled, 'py_func'):
+                pending.append(compiled.py_func)
+
+
+def _flat(values: Iterable[Any]) -> Iterator[Any]:
+    """Yield values, and those in tuples one by one."""
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _flat(value)
+        else:
+            yield value
 
 
 def _named(function: FunctionType) -> dict[str, Any]:
-    """Return the values of the names that a function takes from its module or its maker."""
+    """Return the values that a function takes from its module, its maker or its defaults."""
     names = set(_names(function.__code__))
     values = {name: function.__globals__[name] for name in names & function.__globals__.keys()}
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     values |= {name: cell.cell_contents for name, cell in cells}
-    # module.name stands as two names.
-    for alias, module in [item for item in values.items() if isinstance(item[1], ModuleType)]:
+    # package.module.name stands as three names.
+    modules = [item for item in values.items() if isinstance(item[1], ModuleType)]
+    seen = set()
+    while modules:
+        alias, module = modules.pop()
+        if module in seen:
+            continue
+        seen.add(module)
         found = {f'{alias}.{name}': getattr(module, name, None) for name in names}
         values |= {name: value for name, value in found.items() if value is not None}
+        modules += [item for item in found.items() if isinstance(item[1], ModuleType)]
+    values['defaults'] = (function.__defaults__, *(function.__kwdefaults__ or {}).items())
     return values
 
 

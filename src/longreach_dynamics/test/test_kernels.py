@@ -12,6 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from numba import cfunc, float64
+from numba.experimental import jitclass
+
+from longreach_dynamics import kernels
+from longreach_dynamics.kernels import kernel
 
 # Loads numba once, then answers each line, a directory, with a process that has loaded no kernel.
 SERVER = """
@@ -209,6 +214,90 @@ def test_code_and_numbers_of_any_package_are_noticed(
     assert run(package) == (15.0, 0, 1, 1)
     edit(library / 'numbers.py', 'SIZE = 2', 'SIZE = 3')
     assert run(package) == (18.0, 0, 1, 1)
+
+
+@pytest.fixture
+def nested(package: Path) -> Path:
+    """A module within a module, a default, and functions in tuples, that the kernel takes."""
+    directory = package.parent / 'nested'
+    directory.mkdir()
+    (directory / '__init__.py').write_text('from nested import deep\n')
+    (directory / 'deep.py').write_text('SIZE = 2.0\n')
+    (directory / 'defaults.py').write_text('FACTOR = 1.0\nADDED = 1.0\n')
+    for name in ('first', 'second', 'wide'):
+        decorator = 'vectorize' if name == 'wide' else 'njit'
+        (directory / f'{name}.py').write_text(
+            f'from numba import {decorator}\n\n@{decorator}\ndef {name}(x):\n    return 0.0 * x\n'
+        )
+    (directory / 'calls.py').write_text(
+        'from numba import njit\n'
+        'from nested.defaults import ADDED, FACTOR\n'
+        'from nested.first import first\n'
+        'from nested.second import second\n'
+        'from nested.wide import wide\n'
+        'BOTH = (first, (second,))\n\n'
+        '@njit\ndef calls(x, factor=FACTOR, added=ADDED):\n'
+        '    return factor * x + added + BOTH[0](x) + BOTH[1][0](x) + wide(x)\n'
+    )
+    outer = package / 'outer.py'
+    text = outer.read_text().replace(
+        'from machine import aside',
+        'import nested\nfrom nested.calls import calls\nfrom machine import aside',
+    )
+    outer.write_text(text.replace('made(x, p)', 'nested.deep.SIZE + calls(x)'))
+    return directory
+
+
+def test_nested_modules_defaults_and_tuples_of_functions_are_noticed(
+    package: Path, nested: Path, run: Callable[[Path], Outcome]
+) -> None:
+    assert run(package) == (5.0, 0, 1, 1)
+    assert run(package) == (5.0, 1, 0, 1)
+    edit(nested / 'deep.py', '2.0', '3.0')
+    assert run(package) == (6.0, 0, 1, 1)
+    edit(nested / 'first.py', '0.0 * x', '1.0 * x')
+    assert run(package) == (8.0, 0, 1, 1)
+    edit(nested / 'second.py', '0.0 * x', '1.0 * x')
+    assert run(package) == (10.0, 0, 1, 1)
+    edit(nested / 'wide.py', '0.0 * x', '1.0 * x')
+    assert run(package) == (12.0, 0, 1, 1)
+    edit(nested / 'defaults.py', 'FACTOR = 1.0', 'FACTOR = 2.0')
+    assert run(package) == (14.0, 0, 1, 1)
+    edit(nested / 'defaults.py', 'ADDED = 1.0', 'ADDED = 2.0')
+    assert run(package) == (15.0, 0, 1, 1)
+
+
+@jitclass([('factor', float64)])
+class Scaled:
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+
+@cfunc(float64(float64))
+def doubled(x: float) -> float:
+    return 2.0 * x
+
+
+def test_defaults_of_keywords_are_part_of_the_digest() -> None:
+    # numba compiles no call of such a function today.
+    def called(x: float, *, factor: float = 1.0) -> float:
+        return factor * x
+
+    before = kernels._digest(called)
+    called.__kwdefaults__ = {'factor': 2.0}
+    assert kernels._digest(called) != before
+
+
+def test_what_cannot_be_followed_is_refused() -> None:
+    def makes(x: float) -> float:
+        return Scaled(x).factor
+
+    def calls(x: float) -> float:
+        return doubled(x)
+
+    for function in (makes, calls):
+        with pytest.raises(TypeError, match=r'is compiled with .* does not follow, allowed: numb'):
+            kernel(function)
 
 
 def test_a_moved_and_touched_tree_keeps_its_machine_code(
