@@ -63,7 +63,7 @@ def solve_pose(
         possibly an attitude [rad]. Called with angles within the limits only.
     target : sequence of float, shape (m,)
     limits : ndarray, shape (n, 2)
-        Lower and upper limits of the joints [rad].
+        Lower and upper limits of the joints [rad]; a joint whose limits coincide stays there.
     start : ndarray, shape (n,)
         [rad].
     what : str
@@ -72,7 +72,7 @@ def solve_pose(
     Raises
     ------
     InputError
-        When no pose is found; with the nearest place that was.
+        When no pose is found, with the nearest place that was; for limits that are not in order.
     """
     # Only here: SciPy's optimisers would add a quarter of a second to the start of every command.
     from scipy.optimize import least_squares, minimize
@@ -80,6 +80,23 @@ def solve_pose(
     wanted, (low, high) = np.asarray(target, dtype=float), np.asarray(limits, dtype=float).T
     if not np.isfinite(wanted).all():
         raise InputError(f'{what} = {wanted.tolist()}, allowed: finite numbers')
+    for k, (least, most) in enumerate(zip(low, high, strict=True)):
+        if not least <= most:
+            raise InputError(
+                f'limits of joint {k + 1} = {least:g} to {most:g} rad, allowed: the upper one at'
+                ' least the lower one'
+            )
+    free = high - low > 2.0 * _DIFFERENCE
+    if not free.all():
+        pose = np.clip(start, low, high)
+
+        def placed(angles: np.ndarray) -> np.ndarray:
+            whole = pose.copy()
+            whole[free] = angles
+            return np.asarray(place(whole))
+
+        pose[free] = solve_pose(placed, wanted, np.asarray(limits)[free], pose[free], what)
+        return np.asarray(pose)
 
     def miss(angles: np.ndarray) -> np.ndarray:
         return np.asarray(place(np.clip(angles, low, high)) - wanted)
@@ -111,6 +128,18 @@ def solve_pose(
     def fits(angles: np.ndarray) -> bool:
         return bool(np.abs(miss(angles)).max() < _CLOSE)
 
+    def out_of_reach(nearest: np.ndarray) -> InputError:
+        reached = place(nearest)
+        off = math.hypot(*(reached - wanted)[:2])
+        return InputError(
+            f'{what} = {wanted.round(6).tolist()}, allowed: places within the limits of the'
+            f' joints; the nearest that was found is {reached.round(3).tolist()}, {off:.3g} m away'
+        )
+
+    if not inside.size:
+        if fits(inside):
+            return np.asarray(inside)
+        raise out_of_reach(inside)
     for begin in (inside, 0.5 * (low + high)):
         angles = closest(begin)
         if fits(angles):
@@ -122,9 +151,4 @@ def solve_pose(
     if fits(nearest):
         angles = closest(nearest)
         return angles if fits(angles) else np.asarray(nearest)
-    reached = place(nearest)
-    off = math.hypot(*(reached - wanted)[:2])
-    raise InputError(
-        f'{what} = {wanted.round(6).tolist()}, allowed: places within the limits of the joints;'
-        f' the nearest that was found is {reached.round(3).tolist()}, {off:.3g} m away'
-    )
+    raise out_of_reach(nearest)

@@ -79,3 +79,38 @@ def test_a_place_that_only_least_squares_find_is_reached(start: tuple[float, flo
     found = solve_pose(place, [-0.2, 1.0], limits, np.array(start))
     np.testing.assert_allclose(place(found), [-0.2, 1.0], atol=2e-6)
     assert np.all((found >= limits[:, 0]) & (found <= limits[:, 1]))
+
+
+@pytest.mark.parametrize('width', [0.0, 1e-12, 1e-8])
+def test_a_joint_whose_limits_coincide_stays(width: float) -> None:
+    asked = []
+
+    def watched(angles: np.ndarray) -> np.ndarray:
+        asked.append(angles.copy())
+        return tip(angles)
+
+    limits = LIMITS.copy()
+    limits[1] = START[1], START[1] + width
+    target = tip(START + np.radians([5.0, 0.0, -8.0]))
+    found = solve_pose(watched, target, limits, START)
+    np.testing.assert_allclose(tip(found), target, atol=2e-6)
+    assert np.all((np.array(asked) >= limits[:, 0]) & (np.array(asked) <= limits[:, 1]))
+    with pytest.raises(InputError, match=r'the nearest that was found is'):
+        solve_pose(tip, [12.0, 0.0], limits, START)
+
+
+def test_without_a_free_joint_there_is_one_place() -> None:
+    limits = np.stack([START, START], axis=1)
+    np.testing.assert_array_equal(solve_pose(tip, tip(START), limits, START + 0.3), START)
+    with pytest.raises(InputError, match=r'nearest that was found .* 0\.1 m away'):
+        solve_pose(tip, tip(START) + np.array([0.1, 0.0]), limits, START)
+
+
+def test_limits_out_of_order_are_refused() -> None:
+    limits = LIMITS.copy()
+    limits[1] = limits[1, ::-1]
+    with pytest.raises(InputError, match=r'limits of joint 2 = -0\.17.* to -2\.6.* rad, allowed'):
+        solve_pose(tip, tip(START), limits, START)
+    limits[1, 0] = math.nan
+    with pytest.raises(InputError, match='limits of joint 2 = nan'):
+        solve_pose(tip, tip(START), limits, START)
