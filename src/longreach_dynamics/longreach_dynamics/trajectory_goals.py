@@ -64,22 +64,20 @@ class Goal(NamedTuple):
         time : float
             [s].
         angles : ndarray, shape (N,)
-            Measured joint angles [rad].
+            Measured joint angles [rad]; NaN is within no tolerance.
         """
         end = self.trajectory.duration
         errors = np.abs(self.trajectory.at(time).angles - angles)
         if time < end:
-            late = errors - self.tolerances.path
-            if not (late > 0.0).any():
+            if (errors <= self.tolerances.path).all():
                 return None
-            text = self._text('is off the path by', errors, self.tolerances.path, late)
+            text = self._text('is off the path by', errors, self.tolerances.path)
             return Verdict(Outcome.PATH_TOLERANCE_VIOLATED, text)
-        late = errors - self.tolerances.goal
-        if not (late > 0.0).any():
+        if (errors <= self.tolerances.goal).all():
             return Verdict(Outcome.SUCCESSFUL, f'goal reached {time - end:.3f} s after its time')
         if time <= end + self.tolerances.goal_time:
             return None
-        text = self._text('is off the goal by', errors, self.tolerances.goal, late)
+        text = self._text('is off the goal by', errors, self.tolerances.goal)
         return Verdict(
             Outcome.GOAL_TOLERANCE_VIOLATED, f'{text}, {time - end:.3f} s after its time'
         )
@@ -89,9 +87,10 @@ class Goal(NamedTuple):
         after = int(np.searchsorted(self.trajectory.times, time, side='right'))
         return min(after, self.trajectory.times.size - 1)
 
-    def _text(self, what: str, errors: np.ndarray, allowed: np.ndarray, late: np.ndarray) -> str:
+    def _text(self, what: str, errors: np.ndarray, allowed: np.ndarray) -> str:
         """Name the joint that is worst, by how much, and what is allowed."""
-        k = int(np.argmax(late))
+        # NaN counts as the largest.
+        k = int(np.argmax(errors - allowed))
         return (
             f'{self.joints[k]} {what} {math.degrees(errors[k]):.4g} deg, allowed:'
             f' {math.degrees(allowed[k]):.4g} deg'

@@ -46,6 +46,21 @@ def test_after_the_end_the_goal_counts() -> None:
     assert verdict.text.startswith('first is off the goal by 2.865 deg, allowed: 0.573 deg')
 
 
+@pytest.mark.parametrize('tolerance', [0.1, math.inf])
+def test_an_angle_that_is_no_number_is_within_no_tolerance(tolerance: float) -> None:
+    lost = np.array([math.nan, 0.5])
+    judged = goal(path=tolerance, end=tolerance)
+    verdict = judged.judge(11.999, lost)
+    assert verdict is not None
+    assert verdict.outcome is Outcome.PATH_TOLERANCE_VIOLATED
+    assert verdict.text.startswith('first is off the path by nan deg')
+    assert judged.judge(13.0, lost) is None
+    verdict = judged.judge(14.01, lost)
+    assert verdict is not None
+    assert verdict.outcome is Outcome.GOAL_TOLERANCE_VIOLATED
+    assert verdict.text.startswith('first is off the goal by nan deg')
+
+
 def test_waypoints() -> None:
     assert [goal().waypoint(time) for time in (0.0, 10.0, 11.9, 12.0, 99.0)] == [0, 1, 1, 1, 1]
 
