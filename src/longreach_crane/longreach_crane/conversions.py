@@ -88,22 +88,6 @@ def status_to_message(
     )
 
 
-def _line(
-    name: str,
-    points: Iterable[tuple[float, float]],
-    color: tuple[float, float, float],
-    width: float,
-    header: Header,
-) -> Marker:
-    """Return a line strip through points (x, z) [m]."""
-    marker = Marker(header=header, ns=name, type=Marker.LINE_STRIP, action=Marker.ADD)
-    marker.pose.orientation.w = 1.0
-    marker.scale.x = width
-    marker.color = ColorRGBA(r=color[0], g=color[1], b=color[2], a=1.0)
-    marker.points = [Point(x=x, y=0.0, z=z) for x, z in points]
-    return marker
-
-
 def trace_marker(
     name: str,
     points: Iterable[tuple[float, float]],
@@ -111,4 +95,9 @@ def trace_marker(
     header: Header,
 ) -> Marker:
     """Return a trace through points (x, z) [m] as a line; color as red, green, blue in 0..1."""
-    return _line(name, points, color, 0.02, header)
+    marker = Marker(header=header, ns=name, type=Marker.LINE_STRIP, action=Marker.ADD)
+    marker.pose.orientation.w = 1.0
+    marker.scale.x = 0.02
+    marker.color = ColorRGBA(r=color[0], g=color[1], b=color[2], a=1.0)
+    marker.points = [Point(x=x, y=0.0, z=z) for x, z in points]
+    return marker

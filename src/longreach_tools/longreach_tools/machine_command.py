@@ -21,7 +21,7 @@ from longreach_dynamics.runs import Run
 from longreach_tools.arguments import allow_lists, names, numbers, positive
 from longreach_tools.comparison import hand_out, report_comparison
 from longreach_tools.demo import demonstrate
-from longreach_tools.options import add_demo, add_whom
+from longreach_tools.options import add_demo, add_results, add_whom
 from longreach_tools.output import add_format, check_output, check_places
 from longreach_tools.scenarios import find_scenario
 
@@ -108,6 +108,13 @@ class MachineCommand(Generic[Machine, Scenario]):
     usual: tuple[str, Callable[[], Scenario]] | None = None
     title: Callable[[argparse.Namespace], dict[str, str]] = lambda _: {}
     text: Callable[[Any], str] | None = None
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Add ``run``, ``compare`` and the services of a plant: enough for a small machine."""
+        commands = parser.add_subparsers(required=True, metavar='COMMAND')
+        add_results(self.add_run(commands), 'a table of all rows', 'a picture')
+        self.add_compare(commands, 'It may be of another machine file or scenario')
+        self.add_services(commands)
 
     # --- runs --------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ import pytest
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Column, Columns, Run
 from longreach_tools.machine_command import MachineCommand, check_files, lazily
+from longreach_tools.options import add_results
 
 COLUMNS = Columns((Column('time', 's'), Column('height', 'm')))
 DRAWN: list[Path] = []
@@ -42,10 +43,7 @@ def call(machine: MachineCommand[float, float], *words: object) -> int:
     """Run a subcommand, as the command would."""
     parser = argparse.ArgumentParser()
     commands = parser.add_subparsers()
-    run = machine.add_run(commands)
-    for name in ('--csv', '--plot'):
-        run.add_argument(name, type=Path)
-    run.set_defaults(format='json')
+    add_results(machine.add_run(commands), 'rows', 'picture')
     machine.add_compare(commands, 'Name the length')
     machine.add_urdf(commands)
     machine.add_services(commands, {'let-go': 'let it go'})
@@ -66,7 +64,18 @@ def test_a_scenario_is_run_written_and_drawn(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, scenario: Path
 ) -> None:
     table, picture = tmp_path / 'a.csv', tmp_path / 'a.png'
-    words = ('run', scenario, '--length', '1.5', '--csv', table, '--plot', picture)
+    words = (
+        'run',
+        scenario,
+        '--length',
+        '1.5',
+        '--csv',
+        table,
+        '--plot',
+        picture,
+        '--format',
+        'json',
+    )
     named = dataclasses.replace(SWING, title=lambda a: {'scenario': a.scenario.name})
     assert call(named, *words) == 0
     assert capsys.readouterr().out.startswith('{"scenario": "high.yaml", "duration": 0.2, ')
@@ -106,6 +115,23 @@ def test_the_step_of_a_plant_gives_the_rows_of_its_recording(tmp_path: Path) -> 
     arguments = parser.parse_args(['compare', str(tmp_path / 'bag')])
     assert arguments.run(arguments) == 0
     assert seen == [pytest.approx(0.1)]
+
+
+def test_a_small_machine_has_the_usual_subcommands(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    # Without scenario files there is one scenario.
+    small = dataclasses.replace(
+        SWING, load=lambda _: 1.0, load_scenario=None, usual=('a rest', lambda: 2.0)
+    )
+    parser = argparse.ArgumentParser()
+    small.configure(parser)
+    (tmp_path / 'bag').write_text('2.0')
+    for words in (['run'], ['compare', str(tmp_path / 'bag')], ['pause']):
+        arguments = parser.parse_args(words)
+        if words != ['pause']:
+            assert arguments.run(arguments) == 0
+            assert capsys.readouterr().out
 
 
 def test_a_description_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

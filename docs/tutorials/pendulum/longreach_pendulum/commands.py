@@ -1,23 +1,14 @@
 """``longreach pendulum``: simulate, draw, compare a recording; ``pause`` and its like."""
 
-import argparse
 from pathlib import Path
 
 from longreach_dynamics.runs import Run
 from longreach_pendulum.machine import COLUMNS, Pendulum, simulate
 from longreach_tools.machine_command import MachineCommand
-from longreach_tools.options import add_results
 from longreach_tools.output import figure
 from longreach_tools.recording import read_columns
 
 SUMMARY = 'a pendulum on a hydraulic cylinder'
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(required=True)
-    add_results(PENDULUM.add_run(commands), 'one row per sample', 'a picture')
-    PENDULUM.add_compare(commands, 'Another YAML?')
-    PENDULUM.add_services(commands)
 
 
 def draw(file: Path, run: Run[Pendulum]) -> None:
@@ -35,3 +26,4 @@ PENDULUM = MachineCommand(
     draw_run=draw,
     usual=('the lift', lambda: 5.0),
 )
+configure = PENDULUM.configure
