@@ -56,8 +56,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.loadscopereorder = False
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put long files first."""
+    """Mark what ``slow_after`` says, before -m looks at marks, and put long files first."""
+    seen: dict[str, int] = {}
+    for item in items:
+        for mark in item.iter_markers('slow_after'):
+            name = item.nodeid.partition('[')[0]
+            seen[name] = seen.get(name, 0) + 1
+            if seen[name] > mark.args[0]:
+                item.add_marker(pytest.mark.slow)
     cache = getattr(config, 'cache', None)
     known = (cache.get(_DURATIONS, {}) if cache else {}) or {}
     guessed: dict[str, float] = {}

@@ -26,9 +26,8 @@ def poses(boom: BoomParameters, count: int, seed: int) -> np.ndarray:
     return low + random.random((count, boom.size)) * (ends[:, 1] - low)
 
 
-@pytest.mark.parametrize(
-    'about', ['straight', pytest.param('equilibrium', marks=pytest.mark.slow)]
-)
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize('about', ['straight', 'equilibrium'])
 def test_moment_basis_is_close_to_finite_elements_in_every_pose(boom, about):
     for angles in poses(boom, 12, seed=1):
         error = np.abs(natural_modes(boom, angles, count=2, about=about).relative_error)

@@ -71,10 +71,8 @@ def test_steps_are_of_fourth_order(boom: BoomParameters) -> None:
     assert orders == pytest.approx(4.0, abs=0.2)
 
 
-@pytest.mark.parametrize(
-    'method',
-    ['LSODA', *(pytest.param(name, marks=pytest.mark.slow) for name in ('RK45', 'Radau'))],
-)
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize('method', ['LSODA', 'RK45', 'Radau'])
 def test_methods_agree(boom: BoomParameters, method: str) -> None:
     machine = Boom(boom, release(0.3, True))
     times = np.arange(31) * 0.01

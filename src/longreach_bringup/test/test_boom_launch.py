@@ -37,12 +37,13 @@ def differences(bag: Path, name: str, duration: float) -> dict[str, float]:
 
 
 # Alone as fast as it can, with a controller that leaves the valves closed, and under control.
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ('name', 'duration', 'words'),
     [
-        pytest.param('load_release', 5.0, ('controller:=false',), marks=pytest.mark.slow),
         ('load_release', 1.5, ('lockstep:=true',)),
         ('wave', 3.0, ('lockstep:=true', 'sensors:=typical')),
+        ('load_release', 5.0, ('controller:=false',)),
     ],
 )
 def test_a_bag_equals_the_library(

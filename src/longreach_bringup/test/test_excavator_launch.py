@@ -30,7 +30,7 @@ PERIOD = 0.02  # [s]
 STREAMS = ('joint_states', 'hydraulics', 'reactions', 'soil_force')
 
 
-DURATIONS = {'dig_17kpa': 4.0, 'dig_20kpa': 1.0, 'free_swing': 2.0}
+DURATIONS = {'dig_20kpa': 1.0, 'free_swing': 2.0, 'dig_17kpa': 4.0}
 
 
 @pytest.fixture(scope='module')
@@ -48,13 +48,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return record
 
 
-@pytest.mark.parametrize(
-    ('name', 'duration'),
-    [
-        pytest.param(*item, marks=[pytest.mark.slow] * (item[0] == 'dig_17kpa'))
-        for item in DURATIONS.items()
-    ],
-)
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize(('name', 'duration'), DURATIONS.items())
 def test_a_bag_equals_the_library(
     recorded: Callable[[str], Path], name: str, duration: float
 ) -> None:

@@ -169,7 +169,8 @@ def test_short_cycles_lead_to_the_printed_controller(machinery: Machinery) -> No
     assert errors[1] < 0.005
 
 
-@pytest.mark.parametrize('sample_time', [0.01, 0.1])
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize('sample_time', [0.1, 0.01])
 def test_sampled_regulator_minimises_the_cost(sample_time: float, machinery: Machinery) -> None:
     # The cost of a run from one state, integrated by small steps: no other gain is cheaper.
     A, b, _ = linear_model(machinery.crane)

@@ -322,6 +322,7 @@ def check_equations(
     assert min(depths) < 0.0 < max(depths)
 
 
+@pytest.mark.slow
 def test_equations_are_lagranges(excavator: ExcavatorParameters) -> None:
     check_equations(np.random.default_rng(11), excavator, math.nan, 200)
 

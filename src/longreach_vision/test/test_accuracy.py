@@ -89,14 +89,8 @@ def report(kind: str) -> Report:
     return evaluate(tracked, scenes(kind, COUNT, seed=11), BOUNDS if kind == 'base' else 0)
 
 
-# The other kinds are as quick, but many.
-QUICK = ('base', 'hidden', 'light_spot')
-
-
-@pytest.mark.parametrize(
-    'kind',
-    [pytest.param(kind, marks=[] if kind in QUICK else pytest.mark.slow) for kind in GOALS],
-)
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize('kind', GOALS)
 def test_centre_is_as_exact_as_promised(kind):
     reached = report(kind)
     largest, flagged = GOALS[kind]
@@ -110,16 +104,8 @@ def test_centre_is_near_the_best_that_is_possible():
     assert report('base').ratio <= 1.5, report('base')
 
 
-@pytest.mark.parametrize(
-    'kind',
-    [
-        'base',
-        *(
-            pytest.param(kind, marks=pytest.mark.slow)
-            for kind in ('shading', 'noise', 'neighbours', 'highlight')
-        ),
-    ],
-)
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize('kind', ['base', 'shading', 'noise', 'neighbours', 'highlight'])
 def test_stated_covariance_is_honest(kind):
     assert 0.5 <= report(kind).normalised <= 2.0, report(kind)
 

@@ -307,6 +307,7 @@ def test_coordinates_beyond_all_maps(number):
     refused('points[2].position[1] =', solved, values)
 
 
+@pytest.mark.slow
 def test_wrong_focal_length_shows_in_residuals():
     values = mapping(rng=np.random.default_rng(4), deviation=0.004)
     good = solved(values)

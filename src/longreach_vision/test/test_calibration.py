@@ -110,6 +110,7 @@ def test_perfect_corners_give_the_camera_back(model):
     np.testing.assert_allclose(found.camera.distort(rays), truth.distort(rays), atol=0.05)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize('model', ['plumb_bob', 'equidistant'])
 def test_stated_deviations_are_those_of_repetitions(model):
     truth = CAMERAS[model]
@@ -402,6 +403,7 @@ def test_older_search_finds_the_same_corners(monkeypatch):
     np.testing.assert_allclose(first, second, atol=0.02)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize('model', ['plumb_bob', 'equidistant'])
 def test_camera_comes_back_from_pictures(tmp_path, model):
     truth = SMALL

@@ -167,6 +167,7 @@ def repetitions(request):
     return done
 
 
+@pytest.mark.slow
 def test_predicted_errors_at_the_tip_are_those_of_repetitions(repetitions):
     for side in repetitions[0][1]:
         errors = np.array([in_plane[side] - TIP for _, in_plane, _ in repetitions])
@@ -189,6 +190,7 @@ def test_predicted_errors_at_the_tip_are_those_of_repetitions(repetitions):
     assert 2.0 < np.mean(together) < 4.2
 
 
+@pytest.mark.slow
 def test_covariances_of_poses_points_and_plane_are_honest(repetitions):
     squared = {'pose': [], 'point': [], 'plane': [], 'all': []}
     for found, _, _ in repetitions:

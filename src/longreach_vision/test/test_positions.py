@@ -86,6 +86,7 @@ def test_covariance_in_a_plane_is_that_of_the_derivatives(camera: Camera, seed: 
         )
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize('seed', range(3))
 @pytest.mark.parametrize('camera', CAMERAS[:2], ids=lambda camera: camera.name)
 def test_errors_in_a_plane_are_as_large_as_their_covariance(camera: Camera, seed: int) -> None:
@@ -229,6 +230,7 @@ def test_no_other_point_is_more_likely(cameras: Any, seed: int) -> None:
     assert found.chi_square == pytest.approx(2.0 * best.cost, rel=1e-3)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize('cameras', PAIRS[:2])
 @pytest.mark.parametrize('seed', range(3))
 def test_triangulated_errors_are_as_large_as_their_covariance(cameras: Any, seed: int) -> None:
