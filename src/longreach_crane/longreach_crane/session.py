@@ -5,7 +5,7 @@ A gap in the stamps is filled with cycles on the observer's prediction. Outside 
 of arrival counts as well: when a sample is late the controller goes on with predictions by itself,
 and after ``sensor_timeout`` of silence the diagnosis closes the brake and latches the emergency
 mode. When the publisher of the samples has left in an orderly way, as a simulation does at its
-end, that is reported as the end of the samples and not as an error.
+end, the log and the diagnostics name this end beside the emergency mode, and it is no error.
 """
 
 from __future__ import annotations
@@ -267,12 +267,9 @@ class Session:
         self.state = self._controller.cycle(self.state, sample, self._set_point())
         if before is not Emergency.NONE or self.state.emergency is Emergency.NONE:
             return []
-        if self._ended:
-            text = 'the publisher of samples has ended; the brake stays closed until ~/reset'
-            return [Note('info', text), self._report()]
-        reason = self.state.emergency.name.lower().replace('_', ' ')
-        text = f'emergency mode: {reason}; the brake stays closed'
-        return [Note('error', text), self._report()]
+        report = self._report()
+        level: Literal['info', 'error'] = 'info' if report.level == 'warn' else 'error'
+        return [Note(level, f'{report.text}; the brake stays closed until ~/reset'), report]
 
     def _set_point(self) -> float:
         """Return the desired position in this cycle [m]: sent by hand, or the scenario's."""
@@ -299,9 +296,12 @@ class Session:
         if grown:
             level, text = 'warn', 'samples were missed, late, doubled or not valid'
         if self.state.emergency is not Emergency.NONE:
-            level, text = 'error', f'emergency mode: {self.state.emergency.name}'
+            reason = self.state.emergency.name.lower().replace('_', ' ')
+            level, text = 'error', f'emergency mode: {reason}'
             if self._ended:
-                level, text = 'warn', 'the publisher of samples has ended'
+                text += ', the publisher of samples has ended'
+                if self.state.emergency is Emergency.SENSOR_TIMEOUT:
+                    level = 'warn'
         values = {**self.counts, 'brake': self.state.command.brake}
         return Report(self._order.latest, level, text, values)
 

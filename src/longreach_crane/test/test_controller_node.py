@@ -420,7 +420,7 @@ def test_diagnostics(rig: Rig) -> None:
     }  # fmt: skip
     status, values = send_and_report([*range(101, 201)], Sample(6.0, False, True))
     assert status.level == diagnostics.ERROR
-    assert status.message == 'emergency mode: POSITION_LIMIT'
+    assert status.message == 'emergency mode: position limit'
     assert values['brake'] == 'True'
 
 

@@ -106,8 +106,10 @@ def test_the_end_of_the_plant_closes_the_brake_and_is_no_error(stream: Stream) -
     assert stream.session.state.command == Command(0.0, True)
     said = [output for output in outputs if isinstance(output, Note | Report)]
     assert not any(output.level == 'error' for output in said)
-    end = 'the publisher of samples has ended; the brake stays closed until ~/reset'
-    assert texts(outputs).count(end) == 1
+    # Both what it is and why.
+    end = 'emergency mode: sensor timeout, the publisher of samples has ended'
+    assert texts(outputs).count(f'{end}; the brake stays closed until ~/reset') == 1
+    assert [output.text for output in said if isinstance(output, Report)][-1] == end
 
 
 def test_silence_after_the_plant_has_come_back_is_an_error(stream: Stream) -> None:
@@ -124,8 +126,11 @@ def test_an_emergency_stays_when_the_plant_has_ended(stream: Stream) -> None:
     stream.send(*range(10))
     stream.send(10, sample=Sample(6.0, False, True))
     stream.publishers = 0
-    stream.silence(5.0)
+    outputs = stream.silence(5.0)
     assert stream.session.state.emergency is Emergency.POSITION_LIMIT
+    last = [output for output in outputs if isinstance(output, Report)][-1]
+    assert last.level == 'error'
+    assert last.text == 'emergency mode: position limit, the publisher of samples has ended'
     stream.send(0)
     assert stream.session.state.emergency is Emergency.POSITION_LIMIT
 
