@@ -14,24 +14,13 @@ and has pressures and flows in the state.
 
 from longreach_dynamics.hydraulics.actuators import (
     Actuators,
-    actuator_force,
     actuator_rates,
     actuators_of,
     port_flows,
     rail_pressure,
     spool_flows,
 )
-from longreach_dynamics.hydraulics.friction import (
-    AT_HEAD_END,
-    AT_ROD_END,
-    INWARDS,
-    OUTWARDS,
-    STUCK,
-    is_held,
-    next_mode,
-    overload,
-    stop_force,
-)
+from longreach_dynamics.hydraulics.friction import stop_force
 from longreach_dynamics.hydraulics.inverse import (
     STABILITY,
     holding_pressures,
@@ -52,7 +41,6 @@ from longreach_dynamics.hydraulics.parameters import (
     ValveParameters,
 )
 from longreach_dynamics.hydraulics.valves import (
-    behind_hose,
     chamber_pressure,
     oil_share,
     pilot_opening,
@@ -63,12 +51,7 @@ from longreach_dynamics.hydraulics.valves import (
 )
 
 __all__ = [
-    'AT_HEAD_END',
-    'AT_ROD_END',
-    'INWARDS',
-    'OUTWARDS',
     'STABILITY',
-    'STUCK',
     'Actuators',
     'CounterbalanceParameters',
     'Cylinder',
@@ -78,17 +61,12 @@ __all__ = [
     'PumpParameters',
     'ReliefParameters',
     'ValveParameters',
-    'actuator_force',
     'actuator_rates',
     'actuators_of',
-    'behind_hose',
     'chamber_pressure',
     'holding_pressures',
-    'is_held',
-    'next_mode',
     'oil_share',
     'oil_stiffness',
-    'overload',
     'pilot_opening',
     'port_flows',
     'port_rates',
