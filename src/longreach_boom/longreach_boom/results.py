@@ -12,6 +12,7 @@ from longreach_boom.kinematics import beam_frames, point_motion
 from longreach_boom.model import constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import StateParts, hydraulic_forces, piston_positions
+from longreach_dynamics.hydraulics import port_columns, port_series
 from longreach_dynamics.runs import Column, Columns, Derived, Run, Source, each
 
 __all__ = ['BoomRun', 'columns_of', 'series']
@@ -68,6 +69,7 @@ def columns_of(boom: BoomParameters) -> Columns:
             ),
             *tips('tip_x_i', 0),
             *tips('tip_z_i', 1),
+            *port_columns(constants_of(boom).actuators, numbers, mark='i'),
         )
     )
 
@@ -120,7 +122,7 @@ def series(
 
     Returns
     -------
-    ndarray, shape (rows, 3 + 10 N)
+    ndarray, shape (rows, columns)
         Columns as in :func:`columns_of`.
     """
     constants = constants_of(boom)
@@ -147,6 +149,7 @@ def series(
             modes,
             tips[:, 0],
             tips[:, 1],
+            port_series(constants.actuators, states[:, -3 * boom.size :]),
         ],
         axis=1,
     )

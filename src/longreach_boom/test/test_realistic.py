@@ -11,6 +11,9 @@ from longreach_boom.parameters import BoomParameters, default_file, load_boom
 from longreach_boom.scenario import Scenario, ValveCommand
 from longreach_boom.simulation import simulate
 from longreach_boom.state import StateParts
+from longreach_dynamics.hydraulics import ReliefParameters
+
+RELIEF = ReliefParameters(head=100e5, rod=300e5, override=20e5, area=1e-5)
 
 
 @pytest.fixture(scope='module')
@@ -38,3 +41,30 @@ def test_pump_is_shared(realistic: BoomParameters) -> None:
     assert realistic.oil.pump is not None
     assert taken[1].sum(axis=1).max() > realistic.oil.pump.flow
     assert taken[0].sum(axis=1).max() <= realistic.oil.pump.flow
+
+
+def test_flows_of_relief_and_make_up_valves_and_of_the_pump_are_columns(
+    boom: BoomParameters, realistic: BoomParameters
+) -> None:
+    command = ValveCommand(0.0, (1.0, 0.9, -0.9, 1.0))
+    scenario = Scenario(duration=0.5, pose='site', valve_commands=(command,))
+    low = realistic.with_value('cylinders.cylinder_1.relief', RELIEF)
+    run = simulate(low, scenario)
+    usual = simulate(boom, scenario)
+    added = run.columns.names[len(usual.columns.names) :]
+    flows = [f'port_{side}_{i}' for side in ('head', 'rod') for i in range(1, 5)]
+    assert added == (*flows, 'rail_pressure', 'rail_flow')
+    oil, tank = low.oil, low.oil.tank_pressure
+    p = run.column('p_head_1')
+    share = np.clip((p - RELIEF.head) / RELIEF.override, 0.0, 1.0)
+    opening = RELIEF.area * share**2 * (3.0 - 2.0 * share)
+    drop = (p - tank) / ((p - tank) ** 2 + oil.laminar_pressure**2) ** 0.25
+    expected = -oil.contraction * np.sqrt(2.0 / oil.density) * opening * drop
+    assert expected.min() < 0.0
+    np.testing.assert_allclose(run.column('port_head_1'), expected, rtol=1e-9, atol=1e-12)
+    parts = StateParts.of(run.states, low)
+    seen = flows_of(parts, Boom(low, scenario).constants(()))
+    fed = np.where(parts.spools >= 0.0, seen.head, -seen.rod).sum(axis=1)
+    np.testing.assert_allclose(run.column('rail_flow'), fed, rtol=1e-12)
+    assert run.column('rail_pressure').min() < 0.9 * oil.supply_pressure
+    assert run.column('rail_pressure').max() <= oil.supply_pressure

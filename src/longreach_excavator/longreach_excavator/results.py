@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from longreach_dynamics.hydraulics import port_columns, port_series
 from longreach_dynamics.runs import Column, Columns, Derived, Run, Source, each
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
@@ -25,7 +26,15 @@ from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.soil import resistance_at
 
-__all__ = ['COLUMNS', 'REACTIONS', 'STANDING_JOINT', 'ExcavatorRun', 'series', 'swept_angle']
+__all__ = [
+    'COLUMNS',
+    'REACTIONS',
+    'STANDING_JOINT',
+    'ExcavatorRun',
+    'columns_of',
+    'series',
+    'swept_angle',
+]
 
 # Joints whose reactions a run is asked for first.
 REACTIONS = ('boom_chassis', 'arm_boom', 'bucket_arm')
@@ -111,7 +120,7 @@ COLUMNS = Columns(
         Column('energy_spring', 'J', 'of the stops'),
     )
 )
-"""Columns of :func:`series`."""
+"""Columns of :func:`series`, without those of :func:`columns_of` for special valves."""
 
 # Pressures of both sides; a pose at the end of a stroke is there but for so much [m].
 _SIDES, _ROUNDING = ('p_head', 'p_rod'), 1e-6
@@ -121,6 +130,11 @@ STANDING_JOINT = 0.02
 """A bucket's joint that moves farther does not stand, as depth: swing takes for granted [m]."""
 # Smallest scale of the energy balance [J].
 _SMALL_ENERGY = 1.0
+
+
+def columns_of(machine: Excavator) -> Columns:
+    """Return the columns of :func:`series`."""
+    return Columns((*COLUMNS, *port_columns(machine.constants.actuators, CYLINDERS)))
 
 
 def swept_angle(
@@ -152,7 +166,8 @@ def series(machine: Excavator, times: np.ndarray, states: np.ndarray) -> np.ndar
 
     Returns
     -------
-    ndarray, shape (rows, len(COLUMNS))
+    ndarray, shape (rows, columns)
+        As in :func:`columns_of`.
     """
     seen, energies = np.empty((len(states), len(OBSERVED))), np.empty((len(states), 3))
     observe(states, machine.given_forces(times), machine.constants, seen)
@@ -171,6 +186,7 @@ def series(machine: Excavator, times: np.ndarray, states: np.ndarray) -> np.ndar
             states[:, SPOOL:SOIL],
             states[:, WORK:],
             energies,
+            port_series(machine.constants.actuators, states[:, HEAD:SOIL]),
         ],
         axis=1,
     )

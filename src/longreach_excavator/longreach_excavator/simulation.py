@@ -8,7 +8,7 @@ from longreach_dynamics.machine import BY_SCENARIO, sample_counts, step_time
 from longreach_dynamics.runs import PartialRunError
 from longreach_excavator.machine import SAMPLE_TIME, STEP, Excavator
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
-from longreach_excavator.results import COLUMNS, ExcavatorRun, series
+from longreach_excavator.results import ExcavatorRun, columns_of, series
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.state import CLOSED
 
@@ -68,7 +68,9 @@ def simulate(
     rows = np.concatenate(states)
     times = np.array([step_time(k * every, step) for k in range(len(rows))])
     table = series(machine, times, rows)
-    return ExcavatorRun(machine.parameters, COLUMNS, table, machine, rows, message=message)
+    return ExcavatorRun(
+        machine.parameters, columns_of(machine), table, machine, rows, message=message
+    )
 
 
 def warm_up() -> None:

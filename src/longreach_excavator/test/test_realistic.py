@@ -69,3 +69,23 @@ def test_pump_is_shared(realistic: ExcavatorParameters) -> None:
     assert taken(limited).sum(axis=1).max() <= flow
     assert np.all(np.abs(taken(limited)[-1]) < np.abs(taken(free)[-1]))
     assert limited.energy_error() < 1e-6
+
+
+def test_flows_of_relief_and_make_up_valves_are_columns(
+    excavator: ExcavatorParameters, dug: ExcavatorRun
+) -> None:
+    usual = simulate(excavator, dig_scenario().replace(duration=0.1))
+    added = dug.columns.names[len(usual.columns.names) :]
+    flows = [f'port_{side}_{c.name}' for side in ('head', 'rod') for c in excavator.cylinders]
+    assert added == (*flows, 'rail_pressure', 'rail_flow')
+    made_up = False
+    for c in dug.parameters.cylinders:
+        assert c.relief is not None
+        assert c.make_up is not None
+        for side, setting in (('head', c.relief.head), ('rod', c.relief.rod)):
+            p, flow = dug.column(f'p_{side}_{c.name}'), dug.column(f'port_{side}_{c.name}')
+            filled = p < dug.parameters.oil.tank_pressure - c.make_up.cracking
+            np.testing.assert_array_equal(flow > 0.0, filled)
+            np.testing.assert_array_equal(flow < 0.0, p > setting)
+            made_up |= filled.any()
+    assert made_up

@@ -5,6 +5,7 @@ Hydraulic cylinders with proportional valves.
 ``valves``       elements of circuits: orifices, openings, chambers
 ``actuators``    the cylinders of a machine: one table, flows, time derivatives
 ``friction``     sliding, sticking, ends of the stroke
+``observed``     flows through relief and make-up valves and the pump's rail, as columns of runs
 ``inverse``      pressures that hold, spools that move, what oil asks of a step
 
 Compiled functions take single elements or all actuators of a machine. Who connects chambers in
@@ -30,6 +31,7 @@ from longreach_dynamics.hydraulics.inverse import (
     spool_positions,
     spool_rates,
 )
+from longreach_dynamics.hydraulics.observed import port_columns, port_series
 from longreach_dynamics.hydraulics.parameters import (
     CounterbalanceParameters,
     Cylinder,
@@ -68,8 +70,10 @@ __all__ = [
     'oil_share',
     'oil_stiffness',
     'pilot_opening',
+    'port_columns',
     'port_flows',
     'port_rates',
+    'port_series',
     'pressure_rates',
     'rail_pressure',
     'signed_root',
