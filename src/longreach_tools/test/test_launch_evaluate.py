@@ -117,8 +117,8 @@ def test_conditions(evaluate: Evaluate) -> None:
 
 def test_groups(evaluate: Evaluate) -> None:
     assert logged(evaluate('groups')) == [
-        'in scoped: inner',
-        'after scoped: outer',
+        'in scoped: inner inner',
+        'after scoped: outer outer',
         'after unscoped: kept',
     ]
 
@@ -209,6 +209,17 @@ def test_parameter_files(evaluate: Evaluate) -> None:
     assert yaml.safe_load(file) == {'/**': {'ros__parameters': {'rate': 3.0}}}
 
 
+def test_parameters_and_remaps_for_all_nodes(evaluate: Evaluate) -> None:
+    inner, outer = evaluate('global').processes
+    assert words(inner) == [
+        *('--ros-args', '-r', '__node:=inner', '-p', 'use_sim_time:=true', '-p', "label:='7'"),
+        *('-r', 'a:=b', '-r', 'c:=d', '-r', 'e:=f'),
+    ]
+    assert words(outer) == [
+        *('--ros-args', '-r', '__node:=outer', '-p', 'use_sim_time:=true', '-r', 'a:=b')
+    ]
+
+
 def test_node_options(evaluate: Evaluate, prefix: Path) -> None:
     node, plain = evaluate('node_options').processes
     assert node.command == (
@@ -233,6 +244,11 @@ def test_executable(evaluate: Evaluate) -> None:
     assert named.environment['ONE'] == '1'
     assert shell.shell
     assert shell.command == ('echo', '$HOME', '|', 'cat')
+
+
+def test_environment(evaluate: Evaluate) -> None:
+    inner, outer = evaluate('environment').processes
+    assert (inner.environment['ADDED'], outer.environment['ADDED']) == ('2', '1')
 
 
 def test_two_nodes_of_one_name_are_a_warning(
@@ -307,7 +323,7 @@ NODE = '<node pkg="demo" exec="talk"'
         ('<executable cmd="no-such-program"/>', "no executable 'no-such-program' on PATH"),
         ('<push_ros_namespace namespace="a//b"/>', ":2: namespace: '/a//b' is no namespace"),
         (f'{NODE}><param name="a" value="{{b: 1}}"/></node>', "param 'a': .* is a dict"),
-        ('<set_env name="a" value="b"/>', '<set_env> inside <launch> .* is not supported by'),
+        ('<set_parameter name="a" value="{b: 1}"/>', "set_parameter 'a': .* is a dict"),
         ('<log message="a" message="b"/>', ':2: not well-formed XML: duplicate attribute'),
         ('<group>', r':3: not well-formed XML: mismatched tag, column \d+'),
     ],

@@ -8,7 +8,9 @@ import pytest
 from longreach_tools.launch._functions import Scope, evaluate, evaluate_words
 from longreach_tools.launch._substitutions import SubstitutionError, parse_template
 from longreach_tools.launch._values import (
+    Value,
     convert,
+    dump_flow,
     parse_condition,
     parse_flag,
 )
@@ -68,6 +70,8 @@ def scope(tmp_path: Path) -> Scope:
         ('$(equals 1.0 1)', 'true'),
         ('$(equals TRUE 1)', 'true'),
         ('$(not $(equals x y))', 'true'),
+        ('$(not-equals x y)', 'true'),
+        ('$(not-equals 1.0 1)', 'false'),
         ('$(if $(var yes) first)', 'first'),
         ('$(if no $(var undefined) second)', 'second'),
         ('$(if no first)', ''),
@@ -181,3 +185,11 @@ def test_conditions_and_flags() -> None:
         parse_condition('yes')
     with pytest.raises(ValueError, match='neither true nor false'):
         parse_flag('tRUE')
+
+
+def test_values_on_one_line_keep_their_type() -> None:
+    values: list[Value] = [True, 7, 1.5, 'x', '7', 'a: b', [1.0, 2.0], ['a', '1']]
+    for value in values:
+        text = dump_flow(value)
+        assert '\n' not in text
+        assert convert(text, 'yaml') == value

@@ -7,6 +7,7 @@ function asks for it, so that an unused default cannot fail.
 
 from __future__ import annotations
 
+import functools
 import math
 import shlex
 import subprocess
@@ -29,12 +30,15 @@ class Scope:
     """
     What substitutions can see.
 
-    ``configurations`` are the values of args and lets.
+    ``configurations`` are the values of args and lets. ``parameters`` and ``remaps`` are those
+    that set_parameter and set_remap gave to all nodes, as (name, YAML) and (from, to).
     """
 
     file: Path
     configurations: dict[str, str]
     environment: dict[str, str]
+    parameters: tuple[tuple[str, str], ...] = ()
+    remaps: tuple[tuple[str, str], ...] = ()
     warnings: list[str] = field(default_factory=list)
 
 
@@ -158,7 +162,7 @@ def _if(arguments: Sequence[Template], scope: Scope) -> str:
     return evaluate(arguments[2], scope) if len(arguments) == 3 else ''
 
 
-def _equals(arguments: Sequence[Template], scope: Scope) -> str:
+def _equals(arguments: Sequence[Template], scope: Scope, *, wanted: bool = True) -> str:
     left, right = (evaluate(argument, scope) for argument in arguments)
     words = ('true', 'false', '1', '0')
     if left.lower() in words and right.lower() in words:
@@ -168,7 +172,7 @@ def _equals(arguments: Sequence[Template], scope: Scope) -> str:
             same = math.isclose(float(left), float(right))
         except ValueError:
             same = left == right
-    return str(same).lower()
+    return str(same == wanted).lower()
 
 
 def _find_share(arguments: Sequence[Template], scope: Scope) -> str:
@@ -196,6 +200,7 @@ FUNCTIONS: dict[str, tuple[int, int, _Function]] = {
     'find-pkg-share': (1, 1, _find_share),
     'if': (2, 3, _if),
     'not': (1, 1, _truth(lambda flags: not flags[0])),
+    'not-equals': (2, 2, functools.partial(_equals, wanted=False)),
     'or': (2, 2, _truth(any)),
     'var': (1, 2, _var),
 }

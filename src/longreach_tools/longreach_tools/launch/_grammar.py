@@ -50,6 +50,7 @@ _PROCESS = {
     'sigterm_timeout': 'number',
 }
 _ASSIGNMENT = {'name': 'template', 'value': 'template'}
+_REMAP = {'from': 'template', 'to': 'template'}
 
 _ACTIONS = {
     'arg': Tag(
@@ -74,6 +75,9 @@ _ACTIONS = {
         children={'env': 'env', 'param': 'param', 'remap': 'remap'},
     ),
     'push_ros_namespace': Tag(required={'namespace': 'template'}),
+    'set_env': Tag(required=_ASSIGNMENT),
+    'set_parameter': Tag(required=_ASSIGNMENT),
+    'set_remap': Tag(required=_REMAP),
 }
 ACTIONS = frozenset(_ACTIONS)
 
@@ -87,7 +91,7 @@ TAGS: dict[str, Tag] = {
         optional={'from': 'template', 'name': 'template', 'type': 'text', 'value': 'template'},
         conditional=False,
     ),
-    'remap': Tag(required={'from': 'template', 'to': 'template'}, conditional=False),
+    'remap': Tag(required=_REMAP, conditional=False),
 }
 
 ALIASES = {'push-ros-namespace': 'push_ros_namespace'}

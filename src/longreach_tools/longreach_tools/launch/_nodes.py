@@ -2,8 +2,8 @@
 Processes from the tags ``node`` and ``executable``: command line, parameters, environment.
 
 A node is run as ``EXECUTABLE args --ros-args [ros_args] -r __node:=NAME -r __ns:=NAMESPACE``,
-then ``--params-file`` for each param, and ``-r`` for each remap. The later one wins for
-parameters, the earlier one for remaps.
+then ``-p`` for each set_parameter, ``--params-file`` for each param, and ``-r`` for each
+set_remap and remap. The later one wins for parameters, the earlier one for remaps.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ._packages import find_executable
 from ._substitutions import parse_template
 from ._values import TYPES, Value, check_value, convert, dump_parameter, plain_value
 
-__all__ = ['executable_process', 'join_namespace', 'node_process']
+__all__ = ['executable_process', 'join_namespace', 'node_process', 'parameter_value']
 
 _NODE_NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _NAMESPACE = re.compile(r'/|(/[A-Za-z_][A-Za-z0-9_]*)+')
@@ -102,10 +102,13 @@ def node_process(entity: Entity, scope: Scope, number: int) -> ProcessSpecificat
         command += ['-r', f'__node:={name}']
     if namespace is not None:
         command += ['-r', f'__ns:={namespace}']
+    for key, value in scope.parameters:
+        command += ['-p', f'{key}:={value}']
     for param in entity.children_of('param'):
         command += ['--params-file', _parameter_file(param, full_name or '/**', scope)]
-    for remap in entity.children_of('remap'):
-        command += ['-r', '{}:={}'.format(*pair(remap, 'from', 'to', scope))]
+    own = [pair(remap, 'from', 'to', scope) for remap in entity.children_of('remap')]
+    for source, target in (*scope.remaps, *own):
+        command += ['-r', f'{source}:={target}']
     return replace(_process(entity, scope, command, None, number), node=full_name or name)
 
 
@@ -191,13 +194,13 @@ def _parameter_file(param: Entity, key: str, scope: Scope) -> str | ParameterFil
         )
     template = param.template('value')
     try:
-        value = _parameter_value(template.source if template else '', kind, scope)
+        value = parameter_value(template.source if template else '', kind, scope)
     except ValueError as error:
         raise param.location.error(f'param {name!r}: {error}') from error
     return ParameterFile(dump_parameter(key, name, value))
 
 
-def _parameter_value(source: str, kind: str, scope: Scope) -> Value:
+def parameter_value(source: str, kind: str, scope: Scope) -> Value:
     """
     Return a parameter's value from the text in the file.
 
