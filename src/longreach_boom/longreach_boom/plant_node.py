@@ -24,6 +24,7 @@ from longreach_boom.visuals import marker_positions, shape_of, stress_colours
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
 from longreach_node import qos
+from longreach_node.frames import header_at
 from longreach_node.hydraulic_plant import HydraulicPlantNode
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorParameters
@@ -144,10 +145,19 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
             self._markers.publish(conversions.markers_to_message(motion, header))
         self._sensors.publish(self.state, self.sample, header)
         if self.is_looked_at(self._shape, self._visual_rate):
-            friction = self._boom.scenario.friction
-            shapes = shape_of(self._boom.parameters, self.state, _POINTS, friction)
-            colours = [stress_colours(shape.stress) for shape in shapes]
-            self._shape.publish(conversions.shape_to_message(shapes, colours, header))
+            self._publish_shape(header)
+
+    def publish_drawing(self, nanoseconds: int) -> None:
+        """Publish the shape, unless shapes are not wanted."""
+        if self._visual_rate:
+            self._publish_shape(header_at(nanoseconds, self.frame))
+
+    def _publish_shape(self, header: Header) -> None:
+        """Publish the bent beams with their stress."""
+        friction = self._boom.scenario.friction
+        shapes = shape_of(self._boom.parameters, self.state, _POINTS, friction)
+        colours = [stress_colours(shape.stress) for shape in shapes]
+        self._shape.publish(conversions.shape_to_message(shapes, colours, header))
 
     def _on_attach(
         self, request: AttachLoad.Request, response: AttachLoad.Response

@@ -303,6 +303,21 @@ def test_the_shape_is_for_viewers(scenario: Path) -> None:
     assert all(len(m.points) == len(m.colors) > 2 for m in shapes[0].markers)
 
 
+def test_a_viewer_that_joins_during_a_pause_sees_the_present_shape(scenario: Path) -> None:
+    with bench(*FAST, *words(scenario=scenario, duration=0.5, start_paused='true')) as b:
+        rig = Rig(b)
+        b.until(lambda: rig.plant.simulation.started, 'start')
+        for _ in range(3):
+            assert b.call(Trigger, 'plant/step').success
+        b.until(lambda: rig.plant.sample == 3 and rig.plant.drawn == 3, 'drawing')
+        shapes: list[MarkerArray] = b.listen(MarkerArray, 'shape', qos.VISUAL)
+        b.until(lambda: shapes, 'shape')
+        assert shapes[-1].markers[0].header.stamp == stamp_of(3 * SAMPLE)
+        # Once.
+        b.settle()
+        assert len(shapes) == 1
+
+
 def test_sensors_are_off_until_asked_for(scenario: Path) -> None:
     with bench(*FAST, *words(scenario=scenario, duration=0.1)) as b:
         Rig(b)

@@ -20,6 +20,7 @@ from longreach_excavator.simulation import warm_up
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 from longreach_excavator.visuals import force_arrows, soil_line
 from longreach_node import qos
+from longreach_node.frames import header_at
 from longreach_node.hydraulic_plant import HydraulicPlantNode
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorParameters
@@ -123,5 +124,15 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
         self._reactions.publish(conversions.reactions_to_message(observed, header))
         self._soil_force.publish(conversions.soil_force_to_message(observed, header))
         if self.is_looked_at(self._forces, self._visual_rate):
-            arrows = force_arrows(self._excavator.parameters, self.state, observed)
-            self._forces.publish(conversions.forces_to_message(arrows, self._surface, header))
+            self._publish_forces(header)
+
+    def publish_drawing(self, nanoseconds: int) -> None:
+        """Publish the drawing of forces and soil, unless drawings are not wanted."""
+        if self._visual_rate:
+            self._publish_forces(header_at(nanoseconds, self.frame))
+
+    def _publish_forces(self, header: Header) -> None:
+        """Publish the drawing of forces and soil."""
+        observed = self._excavator.observed(self.state)
+        arrows = force_arrows(self._excavator.parameters, self.state, observed)
+        self._forces.publish(conversions.forces_to_message(arrows, self._surface, header))

@@ -273,6 +273,15 @@ def test_the_drawing_is_for_viewers(scenario: Path) -> None:
     assert names == ['boom_chassis', 'arm_boom', 'bucket_arm', 'soil', 'surface']
 
 
+def test_a_viewer_that_joins_during_a_pause_sees_the_present_forces(standing: Rig) -> None:
+    b = standing.bench
+    advance(standing, 3)
+    b.until(lambda: standing.plant.sample == standing.plant.drawn == 3, 'drawing')
+    drawings: list[MarkerArray] = b.listen(MarkerArray, 'forces', qos.VISUAL)
+    b.until(lambda: drawings, 'drawing')
+    assert drawings[-1].markers[0].header.stamp == stamp_of(3 * SAMPLE)
+
+
 def test_without_a_scenario_it_stands_at_the_soil_in_the_first_pose(
     excavator: ExcavatorParameters, standing: Rig
 ) -> None:

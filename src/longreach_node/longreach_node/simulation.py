@@ -50,6 +50,9 @@ class Host(Protocol):
     def publish_clock(self) -> None:
         """Publish the present time again."""
 
+    def publish_drawing(self) -> None:
+        """Publish the drawing of the present sample, unless that has been done."""
+
     def flush(self) -> None:
         """Wait until everything that was published has been received, but not for long."""
 
@@ -154,6 +157,8 @@ class Simulation(Generic[State, Command]):
             if now - self._told > PAUSED_CLOCK:
                 self._told = now
                 self._host.publish_clock()
+                # It waits in the publisher for a viewer that comes during the pause.
+                self._host.publish_drawing()
         elif self.run.settings.lockstep and not self.run.answered:
             self._check_deadline(now)
         elif self.run.settings.lockstep:

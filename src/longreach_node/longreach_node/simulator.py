@@ -85,6 +85,8 @@ class SimulatorNode(Node, Generic[State, Command]):
         self.outputs: list[Publisher] = []
         self.watchers: list[tuple[Publisher, str]] = []
         self._command_topic = ''
+        # The present sample, when it was drawn.
+        self.drawn = -1
 
     def start(self, machine: Machine[State, Command], parameters: SimulatorParameters) -> None:
         """Begin to run, once everything is created; the last call of a subclass's constructor."""
@@ -129,6 +131,9 @@ class SimulatorNode(Node, Generic[State, Command]):
     def publish_again(self, nanoseconds: int) -> None:
         """Publish what is answered once more: in lockstep no answer to this sample has come."""
         self.publish_outputs(nanoseconds)
+
+    def publish_drawing(self, nanoseconds: int) -> None:
+        """Publish the drawing of the present state, for a viewer during a pause; none here."""
 
     # --- what a subclass calls ---------------------------------------------------------------
 
@@ -188,10 +193,11 @@ class SimulatorNode(Node, Generic[State, Command]):
             Drawings per second of simulation; 0: none.
         """
         every = max(1, round(self.settings.publish_rate / rate)) if rate else 0
-        if not every or self.sample % every:
-            return False
+        due = every > 0 and self.sample % every == 0
         # The first one waits in the publisher for whoever comes later.
-        return self.sample == 0 or publisher.get_subscription_count() > 0
+        due = due and (self.sample == 0 or publisher.get_subscription_count() > 0)
+        self.drawn = self.sample if due else -1
+        return due
 
     def publish_sample(self, nanoseconds: int) -> None:
         """Publish joints and outputs of the present state."""

@@ -114,6 +114,13 @@ class SimulatorHost:
             now = stamp_of(seconds_to_nanoseconds(self._node.time))
             self._clock.publish(Clock(clock=now))
 
+    def publish_drawing(self) -> None:
+        """Publish the drawing of the present sample, unless that has been done."""
+        node = self._node
+        if node.sample != node.drawn:
+            node.drawn = node.sample
+            node.publish_drawing(seconds_to_nanoseconds(node.time))
+
     def set_period(self, period: float) -> None:
         """Tick every ``period`` seconds of wall time from now on."""
         self._timer.timer_period_ns = seconds_to_nanoseconds(period)

@@ -52,7 +52,7 @@ class Rig:
         self.wall = wall
         self.samples: list[int] = []
         self.log: list[str] = []
-        self.again = self.clocks = self.flushed = 0
+        self.again = self.clocks = self.drawings = self.flushed = 0
         self.period = 0.0
         self.ended = self.told_to_end = False
         self.simulation: Simulation[float, float] = Simulation(
@@ -76,6 +76,9 @@ class Rig:
 
     def publish_clock(self) -> None:
         self.clocks += 1
+
+    def publish_drawing(self) -> None:
+        self.drawings += 1
 
     def flush(self) -> None:
         self.flushed += 1
@@ -319,7 +322,7 @@ def test_pause_step_resume_reset(wall: Wall) -> None:
     rig.simulation.pause()
     for _ in range(4):
         rig.tick(0.06)
-    assert (rig.samples, rig.clocks) == ([0], 4)
+    assert (rig.samples, rig.clocks, rig.drawings) == ([0], 4, 4)
     assert rig.simulation.step_once() == ''
     assert rig.samples == [0, 1]
     rig.simulation.resume()
