@@ -10,8 +10,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import njit
 
 from longreach_dynamics.hydraulics.actuators import (
+    DEAD_BAND,
+    HEAD_AREA,
     HEAD_HOLDING,
     HEAD_OPENING,
     HEAD_RELIEF,
@@ -23,13 +26,16 @@ from longreach_dynamics.hydraulics.actuators import (
     MAKE_UP_PRESSURE,
     RELIEF_AREA,
     RELIEF_OVERRIDE,
+    ROD_AREA,
     ROD_HOLDING,
     ROD_OPENING,
     ROD_RELIEF,
+    SUPPLY,
     Actuators,
     spool_flows,
 )
 from longreach_dynamics.hydraulics.parameters import OilParameters
+from longreach_dynamics.kernels import kernel
 
 __all__ = [
     'STABILITY',
@@ -43,6 +49,8 @@ __all__ = [
 
 # Classical Runge-Kutta steps are stable up to 2.78 over the fastest rate; poses differ a little.
 STABILITY = 2.3
+# Rounds of the search for an opening; it needs about eight.
+_MOST_ROUNDS = 60
 
 
 def holding_pressures(
@@ -116,37 +124,61 @@ def spool_positions(
         pressures would drive the piston the other way. Source: Henikl 2015, (23), (24).
     """
     k1, k2 = oil_stiffness(a, pistons)
+    state = np.concatenate([head_pressures, rod_pressures, np.zeros(len(velocities))])
     spools = np.zeros(len(velocities))
-    for i, velocity in enumerate(velocities):
+    _fill_spools(np.asarray(velocities, dtype=float), k1, k2, state, a.table, spools)
+    return spools
+
+
+@kernel
+def _fill_spools(velocities, k1, k2, y, table, spools):  # type: ignore[no-untyped-def]
+    """
+    Write the spool positions of :func:`spool_positions`.
+
+    Parameters
+    ----------
+    velocities : ndarray, shape (N,)
+        [m/s].
+    k1, k2 : ndarray, shape (N,)
+        Stiffness of the oil [N/m].
+    y : ndarray, shape (3 N,)
+        Pressures [Pa], and room for spool positions.
+    table : ndarray, shape (N, COLUMNS)
+        Of the actuators.
+    spools : ndarray, shape (N,)
+        What is found; 0 where it shall be so.
+    """
+    for i in range(velocities.size):
+        velocity = velocities[i]
         if velocity == 0.0:
             continue
         sign = math.copysign(1.0, velocity)
-        band, row = a.dead_band[i], a.table[i : i + 1]
-        state = np.array([head_pressures[i], rod_pressures[i], sign])
+        band = table[i, DEAD_BAND]
+        fastest = _velocity(sign, k1[i], k2[i], y, i, table)
+        share = velocity / fastest if sign * fastest > 0.0 else math.inf
+        if table[i, HOSE_LOSS] + table[i, HOLDING_AREA] > 0.0 and share < 1.0:
+            # Hoses and counterbalance valves take less of small openings: regula falsi, which
+            # halves the value at an end that stays (Illinois).
+            low, high, below, above = 0.0, 1.0, -abs(velocity), abs(fastest) - abs(velocity)
+            for _ in range(_MOST_ROUNDS):
+                share = (low * above - high * below) / (above - below)
+                spool = sign * (band + (1.0 - band) * share)
+                error = sign * _velocity(spool, k1[i], k2[i], y, i, table) - abs(velocity)
+                if abs(error) <= 1e-13 * abs(velocity) or high - low <= 1e-15:
+                    break
+                if error < 0.0:
+                    low, below, above = share, error, 0.5 * above
+                else:
+                    high, above, below = share, error, 0.5 * below
+        spools[i] = sign * (band + (1.0 - band) * share)
 
-        def reached(
-            share: float,
-            i: int = i,
-            sign: float = sign,
-            band: float = band,
-            row: np.ndarray = row,
-            state: np.ndarray = state,
-        ) -> float:
-            """Return the velocity [m/s] at a share of the opening."""
-            state[2] = sign * (band + (1.0 - band) * share)
-            q1, q2, _, _ = spool_flows(state, 0, 0, a.supply, row)
-            stiffness = k1[i] + k2[i]
-            return float((k1[i] * q1 / a.head_area[i] + k2[i] * q2 / a.rod_area[i]) / stiffness)
 
-        fastest = reached(1.0)
-        opening = velocity / fastest if sign * fastest > 0.0 else math.inf
-        if row[0, HOSE_LOSS] + row[0, HOLDING_AREA] > 0.0 and opening < 1.0:
-            # Hoses and counterbalance valves take less of small openings.
-            from scipy.optimize import brentq
-
-            opening = brentq(lambda share, v=velocity: reached(share) - v, 0.0, 1.0)
-        spools[i] = sign * (band + (1.0 - band) * opening)
-    return spools
+@njit
+def _velocity(spool, k1, k2, y, i, table):  # type: ignore[no-untyped-def]
+    """Return the velocity at which the force of cylinder i stays at a spool position [m/s]."""
+    y[2 * table.shape[0] + i] = spool
+    q1, q2, _, _ = spool_flows(y, 0, i, table[i, SUPPLY], table)
+    return (k1 * q1 / table[i, HEAD_AREA] + k2 * q2 / table[i, ROD_AREA]) / (k1 + k2)
 
 
 def smallest_volumes(a: Actuators) -> tuple[np.ndarray, np.ndarray]:
