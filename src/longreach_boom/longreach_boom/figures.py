@@ -21,6 +21,8 @@ def draw_run(file: str | Path, result: BoomRun) -> None:
     """
     Draw forces, strains, pistons and beam tips over time, Henikl 2015, figures 13 and 14.
 
+    And the joint angles of a run along a trajectory, and pressures where valves open.
+
     Parameters
     ----------
     file : path
@@ -30,7 +32,9 @@ def draw_run(file: str | Path, result: BoomRun) -> None:
     boom = result.parameters
     time = result.column('time')
     followed = result.reference is not None
-    with figure(file, size=(9.0, 10.0 + 2.0 * followed), rows=5 + followed) as axes:
+    opened = bool(np.any(result.columns_like('spool') != 0.0))
+    more = followed + opened
+    with figure(file, size=(9.0, 10.0 + 2.0 * more), rows=5 + more) as axes:
         force, strain, piston, ahead, above = axes[-5:]
         if result.reference is not None:
             axes[0].set_ylabel(r'joint $\varphi$ [deg]')
@@ -42,6 +46,15 @@ def draw_run(file: str | Path, result: BoomRun) -> None:
                 phi = result.column(f'phi_{i + 1}', 'deg')
                 axes[0].plot(time, phi, color=f'C{i}', label=f'joint {i + 1}')
             legend(axes[0], boom.size + 1)
+        if opened:
+            pressure = axes[-6]
+            for i in range(boom.size):
+                head = f'head side {i + 1}' if i == 0 else f'{i + 1}'
+                pressure.plot(time, result.column(f'p_head_{i + 1}', 'bar'), f'C{i}-', label=head)
+                rod = f'rod side {i + 1}' if i == 0 else f'{i + 1}'
+                pressure.plot(time, result.column(f'p_rod_{i + 1}', 'bar'), f'C{i}--', label=rod)
+            pressure.set_ylabel('pressure [bar]')
+            legend(pressure, boom.size)
         for i in range(boom.size):
             color, name = f'C{i}', f'beam and cylinder {i + 1}' if i == 0 else f'{i + 1}'
             full = boom.oil.supply_pressure * boom.cylinders[i].head_area
