@@ -218,17 +218,27 @@ class BoomRun(Run[BoomParameters]):
         return errors
 
     def warnings(self) -> tuple[str, ...]:
-        """Return which cylinders need more than the supply, and which ran out of oil."""
+        """Return which cylinders carry too much at rest, and which ran out of oil."""
         if not len(self.table):
             return ()
         boom = self.parameters
-        start = np.maximum(*(self.columns_like(side)[0] for side in ('p_head', 'p_rod')))
+        head, rod = (self.columns_like(side)[0] for side in ('p_head', 'p_rod'))
+        start = np.maximum(head, rod)
+        let_down = [
+            c.relief is not None and bool(head[i] > c.relief.head or rod[i] > c.relief.rod)
+            for i, c in enumerate(boom.cylinders)
+        ]
         overloaded = start > boom.oil.supply_pressure
         return (
             *(
                 f'{cylinder.name} needs more than the supply pressure: its closed valve holds this'
                 ' boom, its pump could not have lifted it'
                 for cylinder, over in zip(boom.cylinders, overloaded, strict=True)
+                if over
+            ),
+            *(
+                f'{cylinder.name} carries more at rest than its relief valve holds: it gives way'
+                for cylinder, over in zip(boom.cylinders, let_down, strict=True)
                 if over
             ),
             *(

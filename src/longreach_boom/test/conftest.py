@@ -16,6 +16,7 @@ from longreach_boom.parameters import (
     Distribution,
     Marker,
     StrainGauge,
+    default_file,
     load_boom,
 )
 from longreach_dynamics.linkages import Linkage
@@ -26,6 +27,12 @@ from longreach_dynamics.poses import Pose
 def boom() -> BoomParameters:
     """The installed boom file: four beams."""
     return load_boom()
+
+
+@pytest.fixture(scope='session')
+def paper_boom() -> BoomParameters:
+    """The installed boom with directional valves alone."""
+    return load_boom(default_file().parent / 'boom_paper.yaml')
 
 
 @pytest.fixture(scope='session')

@@ -77,10 +77,10 @@ def test_trajectories_that_do_not_fit_the_boom(boom: BoomParameters) -> None:
 
 @pytest.mark.parametrize('area_ratio', [1.0, 0.5])
 def test_the_spool_gives_the_velocity_at_which_the_force_stays(
-    area_ratio: float, boom: BoomParameters
+    area_ratio: float, paper_boom: BoomParameters
 ) -> None:
     random = np.random.default_rng(1)
-    p = constants_of(with_valves(boom, area_ratio=area_ratio)).actuators
+    p = constants_of(with_valves(paper_boom, area_ratio=area_ratio)).actuators
     within = 0
     for _ in range(200):
         velocities = random.uniform(-0.03, 0.03, 4)
@@ -120,7 +120,10 @@ def test_the_spool_gives_the_velocity_at_which_the_force_stays(
 
 
 @pytest.mark.parametrize('sign', [1.0, -1.0])
-def test_in_steady_motion_it_is_the_printed_equation(sign: float, boom: BoomParameters) -> None:
+def test_in_steady_motion_it_is_the_printed_equation(
+    sign: float, paper_boom: BoomParameters
+) -> None:
+    boom = paper_boom
     p = constants_of(boom).actuators
     head = np.full(4, 200e5)
     drop = p.supply - head if sign > 0.0 else head - p.tank
@@ -416,10 +419,14 @@ def test_a_load_that_comes_and_goes_is_held(boom: BoomParameters) -> None:
     assert np.abs(errors[-1]).max() < 0.5
 
 
-@pytest.mark.parametrize(('force_time', 'grows'), [(None, False), (1e-3, True)])
+@pytest.mark.parametrize(
+    ('valves', 'force_time', 'grows'),
+    [('boom', None, False), ('paper_boom', None, False), ('paper_boom', 1e-3, True)],
+)
 def test_the_controller_does_not_drive_the_swing(
-    force_time: float | None, grows: bool, boom: BoomParameters
+    valves: str, force_time: float | None, grows: bool, request: pytest.FixtureRequest
 ) -> None:
+    boom: BoomParameters = request.getfixturevalue(valves)
     # A slow motion, so that valves stay open, and a load that goes; no friction but in the beams.
     if force_time:
         boom = tuned(boom, force_time=force_time)

@@ -44,7 +44,10 @@ def written_out(boom: BoomParameters, i: int, s: float, p1: float, p2: float) ->
     return -k * root(p1 - pt), -k * valve.area_ratio * root(ps - p2)
 
 
-def test_flows_are_those_of_the_equation(boom: BoomParameters, random_parts: StateParts) -> None:
+def test_flows_are_those_of_the_equation(
+    paper_boom: BoomParameters, random_parts: StateParts
+) -> None:
+    boom = paper_boom
     flows = flows_of(random_parts, constants_of(boom))
     assert flows.head.shape == flows.rod.shape == (50, boom.size)
     for k in range(50):

@@ -145,7 +145,9 @@ def test_shapes_are_displacements_of_the_boom_at_rest(boom):
     np.testing.assert_allclose(modes.shapes[:, 1:, 0], modes.shapes[:, :-1, -1], atol=1e-12)
 
 
-def test_fastest_rate_bounds_the_step(boom: BoomParameters):
+def test_fastest_rate_bounds_the_step(paper_boom: BoomParameters):
+    # Relief and make-up valves would ask for shorter steps.
+    boom = paper_boom
     rest = equilibrium(boom, boom.pose('sprawled'))
     fastest = fastest_rate(rest.q, rest.forces, constants_of(boom))
     step = round(2.2 / fastest, 6)

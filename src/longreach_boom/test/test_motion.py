@@ -50,6 +50,16 @@ STEP = 1e-3
 TIP = HangingLoad(90.0)
 
 
+@pytest.fixture(scope='session')
+def boom(paper_boom: BoomParameters) -> BoomParameters:
+    """
+    The boom whose chambers directional valves alone close, as the balances here assume.
+
+    What other valves let through: test_actuators.py of longreach_dynamics, test_pressures.py.
+    """
+    return paper_boom
+
+
 def of_all(boom: BoomParameters, **friction: float) -> BoomParameters:
     """Return a boom with other friction at all its pistons."""
     return boom.replace(

@@ -14,7 +14,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO, step_time
 from longreach_dynamics.scenarios import ValveCommand, spools_at
 
-OUT, BACK = (0.4, 0.0, -0.3, 0.0), (-0.4, 0.2, 0.0, 0.0)
+OUT, BACK = (0.9, 0.0, -0.3, 0.0), (-0.4, 0.2, 0.0, 0.0)
 SCENARIO = Scenario(
     duration=0.4,
     pose='site',

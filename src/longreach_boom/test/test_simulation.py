@@ -273,6 +273,8 @@ def test_booms_of_any_number_of_beams(
     resized: Callable[..., BoomParameters], count: int, functions: int
 ) -> None:
     boom = resized(count, functions=functions)
+    # Five beams with these cylinders weigh more than relief valves hold.
+    boom = boom.replace(cylinders=tuple(c.replace(relief=None) for c in boom.cylinders))
     scenario = Scenario(
         duration=2.0,
         pose='site',

@@ -1,0 +1,152 @@
+"""
+Pressures of the installed boom: within its limits, while it follows as well as the paper's valves.
+
+Limits, from docs/boom.md: every chamber from 5 to 300 bar, in the scenario files and after a full
+step of each spool, open for 2 s and closed at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from longreach_boom.machine import STEP
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.results import BoomRun
+from longreach_boom.scenario import HangingLoad, Scenario, ValveCommand, load_scenario
+from longreach_boom.simulation import simulate
+
+SCENARIOS = Path(__file__).resolve().parents[3] / 'config' / 'scenarios'
+BAR = 1e5
+LOWEST, HIGHEST = 5.0 * BAR, 300.0 * BAR
+LOAD = HangingLoad(90.0)
+
+
+def extremes(run: BoomRun) -> tuple[float, float]:
+    """Return the lowest and the highest pressure of all chambers [Pa]."""
+    assert not run.message
+    pressures = [run.columns_like(side) for side in ('p_head', 'p_rod')]
+    return float(np.min(pressures)), float(np.max(pressures))
+
+
+def full_step(boom: BoomParameters, joint: int, spool: float, **scenario: object) -> BoomRun:
+    """Return a run in which one valve is fully open for 2 s."""
+    spools = [0.0] * boom.size
+    spools[joint] = spool
+    commands = (ValveCommand(0.5, tuple(spools)), ValveCommand(2.5, (0.0,) * boom.size))
+    return simulate(boom, Scenario(**{'duration': 10.0, 'valve_commands': commands, **scenario}))
+
+
+@pytest.mark.parametrize('name', ['boom_wave', 'boom_load_release', 'boom_hold'])
+def test_scenario_files_stay_within_the_limits(name: str, boom: BoomParameters) -> None:
+    run = simulate(boom, load_scenario(SCENARIOS / f'{name}.yaml', boom, STEP))
+    low, high = extremes(run)
+    assert LOWEST < low < high < HIGHEST
+    assert run.cavitated == ()
+
+
+@pytest.mark.parametrize('friction', [True, False])
+def test_wave_with_a_load_stays_within_the_limits(friction: bool, boom: BoomParameters) -> None:
+    wave = load_scenario(SCENARIOS / 'boom_wave.yaml', boom, STEP)
+    low, high = extremes(simulate(boom, wave.replace(loads=(LOAD,), friction=friction)))
+    assert LOWEST < low < high < HIGHEST
+
+
+@pytest.mark.parametrize('spool', [1.0, -1.0])
+@pytest.mark.parametrize('joint', range(4))
+@pytest.mark.parametrize(
+    ('pose', 'loads'), [('site', ()), ('site', (LOAD,)), ('sprawled', ()), ('upright', ())]
+)
+def test_full_steps_stay_within_the_limits(
+    pose: str, loads: tuple[HangingLoad, ...], joint: int, spool: float, boom: BoomParameters
+) -> None:
+    run = full_step(boom, joint, spool, pose=pose, loads=loads)
+    low, high = extremes(run)
+    assert LOWEST < low < high < HIGHEST
+    moved = run.column(f'piston_{joint + 1}')
+    assert spool * (moved[-1] - moved[0]) > 0.02
+
+
+def test_end_of_the_stroke_stays_within_the_limits(boom: BoomParameters) -> None:
+    # Against the end the supply would press with 330 bar.
+    command = ValveCommand(0.0, (0.0, 0.0, 0.0, 1.0))
+    run = simulate(boom, Scenario(duration=12.0, pose='site', valve_commands=(command,)))
+    assert run.column('piston_4')[-1] == pytest.approx(boom.cylinders[3].stroke, abs=1e-3)
+    low, high = extremes(run)
+    assert LOWEST < low < high < HIGHEST
+    assert run.column('p_head_4')[-1] > boom.cylinders[3].relief.head
+
+
+def test_papers_valves_intensify_and_cavitate(paper_boom: BoomParameters) -> None:
+    wave = load_scenario(SCENARIOS / 'boom_wave.yaml', paper_boom, STEP)
+    _, high = extremes(simulate(paper_boom, wave))
+    assert high == pytest.approx(332.3 * BAR, abs=0.1 * BAR)
+    _, high = extremes(full_step(paper_boom, 1, -1.0, pose='site'))
+    assert high > 390.0 * BAR
+    assert full_step(paper_boom, 0, 1.0, pose='site').cavitated
+
+
+def test_wave_is_followed_as_well_as_with_the_papers_valves(
+    boom: BoomParameters, paper_boom: BoomParameters
+) -> None:
+    errors = []
+    for parameters in (boom, paper_boom):
+        wave = load_scenario(SCENARIOS / 'boom_wave.yaml', parameters, STEP)
+        errors.append(simulate(parameters, wave).joint_error())
+    assert np.all(np.array(errors[0]) <= errors[1])
+    assert errors[0][1] < 2e-3
+
+
+def test_steps_of_half_the_length_agree(boom: BoomParameters) -> None:
+    # Without friction: counterbalance, relief and make-up valves at work, in the step of auto.
+    runs = [
+        simulate(
+            boom,
+            Scenario(
+                duration=6.0,
+                pose='upright',
+                friction=False,
+                valve_commands=(
+                    ValveCommand(0.5, (-1.0, 0.0, 0.5, 0.0)),
+                    ValveCommand(2.5, (0.0,) * 4),
+                ),
+            ),
+            step,
+        )
+        for step in (2.5e-3, 2.5e-4)
+    ]
+    for side in ('p_head', 'p_rod'):
+        values = [run.columns_like(side) for run in runs]
+        assert np.abs(values[0] - values[1]).max() < 1.0 * BAR
+    z = [run.column('tip_z') for run in runs]
+    assert np.abs(z[0] - z[1]).max() < 1e-3
+
+
+def test_counterbalance_valves_hold_a_load_beyond_the_supply(boom: BoomParameters) -> None:
+    # More than the pump can lift: a spool that opens to lift must not let the boom down.
+    cylinders = tuple(c.replace(relief=None) for c in boom.cylinders)
+    strong = boom.replace(cylinders=cylinders)
+    command = ValveCommand(0.1, (0.0, 0.6, 0.0, 0.0))
+    scenario = Scenario(
+        duration=4.0, pose='site', loads=(HangingLoad(900.0),), valve_commands=(command,)
+    )
+    run = simulate(strong, scenario)
+    assert run.column('p_head_2')[0] > strong.oil.supply_pressure
+    held = run.column('piston_2')
+    assert held.min() > held[0] - 1e-6
+    bare = strong.replace(
+        cylinders=tuple(c.replace(counterbalance=None) for c in strong.cylinders)
+    )
+    fallen = simulate(bare, scenario).column('piston_2')
+    assert fallen[-1] < fallen[0] - 0.01
+
+
+def test_load_beyond_the_relief_valves_is_named(boom: BoomParameters) -> None:
+    for mass, named in ((90.0, False), (300.0, True)):
+        scenario = Scenario(duration=20.0, pose='sprawled', loads=(HangingLoad(mass),))
+        run = simulate(boom, scenario)
+        text = 'cylinder_3 carries more at rest than its relief valve holds: it gives way'
+        assert (text in run.warnings()) is named
+        assert (np.ptp(run.column('piston_3')) > 1e-4) == named
