@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from longreach_msgs.msg import HydraulicState, PinForces, ValveCommand
+from longreach_msgs.msg import HydraulicState, PinForces, Terrain, ValveCommand
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState, Joy
 
 from longreach_dynamics.machine import BY_SCENARIO, step_time
 from longreach_dynamics.resources import share_directory
 from longreach_excavator.machine import STEP, Excavator
-from longreach_excavator.motion import HEAD, SOIL, SPOOL
+from longreach_excavator.motion import HEAD, SIZE, SOIL, SPOOL
 from longreach_excavator.parameters import load_excavator
 from longreach_excavator.scenario import load_scenario
 from longreach_excavator.state import CLOSED
@@ -30,7 +30,7 @@ PERIOD = 0.02  # [s]
 STREAMS = ('joint_states', 'hydraulics', 'reactions', 'soil_force')
 
 
-DURATIONS = {'dig_20kpa': 1.0, 'free_swing': 2.0, 'dig_17kpa': 4.0}
+DURATIONS = {'dig_20kpa': 1.0, 'free_swing': 2.0, 'dig_17kpa': 4.0, 'cycle': 9.5}
 
 
 @pytest.fixture(scope='module')
@@ -57,6 +57,7 @@ def test_a_bag_equals_the_library(
     every = [k * SAMPLE for k in range(round(duration / PERIOD) + 1)]
     for topic in STREAMS:
         assert [stamp for stamp, _ in bag[f'/excavator/{topic}']] == every, topic
+    assert ('/excavator/terrain' in bag) == (name == 'cycle')
     # The operator's station is there, and leaves the scenario alone.
     assert '/excavator/cylinder_command' not in bag
     directory = share_directory('longreach_bringup') / 'config' / 'scenarios'
@@ -69,6 +70,9 @@ def test_a_bag_equals_the_library(
         if k:
             state = machine.advance(state, BY_SCENARIO, step_time(k - 1, PERIOD), PERIOD)
         sample, seen = machine.joint_sample(state, CLOSED), machine.observed(state)
+        if name == 'cycle':
+            ground = deserialize_message(bag['/excavator/terrain'][k][1], Terrain)
+            assert [ground.bucket_volume, *ground.firm, *ground.loose] == state.y[SIZE:].tolist()
         joints, hydraulics, reactions = (
             deserialize_message(bag[f'/excavator/{topic}'][k][1], kind)
             for topic, kind in zip(STREAMS, (JointState, HydraulicState, PinForces), strict=False)

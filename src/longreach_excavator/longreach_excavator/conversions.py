@@ -7,19 +7,20 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 from geometry_msgs.msg import Point, Vector3, WrenchStamped
-from longreach_msgs.msg import HydraulicState, PinForces, ValveCommand
+from longreach_msgs.msg import HydraulicState, PinForces, Terrain, ValveCommand
 from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_dynamics.errors import InputError
 from longreach_excavator.linkage import CYLINDERS
-from longreach_excavator.motion import HEAD, ROD, SOIL, SPOOL
+from longreach_excavator.motion import HEAD, ROD, SIZE, SOIL, SPOOL
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import REACTIONS
 from longreach_excavator.state import CLOSED, ExcavatorCommand
 from longreach_excavator.teleoperation import Measurement
-from longreach_excavator.visuals import Arrow
+from longreach_excavator.terrain import FIRM, VOLUME, Ground
+from longreach_excavator.visuals import Arrow, Load
 from longreach_node.hydraulic_messages import (
     finite_values,
     hydraulic_state,
@@ -39,6 +40,7 @@ __all__ = [
     'rates_from_message',
     'reactions_to_message',
     'soil_force_to_message',
+    'terrain_to_message',
 ]
 
 # What reactions name: joints, cylinders, connecting rods, as motion.OBSERVED does.
@@ -89,18 +91,37 @@ def soil_force_to_message(observed: Mapping[str, float], header: Header) -> Wren
     Return the soil's force on the tooth [N], in the axes of excavator_base.
 
     As for any wrench, the torque is that about the origin of its frame [N m]: the force acts at
-    the tooth.
+    the tooth, beside a moment about it where the ground presses on the bucket's back.
     """
     fx, fz = observed['soil_x'], observed['soil_z']
     message = WrenchStamped(header=header)
     message.wrench.force = Vector3(x=fx, z=fz)
     message.wrench.torque.y = observed['tip_z'] * fx - observed['tip_x'] * fz
+    # Positive moments lift: they turn x towards z, against the right hand about y.
+    message.wrench.torque.y -= observed['soil_moment']
     return message
 
 
-def forces_to_message(arrows: Iterable[Arrow], soil: np.ndarray, header: Header) -> MarkerArray:
+def terrain_to_message(ground: Ground, y: np.ndarray, header: Header) -> Terrain:
+    """Return the ground and the soil in the bucket of a state; ``ground`` has cells."""
+    middle = SIZE + FIRM + ground.cells
+    volume = float(y[SIZE + VOLUME])
+    return Terrain(
+        header=header,
+        start=ground.start,
+        cell=ground.cell,
+        firm=y[SIZE + FIRM : middle].tolist(),
+        loose=y[middle:].tolist(),
+        bucket_volume=volume,
+        bucket_mass=ground.density * volume,
+    )
+
+
+def forces_to_message(
+    arrows: Iterable[Arrow], soil: np.ndarray, header: Header, load: Load | None = None
+) -> MarkerArray:
     """
-    Return arrows of forces, and the line of the soil, for viewers.
+    Return arrows of forces, the line of the soil, and the soil in the bucket, for viewers.
 
     Parameters
     ----------
@@ -109,6 +130,8 @@ def forces_to_message(arrows: Iterable[Arrow], soil: np.ndarray, header: Header)
     soil : ndarray, shape (points, 2)
         x and z of the soil's surface [m]; empty for none.
     header : Header
+    load : Load, optional
+        Of a machine with terrain.
     """
     markers = []
     for arrow in arrows:
@@ -128,6 +151,15 @@ def forces_to_message(arrows: Iterable[Arrow], soil: np.ndarray, header: Header)
         line.points = [Point(x=x, z=z) for x, z in soil.tolist()]
         line.color = _BROWN
         markers.append(line)
+    if load is not None:
+        body = Marker(header=header, ns='load', type=Marker.CYLINDER)
+        body.action = Marker.ADD if load.diameter >= _SHORTEST else Marker.DELETE
+        body.pose.position = Point(x=load.middle[0], z=load.middle[1])
+        # Its axis is across the plane.
+        body.pose.orientation.x = body.pose.orientation.w = math.sqrt(0.5)
+        body.scale = Vector3(x=load.diameter, y=load.diameter, z=load.width)
+        body.color = _BROWN
+        markers.append(body)
     return MarkerArray(markers=markers)
 
 

@@ -45,6 +45,7 @@ from longreach_excavator.kinematics import (
     joint_table,
 )
 from longreach_excavator.parameters import ExcavatorParameters, LinkParameters
+from longreach_excavator.terrain import SHELL
 
 __all__ = ['ROOT_FRAME', 'TOOTH_FRAME', 'robot_description']
 
@@ -73,11 +74,7 @@ _TRACK_ENDS = (-2.00, 1.40)
 # Heights of boom and arm in their parts from root to tip, and their widths.
 _BOOM_HEIGHTS, _BOOM_WIDTH = (0.46, 0.56, 0.44), 0.42
 _ARM_HEIGHTS, _ARM_WIDTH = (0.40, 0.48, 0.34), 0.32
-# The bucket's shell as shares of its length DN, from the lip to the tooth, and how deep the sides
-# are seen to reach in from each part.
-_SHELL = (
-    0.14 - 0.02j, 0.14 + 0.30j, 0.30 + 0.46j, 0.55 + 0.50j, 0.78 + 0.38j, 0.95 + 0.11j,
-)  # fmt: skip
+# How deep the bucket's sides are seen to reach in from each part of its shell.
 _SIDES = (0.30, 0.22, 0.48, 0.44, 0.26)
 _PLATE = 0.04
 _TEETH = 5
@@ -249,7 +246,7 @@ def _add_bucket(root: Element, excavator: ExcavatorParameters) -> None:
     link = add_link(root, 'bucket')
     width, plate = excavator.soil.earthmoving.width, _PLATE * s
     _add_mass(link, excavator.bucket, 0.5 * n, width)
-    corners = [n * place for place in _SHELL]
+    corners = [n * place for place in SHELL]
     for begin, end, depth in zip(corners[:-1], corners[1:], _SIDES, strict=True):
         _bar(link, 'steel', (begin, end), plate, width)
         # The shell has the inside to its right.

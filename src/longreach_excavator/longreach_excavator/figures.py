@@ -11,9 +11,11 @@ import numpy as np
 from longreach_excavator.cohesion import CohesionFit
 from longreach_excavator.inverse import COLUMNS, InverseResult
 from longreach_excavator.linkage import CYLINDERS, bucket_cylinder
-from longreach_excavator.motion import RATE
+from longreach_excavator.motion import RATE, SIZE
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import REACTIONS, ExcavatorRun
+from longreach_excavator.terrain import FIRM, heights, places
+from longreach_excavator.visuals import bucket_load
 from longreach_tools.output import figure, legend
 
 __all__ = ['draw_cohesion', 'draw_forces', 'draw_inverse', 'draw_pose', 'draw_run', 'pins']
@@ -113,8 +115,9 @@ def draw_run(file: str | Path, result: ExcavatorRun) -> None:
     result : ExcavatorRun
     """
     time = result.column('time')
-    with figure(file, size=(9.0, 15.0), rows=5, above=2.5) as axes:
-        side, force, reaction, acceleration, rate, angle = axes
+    terrain = result.machine.constants.ground.cells > 0
+    with figure(file, size=(9.0, 15.0 + 2.0 * terrain), rows=5 + terrain, above=2.5) as axes:
+        side, force, reaction, acceleration, rate, angle = axes[:6]
         _draw_side(side, result)
         for k, name in enumerate(CYLINDERS):
             force.plot(time, result.column(f'force_{name}', 'kN'), color=f'C{k}', label=name)
@@ -138,7 +141,10 @@ def draw_run(file: str | Path, result: ExcavatorRun) -> None:
         acceleration.set_ylabel(r'acceleration [deg/s$^2$]')
         rate.set_ylabel('rate [deg/s]')
         angle.set_ylabel('angle [deg]')
-        angle.set_xlabel('time [s]')
+        if terrain:
+            axes[-1].plot(time, result.column('bucket_mass'), color='C5')
+            axes[-1].set_ylabel('soil in the bucket [kg]')
+        axes[-1].set_xlabel('time [s]')
         for axis in axes[1:]:
             axis.set_xlim(time[0], time[-1])
         for axis in (force, reaction, acceleration, rate, angle):
@@ -149,7 +155,17 @@ def _draw_side(axis: Any, result: ExcavatorRun) -> None:
     """Draw the machine from the side: at the beginning, half way, and at the end."""
     machine, swept = result.machine, result.column('swept')
     middle = int(np.searchsorted(swept, 0.5 * swept.max()))
-    for k, shade, when in ((0, 0.75, 'start'), (middle, 0.45, 'middle'), (-1, 0.0, 'end')):
+    ground = machine.constants.ground
+    if ground.cells:
+        # The full bucket, where it is highest.
+        volume = result.column('bucket_volume')
+        full = volume >= 0.9 * volume.max()
+        middle = int(np.where(full, result.column('tip_z'), -np.inf).argmax())
+    for k, shade, when in (
+        (0, 0.75, 'start'),
+        (middle, 0.45, 'full' if ground.cells else 'middle'),
+        (-1, 0.0, 'end'),
+    ):
         places = pins(machine.parameters, result.states[k, :RATE])
         _draw_machine(axis, places, str(shade), when)
     axis.plot(
@@ -159,7 +175,27 @@ def _draw_side(axis: Any, result: ExcavatorRun) -> None:
     if math.isfinite(surface):
         axis.axhline(surface, color='C5', linewidth=1.2)
         _name_line(axis, surface, 'soil')
+    if ground.cells:
+        _draw_ground(axis, result, middle)
     legend(axis, 4)
+
+
+def _draw_ground(axis: Any, result: ExcavatorRun, middle: int) -> None:
+    """Draw the ground at the beginning and at the end, and the soil in the bucket of a row."""
+    from matplotlib.patches import Circle
+
+    ground, states = result.machine.constants.ground, result.states
+    x, first = places(ground), heights(states[0, SIZE:])
+    last = heights(states[-1, SIZE:])
+    firm = states[-1, SIZE + FIRM : SIZE + FIRM + ground.cells]
+    axis.plot(x, first, color='C5', linewidth=0.8, ls='--')
+    axis.plot(x, last, color='C5', linewidth=1.2)
+    axis.fill_between(x, firm, last, color='C5', alpha=0.35, linewidth=0.0)
+    axis.fill_between(x, firm.min() - 0.3, firm, color='C5', alpha=0.15, linewidth=0.0)
+    _name_line(axis, float(first[0]), 'soil')
+    tooth = complex(result.column('tip_x')[middle], result.column('tip_z')[middle])
+    load = bucket_load(ground, states[middle], tooth)
+    axis.add_patch(Circle(load.middle, 0.5 * load.diameter, color='C5', alpha=0.5))
 
 
 def _name_line(axis: Any, height: float, name: str) -> None:

@@ -63,7 +63,7 @@ from longreach_excavator.motion import (
     tooth_motion,
 )
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
-from longreach_excavator.scenario import DEPTHS
+from longreach_excavator.scenario import FIXED_DEPTHS
 
 __all__ = [
     'COLUMNS',
@@ -324,7 +324,7 @@ def _invert(times, motion, tooth, law, p, rows):  # type: ignore[no-untyped-def]
     p : Constants
     rows : ndarray, shape (rows, len(_WRITTEN))
     """
-    room, table, pins, medium = room_for(p), p.actuators.table, p.pins, p.medium
+    room, table, pins, medium = room_for(p, motion[0]), p.actuators.table, p.pins, p.medium
     chain, lengths, arms, torque = room.chain, room.lengths, room.levers, room.torque
     pushes = np.empty(3)
     way, speed, mobilised = complex(0.0, 0.0), 0.0, complex(0.0, 0.0)
@@ -458,8 +458,8 @@ def inverse(
     surface : float, optional
         Height of the soil, z [m]; where the bucket's edge is in the first row by default.
     depth : str
-        One of DEPTHS; swing counts the depth as if the bucket's joint stayed where it is in the
-        first row.
+        One of FIXED_DEPTHS; swing counts the depth as if the bucket's joint stayed where it is
+        in the first row.
 
     Raises
     ------
@@ -469,8 +469,8 @@ def inverse(
     """
     if soil not in SOIL_SOURCES:
         raise InputError(f'soil = {soil!r}, allowed: {" | ".join(SOIL_SOURCES)}')
-    if depth not in DEPTHS:
-        raise InputError(f'depth = {depth!r}, allowed: {" | ".join(DEPTHS)}')
+    if depth not in FIXED_DEPTHS:
+        raise InputError(f'depth = {depth!r}, allowed: {" | ".join(FIXED_DEPTHS)}')
     _check_poses(excavator, motion)
     rows = len(motion.times)
     turned = np.cumsum(motion.angles[0])

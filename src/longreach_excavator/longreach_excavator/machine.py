@@ -39,6 +39,7 @@ from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 from longreach_excavator.statics import holding_forces, pressures
+from longreach_excavator.terrain import flat_ground
 
 __all__ = ['CYCLE', 'SAMPLE_TIME', 'STEP', 'Excavator']
 
@@ -91,7 +92,13 @@ class Excavator:
         surface = self.scenario.surface_height(excavator)
         joint = self.scenario.counted_joint(excavator)
         fixed = self.scenario.mode == 'thesis'
-        constants = constants_of(excavator, surface, joint, fixed_direction=fixed)
+        constants = constants_of(
+            excavator,
+            surface,
+            joint,
+            fixed_direction=fixed,
+            terrain=self.scenario.terrain_span(excavator),
+        )
         object.__setattr__(self, '_constants', constants)
         object.__setattr__(self, '_given', self.scenario.given_forces(excavator))
         sweep = math.radians(self.scenario.sweep_deg) or math.inf
@@ -119,7 +126,10 @@ class Excavator:
         """
         excavator = self.parameters
         q = self.scenario.angles(excavator)
+        ground = self.constants.ground
         y = np.zeros(SIZE)
+        if ground.cells:
+            y = np.append(y, flat_ground(ground, self.scenario.surface_height(excavator)))
         y[:RATE] = q
         y[HEAD:ROD], y[ROD:SPOOL] = pressures(excavator, holding_forces(excavator, q))
         self._check_step(q)
@@ -202,7 +212,7 @@ class Excavator:
         Returns
         -------
         state : ExcavatorState
-        table : ndarray, shape (rows, SIZE)
+        table : ndarray, shape (rows, SIZE), with terrain more
             The state after every ``every``-th step, counted from step 0; none with 0.
 
         Raises
@@ -217,7 +227,7 @@ class Excavator:
             raise InputError(f'duration is {steps} steps, allowed: 0 or more')
         last = first + steps
         rows = (last // every - first // every) if every else 0
-        table = np.empty((rows, SIZE))
+        table = np.empty((rows, state.y.size))
         cycle = self._cycle
         for begin, end in self._pieces(command, first, last):
             row = (begin // every - first // every) if every else 0
@@ -325,8 +335,8 @@ class Excavator:
                 )
         return (
             f'the excavator runs away in the step at t = {time:g} s: {reason}. To see it again:'
-            f' Excavator.advance(ExcavatorState(np.array({y.tolist()})), {command}, {time:g},'
-            f' {self.step:g}). Take a shorter step, or look for forces and parameters of'
+            f' Excavator.advance(ExcavatorState(np.array({y[:SIZE].tolist()})), {command},'
+            f' {time:g}, {self.step:g}). Take a shorter step, or look for forces and parameters of'
             ' impossible size'
         )
 

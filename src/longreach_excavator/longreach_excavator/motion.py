@@ -2,7 +2,8 @@
 The excavator's equations of motion, and the one compiled kernel that takes steps of them.
 
 Three rigid links by recursive Newton-Euler (:mod:`longreach_dynamics.planar_chain`), turned by
-cylinders through their linkage; the tooth feels the soil. State y, 22 numbers:
+cylinders through their linkage; the tooth feels the soil. State y, 22 numbers, and with terrain
+those of the ground (:mod:`longreach_excavator.terrain`), which change after each step:
 
     theta_2..4 (3), their rates (3)            [rad], [rad/s]
     p_1 (3), p_2 (3), spool positions (3)      of the cylinders, [Pa], a share of the travel
@@ -70,6 +71,16 @@ from longreach_excavator.linkage import (
 )
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.soil import coefficients, mobilisation_rate, resistance
+from longreach_excavator.terrain import (
+    VOLUME,
+    Ground,
+    carry,
+    contact_of_shell,
+    depth_ahead,
+    ground_of,
+    move_soil,
+    no_ground,
+)
 
 __all__ = [
     'HEAD',
@@ -120,6 +131,9 @@ OBSERVED = (
     'tip_x',
     'tip_z',
     *(f'{side}_flow_{name}' for side in ('head', 'rod') for name in ('boom', 'arm', 'bucket')),
+    'soil_moment',
+    'bucket_volume',
+    'bucket_mass',
 )
 # Where the groups of OBSERVED begin.
 _ALPHA, _LENGTH, _FORCE, _PIN_FORCE, _TENSION_LK, _TENSION_PK, _JOINTS = (
@@ -137,8 +151,16 @@ _ALPHA, _LENGTH, _FORCE, _PIN_FORCE, _TENSION_LK, _TENSION_PK, _JOINTS = (
 _PUSH_BOOM, _PUSH_ARM, _PUSH_BUCKET, _PUSH_LK, _PUSH_PK, _PUSH_SOIL = (
     OBSERVED.index(f'{part}_x') for part in ('boom', 'arm', 'bucket', 'lk', 'pk', 'soil')
 )
-_DEPTH, _TIP, _HEAD_FLOW, _ROD_FLOW = (
-    OBSERVED.index(name) for name in ('depth', 'tip_x', 'head_flow_boom', 'rod_flow_boom')
+_DEPTH, _TIP, _HEAD_FLOW, _ROD_FLOW, _MOMENT, _VOLUME = (
+    OBSERVED.index(name)
+    for name in (
+        'depth',
+        'tip_x',
+        'head_flow_boom',
+        'rod_flow_boom',
+        'soil_moment',
+        'bucket_volume',
+    )
 )
 # No excavator turns so far or so fast [rad, rad/s]: the printed forces reach 30 rad/s.
 _RUNAWAY = 1e3
@@ -156,7 +178,7 @@ class Medium(NamedTuple):
 
     stop_stiffness: float  # [N/m]
     stop_loss: float  # [s/m]
-    surface: float  # of the soil, z [m]
+    surface: float  # of the soil, z [m]; -inf: none, or terrain
     joint: float  # height of D from which the edge is counted [m]; NaN: where it is
     radius: float  # at which the depth is counted [m]
     shear: float  # shear displacement K [m]
@@ -175,6 +197,7 @@ class Constants(NamedTuple):
     actuators: Actuators
     pins: Pins
     medium: Medium
+    ground: Ground
 
 
 def constants_of(
@@ -183,6 +206,7 @@ def constants_of(
     joint: float = math.nan,
     *,
     fixed_direction: bool = False,
+    terrain: tuple[float, float] | None = None,
 ) -> Constants:
     """
     Return the numbers of an excavator.
@@ -197,6 +221,9 @@ def constants_of(
     fixed_direction : bool
         Whether the soil's force has the thesis' direction phi_1 in the bucket, with M_45, in
         place of that against the motion.
+    terrain : tuple of float, optional
+        From where to where there is ground that is cut and carried, x [m]. It begins flat, at
+        ``surface``.
     """
     soil = excavator.soil
     turn = math.radians(soil.phi_1_deg) if fixed_direction else math.nan
@@ -210,7 +237,7 @@ def constants_of(
     medium = Medium(
         excavator.stops.stiffness,
         excavator.stops.loss,
-        surface,
+        surface if terrain is None else -math.inf,
         joint,
         excavator.soil.sweep_radius,
         excavator.soil.shear_displacement,
@@ -219,7 +246,10 @@ def constants_of(
         soil.m_45,
     )
     table = excavator.chain().table()
-    return read_only(Constants(table, actuators, excavator.pins(), medium))
+    ground = no_ground()
+    if terrain is not None:
+        ground = ground_of(soil, excavator.gravity, excavator.bucket.length, table, terrain)
+    return read_only(Constants(table, actuators, excavator.pins(), medium, ground))
 
 
 class Room(NamedTuple):
@@ -229,12 +259,16 @@ class Room(NamedTuple):
     lengths: np.ndarray  # (3,) of the cylinders [m]
     levers: np.ndarray  # (3,) d length / d theta [m]
     torque: np.ndarray  # (3,) of the joints [N m], or their accelerations [rad/s^2]
+    ground: np.ndarray  # part of the state; it is read only
 
 
 @njit
-def room_for(p):  # type: ignore[no-untyped-def]
-    """Return room for a kernel, with the numbers of the chain."""
-    return Room(p.chain.copy(), np.empty(3), np.empty(3), np.empty(3))
+def room_for(p, y):  # type: ignore[no-untyped-def]
+    """Return room for a kernel, with the numbers of the chain, for a state with its ground."""
+    room = Room(p.chain.copy(), np.empty(3), np.empty(3), np.empty(3), y[SIZE:])
+    if p.ground.cells > 0:
+        carry(p.ground, room.ground, room.chain)
+    return room
 
 
 @njit
@@ -269,6 +303,67 @@ def _fixed_direction(push, medium, chain):  # type: ignore[no-untyped-def]
     """Return what takes the place of the mobilisation in mode thesis, and the moment [N m]."""
     against = -medium.along * complex(chain[Z, 2], chain[Z_IM, 2])
     return against.real, against.imag, medium.moment if push > 0.0 else 0.0
+
+
+@njit
+def _terrain_force(y, place, velocity, p, room):  # type: ignore[no-untyped-def]
+    """
+    Return what the ground does to the bucket, see :mod:`longreach_excavator.terrain`.
+
+    Returns
+    -------
+    fx, fz, moment : float
+        At the tooth, and about it [N], [N m].
+    power : float
+        On the ground [W].
+    depth, push : float
+        Of the tooth [m], and the largest resistance there [N].
+    stiffness, damping : float
+        Of the pressed ground [N/m], [N s/m].
+    """
+    chain, medium, ground = room.chain, p.medium, p.ground
+    z4 = complex(chain[Z, 2], chain[Z_IM, 2])
+    rate = y[RATE] + y[RATE + 1] + y[RATE + 2]
+    fx, fz, moment, power, stiffness, damping = contact_of_shell(
+        place, velocity, rate, z4, ground, room.ground
+    )
+    cut = ground.cut * z4
+    depth = depth_ahead(place, cut.real, ground, room.ground)
+    push = resistance(depth, medium.linear, medium.quadratic, medium.power, medium.exponent)
+    share = y[SOIL] * cut.real + y[SOIL + 1] * cut.imag
+    if push > 0.0 and share > 0.0:
+        px, pz = -push * share * cut.real, max(-push * share * cut.imag, 0.0)
+        fx += px
+        fz += pz
+        power -= px * velocity.real + pz * velocity.imag
+    return fx, fz, moment, power, depth, push, stiffness, damping
+
+
+@njit
+def _change_ground(y, before, p, room):  # type: ignore[no-untyped-def]
+    """
+    Move the soil after a step, in place; ``before`` is the place of the tooth before it.
+
+    Soil that comes into the bucket, or leaves it, brings or takes its energy, which is booked as
+    work on the soil.
+    """
+    ground, chain, state = p.ground, room.chain, y[SIZE:]
+    place_links(y[:RATE], y[RATE:HEAD], chain)
+    place, velocity, _, _ = tooth_motion(y, p.pins, p.medium, chain)
+    z4 = complex(chain[Z, 2], chain[Z_IM, 2])
+    attitude, rate = y[0] + y[1] + y[2], y[RATE] + y[RATE + 1] + y[RATE + 2]
+    held = state[VOLUME]
+    joint = place - p.pins.n * z4
+    move_soil(joint, before, place, z4, attitude, ground, state)
+    if state[VOLUME] != held:
+        arm = z4 * (ground.middle - p.pins.n)
+        moving = velocity + complex(-arm.imag, arm.real) * rate
+        square = moving.real * moving.real + moving.imag * moving.imag
+        own = chain[GRAVITY, 0] * (place + arm).imag
+        own += 0.5 * (square + ground.gyration * rate * rate)
+        y[SOIL_WORK] -= ground.density * (state[VOLUME] - held) * own
+        carry(ground, state, chain)
+    return place
 
 
 @njit
@@ -311,7 +406,7 @@ def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
         torque[i] = levers[i] * (force + stop - friction)
         dy[WORK + i] = force * velocity
         lost += friction * velocity + stop_loss
-    _, velocity, _, push = tooth_motion(y, pins, medium, chain)
+    place, velocity, _, push = tooth_motion(y, pins, medium, chain)
     sx, sz = y[SOIL], y[SOIL + 1]
     dy[SOIL], dy[SOIL + 1] = mobilisation_rate(velocity.real, velocity.imag, sx, sz, medium.shear)
     if math.isnan(medium.along.real):
@@ -323,6 +418,9 @@ def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
     dy[SOIL_WORK] = push * (sx * velocity.real + sz * velocity.imag)
     if moment != 0.0:
         dy[SOIL_WORK] -= moment * (y[RATE] + y[RATE + 1] + y[RATE + 2])
+    if p.ground.cells > 0:
+        fx, fz, moment, dy[SOIL_WORK], _, _, _, _ = _terrain_force(y, place, velocity, p, room)
+        add_wrench(2, pins.n, 0.0, fx, fz, moment, chain)
     dy[LOSS] = lost
     definite = accelerations(torque, chain)
     for i in range(3):
@@ -343,13 +441,16 @@ def _parts(y, step, p, room):  # type: ignore[no-untyped-def]
         if speed > _SLOW and (position < way or position + way > table[i, STROKE]):
             parts = _PARTS
     place_links(y[:RATE], y[RATE:HEAD], chain)
-    _, velocity, _, push = tooth_motion(y, p.pins, p.medium, chain)
-    rate = abs(velocity) / p.medium.shear
-    if push > 0.0:
+    place, velocity, _, push = tooth_motion(y, p.pins, p.medium, chain)
+    rate, stiffness, damping = abs(velocity) / p.medium.shear, 0.0, 0.0
+    if p.ground.cells > 0:
+        _, _, _, _, _, push, stiffness, damping = _terrain_force(y, place, velocity, p, room)
+    if push > 0.0 or stiffness > 0.0:
         # The soil is a spring F / K under the tooth, with which the bucket alone would be fastest.
         arm = complex(chain[CENTER, 2] - p.pins.n, chain[CENTER_IM, 2])
         mobility = 1.0 / chain[MASS, 2] + abs(arm) ** 2 / chain[INERTIA, 2]
-        rate = max(rate, math.sqrt(push * mobility / p.medium.shear))
+        rate = max(rate, math.sqrt((push / p.medium.shear + stiffness) * mobility))
+        rate = max(rate, damping * mobility)
     finest = step * rate / _SOIL_SHARE
     # Written so that NaN leaves the step whole: it ends in an error.
     if finest > parts:
@@ -436,7 +537,11 @@ def advance_motion(y, spools, forces, p, step, first, steps, every, table):  # t
         Number of steps that were taken: less than ``steps`` when the state ran away, or a linkage
         passed a dead point.
     """
-    room, actuators = room_for(p), p.actuators.table
+    room, actuators = room_for(p, y), p.actuators.table
+    tooth = complex(0.0, 0.0)
+    if p.ground.cells > 0:
+        place_links(y[:RATE], y[RATE:HEAD], room.chain)
+        tooth, _, _, _ = tooth_motion(y, p.pins, p.medium, room.chain)
     trial, total, rate = np.empty(SIZE), np.empty(SIZE), np.empty(SIZE)
     varies, told, before = forces.shape[0] > 1, forces[0].copy(), np.empty(SIZE)
     for taken in range(steps):
@@ -472,9 +577,11 @@ def advance_motion(y, spools, forces, p, step, first, steps, every, table):  # t
             parts = _PARTS
         if not good:
             return taken
+        if p.ground.cells > 0:
+            tooth = _change_ground(y, tooth, p, room)
         if every > 0 and (first + taken + 1) % every == 0:
             row = (first + taken + 1) // every - first // every - 1
-            for k in range(SIZE):
+            for k in range(y.shape[0]):
                 table[row, k] = y[k]
     return steps
 
@@ -515,12 +622,18 @@ def advance_adaptive(y, spools, forces, p, step, first, steps, every, table, tol
         Of :func:`longreach_dynamics.stepping.nonstiff_integrator`, relative and absolute in SI
         units.
     """
-    guess, room = step, room_for(p)
+    guess, room = step, room_for(p, y)
+    tooth = complex(0.0, 0.0)
+    if p.ground.cells > 0:
+        place_links(y[:RATE], y[RATE:HEAD], room.chain)
+        tooth, _, _, _ = tooth_motion(y, p.pins, p.medium, room.chain)
     for taken in range(steps):
         given = forces[2 * taken : 2 * taken + 3] if forces.shape[0] > 1 else forces
         inputs = _Inputs(spools, given, step, given[0].copy(), room)
         guess = min(max(guess, 1e-3 * step), step)
-        after, _, guess, status = _integrate(0.0, step, y, inputs, p, tolerance, tolerance, guess)
+        after, _, guess, status = _integrate(
+            0.0, step, y[:SIZE], inputs, p, tolerance, tolerance, guess
+        )
         good = status == 0
         for k in range(HEAD):
             good &= abs(after[k]) < _RUNAWAY
@@ -529,9 +642,11 @@ def advance_adaptive(y, spools, forces, p, step, first, steps, every, table, tol
             return taken
         for k in range(SIZE):
             y[k] = after[k]
+        if p.ground.cells > 0:
+            tooth = _change_ground(y, tooth, p, room)
         if every > 0 and (first + taken + 1) % every == 0:
             row = (first + taken + 1) // every - first // every - 1
-            for k in range(SIZE):
+            for k in range(y.shape[0]):
                 table[row, k] = y[k]
     return steps
 
@@ -539,7 +654,7 @@ def advance_adaptive(y, spools, forces, p, step, first, steps, every, table, tol
 @kernel
 def evaluate(y, spools, forces, p, dy):  # type: ignore[no-untyped-def]
     """Write the derivative of one state, with the arguments of :func:`derivative`; unchecked."""
-    derivative(y, spools, forces, p, room_for(p), dy)
+    derivative(y, spools, forces, p, room_for(p, y), dy)
 
 
 @njit
@@ -600,7 +715,8 @@ def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
     and stops that their pins carry, positive extends [N]; tensions of LK and PK [N]; the forces
     that the links feel in A, C and D, those of the cylinders on boom, arm and K, those of LK and
     PK on L and P, that of the soil on the tooth, all in the world's axes [N]; depth, 0 without
-    soil, and tooth [m]; flows [m^3/s].
+    soil, and tooth [m]; flows [m^3/s]; moment of the soil about the tooth [N m]; volume [m^3] and
+    mass [kg] of the soil in the bucket.
 
     Parameters
     ----------
@@ -610,11 +726,12 @@ def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
     p : Constants
     rows : ndarray, shape (rows, len(OBSERVED))
     """
-    room, table, pins, medium = room_for(p), p.actuators.table, p.pins, p.medium
-    chain, lengths, levers = room.chain, room.lengths, room.levers
+    table, pins, medium = p.actuators.table, p.pins, p.medium
     dy, spools, pushes, acceleration = np.empty(SIZE), np.zeros(3), np.empty(3), np.empty(3)
     for k in range(states.shape[0]):
         y, row = states[k], rows[k]
+        room = room_for(p, y)
+        chain, lengths, levers = room.chain, room.lengths, room.levers
         told = forces[k if forces.shape[0] > 1 else 0]
         derivative(y, spools, told, p, room, dy)
         rail = rail_pressure(y, HEAD, table)
@@ -639,11 +756,18 @@ def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
         place_links(y[:RATE], y[RATE:HEAD], chain)
         boom, arm, bucket, lk, pk, tension_lk, tension_pk = load_links(y, pushes, chain, pins)
         row[_TENSION_LK], row[_TENSION_PK] = tension_lk, tension_pk
-        place, _, depth, push = tooth_motion(y, pins, medium, chain)
+        place, velocity, depth, push = tooth_motion(y, pins, medium, chain)
         sx, sz, moment = y[SOIL], y[SOIL + 1], 0.0
         if not math.isnan(medium.along.real):
             sx, sz, moment = _fixed_direction(push, medium, chain)
         soil = complex(-push * sx, -push * sz)
+        row[_VOLUME], row[_VOLUME + 1] = 0.0, 0.0
+        if p.ground.cells > 0:
+            fx, fz, moment, _, depth, _, _, _ = _terrain_force(y, place, velocity, p, room)
+            soil = complex(fx, fz)
+            row[_VOLUME] = room.ground[VOLUME]
+            row[_VOLUME + 1] = p.ground.density * room.ground[VOLUME]
+        row[_MOMENT] = moment
         add_wrench(2, pins.n, 0.0, soil.real, soil.imag, moment, chain)
         newton_euler(acceleration, chain)
         for i in range(3):
@@ -654,7 +778,7 @@ def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
         _spread(lk, row, _PUSH_LK)
         _spread(pk, row, _PUSH_PK)
         _spread(soil, row, _PUSH_SOIL)
-        row[_DEPTH] = depth if medium.surface > -np.inf else 0.0
+        row[_DEPTH] = depth if medium.surface > -np.inf or p.ground.cells > 0 else 0.0
         _spread(place, row, _TIP)
 
 
@@ -670,10 +794,11 @@ def energy(states, p, rows):  # type: ignore[no-untyped-def]
     rows : ndarray, shape (rows, 3)
         [J].
     """
-    room, table, medium = room_for(p), p.actuators.table, p.medium
-    chain, lengths = room.chain, room.lengths
+    table, medium = p.actuators.table, p.medium
     for k in range(states.shape[0]):
         y = states[k]
+        room = room_for(p, y)
+        chain, lengths = room.chain, room.lengths
         place_links(y[:RATE], y[RATE:HEAD], chain)
         cylinders(y, p.pins, lengths, room.levers)
         kinetic, potential, spring = 0.0, 0.0, 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from geometry_msgs.msg import WrenchStamped
-from longreach_msgs.msg import HydraulicState, PinForces, ValveCommand
+from longreach_msgs.msg import HydraulicState, PinForces, Terrain, ValveCommand
 from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
@@ -18,7 +18,7 @@ from longreach_excavator.parameters import load_excavator
 from longreach_excavator.scenario import Scenario, load_scenario, resting_scenario
 from longreach_excavator.simulation import warm_up
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
-from longreach_excavator.visuals import force_arrows, soil_line
+from longreach_excavator.visuals import bucket_load, force_arrows, ground_line, soil_line
 from longreach_node import qos
 from longreach_node.frames import header_at
 from longreach_node.hydraulic_plant import HydraulicPlantNode
@@ -103,6 +103,9 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
         self._reactions = self.create_publisher(PinForces, 'reactions', stream)
         self._soil_force = self.create_publisher(WrenchStamped, 'soil_force', stream)
         self.outputs += [self._reactions, self._soil_force]
+        if self._excavator.constants.ground.cells:
+            self._terrain = self.create_publisher(Terrain, 'terrain', stream)
+            self.outputs.append(self._terrain)
         self._forces = self.create_publisher(MarkerArray, 'forces', qos.VISUAL)
         self._visual_rate = settings.visual_rate
         settings = settings.replace(duration=_end(settings.duration, scenario))
@@ -119,8 +122,10 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
         return conversions.hydraulics_to_message(self.state.y, observed, vapour, header)
 
     def publish_own(self, header: Header) -> None:
-        """Publish reactions, the soil's force and the drawing of forces and soil."""
-        observed = self._excavator.observed(self.state)
+        """Publish reactions, the soil's force, the ground, and the drawing of them."""
+        observed, ground = self._excavator.observed(self.state), self._excavator.constants.ground
+        if ground.cells:
+            self._terrain.publish(conversions.terrain_to_message(ground, self.state.y, header))
         self._reactions.publish(conversions.reactions_to_message(observed, header))
         self._soil_force.publish(conversions.soil_force_to_message(observed, header))
         if self.is_looked_at(self._forces, self._visual_rate):
@@ -133,6 +138,11 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
 
     def _publish_forces(self, header: Header) -> None:
         """Publish the drawing of forces and soil."""
-        observed = self._excavator.observed(self.state)
+        observed, ground = self._excavator.observed(self.state), self._excavator.constants.ground
         arrows = force_arrows(self._excavator.parameters, self.state, observed)
-        self._forces.publish(conversions.forces_to_message(arrows, self._surface, header))
+        surface, load = self._surface, None
+        if ground.cells:
+            tooth = complex(observed['tip_x'], observed['tip_z'])
+            surface = ground_line(ground, self.state.y)
+            load = bucket_load(ground, self.state.y, tooth)
+        self._forces.publish(conversions.forces_to_message(arrows, surface, header, load))

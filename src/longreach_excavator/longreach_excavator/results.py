@@ -16,6 +16,7 @@ from longreach_excavator.motion import (
     HEAD,
     OBSERVED,
     RATE,
+    SIZE,
     SOIL,
     SPOOL,
     WORK,
@@ -93,6 +94,18 @@ _OBSERVED = (
     *each('rod_flow_*', CYLINDERS, 'm^3/s', 'out of the rod sides', _oil('rod_flow')),
 )
 
+# With depth: terrain.
+_CARRIED = (
+    Column('soil_moment', 'N m', 'of the soil about the tooth, beside its force'),
+    Column(
+        'bucket_volume',
+        'm^3',
+        'of the soil in the bucket, undisturbed',
+        Source('terrain', 'bucket_volume'),
+    ),
+    Column('bucket_mass', 'kg', 'of the soil in the bucket', Source('terrain', 'bucket_mass')),
+)
+
 COLUMNS = Columns(
     (
         Column('time', 's', 'of the sample'),
@@ -118,6 +131,7 @@ COLUMNS = Columns(
         Column('work_lost', 'J', 'losses since time 0'),
         *each('energy_*', ('kinetic', 'potential'), 'J', 'of the links'),
         Column('energy_spring', 'J', 'of the stops'),
+        *_CARRIED,
     )
 )
 """Columns of :func:`series`, without those of :func:`columns_of` for special valves."""
@@ -178,14 +192,15 @@ def series(machine: Excavator, times: np.ndarray, states: np.ndarray) -> np.ndar
         [
             times[:, None],
             states[:, :HEAD],
-            seen,
+            seen[:, : -len(_CARRIED)],
             np.hypot(*seen[:, soil].T)[:, None],
             swept_angle(machine.parameters, machine.scenario, states)[:, None],
             # Below the vapour pressure the state counts missing oil.
             np.maximum(states[:, HEAD:SPOOL], vapour),
             states[:, SPOOL:SOIL],
-            states[:, WORK:],
+            states[:, WORK:SIZE],
             energies,
+            seen[:, -len(_CARRIED) :],
             port_series(machine.constants.actuators, states[:, HEAD:SOIL]),
         ],
         axis=1,

@@ -3,7 +3,7 @@ Scenarios: what happens to an excavator over time, read from YAML.
 
     duration: 7.0                   # [s]
     pose: dig                       # a pose of the excavator file, or pose_deg: [20, -95, 39.45]
-    depth: swing                    # surface, or swing as printed in (4.1)
+    depth: swing                    # surface, terrain, or swing as printed in (4.1)
     cohesion: 1.7e+4                # of the soil [Pa], in place of that in the excavator file
     sweep_deg: 108.9                # when the bucket has turned by so much, all valves close
     valve_commands:                 # spool positions of boom, arm, bucket, until the next
@@ -32,11 +32,13 @@ from longreach_dynamics.scenarios import (
     first_pose,
 )
 from longreach_excavator.forces import GivenForces, printed_forces, read_forces
+from longreach_excavator.kinematics import pin_places
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters
 
 __all__ = [
     'DEPTHS',
+    'FIXED_DEPTHS',
     'MODES',
     'SWEEP_DEG',
     'Scenario',
@@ -46,9 +48,12 @@ __all__ = [
 ]
 
 MODES = ('hydraulic', 'printed', 'thesis')
-DEPTHS = ('surface', 'swing')
+FIXED_DEPTHS = ('surface', 'swing')
+DEPTHS = (*FIXED_DEPTHS, 'terrain')
 # By which the thesis' bucket turns in the soil (4.3) [deg].
 SWEEP_DEG = 108.9
+# For the reach of the tooth each joint is put into so many places; ground ends so far beyond [m].
+_POSES, _BEYOND = 25, 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +77,8 @@ class Scenario(Parameters):
     loose: tuple[str, ...] = quantity('cylinders without oil and force', '', default=())
     soil: bool = quantity('whether there is soil', default=True)
     surface: float | None = quantity(
-        "height of the soil over the boom's foot; none: where the bucket's edge is at time 0",
+        "height of the soil over the boom's foot; none: where the bucket's edge is at time 0, with"
+        ' depth: terrain its tooth',
         'm',
         at_least=-100.0,
         at_most=100.0,
@@ -80,7 +86,8 @@ class Scenario(Parameters):
     )
     depth: str = choice(
         "depth of the bucket's edge, surface: below the soil's; swing: as printed in (4.1), as if"
-        " the bucket's joint had stayed at rest",
+        " the bucket's joint had stayed at rest; terrain: of the tooth below ground that is cut,"
+        ' carried and dumped',
         DEPTHS,
         default='surface',
     )
@@ -146,12 +153,37 @@ class Scenario(Parameters):
         if self.surface is not None:
             return self.surface
         bucket = self.angles(excavator).sum()
-        edge = excavator.soil.sweep_radius * np.sin(bucket)
+        terrain = self.depth == 'terrain'
+        reach = excavator.bucket.length if terrain else excavator.soil.sweep_radius
+        edge = reach * np.sin(bucket)
         return float(self._joint_height(excavator) + edge)
 
     def counted_joint(self, excavator: ExcavatorParameters) -> float:
         """Return the height of the bucket's joint that the depth counts [m]; NaN: where it is."""
         return self._joint_height(excavator) if self.depth == 'swing' else np.nan
+
+    def terrain_span(self, excavator: ExcavatorParameters) -> tuple[float, float] | None:
+        """
+        Return from where to where the tooth can be in the ground, x [m]; None without terrain.
+
+        Raises
+        ------
+        InputError
+            For ground that the tooth does not reach.
+        """
+        if not self.soil or self.depth != 'terrain':
+            return None
+        axes = [np.linspace(low, high, _POSES) for low, high in excavator.joint_limits()]
+        poses = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, len(axes))
+        tooth = pin_places(excavator, poses)[:, -1]
+        surface = self.surface_height(excavator)
+        below = tooth.real[tooth.imag < surface]
+        if not below.size:
+            raise InputError(
+                f'surface = {surface:g} m is out of reach, allowed with depth: terrain: above'
+                f' {tooth.imag.min():.4g} m'
+            )
+        return float(below.min()) - _BEYOND, float(below.max()) + _BEYOND
 
     def _joint_height(self, excavator: ExcavatorParameters) -> float:
         """Return the height of the bucket's joint at time 0, z [m]."""
@@ -249,12 +281,14 @@ def resting_scenario(excavator: ExcavatorParameters) -> Scenario:
     """
     Return the scenario of an excavator in its first pose, its bucket at the soil, valves closed.
 
+    The ground is cut, carried and dumped: it is there to be driven in.
+
     Raises
     ------
     InputError
         When the excavator file has no pose.
     """
-    return Scenario(duration=1.0, pose=first_pose(excavator, 'excavator'))
+    return Scenario(duration=1.0, pose=first_pose(excavator, 'excavator'), depth='terrain')
 
 
 def load_scenario(file: str | Path, excavator: ExcavatorParameters, step: float) -> Scenario:

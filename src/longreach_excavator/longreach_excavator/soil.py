@@ -44,6 +44,7 @@ __all__ = [
     'LAWS',
     'EarthmovingParameters',
     'SoilParameters',
+    'TerrainParameters',
     'ZeleninParameters',
     'coefficients',
     'mobilisation_rate',
@@ -142,6 +143,31 @@ class EarthmovingParameters(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
+class TerrainParameters(Parameters):
+    """Ground that is cut, carried and dumped, see :mod:`longreach_excavator.terrain`."""
+
+    cell: float = quantity(
+        'length of the cells of the ground along x', 'm', at_least=0.01, at_most=0.5, default=0.05
+    )
+    repose_deg: float = quantity(
+        'angle of repose of loose soil', 'deg', at_least=5.0, at_most=44.0, default=35.0
+    )
+    bearing: float = quantity(
+        "pressure of firm ground on the bucket's back over its penetration",
+        'Pa/m',
+        at_least=0.0,
+        at_most=1e8,
+        default=2e6,
+    )
+    loose_share: float = quantity(
+        'share of the height of loose soil that counts as depth',
+        at_least=0.0,
+        at_most=1.0,
+        default=0.3,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
 class SoilParameters(Parameters):
     """The soil, and the law of its resistance."""
 
@@ -161,7 +187,7 @@ class SoilParameters(Parameters):
     earthmoving: EarthmovingParameters = quantity('numbers of law: earthmoving')
     # The thesis prints no number: its force is "parallel to the bucket tip", across DN.
     phi_1_deg: float = quantity(
-        "from DN to the soil's force on the bucket, phi_1; mode: thesis",
+        "from DN to the soil's force on the bucket, phi_1; mode: thesis, depth: terrain",
         'deg',
         at_least=-180.0,
         at_most=180.0,
@@ -176,6 +202,7 @@ class SoilParameters(Parameters):
         at_most=1e6,
         default=0.0,
     )
+    terrain: TerrainParameters = quantity('of depth: terrain', default=TerrainParameters())
 
     def check(self) -> None:
         """Raise InputError when the adhesion does not fit the soil, with law: earthmoving."""

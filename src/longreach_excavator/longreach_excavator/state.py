@@ -24,7 +24,7 @@ class ExcavatorCommand(NamedTuple):
 class ExcavatorState(NamedTuple):
     """State of an excavator. Never changed in place."""
 
-    y: np.ndarray  # (SIZE,), see longreach_excavator.motion
+    y: np.ndarray  # (SIZE,), with terrain more, see longreach_excavator.motion
     forces: tuple[float | None, ...] = _NO_FORCE  # given last [N]; None for cylinders with oil
     swept: bool = False  # the bucket has turned by the scenario's sweep
 

@@ -27,7 +27,7 @@ from longreach_excavator.cohesion import (
 )
 from longreach_excavator.machine import STEP
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
-from longreach_excavator.scenario import DEPTHS, Scenario, load_scenario
+from longreach_excavator.scenario import FIXED_DEPTHS, Scenario, load_scenario
 from longreach_tools.arguments import finite, positive
 from longreach_tools.machine_command import check_files
 from longreach_tools.options import add_results
@@ -72,7 +72,10 @@ def configure_studies(commands: Any) -> None:
         " (default: the bucket's edge in the first row)",
     )
     inverse.add_argument(
-        '--depth', choices=DEPTHS, default='surface', help='with --soil law (default: surface)'
+        '--depth',
+        choices=FIXED_DEPTHS,
+        default='surface',
+        help='with --soil law (default: surface)',
     )
     add_excavator(inverse)
     add_results(inverse, 'a table of all rows', 'cylinders, rods and joints over time')
@@ -197,7 +200,7 @@ def _other_depth(
     excavator: ExcavatorParameters, scenario: Scenario, data: Measurements, *rest: Any
 ) -> dict[str, Any]:
     """Return which depth a fit has used, and the cohesion of a fit with the other one."""
-    if not scenario.soil or scenario.mode == 'thesis':
+    if not scenario.soil or scenario.mode == 'thesis' or scenario.depth not in FIXED_DEPTHS:
         return {'depth': scenario.depth}
     other = 'surface' if scenario.depth == 'swing' else 'swing'
     try:

@@ -1,5 +1,5 @@
 """
-What RViz shows of an excavator besides its links: forces, and the surface of the soil.
+What RViz shows of an excavator besides its links: forces, the ground, soil in the bucket.
 
 Places and vectors are x and z in the frame ``excavator_base``.
 """
@@ -13,10 +13,20 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_excavator.kinematics import pin_places
+from longreach_excavator.motion import RATE, SIZE
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.state import ExcavatorState
+from longreach_excavator.terrain import VOLUME, Ground, heights, places
 
-__all__ = ['FORCE_SCALE', 'Arrow', 'force_arrows', 'soil_line']
+__all__ = [
+    'FORCE_SCALE',
+    'Arrow',
+    'Load',
+    'bucket_load',
+    'force_arrows',
+    'ground_line',
+    'soil_line',
+]
 
 # Length of an arrow over its force [m/N]: 1 m for 50 kN.
 FORCE_SCALE = 1.0 / 50e3
@@ -31,6 +41,37 @@ class Arrow(NamedTuple):
     name: str  # as in longreach_excavator.motion.OBSERVED
     start: tuple[float, float]  # [m]
     vector: tuple[float, float]  # FORCE_SCALE times the force [m]; zero when there is none
+
+
+class Load(NamedTuple):
+    """Soil in the bucket, drawn as a cylinder across the plane, of its volume."""
+
+    middle: tuple[float, float]  # x and z [m]
+    diameter: float  # [m]
+    width: float  # [m]
+
+
+def bucket_load(ground: Ground, y: np.ndarray, tooth: complex) -> Load:
+    """
+    Return the soil in the bucket of a state.
+
+    Parameters
+    ----------
+    ground : Ground
+        Of a run with terrain.
+    y : ndarray
+        State.
+    tooth : complex
+        Place of the tooth [m].
+    """
+    middle = tooth + (ground.middle - ground.tooth) * np.exp(1j * y[:RATE].sum())
+    diameter = 2.0 * np.sqrt(y[SIZE + VOLUME] / (np.pi * ground.width))
+    return Load((float(middle.real), float(middle.imag)), float(diameter), ground.width)
+
+
+def ground_line(ground: Ground, y: np.ndarray) -> np.ndarray:
+    """Return the line of the ground's surface of a state, (cells, 2), x and z [m]."""
+    return np.column_stack([places(ground), heights(y[SIZE:])])
 
 
 def force_arrows(

@@ -8,18 +8,22 @@ import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import WrenchStamped
-from longreach_msgs.msg import HydraulicState, PinForces, ValveCommand
+from longreach_msgs.msg import HydraulicState, PinForces, Terrain, ValveCommand
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import BY_SCENARIO
 from longreach_excavator import conversions
+from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import HEAD, OBSERVED, ROD, SIZE, SPOOL
 from longreach_excavator.parameters import ExcavatorParameters
+from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.state import CLOSED, ExcavatorCommand
-from longreach_excavator.visuals import Arrow
+from longreach_excavator.terrain import heights
+from longreach_excavator.visuals import Arrow, bucket_load, ground_line
 
 STAMP = Time(sec=47, nanosec=930_000_000)
 HEADER = Header(stamp=STAMP, frame_id='excavator_base')
@@ -53,7 +57,7 @@ def test_reactions() -> None:
 
 
 def test_the_soil_acts_at_the_tooth() -> None:
-    seen = {'soil_x': 3.0, 'soil_z': -5.0, 'tip_x': 7.0, 'tip_z': -2.0}
+    seen = {'soil_x': 3.0, 'soil_z': -5.0, 'tip_x': 7.0, 'tip_z': -2.0, 'soil_moment': 0.0}
     message = conversions.soil_force_to_message(seen, HEADER)
     again = deserialize_message(serialize_message(message), WrenchStamped)
     force, torque = again.wrench.force, again.wrench.torque
@@ -61,6 +65,35 @@ def test_the_soil_acts_at_the_tooth() -> None:
     assert (force.x, force.y, force.z) == (3.0, 0.0, -5.0)
     moment = np.cross([7.0, 0.0, -2.0], [3.0, 0.0, -5.0])
     assert [torque.x, torque.y, torque.z] == moment.tolist()
+    # A moment about the tooth is positive where it lifts, about -y.
+    pressed = conversions.soil_force_to_message(seen | {'soil_moment': 40.0}, HEADER)
+    assert pressed.wrench.torque.y == moment[1] - 40.0
+
+
+def test_terrain(excavator: ExcavatorParameters) -> None:
+    machine = Excavator(excavator, dig_scenario(depth='terrain'))
+    state = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, 1.0)
+    ground, volume = machine.constants.ground, state.y[SIZE]
+    message = conversions.terrain_to_message(ground, state.y, HEADER)
+    again = deserialize_message(serialize_message(message), Terrain)
+    assert again.header == HEADER
+    assert (again.start, again.cell) == (ground.start, 0.05)
+    surfaces = np.add(again.firm, again.loose)
+    assert surfaces.tolist() == heights(state.y[SIZE:]).tolist()
+    assert again.bucket_volume == volume > 0.1
+    assert again.bucket_mass == pytest.approx(volume * 17e3 / 9.81)
+    tooth = complex(*(machine.observed(state)[f'tip_{axis}'] for axis in 'xz'))
+    load, line = bucket_load(ground, state.y, tooth), ground_line(ground, state.y)
+    # The drawn cylinder has the volume, and is between D and the tooth.
+    assert math.pi / 4.0 * load.diameter**2 * load.width == pytest.approx(volume)
+    assert abs(complex(*load.middle) - tooth) < excavator.bucket.length
+    *_, surface, body = conversions.forces_to_message((), line, HEADER, load).markers
+    assert (surface.ns, body.ns, body.type) == ('surface', 'load', Marker.CYLINDER)
+    assert len(surface.points) == ground.cells
+    assert (body.action, body.scale.z) == (Marker.ADD, 1.1)
+    empty = load._replace(diameter=0.0)
+    (*_, none) = conversions.forces_to_message((), line, HEADER, empty).markers
+    assert none.action == Marker.DELETE
 
 
 def test_drawn_forces() -> None:

@@ -19,11 +19,12 @@ from visualization_msgs.msg import MarkerArray
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO, step_time
 from longreach_excavator.machine import Excavator
-from longreach_excavator.motion import HEAD, RATE, ROD, SOIL, SPOOL
+from longreach_excavator.motion import HEAD, RATE, ROD, SIZE, SOIL, SPOOL
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.plant_node import PlantNode
 from longreach_excavator.scenario import dig_scenario, load_scenario
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
+from longreach_excavator.terrain import heights
 from longreach_node import qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench
@@ -286,8 +287,10 @@ def test_without_a_scenario_it_stands_at_the_soil_in_the_first_pose(
     excavator: ExcavatorParameters, standing: Rig
 ) -> None:
     assert list(standing.joints[0].position)[:3] == excavator.pose('dig').tolist()
-    surface = dig_scenario().surface_height(excavator)
-    assert standing.plant.machine.constants.medium.surface == surface
+    # Ground to be driven in, from the tooth on.
+    surface = dig_scenario(depth='terrain').surface_height(excavator)
+    assert np.all(heights(standing.plant.state.y[SIZE:]) == surface)
+    assert surface == pytest.approx(standing.plant.machine.observed(standing.plant.state)['tip_z'])
     advance(standing, 100)
     assert np.abs(standing.plant.state.y[RATE:HEAD]).max() < 1e-3
 

@@ -42,7 +42,7 @@ def expected(excavator: ExcavatorParameters) -> ExcavatorRun:
 def messages(run: ExcavatorRun) -> list[tuple[str, int, Any]]:
     """Return what the plant publishes of a run."""
     found: list[tuple[str, int, Any]] = []
-    vapour = run.parameters.oil.vapour_pressure
+    vapour, ground = run.parameters.oil.vapour_pressure, run.machine.constants.ground
     for time, y in zip(run.column('time'), run.states, strict=True):
         stamp = seconds_to_nanoseconds(time)
         header, state = Header(stamp=stamp_of(stamp)), ExcavatorState(y)
@@ -60,6 +60,8 @@ def messages(run: ExcavatorRun) -> list[tuple[str, int, Any]]:
             ('reactions', stamp, conversions.reactions_to_message(seen, header)),
             ('soil_force', stamp, conversions.soil_force_to_message(seen, header)),
         ]
+        if ground.cells:
+            found.append(('terrain', stamp, conversions.terrain_to_message(ground, y, header)))
     return found
 
 
@@ -72,10 +74,24 @@ def test_a_recording_is_the_run(
     differences = compare_runs(recorded, expected)
     assert differences.pop('samples_compared') == 11
     assert differences.pop('samples_missing') == 0
-    assert set(differences) == set(COLUMNS.recorded.names) - {'time'}
+    # Without terrain there is no such topic.
+    loads = {'bucket_volume', 'bucket_mass'}
+    assert set(differences) == set(COLUMNS.recorded.names) - {'time'} - loads
     assert set(differences.values()) == {0.0}
     assert {'lk_x', 'bucket_arm_z', 'soil_force', 'head_flow_boom'} < set(differences)
     assert np.ptp(recorded.column('theta_4')) > 0.01
+
+
+def test_a_recording_with_terrain_holds_the_load(
+    excavator: ExcavatorParameters, tmp_path: Path
+) -> None:
+    run = simulate(excavator, dig_scenario(duration=1.0, depth='terrain'), sample_time=0.02)
+    bag = write_bag(tmp_path / 'bag', 'excavator', messages(run))
+    recorded = read_run(bag, 'excavator', excavator)
+    differences = compare_runs(recorded, run)
+    assert differences.pop('samples_compared') == 51
+    assert set(differences.values()) == {0.0}
+    assert recorded.column('bucket_mass')[-1] > 100.0
 
 
 def test_compare_tells_the_run_from_another(

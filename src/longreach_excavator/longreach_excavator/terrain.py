@@ -1,0 +1,502 @@
+"""
+Ground that is cut, carried and dumped: heights along x, and the soil in the bucket.
+
+The ground is a strip as wide as the bucket, in cells of equal length along x. Each has a height of
+firm soil and one of loose soil on top. All volumes are those of undisturbed soil: it does not
+swell. What leaves one place comes to another, so that firm + loose + bucket is constant but for
+rounding.
+
+What acts on the bucket, with the mobilisation s of :mod:`longreach_excavator.soil` at the tooth:
+
+- At the tooth, F(h) max(0, s . t) against the direction of cut t = -e^(j phi_1) of the bucket,
+  only while the tooth is in the ground. h is the depth below the firm ground ahead, with a share
+  of the loose soil's height. A part of it that would point into the ground is left out: there is
+  no suction, and soil above a rising tooth acts by its weight in the bucket.
+- On the shell's outside, where it is in firm ground, a pressure in proportion to the depth of
+  penetration d across the surface, b d (1 + c v) with the velocity v outwards, never below 0.
+  Ground that was pressed springs back and keeps no imprint.
+- The weight and inertia of the soil in the bucket, a body with the middle and the radius of
+  gyration of the whole bucket's inside. Its mass is constant within a step.
+
+After each step the ground changes:
+
+- A tooth that has moved in the direction of cut takes what lies above its path in the cells it has
+  passed; it goes into the bucket.
+- The bucket holds what stays in it at the angle of repose, by its attitude; while the tooth is in
+  the ground, the ground closes its mouth and it holds all its inside. What is more falls: in front
+  of the tooth while it cuts, else below the lower end of the mouth.
+- Loose soil slides until it is nowhere steeper than the angle of repose; firm soil stands.
+
+Soil that comes into the bucket gets its velocity without an impulse on the bucket. At 0.5 m/s and
+0.6 m of depth that is 0.3 kN, 0.3 % of the resistance. The middle of a part-filled bucket's soil
+is up to 0.3 m from that of its inside.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from longreach_dynamics.planar_chain import (
+    CENTER,
+    CENTER_IM,
+    FIRST,
+    FIRST_IM,
+    INERTIA,
+    LENGTH,
+    MASS,
+    SECOND,
+)
+from longreach_excavator.soil import SoilParameters
+
+__all__ = [
+    'FIRM',
+    'SHELL',
+    'VOLUME',
+    'Ground',
+    'carry',
+    'contact_of_shell',
+    'depth_ahead',
+    'flat_ground',
+    'ground_of',
+    'heights',
+    'move_soil',
+    'no_ground',
+    'places',
+    'volume_of_ground',
+]
+
+# The bucket's shell as shares of its length DN, from the lip of the mouth to before the tooth.
+SHELL = (
+    0.14 - 0.02j, 0.14 + 0.30j, 0.30 + 0.46j, 0.55 + 0.50j, 0.78 + 0.38j, 0.95 + 0.11j,
+)  # fmt: skip
+# Pieces of the shell on which the ground presses are at most so long, as a share of DN.
+_PIECE = 0.12
+# Damping of the pressure on the shell, c [s/m].
+_LOSS = 2.0
+# The depth of the tooth from which on the ground closes the mouth of the bucket [m].
+_CLOSED = 0.2
+# Falling soil spreads over so many cells to either side.
+_SPREAD = 3
+# Attitudes for which the table of volumes that the bucket holds has values.
+_ATTITUDES = 144
+# Place in the part of the state after those of motion: volume in the bucket [m^3], then heights of
+# firm soil and of loose soil [m].
+VOLUME, FIRM = 0, 1
+
+
+class Ground(NamedTuple):
+    """Numbers of the ground and of the bucket's inside."""
+
+    cells: int  # 0: no terrain
+    start: float  # x of the first cell's middle [m]
+    cell: float  # length of a cell [m]
+    width: float  # of bucket and ground [m]
+    density: float  # [kg/m^3]
+    slope: float  # tangent of the angle of repose
+    bearing: float  # pressure over penetration, b [Pa/m]
+    loose_share: float
+    cut: complex  # direction of cut t in the bucket's frame
+    shell: np.ndarray  # (pieces, 5): middle from N, outward normal in the bucket's frame, area
+    inside: float  # of the bucket [m^3]
+    held: np.ndarray  # (_ATTITUDES + 1,) [m^3] at attitudes from 0 to a whole turn
+    lip: complex  # lip of the mouth in the bucket's frame, from D [m]
+    tooth: float  # D to N [m]
+    middle: complex  # of the inside, from D [m]
+    gyration: float  # square of the radius of gyration of the inside [m^2]
+    bucket: np.ndarray  # (4,): mass, centre x and z, inertia of the empty bucket
+    base: np.ndarray  # (4, 3): FIRST, FIRST_IM, SECOND, LENGTH of the links with an empty bucket
+
+
+_NO_GROUND = Ground(
+    0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0j, np.zeros((0, 5)), 0.0, np.zeros(1), 0j, 0.0, 0j, 0.0,
+    np.zeros(4), np.zeros((4, 3)),
+)  # fmt: skip
+
+
+def no_ground() -> Ground:
+    """Return the numbers of a run without terrain."""
+    return _NO_GROUND
+
+
+def ground_of(
+    soil: SoilParameters,
+    gravity: float,
+    length: float,
+    table: np.ndarray,
+    span: tuple[float, float],
+) -> Ground:
+    """
+    Return the numbers of the ground.
+
+    Parameters
+    ----------
+    soil : SoilParameters
+    gravity : float
+        [m/s^2]; without it soil has its density under 9.81.
+    length : float
+        Of the bucket, D to N [m].
+    table : ndarray
+        Of the chain, with an empty bucket.
+    span : tuple of float
+        From where to where there is ground, x [m].
+    """
+    terrain, tool = soil.terrain, soil.earthmoving
+    inside, middle, gyration, held = bucket_volumes(terrain.repose_deg)
+    turn = math.radians(soil.phi_1_deg)
+    count = math.ceil((span[1] - span[0]) / terrain.cell)
+    return Ground(
+        count,
+        span[0] + 0.5 * terrain.cell,
+        terrain.cell,
+        tool.width,
+        tool.unit_weight / (gravity or 9.81),
+        math.tan(math.radians(terrain.repose_deg)),
+        terrain.bearing,
+        terrain.loose_share,
+        -complex(math.cos(turn), math.sin(turn)),
+        _pieces(length, tool.width),
+        inside * length**2 * tool.width,
+        held * length**2 * tool.width,
+        SHELL[0] * length,
+        length,
+        middle * length,
+        gyration * length**2,
+        np.array([table[MASS, 2], table[CENTER, 2], table[CENTER_IM, 2], table[INERTIA, 2]]),
+        table[[FIRST, FIRST_IM, SECOND, LENGTH]].copy(),
+    )
+
+
+def _pieces(length: float, width: float) -> np.ndarray:
+    """Return the pieces of the shell's outside, see :class:`Ground`."""
+    corners = np.array([*SHELL, 1.0]) * length
+    rows = []
+    for first, last in itertools.pairwise(corners):
+        along = last - first
+        count = math.ceil(abs(along) / (_PIECE * length))
+        # From the lip to the tooth the outside is on the left.
+        normal = 1j * along / abs(along)
+        for k in range(count):
+            place = first + (k + 0.5) / count * along - length
+            rows.append(
+                (place.real, place.imag, normal.real, normal.imag, abs(along) / count * width)
+            )
+    return np.array(rows)
+
+
+@functools.lru_cache(maxsize=16)
+def bucket_volumes(repose_deg: float) -> tuple[float, complex, float, np.ndarray]:
+    """
+    Return the inside of a bucket of length 1 and width 1.
+
+    Returns
+    -------
+    inside : float
+        Its volume, up to the line from lip to tooth.
+    middle : complex
+        Its middle, in the bucket's frame.
+    gyration : float
+        Square of its radius of gyration.
+    held : ndarray, shape (_ATTITUDES + 1,)
+        Volume that stays in it, heaped to the angle of repose, at attitudes (angles of DN to the
+        horizontal) from 0 to a whole turn.
+    """
+    pitch = 0.01
+    x, z = np.meshgrid(
+        np.arange(-0.2, 1.2, pitch) + 0.5 * pitch, np.arange(-0.7, 0.7, pitch) + 0.5 * pitch
+    )
+    points, slope = (x + 1j * z).ravel(), math.tan(math.radians(repose_deg))
+    corners = np.array([*SHELL, 1.0])
+    within = np.zeros(points.size, dtype=bool)
+    for first, last in zip(corners, np.roll(corners, -1), strict=True):
+        crosses = (first.imag > points.imag) != (last.imag > points.imag)
+        rise = last.imag - first.imag or 1.0
+        at = first.real + (points.imag - first.imag) / rise * (last.real - first.real)
+        within ^= crosses & (points.real < at)
+    body = points[within]
+    middle = complex(body.mean())
+    held = np.empty(_ATTITUDES + 1)
+    for k in range(_ATTITUDES + 1):
+        turn = np.exp(2j * np.pi * k / _ATTITUDES)
+        lip, tooth, turned = corners[0] * turn, turn, points * turn
+        # The mouth looks to where the tooth cuts; the more it looks down, the less stays.
+        looks = -1j * (tooth - lip) / abs(tooth - lip)
+        above = np.minimum(lip.real, tooth.real) <= turned.real
+        above &= turned.real <= np.maximum(lip.real, tooth.real)
+        above &= ((turned - tooth) * np.conj(looks)).real > 0.0
+        inside = within | (above & (looks.imag > 0.0))
+        for end in (lip, tooth):
+            inside &= turned.imag <= end.imag + slope * np.abs(turned.real - end.real)
+        held[k] = inside.sum() * pitch**2 if looks.imag > -math.sin(math.atan(slope)) else 0.0
+    held.flags.writeable = False
+    gyration = float(np.mean(np.abs(body - middle) ** 2))
+    return within.sum() * pitch**2, middle, gyration, held
+
+
+def flat_ground(ground: Ground, surface: float) -> np.ndarray:
+    """Return the state of flat firm ground at a height [m] and of an empty bucket."""
+    state = np.zeros(FIRM + 2 * ground.cells)
+    state[FIRM : FIRM + ground.cells] = surface
+    return state
+
+
+def heights(state: np.ndarray) -> np.ndarray:
+    """Return the heights of the surface (..., cells) [m] of states of the ground (..., size)."""
+    count = (state.shape[-1] - FIRM) // 2
+    return np.asarray(state[..., FIRM : FIRM + count] + state[..., FIRM + count :])
+
+
+def places(ground: Ground) -> np.ndarray:
+    """Return x of the middles of the cells (cells,) [m]."""
+    return np.asarray(ground.start + ground.cell * np.arange(ground.cells))
+
+
+def volume_of_ground(ground: Ground, state: np.ndarray, bottom: float) -> np.ndarray:
+    """Return the volume of soil above a height [m], with that in the bucket [m^3], (...)."""
+    piled = (heights(state) - bottom).sum(axis=-1) * ground.cell * ground.width
+    return np.asarray(piled + state[..., VOLUME])
+
+
+@njit
+def _height(x, first, ground, state):  # type: ignore[no-untyped-def]
+    """Return a height [m] of the firm (FIRM) or loose soil between middles of cells; flat ends."""
+    place = (x - ground.start) / ground.cell
+    if place <= 0.0:
+        return state[first]
+    if place >= ground.cells - 1:
+        return state[first + ground.cells - 1]
+    k = int(place)
+    share = place - k
+    return (1.0 - share) * state[first + k] + share * state[first + k + 1]
+
+
+@njit
+def depth_ahead(place, forward, ground, state):  # type: ignore[no-untyped-def]
+    """
+    Return the depth of the tooth that counts [m].
+
+    Below the ground a cell and a half ahead, which the tooth has not yet lowered, and nearer where
+    it cuts steeply; ``place`` is the tooth's, ``forward`` the part along x of the direction of
+    cut. Loose soil counts by its share.
+    """
+    x = place.real + 1.5 * ground.cell * min(max(2.0 * forward, -1.0), 1.0)
+    firm = _height(x, FIRM, ground, state)
+    loose = _height(x, FIRM + ground.cells, ground, state)
+    below = firm - place.imag
+    if below >= 0.0:
+        return below + ground.loose_share * loose
+    return ground.loose_share * (below + loose)
+
+
+@njit
+def _penetration(point, outward, ground, state):  # type: ignore[no-untyped-def]
+    """
+    Return how deep a point is in firm ground [m], across its surface; at most 0 outside.
+
+    The surface is a plane through the ground above the point and that beside it, against
+    ``outward``, the horizontal part of the normal there.
+    """
+    below = _height(point.real, FIRM, ground, state) - point.imag
+    if below <= 0.0:
+        return below
+    step = -ground.cell if outward > 0.0 else ground.cell
+    x, last = point.real, below
+    # Farther away than it is below, the ground beside changes little.
+    count = int(2.0 * below / ground.cell) + 1
+    for _ in range(count):
+        x += step
+        here = _height(x, FIRM, ground, state) - point.imag
+        if here <= 0.0:
+            side = abs(x - point.real) + ground.cell * here / (last - here)
+            return below * side / math.sqrt(below * below + side * side)
+        last = here
+    return below
+
+
+@njit
+def contact_of_shell(place, velocity, rate, z4, ground, state):  # type: ignore[no-untyped-def]
+    """
+    Return what the ground does to the shell.
+
+    Parameters
+    ----------
+    place, velocity : complex
+        Of the tooth [m], [m/s].
+    rate : float
+        Of the bucket against the world [rad/s].
+    z4 : complex
+        Direction of DN.
+    ground : Ground
+    state : ndarray
+        Of the ground.
+
+    Returns
+    -------
+    fx, fz, moment, power, stiffness, damping : float
+        Force [N], moment about the tooth [N m], power on the ground [W], and sums of stiffness
+        [N/m] and damping [N s/m].
+    """
+    fx, fz, moment, power, stiffness, damping = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for k in range(ground.shell.shape[0]):
+        arm = z4 * complex(ground.shell[k, 0], ground.shell[k, 1])
+        normal = z4 * complex(ground.shell[k, 2], ground.shell[k, 3])
+        depth = _penetration(place + arm, normal.real, ground, state)
+        if depth <= 0.0:
+            continue
+        moving = velocity + complex(-arm.imag, arm.real) * rate
+        speed = moving.real * normal.real + moving.imag * normal.imag
+        hard = ground.bearing * ground.shell[k, 4]
+        push = hard * depth * (1.0 + _LOSS * speed)
+        if push <= 0.0:
+            continue
+        px, pz = -push * normal.real, max(-push * normal.imag, 0.0)
+        fx += px
+        fz += pz
+        moment += arm.real * pz - arm.imag * px
+        power -= px * moving.real + pz * moving.imag
+        stiffness += hard
+        damping += _LOSS * hard * depth
+    return fx, fz, moment, power, stiffness, damping
+
+
+@njit
+def carry(ground, state, chain):  # type: ignore[no-untyped-def]
+    """Let the chain's bucket have the mass of the soil in it, see :mod:`planar_chain`."""
+    soil = ground.density * state[VOLUME]
+    empty, inertia = ground.bucket[0], ground.bucket[3]
+    own = complex(ground.bucket[1], ground.bucket[2])
+    mass = empty + soil
+    first = empty * own + soil * ground.middle
+    center = first / mass
+    inertia += empty * abs(own - center) ** 2
+    inertia += soil * (ground.gyration + abs(ground.middle - center) ** 2)
+    chain[MASS, 2] = mass
+    chain[CENTER, 2], chain[CENTER_IM, 2] = center.real, center.imag
+    chain[INERTIA, 2] = inertia
+    chain[FIRST, 2], chain[FIRST_IM, 2] = first.real, first.imag
+    chain[SECOND, 2] = inertia + mass * abs(center) ** 2
+    for i in range(2):
+        length = ground.base[3, i]
+        chain[FIRST, i] = ground.base[0, i] + soil * length
+        chain[SECOND, i] = ground.base[2, i] + soil * length * length
+
+
+@njit
+def _cut(before, after, ground, state):  # type: ignore[no-untyped-def]
+    """Take what lies above the path of the tooth, and return its volume [m^3]."""
+    way = after.real - before.real
+    if way == 0.0:
+        return 0.0
+    n, forward = ground.cells, 1 if way > 0.0 else -1
+    rise = (after.imag - before.imag) / abs(way)
+    taken = 0.0
+    low, high = min(before.real, after.real), max(before.real, after.real)
+    begin = ground.start - 0.5 * ground.cell
+    first = max(math.floor((low - begin) / ground.cell), 0)
+    last = min(math.floor((high - begin) / ground.cell), n - 1)
+    for i in range(first, last + 1):
+        left = begin + i * ground.cell
+        passed = min(high, left + ground.cell) - max(low, left)
+        if passed <= 0.0:
+            continue
+        height = state[FIRM + i] + state[FIRM + n + i]
+        k = min(max(i + forward, 0), n - 1)
+        ahead = max(height, state[FIRM + k] + state[FIRM + n + k])
+        remains = height - after.imag
+        out = max(ahead - after.imag, 0.0) * passed / ground.cell
+        leaves = high >= left + ground.cell if forward > 0 else low <= left
+        if leaves:
+            # What is left is above the path at the cell's middle.
+            slant = min(max(0.5 * rise * ground.cell, -ground.cell), ground.cell)
+            out = max(remains + slant, 0.0)
+        else:
+            out = min(out, max(remains, 0.0))
+        loose = min(out, state[FIRM + n + i])
+        state[FIRM + n + i] -= loose
+        state[FIRM + i] -= out - loose
+        taken += out
+    return taken * ground.cell * ground.width
+
+
+@njit
+def _drop(x, volume, ground, state):  # type: ignore[no-untyped-def]
+    """Let a volume [m^3] of loose soil fall about a place x."""
+    n = ground.cells
+    middle = math.floor((x - ground.start) / ground.cell + 0.5)
+    whole = float((_SPREAD + 1) * (_SPREAD + 1))
+    height = volume / (ground.cell * ground.width)
+    for k in range(-_SPREAD, _SPREAD + 1):
+        i = min(max(middle + k, 0), n - 1)
+        state[FIRM + n + i] += height * (_SPREAD + 1 - abs(k)) / whole
+
+
+@njit
+def _slide(ground, state):  # type: ignore[no-untyped-def]
+    """Let loose soil slide where it is steeper than the angle of repose, there and back."""
+    n, steepest = ground.cells, ground.slope * ground.cell
+    for way in range(2):
+        for j in range(n - 1):
+            i = j if way == 0 else n - 2 - j
+            fall = state[FIRM + i] + state[FIRM + n + i]
+            fall -= state[FIRM + i + 1] + state[FIRM + n + i + 1]
+            if fall > steepest and state[FIRM + n + i] > 0.0:
+                moved = min(0.5 * (fall - steepest), state[FIRM + n + i])
+                state[FIRM + n + i] -= moved
+                state[FIRM + n + i + 1] += moved
+            elif fall < -steepest and state[FIRM + n + i + 1] > 0.0:
+                moved = min(0.5 * (-fall - steepest), state[FIRM + n + i + 1])
+                state[FIRM + n + i + 1] -= moved
+                state[FIRM + n + i] += moved
+
+
+@njit
+def _holds(attitude, depth, ground):  # type: ignore[no-untyped-def]
+    """Return the volume [m^3] that the bucket holds at an attitude [rad] and depth [m]."""
+    place = attitude / (2.0 * math.pi)
+    place = (place - math.floor(place)) * (ground.held.shape[0] - 1)
+    k = min(int(place), ground.held.shape[0] - 2)
+    share = place - k
+    held = (1.0 - share) * ground.held[k] + share * ground.held[k + 1]
+    closed = min(max(depth / _CLOSED, 0.0), 1.0)
+    return held + closed * max(ground.inside - held, 0.0)
+
+
+@njit
+def move_soil(joint, before, after, z4, attitude, ground, state):  # type: ignore[no-untyped-def]
+    """
+    Change the ground after a step, in place.
+
+    Parameters
+    ----------
+    joint : complex
+        Place of the bucket's joint D now [m].
+    before, after : complex
+        Places of the tooth before the step, and now [m].
+    z4 : complex
+        Direction of DN now.
+    attitude : float
+        Its angle to the horizontal [rad].
+    ground : Ground
+    state : ndarray
+        Of the ground.
+    """
+    cut = ground.cut * z4
+    moved = after - before
+    if moved.real * cut.real + moved.imag * cut.imag > 0.0:
+        state[VOLUME] += _cut(before, after, ground, state)
+    depth = depth_ahead(after, cut.real, ground, state)
+    excess = state[VOLUME] - _holds(attitude, depth, ground)
+    if excess > 0.0:
+        if depth > 0.0:
+            x = after.real + (_SPREAD + 1) * ground.cell * (1.0 if cut.real > 0.0 else -1.0)
+        else:
+            lip = joint + ground.lip * z4
+            x = after.real if after.imag < lip.imag else lip.real
+        state[VOLUME] -= excess
+        _drop(x, excess, ground, state)
+    _slide(ground, state)

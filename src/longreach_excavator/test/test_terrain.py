@@ -1,0 +1,351 @@
+"""Ground that is cut, carried and dumped: volumes, forces, and machines that work in it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import BY_SCENARIO
+from longreach_dynamics.planar_chain import CENTER, CENTER_IM, FIRST, INERTIA, MASS, SECOND
+from longreach_dynamics.resources import share_directory
+from longreach_dynamics.scenarios import ValveCommand
+from longreach_excavator.kinematics import pin_places
+from longreach_excavator.machine import STEP, Excavator
+from longreach_excavator.motion import HEAD, OBSERVED, RATE, ROD, SIZE, SOIL, SPOOL, Constants
+from longreach_excavator.parameters import ExcavatorParameters, load_excavator
+from longreach_excavator.results import ExcavatorRun
+from longreach_excavator.scenario import Scenario, dig_scenario, load_scenario, resting_scenario
+from longreach_excavator.simulation import simulate
+from longreach_excavator.soil import resistance_at
+from longreach_excavator.teleoperation import (
+    Measurement,
+    Teleoperation,
+    TeleoperationState,
+    load_teleoperation,
+)
+from longreach_excavator.terrain import (
+    VOLUME,
+    bucket_volumes,
+    carry,
+    contact_of_shell,
+    depth_ahead,
+    flat_ground,
+    heights,
+    move_soil,
+    places,
+    volume_of_ground,
+)
+
+C = 17e3
+
+
+def drive(
+    excavator: ExcavatorParameters, depth: str, *commands: tuple[float, tuple[float, ...]]
+) -> ExcavatorRun:
+    """Return 2.5 s of digging, in which the tooth gets 0.6 m deep, and 3 s of something else."""
+    told = [ValveCommand(0.0, (0.0, 0.0, 1.0)), *(ValveCommand(*entry) for entry in commands)]
+    scenario = Scenario(
+        duration=5.5, pose='dig', depth=depth, cohesion=C, valve_commands=tuple(told)
+    )
+    return simulate(excavator, scenario)
+
+
+def cut_direction(run: ExcavatorRun) -> np.ndarray:
+    """Return the direction across DN in which the bucket cuts, (rows, 2)."""
+    attitude = run.states[:, :RATE].sum(axis=1)
+    return np.column_stack([np.sin(attitude), -np.cos(attitude)])
+
+
+@pytest.fixture(scope='module')
+def cycle() -> ExcavatorRun:
+    """The shipped scenario."""
+    file = share_directory('longreach_bringup') / 'config/scenarios/excavator_cycle.yaml'
+    excavator = load_excavator()
+    return simulate(excavator, load_scenario(file, excavator, STEP))
+
+
+@pytest.fixture(scope='module')
+def constants(excavator: ExcavatorParameters) -> Constants:
+    """Numbers of a machine with terrain."""
+    return Excavator(excavator, dig_scenario(depth='terrain')).constants
+
+
+# --- machines in the ground ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    'pose', [(20.0, -95.0, 39.45), (20.0, -95.0, -15.0), (10.0, -60.0, -40.0)]
+)
+def test_boom_lifts_the_bucket_out_of_the_ground(
+    excavator: ExcavatorParameters, pose: tuple[float, ...]
+) -> None:
+    """The law without terrain holds it: with its valve open the boom hangs at the supply."""
+    deep = float(pin_places(excavator, np.radians(pose))[-1].imag)
+    held, free = (
+        simulate(
+            excavator,
+            Scenario(
+                duration=2.0,
+                pose_deg=pose,
+                depth=depth,
+                cohesion=C,
+                surface=deep + 0.69,
+                valve_commands=(ValveCommand(0.0, (1.0, 0.0, 0.0)),),
+            ),
+        )
+        for depth in ('surface', 'terrain')
+    )
+    assert held.column('tip_z')[-1] < deep + 0.1
+    assert held.column('p_head_boom')[-1] == pytest.approx(288e5, rel=1e-3)
+    assert held.column('soil_z')[-1] < -45e3
+    assert free.column('tip_z')[-1] > deep + 1.5
+    # Nothing has pulled it down.
+    assert free.column('soil_z').min() >= 0.0
+
+
+def test_bucket_opens_in_the_ground(excavator: ExcavatorParameters) -> None:
+    opened = (2.5, (0.0, 0.0, -1.0))
+    held, free = (drive(excavator, depth, opened) for depth in ('surface', 'terrain'))
+    begin = round(2.5 / 0.005)
+    turned = [np.ptp(run.column('theta_4')[begin:]) for run in (held, free)]
+    assert turned[1] > math.radians(60.0)
+    assert turned[0] < 0.5 * turned[1]
+
+
+def test_first_cut_has_the_force_of_the_depth(excavator: ExcavatorParameters) -> None:
+    """In flat ground the law is that of depth: surface at the tooth, once it is mobilised."""
+    run = simulate(excavator, dig_scenario(cohesion=C, depth='terrain', duration=3.0))
+    rows = (run.column('time') > 0.3) & (run.column('bucket_volume') < 0.6)
+    depth = run.column('tip_z')[0] - run.column('tip_z')
+    np.testing.assert_allclose(run.column('depth')[rows], depth[rows], atol=1e-9)
+    pressed = np.abs(run.column('soil_moment')) > 0.0
+    law = resistance_at(run.parameters.soil, depth)
+    late = rows & ~pressed & (run.column('soil_z') > 0.0)
+    assert late.sum() > 100
+    # The pin D moves, so that the tooth does not go quite across DN: only its way along the
+    # direction of cut resists.
+    share = (run.states[:, SOIL : SOIL + 2] * cut_direction(run)).sum(axis=1)
+    assert share[late].min() > 0.95
+    np.testing.assert_allclose(run.column('soil_force')[late], (law * share)[late], rtol=1e-9)
+
+
+def test_cycle_digs_carries_and_dumps(cycle: ExcavatorRun) -> None:
+    ground, states = cycle.machine.constants.ground, cycle.states[:, SIZE:]
+    volumes = volume_of_ground(ground, states, -5.0)
+    assert np.ptp(volumes) < 1e-12 * volumes[0]
+    carried = cycle.column('bucket_volume')
+    # Struck capacity, within the heaped one; all of it falls again.
+    assert 0.85 < carried.max() < 0.95
+    assert carried[-1] == 0.0
+    assert cycle.column('bucket_mass').max() == pytest.approx(carried.max() * 17e3 / 9.81)
+    # What has been dug lies on the ground as loose soil, most of it beyond the trench.
+    cells = ground.cells
+    loose = states[-1, 1 + cells :].sum() * ground.cell * ground.width
+    firm = states[:, 1 : 1 + cells]
+    dug = np.maximum(firm[0] - firm[-1], 0.0).sum() * ground.cell * ground.width
+    assert loose == pytest.approx(dug, rel=1e-12)
+    assert dug > 1.2
+    heap = heights(states[-1]) - heights(states[0])
+    assert heap.max() > 0.2
+    assert 7.0 < places(ground)[heap.argmax()] < 8.0
+    # Nowhere steeper than the angle of repose where it is loose.
+    steep = np.abs(np.diff(heights(states[-1]))) / ground.cell
+    both = (states[-1, 1 + cells : -1] > 1e-9) & (states[-1, 2 + cells :] > 1e-9)
+    assert steep[both].max() < math.tan(math.radians(35.0)) * 1.01
+    assert cycle.column('soil_z').min() >= 0.0
+    assert cycle.energy_error() < 1e-6
+    assert not cycle.message
+
+
+def test_soil_in_the_bucket_is_carried_by_the_boom(cycle: ExcavatorRun) -> None:
+    """At rest with a full bucket the forces of the cylinders are those of the loaded links."""
+    time = cycle.column('time')
+    carrying = (time > 6.0) & (time < 7.0)
+    row = int(np.flatnonzero(carrying)[0])
+    ground, chain = cycle.machine.constants.ground, cycle.parameters.chain()
+    loaded = cycle.machine.constants.chain.copy()
+    carry(ground, cycle.states[row, SIZE:], loaded)
+    mass = cycle.column('bucket_mass')[row]
+    assert loaded[MASS, 2] == pytest.approx(chain.masses[2] + mass)
+    # Pin D carries bucket and soil in the mean over the boom's oscillation.
+    weight = (chain.masses[2] + mass) * 9.81
+    rods = cycle.column('pk_z')[carrying]
+    carried = (cycle.column('bucket_arm_z')[carrying] + rods).mean()
+    assert carried == pytest.approx(weight, rel=0.1)
+
+
+def test_loaded_chain_is_that_of_the_links(constants: Constants) -> None:
+    """Against a chain that is built with the masses put together by hand."""
+    excavator, ground = load_excavator(), constants.ground
+    state = flat_ground(ground, 0.0)
+    state[VOLUME] = 0.7
+    table = constants.chain.copy()
+    carry(ground, state, table)
+    soil, empty = 0.7 * ground.density, excavator.bucket.mass
+    own = excavator.bucket.center * np.exp(1j * math.radians(excavator.bucket.center_deg))
+    center = (empty * own + soil * ground.middle) / (empty + soil)
+    inertia = excavator.bucket.inertia + empty * abs(own - center) ** 2
+    inertia += soil * (ground.gyration + abs(ground.middle - center) ** 2)
+    bucket = excavator.bucket.replace(
+        mass=empty + soil,
+        center=abs(center),
+        center_deg=math.degrees(np.angle(center)),
+        inertia=inertia,
+    )
+    expected = excavator.replace(bucket=bucket).chain().table()
+    for row in (MASS, CENTER, CENTER_IM, INERTIA, FIRST, SECOND):
+        np.testing.assert_allclose(table[row], expected[row], rtol=1e-12)
+
+
+def test_random_driving_conserves_the_soil_and_never_pulls(
+    excavator: ExcavatorParameters,
+) -> None:
+    random = np.random.default_rng(8)
+    commands = tuple(
+        ValveCommand(0.25 * k, tuple(random.uniform(-1.0, 1.0, 3).round(2))) for k in range(40)
+    )
+    for pose, surface in (('dig', None), ('reach', 0.5)):
+        scenario = Scenario(
+            duration=10.0, pose=pose, surface=surface, depth='terrain', valve_commands=commands
+        )
+        run = simulate(excavator, scenario)
+        assert not run.message
+        ground, states = run.machine.constants.ground, run.states[:, SIZE:]
+        volumes = volume_of_ground(ground, states, -10.0)
+        assert np.ptp(volumes) < 1e-12 * volumes[0]
+        assert states[:, VOLUME].min() >= 0.0
+        assert states[:, 1 + ground.cells :].min() >= 0.0
+        assert run.column('soil_z').min() >= 0.0
+        assert run.energy_error() < 1e-4
+
+
+def test_run_does_not_depend_on_the_pieces_and_repeats(excavator: ExcavatorParameters) -> None:
+    machine = Excavator(excavator, dig_scenario(cohesion=C, depth='terrain'))
+    begin = machine.initial_state()
+    kept = begin.y.copy()
+    whole, table = machine.advance_recorded(begin, BY_SCENARIO, 0, 900, 3)
+    state, rows = begin, []
+    for first, steps in ((0, 1), (1, 13), (14, 486), (500, 400)):
+        state, part = machine.advance_recorded(state, BY_SCENARIO, first, steps, 3)
+        rows.append(part)
+    assert np.array_equal(state.y, whole.y)
+    assert np.array_equal(np.concatenate(rows), table)
+    assert np.array_equal(begin.y, kept)
+    assert machine.observed(whole)['bucket_volume'] > 0.1
+
+
+def test_adaptive_steps_cut_the_same(excavator: ExcavatorParameters) -> None:
+    scenario = dig_scenario(cohesion=C, depth='terrain', duration=1.0)
+    fixed = simulate(excavator, scenario)
+    fine = simulate(excavator, scenario, tolerance=1e-8)
+    assert fine.column('bucket_volume')[-1] == pytest.approx(
+        fixed.column('bucket_volume')[-1], rel=1e-3
+    )
+
+
+def test_joysticks_dig_lift_and_dump(excavator: ExcavatorParameters) -> None:
+    """The operator's station and the plant in lockstep, in the scenario of scenario:=none."""
+    station = Teleoperation(load_teleoperation(), excavator)
+    # ISO: axis 4 is the boom (back lifts), axis 3 the bucket (left curls).
+    sticks = [(4.0, {3: 1.0}), (6.0, {3: 1.0, 4: -0.9}), (9.0, {3: -1.0})]
+    machine, cycle = Excavator(excavator, resting_scenario(excavator)), 0.02
+    state, levers, filled, highest = machine.initial_state(), TeleoperationState(), 0.0, -9.0
+    surface = machine.observed(state)['tip_z']
+    for k in range(450):
+        time = k * cycle
+        axes = [0.0] * 6
+        for axis, value in next(moved for until, moved in sticks if time < until).items():
+            axes[axis] = value
+        levers = station.take(levers, station.order_of_sticks(axes), time)
+        y = state.y
+        seen = Measurement(time, y[:RATE], y[RATE:HEAD], y[HEAD:ROD], y[ROD:SPOOL])
+        levers, command = station.cycle(levers, seen, time)
+        assert command is not None
+        state = machine.advance(state, command, time, cycle)
+        filled = max(filled, state.y[SIZE + VOLUME])
+        highest = max(highest, machine.observed(state)['tip_z'])
+    assert filled > 0.5
+    assert highest > surface + 1.0
+    assert state.y[SIZE + VOLUME] < 0.05
+
+
+# --- the ground by itself ------------------------------------------------------------------------
+
+
+def test_bucket_holds_what_stays_in_it() -> None:
+    inside, middle, gyration, held = bucket_volumes(35.0)
+    # The polygon by hand: shoelace over the shell's corners.
+    corners = [0.14 - 0.02j, 0.14 + 0.30j, 0.30 + 0.46j, 0.55 + 0.50j, 0.78 + 0.38j, 0.95 + 0.11j]
+    x, z = np.array([(p.real, p.imag) for p in [*corners, 1.0 + 0.0j]]).T
+    area = 0.5 * abs(np.sum(x * np.roll(z, -1) - z * np.roll(x, -1)))
+    assert inside == pytest.approx(area, rel=0.01)
+    assert 0.4 < middle.real < 0.6
+    assert 0.15 < middle.imag < 0.3
+    assert 0.02 < gyration < 0.1
+    turn = np.linspace(0.0, 360.0, len(held))
+    # Level with its mouth up it is heaped; upside down or with its tooth ahead it is empty.
+    assert held.argmax() == pytest.approx(len(held) / 2, abs=3)
+    assert held.max() > 1.2 * inside
+    assert not held[(turn < 45.0) | (turn > 285.0)].any()
+    # A flatter angle of repose holds less.
+    assert bucket_volumes(20.0)[3].max() < held.max()
+
+
+def test_tooth_takes_what_is_above_its_path(constants: Constants) -> None:
+    ground = constants.ground
+    state = flat_ground(ground, -1.0)
+    whole = volume_of_ground(ground, state, -3.0)
+    z4, place = -1j, complex(7.02, -1.4)
+    # DN hangs down: the direction of cut is towards the machine, and the mouth is closed.
+    while place.real > 6.0:
+        after = place - 0.003
+        move_soil(after - ground.tooth * z4, place, after, z4, -0.5 * math.pi, ground, state)
+        place = after
+    assert state[VOLUME] == pytest.approx(0.4 * (7.02 - place.real) * ground.width, rel=0.04)
+    assert volume_of_ground(ground, state, -3.0) == pytest.approx(whole, rel=1e-14)
+    assert depth_ahead(place, -1.0, ground, state) == pytest.approx(0.4, abs=1e-12)
+    cut = (places(ground) > 6.1) & (places(ground) < 6.9)
+    assert heights(state)[cut] == pytest.approx(-1.4, abs=1e-12)
+    # Back through its own cut, and up, it takes nothing.
+    before = state.copy()
+    for step in (0.01, 0.01j, 0.003 + 0.002j):
+        move_soil(place + step - ground.tooth * z4, place, place + step, z4, -1.6, ground, before)
+    assert before[VOLUME] == state[VOLUME]
+
+
+def test_ground_presses_on_the_back_and_never_pulls(constants: Constants) -> None:
+    ground = constants.ground
+    state = flat_ground(ground, -1.0)
+    # DN level, mouth up: the shell's bottom is 0.55 m below the line DN.
+    z4, low = -1.0 + 0.0j, complex(5.0, -1.0 + 0.75)
+    fx, fz, _, power, stiffness, _ = contact_of_shell(low, 0j, 0.0, z4, ground, state)
+    assert fz > 0.0
+    assert abs(fx) < fz
+    assert power == 0.0
+    assert stiffness > 0.0
+    deeper = contact_of_shell(low - 0.01j, 0j, 0.0, z4, ground, state)
+    assert deeper[1] > fz
+    down = contact_of_shell(low, -0.1j, 0.0, z4, ground, state)
+    assert down[1] > fz
+    assert down[3] > 0.0
+    # On the way out it lets go.
+    assert contact_of_shell(low, 1.0j, 0.0, z4, ground, state)[:2] == (0.0, 0.0)
+    assert contact_of_shell(low + 1.0j, 0j, 0.0, z4, ground, state)[1] == 0.0
+
+
+@pytest.mark.parametrize(
+    ('changes', 'part'),
+    [({'surface': -50.0}, r'surface = -50 m is out of reach, allowed with depth: terrain: above')],
+)
+def test_ground_out_of_reach_is_refused(
+    excavator: ExcavatorParameters, changes: dict[str, float], part: str
+) -> None:
+    with pytest.raises(InputError, match=part):
+        Excavator(excavator, dig_scenario(depth='terrain').replace(**changes))
+
+
+def test_columns_of_the_ground_are_last() -> None:
+    assert OBSERVED[-3:] == ('soil_moment', 'bucket_volume', 'bucket_mass')
