@@ -1,13 +1,14 @@
 """
-Least squares for poses of cameras and coordinates of points, and where to start it.
+Least squares for camera poses and point coordinates, and its initial values.
 
-One camera by itself has several minima, above all when its points are few or lie in a plane. It is
-started from what several solvers say (SQPNP, IPPE, EPNP, P3P on triples), each followed by
-Levenberg and Marquardt with the lens distortion. The minima of all cameras are then combined, and
-solved together with the points' coordinates, whose measurements hold the world's frame.
+The pose of a single camera has several local minima, above all with few or coplanar points. The
+solutions of several solvers (SQPNP, IPPE, EPNP, P3P on triples) serve as initial values, each
+refined by Levenberg-Marquardt with lens distortion. The minima of all cameras are then combined
+and refined together with the coordinates of the points; their measured coordinates fix the world
+frame.
 
-Poses move as :class:`longreach_vision.geometry.Pose` counts its errors. What is estimated stands
-in one row: for each camera rotation vector and translation, then each point's coordinates.
+Pose errors are parametrised as in :class:`longreach_vision.geometry.Pose`. The vector of unknowns
+contains, for each camera, rotation vector and translation, then the coordinates of each point.
 """
 
 from __future__ import annotations
@@ -39,19 +40,20 @@ __all__ = [
 ]
 
 FLAT = 0.1
-"""Points so much less thick than wide lie in a plane."""
+"""Largest ratio of thickness to width of points that are treated as coplanar."""
 
-# Starts of a camera's pose by itself.
+# Initial poses for each camera.
 _STARTS = 8
-# So many largest triples of points start a pose; minima whose sum of squares is so much above the
-# least are tried together with the other camera.
+# Number of largest triples of points from which poses are initialised; minima per camera, and
+# their largest sum of squares above the least one, that are combined with the other camera's.
 _TRIPLES, _RIVALS, _RIVAL_LIMIT = 12, 4, 50.0
-# Two poses are different ones beyond [rad] and this share of the distance to the points.
+# Poses are different beyond this angle [rad] or this share of the distance to the points.
 _TURN, _SHIFT = math.radians(1.0), 0.02
-# A second minimum is as good as the first up to so much above its sum of squares, 3 deviations.
+# Minima are equivalent if their sums of squares differ by less than _EQUAL (3 standard
+# deviations); within _TIE of the least, the upright one is returned.
 _EQUAL, _TIE = 9.0, 1.0
 _STEPS, _DAMPING = 60, 1e-4
-# Residuals that chance makes as large less often than this are a misfit.
+# Significance level below which residuals are a misfit.
 _CHANCE = 1e-3
 
 # --- least squares --------------------------------------------------------------------------
@@ -59,16 +61,31 @@ _CHANCE = 1e-3
 
 @kernel
 def _project_all(packed, R, t, points, pixels, jacobians):  # type: ignore[no-untyped-def]
-    """Fill pixels (n, 2) and Jacobians (n, 2, 9) as :func:`project_point` does."""
+    """
+    Fill pixels and Jacobians of points, see :func:`project_point`.
+
+    Parameters
+    ----------
+    packed : ndarray, shape (16,)
+        :attr:`Camera.packed`.
+    R, t : ndarray, shapes (3, 3) and (3,)
+        T_world_cam [m].
+    points : ndarray, shape (n, 3)
+        In the world frame [m].
+    pixels : ndarray, shape (n, 2)
+        Filled [px].
+    jacobians : ndarray, shape (n, 2, 9)
+        Filled: derivatives with respect to rotation, translation and point [px/rad, px/m].
+    """
     for m in range(points.shape[0]):
         pixels[m] = project_point(packed, R, t, points[m], jacobians[m])
 
 
 def projected(camera: Camera, pose: Pose, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
-    Return pixels (n, 2) and Jacobians (n, 2, 9) of points (n, 3); NaN for those without a pixel.
+    Return pixels (n, 2) and Jacobians (n, 2, 9) of points (n, 3); NaN where there is no pixel.
 
-    The Jacobians are by the pose, as :class:`Pose` counts its errors, and by the point.
+    The Jacobians are with respect to the pose (error as in :class:`Pose`), then the point.
     """
     pixels, jacobians = np.empty((len(points), 2)), np.empty((len(points), 2, 9))
     _project_all(
@@ -83,32 +100,32 @@ def projected(camera: Camera, pose: Pose, points: np.ndarray) -> tuple[np.ndarra
 
 
 def is_in_image(camera: Camera, pixel: np.ndarray) -> bool:
-    """Tell whether a pixel (2,) lies in the image; NaN does not."""
+    """Return whether a pixel (2,) lies in the image; False for NaN."""
     u, v = pixel
     return bool(-0.5 <= u <= camera.width - 0.5 and -0.5 <= v <= camera.height - 0.5)
 
 
 def is_misfit(sum_of_squares: float, freedom: int) -> bool:
-    """Tell whether residuals over their deviations are too large to be chance."""
+    """Return whether normalised residuals are significantly too large (chi-squared test)."""
     # chdtrc is chi2.sf without scipy.stats, whose import takes longer than most commands.
     return freedom > 0 and float(chdtrc(freedom, sum_of_squares)) < _CHANCE
 
 
 class Seen(NamedTuple):
-    """Which points a camera sees, and where."""
+    """The points that a camera observes, and their pixels."""
 
     indices: np.ndarray  # (m,)
     pixels: np.ndarray  # (m, 2) [px]
 
 
 class State(NamedTuple):
-    """What is estimated."""
+    """The unknowns of the least squares problem."""
 
     poses: tuple[Pose, ...]
     points: np.ndarray  # (n, 3)
 
     def moved(self, step: np.ndarray) -> State:
-        """Return the state a step (6 poses + 3 n,) further."""
+        """Return the state after a step, shape (6 poses + 3 n,)."""
         poses = []
         for c, pose in enumerate(self.poses):
             turn = cv2.Rodrigues(step[6 * c : 6 * c + 3].copy())[0]
@@ -119,20 +136,20 @@ class State(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """A minimum of a problem."""
+    """A local minimum of a problem."""
 
     state: State
-    cost: float  # sum of squares of residuals over their deviations
+    cost: float  # sum of squares of normalised residuals
     freedom: int
     jacobian: np.ndarray
 
 
 class Problem(NamedTuple):
     """
-    Measurements: pixels of some cameras, coordinates, distances, with their deviations.
+    Measured pixels, coordinates and distances, with their standard deviations.
 
-    ``distances`` are pairs of indices, a camera c as -1 - c, with value and deviation;
-    ``stands`` are places of cameras by index, with their deviation.
+    ``distances`` are pairs of indices (camera c is -1 - c) with value and standard deviation;
+    ``stands`` are measured camera positions: camera index, position, standard deviation.
     """
 
     sides: tuple[str, ...]
@@ -146,7 +163,7 @@ class Problem(NamedTuple):
     stands: tuple[tuple[int, np.ndarray, float], ...]
 
     def only(self, c: int) -> Problem:
-        """Return the problem of one camera and the points that it sees."""
+        """Return the problem of one camera and the points that it observes."""
         seen = self.seen[c]
         return self._replace(
             sides=(self.sides[c],),
@@ -160,7 +177,7 @@ class Problem(NamedTuple):
         )
 
     def without(self, point: int, sides: Iterable[int]) -> Problem:
-        """Return the problem in which some cameras do not see a point."""
+        """Return the problem without the observations of a point by some cameras."""
         seen = list(self.seen)
         for c in sides:
             kept = seen[c].indices != point
@@ -168,7 +185,7 @@ class Problem(NamedTuple):
         return self._replace(seen=tuple(seen))
 
     def with_pixels_swapped(self, c: int, first: int, second: int) -> Problem:
-        """Return the problem with the pixels of two points, which a camera sees, swapped."""
+        """Return the problem with the pixels of two points observed by camera c swapped."""
         seen = list(self.seen)
         indices, pixels = seen[c]
         rows = np.array([np.flatnonzero(indices == point)[0] for point in (first, second)])
@@ -184,7 +201,7 @@ class Problem(NamedTuple):
         return self._replace(measured=self.measured[order], deviations=self.deviations[order])
 
     def pixel_residuals(self, state: State) -> list[np.ndarray]:
-        """Return what measured pixels are off the projections, by camera, (m, 2) [px]."""
+        """Return measured minus projected pixels for each camera, (m, 2) [px]."""
         return [
             seen.pixels - projected(camera, pose, state.points[seen.indices])[0]
             for camera, pose, seen in zip(self.cameras, state.poses, self.seen, strict=True)
@@ -226,13 +243,13 @@ class Problem(NamedTuple):
         return np.concatenate(rows), np.vstack(columns)
 
     def _end(self, state: State, end: int) -> tuple[np.ndarray, int]:
-        """Return where the end of a distance is, and the first of its columns."""
+        """Return the position of an end of a distance, and its first column in the Jacobian."""
         if end < 0:
             return state.poses[-1 - end].translation, 6 * (-1 - end) + 3
         return state.points[end], 6 * len(state.poses) + 3 * end
 
     def solve(self, state: State) -> Fit | None:
-        """Return the minimum that a state leads to, by Levenberg and Marquardt; None for none."""
+        """Return the minimum reached from a state by Levenberg-Marquardt; None if it diverges."""
         residuals, J = self.linearise(state)
         cost = float(residuals @ residuals)
         if not math.isfinite(cost):
@@ -261,7 +278,7 @@ class Problem(NamedTuple):
 
 
 def _starts(points: np.ndarray, rays: np.ndarray) -> Iterator[Pose]:
-    """Yield poses for points (n, 3) and their normalised coordinates (n, 2), good and bad ones."""
+    """Yield candidate poses for points (n, 3) with normalised coordinates (n, 2)."""
     middle = points.mean(axis=0)
     inner = points - middle
     _, sizes, axes = np.linalg.svd(inner)
@@ -269,7 +286,7 @@ def _starts(points: np.ndarray, rays: np.ndarray) -> Iterator[Pose]:
     solutions: list[tuple[np.ndarray, np.ndarray]] = []
 
     def add(flag: int, coordinates: np.ndarray, basis: np.ndarray) -> None:
-        """Add what one of OpenCV's solvers finds in coordinates along the axes of a basis."""
+        """Append the solutions of a solver of OpenCV for coordinates along the axes of a basis."""
         try:
             _, turns, shifts, _ = cv2.solvePnPGeneric(
                 coordinates, rays, eye, np.zeros(0), flags=flag
@@ -283,7 +300,7 @@ def _starts(points: np.ndarray, rays: np.ndarray) -> Iterator[Pose]:
     if count > 3:
         add(cv2.SOLVEPNP_EPNP, inner, eye)
         if sizes[2] < FLAT * sizes[1]:
-            # IPPE rejects points with noise across their plane, and the plane has to be z = 0.
+            # IPPE rejects points with noise normal to their plane, and requires the plane z = 0.
             basis = axes * np.linalg.det(axes)
             flat = inner @ basis.T
             flat[:, 2] = 0.0
@@ -301,7 +318,7 @@ def _starts(points: np.ndarray, rays: np.ndarray) -> Iterator[Pose]:
         ]
     for R, t in solutions:
         if np.isfinite(R).all() and np.isfinite(t).all():
-            # OpenCV's are of the world in the camera.
+            # OpenCV returns the pose of the world in the camera frame.
             yield Pose(R.T, middle - R.T @ t)
 
 
@@ -317,7 +334,7 @@ def _triples(points: np.ndarray) -> list[list[int]]:
 
 
 def _minima(problem: Problem, c: int, starts: int) -> list[Fit]:
-    """Return the different minima of one camera's pose, the least first."""
+    """Return the distinct minima of one camera's pose, by increasing cost."""
     single = problem.only(c)
     camera, seen = single.cameras[0], single.seen[0]
     rays = camera.undistort(seen.pixels)
@@ -346,7 +363,7 @@ def _minima(problem: Problem, c: int, starts: int) -> list[Fit]:
 
 
 def alike(one: Pose, other: Pose, points: np.ndarray) -> bool:
-    """Tell whether two poses are the same, but for what iterations leave."""
+    """Return whether two poses are equal within the tolerance of the iterations."""
     cosine = 0.5 * (float(np.trace(one.rotation.T @ other.rotation)) - 1.0)
     distance = float(np.linalg.norm(points.mean(axis=0) - one.translation))
     shift = float(np.linalg.norm(one.translation - other.translation))
@@ -354,19 +371,19 @@ def alike(one: Pose, other: Pose, points: np.ndarray) -> bool:
 
 
 def _upright(state: State) -> float:
-    """Return how upright the cameras of a state stand, 1 each."""
+    """Return how upright the cameras of a state are: 1 for each upright camera."""
     return -float(sum(pose.rotation[2, 1] for pose in state.poses))
 
 
 def best_fit(problem: Problem, starts: int = _STARTS) -> tuple[Fit | None, list[Fit]]:
     """
-    Return the best minimum of all cameras together, and others that are as good.
+    Return the best minimum of all cameras together, and equivalent ones.
 
     Parameters
     ----------
     problem : Problem
     starts : int
-        How many for each camera, the most promising first.
+        Initial poses for each camera; the most promising are tried first.
     """
     lists = []
     for c in range(len(problem.cameras)):
@@ -384,7 +401,7 @@ def best_fit(problem: Problem, starts: int = _STARTS) -> tuple[Fit | None, list[
     if not fits:
         return None, []
     least = min(fit.cost for fit in fits)
-    # Of poses that are as good, the one is meant in which nothing stands on its head.
+    # Of equivalent poses, prefer the one with upright cameras.
     best = max(
         (fit for fit in fits if fit.cost <= least + _TIE), key=lambda fit: _upright(fit.state)
     )
@@ -393,5 +410,5 @@ def best_fit(problem: Problem, starts: int = _STARTS) -> tuple[Fit | None, list[
 
 
 def _same(one: State, other: State, points: np.ndarray) -> bool:
-    """Tell whether all poses of two states are the same."""
+    """Return whether all poses of two states are equal."""
     return all(alike(a, b, points) for a, b in zip(one.poses, other.poses, strict=True))

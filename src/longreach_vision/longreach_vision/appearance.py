@@ -1,5 +1,5 @@
 """
-What markers look like in one camera's images, by the rig and from one image to the next.
+Expected appearance of markers in a camera's images, from the rig and from earlier images.
 
 Pixels are (u, v) with integer centres.
 """
@@ -19,24 +19,24 @@ from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig
 
 __all__ = ['RADIUS', 'RADIUS_BY_RIG', 'Appearance', 'difference', 'mismatch']
 
-# By how much size, shape and inner edge of a marker may change from one time to the next: as
-# shares of its size.
+# Largest change of size, shape and inner edge of a marker between two observations, as a share
+# of its size.
 RADIUS, _SHAPE, _INNER = 0.12, 0.15, 0.1
-# The same of the size beside what the rig says, where nothing has been seen yet. It is as wrong as
-# the distance along the ray: poses by hand and a plane that is some per cent off, a marker that is
-# not printed to scale, an edge that blur of a few pixels moves.
+# Tolerance of the size predicted by the rig, before any observation. It covers errors of the
+# distance along the ray (poses set by hand, a plane that is off by some per cent), of the printed
+# scale, and of edges shifted by a blur of a few pixels.
 RADIUS_BY_RIG = 0.12
 
 
 class Appearance:
     """
-    How a camera of the rig shows markers.
+    Expected appearance of the rig's markers in one camera.
 
     Parameters
     ----------
     mounted : MountedCamera
     rig : Rig
-        With the plane in which they move.
+        With the plane in which the markers move.
     """
 
     def __init__(self, mounted: MountedCamera, rig: Rig) -> None:
@@ -44,7 +44,7 @@ class Appearance:
         self._rig = rig
 
     def by_rig(self, marker: MarkerOnRig, center: np.ndarray | None = None) -> Observation:
-        """Return what a marker looks like in a place of the image, or its middle, by the rig."""
+        """Return the appearance that the rig predicts at a pixel (default: the middle)."""
         camera, pose = self.mounted.camera, self.mounted.pose
         middle = np.array([0.5 * (camera.width - 1.0), 0.5 * (camera.height - 1.0)])
         plane = self._rig.plane_of(marker)
@@ -72,19 +72,19 @@ class Appearance:
         )
 
     def in_plane(self, center: np.ndarray, marker: MarkerOnRig) -> np.ndarray:
-        """Return where on the plane's axes (2,) [m] a pixel (2,) shows a marker."""
+        """Return the coordinates in the plane (2,) [m] of a marker seen at a pixel."""
         plane = self._rig.plane_of(marker)
         point = intersect(*pixel_ray(self.mounted.camera, self.mounted.pose, center), plane)
         return np.asarray(plane.axes @ point)
 
 
 def mismatch(seen: Observation, wanted: Observation) -> float:
-    """Return by how much size and inner edge of a marker are others than wanted, as shares."""
+    """Return the relative difference of size and inner edge between two observations."""
     return abs(math.log(seen.radius / wanted.radius)) + abs(seen.inner - wanted.inner)
 
 
 def difference(seen: Observation, wanted: Observation, tolerance: float = RADIUS) -> str:
-    """Return in which way a marker does not look like what it should, empty if it does."""
+    """Return in which respect an observation differs from the expected one; empty if it agrees."""
     if seen.bright != wanted.bright:
         words = ('dark', 'bright')
         return f'{words[seen.bright]} on {words[not seen.bright]} instead of the reverse'

@@ -1,4 +1,4 @@
-"""What several subcommands of ``longreach vision`` take: the rig, a motion, where tracks go."""
+"""Arguments shared by subcommands of ``longreach vision``: rig, motion, outputs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def image_rate(text: str) -> float:
-    """Return a rate of images [Hz]."""
+    """Parse an image rate [Hz]."""
     value = positive(text)
     if not 1e-6 <= value <= 1e6:
         raise argparse.ArgumentTypeError(f'{text}, allowed: 1e-6 to 1e6')
@@ -40,7 +40,7 @@ def image_rate(text: str) -> float:
 
 
 def add_rig(parser: argparse.ArgumentParser, required: bool = False) -> None:
-    """Add ``--config``, the rig; ``--rig`` is the same."""
+    """Add ``--config`` (alias ``--rig``), the rig file."""
     parser.add_argument(
         '--config',
         '--rig',
@@ -48,7 +48,7 @@ def add_rig(parser: argparse.ArgumentParser, required: bool = False) -> None:
         metavar='RIG.yaml',
         type=Path,
         required=required,
-        help='cameras, plane and markers'
+        help='rig file: cameras, plane and markers'
         + ('' if required else ' (default: the installed rig_boom.yaml)'),
     )
 
@@ -56,7 +56,7 @@ def add_rig(parser: argparse.ArgumentParser, required: bool = False) -> None:
 def add_namespace(parser: argparse.ArgumentParser) -> None:
     """Add ``--namespace``."""
     parser.add_argument(
-        '--namespace', default='vision', help='of the recorded topics (default: vision)'
+        '--namespace', default='vision', help='namespace of the recorded topics (default: vision)'
     )
 
 
@@ -65,7 +65,7 @@ def add_truth_topic(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--truth-topic',
         default='/boom/marker_truth',
-        help='of the motion in a bag (default: /boom/marker_truth)',
+        help='topic of the motion in a bag (default: /boom/marker_truth)',
     )
 
 
@@ -75,41 +75,45 @@ def add_scale(parser: argparse.ArgumentParser) -> None:
         '--scale',
         type=positive,
         default=1.0,
-        help='size of the images over that of the calibrations (default: 1)',
+        help='image size relative to the calibrations (default: 1)',
     )
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Add where tracks go."""
+    """Add the options for output files of tracks."""
     parser.add_argument(
         '--out', metavar='DIR', type=Path, help='directory for tracks.csv and the bag tracks'
     )
-    parser.add_argument('--csv', metavar='FILE', type=Path, help='a row for each pair of images')
-    parser.add_argument('--bag', metavar='DIR', type=Path, help='new bag of observations, markers')
+    parser.add_argument(
+        '--csv', metavar='FILE', type=Path, help='tracks: one row for each image pair'
+    )
+    parser.add_argument(
+        '--bag', metavar='DIR', type=Path, help='new bag with observations and markers'
+    )
     parser.add_argument(
         '--overlay',
         metavar='FILE.mp4|DIR',
         type=Path,
-        help=f'images with what was found in them: a video ({", ".join(VIDEOS)}) or pictures',
+        help=f'annotated images: a video ({", ".join(VIDEOS)}) or pictures',
     )
     add_format(parser)
     add_plots(parser)
 
 
 def add_plots(parser: argparse.ArgumentParser) -> None:
-    """Add pictures of tracks."""
+    """Add the options for plots of tracks."""
     parser.add_argument(
         '--plot', metavar='FILE', type=Path, help='all markers over time, figure 14 of the paper'
     )
     parser.add_argument(
         '--movement',
         metavar='MARKER=FILE',
-        help='vertical movement of one marker, figure 15 of the paper',
+        help='vertical motion of one marker, figure 15 of the paper',
     )
 
 
 def rig_of(arguments: argparse.Namespace) -> Rig:
-    """Return the rig that is named, or the installed one."""
+    """Return the rig given by the arguments, by default the installed one."""
     rig = load_rig(arguments.rig or installed_rig())
     scale = getattr(arguments, 'scale', 1.0)
     try:
@@ -119,24 +123,24 @@ def rig_of(arguments: argparse.Namespace) -> Rig:
 
 
 def installed_rig() -> Path:
-    """Return the rig file of the boom."""
+    """Return the installed rig file of the boom."""
     return data_directory('longreach_vision') / 'config' / 'rig_boom.yaml'
 
 
 def rig_files(arguments: argparse.Namespace) -> list[Path]:
-    """Return the file of a rig that can be loaded, and its calibrations."""
+    """Return a rig file, checked by loading it, and its calibration files."""
     file: Path = arguments.rig or installed_rig()
     cameras = load_yaml(file)['cameras'].values()
     return [file, *(file.parent / one['calibration'] for one in cameras if one)]
 
 
 def motion_of(file: Path, topic: str = '/boom/marker_truth') -> MarkerPath:
-    """Return the motion of markers in a table or a bag."""
+    """Read the motion of markers from a CSV file or a bag."""
     if is_bag(file):
         return read_truth(file, topic)
     return MarkerPath.from_csv(file)
 
 
 def is_bag(file: Path) -> bool:
-    """Tell whether a file is a recording and no table."""
+    """Return whether a path is a bag (and not a CSV file)."""
     return file.is_dir() or file.suffix in ('.mcap', '.db3')

@@ -1,10 +1,10 @@
 """
-Which marker is which ellipse, for markers that may be mixed up.
+Assign ellipses to markers that can be confused with each other.
 
-Markers near each other or lost are assigned together, so that the sum of squared distances is
-least, each over what its prediction may be wrong by, as the marker moved of late: of places, and
-of how neighbours lie to each other, because these move alike. Where two answers are nearly as
-likely, markers are UNCERTAIN, with each other's names.
+Neighbouring and lost markers are assigned jointly so that the sum of squared Mahalanobis distances
+is least. The distances are those of positions from their predictions, and of relative positions of
+neighbours, because neighbours move alike. Where two assignments are nearly equally likely, the
+markers are UNCERTAIN and name each other.
 """
 
 from __future__ import annotations
@@ -22,48 +22,48 @@ from longreach_vision.image_motion import ImageMotion, Prediction, Track
 
 __all__ = ['PATIENCE', 'Association', 'Sighting', 'may_be']
 
-# A marker that was no more than UNCERTAIN for so long is predicted by itself again [s].
+# Time after which a marker that has only been UNCERTAIN is predicted independently again [s].
 PATIENCE = 1.0
-# Squared Mahalanobis distance by which one answer must be better than another.
+# Least difference in squared Mahalanobis distance between the best and the next assignment.
 _DOUBT = 7.0
-# Cost, as a squared distance, of a marker that is none of the ellipses, and the most that one in
-# its gate may have.
+# Cost, as a squared distance, of assigning no ellipse to a marker, and the largest cost of an
+# ellipse within its gate.
 _NOT_SEEN, _FAR = 25.0, 24.0
-# Ellipses that a marker may be, the nearest ones, and answers that are compared: all those of
-# four markers, and of more, whose number has no bound, the likeliest ones.
+# Number of nearest ellipses considered for each marker, and of assignments compared: enough for
+# all assignments of four markers; with more markers, only the likeliest are compared.
 _ELLIPSES, _ANSWERS = 4, 1000
 _ANOTHER = 'another one'
-# By how much the size of a marker may have changed since it was lost, as a share.
+# Largest relative change of a marker's size since it was lost.
 _SINCE_LOST = 0.3
-# Speed of neighbours against each other, over that of each, before more is known.
+# Relative speed of neighbours as a share of their speed, until it has been observed.
 _ALIKE = 0.2
 
 
 class Sighting(NamedTuple):
-    """What became of looking for a marker."""
+    """Result of the search for one marker."""
 
     observation: Observation
-    taken: bool  # for this marker
-    distance: float = math.inf  # squared, of Mahalanobis
-    doubt: str = ''  # another marker that it may be
+    taken: bool  # accepted as this marker
+    distance: float = math.inf  # squared Mahalanobis distance
+    doubt: str = ''  # name of another marker that it may be
 
 
 @dataclasses.dataclass(frozen=True)
 class Association:
     """
-    Markers, and the ellipses that they may be.
+    Assignment of ellipses to markers in one image.
 
     Parameters
     ----------
     motion : ImageMotion
     tracks : mapping of Track
-        By name, of all markers.
+        Tracks of all markers, by name.
     predictions : mapping of Prediction
-        By name, of those that are assigned.
+        Predictions of the markers to be assigned, by name.
     sightings : mapping of sequences of Sighting
-        By the same names: what each marker would say of each ellipse.
+        For each of these markers, its sighting of each ellipse.
     time : float
-        Of the image [s].
+        Time of the image [s].
     """
 
     motion: ImageMotion
@@ -74,17 +74,17 @@ class Association:
 
     def solve(self, nearest: Mapping[str, Sighting]) -> dict[str, Sighting]:
         """
-        Return which markers the ellipses are.
+        Assign ellipses to markers.
 
         Parameters
         ----------
         nearest : mapping of Sighting
-            What was seen where each marker was expected.
+            The sighting of each marker nearest to its prediction.
 
         Returns
         -------
         dict of Sighting
-            By name; no two are taken for one ellipse.
+            By name; no ellipse is assigned to two markers.
         """
         allowed = {
             name: sorted(
@@ -100,7 +100,8 @@ class Association:
                 if k >= 0:
                     chosen[name] = k
                     rivals[name] = _rival(answers, row, names) if are_all else _ANOTHER
-        # Also those with an ellipse that is just outside of their gates where others found it.
+        # Include markers whose gates are just missed by an ellipse that was found for another
+        # marker.
         assigned = {
             name: self._elsewhere(name, nearest[name])
             for name in self.predictions
@@ -110,7 +111,8 @@ class Association:
         for name, k in chosen.items():
             sighting = self.sightings[name][k]
             other = rivals[name] or self._stray(name, sighting.observation, hidden)
-            # When both are in sight, or after some time, nothing more is to be learnt.
+            # Once both are in sight, or after PATIENCE, further images do not resolve the
+            # ambiguity.
             is_settled = other in chosen or self.time - self.tracks[name].trusted_time > PATIENCE
             if not other or is_settled:
                 assigned[name] = sighting._replace(doubt=other)
@@ -120,9 +122,9 @@ class Association:
 
     def _stray(self, name: str, seen: Observation, hidden: Sequence[str]) -> str:
         """
-        Return which hidden marker this may be though its own window ends before; empty for none.
+        Return a hidden marker that this sighting may be, although it is outside its window.
 
-        By both likelihoods, s^-2 exp(-d^2 / (2 s^2)); what was lost long ago may be anywhere.
+        Compares the likelihoods s^-2 exp(-d^2 / (2 s^2)); empty if no marker is likely.
         """
         track = self.tracks[name]
         if not track.lost:
@@ -144,20 +146,20 @@ class Association:
         self, names: Sequence[str], ellipses: Sequence[Sequence[int]]
     ) -> tuple[list[tuple[int, ...]], bool]:
         """
-        Return which ellipse each marker may be, -1 for none: the likeliest answer first.
+        Return possible assignments of ellipses to markers (-1: none), the likeliest first.
 
-        All that are nearly as likely follow, no ellipse twice in any. Neighbours move alike while
-        they are hidden: how they lie to each other counts besides.
+        Includes all assignments that are nearly as likely; no ellipse occurs twice in any of them.
+        Neighbours move alike while hidden, so their relative positions contribute to the cost.
 
         Returns
         -------
         answers : list of tuple of int
         are_all : bool
-            Whether none is missing, for there are too many that have to be compared.
+            False if there were too many assignments to compare all of them.
         """
         alone = [self._alone(name, own) for name, own in zip(names, ellipses, strict=True)]
         rest = sum(float(own.min()) for own in alone)
-        least = math.inf  # that an answer costs which is left out
+        least = math.inf  # cost of an assignment that is left out
         costs, columns = np.zeros(1), np.zeros((1, 0), dtype=np.intp)
         for row, own in enumerate(alone):
             total = costs[:, None] + own
@@ -180,7 +182,7 @@ class Association:
         return answers, least >= costs[0] + _DOUBT
 
     def _alone(self, name: str, ellipses: Sequence[int]) -> np.ndarray:
-        """Return squared distances of a marker from none, first, and from ellipses."""
+        """Return squared distances (1 + ellipses,) of a marker: no ellipse first."""
         center = self.predictions[name].center
         spread = self.motion.spread(self.tracks[name], self.time)
         away = [
@@ -193,9 +195,10 @@ class Association:
         self, names: tuple[str, str], ellipses: tuple[Sequence[int], Sequence[int]]
     ) -> np.ndarray:
         """
-        Return squared distances of two markers from how they lay to each other.
+        Return squared distances of a pair of markers from their previous relative position.
 
-        Rows and columns are none, first, and the ellipses of one and of the other.
+        Rows and columns: no ellipse first, then the ellipses of the first and of the second
+        marker.
         """
         motion = self.motion
         track, other = (self.tracks[name] for name in names)
@@ -219,10 +222,10 @@ class Association:
         return costs
 
     def _elsewhere(self, name: str, sighting: Sighting) -> Sighting:
-        """Return the sighting of a marker that is none of the candidates."""
+        """Return the sighting of a marker to which no ellipse is assigned."""
         seen = sighting.observation
         if sighting.taken:
-            reason = 'what is seen here is another marker'
+            reason = 'the ellipse found here is another marker'
             seen = lost(
                 reason,
                 self.predictions[name].center,
@@ -233,21 +236,21 @@ class Association:
 
 
 def may_be(seen: Observation, other: str) -> Observation:
-    """Return the observation of an ellipse that may be another marker."""
+    """Return an observation as UNCERTAIN because it may be another marker."""
     return dataclasses.replace(seen, status=UNCERTAIN, reason=f'may be {other}')
 
 
 def _between(track: Track, other: Track) -> list[tuple[float, float, float]]:
-    """Return the path of a marker against another one: times when both were seen, u and v."""
+    """Return the relative path of two markers at times when both were seen: t, u, v."""
     its = {at: (u, v) for at, u, v in other.path}
     return [(at, its[at][0] - u, its[at][1] - v) for at, u, v in track.path if at in its]
 
 
 def _rival(answers: Sequence[tuple[int, ...]], row: int, names: Sequence[str]) -> str:
     """
-    Return which other marker an ellipse may be, by answers nearly as likely as the first one.
+    Return the other marker that an ellipse may be, from the assignments nearly as likely.
 
-    ``another one`` where it is the marker that may be another ellipse; empty for neither.
+    ``another one`` if the marker may be another ellipse; empty if unambiguous.
     """
     k = answers[0][row]
     for choice in answers[1:]:
@@ -259,7 +262,7 @@ def _rival(answers: Sequence[tuple[int, ...]], row: int, names: Sequence[str]) -
 
 
 def _together(allowed: Mapping[str, Sequence[int]]) -> list[list[str]]:
-    """Return groups of markers that share ellipses, those without any left out."""
+    """Return groups of markers that share ellipses; markers without ellipses are left out."""
     groups: list[tuple[list[str], set[int]]] = []
     for name, ellipses in allowed.items():
         if not ellipses:

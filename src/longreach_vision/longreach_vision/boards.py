@@ -1,9 +1,8 @@
 """
-Checkerboards in pictures.
+Detection of checkerboards in pictures.
 
-A board of 9x6 has 9 by 6 inner corners, where four squares meet: 10 by 7 squares. So does
-camera_calibration of ROS count. The board's frame lies in it, x along the first of the two numbers
-and y along the second, z = 0 [m].
+A board of 9x6 has 9 by 6 inner corners, that is 10 by 7 squares, as in ROS camera_calibration.
+The board's frame has x along the first and y along the second of the two numbers, z = 0 [m].
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ __all__ = [
 ]
 
 PICTURES = ('.bmp', '.jpeg', '.jpg', '.pgm', '.png', '.ppm', '.tif', '.tiff', '.webp')
-"""Endings of the pictures that are taken from a folder."""
+"""File name extensions of pictures that are read from a folder."""
 
 FEWEST = 3
-"""Pictures with a board that a calibration needs."""
+"""Least number of pictures with a board for a calibration."""
 
 _LOOKED_AT = 3  # pictures that are searched for a board of another size
-_AGREEING = 2  # pictures that have to show the same larger board
+_AGREEING = 2  # pictures that must show the same larger board
 _CORNERS_AT_LEAST, _CORNERS_AT_MOST = 3, 100
-# Half of the window about a corner, as a share of the smallest square and at most [px].
+# Half size of the refinement window, as a share of the smallest square, and its maximum [px].
 _WINDOW, _LARGEST_WINDOW = 0.45, 15
 _REFINED = (cv2.TERM_CRITERIA_COUNT + cv2.TERM_CRITERIA_EPS, 100, 1e-12)
-_COARSE = 800.0  # columns that are enough to find a board
+_COARSE = 800.0  # image width at which a board is searched for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,14 +54,14 @@ class Board:
     Parameters
     ----------
     columns, rows : int
-        Inner corners.
+        Number of inner corners.
     square : float
-        Side of a square [m].
+        Side length of a square [m].
 
     Raises
     ------
     InputError
-        For a board that nobody can find.
+        For a board size that cannot be detected.
     """
 
     columns: int
@@ -70,7 +69,7 @@ class Board:
     square: float
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
+        """Check the values."""
         for count in (self.columns, self.rows):
             if not _CORNERS_AT_LEAST <= count <= _CORNERS_AT_MOST:
                 raise InputError(
@@ -83,12 +82,12 @@ class Board:
     @classmethod
     def parse(cls, text: str, square: float) -> Board:
         """
-        Return the board of a text such as 9x6, inner corners, and the side of a square [m].
+        Return the board given as text such as 9x6 (inner corners) and the side of a square [m].
 
         Raises
         ------
         InputError
-            For another text, or numbers that are not allowed.
+            If the text or the numbers are not allowed.
         """
         found = re.fullmatch(r'(\d{1,4})[xX](\d{1,4})', text.strip())
         if not found:
@@ -98,7 +97,7 @@ class Board:
         return cls(int(found[1]), int(found[2]), square)
 
     def __str__(self) -> str:
-        """Return the board as it is given."""
+        """Return the board in the form that :meth:`parse` reads."""
         return f'{self.columns}x{self.rows}'
 
     @property
@@ -112,14 +111,14 @@ class Board:
 @dataclasses.dataclass(frozen=True)
 class BoardView:
     """
-    The corners of a board in one picture.
+    Corners of the board in one picture.
 
     Parameters
     ----------
     name : str
-        Of the picture.
+        Name of the picture.
     corners : ndarray, shape (n, 2)
-        [px], in the order of :attr:`Board.points`.
+        Pixels [px] in the order of :attr:`Board.points`.
     """
 
     name: str
@@ -128,12 +127,12 @@ class BoardView:
 
 def list_pictures(paths: Sequence[str | Path]) -> list[Path]:
     """
-    Return the pictures that files and folders stand for, those of a folder in natural order.
+    Expand files and folders to a list of pictures, those of a folder in natural order.
 
     Raises
     ------
     InputError
-        For what is not there, and a folder without pictures.
+        For a missing file, and a folder without pictures.
     """
     found: list[Path] = []
     for path in map(Path, paths):
@@ -145,13 +144,13 @@ def list_pictures(paths: Sequence[str | Path]) -> list[Path]:
         elif path.is_file():
             found.append(path)
         else:
-            raise InputError(f'{path} is not there; name pictures or a folder of them')
+            raise InputError(f'{path} does not exist; give pictures or a folder of pictures')
     return list(dict.fromkeys(found))
 
 
 def _is_picture(file: Path) -> bool:
-    """Tell whether something in a folder is called like a picture, and is not hidden."""
-    # What is not there is a link without its file; a pipe would be waited for.
+    """Return whether a file has the name of a picture and is not hidden."""
+    # A broken link is not a file; a pipe would block.
     shown = not file.name.startswith('.') and (file.is_file() or not file.exists())
     return shown and file.suffix.lower() in PICTURES
 
@@ -166,17 +165,17 @@ def _natural(file: Path) -> list[tuple[int, str]]:
 
 def read_picture(file: str | Path) -> np.ndarray:
     """
-    Return a picture in grey, as the sensor has it: no turning by what the file says.
+    Read a picture in grey, in the sensor's orientation: EXIF rotation is ignored.
 
     Returns
     -------
     ndarray, shape (rows, columns)
-        uint8; 16 bits are scaled so that the brightest pixel is 255.
+        uint8; 16-bit values are scaled so that the brightest pixel is 255.
 
     Raises
     ------
     InputError
-        When the file holds no picture, or one of fractions.
+        If the file is not a picture, or has floating point values.
     """
     stored = stored_picture(Path(file))
     if stored.dtype == np.uint16:
@@ -190,26 +189,26 @@ def read_picture(file: str | Path) -> np.ndarray:
 
 def find_corners(image: np.ndarray, board: Board) -> np.ndarray | None:
     """
-    Return the inner corners of a board in a picture.
+    Find the inner corners of a board in a picture.
 
     Parameters
     ----------
     image : ndarray, shape (rows, columns)
         uint8.
     board : Board
-        It has to be there as a whole.
+        It must be entirely visible.
 
     Returns
     -------
     ndarray, shape (n, 2), or None
-        [px] in the order of :attr:`Board.points`, up to a half turn of the board; None where no
-        board is found.
+        Pixels in the order of :attr:`Board.points`, except that the board may be rotated by half a
+            turn; None where no board is found [px].
     """
     size = (board.columns, board.rows)
-    # Normalising the picture, an option of the first one, makes its corners many times worse.
+    # CALIB_CB_NORMALIZE_IMAGE makes the corners of the SB detector many times less accurate.
     found, corners = cv2.findChessboardCornersSB(image, size, flags=cv2.CALIB_CB_EXHAUSTIVE)
     if not found:
-        # The older one finds other boards, and takes half a minute for 5 million pixels.
+        # The older detector finds some other boards, but takes half a minute for 5 Mpx.
         scale = min(_COARSE / image.shape[1], 1.0)
         small = cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
         found, corners = cv2.findChessboardCorners(
@@ -218,8 +217,8 @@ def find_corners(image: np.ndarray, board: Board) -> np.ndarray | None:
         if not found:
             return None
         corners = (np.asarray(corners) + 0.5) / scale - 0.5
-    # On tilted boards the first one is off by up to 0.3 px; this leaves 0.03 to 0.05 px. The
-    # window is as large as the squares allow.
+    # On tilted boards the SB detector is off by up to 0.3 px; refinement leaves 0.03 to 0.05 px.
+    # The window is as large as the squares allow.
     grid = np.asarray(corners).reshape(board.rows, board.columns, 2)
     gap = min(float(np.linalg.norm(np.diff(grid, axis=k), axis=-1).min()) for k in (0, 1))
     half = int(min(max(_WINDOW * gap, 2.0), _LARGEST_WINDOW))
@@ -248,16 +247,16 @@ def find_views(
     empty : list of str
         Names of the pictures without a board.
     size : tuple of int
-        Width and height of all [px].
+        Width and height of the pictures [px].
 
     Raises
     ------
     InputError
-        For pictures that cannot be read, are of different sizes, or show a larger board, or when
+        If pictures cannot be read, have different sizes, or show a larger board, or if
         too few show the board.
     """
     if not files:
-        raise InputError('no pictures are named, allowed: files or folders')
+        raise InputError('no pictures are given, allowed: files or folders')
     views: list[BoardView] = []
     empty: list[Path] = []
     larger: list[str] = []
@@ -279,7 +278,7 @@ def find_views(
             if len(views) <= _LOOKED_AT:
                 larger.append(_larger(image, board))
                 _refuse_part(larger, file, board)
-        # Nobody should wait for thirty pictures to hear of a wrong number.
+        # Report a wrong board size early, not after all pictures.
         if len(empty) == _LOOKED_AT == len(empty) + len(views) and _other_board(file, board):
             break
     if len(views) < FEWEST:
@@ -293,7 +292,7 @@ def find_views(
 
 
 def _advice(empty: Sequence[Path], board: Board) -> str:
-    """Return what to do when a board is not found."""
+    """Return what to do if a board is not found."""
     for file in empty[:_LOOKED_AT]:
         other = _other_board(file, board)
         if other:
@@ -302,12 +301,12 @@ def _advice(empty: Sequence[Path], board: Board) -> str:
 
 
 def _other_board(file: Path, board: Board) -> str:
-    """Return what to say when a picture shows a board of nearly that size; empty for none."""
+    """Return a message if a picture shows a board of a similar size; empty otherwise."""
     counts = _counts(read_picture(file))
     if counts is None:
         return ''
     off = [abs(a - b) for a, b in zip(counts, sorted((board.columns, board.rows)), strict=True)]
-    # Noise may look like a small board.
+    # Noise can look like a small board.
     if not 0 < max(off) <= 2:
         return ''
     seen = f'{counts[1]}x{counts[0]}'
@@ -318,7 +317,7 @@ def _other_board(file: Path, board: Board) -> str:
 
 
 def _larger(image: np.ndarray, board: Board) -> str:
-    """Return the larger board of which a board in a picture is a part; empty for none."""
+    """Return the larger board that contains the given one in a picture; empty for none."""
     counts = _counts(image)
     own = sorted((board.columns, board.rows))
     if counts is None or not all(np.greater_equal(counts, own)) or list(counts) == own:
@@ -328,7 +327,7 @@ def _larger(image: np.ndarray, board: Board) -> str:
 
 def _refuse_part(larger: Sequence[str], file: Path, board: Board) -> None:
     """Raise InputError when pictures agree on a larger board."""
-    # Of that, each picture would give another part.
+    # In a larger board, each picture would give a different part.
     if larger[-1] and larger.count(larger[-1]) == _AGREEING:
         raise InputError(
             f'{file} shows a board of {larger[-1]}, of which {board} is a part, allowed: all inner'
@@ -337,7 +336,7 @@ def _refuse_part(larger: Sequence[str], file: Path, board: Board) -> None:
 
 
 def _counts(image: np.ndarray) -> tuple[int, int] | None:
-    """Return the inner corners of a board of any size, the smaller number first; None for none."""
+    """Return the inner corners of a board of any size, the smaller number first, or None."""
     found, _, meta = cv2.findChessboardCornersSBWithMeta(
         image, (3, 3), cv2.CALIB_CB_EXHAUSTIVE | cv2.CALIB_CB_LARGER
     )

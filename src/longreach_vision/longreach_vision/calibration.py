@@ -1,12 +1,14 @@
 """
-A camera's intrinsics from pictures of a checkerboard, and whether to trust them.
+Intrinsics of a camera from pictures of a checkerboard, and their assessment.
 
-The covariance of the intrinsics (:mod:`longreach_vision.intrinsics`), carried to the image, gives
-the deviation of a pixel's ray, less what a turn of the camera takes up, as the camera's pose is
-found with the same intrinsics later. A covariance cannot know of what no picture has shown:
-coverage, tilt and distance of the boards are therefore judged by themselves. Nor does it know that
-a lens may not be what its model says: beside plumb_bob the richer rational_polynomial is fitted to
-the same corners, and where both differ, nothing but the choice of the model speaks for either.
+The covariance of the intrinsics (:mod:`longreach_vision.intrinsics`) is propagated to the image:
+this
+gives the standard deviation of a pixel's ray, minus the part that a rotation of the camera
+absorbs,
+because the camera's pose is estimated later with the same intrinsics. The covariance does not show
+what the pictures have not covered, therefore coverage, tilt and distance of the boards are checked
+separately. Nor does it show model errors: for plumb_bob, the richer rational_polynomial is fitted
+to the same corners, and a difference between the two is reported.
 """
 
 from __future__ import annotations
@@ -34,42 +36,42 @@ from longreach_vision.intrinsics import (
 __all__ = ['Calibration', 'Coverage', 'calibrate']
 
 _ENOUGH = 10  # pictures
-# Of a good calibration; beyond, a warning says what to do.
+# Limits of a good calibration; beyond them a warning says what to do.
 _LARGEST_RMS = 0.5  # [px]
 _LEAST_AREA = 0.6
-_CORNER_REACH = 0.3  # share of half of the diagonal within which a corner of the image is seen
+_CORNER_REACH = 0.3  # distance to an image corner, as a share of half the diagonal
 _LEAST_TILT, _LEAST_TURN = math.radians(20.0), math.radians(30.0)
-_LEAST_RATIO = 1.3  # of the distances
-_LARGEST_FOCAL = 2e-3  # deviation of the focal length over itself
-_LARGEST_RAY = 0.5  # deviation of a ray [px]
+_LEAST_RATIO = 1.3  # largest over smallest distance
+_LARGEST_FOCAL = 2e-3  # relative standard deviation of the focal length
+_LARGEST_RAY = 0.5  # standard deviation of a ray [px]
 _LARGEST_ASPECT = 0.02
-# Between models, where boards were and elsewhere [px]; and over what noise makes of it.
+# Difference between models inside and outside the covered area [px]; its least significance.
 _LARGEST_DIFFERENCE, _SIGNIFICANT = (0.3, 1.0), 3.0
-# A picture is one that does not fit when its error is so many times that of the middle one.
+# Outlier: error of a picture relative to the median error, and least error [px].
 _OUTLIER, _OUTLIER_FROM = 2.5, 0.15
-_MASK = 120  # columns in which the covered area is counted
-_GRID = (13, 10)  # rays whose deviation is looked at
-_FEWEST_ROWS = 6  # two for each ray, that give a turn
+_MASK = 120  # columns of the mask of the covered area
+_GRID = (13, 10)  # columns and rows of the grid of rays that are checked
+_FEWEST_ROWS = 6  # residuals, two for each ray, needed to fit a rotation
 _IMAGE_CORNERS = ('upper left', 'upper right', 'lower left', 'lower right')
 
 
 @dataclasses.dataclass(frozen=True)
 class Coverage:
     """
-    What the pictures have shown of the camera.
+    Coverage of the image and of poses by the pictures of a calibration.
 
     Parameters
     ----------
     area : float
-        Share of the image that boards have covered.
+        Share of the image covered by boards.
     missing : tuple of str
-        Corners of the image that no board came near to.
+        Corners of the image without a board nearby.
     tilts : ndarray, shape (views,)
         Angle between the board's normal and the line of sight [rad].
     turns : tuple of float
         Range of the tilts about the vertical and the horizontal axis [rad].
     distances : ndarray, shape (views,)
-        From the camera to the middle of the board [m].
+        Distance from the camera to the board's centre [m].
     """
 
     area: float
@@ -82,7 +84,7 @@ class Coverage:
 @dataclasses.dataclass(frozen=True)
 class Calibration:
     """
-    Intrinsics and what speaks for and against them.
+    Estimated intrinsics and their assessment.
 
     Parameters
     ----------
@@ -90,24 +92,24 @@ class Calibration:
     deviations : dict
         Standard deviations of fx, fy, cx, cy [px] and of the coefficients by name.
     covariance : ndarray, shape (m, m)
-        Of the same, in that order.
+        Covariance of the same values, in that order.
     rms : float
-        Root of the mean squared distance between corner and projection [px].
+        Root mean square distance between corners and their projections [px].
     views : tuple of BoardView
     errors : ndarray, shape (views,)
-        The same for each picture [px].
+        RMS distance for each picture [px].
     residuals : ndarray, shape (views, n, 2)
-        Corner less projection [px].
+        Detected minus projected corner [px].
     ray_deviation : ndarray, shape (rows, columns)
-        Deviation of rays at a grid over the image, the root of the mean of both axes [px].
+        Standard deviation of rays on a grid over the image, RMS of both axes [px].
     difference : ndarray, shape (rows, columns)
-        How far from the pixels of that grid a richer model, fitted to the same corners, sees their
-        rays [px]; NaN for a model that has none.
+        Distance between the pixels of that grid and their rays' pixels in a richer model that is
+            fitted to the same corners [px]; NaN for a model without a richer one.
     coverage : Coverage
     outliers : tuple of str
-        Pictures that fit far worse than the others.
+        Names of pictures that fit far worse than the others.
     warnings : tuple of str
-        Why it cannot be trusted, and what to do; empty for a good one.
+        Reasons not to trust the calibration, and remedies; empty for a good one.
     """
 
     camera: Camera
@@ -143,7 +145,7 @@ def calibrate(
     model : str
         plumb_bob, rational_polynomial or equidistant.
     name : str
-        Of the camera.
+        The camera's name.
 
     Returns
     -------
@@ -152,7 +154,7 @@ def calibrate(
     Raises
     ------
     InputError
-        For too few views, an unknown model, or views that determine no camera.
+        For too few views, an unknown model, or views that do not determine the intrinsics.
     """
     if model not in COEFFICIENTS:
         raise InputError(f'model = {model!r}, allowed: {", ".join(COEFFICIENTS)}')
@@ -171,15 +173,15 @@ def calibrate(
     solution = solve(points, corners, size, model)
     if solution is None or not all(np.isfinite(part).all() for part in solution):
         raise InputError(
-            'the pictures determine no camera; show the board tilted by 20 to 45 deg, about both'
-            ' axes, in most of them'
+            'the pictures do not determine the intrinsics; show the board tilted by 20 to 45 deg,'
+            ' about both axes, in most of them'
         )
     try:
         fx, fy, cx, cy, *distortion = solution.intrinsics.tolist()
         camera = Camera(name, *size, fx, fy, cx, cy, model, tuple(distortion))
     except InputError as error:
         raise InputError(
-            f'the pictures lead to a camera that cannot be: {error}; is it this board?'
+            f'the pictures lead to invalid intrinsics: {error}; check --board'
         ) from error
     residuals, covariance = covariance_of(model, solution, points, corners, size)
     rms = math.sqrt(float(np.sum(residuals**2)) / (residuals.size / 2))
@@ -210,10 +212,10 @@ def calibrate(
 
 
 def _ray_deviation(camera: Camera, covariance: np.ndarray) -> np.ndarray:
-    """Return the deviation of rays over the image (rows, columns) [px]."""
+    """Return the standard deviation of rays over the image (rows, columns) [px]."""
     columns, rows = _GRID
     rays = camera.undistort(_places((camera.width, camera.height)), strict=False)
-    # A fisheye sees nothing in the corners of its image.
+    # A fisheye lens does not reach the corners of its image.
     seen = np.isfinite(rays).all(axis=1)
     deviation = np.full(rows * columns, math.nan)
     intrinsics = np.array([camera.fx, camera.fy, camera.cx, camera.cy, *camera.distortion])
@@ -224,7 +226,7 @@ def _ray_deviation(camera: Camera, covariance: np.ndarray) -> np.ndarray:
 def _scatter(
     model: str, intrinsics: np.ndarray, rays: np.ndarray, covariance: np.ndarray
 ) -> np.ndarray:
-    """Return the deviations of rays (n, 2), less what a turn of the camera takes up (n,) [px]."""
+    """Return standard deviations of rays (n, 2), without a common rotation, (n,) [px]."""
     ahead = np.column_stack([rays, np.ones(len(rays))])
     _, A, B = project(model, intrinsics, ahead, np.zeros(3), np.zeros(3))
     Q = np.linalg.qr(B[:, :3])[0]
@@ -234,7 +236,7 @@ def _scatter(
 
 
 def _places(size: tuple[int, int]) -> np.ndarray:
-    """Return the pixels (n, 2) whose rays are looked at, row by row."""
+    """Return the pixels (n, 2) of the grid of checked rays, row by row."""
     u, v = (np.linspace(0.0, length - 1.0, n) for length, n in zip(size, _GRID, strict=True))
     return np.stack(np.meshgrid(u, v), axis=-1).reshape(-1, 2)
 
@@ -243,10 +245,10 @@ def _difference(
     camera: Camera, solution: Solution, points: np.ndarray, views: Sequence[BoardView]
 ) -> tuple[np.ndarray, np.ndarray]:
     """
-    Return how far rays lie from their pixels in a richer model, and its noise [px].
+    Return the pixel difference to a richer model, and its standard deviation [px].
 
-    Both (rows, columns); less what a turn of the camera takes up where boards were. NaN where
-    there is no ray, and for a model without a richer one.
+    Both (rows, columns), without the rotation that fits best in the covered area. NaN where there
+    is no ray, and for a model without a richer one.
     """
     columns, rows = _GRID
     found = np.full((2, rows * columns), math.nan)
@@ -273,7 +275,7 @@ def _difference(
 
 
 def _covered(views: Sequence[BoardView], size: tuple[int, int]) -> np.ndarray:
-    """Return where boards were, a small picture of 0 and 1."""
+    """Return a coarse mask (0 or 1) of the image area covered by boards."""
     scale = _MASK / size[0]
     mask = np.zeros((max(round(size[1] * scale), 1), _MASK), np.uint8)
     for view in views:
@@ -283,7 +285,7 @@ def _covered(views: Sequence[BoardView], size: tuple[int, int]) -> np.ndarray:
 
 
 def _covered_places(views: Sequence[BoardView], size: tuple[int, int]) -> np.ndarray:
-    """Return at which of the pixels that are looked at boards were (n,)."""
+    """Return which pixels of the grid lie in the covered area, (n,)."""
     mask = _covered(views, size)
     u, v = (_places(size) * (_MASK / size[0])).astype(int).T
     return np.asarray(mask[np.minimum(v, len(mask) - 1), u] > 0)
@@ -296,7 +298,7 @@ def _coverage(
     turns: np.ndarray,
     shifts: np.ndarray,
 ) -> Coverage:
-    """Return what the pictures have shown."""
+    """Return the coverage of the pictures."""
     every = np.concatenate([view.corners for view in views])
     ends = np.array([(u, v) for v in (0.0, size[1] - 1.0) for u in (0.0, size[0] - 1.0)])
     reach = _CORNER_REACH * 0.5 * math.hypot(*size)
@@ -332,7 +334,7 @@ def _warnings(
     coverage: Coverage,
     outliers: tuple[str, ...],
 ) -> tuple[str, ...]:
-    """Return why a calibration cannot be trusted, each with what to do."""
+    """Return reasons not to trust a calibration, each with its remedy."""
     found = []
     count = len(coverage.tilts)
     if count < _ENOUGH:
@@ -352,8 +354,8 @@ def _warnings(
     if 3 * tilted < count:
         found.append(
             f'{tilted} of {count} pictures show the board tilted by more than'
-            f' {math.degrees(_LEAST_TILT):.0f} deg, so that focal length and distance are hard to'
-            ' tell apart: tilt it in half of them'
+            f' {math.degrees(_LEAST_TILT):.0f} deg, so that focal length and distance are poorly'
+            ' separated: tilt it in half of them'
         )
     elif min(coverage.turns) < _LEAST_TURN:
         axis = ('vertical', 'horizontal')[int(np.argmin(coverage.turns))]
@@ -365,7 +367,7 @@ def _warnings(
     if coverage.area < _LEAST_AREA:
         found.append(
             f'boards cover {100.0 * coverage.area:.0f} % of the image: hold the board where it has'
-            ' not been, up to the edges'
+            ' not been yet, up to the edges'
         )
     if coverage.missing:
         found.append(
@@ -402,7 +404,7 @@ def _warnings(
 def _doubts(
     difference: np.ndarray, noise: np.ndarray, covered: np.ndarray, size: tuple[int, int]
 ) -> tuple[str, ...]:
-    """Return what to say about a richer model that differs by more than noise makes of it."""
+    """Return messages about significant differences to a richer model."""
     places = _places(size)
     apart = np.where(difference > _SIGNIFICANT * noise, difference, 0.0).ravel()
     found = []
@@ -413,17 +415,15 @@ def _doubts(
             continue
         u, v = places[worst]
         told = (
-            f'{RICHER} fits the same corners and sees pixel ({u:.0f}, {v:.0f})'
+            f'{RICHER} fits the same corners and puts pixel ({u:.0f}, {v:.0f})'
             f' {there[worst]:.2g} px elsewhere'
         )
         if among:
-            told += (
-                f', among the boards: the lens is not what plumb_bob says; take --model {RICHER}'
-            )
+            told += f', in the covered area: plumb_bob does not fit the lens; use --model {RICHER}'
         else:
             told += (
                 ', where no board was: the pictures do not determine the lens there; hold the'
-                f' board there, or take --model {RICHER}'
+                f' board there, or use --model {RICHER}'
             )
         found.append(told)
     return tuple(found)

@@ -1,11 +1,12 @@
 """
-Simulated cameras: ``marker_truth``, or a path from a file, in; images and camera_info out.
+Simulated cameras: images and camera_info from ``marker_truth`` or from a path in a file.
 
-Image k of a camera is of the time k / frame_rate of simulation, the right one's later by ``skew``.
-Its stamp is that time, the middle of the exposure, and its noise a function of seed, camera and k:
-a run repeats however fast it was. Truth that waits is taken before the next image is drawn: a
-simulation that runs ahead loses none of it; the images follow as fast as they can be drawn, and
-with a duration the node ends after the last of them, and the simulation can wait for that.
+Image k of a camera is exposed at simulation time k / frame_rate; the other cameras' images are
+later by ``skew``. The stamp is the middle of the exposure, and the noise is a function of seed,
+camera and k, so that a run can be repeated at any speed. Queued samples of the truth are read
+before the next image is drawn: none is lost if the simulation is faster than the drawing, and the
+images follow as fast as they can be drawn. With a duration, the node ends after the last image,
+and the simulation can wait for that.
 """
 
 from __future__ import annotations
@@ -51,13 +52,13 @@ from longreach_vision.scene import (
 
 __all__ = ['CameraNode', 'CameraNodeParameters']
 
-# Between looks at what is to be drawn, while there is something [s].
+# Period of the timer while images are due [s].
 _PERIOD = 2e-3
-# While messages keep coming, an image is drawn this often at least [s].
+# Longest time between drawn images while messages keep arriving [s].
 _PATIENCE = 0.05
-# Between reports [s of wall time].
+# Period of diagnostics [s of wall time].
 _REPORTS = 1.0
-# From the last image, which its listeners have, to the end, so that they can work on it [s].
+# Time between the last image and the end of the node, for listeners to process it [s].
 _FAREWELL = 1.5
 
 
@@ -68,44 +69,44 @@ class CameraNodeParameters(FrameParameters):
     rig: str = quantity('rig file: cameras, plane, markers', '')
     look: str = quantity('look file; empty for the installed one', '', default='')
     path: str = quantity(
-        'CSV file of time, NAME.x, NAME.z to render; empty for the topic marker_truth',
+        'CSV file with time, NAME.x, NAME.z to render; empty for the topic marker_truth',
         '',
         default='',
     )
     frame_rate: float = quantity(
-        'images per second of simulation, of each camera',
+        'images of each camera per second of simulation time',
         'Hz',
         above=0.0,
         at_most=1e3,
         default=15.0,
     )
     scale: float = quantity(
-        'size of the images over that of the cameras', above=0.0, at_most=1.0, default=1.0
+        'image size relative to the cameras', above=0.0, at_most=1.0, default=1.0
     )
-    skew: float = quantity(
-        'time by which all cameras but the first are late', 's', at_least=0.0, default=0.0
-    )
+    skew: float = quantity('delay of all cameras but the first', 's', at_least=0.0, default=0.0)
     drop_rate: float = quantity(
-        'share of images that get lost, for tests', at_least=0.0, below=1.0, default=0.0
+        'share of images that are dropped, for tests', at_least=0.0, below=1.0, default=0.0
     )
     real_time_factor: float = quantity(
-        'speed of time against real time; 0: a path goes on when listeners have the image before',
+        'simulation time over real time; 0: a path continues when listeners have the previous'
+        ' image',
         at_least=0.0,
         at_most=1e4,
         default=1.0,
     )
     lossless: bool = quantity(
-        'an image waits until reliable listeners have the one before', default=False
+        'publish an image only when reliable listeners have the previous one', default=False
     )
     duration: float = quantity(
-        'time of marker_truth, or since the beginning of a path, after which the node ends; 0 is'
-        ' never',
+        'time of marker_truth, or since the start of a path, after which the node ends; 0: never',
         's',
         at_least=0.0,
         default=0.0,
     )
     listeners: int = quantity(
-        'path and marker_truth wait until each image_raw has so many', at_least=0, default=0
+        'number of subscribers of each image_raw for which path and marker_truth wait',
+        at_least=0,
+        default=0,
     )
     start_timeout: float = quantity(
         'longest wait for listeners', 's', at_least=0.0, at_most=1e4, default=10.0
@@ -113,15 +114,15 @@ class CameraNodeParameters(FrameParameters):
 
 
 class _Waiting(NamedTuple):
-    """An image that is to be drawn."""
+    """An image to be drawn."""
 
     view: _View
     frame: Frame
-    due: float  # by the monotonic clock [s]
+    due: float  # on the monotonic clock [s]
 
 
 class _View:
-    """A camera with its topics; pictures are drawn into the message that is published."""
+    """A camera with its publishers; images are drawn into a reused message."""
 
     def __init__(
         self,
@@ -143,12 +144,12 @@ class _View:
         self._infos = node.create_publisher(CameraInfo, f'{name}/camera_info', qos.IMAGES)
 
     def draw(self, frame: Frame, rng: np.random.Generator) -> np.ndarray:
-        """Return an image; the next one takes its place."""
+        """Draw and return an image; it is overwritten by the next one."""
         self._simulator.image(frame.positions, frame.velocities, frame.stamp * 1e-9, rng)
         return self._buffer
 
     def publish(self, frame: Frame, unheard: bool) -> None:
-        """Publish the image that was drawn; where nobody listens only if asked to."""
+        """Publish the drawn image; without subscribers only if ``unheard``."""
         self._message.header.stamp = self._info.header.stamp = stamp_of(frame.stamp)
         self._infos.publish(self._info)
         if unheard or self.images.get_subscription_count():
@@ -160,7 +161,7 @@ Viewer = Callable[[str, int, np.ndarray], None]
 
 class CameraNode(Node):
     """
-    Cameras that look at markers, simulated.
+    Simulated cameras that observe markers.
 
     Parameters
     ----------
@@ -172,8 +173,8 @@ class CameraNode(Node):
     Attributes
     ----------
     viewer : callable, optional
-        Gets each image without the middleware: name of the camera, stamp [ns], and an array that
-        is its own. Where there is one, images are published while somebody listens only.
+        Receives each image without the middleware: camera name, stamp [ns], array (owned by the
+            receiver). If set, images are published only while there are subscribers.
     """
 
     viewer: Viewer | None = None
@@ -210,7 +211,7 @@ class CameraNode(Node):
         ]
         self._counts = dict.fromkeys(('rendered', 'dropped', 'late', 'missed', 'invalid'), 0)
         self._diagnostics = diagnostics.Diagnostics(self, 'cameras')
-        # Of the latest image [ns].
+        # Stamp of the latest image [ns].
         self._stamp = 0
         self._waiting: deque[_Waiting] = deque()
         self._born = self._drawn = time.monotonic()
@@ -225,7 +226,7 @@ class CameraNode(Node):
             self._path = self._along(MarkerPath.from_csv(settings.path).of(self._scene.names))
 
     def _on_truth(self, message: MarkerPositions) -> None:
-        """Note the images that a sample of the truth completes."""
+        """Queue the images whose exposure a sample of the truth completes."""
         self._heard += 1
         try:
             positions, velocities = conversions.markers_from_message(message, self._scene.names)
@@ -247,7 +248,7 @@ class CameraNode(Node):
             self._timer.reset()
 
     def _warn_of_missing(self, positions: np.ndarray, message: MarkerPositions) -> None:
-        """Warn of markers of the rig that the truth does not have."""
+        """Warn about markers of the rig that are missing in the truth."""
         missing = [
             name
             for name, there in zip(self._scene.names, np.isfinite(positions[:, 0]), strict=True)
@@ -260,7 +261,7 @@ class CameraNode(Node):
             )
 
     def _along(self, path: MarkerPath) -> Iterator[_Waiting]:
-        """Yield the images of a path, with the time at which each is due; 0 for at once."""
+        """Yield the images of a path, each with its due time; 0 for at once."""
         begun, factor = time.monotonic(), self.settings.real_time_factor
         times = [view.times for view in self._views]
         for index, frame in frames_of(path, times, self.settings.duration or math.inf):
@@ -268,12 +269,12 @@ class CameraNode(Node):
             yield _Waiting(self._views[index], frame, due)
 
     def _work(self) -> None:
-        """Draw the next image, unless messages come first."""
+        """Draw the next image, unless messages are waiting."""
         now = time.monotonic()
         if not self._has_listeners(now):
             return
         if self._path is None and self._truth is None:
-            # Whoever tells the truth waits for this one, and with it for those listeners.
+            # The publisher of the truth waits for this node, and thereby for its listeners.
             self._truth = self.create_subscription(
                 MarkerPositions, 'marker_truth', self._on_truth, qos.STREAM
             )
@@ -289,7 +290,7 @@ class CameraNode(Node):
         self._drawn = time.monotonic()
 
     def _take(self, now: float) -> bool:
-        """Take the next image of the path; false when there is none now, or no more."""
+        """Take the next image of the path; False if there is none now, or no more."""
         assert self._path is not None
         if not (self.settings.real_time_factor or self._is_heard()):
             return False
@@ -301,7 +302,7 @@ class CameraNode(Node):
         return True
 
     def _rest(self) -> None:
-        """Wait for what is to be drawn; end when no more comes, and listeners have it all."""
+        """Wait for the next image; end the node after the last one has been received."""
         if not self._complete:
             if self._path is None:
                 self._timer.cancel()
@@ -312,34 +313,32 @@ class CameraNode(Node):
             self.done.set_result(None)
 
     def _is_heard(self) -> bool:
-        """Tell whether all reliable listeners have what was published, after a short wait."""
+        """Return whether all reliable subscribers have the images, after a short wait."""
         wait = Duration(seconds=0.01)
         return all(view.images.wait_for_all_acked(wait) for view in self._views)
 
     def _has_listeners(self, now: float) -> bool:
-        """Tell whether those are there that the first image waits for."""
+        """Return whether the required subscribers of the first image are present."""
         if self._truth or self._counts['rendered']:
             return True
         if now - self._born > self.settings.start_timeout:
-            self.get_logger().warning(
-                'begins without all the listeners that were to be waited for', once=True
-            )
+            self.get_logger().warning('starts without the required number of listeners', once=True)
             return True
         return self.is_watched()
 
     def is_watched(self) -> bool:
-        """Tell whether as many listen as shall see the first image."""
+        """Return whether the required number of subscribers is present."""
         wanted = self.settings.listeners
         return all(view.images.get_subscription_count() >= wanted for view in self._views)
 
     def _draw(self, waiting: _Waiting) -> None:
-        """Draw and publish an image, unless it is to get lost."""
+        """Draw and publish an image, unless it is dropped."""
         view, frame = waiting.view, waiting.frame
         lot = frame_rng(self._seed, f'{view.name} dropped', frame.number).random()
         if lot < self.settings.drop_rate:
             self._counts['dropped'] += 1
         else:
-            # As fast as possible, none is.
+            # As fast as possible, no image is late.
             slow = time.monotonic() - waiting.due > 1.0 / self.settings.frame_rate
             self._counts['late'] += int(slow and self.settings.real_time_factor > 0.0)
             image = view.draw(frame, frame_rng(self._seed, view.name, frame.number))

@@ -1,22 +1,25 @@
 """
-The pinhole camera with lens distortion, and ROS calibration files.
+Pinhole camera with lens distortion, and ROS calibration files.
 
-Pixels are (u, v) = (column, row), the centre of the first one is (0, 0). The camera's frame is the
-optical one: x to the right, y down, z forward. Normalised coordinates are (x, y) = (X/Z, Y/Z) of a
-ray without distortion, so that only rays in front of the camera have any. With r^2 = x^2 + y^2:
+Pixels are (u, v) = (column, row); the centre of the first pixel is (0, 0). The camera frame is the
+optical frame: x right, y down, z forward. Normalised coordinates are (x, y) = (X/Z, Y/Z) of an
+undistorted ray; they exist only for rays in front of the camera. With r^2 = x^2 + y^2:
 
     plumb_bob            x_d = s x + 2 p1 x y + p2 (r^2 + 2 x^2),  s = 1 + k1 r^2 + k2 r^4 + k3 r^6
     rational_polynomial  the same with s divided by 1 + k4 r^2 + k5 r^4 + k6 r^6
     equidistant          x_d = (t + k1 t^3 + k2 t^5 + k3 t^7 + k4 t^9) x/r,  t = atan r
 
 with y_d alike, and u = fx x_d + cx, v = fy y_d + cy. Henikl 2015, (30), has minus signs: its
-camera frame is turned by half a turn about z.
+camera frame is rotated by half a turn about z.
 
-Far from the axis each model folds over: two rays share a pixel, and only the inner one is meant.
-The limit is the radius at which s r, or the polynomial of t, stops to rise. A ray beyond it has no
-pixel here, and a pixel that only such rays reach has no ray.
+Far from the axis each model folds over: two rays share a pixel, and only the inner one is valid.
+The limit is the radius at which s r, or the polynomial of t, stops increasing. A ray beyond it has
+no pixel, and a pixel that only such rays reach has no ray.
 
-Source of the models: OpenCV's, as sensor_msgs/CameraInfo names them.
+Functions in compiled code take the camera as the array ``packed``, :attr:`Camera.packed`, of
+shape (16,): fx, fy, cx, cy [px], kind of model, eight coefficients, limit of the radius.
+
+Source of the models: OpenCV, with the names of sensor_msgs/CameraInfo.
 """
 
 from __future__ import annotations
@@ -50,9 +53,9 @@ __all__ = [
 
 MODELS = ('plumb_bob', 'rational_polynomial', 'equidistant')
 
-# Numbers of coefficients that a model may come with.
+# Allowed numbers of coefficients of each model.
 _COEFFICIENTS = {'plumb_bob': (0, 4, 5), 'rational_polynomial': (8,), 'equidistant': (4,)}
-# Keys of a calibration file, by the field that they fill.
+# Keys of a calibration file for each field.
 _KEYS = {
     'width': 'image_width',
     'height': 'image_height',
@@ -63,19 +66,20 @@ _KEYS = {
     'model': 'distortion_model',
     'distortion': 'distortion_coefficients.data',
 }
-# Focal length over the longer side of the image: beyond the widest fisheye, and the longest lens
-# on a small part of a sensor, a fifth of a degree; and how much that of both axes may differ.
+# Focal length over the longer side of the image, from the widest fisheye to the longest lens on a
+# small part of a sensor (a fifth of a degree); largest ratio of the two focal
+# lengths.
 _FOCAL, _ASPECT = (0.05, 200.0), 4.0
 # Places in the packed array: fx, fy, cx, cy, kind, eight coefficients, limit of the radius.
 _SIZE, _LIMIT = 16, 13
-# Pixels per side of the image that a new camera is checked with.
+# Pixels per side of the grid on which a new camera is checked.
 _CHECKED = 33
-# Distance of normalised coordinates that counts as none.
+# Tolerance of normalised coordinates.
 _TOLERANCE = 1e-12
 _NAN = math.nan
 
 
-# Division by zero gives inf or NaN here, which the checks that follow find.
+# Division by zero gives inf or NaN here; the following checks detect them.
 _compiled = njit(error_model='numpy')
 
 
@@ -84,7 +88,11 @@ def _radial(packed, w):  # type: ignore[no-untyped-def]
     """
     Return the distorted radius and its derivative.
 
-    w is the normalised radius; of the equidistant model, the angle to the axis [rad].
+    Parameters
+    ----------
+    packed : ndarray, shape (16,)
+    w : float
+        Normalised radius; for the equidistant model, the angle to the axis [rad].
     """
     q = w * w
     if packed[4] == 2.0:
@@ -97,7 +105,15 @@ def _radial(packed, w):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _scale(packed, q):  # type: ignore[no-untyped-def]
-    """Return the factor s(q) of plumb_bob and rational_polynomial, q = r^2, and ds/dq."""
+    """
+    Return the factor s of plumb_bob and rational_polynomial, and ds/dq.
+
+    Parameters
+    ----------
+    packed : ndarray, shape (16,)
+    q : float
+        r^2.
+    """
     k1, k2, k3 = packed[5], packed[6], packed[9]
     above = 1.0 + q * (k1 + q * (k2 + q * k3))
     rise = k1 + q * (2.0 * k2 + q * 3.0 * k3)
@@ -111,7 +127,15 @@ def _scale(packed, q):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _distorted(packed, x, y):  # type: ignore[no-untyped-def]
-    """Return x_d, y_d and their derivatives by x and y, in that order."""
+    """
+    Return distorted coordinates and their derivatives: x_d, y_d, xx, xy, yx, yy.
+
+    Parameters
+    ----------
+    packed : ndarray, shape (16,)
+    x, y : float
+        Normalised coordinates.
+    """
     q = x * x + y * y
     if packed[4] == 2.0:
         r = math.sqrt(q)
@@ -136,7 +160,11 @@ def distort_point(packed, x, y):  # type: ignore[no-untyped-def]
     """
     Return the pixel (u, v) of normalised coordinates, NaN beyond the limit of the model.
 
-    ``packed`` (16,) is :attr:`Camera.packed`.
+    Parameters
+    ----------
+    packed : ndarray, shape (16,)
+    x, y : float
+        Normalised coordinates.
     """
     if not math.hypot(x, y) < packed[_LIMIT]:
         return _NAN, _NAN
@@ -148,14 +176,32 @@ def distort_point(packed, x, y):  # type: ignore[no-untyped-def]
 
 @_compiled
 def projection_jacobian(packed, x, y):  # type: ignore[no-untyped-def]
-    """Return du/dx, du/dy, dv/dx and dv/dy [px] at normalised coordinates within the limit."""
+    """
+    Return du/dx, du/dy, dv/dx and dv/dy [px] within the limit of the model.
+
+    Parameters
+    ----------
+    packed : ndarray, shape (16,)
+    x, y : float
+        Normalised coordinates.
+    """
     _, _, xx, xy, yx, yy = _distorted(packed, x, y)
     return packed[0] * xx, packed[0] * xy, packed[1] * yx, packed[1] * yy
 
 
 @_compiled
 def _inverse_radial(packed, radius, limit):  # type: ignore[no-untyped-def]
-    """Return w of :func:`_radial` with a distorted radius; the limit if none below it has it."""
+    """
+    Return the inverse of :func:`_radial`, or the limit if no smaller w has this radius.
+
+    Parameters
+    ----------
+    packed : ndarray, shape (16,)
+    radius : float
+        Distorted radius.
+    limit : float
+        Largest w.
+    """
     low, high = 0.0, limit
     w = min(radius, 0.5 * limit)
     for _ in range(200):
@@ -169,7 +215,7 @@ def _inverse_radial(packed, radius, limit):  # type: ignore[no-untyped-def]
             low = w
         step = w - error / slope
         if not low < step < high:
-            # Without a limit there is no upper end to halve from.
+            # Without a limit there is no upper bound for bisection.
             step = 2.0 * w + 1.0 if math.isinf(high) else 0.5 * (low + high)
         if abs(step - w) <= 2e-16 * w:
             break
@@ -180,10 +226,16 @@ def _inverse_radial(packed, radius, limit):  # type: ignore[no-untyped-def]
 @_compiled
 def undistort_point(packed, u, v):  # type: ignore[no-untyped-def]
     """
-    Return the normalised coordinates (x, y) of a pixel, NaN where no ray has it.
+    Return the normalised coordinates (x, y) of a pixel, NaN where there is no ray.
 
-    ``packed`` (16,) is :attr:`Camera.packed`. Newton's method on the radius, and then, with
-    tangential terms, on both coordinates with the exact Jacobian.
+    Newton's method on the radius, then, with tangential terms, on both coordinates with the exact
+    Jacobian.
+
+    Parameters
+    ----------
+    packed : ndarray, shape (16,)
+    u, v : float
+        [px]
     """
     x_d, y_d = (u - packed[2]) / packed[0], (v - packed[3]) / packed[1]
     radius = math.hypot(x_d, y_d)
@@ -206,7 +258,17 @@ def undistort_point(packed, u, v):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _polished(packed, x_d, y_d, x, y):  # type: ignore[no-untyped-def]
-    """Return the normalised coordinates of x_d, y_d from an estimate, NaN if there are none."""
+    """
+    Solve for normalised coordinates by a damped Newton method; NaN if there are none.
+
+    Parameters
+    ----------
+    packed : ndarray, shape (16,)
+    x_d, y_d : float
+        Distorted coordinates.
+    x, y : float
+        Estimate of the normalised coordinates.
+    """
     limit = packed[_LIMIT]
     if not math.hypot(x, y) < limit:
         shrunk = 0.999 * limit / math.hypot(x, y)
@@ -235,7 +297,7 @@ def _polished(packed, x_d, y_d, x, y):  # type: ignore[no-untyped-def]
         if not better:
             break
         x, y, error = new_x, new_y, new_error
-    # What rounding leaves is far below this; where there is no ray, far more is left.
+    # Rounding errors are far below this; without a ray, the error is far above.
     if not (xx * yy - xy * yx > 0.0 and error <= _TOLERANCE * size):
         return _NAN, _NAN
     return x, y
@@ -243,14 +305,33 @@ def _polished(packed, x_d, y_d, x, y):  # type: ignore[no-untyped-def]
 
 @kernel
 def _distort_all(packed, normalised, pixels):  # type: ignore[no-untyped-def]
-    """Fill pixels (n, 2) from normalised coordinates (n, 2)."""
+    """
+    Distort normalised coordinates.
+
+    Parameters
+    ----------
+    packed : ndarray, shape (16,)
+    normalised : ndarray, shape (n, 2)
+    pixels : ndarray, shape (n, 2)
+        Filled [px]; NaN beyond the limit of the model.
+    """
     for i in range(normalised.shape[0]):
         pixels[i, 0], pixels[i, 1] = distort_point(packed, normalised[i, 0], normalised[i, 1])
 
 
 @kernel
 def _undistort_all(packed, pixels, normalised):  # type: ignore[no-untyped-def]
-    """Fill normalised coordinates (n, 2) from pixels (n, 2)."""
+    """
+    Undistort pixels.
+
+    Parameters
+    ----------
+    packed : ndarray, shape (16,)
+    pixels : ndarray, shape (n, 2)
+        [px]
+    normalised : ndarray, shape (n, 2)
+        Filled; NaN where there is no ray.
+    """
     for i in range(pixels.shape[0]):
         normalised[i, 0], normalised[i, 1] = undistort_point(packed, pixels[i, 0], pixels[i, 1])
 
@@ -258,29 +339,29 @@ def _undistort_all(packed, pixels, normalised):  # type: ignore[no-untyped-def]
 @dataclasses.dataclass(frozen=True)
 class Camera(Parameters):
     """
-    A camera's intrinsics.
+    Intrinsics of a camera.
 
     Raises
     ------
     InputError
-        For sizes, focal lengths or numbers of coefficients that cannot be, a principal point far
-        outside of the image, and a distortion that folds over within the image.
+        For sizes, focal lengths or numbers of coefficients that are not allowed, a principal point
+            far outside the image, and a distortion that folds over within the image.
     """
 
     name: str = quantity("the camera's name", '')
     width: int = quantity('columns of the image', 'px', at_least=1, at_most=100_000)
     height: int = quantity('rows of the image', 'px', at_least=1, at_most=100_000)
-    fx: float = quantity('focal length over the width of a pixel', 'px', above=0.0)
-    fy: float = quantity('focal length over the height of a pixel', 'px', above=0.0)
+    fx: float = quantity('focal length in pixel widths', 'px', above=0.0)
+    fy: float = quantity('focal length in pixel heights', 'px', above=0.0)
     cx: float = quantity('column of the principal point', 'px')
     cy: float = quantity('row of the principal point', 'px')
     model: str = choice('distortion model', MODELS, default='plumb_bob')
     distortion: tuple[float, ...] = quantity(
-        'k1 k2 p1 p2 k3 | k1 k2 p1 p2 k3 k4 k5 k6 | k1 k2 k3 k4, by model', default=()
+        'coefficients by model: k1 k2 p1 p2 k3 | k1 k2 p1 p2 k3 k4 k5 k6 | k1 k2 k3 k4', default=()
     )
 
     def check(self) -> None:
-        """Raise InputError when the numbers contradict each other."""
+        """Raise InputError for inconsistent values."""
         self._check_coefficients()
         longest = max(self.width, self.height)
         low, high = (share * longest for share in _FOCAL)
@@ -299,7 +380,7 @@ class Camera(Parameters):
             ('cx', self.cx, self.fx, self.width),
             ('cy', self.cy, self.fy, self.height),
         ):
-            # A part cut out of an image has its principal point outside, but sees it still.
+            # A cropped image may have its principal point outside of it.
             margin = max(float(size), focal)
             if not -margin <= center <= size + margin:
                 raise InputError(
@@ -343,12 +424,12 @@ class Camera(Parameters):
 
     @property
     def matrix(self) -> np.ndarray:
-        """The camera matrix K (3, 3): of normalised, distorted coordinates to pixels."""
+        """Camera matrix K (3, 3), from normalised distorted coordinates to pixels."""
         return np.array([[self.fx, 0.0, self.cx], [0.0, self.fy, self.cy], [0.0, 0.0, 1.0]])
 
     @property
     def packed(self) -> np.ndarray:
-        """The camera as numbers for compiled code, shape (16,); see :func:`distort_point`."""
+        """Camera as an array for compiled code, shape (16,); see the module's docstring."""
         return self._packed.copy()
 
     @functools.cached_property
@@ -361,19 +442,19 @@ class Camera(Parameters):
 
     def project(self, points_cam: ArrayLike, *, strict: bool = True) -> np.ndarray:
         """
-        Return the pixels of points, Henikl 2015, (30).
+        Project points, Henikl 2015, (30).
 
         Parameters
         ----------
         points_cam : array_like, shape (..., 3)
-            In the camera's frame [m].
+            In the camera frame [m].
         strict : bool
-            Whether a point that no pixel shows is an error; else its pixel is NaN.
+            Raise for a point without a pixel; otherwise its pixel is NaN.
 
         Returns
         -------
         ndarray, shape (..., 2)
-            [px]; not necessarily within the image.
+            Pixels, not necessarily within the image [px].
 
         Raises
         ------
@@ -429,19 +510,19 @@ class Camera(Parameters):
         lost = _first_lost(rays, places) if strict else ''
         if lost:
             raise InputError(
-                f'pixel {lost} of camera {self.name} is reached by no ray, its image has'
-                f' {self.width} x {self.height} px; is the pixel far outside of the image?'
+                f'pixel {lost} of camera {self.name} has no ray; the image has'
+                f' {self.width} x {self.height} px'
             )
         return rays
 
     def scaled(self, factor: float) -> Camera:
         """
-        Return the camera of images that are resized by a factor, u' = (u + 0.5) factor - 0.5.
+        Return the camera of images resized by a factor, u' = (u + 0.5) factor - 0.5.
 
         Raises
         ------
         InputError
-            For a factor that is not positive and finite, or leaves no pixel.
+            For a factor that is not positive and finite, or an image without pixels.
         """
         if not 0.0 < factor < math.inf:
             raise InputError(f'factor = {factor}, allowed: (0, inf)')
@@ -455,20 +536,20 @@ class Camera(Parameters):
         )
 
     def _allowed(self) -> str:
-        """Return which rays have a pixel, for messages."""
+        """Return the condition for rays that have a pixel, for messages."""
         limit = self._packed[_LIMIT]
         return f'sqrt(x^2 + y^2)/z < {limit:.4g}' if limit < math.inf else 'finite numbers'
 
 
 def _limit(model: str, distortion: tuple[float, ...]) -> float:
-    """Return the normalised radius at which the distorted one stops to rise; inf for never."""
+    """Return the normalised radius at which the distorted radius stops increasing, or inf."""
     if model == 'equidistant':
         k = np.array(distortion)
         angle = math.sqrt(_smallest_root(np.append(1.0, np.array([3.0, 5.0, 7.0, 9.0]) * k)))
         return math.tan(angle) if angle < math.pi / 2.0 else math.inf
     k1, k2, _, _, k3, k4, k5, k6 = (*distortion, *(0.0,) * 8)[:8]
     above, below = np.array([1.0, k1, k2, k3]), np.array([1.0, k4, k5, k6])
-    # The numerator of d(r s)/dr, s = above/below, over q = r^2.
+    # Numerator of d(r s)/dr, s = above/below, as a polynomial of q = r^2.
     change = polynomial.polysub(
         polynomial.polymul(polynomial.polyder(above), below),
         polynomial.polymul(polynomial.polyder(below), above),
@@ -478,7 +559,7 @@ def _limit(model: str, distortion: tuple[float, ...]) -> float:
 
 
 def _smallest_root(coefficients: Any) -> float:
-    """Return the smallest positive root of a polynomial, lowest power first; inf without any."""
+    """Return the smallest positive root of a polynomial, lowest power first; inf for none."""
     trimmed = polynomial.polytrim(coefficients)
     if trimmed.size < 2:
         return math.inf
@@ -488,7 +569,7 @@ def _smallest_root(coefficients: Any) -> float:
 
 
 def _checked(values: ArrayLike, size: int, name: str) -> np.ndarray:
-    """Return an array (..., size) of floats in one piece."""
+    """Return a contiguous array of floats, shape (..., size)."""
     array = np.ascontiguousarray(values, dtype=np.float64)
     if array.ndim == 0 or array.shape[-1] != size:
         raise InputError(f'{name} have shape {np.shape(values)}, allowed: (..., {size})')
@@ -496,7 +577,7 @@ def _checked(values: ArrayLike, size: int, name: str) -> np.ndarray:
 
 
 def _first_lost(results: np.ndarray, given: np.ndarray) -> str:
-    """Return the first input whose result is NaN as text; empty if there is none."""
+    """Return the first input whose result is NaN, as text; empty if there is none."""
     lost = np.isnan(results[..., 0])
     if not lost.any():
         return ''
@@ -505,22 +586,22 @@ def _first_lost(results: np.ndarray, given: np.ndarray) -> str:
 
 def read_camera(path: str | Path) -> Camera:
     """
-    Read a calibration file as ROS writes it: camera_calibration, camera_info_manager.
+    Read a calibration file of ROS (camera_calibration, camera_info_manager).
 
-    Rectification and projection belong to rectified images and are not used; without
-    distortion_model, as in old files, it is plumb_bob.
+    Rectification and projection matrices are ignored: they belong to rectified images. Without
+    distortion_model, as in old files, the model is plumb_bob.
 
     Raises
     ------
     InputError
-        With file and key, for what is missing, not a number, or impossible.
+        With file and key, for values that are missing, not numbers, or not allowed.
     """
     values = load_yaml(path)
     try:
         matrix = _matrix(values, 'camera_matrix', (3, 3))
         if not any(matrix):
             raise InputError(
-                'camera_matrix.data is 0, allowed: a calibration; calibrate the camera first'
+                'camera_matrix.data is 0: the camera is not calibrated; calibrate it first'
             )
         if matrix[1] or matrix[3] or matrix[6:] != [0.0, 0.0, 1.0]:
             raise InputError(
@@ -547,14 +628,14 @@ def read_camera(path: str | Path) -> Camera:
 
 
 def _needed(values: dict[str, Any], key: str) -> Any:
-    """Return the value of a key that must be there."""
+    """Return the value of a required key."""
     if key not in values:
-        raise InputError(f'{key} is missing; a calibration file of ROS has it')
+        raise InputError(f'{key} is missing, required in a calibration file of ROS')
     return values[key]
 
 
 def _matrix(values: dict[str, Any], key: str, shape: tuple[int, int] | None) -> list[float]:
-    """Return the numbers of a matrix by rows; without a shape, of a row of any length."""
+    """Return a matrix as a list, row by row; without a shape, a row of any length."""
     entry = _needed(values, key)
     if not isinstance(entry, dict) or not isinstance(entry.get('data'), list):
         raise InputError(f'{key} = {entry!r}, allowed: a mapping with rows, cols and data')
@@ -576,12 +657,12 @@ def _matrix(values: dict[str, Any], key: str, shape: tuple[int, int] | None) -> 
 
 def write_camera(camera: Camera, path: str | Path) -> None:
     """
-    Write a calibration file as ROS reads it, with all digits.
+    Write a calibration file of ROS, in full precision.
 
     Raises
     ------
     InputError
-        When the file cannot be written.
+        If the file cannot be written.
     """
     k = camera.matrix
     projection = np.column_stack([k, np.zeros(3)])
@@ -603,7 +684,7 @@ def write_camera(camera: Camera, path: str | Path) -> None:
 
 
 def _entry(matrix: np.ndarray) -> dict[str, Any]:
-    """Return a matrix as a calibration file has it."""
+    """Return a matrix in the form of a calibration file."""
     return {
         'rows': matrix.shape[0],
         'cols': matrix.shape[1],

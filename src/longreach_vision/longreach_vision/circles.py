@@ -1,13 +1,13 @@
 """
-Ellipses, and circles seen by a camera.
+Ellipses, and images of circles.
 
-A conic is the symmetric matrix C (3, 3) of p^T C p = 0 with p = (u, v, 1), negative inside. Of a
-circle in space it is exact in normalised coordinates; lens distortion bends it, so that ellipses
-in images are those of undistorted points.
+A conic is the symmetric matrix C (3, 3) of p^T C p = 0 with p = (u, v, 1), negative inside. For a
+circle in space it is exact in normalised coordinates; lens distortion deforms it, so that ellipses
+must be fitted to undistorted points.
 
-The projected centre of a circle is not the centre of its ellipse. With the normal n of the
-circle's plane in the camera's frame, n is the vanishing line of that plane, and the centre is its
-pole: C* n in normalised coordinates, C* K^-T n in pixels.
+The projected centre of a circle is not the centre of its ellipse. The normal n of the circle's
+plane in the camera frame is the vanishing line of that plane, and the centre is its pole: C* n in
+normalised coordinates, C* K^-T n in pixels.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from longreach_dynamics.errors import InputError
 
 __all__ = ['Ellipse', 'circle_conic', 'projected_center']
 
-# Parts of their terms below which a determinant and the value at the centre are rounding: the
-# conic is a line or a point.
+# Relative tolerances below which a determinant and the value at the centre are rounding errors:
+# the conic is a line or a point.
 _FLAT, _POINT = 1e-12, 1e-13
 
 
@@ -35,11 +35,11 @@ class Ellipse:
     Parameters
     ----------
     center : ndarray, shape (2,)
-        [px], or in whatever coordinates the ellipse is.
+        Centre [px], or in other image coordinates.
     axes : ndarray, shape (2,)
-        Semi-axes, the longer one first.
+        Semi-axes, the longer first.
     angle : float
-        Of the longer semi-axis, from u towards v, in (-pi/2, pi/2] [rad]; 0 for a circle.
+        Angle of the longer semi-axis from u towards v, in (-pi/2, pi/2] [rad]; 0 for a circle.
 
     Raises
     ------
@@ -52,7 +52,7 @@ class Ellipse:
     angle: float
 
     def __post_init__(self) -> None:
-        """Check the numbers, put the longer axis first and the angle in its range."""
+        """Check the values; put the longer axis first and the angle into its range."""
         center = np.array(self.center, dtype=np.float64)
         axes = np.array(self.axes, dtype=np.float64)
         angle = float(self.angle)
@@ -75,7 +75,7 @@ class Ellipse:
 
     @property
     def conic(self) -> np.ndarray:
-        """The conic (3, 3), -1 at the centre."""
+        """Conic (3, 3), -1 at the centre."""
         c, s = math.cos(self.angle), math.sin(self.angle)
         turn = np.array([[c, s], [-s, c]]) / self.axes[:, None]
         whole = np.zeros((3, 3))
@@ -91,7 +91,7 @@ class Ellipse:
         Raises
         ------
         InputError
-            For a matrix (3, 3) that is not finite or is no real ellipse.
+            For a matrix (3, 3) that is not finite or not a real ellipse.
         """
         square, center, value = _central(matrix)
         sizes, directions = np.linalg.eigh(square / -value)
@@ -99,7 +99,7 @@ class Ellipse:
         return cls(center, axes, math.atan2(directions[1, 0], directions[0, 0]))
 
     def points(self, angles: ArrayLike) -> np.ndarray:
-        """Return the points (n, 2) at angles (n,) [rad] that run evenly on the unit circle."""
+        """Return the points (n, 2) at the parameter angles (n,) of the unit circle [rad]."""
         c, s = math.cos(self.angle), math.sin(self.angle)
         along = np.column_stack([np.cos(angles), np.sin(angles)]) * self.axes
         return np.asarray(self.center + along @ np.array([[c, s], [-s, c]]))
@@ -115,11 +115,11 @@ def circle_conic(center_cam: ArrayLike, normal_cam: ArrayLike, radius: float) ->
     Parameters
     ----------
     center_cam : array_like, shape (3,)
-        Of the circle, in the camera's frame [m].
+        Centre of the circle in the camera frame [m].
     normal_cam : array_like, shape (3,)
-        Of its plane, in the camera's frame; of either sign and any length.
+        Normal of its plane in the camera frame, of either sign and any length.
     radius : float
-        [m].
+        Radius of the circle [m].
 
     Returns
     -------
@@ -129,7 +129,7 @@ def circle_conic(center_cam: ArrayLike, normal_cam: ArrayLike, radius: float) ->
     Raises
     ------
     InputError
-        When the plane passes through the camera, or a part of the circle is not in front of it.
+        If the plane passes through the camera, or part of the circle is not in front of it.
     """
     center, normal = _vector(center_cam, 'center_cam'), _direction(normal_cam)
     if not 0.0 < radius < math.inf:
@@ -149,24 +149,24 @@ def circle_conic(center_cam: ArrayLike, normal_cam: ArrayLike, radius: float) ->
 
 def projected_center(conic: ArrayLike, normal_cam: ArrayLike) -> np.ndarray:
     """
-    Return the projected centre of a circle, from the conic of its image.
+    Return the projected centre of a circle from the conic of its image.
 
     Parameters
     ----------
     conic : array_like, shape (3, 3)
-        In normalised coordinates, of any scale. For one in pixels give K^-T n.
+        Conic in normalised coordinates, of any scale. For a conic in pixels pass K^-T n.
     normal_cam : array_like, shape (3,)
-        Of the circle's plane, in the camera's frame.
+        Normal of the circle's plane in the camera frame.
 
     Returns
     -------
     ndarray, shape (2,)
-        In the coordinates of the conic; exact.
+        The exact projection, in the coordinates of the conic.
 
     Raises
     ------
     InputError
-        For a conic that is no ellipse, and for a plane that is seen edge-on.
+        For a conic that is not an ellipse, and for a plane seen edge-on.
     """
     square, center, value = _central(conic)
     line = _direction(normal_cam)
@@ -181,7 +181,7 @@ def projected_center(conic: ArrayLike, normal_cam: ArrayLike) -> np.ndarray:
 
 def _central(matrix: ArrayLike) -> tuple[np.ndarray, np.ndarray, float]:
     """
-    Return the quadratic form (2, 2) of an ellipse, its centre (2,) and the value there.
+    Return the quadratic form (2, 2) of an ellipse, its centre (2,) and its value there.
 
     The form is positive definite and the value negative.
     """
@@ -213,7 +213,7 @@ def _vector(values: ArrayLike, name: str) -> np.ndarray:
 
 
 def _direction(values: ArrayLike) -> np.ndarray:
-    """Return a normal (3,) of length 1."""
+    """Return a unit normal (3,)."""
     normal = _vector(values, 'normal_cam')
     length = float(np.linalg.norm(normal))
     if not length > 1e-12:

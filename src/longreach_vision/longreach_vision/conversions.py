@@ -1,10 +1,10 @@
 """
-Between the library's objects and messages; nothing is calculated here.
+Conversion between objects of the library and messages, without calculations.
 
-Images are converted by :mod:`longreach_vision.images`, in every installation alike, so that a
-recording gives the same tracks everywhere. cv_bridge, where it is installed, takes the encodings
-which that module does not know; on those that both know it gives the same, but some of its
-versions pass over padding, or turn bytes around by what NumPy 2 no longer has.
+Images are converted by :mod:`longreach_vision.images` in every installation, so that a recording
+gives the same tracks everywhere. cv_bridge, if installed, converts the other encodings only:
+for common encodings the results are equal, but some versions of cv_bridge ignore row padding, or
+swap bytes with functions that NumPy 2 removed.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ __all__ = [
     'size_to_info',
 ]
 
-# Red, green, blue of each status in RViz, as in pictures.
+# RGB colour of each status in RViz, as in the overlays.
 _COLOURS = {TRACKED: (0.24, 0.86, 0.31), UNCERTAIN: (1.0, 0.65, 0.0), LOST: (1.0, 0.24, 0.24)}
 _TEXT = (0.1, 0.1, 0.1)
-# Height of a name, and how far above its marker its middle is, over the marker's diameter: to be
-# read in a view of 100 diameters.
+# Height of a label, and its height above the marker's centre, in marker diameters: legible when
+# the view is 100 diameters wide.
 _NAME, _ABOVE = 2.5, 2.5
 
 
@@ -69,12 +69,12 @@ _NAME, _ABOVE = 2.5, 2.5
 
 def image_stamp(message: Image) -> int:
     """
-    Return when an image was taken [ns].
+    Return the stamp of an image [ns].
 
     Raises
     ------
     InputError
-        For a stamp that is no time.
+        For an invalid stamp.
     """
     stamp = message.header.stamp
     if stamp.sec < 0 or stamp.nanosec >= 1_000_000_000:
@@ -86,29 +86,29 @@ def image_stamp(message: Image) -> int:
 
 
 def converter_of(encoding: str) -> str:
-    """Return which package converts images of an encoding: longreach_vision or cv_bridge."""
+    """Return the package that converts an encoding: longreach_vision or cv_bridge."""
     return 'longreach_vision' if encoding in ENCODINGS else 'cv_bridge'
 
 
 def image_to_gray(message: Image, bits: int = 16) -> np.ndarray:
     """
-    Return an image in grey.
+    Return an image in grey levels.
 
     Parameters
     ----------
     message : Image
     bits : int
-        That count in numbers of 16 bits, see :mod:`longreach_vision.images`.
+        Significant bits of 16-bit values, see :mod:`longreach_vision.images`.
 
     Returns
     -------
     ndarray, shape (height, width), uint8
-        A view of the message's data where that is possible, without a copy.
+        A view of the message's data if possible, else a copy.
 
     Raises
     ------
     InputError
-        For an image that contradicts itself, is cut off, or in an unknown encoding.
+        For an inconsistent or truncated image, or an unknown encoding.
     """
     if converter_of(message.encoding) == 'cv_bridge':
         return _by_cv_bridge(message)
@@ -116,7 +116,7 @@ def image_to_gray(message: Image, bits: int = 16) -> np.ndarray:
 
 
 def _fields(message: Image) -> ImageFields:
-    """Return the fields that the picture is in."""
+    """Return the fields of the message that define the picture."""
     return ImageFields(
         height=message.height,
         width=message.width,
@@ -128,7 +128,7 @@ def _fields(message: Image) -> ImageFields:
 
 
 def _by_cv_bridge(message: Image) -> np.ndarray:
-    """Return an image of another encoding in grey, or raise InputError."""
+    """Convert an image in another encoding to grey levels, or raise InputError."""
     allowed = f'encoding = {message.encoding!r}, allowed: {" | ".join(ENCODINGS)}'
     try:
         bridge = import_module('cv_bridge')
@@ -150,19 +150,19 @@ def array_to_image(
     Parameters
     ----------
     image : ndarray
-        Numbers and channels as the encoding says.
+        Data type and channels according to the encoding.
     encoding : str
     stamp : Time
-        When it was taken.
+        Time of the exposure.
     frame_id : str
         The camera's optical frame.
     message : Image, optional
-        One that was published: filled again, it costs a third of the time of a new one.
+        A message to be reused, which takes a third of the time of a new one.
 
     Raises
     ------
     InputError
-        For an array that is not in the encoding.
+        For an array that does not match the encoding.
     """
     fields = to_message_fields(image, encoding)
     if message is None:
@@ -174,7 +174,8 @@ def array_to_image(
     if len(message.data) == fields.data.nbytes:
         np.frombuffer(message.data, np.uint8)[:] = np.frombuffer(fields.data, np.uint8)
     else:
-        # The message takes bytes in an array as they are; of all else it checks each number.
+        # The message accepts an array.array of bytes as it is; other sequences are checked item by
+        # item.
         data = array.array('B')
         data.frombytes(fields.data)
         message.data = data
@@ -186,24 +187,24 @@ def array_to_image(
 
 def camera_info_to_camera(message: CameraInfo, name: str = 'camera') -> Camera:
     """
-    Return the intrinsics of a camera.
+    Return the intrinsics of a camera_info.
 
     Parameters
     ----------
     message : CameraInfo
-        Of raw images: rectification and projection are not used.
+        Of raw images: rectification and projection are ignored.
     name : str
-        For messages.
+        Name of the camera, for error messages.
 
     Raises
     ------
     InputError
-        For a camera that is not calibrated, numbers that cannot be, an unknown distortion model,
-        binning, or a region of interest.
+        For an uncalibrated camera, invalid numbers, an unknown distortion model, binning, or a
+            region of interest.
     """
     topic = f'camera_info of {name}'
     if not all(math.isfinite(value) for value in (*message.k, *message.d)):
-        raise InputError(f'{topic} has numbers that are not finite; calibrate the camera anew')
+        raise InputError(f'{topic} has numbers that are not finite; calibrate the camera again')
     if not any(message.k):
         raise InputError(
             f'{topic} has k = 0: the camera is not calibrated; give its driver a calibration file'
@@ -223,7 +224,7 @@ def camera_info_to_camera(message: CameraInfo, name: str = 'camera') -> Camera:
             f'{topic} has a region of interest of {roi.width} x {roi.height} px at'
             f' ({roi.x_offset}, {roi.y_offset}), allowed: the whole image'
         )
-    # Some drivers leave the model empty when there is no distortion.
+    # Some drivers leave the model empty if there is no distortion.
     model = message.distortion_model or ('' if any(message.d) else MODELS[0])
     try:
         return Camera(
@@ -242,7 +243,7 @@ def camera_info_to_camera(message: CameraInfo, name: str = 'camera') -> Camera:
 
 
 def camera_to_info(camera: Camera, stamp: Time, frame_id: str) -> CameraInfo:
-    """Return the intrinsics of a camera as the message that goes with one of its images."""
+    """Return the camera_info of a camera."""
     k = camera.matrix
     return CameraInfo(
         header=Header(stamp=stamp, frame_id=frame_id),
@@ -257,7 +258,7 @@ def camera_to_info(camera: Camera, stamp: Time, frame_id: str) -> CameraInfo:
 
 
 def size_to_info(width: int, height: int, stamp: Time, frame_id: str) -> CameraInfo:
-    """Return what goes with an image [px] of a camera that is not calibrated: k = 0."""
+    """Return the camera_info of an uncalibrated camera (k = 0); size in [px]."""
     return CameraInfo(header=Header(stamp=stamp, frame_id=frame_id), width=width, height=height)
 
 
@@ -268,19 +269,19 @@ def markers_from_message(
     message: MarkerPositions, names: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
     """
-    Return positions (n, 3) [m] and velocities (n, 3) [m/s] of markers, NaN for one not in it.
+    Return positions (n, 3) [m] and velocities (n, 3) [m/s] of markers, NaN for missing markers.
 
     Parameters
     ----------
     message : MarkerPositions
     names : sequence of str
-        Which ones, in which order.
+        Names of the markers, in the order of the result.
 
     Raises
     ------
     InputError
-        When it has not one position and velocity for each name, a name twice, or numbers that are
-        not finite.
+        If the number of positions or velocities differs from that of the names, a name occurs
+            twice, or values are not finite.
     """
     told = list(message.name)
     if not len(told) == len(message.position) == len(message.velocity):
@@ -303,7 +304,7 @@ def markers_from_message(
 
 
 def observation_to_message(name: str, observation: Observation) -> MarkerObservation:
-    """Return a marker as one image shows it."""
+    """Return the message of one marker's observation."""
     return MarkerObservation(**observation_fields(name, observation))
 
 
@@ -311,16 +312,16 @@ def observations_to_message(
     observations: Mapping[str, Observation], camera: str, stamp: Time, frame_id: str
 ) -> MarkerObservations:
     """
-    Return all markers in one image.
+    Return the message of all observations in one image.
 
     Parameters
     ----------
     observations : mapping
-        By the names of the markers.
+        Observations by marker name.
     camera : str
         Its name in the rig file.
     stamp, frame_id
-        Of the image.
+        Stamp and frame of the image.
     """
     return MarkerObservations(
         header=Header(stamp=stamp, frame_id=frame_id),
@@ -333,12 +334,12 @@ def estimates_to_message(
     estimates: Mapping[str, Estimate], gap: float, stamp: Time, frame_id: str
 ) -> MarkerEstimates:
     """
-    Return all markers in space.
+    Return the message of all estimates.
 
     Parameters
     ----------
     estimates : mapping
-        By the names of the markers.
+        Estimates by marker name.
     gap : float
         Time between the images of a pair [s]; NaN for one image.
     stamp : Time
@@ -356,14 +357,14 @@ def shapes_to_message(
     estimates: Mapping[str, Estimate], radii: Mapping[str, float], stamp: Time, frame_id: str
 ) -> MarkerArray:
     """
-    Return markers as spheres with their names, coloured by status; one that is lost is taken away.
+    Return markers as coloured spheres with labels; a lost marker is deleted.
 
     Parameters
     ----------
     estimates : mapping
-        By the names of the markers.
+        Estimates by marker name.
     radii : mapping
-        Of the markers [m].
+        Radii of the markers [m].
     stamp, frame_id
         As in :func:`estimates_to_message`.
     """

@@ -1,4 +1,4 @@
-"""Subcommand of ``longreach vision`` that shows all of it over ROS: demo."""
+"""Subcommand ``longreach vision demo``: boom, cameras and tracker over ROS."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ['configure_demo']
 
 
 def configure_demo(commands: Any) -> None:
-    """Add this subcommand to those of ``longreach vision``."""
+    """Add the subcommand ``demo``."""
     add_demo(commands, 'boom, cameras and tracker over ROS: run, record, compare, draw', _run_demo)
     commands.choices['demo'].add_argument(
         '--scale',
         type=positive,
-        help='size of the images over that of the cameras (default: 1; 0.5 on a single core)',
+        help='image size relative to the cameras (default: 1; 0.5 on a single core)',
     )
 
 
 def _run_demo(arguments: argparse.Namespace) -> int:
-    """Run ``demo``: boom, cameras and tracker as a user would start them, then the errors."""
+    """Run ``demo``: launch boom, cameras and tracker, then compare with the truth."""
     out, cores = arguments.out, len(os.sched_getaffinity(0))
     scale = arguments.scale or (1.0 if cores > 1 else 0.5)
     return demonstrate(
@@ -50,9 +50,9 @@ def _run_demo(arguments: argparse.Namespace) -> int:
 
 _NEXT = """
 The bag is in {bag}, the pictures in {picture} and {reaction}.
-The simulated truck stands firm: that it moves by +-2 mm in the second one is assumed, in
+The simulated truck is rigid: its motion of +-2 mm in the second picture is assumed, in
 proportion to the bending moment at the foot of the boom.
-What to try next, after . install/setup.bash:
+Next steps, after . install/setup.bash:
   longreach vision render {bag} --duration 2 --scale 0.5 --out out/seen
   longreach vision track out/seen/left out/seen/right --config {rig} --scale 0.5 \\
     --overlay out/seen.mp4

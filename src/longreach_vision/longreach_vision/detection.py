@@ -1,8 +1,8 @@
 """
-One circular marker in one image: where it is, how well that is known, whether to trust it.
+Detection of one circular marker in one image: position, covariance, status.
 
-Edges and ellipse hypotheses of a window (:mod:`ellipses`), then maximum likelihood
-(:mod:`refinement`), then the judgement. Pixels are (u, v) with integer pixel centres.
+Edges and ellipse hypotheses in a window (:mod:`ellipses`), then a maximum-likelihood fit
+(:mod:`refinement`), then its assessment. Pixels are (u, v) with integer pixel centres.
 """
 
 from __future__ import annotations
@@ -65,80 +65,80 @@ LOST = 'LOST'
 # Sine of the angle between plane and ray below which a circle is a line.
 _EDGE_ON = math.sin(math.radians(5.0))
 _ORDER = {TRACKED: 0, UNCERTAIN: 1, LOST: 2}
-# Radii that can be measured [px]: below, the edges run into each other.
+# Radii that can be measured [px]: below, the two edges overlap.
 RADII = (4.0, 400.0)
-# An edge must stand out of the noise this much, and at least so many grey levels per pixel.
+# Least edge strength in standard deviations of the noise, and in grey levels per pixel.
 _EDGE, _LEAST_EDGE = 4.0, 2.5
-# A marker is trusted with this share of its rim, and seen at all with that one.
+# Least share of the rim for TRACKED, and for UNCERTAIN.
 _TRUSTED_RIM, _LEAST_RIM = 0.4, 0.3
-# Less of the rim than this may be a part of another outline, if one runs beside it for so long.
+# With less of the rim than _SAFE_RIM, another outline along at least _BESIDE of it is suspect.
 _SAFE_RIM, _BESIDE = 0.6, 0.12
-# Without any knowledge of the marker more of the rim is asked for.
+# Least share of the rim for markers found without prior knowledge.
 _NEW_RIM = 0.6
-# A marker with that share, of the expected radius within 20 %, needs no second look.
+# With this share of the rim and a radius within 20 % of the expected one, the search ends.
 _PLAIN_RIM, _PLAIN_RADIUS = 0.85, math.log(1.2)
-# Sizes that a marker may have, over the expected one, unless much of its rim is seen; below the
-# last one a disc may be the inner edge of a ring.
+# Allowed radius relative to the expected one, unless most of the rim is seen; below _INNER_SIZE, a
+# disc may be the inner edge of a ring.
 _SIZES, _INNER_SIZE = (0.7, 1.4), 0.85
-# Another ellipse of such a size that is nearer to where a marker is expected, by these radii, is
-# it as likely.
+# Another ellipse with a relative radius in _RIVALS whose centre is nearer to the expected position
+# by _NEARER radii is equally likely.
 _RIVALS, _NEARER = (0.6, 1.6), 0.2
-# Where a part is hidden, less may be left unexplained (see _UNEXPLAINED); and least where glare is
-# near: light that does not saturate is near, too.
+# Stricter limits of unexplained contrast (see _UNEXPLAINED) where a part is hidden, and where
+# glare is near: below saturation, glare is not detected by itself.
 _HIDDEN_UNEXPLAINED = 0.015
 _GLARE_DEVIATION, _GLARE_UNEXPLAINED = 0.07, 0.01
-# Contrast in standard deviations of the residual, below which a fit says nothing.
+# Contrast in standard deviations of the residual, below which a fit is rejected.
 _LEAST_CONTRAST = 6.0
-# What the model leaves unexplained may be this share of the contrast; the noise is known to that.
+# Largest residual as a share of the contrast; relative uncertainty of the noise estimate.
 _UNEXPLAINED = 0.02
 _NOISE_TOLERANCE = 1.1
-# Blur of lens and focus, and of motion, that a marker's edges may have [px]; levels that a sensor
-# may show: glare has softer edges and outshines it.
+# Largest blur of lens and focus, and of motion [px]; largest grey level of a fit, extrapolated
+# beyond saturation: glare has softer edges and is brighter.
 _SOFTEST, _FASTEST, _BRIGHTEST = 1.8, 3.2, 380.0
-# Standard deviation of the centre beyond which it is not to be trusted [px].
+# Largest standard deviation of the centre of a TRACKED marker [px].
 _LARGEST_DEVIATION = 0.08
-# Share of the inner edge that must fit, and over that of the outer one: else the outer one may be
-# that of a board, and the inner one the marker's.
+# Least share of the inner edge that must fit, absolute and relative to the outer edge: otherwise
+# the outer edge may be that of a board, and the inner edge the marker's outer edge.
 _LEAST_INNER, _INNER_SHARE = 0.33, 0.6
-# Perspective of a fit without the normal beside that of a plane tilted as its ellipse says.
+# Largest perspective of a fit without normal, relative to a plane tilted like its ellipse.
 _MOST_PERSPECTIVE = 1.5
-# Shape of the ellipse beside that of a circle in the given plane, as a share.
+# Largest relative difference between the ellipse and a circle in the given plane.
 _ASTRAY = 0.06
-# Blur to begin with [px]: lens and pixel.
+# Initial blur [px]: lens and pixel.
 _BLUR = 1.0
-# Variance of the centre beyond that of the noise: shading that is not linear and other things
-# that the model lacks, as a factor; lens and sensor, which no image shows [px].
+# Variance of the centre in addition to noise: factor for nonlinear shading and other effects that
+# are not modelled; constant part for lens and sensor [px].
 _BEYOND, _FLOOR = 1.3, 0.001
 
 
 @dataclass(frozen=True)
 class Observation:
     """
-    A marker as one image shows it.
+    Observation of a marker in one image.
 
     Parameters
     ----------
     status : str
-        ``TRACKED``, ``UNCERTAIN`` (seen, not to be trusted) or ``LOST``.
+        ``TRACKED``, ``UNCERTAIN`` (seen, but not reliable) or ``LOST``.
     reason : str
-        Why it is not ``TRACKED``; empty when it is.
+        Why the status is not ``TRACKED``; empty otherwise.
     center : ndarray, shape (2,)
-        Projected centre of the circle where camera and normal are given, else the centre of the
-        outer edge's ellipse [px]; where the marker was looked for when it is lost.
+        Projected centre of the circle if camera and normal are given, else the centre of the outer
+            edge's ellipse [px]; for a lost marker, the position where it was expected.
     covariance : ndarray, shape (2, 2)
-        Of the centre [px^2]; NaN when the marker is lost.
+        Covariance of the centre [px^2]; NaN if the marker is lost.
     ellipse : Ellipse
-        The outer edge in the image [px].
+        Outer edge in the image [px].
     inner : float
         Radius of the inner edge as a share of the outer one; 0 for a disc.
     bright : bool
-        The marker is brighter than its surroundings.
+        Whether the marker is brighter than its surroundings.
     rim_support : float
         Share of the rim that fits, 0 to 1.
     residual : float
-        Root mean square of what the fit leaves [grey levels].
+        Root mean square residual of the fit [grey levels].
     shape : ndarray, shape (3,)
-        Shape matrix (11, 12, 22) of the outer edge [px], from which tracking predicts.
+        Shape matrix (11, 12, 22) of the outer edge [px], used for prediction by the tracking.
     """
 
     status: str
@@ -154,7 +154,7 @@ class Observation:
 
     @property
     def radius(self) -> float:
-        """The longer semi-axis of the outer edge [px]."""
+        """Longer semi-axis of the outer edge [px]."""
         return float(self.ellipse.axes[0])
 
 
@@ -176,20 +176,20 @@ def detect(
     ----------
     image : ndarray of uint8, shape (height, width)
     at : array_like, shape (2,)
-        About where the centre is: u, v [px].
+        Approximate centre: u, v [px].
     radius : float
-        About the longer semi-axis of the outer edge [px].
+        Approximate longer semi-axis of the outer edge [px].
     camera : Camera, optional
-        Its distortion is taken into account.
+        The camera, for its lens distortion.
     normal_cam : array_like, shape (3,), optional
-        Normal of the marker's plane in the camera's optical frame, either sense. With it the
-        centre is that of the circle; needs the camera.
+        Normal of the marker's plane in the camera's optical frame, of either sign. With it, the
+            centre is that of the circle; requires the camera.
     search : float, optional
-        How far from ``at`` the centre may be [px]; by default the radius, at least 12.
+        Largest distance of the centre from ``at`` [px]; by default the radius, at least 12.
     expected : Observation, optional
-        What the marker looked like before: its shape, ratio and polarity are asked for.
+        Previous observation: shape, radius ratio and polarity must agree with it.
     exclude : sequence of (u, v, distance)
-        Where the centre cannot be: markers that are known to be others.
+        Regions excluded for the centre, because they contain other known markers.
 
     Returns
     -------
@@ -198,14 +198,14 @@ def detect(
     Raises
     ------
     InputError
-        For an image that is none, a place outside of it, a radius that cannot be measured, a
-        normal without a camera or in the plane of sight.
+        For an invalid image, a position outside of it, a radius out of range, a normal without a
+            camera or perpendicular to the line of sight.
     """
     image = check_image(image)
     place = _place(at, image)
     if not RADII[0] <= radius <= RADII[1]:
         raise InputError(
-            f'radius = {radius:g} px; allowed: [{RADII[0]:g}, {RADII[1]:g}] px. Give the longer'
+            f'radius = {radius:g} px; allowed: [{RADII[0]:g}, {RADII[1]:g}] px; give the longer'
             ' semi-axis of the outer edge'
         )
     reach = max(12.0, radius) if search is None else search
@@ -243,7 +243,7 @@ def detect(
         ]
         for hypothesis in ranked[: 3 if thorough else 1]:
             seen = _refine(image, packed, normal, outline, edges, hypothesis, noise, expected)
-            # A doubtful one may be the inner edge of a ring whose outer one was not found yet.
+            # It may be the inner edge of a ring whose outer edge has not been found yet.
             if seen.status == TRACKED and _is_plain(seen, radius):
                 return seen
             if seen.status == TRACKED and thorough and expected is None:
@@ -261,18 +261,18 @@ def detect(
     if best.status == LOST:
         return lost(best.reason, place, radius, expected)
     if best.status == TRACKED and expected is None:
-        # The first look saw it, and the second one nothing better.
+        # The first pass found it, and the second pass found nothing better.
         return _questioned(best, place, radius, ranked)
     return best
 
 
 def _is_plain(seen: Observation, radius: float) -> bool:
-    """Tell whether a marker is what was looked for, without further question."""
+    """Return whether an observation agrees with the expectation so well that the search ends."""
     return seen.rim_support >= _PLAIN_RIM and abs(math.log(seen.radius / radius)) < _PLAIN_RADIUS
 
 
 def _around(seen: Observation, hypothesis: Hypothesis, radius: float) -> Hypothesis:
-    """Return the outer edge to which a small ellipse may be the inner one."""
+    """Return the hypothetical outer edge for which a small ellipse is the inner edge."""
     ratio = seen.radius / radius
     a11, a12, a22 = (seen.shape / ratio).tolist()
     u, v = seen.center.tolist()
@@ -286,9 +286,9 @@ def _questioned(
     seen: Observation, at: NDArray[np.float64], radius: float, ranked: list[Hypothesis]
 ) -> Observation:
     """
-    Return a marker that is seen in part, UNCERTAIN if another one may be what is looked for.
+    Return a partly visible marker as UNCERTAIN if another ellipse may be the marker.
 
-    Something that hides a part of a marker may be an ellipse itself, and have more of a rim.
+    An occluder may be an ellipse itself, with more of its rim visible.
     """
     doubt = ''
     if not _SIZES[0] < seen.radius / radius < _SIZES[1]:
@@ -314,23 +314,23 @@ def find_markers(
     normal_cam: ArrayLike | None = None,
 ) -> list[Observation]:
     """
-    Find all rings of an image, without any prior knowledge.
+    Find all rings in an image, without prior knowledge.
 
-    Two closed, concentric ellipses of opposite polarity are what hardly anything but a ring
-    shows; a disc alone is not found in this way.
+    A ring is a pair of closed concentric ellipses of opposite polarity, which hardly any other
+    object has. Discs are not found.
 
     Parameters
     ----------
     image : ndarray of uint8, shape (height, width)
     radii : (float, float)
-        Longer semi-axes that are allowed [px].
+        Range of the longer semi-axis [px].
     camera, normal_cam
         As in :func:`detect`.
 
     Returns
     -------
     list of Observation
-        All are ``TRACKED``, with 60 % of the rim at least; from top to bottom.
+        All ``TRACKED``, with at least 60 % of the rim; from top to bottom.
     """
     image = check_image(image)
     frame = (0, image.shape[1], 0, image.shape[0])
@@ -369,7 +369,7 @@ def find_markers(
 
 
 def warm_up() -> None:
-    """Compile all kernels of the detection, or load them from their cache."""
+    """Compile all kernels of the detection, or load them from the cache."""
     v, u = np.mgrid[0:80, 0:80]
     away = np.hypot(u - 40.3, v - 39.6)
     image = np.where((away < 18.0) & (away > 9.0), 40, 180).astype(np.uint8)
@@ -381,12 +381,12 @@ def warm_up() -> None:
 
 def check_image(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """
-    Return the image as the kernels need it.
+    Return an image in the form required by the kernels.
 
     Raises
     ------
     InputError
-        If it is not a two-dimensional array of uint8 with pixels in it.
+        If it is not a non-empty two-dimensional array of uint8.
     """
     if not isinstance(image, np.ndarray) or image.ndim != 2 or image.dtype != np.uint8:
         what = (
@@ -395,7 +395,7 @@ def check_image(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
             else type(image).__name__
         )
         raise InputError(
-            f'an image is an array of uint8, (height, width); got {what}. Turn it into 8-bit grey'
+            f'an image is an array of uint8, (height, width); got {what}; convert it to 8-bit grey'
         )
     if min(image.shape) < 16:
         raise InputError(
@@ -413,7 +413,7 @@ def lost(
     radius: float,
     expected: Observation | None = None,
 ) -> Observation:
-    """Return the observation of a marker that is not seen, where it was looked for."""
+    """Return the observation of a lost marker at its expected position."""
     shape = np.array([radius, 0.0, radius]) if expected is None else expected.shape
     ellipse = (
         Ellipse(place, np.array([radius, radius]), 0.0)
@@ -450,7 +450,7 @@ def _place(at: ArrayLike, image: NDArray[np.uint8]) -> NDArray[np.float64]:
 def _view(
     camera: Camera | None, normal_cam: ArrayLike | None, image: NDArray[np.uint8]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return camera and normal as the kernels take them: zeros where they are not known."""
+    """Return camera and normal for the kernels: zeros if unknown."""
     normal = np.zeros(3)
     if camera is None:
         if normal_cam is not None:
@@ -459,7 +459,7 @@ def _view(
     if (camera.height, camera.width) != image.shape:
         raise InputError(
             f'an image of {image.shape[1]} x {image.shape[0]} pixels with a calibration for'
-            f' {camera.width} x {camera.height}; take that of this camera and resolution'
+            f' {camera.width} x {camera.height}; use the calibration of this camera and resolution'
         )
     if normal_cam is not None:
         normal = np.asarray(normal_cam, float)
@@ -474,9 +474,9 @@ def _outlines(
     camera: Camera | None, normal: NDArray[np.float64], place: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """
-    Return the shape matrix of a circle in the plane in pinhole pixels, and that in the image.
+    Return the shape matrix of a circle in the plane, in pinhole pixels and in the image.
 
-    Their longer semi-axes are 1 px; both are 0 where the normal is not known.
+    Scaled to a longer semi-axis of 1 px; both are 0 if the normal is unknown.
     """
     if camera is None or not normal.any():
         return np.zeros(3), np.zeros(3)
@@ -488,7 +488,7 @@ def _outlines(
             f' ({place[0]:g}, {place[1]:g}); allowed: at least'
             f' {math.degrees(math.asin(_EDGE_ON)):.0f} deg from that'
         )
-    # A step w in the plane moves the pinhole pixel by F (w_uv - ray_uv w_z), but for its scale.
+    # A step w in the plane moves the pinhole pixel by F (w_uv - ray_uv w_z), up to scale.
     move = np.array([[camera.fx, 0.0, -camera.fx * x], [0.0, camera.fy, -camera.fy * y]])
     across = move @ normal
     square = move @ move.T - np.outer(across, across)
@@ -498,7 +498,7 @@ def _outlines(
 
 
 def _unit_shape(square: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the symmetric root (11, 12, 22) of a matrix, with 1 as its larger eigenvalue."""
+    """Return the symmetric root (11, 12, 22) of a matrix, scaled to a largest eigenvalue of 1."""
     root = _symmetric_root(square)
     own = np.array([root[0, 0], root[0, 1], root[1, 1]])
     longest = 0.5 * (own[0] + own[2]) + math.hypot(0.5 * (own[0] - own[2]), own[1])
@@ -516,7 +516,7 @@ def _refine(
     noise: float,
     expected: Observation | None,
 ) -> Observation:
-    """Fit the marker that a hypothesis says to be there, and judge it."""
+    """Fit the marker of a hypothesis, and assess the fit."""
     inner = hypothesis.inner if hypothesis.inner_support > 0.4 else 0.0
     if expected is not None:
         inner = expected.inner
@@ -524,12 +524,12 @@ def _refine(
     start = np.array([hypothesis.u, hypothesis.v, *shape, inner])
     seen = seen_sectors(edges, hypothesis._replace(inner=inner))
     if inner > 0.0 and np.mean(seen[SECTORS:]) < _LEAST_RIM:
-        # Edge points of a hole of a few pixels lie beside it: its levels would be unknown.
+        # With a hole of few pixels the edge points lie beside it: its grey level would be unknown.
         seen[SECTORS:] = seen[:SECTORS]
     fit = fit_marker(image, packed, normal, outline, start, seen, _BLUR, noise)
     round_enough = hypothesis.support >= _NEW_RIM
     if inner == 0.0 and expected is None and round_enough and not _explains(fit, noise):
-        # An inner edge that blur has swallowed: try rings of two widths.
+        # The inner edge may be blurred away: try rings of two widths.
         for ratio in (0.5, 0.75):
             start[5] = ratio
             seen[SECTORS:] = seen[:SECTORS]
@@ -539,7 +539,7 @@ def _refine(
     if not (fit.converged and np.all(np.isfinite(fit.parameters))):
         place = np.array([hypothesis.u, hypothesis.v])
         return lost('the fit found no marker here', place, hypothesis.a11)
-    # A camera that is not known sees a right angle at most.
+    # Without a camera, assume a field of view of a right angle.
     focal = float(packed[0]) or 0.5 * max(image.shape)
     disc = inner == 0.0
     return _judge(fit, hypothesis, edges, packed, normal, outline, focal, noise, disc=disc)
@@ -550,7 +550,7 @@ def _contrast(fit: Fit) -> float:
 
 
 def _explains(fit: Fit, noise: float, share: float = _UNEXPLAINED) -> bool:
-    """Tell whether the model leaves no more than noise and a small share of the contrast."""
+    """Return whether the residual is at most noise plus a small share of the contrast."""
     allowed = math.hypot(_NOISE_TOLERANCE * noise, 0.6 + share * _contrast(fit))
     return fit.converged and fit.residual < allowed
 
@@ -567,7 +567,7 @@ def _judge(
     *,
     disc: bool,
 ) -> Observation:
-    """Turn a fit into an observation, with its status."""
+    """Return the observation of a fit, with its status."""
     p = fit.parameters
     center, h = p[CENTER:SHAPE], p[PERSPECTIVE:]
     shape = _matrix(p[SHAPE:BLUR])
@@ -581,9 +581,9 @@ def _judge(
     outer = shape @ across
     outer = _symmetric_root(outer @ outer.T)
     spread = _matrix(p[BLUR:BAND])
-    # Where light falls unevenly on the scene, the blur of step times slope moves every edge away
-    # from the light, by its variance times the relative slope; vignetting, which acts on the
-    # blurred image, does not. Half of it is taken, and the other half is what is not known.
+    # Under uneven illumination of the scene, blur moves every edge away from the light, by its
+    # variance times the relative slope of the illumination; vignetting acts on the blurred image
+    # and does not. Half of the shift is corrected, and the other half is the uncertainty.
     step = p[OUTSIDE] - p[BAND]
     half_shift = 0.5 * (spread @ (p[OUTSIDE + 1 : PERSPECTIVE] - p[BAND + 1 : OUTSIDE])) / step
     center, outer_center = center + half_shift, outer_center + half_shift
@@ -634,13 +634,13 @@ def _judge(
 
 
 def _has_inner_edge(fit: Fit, support: float) -> bool:
-    """Tell whether a ring's inner edge fits as well as its outer one, about."""
+    """Return whether a ring's inner edge fits about as well as its outer edge."""
     inner = float(np.count_nonzero(fit.sectors[SECTORS:])) / SECTORS
     return inner >= min(_LEAST_INNER, _INNER_SHARE * support)
 
 
 def _most_perspective(p: NDArray[np.float64], focal: float) -> float:
-    """Return how much perspective, abs(h), a circle in a plane may have."""
+    """Return the largest perspective, abs(h), of a circle in a plane."""
     minor, major = np.linalg.eigvalsh(_matrix(p[SHAPE:BLUR]))
     tilt = math.sqrt(max((major / minor) ** 2 - 1.0, 0.0))
     return _MOST_PERSPECTIVE * float(major) / focal * (tilt + 0.2) + 3.0 * PERSPECTIVE_PRIOR
@@ -692,12 +692,12 @@ def _status(
 
 
 def _matrix(triangle: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the symmetric 2 x 2 matrix of its elements 11, 12, 22."""
+    """Return the symmetric matrix (2, 2) with the elements 11, 12, 22."""
     return triangle[[0, 1, 1, 2]].reshape(2, 2)
 
 
 def _symmetric_root(square: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the symmetric positive root of a symmetric positive 2 x 2 matrix."""
+    """Return the positive root of a symmetric positive matrix (2, 2)."""
     root = math.sqrt(float(square[0, 0] * square[1, 1] - square[0, 1] * square[1, 0]))
     trace = math.sqrt(float(square[0, 0] + square[1, 1]) + 2.0 * root)
     result: NDArray[np.float64] = (square + root * np.eye(2)) / trace

@@ -1,4 +1,4 @@
-"""Subcommand of ``longreach vision`` for single pictures: detect."""
+"""Subcommand ``longreach vision detect``: markers in single pictures."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ __all__ = ['configure_detection']
 _NONE = 'no ring in the picture'
 _PICTURES = ('.png', '.jpg')
 _HEAD = ('image', 'status', 'u [px]', 'v [px]', '±u', '±v', 'radius [px]', 'rim', 'ms', '')
-# Of the columns between picture and reason.
+# Widths of the columns between picture and reason.
 _WIDTHS = (9, 8, 8, 5, 5, 11, 5, 7)
 
 
 def configure_detection(commands: Any) -> None:
-    """Add this subcommand to those of ``longreach vision``."""
+    """Add the subcommand ``detect``."""
     parser = commands.add_parser(
         'detect',
         help='circular markers in pictures',
@@ -49,31 +49,38 @@ def configure_detection(commands: Any) -> None:
         'images', metavar='IMAGE', nargs='+', type=Path, help='pictures, or a folder of them'
     )
     parser.add_argument(
-        '--at', type=numbers, metavar='u,v', help='about where [px]; without it: all rings'
+        '--at',
+        type=numbers,
+        metavar='u,v',
+        help='approximate centre [px] (default: find all rings)',
     )
     parser.add_argument(
-        '--radius', type=positive, help="about the outer edge's longer semi-axis [px]"
+        '--radius', type=positive, help='approximate longer semi-axis of the outer edge [px]'
     )
     parser.add_argument(
         '--search',
         type=positive,
-        help='how far from there it may be [px] (default: the radius, at least 12)',
+        help='largest distance of the centre from --at [px] (default: the radius, at least 12)',
     )
-    parser.add_argument('--camera', type=Path, metavar='CAMERA.yaml', help='its calibration')
+    parser.add_argument(
+        '--camera', type=Path, metavar='CAMERA.yaml', help='calibration of the camera'
+    )
     parser.add_argument(
         '--normal',
         type=numbers,
         metavar='nx,ny,nz',
-        help="of the marker's plane in the camera's frame (x right, y down, z forward)",
+        help="normal of the marker's plane in the camera frame (x right, y down, z forward)",
     )
-    parser.add_argument('--overlay', type=Path, metavar='FILE', help='the last picture, marked')
+    parser.add_argument(
+        '--overlay', type=Path, metavar='FILE', help='last picture with the markers drawn'
+    )
     add_format(parser)
     allow_lists(parser)
     parser.set_defaults(run=_run_detect)
 
 
 def _run_detect(arguments: argparse.Namespace) -> int:
-    """Run ``detect``; 2 when a picture could not be used."""
+    """Run ``detect``; return 2 if a picture could not be used."""
     if (arguments.at is None) != (arguments.radius is None):
         missing = 'radius' if arguments.radius is None else 'at'
         raise InputError(
@@ -126,7 +133,7 @@ def _run_detect(arguments: argparse.Namespace) -> int:
 
 
 def _listed(images: Sequence[Path]) -> tuple[list[Path], bool]:
-    """Return the pictures that files and folders stand for, and whether there are others."""
+    """Expand files and folders to pictures; also return whether there are several."""
     found: list[Path] = []
     failed = False
     for image in images:
@@ -138,12 +145,12 @@ def _listed(images: Sequence[Path]) -> tuple[list[Path], bool]:
             _complain(error)
             failed = True
     if not found:
-        raise InputError('there is no picture; name pictures or a folder of them')
+        raise InputError('no pictures found; give pictures or a folder of pictures')
     return list(dict.fromkeys(found)), failed
 
 
 def _complain(error: InputError) -> None:
-    """Print why a picture is left out, while others go on."""
+    """Print why a picture is skipped."""
     print(f'longreach vision: {error}', file=sys.stderr, flush=True)
 
 
@@ -153,10 +160,10 @@ def _detect(
     arguments: argparse.Namespace,
     file: Path,
 ) -> list[tuple[Observation | None, float]]:
-    """Return what a picture shows, with the time that it took [ms]."""
+    """Return the observations in a picture, each with its computing time [ms]."""
     normal = arguments.normal
     if normal is not None:
-        # Squares of very large or small numbers are none.
+        # Overflow and underflow of squares are not errors.
         normal = np.array(normal) / max(map(abs, normal))
     view = {'camera': camera, 'normal_cam': normal}
     begin = time.perf_counter()
@@ -170,19 +177,19 @@ def _detect(
     except InputError as error:
         raise InputError(f'{file}: {error}') from error
     spent = 1e3 * (time.perf_counter() - begin)
-    # A picture without any ring has its row, too.
+    # A picture without rings has one row, too.
     return [(seen, spent / len(found)) for seen in found] or [(None, spent)]
 
 
 def _write_picture(file: Path, picture: NDArray[np.uint8]) -> None:
-    """Write a picture, whole or not at all."""
+    """Write a picture atomically."""
     _, data = cv2.imencode(file.suffix.lower(), picture)
     with writing(file) as path:
         path.write_bytes(data.tobytes())
 
 
 def _object(image: str, seen: Observation | None, milliseconds: float) -> dict[str, Any]:
-    """Return an observation as a JSON object; what is not known is null."""
+    """Return an observation as a JSON object; unknown values are null."""
     if seen is None:
         return {
             'image': image,
@@ -218,12 +225,12 @@ def _object(image: str, seen: Observation | None, milliseconds: float) -> dict[s
 
 
 def _known(values: NDArray[np.float64]) -> Any:
-    """Return numbers as lists, or None if one of them is not known."""
+    """Return an array as a list, or None if it is not finite."""
     return values.tolist() if np.all(np.isfinite(values)) else None
 
 
 def _cells(image: str, seen: Observation | None, milliseconds: float) -> tuple[str, ...]:
-    """Return an observation as a row of a table."""
+    """Return the cells of an observation in the table."""
     if seen is None:
         return (image, LOST, '', '', '', '', '', '', f'{milliseconds:.2f}', _NONE)
     deviation = [
@@ -243,7 +250,7 @@ def _cells(image: str, seen: Observation | None, milliseconds: float) -> tuple[s
 
 
 def _line(width: int, cells: Sequence[str]) -> str:
-    """Return a row of the table, whose first column has a width; rows come one by one."""
+    """Return a line of the table; the first column has the given width."""
     widths = (max(width, len(_HEAD[0])), *_WIDTHS)
     aligned = [cell.rjust(size) for cell, size in zip(cells, widths, strict=False)]
     return '  '.join([*aligned, *cells[len(widths) :]]).rstrip()

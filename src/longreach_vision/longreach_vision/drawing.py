@@ -1,36 +1,40 @@
 """
-Drawing of markers, occluders and background, compiled: how the pictures of a camera come about.
+Compiled drawing of markers, occluders and background in simulated images.
 
-What is sharp is drawn on cells of half a pixel, each with the exact area that a straight edge cuts
-off: an edge's distance comes from the marker's plane, through homography and lens distortion, so
-that perspective is exact. The blur of the lens, Gaussian, and the square pixel then act together
-as weights on the cells,
+The sharp image is drawn on cells of half a pixel, each with the exact area cut off by a straight
+edge: the distance to an edge is measured in the marker's plane, through homography and lens
+distortion, so that perspective is exact. Gaussian lens blur and the square pixel are then applied
+together as weights of the cells,
 
     w(o) = (g(o - 1/4) + g(o + 1/4)) / 2,   o = +-1/4, +-3/4, ... [px],
 
-with the Gaussian g: two cells side by side are a pixel, and a cell has its own width already. This
-is exact without blur; else grey levels are right to 0.4 % of the contrast from a blur of 0.7 px on
-and to 1.5 % at 0.5 px, and centres to 0.001 px. Motion blur is the mean over instants of
-the exposure, a third of a pixel apart at most; markers move at constant velocity meanwhile.
+with the Gaussian g: two adjacent cells form a pixel, and a cell has a width of its own. This is
+exact without blur; otherwise grey levels are accurate to 0.4 % of the contrast for a blur of 0.7
+px and more, to 1.5 % at 0.5 px, and centres to 0.001 px. Motion blur is the mean over instants of
+the exposure at most a third of a pixel apart; markers move at constant velocity meanwhile.
 
 Then
 
     I = B (1 - a) + S c,   grey = round(I + sqrt(read^2 + shot I) n),
 
-with the background B, the blurred coverage a and brightness c of all that is drawn, the shading S
-and normal noise n, which is taken from a field drawn once, at places that are random.
+with the background B, the blurred coverage a and brightness c of all drawn objects, the shading S
+and normal noise n, which is read from random positions of a noise field drawn once.
 
-Arrays that several functions take:
+Arrays that are arguments of several functions:
 
-- background, shape (height, width), int16: levels B [1/64 grey level], shading in them;
+- background, shape (height, width), int16: levels B [1/64 grey level], including shading;
 - noise, shape (NOISE_LENGTH + width,), int8: the field n [1/32];
 - pose, shape (4, 3): the rotation of T_world_cam, then its translation [m];
 - markers, shape (n, 13): position [m] and velocity [m/s] of the centre in the middle of the
-  exposure, unit normal, outer radius [m], inner one over it, 1 for a bright marker, half of the
-  card's side in outer radii;
-- bars, shape (m, 8), occluders as rectangles in the image: a point u, v of the line that they lie
-  along, the unit vector to the right of it, from where to where they reach that way and how far
-  along the line [px], grey level.
+  exposure, unit normal, outer radius [m], inner over outer radius, 1 for a bright marker, half
+  the card's side in outer radii;
+- bars, shape (m, 8): occluders as rectangles in the image: a point u, v on the centre line, the
+  unit vector to the right of it, the range across and the half length along the line [px], grey
+  level;
+- packed, shape (16,): the camera, :attr:`longreach_vision.cameras.Camera.packed`;
+- weights, shape (2 k,): weights of the cells, see :func:`cell_weights`;
+- X, Y, cover, value, shape (rows, columns): normalised coordinates, coverage and brightness of
+  the cells of a tile.
 """
 
 from __future__ import annotations
@@ -55,24 +59,24 @@ __all__ = [
     'noise_field',
 ]
 
-# Length of the noise field, and the steps of its 8 bits in a standard deviation.
+# Length of the noise field, and steps of its 8-bit values per standard deviation.
 NOISE_LENGTH, _NOISE_STEPS = 1 << 20, 32.0
-# The background is kept in this part of a grey level, in 16 bits.
+# Fixed-point scale of the background, in 16 bits.
 _PART = 64.0
-# Standard deviations after which a Gaussian is over.
+# Standard deviations at which a Gaussian is cut off.
 _REACH = 4.0
-# Cells between exact undistorted rays; between three of them a parabola is good to 1e-4 px.
+# Cells between exact undistorted rays; parabolas through three of them are accurate to 1e-4 px.
 _KNOTS = 16
-# Windows are drawn in squares of this size [px], which fit a cache.
+# Windows are drawn in square tiles of this size [px], which fit into the cache.
 _TILE = 64
-# A blur below this is none [px].
+# A smaller blur is treated as zero [px].
 _SHARP = 0.01
-# Instants in the time in which a marker moves by a pixel.
+# Instants per pixel of motion, and their maximum.
 _INSTANTS = 3.0
 _MOST_INSTANTS = 256
-# A marker seen at a flatter angle than this is a line (sine).
+# Sine of the viewing angle below which a marker is not drawn.
 _FLAT = 0.05
-# Nearest distance to the camera at which something is drawn [m].
+# Least distance to the camera at which objects are drawn [m].
 _NEAR = 0.05
 
 _compiled = njit(error_model='numpy')
@@ -80,26 +84,26 @@ _compiled = njit(error_model='numpy')
 
 class View(NamedTuple):
     """
-    The look of a camera's pictures in numbers.
+    Numerical parameters of a camera's appearance.
 
     Parameters
     ----------
     exposure : float
-        [s]
+        Exposure time [s].
     blur : float
         Standard deviation of the blur of lens and focus [px].
     white, black : float
-        Of markers and cards, with gain [grey levels].
+        Grey levels of markers and cards, including the gain.
     gain : float
-        Factor of the background's grey levels.
+        Factor on the background's grey levels.
     read : float
-        Standard deviation of the noise in the dark [grey levels].
+        Standard deviation of the noise without light [grey levels].
     shot : float
-        Variance of the noise that one grey level adds [grey levels].
+        Noise variance per grey level [grey levels].
     vignetting : float
-        Share of the light that is lost in the corners.
+        Share of the light lost in the corners.
     across, down : float
-        Shading: change of the light over the width and over the height, as a share.
+        Shading: relative change of the light over width and height.
     """
 
     exposure: float
@@ -116,7 +120,7 @@ class View(NamedTuple):
 
 def cell_weights(blur: float) -> np.ndarray:
     """
-    Return the weights of cells in a pixel, an even number of them, for a blur.
+    Return the weights of the cells for a blur.
 
     Parameters
     ----------
@@ -126,11 +130,11 @@ def cell_weights(blur: float) -> np.ndarray:
     Returns
     -------
     ndarray, shape (2 k,)
-        Of cells side by side, with the pixel in the middle; their sum is 1.
+        Weights of adjacent cells, with the pixel in the middle; their sum is 1.
     """
     reach = math.ceil(2.0 * _REACH * blur)
     steps = 0.5 * np.arange(-reach, reach + 1)
-    # Of less than this no neighbour gets anything.
+    # Smaller blur does not reach the neighbours.
     bell = np.exp(-0.5 * (steps / blur) ** 2) if blur > _SHARP else (steps == 0.0).astype(float)
     bell /= bell.sum()
     return np.asarray(0.5 * (np.append(bell, 0.0) + np.append(0.0, bell)))
@@ -138,18 +142,18 @@ def cell_weights(blur: float) -> np.ndarray:
 
 def noise_field(rng: np.random.Generator, width: int) -> np.ndarray:
     """
-    Return normal noise; a row of an image may begin anywhere in its first NOISE_LENGTH numbers.
+    Return normal noise; a row of an image may start anywhere in its first NOISE_LENGTH values.
 
     Parameters
     ----------
     rng : Generator
     width : int
-        Of the image [px].
+        Width of the image [px].
 
     Returns
     -------
     ndarray of int8, shape (NOISE_LENGTH + width,)
-        In 1/32 of a standard deviation.
+        Noise [1/32 standard deviation].
     """
     values = rng.standard_normal(NOISE_LENGTH, dtype=np.float32) * _NOISE_STEPS
     field = np.clip(np.rint(values), -127.0, 127.0).astype(np.int8)
@@ -158,7 +162,17 @@ def noise_field(rng: np.random.Generator, width: int) -> np.ndarray:
 
 @_compiled
 def _light(view, width, height, u, v):  # type: ignore[no-untyped-def]
-    """Return the factor of shading at a pixel."""
+    """
+    Return the shading factor at a pixel.
+
+    Parameters
+    ----------
+    view : View
+    width, height : int
+        Size of the image [px].
+    u, v : int
+        Pixel.
+    """
     x, y = (u + 0.5) / width - 0.5, (v + 0.5) / height - 0.5
     far = 4.0 * (x * x * width * width + y * y * height * height) / (width**2 + height**2)
     value = (1.0 - view.vignetting * far) * (1.0 + view.across * x) * (1.0 + view.down * y)
@@ -170,7 +184,12 @@ def _share(value, du, dv):  # type: ignore[no-untyped-def]
     """
     Return the share of a cell in which a linear function is positive.
 
-    Value at the cell's centre, and its changes over the cell along both sides.
+    Parameters
+    ----------
+    value : float
+        At the cell's centre.
+    du, dv : float
+        Changes over the cell along both sides.
     """
     a, b = abs(du), abs(dv)
     low, high = min(a, b), max(a, b)
@@ -187,13 +206,25 @@ def _share(value, du, dv):  # type: ignore[no-untyped-def]
 @_compiled
 def _plane_of(pose, marker, time, M):  # type: ignore[no-untyped-def]
     """
-    Fill the map of rays to a marker's plane at a time since the middle of the exposure [s].
+    Fill the map of rays to a marker's plane.
 
-    M (3, 3): (s, t) = (q0/q2, q1/q2), q = M (x, y, 1), with the origin at the centre and the outer
-    radius as unit. False when the marker is behind the camera or seen edge-on.
+    Parameters
+    ----------
+    pose : ndarray, shape (4, 3)
+    marker : ndarray, shape (13,)
+    time : float
+        Since the middle of the exposure [s].
+    M : ndarray, shape (3, 3)
+        Filled: (s, t) = (q0/q2, q1/q2), q = M (x, y, 1), with the origin at the centre and the
+        outer radius as unit.
+
+    Returns
+    -------
+    bool
+        False if the marker is behind the camera or seen edge-on.
     """
     c, n, e, f = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
-    # The first side of the card is level, or along x where that says nothing.
+    # The first side of the card is horizontal, or along x if the marker is horizontal.
     nx, ny = marker[6], marker[7]
     level = math.hypot(nx, ny)
     if level > 1e-6:
@@ -226,9 +257,24 @@ def _plane_of(pose, marker, time, M):  # type: ignore[no-untyped-def]
 @_compiled
 def _box_of(packed, pose, marker, exposure, margin, box):  # type: ignore[no-untyped-def]
     """
-    Fill the box [u0, v0, u1, v1] (4,) that a marker touches in its exposure, with a margin [px].
+    Fill the box covered by a marker during the exposure.
 
-    Returns the longest way of its parts [px], or -1 when it is not to be seen.
+    Parameters
+    ----------
+    packed : ndarray, shape (16,)
+    pose : ndarray, shape (4, 3)
+    marker : ndarray, shape (13,)
+    exposure : float
+        [s]
+    margin : float
+        [px]
+    box : ndarray, shape (4,)
+        Filled: u0, v0, u1, v1 [px].
+
+    Returns
+    -------
+    float
+        Largest displacement of its points [px], or -1 if it is not visible.
     """
     M = np.empty((3, 3))
     box[0], box[1], box[2], box[3] = math.inf, math.inf, -math.inf, -math.inf
@@ -258,13 +304,23 @@ def _box_of(packed, pose, marker, exposure, margin, box):  # type: ignore[no-unt
 
 @_compiled
 def _parabola(low, middle, high, w):  # type: ignore[no-untyped-def]
-    """Return the parabola through values at -1, 0 and 1, at w."""
+    """Return the parabola through the values low, middle, high at -1, 0 and 1, at position w."""
     return middle + 0.5 * w * (high - low + w * (high + low - 2.0 * middle))
 
 
 @_compiled
 def _rays(packed, u, v, X, Y):  # type: ignore[no-untyped-def]
-    """Fill normalised coordinates of cells, whose first one has its centre at pixel (u, v)."""
+    """
+    Fill the normalised coordinates of cells.
+
+    Parameters
+    ----------
+    packed : ndarray, shape (16,)
+    u, v : float
+        Centre of the first cell [px].
+    X, Y : ndarray, shape (rows, columns)
+        Filled.
+    """
     rows, columns = X.shape
     span = 2 * _KNOTS
     down, over = (rows - 1) // span * 2 + 3, (columns - 1) // span * 2 + 3
@@ -276,7 +332,7 @@ def _rays(packed, u, v, X, Y):  # type: ignore[no-untyped-def]
             KX[i, j], KY[i, j] = undistort_point(packed, at_u, at_v)
             found = found and math.isfinite(KX[i, j])
     if not found:
-        # A knot outside of the image, where the lens shows nothing.
+        # A knot is outside the image, where the lens has no ray.
         for i in range(rows):
             for j in range(columns):
                 X[i, j], Y[i, j] = undistort_point(packed, u + 0.5 * j, v + 0.5 * i)
@@ -297,12 +353,24 @@ def _rays(packed, u, v, X, Y):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _add_marker(X, Y, M, marker, view, cover, value):  # type: ignore[no-untyped-def]
-    """Lay a marker over what covers the cells of a tile, with its grey levels."""
+    """
+    Draw a marker over the cells of a tile.
+
+    Parameters
+    ----------
+    X, Y : ndarray, shape (rows, columns)
+    M : ndarray, shape (3, 3)
+        Map of rays to the marker's plane, see :func:`_plane_of`.
+    marker : ndarray, shape (13,)
+    view : View
+    cover, value : ndarray, shape (rows, columns)
+        Updated.
+    """
     rows, columns = X.shape
     inner, card = marker[10], marker[12]
     band, rest = (view.white, view.black) if marker[11] else (view.black, view.white)
     side = max(1.0, card)
-    # More than a cell in the unit of the plane: nearer to an edge, its area counts.
+    # Upper bound of a cell's size in units of the plane: closer to an edge, its area is computed.
     dx = abs(X[rows // 2, columns - 1] - X[rows // 2, 0]) / (columns - 1)
     dy = abs(Y[rows - 1, columns // 2] - Y[0, columns // 2]) / (rows - 1)
     for i in range(rows):
@@ -323,7 +391,7 @@ def _add_marker(X, Y, M, marker, view, cover, value):  # type: ignore[no-untyped
                 continue
             near = min(abs(1.0 - r), abs(inner - r), abs(card - abs(s)), abs(card - abs(t)))
             if near > cell:
-                # No edge comes near this cell.
+                # No edge nearby.
                 if card == 0.0 and not inner < r < 1.0:
                     continue
                 cover[i, j] = 1.0
@@ -350,7 +418,17 @@ def _add_marker(X, Y, M, marker, view, cover, value):  # type: ignore[no-untyped
 
 @_compiled
 def _add_bar(bar, u, v, cover, value):  # type: ignore[no-untyped-def]
-    """Lay an occluder over the cells of a tile, whose first one is at pixel (u, v)."""
+    """
+    Draw an occluder over the cells of a tile.
+
+    Parameters
+    ----------
+    bar : ndarray, shape (8,)
+    u, v : float
+        Centre of the first cell [px].
+    cover, value : ndarray, shape (rows, columns)
+        Updated.
+    """
     rows, columns = cover.shape
     nu, nv = bar[2], bar[3]
     for i in range(rows):
@@ -366,14 +444,24 @@ def _add_bar(bar, u, v, cover, value):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _noisy(view, level, draw):  # type: ignore[no-untyped-def]
-    """Return the grey level of a pixel with a number of the noise field, in 8 bits."""
+    """
+    Return the 8-bit grey level of a pixel with noise.
+
+    Parameters
+    ----------
+    view : View
+    level : float
+        Without noise [grey levels].
+    draw : int
+        Value of the noise field.
+    """
     deviation = math.sqrt(view.read**2 + view.shot * max(0.0, level))
     return np.uint8(min(255.0, max(0.0, level + deviation * draw / _NOISE_STEPS)) + 0.5)
 
 
 @_compiled
 def _touches(box, tile):  # type: ignore[no-untyped-def]
-    """Tell whether a marker's box reaches into a tile; a marker without one has zeros."""
+    """Return whether the box (4,) of a marker overlaps a tile (4,); zeros: no box."""
     return box[0] < tile[2] and box[2] > tile[0] and box[1] < tile[3] and box[3] > tile[1]
 
 
@@ -383,10 +471,23 @@ def _draw_tile(  # type: ignore[no-untyped-def]
     next_noise,
 ):  # fmt: skip
     """
-    Draw all markers and occluders that touch a tile [u0, v0, u1, v1], ends left out.
+    Draw all markers and occluders that overlap a tile.
 
-    ``counts`` (n,) are the instants that each marker needs. Returns where in the field the noise
-    of the next tile begins.
+    Parameters
+    ----------
+    image, background, noise, weights, packed, pose, markers, view, bars, next_noise
+        As for :func:`draw_markers`.
+    boxes : ndarray, shape (n, 4)
+        Of the markers, see :func:`_box_of`.
+    counts : ndarray of int64, shape (n,)
+        Instants needed for each marker.
+    tile : tuple of int
+        u0, v0, u1, v1, ends excluded [px].
+
+    Returns
+    -------
+    int
+        Index of the next tile's noise in the field.
     """
     u0, v0, u1, v1 = tile[0], tile[1], tile[2], tile[3]
     height, width = v1 - v0, u1 - u0
@@ -440,7 +541,19 @@ def _draw_tile(  # type: ignore[no-untyped-def]
 
 @_compiled
 def _span(bar, margin, v, width):  # type: ignore[no-untyped-def]
-    """Return the first and one past the last column that an occluder touches in row v."""
+    """
+    Return the first column, and one past the last column, that an occluder covers in a row.
+
+    Parameters
+    ----------
+    bar : ndarray, shape (8,)
+    margin : float
+        [px]
+    v : int
+        Row.
+    width : int
+        Of the image [px].
+    """
     low, high = 0.0, width - 1.0
     y = v - bar[1]
     for k in range(2):
@@ -463,7 +576,7 @@ def _span(bar, margin, v, width):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _rise(distance, deviation):  # type: ignore[no-untyped-def]
-    """Return the blurred step at a distance, by the error function."""
+    """Return a step blurred with a standard deviation [px] at a distance [px] from it."""
     if abs(distance) > _REACH * deviation:
         return 1.0 if distance > 0.0 else 0.0
     return 0.5 + 0.5 * math.erf(distance / (deviation * math.sqrt(2.0)))
@@ -497,14 +610,14 @@ def lit_background(levels, view):  # type: ignore[no-untyped-def]
 @kernel
 def draw_bars(covered, background, view, bars):  # type: ignore[no-untyped-def]
     """
-    Draw occluders over the background; straight edges blur to error functions.
+    Draw occluders over the background, with edges blurred by error functions.
 
     Parameters
     ----------
     covered : ndarray of int16, shape (height, width)
-        The background, filled with occluders where there are any [1/64 grey level].
+        Background; the pixels of occluders are filled [1/64 grey level].
     background : ndarray of int16, shape (height, width)
-        Without them [1/64 grey level].
+        Background without occluders [1/64 grey level].
     view : View
     bars : ndarray, shape (m, 8)
     """
@@ -517,7 +630,7 @@ def draw_bars(covered, background, view, bars):  # type: ignore[no-untyped-def]
             for j in range(first, last):
                 light = _light(view, width, height, j, i)
                 level = background[i, j] / _PART
-                # All of them: the next one may lie on this one's edge.
+                # Draw all of them: the next bar may cover the edge of this one.
                 for bar in bars:
                     x, y = j - bar[0], i - bar[1]
                     across, along = x * bar[2] + y * bar[3], y * bar[2] - x * bar[3]
@@ -532,17 +645,17 @@ def draw_markers(  # type: ignore[no-untyped-def]
     image, background, noise, weights, packed, pose, markers, view, bars, next_noise, windows
 ):  # fmt: skip
     """
-    Draw the windows of all markers, with the occluders in them, and note these windows.
+    Draw the windows of all markers, including occluders, and return these windows.
 
     Parameters
     ----------
     image : ndarray of uint8, shape (height, width)
-        Changed in the windows.
+        Overwritten within the windows.
     background : ndarray of int16, shape (height, width)
         Without occluders [1/64 grey level].
     noise : ndarray of int8, shape (NOISE_LENGTH + width,)
     weights : ndarray, shape (2 k,)
-        Of cells, for the blur of the view.
+        Weights of cells for the blur of the view.
     packed : ndarray, shape (16,)
         The camera, :attr:`Camera.packed`.
     pose : ndarray, shape (4, 3)
@@ -550,9 +663,9 @@ def draw_markers(  # type: ignore[no-untyped-def]
     view : View
     bars : ndarray, shape (m, 8)
     next_noise : int
-        Where in the field the noise of the first pixel is.
+        Index of the first pixel's noise in the field.
     windows : ndarray of int64, shape (n, 4)
-        Filled: u0, v0, u1, v1, ends left out [px]; zeros for a marker that is not to be seen.
+        Filled: u0, v0, u1, v1, ends excluded [px]; zeros for a marker that is not visible.
     """
     height, width = image.shape
     n = markers.shape[0]
@@ -585,9 +698,9 @@ def draw_markers(  # type: ignore[no-untyped-def]
 @kernel
 def draw_background(image, background, noise, view, starts):  # type: ignore[no-untyped-def]
     """
-    Fill an image with the background and noise.
+    Fill an image with background and noise.
 
-    In single precision throughout, which the processor does eight at a time.
+    In single precision, which the processor computes eight at a time.
 
     Parameters
     ----------
@@ -598,7 +711,7 @@ def draw_background(image, background, noise, view, starts):  # type: ignore[no-
     noise : ndarray of int8, shape (NOISE_LENGTH + width,)
     view : View
     starts : ndarray of int64, shape (height,)
-        Where in the field the noise of each row begins.
+        Index of each row's noise in the field.
     """
     height, width = image.shape
     part, step = np.float32(1.0 / _PART), np.float32(1.0 / _NOISE_STEPS)

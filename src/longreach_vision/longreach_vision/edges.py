@@ -1,9 +1,9 @@
 """
-Edge points of a grey image, with sub-pixel position, direction and chains.
+Edge points of a grey image with sub-pixel position, direction and chains.
 
-The gradient is that of a 5 x 5 binomial window (a Gaussian of about one pixel); a point is kept
-where its magnitude is largest along its own direction, and a parabola through three values gives
-the place between pixels. Positions are (u, v), pixel centres are integers.
+The gradient is that of a 5 x 5 binomial window (a Gaussian of about one pixel). A pixel is an edge
+point if its gradient magnitude is a maximum along its own direction; a parabola through three
+values gives the sub-pixel position. Positions are (u, v) with integer pixel centres.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from longreach_dynamics.kernels import kernel
 
 __all__ = ['GRADIENT_NOISE', 'EdgePoints', 'find_edges', 'image_noise', 'without_glare']
 
-# Standard deviation of a gradient component for white noise of standard deviation 1.
+# Standard deviation of a gradient component for unit white noise.
 GRADIENT_NOISE = math.sqrt(70.0) / 16.0 * math.sqrt(10.0) / 8.0
-# Neighbours in a chain point the same way within 45 degrees.
+# Cosine of the largest angle between neighbours in a chain (45 degrees).
 _ALIGNED = math.cos(math.radians(45.0))
 _MARGIN = 3
 
 
 class EdgePoints(NamedTuple):
     """
-    Edge points of a window.
+    Edge points in a window.
 
     Parameters
     ----------
     u, v : ndarray, shape (n,)
-        Position [px] in the whole image.
+        Position in the whole image [px].
     nu, nv : ndarray, shape (n,)
-        Unit gradient: towards the brighter side.
+        Unit gradient, towards the brighter side.
     strength : ndarray, shape (n,)
         Magnitude of the gradient [grey levels per px].
     chain : ndarray of int32, shape (n,)
-        Which chain of touching, alike directed points it belongs to, from 0.
+        Index of the chain of adjacent points of similar direction.
     chains : int
-        How many chains there are.
+        Number of chains.
     """
 
     u: NDArray[np.float64]
@@ -55,16 +55,16 @@ class EdgePoints(NamedTuple):
 
 def image_noise(image: NDArray[np.uint8], window: tuple[int, int, int, int]) -> float:
     """
-    Return the standard deviation of the noise in a window [grey levels].
+    Estimate the standard deviation of the noise in a window [grey levels].
 
-    It is the median of what a difference operator leaves that is blind to planes (Immerkær 1996,
-    with a median in place of the mean, so that edges do not count).
+    Median of the response of a second difference operator that suppresses planes (Immerkær 1996,
+    with a median in place of the mean, so that edges have little influence).
 
     Parameters
     ----------
     image : ndarray of uint8, shape (height, width)
     window : tuple of int
-        First and last column, first and last row, the last ones excluded.
+        First and last column, first and last row, the last excluded.
     """
     return float(_noise(image, *window))
 
@@ -73,25 +73,26 @@ def find_edges(
     image: NDArray[np.uint8], window: tuple[int, int, int, int], threshold: float
 ) -> EdgePoints:
     """
-    Return the edge points in a window of an image.
+    Find the edge points in a window of an image.
 
     Parameters
     ----------
     image : ndarray of uint8, shape (height, width)
     window : tuple of int
-        First and last column, first and last row, the last ones excluded; what lies outside the
-        image is cut off, and three pixels at its border carry no edge.
+        First and last column, first and last row, the last excluded; clipped to the image. The
+        three
+            outermost pixels of the window have no edge points.
     threshold : float
-        Least magnitude of the gradient [grey levels per px].
+        Least gradient magnitude [grey levels per px].
     """
     return EdgePoints(*_edges(image, *window, threshold))
 
 
 def without_glare(image: NDArray[np.uint8], edges: EdgePoints) -> EdgePoints:
     """
-    Return the edge points without those whose bright side is saturated.
+    Remove edge points whose bright side is saturated.
 
-    Unless these are most of them: then it is the exposure, and not glare.
+    If most of them are, the image is overexposed, and all are kept.
 
     Parameters
     ----------
@@ -109,7 +110,20 @@ def without_glare(image: NDArray[np.uint8], edges: EdgePoints) -> EdgePoints:
 
 @kernel
 def _noise(image, u0, u1, v0, v1):  # type: ignore[no-untyped-def]
-    """Estimate the noise of a window from its second differences."""
+    """
+    Estimate the noise of a window from its second differences.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (height, width)
+    u0, u1, v0, v1 : int
+        First and last column, first and last row, the last excluded.
+
+    Returns
+    -------
+    float
+        Standard deviation [grey levels].
+    """
     counts = np.zeros(1025, np.int64)
     total = 0
     for v in range(max(v0, 1), min(v1, image.shape[0] - 1)):
@@ -131,7 +145,7 @@ def _noise(image, u0, u1, v0, v1):  # type: ignore[no-untyped-def]
             total += 1
     if total == 0:
         return 0.0
-    # The median of a stair: the share of its last step that is needed counts as a fraction.
+    # Interpolate the median within its integer step.
     below = 0
     for value in range(1025):
         if 2 * (below + counts[value]) >= total:
@@ -144,7 +158,22 @@ def _noise(image, u0, u1, v0, v1):  # type: ignore[no-untyped-def]
 
 @kernel
 def _edges(image, u0, u1, v0, v1, threshold):  # type: ignore[no-untyped-def]
-    """Find edge points in a window; see :func:`find_edges`."""
+    """
+    Find edge points in a window.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (height, width)
+    u0, u1, v0, v1 : int
+        First and last column, first and last row, the last excluded.
+    threshold : float
+        Least gradient magnitude [grey levels per px].
+
+    Returns
+    -------
+    tuple
+        The fields of :class:`EdgePoints`.
+    """
     height, width = image.shape
     u0, v0 = max(u0, 0), max(v0, 0)
     u1, v1 = min(u1, width), min(v1, height)
@@ -197,7 +226,17 @@ def _edges(image, u0, u1, v0, v1, threshold):  # type: ignore[no-untyped-def]
 
 @njit
 def _gradients(image, u0, v0, gradient_u, gradient_v, magnitude):  # type: ignore[no-untyped-def]
-    """Fill the gradient of a window, smoothed by 1 4 6 4 1 across and 1 2 0 -2 -1 along."""
+    """
+    Compute the gradient in a window: 1 4 6 4 1 across and 1 2 0 -2 -1 along.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (height, width)
+    u0, v0 : int
+        First column and row of the window.
+    gradient_u, gradient_v, magnitude : ndarray of float32, shape (rows, columns)
+        Filled [grey levels per px].
+    """
     rows, columns = magnitude.shape
     smooth = np.zeros((5, columns), np.float32)
     steep = np.zeros((5, columns), np.float32)
@@ -234,7 +273,7 @@ def _gradients(image, u0, v0, gradient_u, gradient_v, magnitude):  # type: ignor
 
 @njit
 def _sample(field, u, v):  # type: ignore[no-untyped-def]
-    """Interpolate a field linearly."""
+    """Interpolate a field (rows, columns) bilinearly at column u, row v."""
     column, row = int(u), int(v)
     fu, fv = u - column, v - row
     above = field[row, column] * (1.0 - fu) + field[row, column + 1] * fu
@@ -244,7 +283,24 @@ def _sample(field, u, v):  # type: ignore[no-untyped-def]
 
 @njit
 def _chains(label, nu, nv, size):  # type: ignore[no-untyped-def]
-    """Give each chain of touching points whose directions are alike a number."""
+    """
+    Label the chains of adjacent points with similar directions.
+
+    Parameters
+    ----------
+    label : ndarray of int32, shape (rows, columns)
+        Index of the point at each pixel, -1 for none.
+    nu, nv : ndarray, shape (size,)
+        Directions of the points.
+    size : int
+        Number of points.
+
+    Returns
+    -------
+    chain : ndarray of int32, shape (size,)
+    chains : int
+        Number of chains.
+    """
     rows, columns = label.shape
     parent = np.arange(size)
     for row in range(1, rows - 1):
@@ -252,7 +308,7 @@ def _chains(label, nu, nv, size):  # type: ignore[no-untyped-def]
             here = label[row, column]
             if here < 0:
                 continue
-            # Half of the neighbours: each pair is met once.
+            # Half of the neighbours, so that each pair is visited once.
             for step_v, step_u in ((0, 1), (1, -1), (1, 0), (1, 1)):
                 other = label[row + step_v, column + step_u]
                 if other < 0 or nu[here] * nu[other] + nv[here] * nv[other] < _ALIGNED:

@@ -1,11 +1,19 @@
 """
 Ellipse hypotheses from edge points, ranked by distance and expected radius.
 
-An ellipse is held as centre c and symmetric shape matrix A: its points are c + A (cos t, sin t).
-Polarity is +1 where the outside is brighter, -1 where the inside is. Each chain of edge points
-is a seed; the ellipse that fits it gathers all points of the window near it whose gradient points
-along its normal with its polarity, so that a rim which something lies across comes together
-again. The two edges of a ring differ in polarity: that is how the inner one is known.
+An ellipse is represented by its centre c and symmetric shape matrix A; its points are
+c + A (cos t, sin t). Polarity is +1 if the outside is brighter, -1 if the inside is brighter. Each
+chain of edge points is a seed: the ellipse fitted to it collects all nearby points of the window
+whose gradient is along its normal with its polarity, so that a rim interrupted by an occluder is
+reassembled. The two edges of a ring differ in polarity, which identifies the inner edge.
+
+Arguments of several compiled functions:
+
+- u, v, nu, nv, shape (n,): positions [px] and unit gradients of edge points;
+- row, shape (10,): a hypothesis, in the order of the fields of :class:`Hypothesis`;
+- at_u, at_v, radius, search, a11, a12, a22, shape_tolerance, polarity: the fields of
+  :class:`Expectation`;
+- chosen, shape (size,), int64: indices of edge points.
 """
 
 from __future__ import annotations
@@ -31,43 +39,43 @@ __all__ = [
     'seen_sectors',
 ]
 
-# Random samples: from the longest chains and all pairs of them, so many each.
+# RANSAC: number of longest chains, of which all pairs are sampled; samples for each pair.
 _POOLS, _TRIALS = 5, 60
-# Columns of a hypothesis in the tables of the kernels.
+# Columns of a hypothesis in the kernels' tables.
 _CU, _CV, _A11, _A12, _A22, _POLARITY, _SUPPORT, _SCORE, _INNER, _INNER_SUPPORT = range(10)
 _WIDTH = 10
 _MOST = 16
-# Directions of gradient and normal may differ by this much (30 degrees).
+# Cosine of the largest angle between gradient and normal (30 degrees).
 _ALONG = math.cos(math.radians(30.0))
-# How far beside a rim another outline may lie, of which the rim may be a part [px; share of the
+# Distance from a rim at which another outline is suspect: least [px], largest [share of the
 # radius].
 _BESIDE = (1.5, 0.3)
-# Thinner ellipses than this are no markers: a circle tilted by 75 degrees.
+# Least ratio of semi-axes of a marker: a circle tilted by 75 degrees.
 _THINNEST = 0.25
-# Scale of the logarithm of a radius in the ranking, and what an edge loses in it that may be the
-# inner one of a ring.
+# Ranking: scale of the logarithm of the radius, and penalty of an edge that may be the inner edge
+# of a ring.
 _RADIUS_SCALE = 0.25
 _INSIDE = 0.6
 
 
 class Expectation(NamedTuple):
     """
-    What is known of a marker before it is looked for.
+    Prior knowledge of a marker.
 
     Parameters
     ----------
     u, v : float
-        About where its centre is [px].
+        Approximate centre [px].
     radius : float
-        About the longer semi-axis of its outer edge [px].
+        Approximate longer semi-axis of the outer edge [px].
     search : float
-        How far away it may be [px].
+        Largest distance from that centre [px].
     a11, a12, a22 : float
-        Expected shape matrix [px]; NaN where it is not known.
+        Expected shape matrix [px]; NaN if unknown.
     shape_tolerance : float
-        By how much axes may differ from the expected shape, as a share.
+        Largest relative difference from the expected shape.
     polarity : int
-        +1 dark on bright, -1 bright on dark, 0 either.
+        +1: dark on bright; -1: bright on dark; 0: either.
     """
 
     u: float
@@ -83,7 +91,7 @@ class Expectation(NamedTuple):
 
 class Hypothesis(NamedTuple):
     """
-    An ellipse that may be the outer edge of a marker.
+    Ellipse that may be the outer edge of a marker.
 
     Parameters
     ----------
@@ -96,9 +104,9 @@ class Hypothesis(NamedTuple):
     support : float
         Share of the rim with edge points, 0 to 1.
     score : float
-        For the ranking: higher is better.
+        Score for the ranking, higher is better.
     inner : float
-        Radius of a concentric edge of the other polarity, as a share; 0: there is none.
+        Relative radius of a concentric edge of opposite polarity; 0 for none.
     inner_support : float
         Share of that edge with edge points.
     """
@@ -116,7 +124,7 @@ class Hypothesis(NamedTuple):
 
     @property
     def shape(self) -> NDArray[np.float64]:
-        """The shape matrix, (2, 2) [px]."""
+        """Shape matrix, (2, 2) [px]."""
         return np.array([[self.a11, self.a12], [self.a12, self.a22]])
 
 
@@ -126,16 +134,17 @@ def rank_hypotheses(
     """
     Return the ellipses in a window, the most likely outer edge of the marker first.
 
-    Henikl 2015, section 4.2.1: by distance and expected radius; and by how much of the rim is
-    seen.
+    The ranking uses distance and expected radius (Henikl 2015, section 4.2.1), and the visible
+    share of the rim.
 
     Parameters
     ----------
     edges : EdgePoints
     expected : Expectation
     thorough : bool
-        Also try random samples of chains and of pairs of chains (RANSAC), where something lies
-        across the rim and goes on in its chains. It takes some milliseconds.
+        Also try random samples of chains and of pairs of chains (RANSAC), for rims that are
+        crossed by
+            occluders. Takes some milliseconds.
     """
     rows = _rank(
         edges.u, edges.v, edges.nu, edges.nv, edges.chain, edges.chains, *expected, thorough
@@ -147,9 +156,9 @@ def closed_ellipses(
     edges: EdgePoints, smallest: float, largest: float, support: float
 ) -> list[Hypothesis]:
     """
-    Return the ellipses that single chains of edge points close by themselves.
+    Return the ellipses that are formed by single chains of edge points.
 
-    For a whole image, where gathering points from everywhere would take too long.
+    For a whole image, where collecting points from everywhere would take too long.
 
     Parameters
     ----------
@@ -169,9 +178,9 @@ def closed_ellipses(
 
 def seen_sectors(edges: EdgePoints, hypothesis: Hypothesis) -> NDArray[np.bool_]:
     """
-    Return in which sectors the edges of a marker are seen.
+    Return in which sectors the edges of a marker are visible.
 
-    Sectors beside a gap do not count: what lies across the rim reaches into them.
+    Sectors adjacent to a gap are excluded, because an occluder extends into them.
 
     Parameters
     ----------
@@ -181,17 +190,17 @@ def seen_sectors(edges: EdgePoints, hypothesis: Hypothesis) -> NDArray[np.bool_]
     Returns
     -------
     ndarray of bool, shape (2 SECTORS,)
-        Those of the outer edge, then those of the inner one.
+        Sectors of the outer edge, then of the inner edge.
     """
     return _seen(edges.u, edges.v, edges.nu, edges.nv, np.array(hypothesis))  # type: ignore[no-any-return]
 
 
 def outlines_beside(edges: EdgePoints, hypothesis: Hypothesis) -> NDArray[np.bool_]:
     """
-    Return in which sectors another outline runs beside that of a marker.
+    Return in which sectors another outline runs along that of a marker.
 
-    Of the same polarity, along it and near it: a hard shadow, the side of a thick plate or a
-    second exposure; parts of both outlines together may look like one ellipse.
+    It has the same polarity and is nearby: a hard shadow, the side of a thick plate or a double
+    exposure. Parts of both outlines can look like a single ellipse.
 
     Parameters
     ----------
@@ -208,13 +217,13 @@ def outlines_beside(edges: EdgePoints, hypothesis: Hypothesis) -> NDArray[np.boo
 
 @kernel
 def _beside(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
-    """Find outlines beside a rim; see :func:`outlines_beside`."""
+    """Kernel of :func:`outlines_beside`; arguments: see the module's docstring."""
     return _sectors(u, v, nu, nv, row, _BESIDE[0], _BESIDE[1] * _major(row))
 
 
 @kernel
 def _seen(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
-    """Find the sectors of both edges; see :func:`seen_sectors`."""
+    """Kernel of :func:`seen_sectors`; arguments: see the module's docstring."""
     result = np.zeros(2 * SECTORS, np.bool_)
     own = row.copy()
     for part in range(2):
@@ -227,7 +236,7 @@ def _seen(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
         seen = _sectors(u, v, nu, nv, own, 0.0, 1.3)
         for sector in range(SECTORS):
             before, after = seen[sector - 1], seen[(sector + 1) % SECTORS]
-            # Rims of few pixels have sectors without one; a gap of three is a gap.
+            # With few pixels, single sectors have no points; only three in a row are a gap.
             far_before, far_after = seen[sector - 2], seen[(sector + 2) % SECTORS]
             result[part * SECTORS + sector] = (
                 (seen[sector] or (before and after))
@@ -239,7 +248,26 @@ def _seen(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
 
 @kernel
 def _closed(u, v, nu, nv, order, ends, smallest, largest, support):  # type: ignore[no-untyped-def]
-    """Fit an ellipse to each chain; see :func:`closed_ellipses`."""
+    """
+    Fit an ellipse to each chain; kernel of :func:`closed_ellipses`.
+
+    Parameters
+    ----------
+    u, v, nu, nv : ndarray, shape (n,)
+    order : ndarray of int64, shape (n,)
+        Indices of edge points, sorted by chain.
+    ends : ndarray of int64, shape (chains,)
+        End of each chain in ``order``.
+    smallest, largest : float
+        Allowed longer semi-axis [px].
+    support : float
+        Least share of the rim.
+
+    Returns
+    -------
+    ndarray, shape (k, 10)
+        Hypotheses.
+    """
     found = np.empty((64, _WIDTH))
     count = 0
     row = np.empty(_WIDTH)
@@ -279,7 +307,12 @@ def _rank(  # type: ignore[no-untyped-def]
     at_u, at_v, radius, search, a11, a12, a22, shape_tolerance, polarity,
     thorough,
 ):  # fmt: skip
-    """Collect, refine and rank hypotheses; see :func:`rank_hypotheses`."""
+    """
+    Collect, refine and rank hypotheses; kernel of :func:`rank_hypotheses`.
+
+    ``chain`` (n,) and ``chains`` are those of :class:`EdgePoints`, ``thorough`` is as in
+    :func:`rank_hypotheses`; other arguments: see the module's docstring. Returns (k, 10).
+    """
     found = np.empty((_MOST, _WIDTH))
     count = 0
     row = np.empty(_WIDTH)
@@ -290,7 +323,7 @@ def _rank(  # type: ignore[no-untyped-def]
     order = np.argsort(-sizes)[:24]
     chosen = np.empty(total, np.int64)
     known = a11 == a11
-    # The expected ellipse itself is the first seed, with both polarities.
+    # The expected ellipse is the first seed, with either polarity.
     if known:
         for sign in (1.0, -1.0):
             if polarity * sign < 0.0:
@@ -357,11 +390,17 @@ def _sample(  # type: ignore[no-untyped-def]
     u, v, nu, nv, chain, order, found, count, at_u, at_v, radius, search, known,
     a11, a12, a22, shape_tolerance,
 ):  # fmt: skip
-    """Add ellipses through random points of single chains and of pairs of chains."""
+    """
+    Add ellipses through random points of single chains and of pairs of chains.
+
+    ``order`` (m,) are chains by decreasing size, ``found`` (_MOST, 10) is the table of
+    hypotheses with ``count`` rows, ``known`` is whether a11, a12, a22 are given; other arguments:
+    see the module's docstring. Returns the new count.
+    """
     pool, chosen = np.empty(u.size, np.int64), np.empty(u.size, np.int64)
     five = np.empty(5, np.int64)
     row, best = np.empty(_WIDTH), np.empty(_WIDTH)
-    # A generator of its own: the same image gives the same answer.
+    # A local random generator makes the result reproducible.
     random = 12345
     for first in range(min(_POOLS, order.size)):
         for second in range(first, min(_POOLS, order.size)):
@@ -369,7 +408,7 @@ def _sample(  # type: ignore[no-untyped-def]
             for index in range(u.size):
                 if chain[index] != order[first] and chain[index] != order[second]:
                     continue
-                # The centre lies where it is looked for, and the rim a radius away.
+                # Points that can belong to an expected rim.
                 if math.hypot(u[index] - at_u, v[index] - at_v) < search + 1.4 * radius:
                     pool[size] = index
                     size += 1
@@ -398,7 +437,11 @@ def _sample(  # type: ignore[no-untyped-def]
 
 @njit
 def _keep(found, count, row, at_u, at_v, radius, search, known):  # type: ignore[no-untyped-def]
-    """Add a hypothesis to the table, unless it is there already or cannot be meant."""
+    """
+    Add a hypothesis to the table, unless it is a duplicate or implausible.
+
+    Arguments are those of :func:`_sample`. Returns the new count.
+    """
     distance = math.hypot(row[_CU] - at_u, row[_CV] - at_v)
     longest = _major(row)
     widest = 1.5 if known else 2.0
@@ -424,7 +467,7 @@ def _keep(found, count, row, at_u, at_v, radius, search, known):  # type: ignore
 
 @njit
 def _is_inside(row, other):  # type: ignore[no-untyped-def]
-    """Tell whether an ellipse can be the inner edge of a ring of which the other is the outer."""
+    """Return whether an ellipse (10,) can be the inner edge of a ring, other the outer one."""
     if row[_POLARITY] == other[_POLARITY]:
         return False
     longest = _major(other)
@@ -438,7 +481,7 @@ def _is_inside(row, other):  # type: ignore[no-untyped-def]
 
 @njit
 def _difference(row, a11, a12, a22):  # type: ignore[no-untyped-def]
-    """Return by how much a shape differs from another, as a share of that one's longer axis."""
+    """Return the difference of two shapes, relative to the longer axis of the second."""
     d11, d12, d22 = row[_A11] - a11, row[_A12] - a12, row[_A22] - a22
     change = abs(0.5 * (d11 + d22)) + math.hypot(0.5 * (d11 - d22), d12)
     return change / largest(a11, a12, a22)
@@ -446,13 +489,18 @@ def _difference(row, a11, a12, a22):  # type: ignore[no-untyped-def]
 
 @njit
 def _major(row):  # type: ignore[no-untyped-def]
-    """Return the longer semi-axis."""
+    """Return the longer semi-axis of a hypothesis (10,) [px]."""
     return largest(row[_A11], row[_A12], row[_A22])
 
 
 @njit
 def _gather(u, v, nu, nv, chosen, row, radius, tolerance):  # type: ignore[no-untyped-def]
-    """Fit an ellipse to the points near it, closer and closer; False when none is left."""
+    """
+    Fit an ellipse repeatedly to the points near it, with decreasing distance.
+
+    ``chosen`` (n,) is filled with indices, ``row`` is updated, ``tolerance`` is the first distance
+    [px]; other arguments: see the module's docstring. Returns False if too few points remain.
+    """
     for turn in range(4):
         size = 0
         near = tolerance if turn == 0 else (2.0 if turn == 1 else 1.3)
@@ -483,7 +531,7 @@ def _gather(u, v, nu, nv, chosen, row, radius, tolerance):  # type: ignore[no-un
 
 @njit
 def _sectors(u, v, nu, nv, row, nearest, farthest):  # type: ignore[no-untyped-def]
-    """Return the sectors of an ellipse in which edge points lie, so far from it."""
+    """Return the sectors of an ellipse with edge points within a range of distances [px]."""
     seen = np.zeros(SECTORS, np.bool_)
     b11, b12, b22 = inverse(row[_A11], row[_A12], row[_A22])
     for index in range(u.size):
@@ -505,9 +553,9 @@ def _sectors(u, v, nu, nv, row, nearest, farthest):  # type: ignore[no-untyped-d
 
 @njit
 def _support(u, v, nu, nv, row, near):  # type: ignore[no-untyped-def]
-    """Return the share of sectors of an ellipse in which edge points lie."""
+    """Return the share of sectors of an ellipse with edge points within a distance [px]."""
     seen = _sectors(u, v, nu, nv, row, 0.0, near)
-    # On a short rim neighbouring edge points are farther apart than sectors.
+    # On a short rim, the spacing of edge points is larger than a sector.
     filled = 0
     for sector in range(SECTORS):
         if seen[sector] or (seen[sector - 1] and seen[(sector + 1) % SECTORS]):
@@ -517,7 +565,7 @@ def _support(u, v, nu, nv, row, near):  # type: ignore[no-untyped-def]
 
 @njit
 def _inner_edge(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
-    """Look for the inner edge of a ring: concentric, of the other polarity."""
+    """Find the inner edge of a ring (concentric, opposite polarity); store it in the row."""
     bins = 40
     seen = np.zeros((bins, SECTORS), np.bool_)
     a11, a12, a22 = row[_A11], row[_A12], row[_A22]
@@ -534,7 +582,7 @@ def _inner_edge(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
             continue
         seen[int(r * bins), sector_of(yu, yv)] = True
     row[_INNER], row[_INNER_SUPPORT] = 0.0, 0.0
-    # Edge points lie one to a pixel: a small circle cannot fill every sector.
+    # There is about one edge point per pixel: a small circle cannot fill all sectors.
     minor = a11 + a22 - _major(row)
     width = max(1, round(1.2 / minor * bins))
     for low in range(bins - width):
@@ -557,11 +605,13 @@ def _inner_edge(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
 @njit
 def _fit(u, v, nu, nv, chosen, row, again):  # type: ignore[no-untyped-def]
     """
-    Fit an ellipse to chosen points; False when they lie on none.
+    Fit an ellipse to chosen points.
 
-    Least squares of the conic with the trace of its quadratic part held at one; ``again``
-    weights by the slope at the ellipse that the row holds, which makes it the sum of squared
-    distances to first order (Sampson).
+    Least squares of the conic, normalised to a trace of 1 of its quadratic part. With ``again``
+    the residuals are weighted by the gradient at the ellipse of the row, which approximates the
+    sum of squared distances to first order (Sampson). The row is updated; returns False if the
+    points do not define an ellipse. Other arguments: see the module's docstring.@
+    src/longreach_vision/longreach_vision/image_motion.py
     """
     size = chosen.size
     mean_u, mean_v = 0.0, 0.0

@@ -1,4 +1,4 @@
-"""Pictures of tracks, as in Henikl 2015, figures 14 and 15, and of what they are wrong by."""
+"""Figures of tracks, as in Henikl 2015, figures 14 and 15, and of their errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from longreach_vision.tracks import KINDS, STATUSES, Tracks
 __all__ = ['draw_movement', 'draw_tracks']
 
 _MILLI = 1e3
-# Points of a line of the truth, and how it is drawn.
+# Number of points of a line of the truth, and its style.
 _POINTS = 600
 _TRUTH: dict[str, Any] = {'color': '0.45', 'linewidth': 1.0}
 _TITLES = {'in_plane': 'error, in the plane [mm]', 'triangulated': 'error, triangulated [mm]'}
@@ -29,15 +29,15 @@ def draw_tracks(
     offsets: Mapping[str, np.ndarray] | None = None,
 ) -> None:
     """
-    Draw the horizontal and vertical movement of all markers over time, Henikl 2015, figure 14.
+    Draw the horizontal and vertical motion of all markers over time, Henikl 2015, figure 14.
 
     Parameters
     ----------
     file : path
-        Picture to write; its ending decides the format.
+        Picture to write; the format follows from its extension.
     tracks : Tracks
     path : MarkerPath, optional
-        The truth: it is drawn, too, and below, the distance of each estimate from it.
+        The truth, drawn as well; its distance from the estimates is drawn below.
     offsets : mapping, optional
         As in :func:`longreach_vision.tracks.compare`.
     """
@@ -83,24 +83,25 @@ def draw_movement(
     offsets: Mapping[str, np.ndarray] | None = None,
 ) -> None:
     """
-    Draw the vertical movement of one marker from where it is at first, Henikl 2015, figure 15.
+    Draw the vertical motion of one marker from its initial position, Henikl 2015, figure 15.
 
     Parameters
     ----------
     file : path
     tracks : Tracks
     name : str
-        Of the marker.
+        Name of the marker.
     path : MarkerPath, optional
-        The truth; drawn from where it is when the marker is first tracked within its time, and
-        the difference of the two below.
+        The truth, drawn relative to its position when the marker is first tracked; the difference
+        is
+            drawn below.
     offsets : mapping, optional
         As in :func:`longreach_vision.tracks.compare`.
 
     Raises
     ------
     InputError
-        When the tracks do not have the marker.
+        If the tracks do not contain the marker.
     """
     time = tracks.times
     found = _MILLI * tracks.positions(name, tracks.best_kind(name))[:, 2]
@@ -114,7 +115,7 @@ def draw_movement(
             if path is not None and truth is not None and both.size:
                 difference = found - truth
                 mean = np.nanmean(difference)
-                # One image's noise would move the whole line: the truth tells where to begin.
+                # The noise of one image would shift the whole line: use the truth as the origin.
                 first = truth[both[0]]
                 begin = mean + first
                 fine, line = _line(path, name, time, 2, first / _MILLI, offsets)
@@ -133,7 +134,7 @@ def draw_movement(
 
 
 def _legend(axis: Any, columns: int, title: str | None = None) -> None:
-    """Put the legend above the right end of an axis, where it hides nothing."""
+    """Put the legend above the right end of an axis, where it covers no data."""
     axis.legend(
         loc='lower right',
         bbox_to_anchor=(1.0, 0.98),
@@ -146,12 +147,12 @@ def _legend(axis: Any, columns: int, title: str | None = None) -> None:
 
 
 def _is_there(tracks: Tracks, kind: str) -> bool:
-    """Tell whether any marker has estimates of a kind."""
+    """Return whether any marker has estimates of a kind."""
     return any(np.isfinite(tracks.positions(name, kind)).any() for name in tracks.names)
 
 
 def _start(found: np.ndarray) -> np.ndarray | None:
-    """Return the first position that is known, None when there is none."""
+    """Return the first known position, or None."""
     known = np.flatnonzero(np.isfinite(found[:, 0]))
     return np.asarray(found[known[0]]) if known.size else None
 
@@ -159,7 +160,7 @@ def _start(found: np.ndarray) -> np.ndarray | None:
 def _truth(
     path: MarkerPath, name: str, times: np.ndarray, offsets: Mapping[str, np.ndarray] | None
 ) -> np.ndarray:
-    """Return where a marker truly was, shape (K, 3) [m], NaN outside of the path's time."""
+    """Return the true positions of a marker, shape (K, 3) [m], NaN outside the path's time."""
     own = path.of([name])
     first, last = own.times[[0, -1]]
     offset = (offsets or {}).get(name, np.zeros(3))
@@ -177,14 +178,14 @@ def _line(
     origin: float,
     offsets: Mapping[str, np.ndarray] | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the truth between first and last of some times, finer than these, from an origin."""
+    """Return the truth relative to an origin, finely sampled over the range of some times."""
     first, last = path.times[[0, -1]]
     fine = np.linspace(max(first, times[0]), min(last, times[-1]), _POINTS)
     return fine, _truth(path, name, fine, offsets)[:, axis] - origin
 
 
 def _mark_lost(axis: Any, tracks: Tracks, name: str, colour: str) -> None:
-    """Mark on the lower edge of an axis when a marker was not tracked."""
+    """Mark on the lower edge of an axis the times at which a marker was not tracked."""
     away = tracks.column(name, 'status') != STATUSES.index(TRACKED)
     if away.any():
         axis.plot(

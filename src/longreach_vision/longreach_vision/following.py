@@ -1,4 +1,4 @@
-"""From images that belong together to markers in space: how the tracker begins, and goes on."""
+"""Tracking from the first images on: initialisation, update, and search for missing markers."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from longreach_vision.stereo_pairing import ImageSet
 
 __all__ = ['Follower', 'size_error', 'warm_up']
 
-# Between searches in whole images, which take long, while they do not succeed [s].
+# Time between unsuccessful searches in whole images, which are slow [s].
 _AGAIN = 1.0
-# The longest time between them while markers are tracked, which takes some images [s].
+# Longest time between them while other markers are tracked, since a search delays images [s].
 _RARELY = 60.0
 
 
 class Follower:
     """
-    A tracker that begins by itself; the same images give the same tracks.
+    A tracker with automatic initialisation; the same images give the same tracks.
 
-    With the first image of each camera the markers are looked for: where their pixels are given,
-    at their positions, or in the whole image. What a search in the whole image does not find is
-    looked for again, see :attr:`StereoTracker.searchable`: after a second, and while others are
-    tracked, which have to wait meanwhile, twice as long each time.
+    The markers are searched in the first image of each camera: at given pixels, at their
+    positions, or in the whole image. Markers not found in the whole image are searched again, see
+    :attr:`StereoTracker.searchable`: after a second, and, while other markers are tracked and
+    delayed by the search, at intervals that double each time.
 
     Parameters
     ----------
     rig : Rig
-        Of the resolution of the images.
+        Rig in the resolution of the images.
 
     Attributes
     ----------
     tracker : StereoTracker
     problem : str
-        Why markers could not be found in the whole image; empty when they were, or need not be.
+        Why markers could not be found in the whole image; empty if there is no problem.
     """
 
     def __init__(self, rig: Rig) -> None:
@@ -50,13 +50,14 @@ class Follower:
 
     def update(self, images: ImageSet[np.ndarray]) -> StereoFrame:
         """
-        Follow the markers into the next images.
+        Track the markers in the next images.
 
         Raises
         ------
         InputError
-            For images that do not fit the cameras, and those that are not later than the ones
-            before.
+            For images whose size differs from their camera's, or that are not later than the
+            previous
+                 ones.
         """
         times = images.times
         new = [
@@ -81,9 +82,9 @@ class Follower:
         return frame
 
     def _search(self, images: ImageSet[np.ndarray]) -> None:
-        """Look for markers that are missing."""
+        """Search for missing markers."""
         if not self.tracker.searchable:
-            # Others may have been initialised since.
+            # Others may have been initialised in the meantime.
             self.problem = self.problem if self.tracker.missing else ''
             return
         self._searched.update(images.times)
@@ -99,32 +100,32 @@ def size_error(
     image: np.ndarray, camera: Camera, name: str, *, where: str = 'the rig', scale: float | None
 ) -> str:
     """
-    Return what is wrong with an image of another size than its camera's, and what to do.
+    Describe a mismatch between the size of an image and its camera, and the remedy.
 
     Parameters
     ----------
     image : ndarray, shape (height, width)
     camera : Camera
-        With the size that is allowed.
+        Camera with the expected size.
     name : str
-        The camera's.
+        Name of the camera.
     where : str
-        What says so.
+        Source of the expected size.
     scale : float, optional
-        Of the camera to that which was calibrated, at most 1; None if it is not known here.
+        Scale of the camera relative to its calibration, at most 1; None if unknown.
     """
     height, width = image.shape
     ratio = width / camera.width
-    remedy = 'calibrate the camera at the size that it is used with'
-    # What was resized has the same shape.
+    remedy = 'calibrate the camera at the image size in use'
+    # A resized image has the same aspect ratio.
     is_resized = where == 'the rig' and abs(height / ratio - camera.height) < 2.0
     if is_resized and (scale is None or scale * ratio <= 1.0):
         change = (
-            f'make the scale {ratio:.6g} times what it is now'
+            f'multiply the scale by {ratio:.6g}'
             if scale is None
             else f'set scale to {scale * ratio:.6g}'
         )
-        remedy = f'if images were resized, {change}, else {remedy}'
+        remedy = f'if images were resized, {change}, otherwise {remedy}'
     return (
         f'image has {width} x {height} px, allowed by {where} for {name}: {camera.width} x'
         f' {camera.height} px; {remedy}'
@@ -132,6 +133,6 @@ def size_error(
 
 
 def warm_up() -> None:
-    """Compile all that the tracker runs on, or load it from the caches."""
+    """Compile all kernels of the tracker, or load them from the cache."""
     for module in (positions, detection, image_motion):
         module.warm_up()

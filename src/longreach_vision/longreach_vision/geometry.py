@@ -1,16 +1,16 @@
 """
 Poses of cameras, planes and rays, with covariances.
 
-A pose is T_world_cam, p_world = R p_cam + t with the camera's optical frame: x to the right, y
-down, z forward. t is the camera's centre, Henikl 2015, (31), and R the transpose of his. A plane
-is n.p = lambda, (36). Lengths are metres of the world's frame, pixels have distortion.
+A pose is T_world_cam, p_world = R p_cam + t, with the camera's optical frame: x right, y down, z
+forward. t is the camera's centre, Henikl 2015, (31), and R the transpose of the rotation there. A
+plane is n.p = lambda, (36). Lengths are in metres in the world frame, pixels include distortion.
 
-Poses and planes may come with a covariance. Small errors have these coordinates:
+Poses and planes can have a covariance. Its coordinates are:
 
-- a pose's: rotation vector w about the axes of the camera's frame [rad], R exp([w]), and t + d in
-  the world [m];
-- a plane's: rotations about its two in-plane axes through its centroid [rad], right-handed, and a
-  shift along its normal there [m].
+- for a pose: rotation vector w about the axes of the camera frame [rad], R exp([w]), and
+  displacement d in the world frame [m], t + d;
+- for a plane: rotations about its two in-plane axes through its centroid [rad], right-handed, and
+  displacement along its normal there [m].
 """
 
 from __future__ import annotations
@@ -42,40 +42,40 @@ __all__ = [
 ]
 
 LEAST_COSINE = 1e-6
-"""Of a ray to a plane's normal: below it, the ray is parallel to the plane."""
+"""Cosine between ray and normal below which they are treated as parallel to the plane."""
 
 LEAST_DISTANCE = 1e-6
-"""Of a camera from a plane [m]: below it, the plane passes through the camera."""
+"""Distance of camera and plane below which the plane passes through the camera [m]."""
 
-# What rounding to four digits leaves of a rotation matrix, or to two of a quaternion.
+# Tolerance for rotation matrices rounded to four digits, and quaternions rounded to two.
 _ROTATION_ERROR, _QUATERNION_ERROR = 1e-3, 1e-2
-# Part of its length by which a normal may be off, and metres by which a centroid may lie off.
+# Tolerance of the length of a normal, and of the distance of a centroid from its plane [m].
 _NORMAL_ERROR, _CENTROID_ERROR = 1e-2, 1e-3
-# A component of a normal that is larger than this decides its sign.
+# Least component of a normal that determines its sign.
 _SIGN = 0.1
-# Points spread across a line by fewer of their deviations give no plane.
+# Least spread of points across a line, in standard deviations, that defines a plane.
 _SPREAD = 3.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pose:
     """
-    The pose T_world_cam of a camera: p_world = R p_cam + t.
+    Pose T_world_cam of a camera: p_world = R p_cam + t.
 
     Parameters
     ----------
     rotation : ndarray, shape (3, 3)
-        R; columns are the axes of the camera's optical frame in the world. Small errors of
-        rounding are taken out.
+        R; its columns are the axes of the camera's optical frame in the world. Rounding errors are
+            removed.
     translation : ndarray, shape (3,)
         t, the camera's centre in the world [m].
     covariance : ndarray, shape (6, 6), optional
-        Of rotation vector in the camera's frame [rad] and translation in the world [m].
+        Covariance of rotation vector in the camera frame [rad] and translation in the world [m].
 
     Raises
     ------
     InputError
-        For what is no rotation, with by how much, and for numbers that are not finite.
+        For a matrix that is not a rotation, and for values that are not finite.
     """
 
     rotation: np.ndarray
@@ -83,16 +83,19 @@ class Pose:
     covariance: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        """Check the arrays and keep copies."""
+        """Check and copy the arrays."""
         rotation = checked_array(self.rotation, (3, 3), 'rotation')
         error = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
         if not error < _ROTATION_ERROR:
             raise InputError(
-                f'rotation is none: R^T R differs from the identity by {error:.3g}, allowed:'
-                f' [0, {_ROTATION_ERROR:g}); give it with more digits, or as a quaternion'
+                'rotation is not a rotation matrix: R^T R differs from the identity by'
+                f' {error:.3g}, allowed: [0, {_ROTATION_ERROR:g}); give it with more digits, or'
+                ' as a quaternion'
             )
         if np.linalg.det(rotation) < 0.0:
-            raise InputError('rotation mirrors: its determinant is -1, allowed: 1; swap two axes')
+            raise InputError(
+                'rotation is a reflection: its determinant is -1, allowed: 1; swap two axes'
+            )
         left, _, right = np.linalg.svd(rotation)
         _keep(self, 'rotation', left @ right)
         _keep(self, 'translation', checked_array(self.translation, (3,), 'translation'))
@@ -112,12 +115,12 @@ class Pose:
         position, target : array_like, shape (3,)
             The camera's centre and a point on its axis, in the world [m].
         up : array_like, shape (3,)
-            Upwards in the image.
+            Direction that is upwards in the image.
 
         Raises
         ------
         InputError
-            When the target is the position, or lies exactly upwards or downwards of it.
+            If the target is the position, or lies exactly above or below it.
         """
         centre = checked_array(position, (3,), 'position')
         forward = checked_array(target, (3,), 'target') - centre
@@ -125,10 +128,13 @@ class Pose:
         right = np.cross(forward, upwards)
         distance, width = np.linalg.norm(forward), np.linalg.norm(right)
         if not distance > 0.0:
-            raise InputError(f'target = {centre.tolist()} is the position, allowed: another point')
+            raise InputError(
+                f'target = {centre.tolist()} equals the position, allowed: another point'
+            )
         if not width > 1e-9 * distance * np.linalg.norm(upwards):
             raise InputError(
-                f'up = {upwards.tolist()} lies along the line of sight, allowed: across it'
+                f'up = {upwards.tolist()} is parallel to the line of sight, allowed: another'
+                ' direction'
             )
         forward, right = forward / distance, right / width
         return cls(np.column_stack([right, np.cross(forward, right), forward]), centre)
@@ -138,12 +144,12 @@ class Pose:
         cls, xyzw: ArrayLike, position: ArrayLike, covariance: ArrayLike | None = None
     ) -> Pose:
         """
-        Return the pose with an orientation as geometry_msgs/Quaternion has it, x y z w.
+        Return the pose for an orientation in the order of geometry_msgs/Quaternion, x y z w.
 
         Raises
         ------
         InputError
-            For a norm that is not 1 but for rounding.
+            For a norm that differs from 1 by more than rounding.
         """
         quaternion = checked_array(xyzw, (4,), 'orientation')
         norm = math.hypot(*quaternion)
@@ -166,9 +172,10 @@ class Pose:
 
     @property
     def quaternion(self) -> np.ndarray:
-        """The orientation x y z w, shape (4,), with w not negative."""
+        """Orientation x y z w, shape (4,), with w not negative."""
         R = self.rotation
-        # The rows are the quaternion times four of each of its elements: the longest is exact.
+        # Each row is the quaternion times four times one of its elements; the longest is most
+        # accurate.
         rows = np.array(
             [
                 [
@@ -198,17 +205,17 @@ class Pose:
 
     @property
     def matrix(self) -> np.ndarray:
-        """T_world_cam, shape (4, 4), of homogeneous coordinates."""
+        """Homogeneous matrix T_world_cam, shape (4, 4)."""
         matrix = np.eye(4)
         matrix[:3, :3], matrix[:3, 3] = self.rotation, self.translation
         return matrix
 
     def to_camera(self, points: ArrayLike) -> np.ndarray:
-        """Return points (..., 3) of the world [m] in the camera's frame, Henikl 2015, (29)."""
+        """Transform points (..., 3) [m] from the world to the camera frame, Henikl 2015, (29)."""
         return np.asarray((np.asarray(points) - self.translation) @ self.rotation)
 
     def to_world(self, points: ArrayLike) -> np.ndarray:
-        """Return points (..., 3) of the camera's frame [m] in the world."""
+        """Transform points (..., 3) [m] from the camera frame to the world."""
         return np.asarray(np.asarray(points) @ self.rotation.T + self.translation)
 
 
@@ -220,20 +227,21 @@ class Plane:
     Parameters
     ----------
     normal : ndarray, shape (3,)
-        n. Its length is made 1, if it is so but for rounding; the offset is divided by it, too.
+        n, of length 1. Normal and offset are normalised to remove rounding errors.
     offset : float
         lambda [m].
     covariance : ndarray, shape (3, 3), optional
-        Of rotations about the two :attr:`axes` through the centroid [rad], and of a shift along
-        the normal there [m].
+        Covariance of rotations about the two :attr:`axes` through the centroid [rad], and of the
+            displacement along the normal there [m].
     centroid : ndarray, shape (3,), optional
-        A point of the plane [m], that of the measurements; by default the one nearest to the
-        origin.
+        A point of the plane, the centroid of the measurements [m]; by default the point nearest to
+        the
+            origin.
 
     Raises
     ------
     InputError
-        For a normal of another length, a centroid off the plane, and numbers that are not finite.
+        For a normal of another length, a centroid off the plane, and values that are not finite.
     """
 
     normal: np.ndarray
@@ -242,7 +250,7 @@ class Plane:
     centroid: np.ndarray = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        """Check the numbers and keep copies."""
+        """Check and copy the values."""
         normal = checked_array(self.normal, (3,), 'normal')
         length = math.hypot(*normal)
         if not abs(length - 1.0) < _NORMAL_ERROR:
@@ -270,10 +278,10 @@ class Plane:
     @functools.cached_property
     def axes(self) -> np.ndarray:
         """
-        The two in-plane axes, shape (2, 3), right-handed with the normal.
+        Two in-plane axes, shape (2, 3), right-handed with the normal.
 
-        The first is the world's x axis laid into the plane; its y axis, where the normal is
-        within 26 degrees of x.
+        The first is the projection of the world's x axis onto the plane; of its y axis, if the
+        normal is within 26 degrees of x.
         """
         n = self.normal
         along = np.array([0.0, 1.0, 0.0]) if abs(n[0]) > 0.9 else np.array([1.0, 0.0, 0.0])
@@ -284,37 +292,37 @@ class Plane:
         return axes
 
     def distance(self, points: ArrayLike) -> np.ndarray:
-        """Return how far points (..., 3) [m] lie off the plane along its normal, shape (...)."""
+        """Return the signed distance of points (..., 3) [m] from the plane, shape (...)."""
         return np.asarray(np.asarray(points) @ self.normal - self.offset)
 
 
 class PlaneFit(NamedTuple):
-    """A plane through measured points."""
+    """Plane fitted to measured points."""
 
     plane: Plane
-    residuals: np.ndarray  # (n,) of the points, along the normal [m]
+    residuals: np.ndarray  # (n,) distances of the points along the normal [m]
     rms: float  # of the residuals over n - 3 degrees of freedom [m]; NaN for three points
 
 
 def fit_plane(points: ArrayLike, deviation: float) -> PlaneFit:
     """
-    Return the plane with the least squared distances to points.
+    Fit a plane to points by total least squares.
 
-    The normal's sign depends on its direction only: of its components y, x and z, the first that
-    is larger than 0.1 in size is positive. The plane of a boom has a normal along +y.
+    The sign of the normal depends on its direction only: of its components y, x and z, the first
+    that exceeds 0.1 in magnitude is positive. The plane of a boom has a normal along +y.
 
     Parameters
     ----------
     points : array_like, shape (n, 3)
-        Three or more [m].
+        Three or more points [m].
     deviation : float
-        Standard deviation of each coordinate [m]; the plane's covariance follows from it.
+        Standard deviation of each coordinate [m]; determines the plane's covariance.
 
     Raises
     ------
     InputError
-        For fewer than three points, for points that lie along a line or in no plane as far as
-        their deviation can tell, and numbers that are not finite.
+        For fewer than three points, for points on a line or not in a plane within their standard
+            deviation, and for values that are not finite.
     """
     array = np.array(points, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] != 3:
@@ -332,20 +340,21 @@ def fit_plane(points: ArrayLike, deviation: float) -> PlaneFit:
     spread, thickness = sizes[1:] / math.sqrt(count)
     if not spread > _SPREAD * deviation:
         raise InputError(
-            f'points lie along a line: they spread {spread:.3g} m across it, allowed for a'
+            f'points lie on a line: they spread {spread:.3g} m across it, allowed for a'
             f' deviation of {deviation:g} m: above {_SPREAD * deviation:.3g} m; measure points'
             ' farther apart'
         )
     if not spread > _SPREAD * thickness:
         raise InputError(
-            f'points lie in no plane: they spread {spread:.3g} m within it and {thickness:.3g} m'
-            ' off it; is one of them mistyped?'
+            f'points do not lie in a plane: they spread {spread:.3g} m within it and'
+            f' {thickness:.3g} m off it; check their coordinates'
         )
     normal = _with_sign(directions[2])
     plane = Plane(normal, float(normal @ centroid), None, centroid)
     residuals = plane.distance(array)
     inside = (array - centroid) @ plane.axes.T
-    # Of the slopes along both axes; the plane turns about the one by that along the other.
+    # Covariance of the slopes along both axes; each rotation equals the slope along the other
+    # axis.
     slopes = deviation**2 * np.linalg.inv(inside.T @ inside)
     turn = np.array([[0.0, 1.0], [-1.0, 0.0]])
     covariance = np.zeros((3, 3))
@@ -357,7 +366,7 @@ def fit_plane(points: ArrayLike, deviation: float) -> PlaneFit:
 
 
 def _with_sign(normal: np.ndarray) -> np.ndarray:
-    """Return a normal (3,) or its opposite, by the rule of :func:`fit_plane`."""
+    """Return a normal (3,) with the sign defined in :func:`fit_plane`."""
     for i in (1, 0, 2):
         if abs(normal[i]) > _SIGN:
             return np.asarray(normal * math.copysign(1.0, normal[i]))
@@ -366,26 +375,26 @@ def _with_sign(normal: np.ndarray) -> np.ndarray:
 
 def pixel_ray(camera: Camera, pose: Pose, pixel: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """
-    Return the ray that a pixel sees, Henikl 2015, (31) to (34).
+    Return the ray of a pixel, Henikl 2015, (31) to (34).
 
     Parameters
     ----------
     camera : Camera
     pose : Pose
     pixel : array_like, shape (2,)
-        u, v with distortion [px].
+        u, v including distortion [px].
 
     Returns
     -------
     origin : ndarray, shape (3,)
         The camera's centre in the world [m].
     direction : ndarray, shape (3,)
-        Of length 1, in the world.
+        Unit vector in the world.
 
     Raises
     ------
     InputError
-        For a pixel that is not finite or that no ray reaches.
+        For a pixel that is not finite or has no ray.
     """
     x, y = camera.undistort(checked_array(pixel, (2,), 'pixel'))
     direction = pose.rotation @ np.array([x, y, 1.0])
@@ -394,14 +403,14 @@ def pixel_ray(camera: Camera, pose: Pose, pixel: ArrayLike) -> tuple[np.ndarray,
 
 def intersect(origin: ArrayLike, direction: ArrayLike, plane: Plane) -> np.ndarray:
     """
-    Return the point (3,) [m] where a ray meets a plane, Henikl 2015, (35) to (38).
+    Return the intersection (3,) [m] of a ray and a plane, Henikl 2015, (35) to (38).
 
     Parameters
     ----------
     origin : array_like, shape (3,)
-        [m].
+        Origin of the ray [m].
     direction : array_like, shape (3,)
-        Of any length.
+        Direction of any length.
     plane : Plane
 
     Raises
@@ -422,20 +431,21 @@ def intersect(origin: ArrayLike, direction: ArrayLike, plane: Plane) -> np.ndarr
 
 
 def check_meeting(away: float, cosine: float) -> None:
-    """Raise InputError unless a ray meets a plane a distance [m] away, at a cosine to n."""
+    """Check that a ray meets a plane, from the distance [m] along n and the cosine to n."""
     if not abs(away) > LEAST_DISTANCE:
         raise InputError(
-            f'the plane passes through the camera ({away:.3g} m off), allowed: one that the camera'
-            ' looks at from outside'
+            f'the plane passes through the camera (distance {away:.3g} m), allowed: a plane at a'
+            ' distance'
         )
     if not abs(cosine) > LEAST_COSINE:
         raise InputError(
-            f'the ray is parallel to the plane (cosine to the normal {cosine:.3g}), allowed: one'
+            f'the ray is parallel to the plane (cosine to the normal {cosine:.3g}), allowed: a ray'
             ' that meets it'
         )
     if not away / cosine > 0.0:
         raise InputError(
-            f'the ray leaves the plane: it would meet it {-away / cosine:.3g} m behind the camera;'
+            f'the ray points away from the plane: it meets it {-away / cosine:.3g} m behind the'
+            ' camera;'
             " check the camera's orientation, and the plane's offset"
         )
 
@@ -445,8 +455,16 @@ def project_point(packed, R, t, point, jacobian):  # type: ignore[no-untyped-def
     """
     Return the pixel (u, v) of a point in the world; NaN if there is none.
 
-    Fills the Jacobian (2, 9) by the pose's rotation vector, by its translation and by the point.
-    ``packed`` is :attr:`longreach_vision.cameras.Camera.packed`.
+    Parameters
+    ----------
+    packed : ndarray, shape (16,)
+        :attr:`longreach_vision.cameras.Camera.packed`.
+    R, t : ndarray, shapes (3, 3) and (3,)
+        T_world_cam [m].
+    point : ndarray, shape (3,)
+        In the world [m].
+    jacobian : ndarray, shape (2, 9)
+        Filled: derivatives with respect to rotation vector, translation and point.
     """
     p = np.empty(3)
     for i in range(3):
@@ -462,7 +480,7 @@ def project_point(packed, R, t, point, jacobian):  # type: ignore[no-untyped-def
     for i in range(2):
         by_x, by_y = (ux, uy) if i == 0 else (vx, vy)
         g0, g1, g2 = by_x / p[2], by_y / p[2], -(by_x * x + by_y * y) / p[2]
-        # p moves by p x w.
+        # A rotation w changes p by p x w.
         jacobian[i, 0] = g1 * p[2] - g2 * p[1]
         jacobian[i, 1] = g2 * p[0] - g0 * p[2]
         jacobian[i, 2] = g0 * p[1] - g1 * p[0]
@@ -473,5 +491,5 @@ def project_point(packed, R, t, point, jacobian):  # type: ignore[no-untyped-def
 
 
 def _keep(owner: object, name: str, array: np.ndarray) -> None:
-    """Set a field of a frozen dataclass to an array of its own, laid out as kernels take it."""
+    """Set a field of a frozen dataclass to a contiguous copy of an array."""
     object.__setattr__(owner, name, np.array(array, dtype=np.float64, order='C'))

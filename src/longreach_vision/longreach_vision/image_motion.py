@@ -1,15 +1,15 @@
 """
-How markers move through the images of one camera.
+Motion of markers in the images of one camera.
 
 Each marker has a constant-velocity Kalman filter in the image: state (u, v, du/dt, dv/dt), white
-noise of acceleration with the spectral density q = a^2 T, a the acceleration of the parameters and
-T = 0.1 s, which it is taken to last. Over a time t the filter's covariance grows by
+noise acceleration with the spectral density q = a^2 T, where a is the acceleration of the
+parameters and T = 0.1 s its assumed duration. Over a time t the filter's covariance grows by
 
     q [t^3/3, t^2/2; t^2/2, t]   for each of u and v.
 
-The predicted covariance is the window in which the marker is looked for, and the gate that what
-is found there must pass. A marker that is not seen is predicted until it is: with what was last
-known, a velocity that fades, and a covariance that grows to a bound.
+The predicted covariance defines the search window, and the gate for measurements. A marker that is
+not visible is predicted from its last state, with a decaying velocity and a covariance that grows
+to a bound.
 
 Pixels are (u, v) with integer centres.
 """
@@ -32,27 +32,43 @@ from longreach_vision.rig import MarkerOnRig, TrackingParameters
 
 __all__ = ['ImageMotion', 'Prediction', 'Track', 'warm_up']
 
-# How long an acceleration lasts [s].
+# Assumed duration of an acceleration [s].
 _LASTING = 0.1
-# Windows that a standard deviation may grow to.
+# Largest standard deviation of the position, in search windows.
 _FARTHEST = 10.0
-# What is kept for interpolation: sightings, within this time [s].
+# Measurements kept for interpolation, and their largest age [s].
 _KEPT, _KEPT_TIME = 3, 0.4
-# Places that are kept, to know how markers move by themselves and against each other, and how many
-# velocities are enough for that.
+# Positions kept to estimate how markers move by themselves and relative to each other, and number
+# of velocities needed for that.
 _PATH, _ENOUGH = 31, 5
-# Time that a judgement by them holds for [s].
+# Age up to which these estimates are used [s].
 _LOOK_BACK = 2.0
-# Part of what a parabola adds to a straight line that it may be wrong by.
+# Uncertainty of the quadratic term of the interpolation, as a share of it.
 _CURVED = 0.3
 
 
 @kernel
 def _predict(state, covariance, time, way, fade, density, largest, new_state, new_covariance):  # type: ignore[no-untyped-def]
     """
-    Fill state (4,) and covariance (4, 4) after a time, in which a velocity makes a way.
+    Predict state and covariance.
 
-    Standard deviations of the place stay below ``largest[0]``, of the velocity below [1].
+    Parameters
+    ----------
+    state : ndarray, shape (4,)
+        u, v [px], du/dt, dv/dt [px/s].
+    covariance : ndarray, shape (4, 4)
+    time : float
+        Prediction interval [s].
+    way : float
+        Displacement over velocity, for a decaying velocity [s].
+    fade : float
+        Remaining share of the velocity.
+    density : float
+        Spectral density of the acceleration [px^2/s^3].
+    largest : ndarray, shape (2,)
+        Bounds of the standard deviations of position [px] and velocity [px/s].
+    new_state, new_covariance : ndarray, shapes (4,) and (4, 4)
+        Filled.
     """
     for i in range(2):
         new_state[i] = state[i] + way * state[2 + i]
@@ -74,7 +90,8 @@ def _predict(state, covariance, time, way, fade, density, largest, new_state, ne
         if most > largest[k] * largest[k]:
             share = largest[k] * largest[k] / most
             Q[2 * k : 2 * k + 2, 2 * k : 2 * k + 2] *= share
-            # By as much, so that an old place says little of the velocity.
+            # Scale the correlation as well, so that an old position says little about the
+            # velocity.
             Q[:2, 2:] *= share
     for i in range(2):
         for j in range(2):
@@ -83,7 +100,18 @@ def _predict(state, covariance, time, way, fade, density, largest, new_state, ne
 
 @kernel
 def _correct(state, covariance, center, noise):  # type: ignore[no-untyped-def]
-    """Take a measured place (2,) with its covariance (2, 2) into state and covariance."""
+    """
+    Update state and covariance with a measured position.
+
+    Parameters
+    ----------
+    state, covariance : ndarray, shapes (4,) and (4, 4)
+        Updated.
+    center : ndarray, shape (2,)
+        Measured position [px].
+    noise : ndarray, shape (2, 2)
+        Its covariance [px^2].
+    """
     a, b = covariance[0, 0] + noise[0, 0], covariance[0, 1] + noise[0, 1]
     d = covariance[1, 1] + noise[1, 1]
     area = a * d - b * b
@@ -103,16 +131,16 @@ def _correct(state, covariance, center, noise):  # type: ignore[no-untyped-def]
 
 
 class Prediction(NamedTuple):
-    """Where a marker is expected."""
+    """Predicted position of a marker."""
 
-    center: np.ndarray  # (2,), not farther out of the image than a radius [px]
+    center: np.ndarray  # (2,), at most one radius outside the image [px]
     covariance: np.ndarray  # (2, 2) [px^2]
     velocity: np.ndarray  # (2,) [px/s]
-    reach: float  # how far from it the marker is looked for [px]
-    outside: bool  # the centre is not in the image
+    reach: float  # radius of the search window [px]
+    outside: bool  # whether the centre is outside the image
 
     def distance(self, center: np.ndarray, noise: np.ndarray) -> float:
-        """Return the squared Mahalanobis distance of a place (2,) with covariance (2, 2)."""
+        """Return the squared Mahalanobis distance of a position (2,) with covariance (2, 2)."""
         (a, b), (_, d) = self.covariance.tolist()
         (e, f), (_, h) = noise.tolist()
         a, b, d = a + e, b + f, d + h
@@ -123,21 +151,21 @@ class Prediction(NamedTuple):
 @dataclasses.dataclass(eq=False)
 class Track:
     """
-    What a camera knows of one marker.
+    State of one marker in the images of a camera.
 
     Parameters
     ----------
     marker : MarkerOnRig
     reference : Observation
-        What it looks like.
+        Its appearance.
     state, covariance : ndarray, shapes (4,) and (4, 4)
-        Of the filter, at ``time``.
+        State of the filter at ``time``.
     time : float
-        Of the latest measurement that was taken [s].
+        Time of the latest accepted measurement [s].
     lost : bool
-        Whether that of the latest image was none.
+        Whether the marker was not found in the latest image.
     doubt : str
-        Another marker that it may be since both were hidden; empty for none.
+        Name of a marker it may have been confused with while both were hidden; empty for none.
     """
 
     marker: MarkerOnRig
@@ -147,7 +175,7 @@ class Track:
     time: float
     lost: bool = False
     doubt: str = ''
-    trusted_time: float = -math.inf  # when it was TRACKED
+    trusted_time: float = -math.inf  # time at which it was last TRACKED
     latest: deque[tuple[float, np.ndarray, np.ndarray]] = dataclasses.field(
         default_factory=lambda: deque(maxlen=_KEPT)
     )
@@ -158,7 +186,7 @@ class Track:
 
 class ImageMotion:
     """
-    What the filters of one camera's markers share.
+    Parameters and models shared by the filters of one camera's markers.
 
     Parameters
     ----------
@@ -171,7 +199,7 @@ class ImageMotion:
         self.parameters = parameters
         self._density = parameters.acceleration**2 * _LASTING
         self._speed = parameters.acceleration * parameters.fade
-        # With this, the gate is as wide as the least window.
+        # With this value, the gate equals the smallest search window.
         self._least = np.eye(2) * (parameters.least_window / parameters.gate) ** 2
 
     def expect(
@@ -184,19 +212,19 @@ class ImageMotion:
         window: float,
     ) -> Track:
         """
-        Return the track of a marker that is somewhere near a place, and has not been seen yet.
+        Return the track of a marker near a position that has not been observed yet.
 
         Parameters
         ----------
         marker : MarkerOnRig
         reference : Observation
-            What it looks like.
+            Its appearance.
         center, velocity : ndarray, shape (2,)
             [px], [px/s]
         time : float
             [s]
         window : float
-            Distance within which it is [px].
+            Largest distance from the centre [px].
         """
         covariance = np.eye(4) * self._speed**2
         covariance[:2, :2] = np.eye(2) * (window / self.parameters.gate) ** 2
@@ -204,7 +232,7 @@ class ImageMotion:
         return Track(marker, reference, state, covariance, time, lost=True)
 
     def predict(self, track: Track, time: float) -> Prediction:
-        """Return where a marker is expected at a time [s]."""
+        """Return the predicted position of a marker at a time [s]."""
         state, whole, outside = self._propagate(track, time)
         covariance = whole[:2, :2] + self._least
         (a, b), (_, d) = covariance.tolist()
@@ -213,7 +241,7 @@ class ImageMotion:
         return Prediction(state[:2], covariance, state[2:], reach, outside)
 
     def correct(self, track: Track, time: float, center: np.ndarray, noise: np.ndarray) -> None:
-        """Take a place (2,) [px] with its covariance (2, 2) [px^2], measured at a time [s]."""
+        """Update a track with a position (2,) [px], its covariance (2, 2) [px^2] and time [s]."""
         state, covariance, _ = self._propagate(track, time)
         _correct(state, covariance, center, noise)
         if time - track.time > _KEPT_TIME:
@@ -224,16 +252,18 @@ class ImageMotion:
 
     def center_at(self, track: Track, time: float) -> tuple[np.ndarray, np.ndarray] | None:
         """
-        Return where a marker was or will be near the latest images, from up to three of them.
+        Return a marker's position near the time of the latest images, from up to three of them.
 
-        The parabola through the latest sightings. Its covariance has that of the sightings, and
-        a part of what the parabola adds to a straight line: a motion has more than that.
+        Quadratic interpolation of the latest measurements. The covariance includes that of the
+        measurements, and a share of the quadratic term, for higher orders of the motion.
 
         Returns
         -------
         center, covariance : ndarray, shapes (2,) and (2, 2)
-            [px], [px^2]; the filter's prediction with fewer than three sightings, and where the
-            marker was no more than UNCERTAIN since, or long ago. None for one that is lost.
+            [px], [px^2]; the prediction of the filter if there are fewer than three measurements,
+            or if
+                 the marker has not been TRACKED since them, or if they are old. None for a lost
+                 marker.
         """
         if track.lost or not track.latest:
             return None
@@ -257,7 +287,7 @@ class ImageMotion:
         return curved, noise + np.diag((_CURVED * (curved - straight)) ** 2)
 
     def spread(self, track: Track, time: float) -> float:
-        """Return by how much the prediction of a marker may be wrong, by how it moved so far."""
+        """Return the uncertainty of a marker's prediction, from its motion so far [px]."""
         _, spread = self.drift(track.path or [(track.time, 0.0, 0.0)], time)
         return math.hypot(spread, math.sqrt(track.covariance[0, 0]))
 
@@ -265,10 +295,11 @@ class ImageMotion:
         self, path: Sequence[tuple[float, float, float]], time: float, share: float = 1.0
     ) -> tuple[tuple[float, float], float]:
         """
-        Return where a path (time, u, v) leads to, and by how much that may be wrong [px].
+        Extrapolate a path (time, u, v); return the position and its uncertainty [px].
 
-        The half of what its largest acceleration and speed can do from its end on, in no more
-        time than it has; what they may be at all, times a share of the speed, for a short one.
+        The uncertainty is half of what the largest observed acceleration and speed allow from the
+        end of the path on, within its duration; for a short path, the general bounds times a share
+        of the speed.
         """
         speed, acceleration = share * self._speed, self.parameters.acceleration
         end, u, v = path[-1]
@@ -292,7 +323,7 @@ class ImageMotion:
         return (u, v), 0.5 * (off + self.parameters.least_window)
 
     def _fading(self, since: float) -> tuple[float, float]:
-        """Return the way [s] of a velocity after a time [s], and its share that is left."""
+        """Return displacement over velocity [s] after a time [s], and the share of it left."""
         longest = self.parameters.fade
         if since <= longest:
             return since, 1.0
@@ -300,7 +331,7 @@ class ImageMotion:
         return longest * (2.0 - fade), fade
 
     def _propagate(self, track: Track, time: float) -> tuple[np.ndarray, np.ndarray, bool]:
-        """Return state (4,) and covariance (4, 4) at a time, and whether it is outside."""
+        """Return state (4,), covariance (4, 4) at a time [s], and whether it is outside."""
         parameters = self.parameters
         since = time - track.time
         way, fade = self._fading(since)
@@ -314,7 +345,7 @@ class ImageMotion:
         for i, size in enumerate((self.camera.width, self.camera.height)):
             if not -0.5 <= state[i] <= size - 0.5:
                 outside = True
-                # One that has left comes back where it did.
+                # A marker that has left the image returns where it left.
                 near = min(max(float(state[i]), -radius), size - 1.0 + radius)
                 if near != state[i]:
                     state[i], state[2 + i] = near, 0.0

@@ -1,14 +1,14 @@
 """
-Images as ROS messages carry them, and as arrays.
+Conversion of images between ROS messages and arrays.
 
-A message has height rows of ``step`` bytes, of which those beyond the width are padding, numbers
-of more than a byte in either order, and one of many encodings (sensor_msgs/image_encodings).
-Arrays are [row, column] or [row, column, channel], in one piece, numbers in this machine's order.
+A message contains ``height`` rows of ``step`` bytes, including padding, values of more than a byte
+in either byte order, and one of many encodings (sensor_msgs/image_encodings). Arrays are
+[row, column] or [row, column, channel], contiguous, in native byte order.
 
-Grey is what OpenCV makes of colours: 0.299 R + 0.587 G + 0.114 B; of a Bayer mosaic after bilinear
-interpolation. Of 16 bits, the ``bits`` lower ones count, for cameras of 10 or 12 bits that send
-16: value * 255 / (2^bits - 1), rounded, and 255 for what is more. With 16 bits this is what
-cv_bridge does, too.
+Grey levels of colour images are those of OpenCV: 0.299 R + 0.587 G + 0.114 B; of a Bayer mosaic,
+after bilinear interpolation. Of 16-bit values, the lower ``bits`` are significant, for cameras of
+10 or 12 bits that send 16: value * 255 / (2^bits - 1), rounded and limited to 255. For 16 bits
+this is equal to the conversion of cv_bridge.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ __all__ = [
 
 
 class ImageFields(NamedTuple):
-    """The fields of a sensor_msgs/Image that its picture is in."""
+    """The fields of a sensor_msgs/Image that define its picture."""
 
     height: int  # rows
     width: int  # columns
     encoding: str
     is_bigendian: bool
     step: int  # bytes from one row to the next
-    data: Any  # step * height bytes, anything with a buffer
+    data: Any  # step * height bytes, any object with a buffer
 
 
 class _Format(NamedTuple):
-    """How one pixel is stored."""
+    """Storage format of a pixel."""
 
     dtype: str
     channels: int
@@ -60,18 +60,18 @@ _MOSAICS = ('rggb', 'bggr', 'gbrg', 'grbg')
 
 
 def _formats() -> dict[str, _Format]:
-    """Return the formats by the names of encodings."""
+    """Return the formats by encoding."""
     formats = {
         'mono8': _Format('u1', 1, 'gray'),
         'mono16': _Format('u2', 1, 'gray'),
         '8UC1': _Format('u1', 1, 'gray'),
         '16UC1': _Format('u2', 1, 'gray'),
-        # Channels without a meaning: OpenCV's order is the usual one.
+        # Generic channels: assume the order of OpenCV.
         '8UC3': _Format('u1', 3, 'bgr'),
         '16UC3': _Format('u2', 3, 'bgr'),
         '8UC4': _Format('u1', 4, 'bgra'),
         '16UC4': _Format('u2', 4, 'bgra'),
-        # The first two are names of old.
+        # The first two are obsolete names.
         'yuv422': _Format('u1', 2, 'uyvy'),
         'yuv422_yuy2': _Format('u1', 2, 'yuyv'),
         'uyvy': _Format('u1', 2, 'uyvy'),
@@ -113,15 +113,15 @@ _TO_BGR = {
     'yuyv': cv2.COLOR_YUV2BGR_YUYV,
 }
 
-# Numbers of glibc's mallopt.
+# Parameters of glibc's mallopt.
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
-# [bytes]. The second is the most that glibc takes for blocks.
+# Memory kept, and glibc's largest allowed M_MMAP_THRESHOLD [bytes].
 _KEPT, _LARGEST_BLOCK = 256 << 20, 32 << 20
 
 
 def to_array(fields: ImageFields) -> np.ndarray:
     """
-    Return the numbers of an image as they were sent.
+    Return the values of an image as they were sent.
 
     Parameters
     ----------
@@ -130,13 +130,14 @@ def to_array(fields: ImageFields) -> np.ndarray:
     Returns
     -------
     ndarray, shape (height, width) or (height, width, channels), uint8 or uint16
-        A view of the data, without a copy, when nothing had to be left out or turned around. Where
-        the data can be written to, so can the view.
+        A view of the data if it needs no padding removed and no bytes swapped, else a copy. The
+        view
+            is writable if the data is.
 
     Raises
     ------
     InputError
-        For an unknown encoding, an empty image, rows or data that are too short.
+        For an unknown encoding, an empty image, or rows or data that are too short.
     """
     form = _checked_format(fields)
     dtype = np.dtype(form.dtype).newbyteorder('>' if fields.is_bigendian else '<')
@@ -152,17 +153,16 @@ def to_array(fields: ImageFields) -> np.ndarray:
 
 
 def _checked_format(fields: ImageFields) -> _Format:
-    """Return the format of an image, or raise InputError when its fields contradict it."""
+    """Return the format of an image after checking its fields."""
     form = _format(fields.encoding)
     height, width = fields.height, fields.width
     if height < 1 or width < 1:
         raise InputError(
-            f'image of {width} x {height} px is empty, allowed: at least 1 x 1; does the camera'
-            ' deliver?'
+            f'image of {width} x {height} px is empty, allowed: at least 1 x 1; check the camera'
         )
     if form.order in ('uyvy', 'yuyv') and width % 2:
         raise InputError(f'width = {width} px, allowed for {fields.encoding}: even numbers')
-    # Interpolation has nothing to begin with in less.
+    # Bilinear interpolation needs at least 3 x 3 pixels.
     if form.order in _MOSAICS and min(height, width) < 3:
         raise InputError(
             f'image of {width} x {height} px, allowed for {fields.encoding}: at least 3 x 3'
@@ -171,13 +171,13 @@ def _checked_format(fields: ImageFields) -> _Format:
     if fields.step < row:
         raise InputError(
             f'step = {fields.step}, allowed for {width} px in {fields.encoding}: at least {row};'
-            ' encoding or width is not that of the data'
+            ' encoding or width does not match the data'
         )
     size = memoryview(fields.data).nbytes
     if size < fields.step * height:
         raise InputError(
             f'image has {size} bytes of data, allowed for {height} rows of {fields.step} bytes:'
-            f' {fields.step * height}; it was cut off on its way'
+            f' {fields.step * height}; the message is truncated'
         )
     return form
 
@@ -191,64 +191,63 @@ def _format(encoding: str) -> _Format:
 
 def to_gray(fields: ImageFields, bits: int = 16) -> np.ndarray:
     """
-    Return an image in grey.
+    Convert an image to grey levels.
 
     Parameters
     ----------
     fields : ImageFields
     bits : int
-        That count in numbers of 16 bits, 9 to 16.
+        Significant bits of 16-bit values, 9 to 16.
 
     Returns
     -------
     ndarray, shape (height, width), uint8
-        For mono8 and 8UC1 without padding a view, as of :func:`to_array`.
+        For mono8 and 8UC1 without padding, a view as in :func:`to_array`.
 
     Raises
     ------
     InputError
-        As :func:`to_array`, and for other ``bits``.
+        As :func:`to_array`, and for ``bits`` out of range.
     """
     return _gray(to_array(fields), _format(fields.encoding).order, bits)
 
 
 def to_bgr(fields: ImageFields, bits: int = 16) -> np.ndarray:
     """
-    Return an image in blue, green, red, shape (height, width, 3), uint8.
+    Convert an image to blue, green, red, shape (height, width, 3), uint8.
 
-    Parameters and errors are those of :func:`to_gray`. What the image tells about opacity is left
-    out.
+    Parameters and errors are those of :func:`to_gray`. An alpha channel is ignored.
     """
     return _bgr(to_array(fields), _format(fields.encoding).order, bits)
 
 
 def gray_of(array: np.ndarray, bits: int = 16) -> np.ndarray:
     """
-    Return a picture as OpenCV reads it in grey.
+    Convert a picture read by OpenCV to grey levels.
 
     Parameters
     ----------
     array : ndarray, shape (h, w), (h, w, 3) or (h, w, 4), uint8 or uint16
-        Grey, blue green red, or these with opacity.
+        Grey, BGR, or BGRA.
     bits : int
         As in :func:`to_gray`.
 
     Returns
     -------
     ndarray, shape (h, w), uint8
-        The same array where nothing is to be done.
+        The same array if it needs no conversion.
 
     Raises
     ------
     InputError
-        For another shape or type, or other ``bits``.
+        For another shape or type, or ``bits`` out of range.
     """
     return _gray(array, _order_of(array), bits)
 
 
 def bgr_of(array: np.ndarray, bits: int = 16) -> np.ndarray:
     """
-    Return a picture as OpenCV reads it in blue, green, red, shape (h, w, 3), uint8.
+    Convert a picture read by OpenCV to blue, green, red, shape (h, w, 3), uint8.
 
     Parameters and errors are those of :func:`gray_of`.
     """
@@ -256,7 +255,7 @@ def bgr_of(array: np.ndarray, bits: int = 16) -> np.ndarray:
 
 
 def _order_of(array: np.ndarray) -> str:
-    """Return what the channels of a picture are."""
+    """Return the channel order of a picture."""
     orders = {2: {0: 'gray'}, 3: {3: 'bgr', 4: 'bgra'}}
     channels = array.shape[2] if array.ndim == 3 else 0
     order = orders.get(array.ndim, {}).get(channels)
@@ -269,21 +268,21 @@ def _order_of(array: np.ndarray) -> str:
 
 
 def _gray(array: np.ndarray, order: str, bits: int) -> np.ndarray:
-    """Return numbers of some order in grey."""
+    """Convert an array with a given channel order to grey levels."""
     if order != 'gray':
         array = cv2.cvtColor(array, _TO_GRAY[order])
     return _eight_bits(array, bits)
 
 
 def _bgr(array: np.ndarray, order: str, bits: int) -> np.ndarray:
-    """Return numbers of some order in blue, green, red."""
+    """Convert an array with a given channel order to blue, green, red."""
     if order != 'bgr':
         array = cv2.cvtColor(array, _TO_BGR[order])
     return _eight_bits(array, bits)
 
 
 def _eight_bits(array: np.ndarray, bits: int) -> np.ndarray:
-    """Return numbers in 8 bits."""
+    """Scale values to 8 bits."""
     if not 9 <= bits <= 16:
         raise InputError(f'bits = {bits}, allowed: [9, 16]')
     if array.dtype == np.uint8:
@@ -294,23 +293,23 @@ def _eight_bits(array: np.ndarray, bits: int) -> np.ndarray:
 
 def to_message_fields(array: np.ndarray, encoding: str) -> ImageFields:
     """
-    Return an array as a message carries it: without padding, in this machine's order of bytes.
+    Return an array in the fields of a message: without padding, in native byte order.
 
     Parameters
     ----------
     array : ndarray, shape (h, w) or (h, w, channels)
-        Numbers in the type, and channels in the order, that the encoding says.
+        Array with the data type and channel order of the encoding.
     encoding : str
 
     Returns
     -------
     ImageFields
-        Its data is a view of the array where that is in one piece.
+        Its data is a view of the array if that is contiguous.
 
     Raises
     ------
     InputError
-        For an unknown encoding, or an array that is not in it.
+        For an unknown encoding, or an array that does not match it.
     """
     form = _format(encoding)
     dtype = np.dtype(form.dtype)
@@ -331,11 +330,11 @@ def to_message_fields(array: np.ndarray, encoding: str) -> ImageFields:
 
 def keep_freed_memory() -> None:
     """
-    Let this process keep the memory of images that it has done with, 256 MB at most.
+    Let this process keep freed memory of images, at most 256 MB.
 
-    glibc gives such large blocks back at once, and the next image of 5 MB begins with more than a
-    thousand page faults: receiving one then takes three times as long. Without glibc, or with
-    limits of its own in the environment (MALLOC_...), nothing happens.
+    glibc returns such large blocks to the system at once, and the next image of 5 MB causes more
+    than a thousand page faults, which triples the time to receive it. Without glibc, or with
+    MALLOC_... variables in the environment, this has no effect.
     """
     if any(name.startswith('MALLOC_') for name in os.environ):
         return

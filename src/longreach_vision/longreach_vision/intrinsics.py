@@ -1,15 +1,16 @@
 """
-Intrinsics and poses of boards by least squares.
+Least-squares estimation of intrinsics and board poses.
 
-OpenCV finds the minimum (Zhang's method, then Levenberg-Marquardt on all poses and intrinsics) of
-plumb_bob and equidistant. The covariance of the intrinsics is that of least squares with the poses
-eliminated, the noise taken from the residuals.
+OpenCV minimises plumb_bob and equidistant (Zhang's method, then Levenberg-Marquardt on all poses
+and intrinsics). The covariance of the intrinsics is that of least squares with the poses
+eliminated and the noise estimated from the residuals.
 
-The eight coefficients of rational_polynomial stand in for each other: numerator and denominator
-may have nearly the same roots anywhere, and single coefficients are then hardly determined. Each
-is therefore expected to change a ray at the corner of the image by about half of its radius. That
-decides nothing where corners were seen and keeps the minimum in sight; where none were, a lens
-whose coefficients are far larger is off by some times the deviation.
+The eight coefficients of rational_polynomial are strongly correlated: numerator and denominator
+may have nearly equal roots, and single coefficients are then poorly determined. Each coefficient
+therefore has a prior: its standard deviation changes a ray at the corner of the image by about
+half of its radius. The prior has no influence where corners were seen, and keeps the minimum
+bounded; elsewhere, a lens with far larger coefficients is off by a few times the standard
+deviation.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ import numpy as np
 
 __all__ = ['COEFFICIENTS', 'RICHER', 'Solution', 'covariance_of', 'enriched', 'project', 'solve']
 
-# What a coefficient of rational_polynomial is expected to do at a corner of the image, over the
-# radius there; and what no corner of a board is found better than [px].
+# Prior of a coefficient of rational_polynomial: change of a ray at a corner of the image, over its
+# radius; least standard deviation of a board corner [px].
 _USUAL, _FINEST = 0.5, 1e-3
 _STEPS, _DAMPING = 100, 1e-3
 _ITERATIONS = (cv2.TERM_CRITERIA_COUNT + cv2.TERM_CRITERIA_EPS, 100, 1e-12)
 RICHER = 'rational_polynomial'
-"""The model that holds plumb_bob and more."""
+"""The model that contains plumb_bob as a special case."""
 
 COEFFICIENTS = {
     'plumb_bob': ('k1', 'k2', 'p1', 'p2', 'k3'),
@@ -38,12 +39,12 @@ COEFFICIENTS = {
 }
 """Coefficients of each model, in the order of ROS and OpenCV."""
 
-# Powers of the radius in what a coefficient adds to it, over the radius.
+# Powers of the radius multiplied by each coefficient, over the radius.
 _POWERS = {'k1': 2, 'k2': 4, 'p1': 1, 'p2': 1, 'k3': 6, 'k4': 2, 'k5': 4, 'k6': 6}
 
 
 class Solution(NamedTuple):
-    """A minimum, or a state on the way to one."""
+    """A minimum, or an intermediate state of the iteration."""
 
     intrinsics: np.ndarray  # (m,) fx, fy, cx, cy and coefficients
     turns: np.ndarray  # (views, 3) rotation vectors
@@ -54,14 +55,14 @@ def solve(
     points: np.ndarray, corners: list[np.ndarray], size: tuple[int, int], model: str
 ) -> Solution | None:
     """
-    Return the camera and the poses of the boards; None for none.
+    Estimate the camera and the poses of the boards; None if the solver fails.
 
     Parameters
     ----------
     points : ndarray, shape (n, 3)
         Corners of the board in its frame [m].
     corners : list of ndarray, shape (n, 2)
-        The same in each picture [px].
+        Their pixels in each picture [px].
     size : tuple of int
         Width and height of the pictures [px].
     model : str
@@ -90,14 +91,14 @@ def covariance_of(
     size: tuple[int, int],
 ) -> tuple[np.ndarray, np.ndarray]:
     """
-    Return residuals (views, n, 2) and the covariance (m, m) with the poses eliminated.
+    Return residuals (views, n, 2) and the covariance (m, m) of the intrinsics, poses eliminated.
 
     Parameters
     ----------
     model : str
     solution : Solution
     points, corners, size
-        As :func:`solve` takes them.
+        As for :func:`solve`.
     """
     residuals = []
     count = len(solution.intrinsics)
@@ -118,9 +119,9 @@ def project(
     model: str, intrinsics: np.ndarray, points: np.ndarray, turn: np.ndarray, shift: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
-    Return pixels (n, 2), and their derivatives by intrinsics (2n, m) and by the pose (2n, 6).
+    Return pixels (n, 2) and their derivatives by intrinsics (2n, m) and by the pose (2n, 6).
 
-    They come from OpenCV, whose minimum it is; Camera.project is compared with it in the tests.
+    Computed by OpenCV, which found the minimum; the tests compare it with Camera.project.
 
     Parameters
     ----------
@@ -130,7 +131,7 @@ def project(
     points : ndarray, shape (n, 3)
         In the board's frame [m].
     turn, shift : ndarray, shape (3,)
-        Pose of the board in the optical frame: rotation vector, and place [m].
+        Pose of the board in the optical frame: rotation vector and translation [m].
     """
     fx, fy, cx, cy = intrinsics[:4]
     matrix = np.array([[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]])
@@ -143,7 +144,7 @@ def project(
 
 
 def _expectation(model: str, size: tuple[int, int], intrinsics: np.ndarray) -> np.ndarray:
-    """Return 1 over the variances (m,) that numbers are expected to have; 0 for any value."""
+    """Return the inverse prior variances (m,); 0 for parameters without prior."""
     names = COEFFICIENTS[model]
     weights = np.zeros(4 + len(names))
     if model == RICHER:
@@ -156,16 +157,16 @@ def enriched(
     start: Solution, points: np.ndarray, corners: list[np.ndarray], size: tuple[int, int]
 ) -> Solution | None:
     """
-    Return the minimum of rational_polynomial near one of plumb_bob; None for none.
+    Return the minimum of rational_polynomial near one of plumb_bob; None if there is none.
 
-    By Levenberg and Marquardt, the poses eliminated, with what is expected of coefficients.
+    Levenberg-Marquardt with eliminated poses and the prior of the coefficients.
 
     Parameters
     ----------
     start : Solution
-        Of plumb_bob.
+        Solution of plumb_bob.
     points, corners, size
-        As :func:`solve` takes them.
+        As for :func:`solve`.
     """
     state = start._replace(intrinsics=np.append(start.intrinsics, np.zeros(3)))
     if not all(np.isfinite(part).all() for part in state):
@@ -176,7 +177,7 @@ def enriched(
     equations = _equations(state, points, corners)
     damping = _DAMPING
     for _ in range(_STEPS):
-        # The weight of the expectation follows from the noise, as far as it is known.
+        # The weight of the prior follows from the estimated noise.
         weights = expected * max(equations.squares / freedom, _FINEST**2)
         cost = equations.squares + float(weights @ state.intrinsics**2)
         trial = _step(state, equations, weights, damping)
@@ -197,7 +198,7 @@ def enriched(
 
 
 class _Equations(NamedTuple):
-    """Linearised residuals, view by view."""
+    """Linearised residuals of each view."""
 
     squares: float  # sum of squared residuals [px^2]
     residuals: list[np.ndarray]  # (2n,)
@@ -220,7 +221,7 @@ def _equations(state: Solution, points: np.ndarray, corners: list[np.ndarray]) -
 def _step(
     state: Solution, equations: _Equations, weights: np.ndarray, damping: float
 ) -> Solution | None:
-    """Return the state a damped step further; None where equations have no solution."""
+    """Return the state after a damped step; None if the equations are singular."""
     normal, gradient = np.diag(weights), -weights * state.intrinsics
     diagonal = weights
     parts = []
@@ -228,7 +229,7 @@ def _step(
         for rest, A, B in zip(*equations[1:], strict=True):
             own, mixed = B.T @ B, A.T @ B
             own += damping * np.diag(np.diag(own))
-            # Of the pose, by the camera and by itself.
+            # Blocks of the pose, with the camera and with itself.
             pose = np.linalg.solve(own, np.column_stack([mixed.T, B.T @ rest]))
             normal = normal + A.T @ A - mixed @ pose[:, :-1]
             gradient = gradient + A.T @ rest - mixed @ pose[:, -1]
@@ -244,7 +245,7 @@ def _step(
 
 
 def _in_a_row(matrix: np.ndarray, distortion: np.ndarray, model: str) -> np.ndarray:
-    """Return fx, fy, cx, cy and as many coefficients as the model has."""
+    """Return fx, fy, cx, cy and the coefficients of the model in one vector."""
     used = distortion.ravel()[: len(COEFFICIENTS[model])]
     return np.array([matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2], *used])
 
@@ -252,7 +253,7 @@ def _in_a_row(matrix: np.ndarray, distortion: np.ndarray, model: str) -> np.ndar
 def _solve_fisheye(
     points: np.ndarray, corners: list[np.ndarray], size: tuple[int, int]
 ) -> Solution | None:
-    """Return the same for the equidistant model: the best of several starts, which may fail."""
+    """Solve the equidistant model: the best of several initial values, which may fail."""
     places = [points[None] for _ in corners]
     pixels = [np.ascontiguousarray(c[None]) for c in corners]
     best: tuple[float, Solution] | None = None
@@ -277,7 +278,7 @@ def _solve_fisheye(
 
 
 def _inverse(normal: np.ndarray) -> np.ndarray:
-    """Return the inverse of a normal matrix; directions without information stay finite."""
+    """Return the inverse of a normal matrix; undetermined directions stay finite."""
     scale = 1.0 / np.sqrt(np.maximum(np.diag(normal), 1e-300))
     values, vectors = np.linalg.eigh(normal * np.outer(scale, scale))
     inverse = (vectors / np.maximum(values, 1e-14)) @ vectors.T

@@ -1,18 +1,17 @@
 """
-Poses of two cameras, and the plane of the boom, from reference points measured with a laser.
+Poses of two cameras, and the plane of the boom, from laser-measured reference points.
 
-Each camera first by itself: starts from several solvers (SQPNP, IPPE where the points lie in a
-plane, EPNP, P3P on triples), then Levenberg and Marquardt with the lens distortion, and the best
-minimum of all. Then all at once: both poses and the coordinates of the points, with the laser's
-coordinates and distances as measurements beside the pixels. What a pixel is off is as a rule far
-less than what the laser is off (a hundredth of a pixel is 0.1 mm at 22 m), so that the two cameras
-correct the coordinates. The laser's coordinates also hold what the pixels cannot know: where the
-world's frame lies.
+First each camera separately: initial values from several solvers (SQPNP, IPPE for coplanar points,
+EPNP, P3P on triples), refined by Levenberg-Marquardt with lens distortion; the best minimum is
+kept. Then jointly: both poses and the coordinates of the points, with the laser's coordinates and
+distances as measurements in addition to the pixels. Pixel errors are usually far smaller than
+laser errors (a hundredth of a pixel is 0.1 mm at 22 m), so that the cameras correct the
+coordinates. The laser's coordinates define the world frame, which pixels cannot determine.
 
-The covariance of poses and points together gives that of the plane through the adjusted points,
-and of any marker that would be located later. The intrinsics count as exact.
+The joint covariance of poses and points gives the covariance of the plane through the adjusted
+points, and of any marker located later. The intrinsics are treated as exact.
 
-Source: Henikl 2015, 4.2.2, which stops at the pose of each camera by itself.
+Source: Henikl 2015, 4.2.2, which estimates only the pose of each single camera.
 """
 
 from __future__ import annotations
@@ -40,9 +39,10 @@ from longreach_vision.reference import Reference
 
 __all__ = ['Localisation', 'PointFit', 'localise']
 
-# Residuals of so many deviations are refused, smaller ones warned of.
+# Residuals, in standard deviations, beyond which the fit is refused, and of which a warning is
+# given.
 _REFUSED = 10.0
-# Pixels nearer to each other than this are one point [px].
+# Pixels closer than this are treated as the same point [px].
 _LEAST_WIDTH = 2.0
 
 
@@ -51,15 +51,15 @@ class PointFit(NamedTuple):
 
     name: str
     position: np.ndarray  # (3,) adjusted [m]
-    correction: np.ndarray  # (3,) adjusted less measured [m]
+    correction: np.ndarray  # (3,) adjusted minus measured [m]
     covariance: np.ndarray  # (3, 3) of the adjusted position [m^2]
-    pixels: dict[str, np.ndarray]  # (2,) measured less projected, by camera [px]
+    pixels: dict[str, np.ndarray]  # (2,) measured minus projected, by camera [px]
 
 
 @dataclasses.dataclass(frozen=True)
 class Localisation:
     """
-    Poses of cameras and plane of the boom, with what speaks for and against them.
+    Estimated poses of the cameras and plane of the boom, and their assessment.
 
     Parameters
     ----------
@@ -68,17 +68,18 @@ class Localisation:
     points : tuple of PointFit
         In the order of the reference.
     plane : PlaneFit, optional
-        Through the adjusted points that lie in it, with covariance; None when none is said to.
+        Plane through the adjusted points marked in_plane, with covariance; None without such
+        points.
     sum_of_squares, freedom : float, int
-        Of all residuals in units of their deviations; on average they are equal.
+        Sum of squared normalised residuals, and degrees of freedom, its expected value.
     rms : dict of float
-        Root of the mean squared distance of pixels from projections, by camera [px].
+        RMS distance between pixels and projections, by camera [px].
     tip : Prediction
-        At the tip that the reference names.
+        Predicted accuracy at the tip given in the reference.
     at_points : tuple of Prediction
-        At the reference points.
+        Predicted accuracy at the reference points.
     warnings : tuple of str
-        Why it cannot be trusted, and what to do; empty for a good one.
+        Reasons not to trust the result, and remedies; empty for a good one.
     """
 
     poses: dict[str, Pose]
@@ -109,8 +110,8 @@ def localise(reference: Reference, cameras: Mapping[str, Camera]) -> Localisatio
     Raises
     ------
     InputError
-        For fewer than three points in an image, points along a line, pixels outside of the image,
-        and measurements that contradict each other, with the point that is likely wrong.
+        For fewer than three points in an image, points on a line, pixels outside the image, and
+            inconsistent measurements, with the point that is probably wrong.
     """
     problem = _problem_of(reference, cameras)
     _check(problem)
@@ -160,22 +161,22 @@ def localise(reference: Reference, cameras: Mapping[str, Camera]) -> Localisatio
 
 
 def _inverse(matrix: np.ndarray) -> np.ndarray:
-    """Return the inverse of a normal matrix, or raise InputError when it has none."""
+    """Return the inverse of a normal matrix; raise InputError if it is singular."""
     try:
         inverse = np.linalg.inv(matrix)
     except np.linalg.LinAlgError:
         inverse = np.full_like(matrix, math.nan)
-    # Rounding makes variances negative, where there ought to be none.
+    # Rounding of a singular matrix can make variances negative.
     if not (np.isfinite(inverse).all() and (np.diag(inverse) > 0.0).all()):
         raise InputError(
             'the measurements do not determine the poses; add points that are spread over the'
-            ' images and in depth, and look for points or pixels that stand twice'
+            ' images and in depth, and look for duplicate points or pixels'
         )
     return np.asarray(0.5 * (inverse + inverse.T))
 
 
 def _problem_of(reference: Reference, cameras: Mapping[str, Camera]) -> Problem:
-    """Return the problem that a reference states."""
+    """Return the least-squares problem of a reference."""
     sides = reference.sides
     for side in sides:
         if side not in cameras:
@@ -212,7 +213,7 @@ def _problem_of(reference: Reference, cameras: Mapping[str, Camera]) -> Problem:
 
 
 def _check(problem: Problem) -> None:
-    """Raise InputError when the points cannot determine a pose."""
+    """Raise InputError if the points cannot determine a pose."""
     for side, camera, seen in zip(problem.sides, problem.cameras, problem.seen, strict=True):
         count = len(seen.indices)
         if count < 3:
@@ -237,15 +238,16 @@ def _check(problem: Problem) -> None:
         least = max(3.0 * float(np.median(sigma)), 0.01 * float(sizes[0]))
         if sizes[1] <= least:
             raise InputError(
-                f'the {count} reference points of {side} lie along a line: they spread'
-                f' {sizes[1]:.3g} m across it, allowed: above {least:.3g} m; add a point beside it'
+                f'the {count} reference points of {side} lie on a line: they spread'
+                f' {sizes[1]:.3g} m across it, allowed: above {least:.3g} m; add a point off the'
+                ' line'
             )
 
 
 def _point_fits(
     problem: Problem, state: State, covariance: np.ndarray, residuals: list[np.ndarray]
 ) -> tuple[PointFit, ...]:
-    """Return what became of the points; the residuals are those of their pixels by camera."""
+    """Return the fits of the points; the residuals are those of their pixels by camera."""
     fits = []
     for k, name in enumerate(problem.names):
         pixels = {
@@ -270,17 +272,15 @@ def _plane(
     reference: Reference, state: State, covariance: np.ndarray
 ) -> tuple[EstimatedPlane | None, str]:
     """
-    Return the plane through the adjusted points that lie in it, with its covariance.
+    Fit the plane through the adjusted points marked in_plane, with its covariance.
 
-    The second value is what to say about points that lie off it; empty when none does.
+    The second value is a warning about points off the plane; empty without a warning.
     """
     inside = [k for k, point in enumerate(reference.points) if point.in_plane]
     if not inside:
         return None, ''
     if len(inside) < 3:
-        raise InputError(
-            f'{len(inside)} points are said to lie in the plane, allowed: 3 or more, or none'
-        )
+        raise InputError(f'{len(inside)} points have in_plane: true, allowed: 3 or more, or none')
     first = len(covariance) - 3 * len(state.points)
     columns = np.concatenate([np.arange(first + 3 * k, first + 3 * k + 3) for k in inside])
     deviation = math.sqrt(float(np.mean(np.diag(covariance)[columns])))
@@ -290,7 +290,7 @@ def _plane(
     except InputError as error:
         raise InputError(f'points with in_plane: {error}') from error
     plane, count = fit.plane, len(inside)
-    # By small changes of the points' distances; changes within the plane do nothing.
+    # Derivatives by the points' distances from the plane; changes within the plane have no effect.
     offsets = (points - plane.centroid) @ plane.axes.T
     design = np.column_stack([offsets[:, 1], -offsets[:, 0], np.ones(count)])
     by_distance = np.linalg.solve(design.T @ design, design.T)

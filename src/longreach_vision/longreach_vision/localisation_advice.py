@@ -1,8 +1,8 @@
 """
-What is said about estimated poses: why they cannot be trusted, and what to do.
+Warnings about estimated poses: reasons not to trust them, and remedies.
 
-Other poses that fit as well, measurements that contradict each other and the points that are
-likely wrong or swapped, and points that stand where they help little.
+Ambiguous poses, inconsistent measurements with the points that are probably wrong or swapped, and
+points in unfavourable positions.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from longreach_vision.prediction import Prediction, Predictor
 
 __all__ = ['ambiguities', 'culprits', 'misfit', 'placement', 'plane_misfit']
 
-# Starts when many trials are made.
+# Initial poses for each of many trials.
 _FEW_STARTS = 3
-# Swaps that are tried; to rank them, draws of three points, how near others agree [px], and the
-# error of a point that nothing is known of [px].
+# Number of swaps tried; for their ranking: number of draws of three points, largest residual of an
+# agreeing point [px], and residual assigned to a point without information [px].
 _SWAPS, _DRAWN, _AGREEING, _UNKNOWN = 200, 300, 10.0, 1e6
-# The tip is far from the points when its error is so many times theirs, and above so much [m].
+# The tip is far from the points if its error exceeds theirs by this factor, and this value [m].
 _FAR, _FAR_FROM = 2.5, 5e-3
-# Of markers that can be tracked, the least radius [px]; what none has [m].
+# Least radius of a marker in the image [px]; radius that no marker exceeds [m].
 _LEAST_RADIUS, _HUGE = 4.0, 2.0
-# Points that cover less of an image are said to [1].
+# Share of the image covered by the points below which a warning is given.
 _LEAST_SHARE = 0.05
 
 
 def ambiguities(problem: Problem, best: Fit, rivals: Sequence[Fit]) -> list[str]:
-    """Return what to say about other poses that fit as well."""
+    """Return warnings about other poses that fit equally well."""
     found = []
     for c, (side, seen) in enumerate(zip(problem.sides, problem.seen, strict=True)):
         pose = best.state.poses[c]
@@ -56,51 +56,52 @@ def ambiguities(problem: Problem, best: Fit, rivals: Sequence[Fit]) -> list[str]
         if others:
             told = ' or '.join(_place_text(other.translation) for other in others)
             found.append(
-                f'{side} stands at {_place_text(pose.translation)}, or as likely at {told}:'
-                f' {len(seen.indices)} points do not tell; add points that are off their plane, or'
+                f'{side} is at {_place_text(pose.translation)}, or equally likely at {told}:'
+                f' {len(seen.indices)} points leave this open; add points off their plane, or'
                 f' give cameras.{side}.position'
             )
         elif len(seen.indices) <= 3:
             found.append(
-                f'{side} sees 3 points only: nothing checks them, and other poses may fit nearly'
-                ' as well; add one that is off their plane'
+                f'{side} sees 3 points only: they leave no redundancy, and other poses may fit'
+                ' nearly as well; add a point off their plane'
             )
     return found
 
 
 def _place_text(position: np.ndarray) -> str:
-    """Return a position for people."""
+    """Return a position as text."""
     return '(' + ', '.join(f'{value:.2f}' for value in position) + ') m'
 
 
 def misfit(problem: Problem, best: Fit, *, is_refused: bool) -> str:
-    """Return what to say about measurements that contradict each other."""
+    """Return a message about inconsistent measurements."""
     times = math.sqrt(best.cost / best.freedom)
     residuals = np.concatenate(problem.pixel_residuals(best.state))
     pixels = math.sqrt(float(np.mean(np.sum(residuals**2, axis=1))))
     shifts = np.linalg.norm(best.state.points - problem.measured, axis=1)
     text = (
-        f'the measurements do not fit: residuals are {times:.3g} times what their deviations say'
+        f'the measurements do not fit: residuals are {times:.3g} times their standard deviations'
         f' ({pixels:.3g} px, points moved by up to {1e3 * float(shifts.max()):.3g} mm)'
     )
     units = _unit_doubt(problem, best.state)
     if units:
-        # Of what is not refused, the placement says it.
+        # If the fit is not refused, the warnings on placement mention units.
         return f'{text}; {units}' if is_refused else text
     likely = culprits(problem)
     if likely:
         return f'{text}; {likely}'
     if is_refused:
         return f'{text}; look for swapped or mistyped points, or another calibration'
-    return f'{text}; state larger deviations if that is what they are, or look for mistyped points'
+    return f'{text}; check the points, or give larger deviations'
 
 
 def plane_misfit(fit: PlaneFit, expected: float, names: Sequence[str]) -> str:
-    """Return what to say about points that lie off their plane by more than expected (RMS) [m]."""
+    """Return a message about points farther off their plane than the expected RMS [m]."""
     worst = int(np.argmax(np.abs(fit.residuals)))
     return (
         f'points with in_plane lie {1e3 * fit.rms:.1f} mm (RMS) off their plane, expected:'
-        f' {1e3 * expected:.1f} mm; check {names[worst]}, or leave out what is not in the plane'
+        f' {1e3 * expected:.1f} mm; check {names[worst]}, or leave out points that are not in the'
+        ' plane'
     )
 
 
@@ -108,7 +109,7 @@ def plane_misfit(fit: PlaneFit, expected: float, names: Sequence[str]) -> str:
 
 
 def culprits(problem: Problem) -> str:
-    """Return which points are likely wrong or swapped, for messages; empty for none."""
+    """Return which points are probably wrong or swapped, for messages; empty for none."""
     suspects = _suspects(problem)
     if suspects:
         return f'{" or ".join(suspects)} is likely wrong: measure it again, or leave it out'
@@ -117,7 +118,7 @@ def culprits(problem: Problem) -> str:
 
 
 def _is_consistent(problem: Problem) -> bool:
-    """Tell whether measurements agree with each other, and could contradict each other."""
+    """Return whether redundant measurements are consistent."""
     if min(len(seen.indices) for seen in problem.seen) < 3:
         return False
     best, _ = best_fit(problem, _FEW_STARTS)
@@ -127,7 +128,7 @@ def _is_consistent(problem: Problem) -> bool:
 
 
 def _suspects(problem: Problem) -> list[str]:
-    """Return the points without which all the rest fits; what of them, where that is known."""
+    """Return the points without which the rest is consistent (and which data, if known)."""
     found = []
     for k, name in enumerate(problem.names):
         by = [c for c, seen in enumerate(problem.seen) if k in seen.indices]
@@ -147,10 +148,10 @@ def _suspects(problem: Problem) -> list[str]:
 
 
 def _swaps(problem: Problem) -> list[str]:
-    """Return the pairs of pixels, or of positions, with which everything fits once swapped."""
+    """Return pairs of pixels or positions that make the measurements consistent if swapped."""
     found = []
     for trial, c, told in itertools.islice(_with_swaps(problem), _SWAPS):
-        # One camera by itself is quicker to refuse; three points in it agree with anything.
+        # A single camera is solved faster; with only three points it is always consistent.
         single = trial.only(c)
         if (len(single.measured) < 4 or _is_consistent(single)) and _is_consistent(trial):
             found.append(told)
@@ -158,7 +159,7 @@ def _swaps(problem: Problem) -> list[str]:
 
 
 def _with_swaps(problem: Problem) -> Iterator[tuple[Problem, int, str]]:
-    """Yield problems with a swap, a camera that it is in, and its name; the likeliest first."""
+    """Yield problems with a swap, one camera involved, and its description; likeliest first."""
     off = [_errors(problem, c) for c in range(len(problem.cameras))]
     trials: list[tuple[float, Problem, int, str]] = []
     for a, b in itertools.combinations(range(len(problem.names)), 2):
@@ -168,7 +169,7 @@ def _with_swaps(problem: Problem) -> Iterator[tuple[Problem, int, str]]:
         for c in both:
             trial = problem.with_pixels_swapped(c, a, b)
             trials.append((min(off[c][a], off[c][b]), trial, c, f'{pair} in {problem.sides[c]}'))
-        # In the only camera that sees them, swapped positions are swapped pixels.
+        # If only one camera sees them, swapped positions are equivalent to swapped pixels.
         if len(by) > 1:
             errors = [sum(one.get(k, 0.0) for one in off) for k in (a, b)]
             most = max(by, key=lambda c: len(off[c]))
@@ -180,13 +181,13 @@ def _with_swaps(problem: Problem) -> Iterator[tuple[Problem, int, str]]:
 
 
 def _errors(problem: Problem, c: int) -> dict[int, float]:
-    """Return by how much each point is off in a camera whose pose most of them agree on [px]."""
+    """Return the error of each point for the camera pose on which most points agree [px]."""
     single = problem.only(c)
     camera, pixels = single.cameras[0], single.seen[0].pixels
     errors = np.full(len(pixels), _UNKNOWN)
     middle = single.measured.mean(axis=0)
     with contextlib.suppress(cv2.error):
-        # It takes four points or more, and may agree on nothing.
+        # Needs at least four points; may find no agreement.
         found, turn, shift, _ = cv2.solvePnPRansac(
             single.measured - middle,
             camera.undistort(pixels),
@@ -209,13 +210,13 @@ def _errors(problem: Problem, c: int) -> dict[int, float]:
 
 def placement(predictor: Predictor, tip: Prediction, at_points: Sequence[Prediction]) -> list[str]:
     """
-    Return what to say about where the points are.
+    Return warnings about the placement of the points.
 
     Parameters
     ----------
     predictor : Predictor
     tip, at_points : Prediction, sequence of Prediction
-        Its predictions at the tip and at the points.
+        Predictions at the tip and at the points.
     """
     problem = predictor.problem
     doubt = _unit_doubt(problem, predictor.state)
@@ -239,9 +240,9 @@ def placement(predictor: Predictor, tip: Prediction, at_points: Sequence[Predict
         flat = ' and in one plane' if thick[2] < FLAT * thick[1] else ''
         found.append(
             f'a marker at the tip would be off by {1e3 * tip.error:.0f} mm, at the reference'
-            f' points by {1e3 * usual:.0f} mm: these are clustered{flat}, far from the tip; one'
-            f' more near it would give {1e3 * helped:.0f} mm; spread them all round the space'
-            ' where markers move, in depth, too'
+            f' points by {1e3 * usual:.0f} mm: these are clustered{flat}, far from the tip; a'
+            f' point near it would give {1e3 * helped:.0f} mm; spread the points over the space'
+            ' in which markers move, also in depth'
         )
     for side, camera, seen in zip(problem.sides, problem.cameras, problem.seen, strict=True):
         hull = cv2.convexHull(seen.pixels.astype(np.float32))
@@ -249,13 +250,13 @@ def placement(predictor: Predictor, tip: Prediction, at_points: Sequence[Predict
         if share < _LEAST_SHARE:
             found.append(
                 f'the reference points cover {100.0 * share:.1f} % of the image of {side}: spread'
-                ' them over it'
+                ' them over the image'
             )
     return found
 
 
 def _unit_doubt(problem: Problem, state: State) -> str:
-    """Return what to say about cameras so far from the points that these are not in metres."""
+    """Return a message if cameras are so far away that lengths are probably not in metres."""
     for side, camera, pose, seen in zip(
         problem.sides, problem.cameras, state.poses, problem.seen, strict=True
     ):

@@ -1,29 +1,28 @@
 """
-What pixels near a circular marker's edges show, with the normal equations of its fit.
+Model of pixels near the edges of a circular marker, and the normal equations of its fit.
 
-A marker's edges are circles in a plane. Their image, in pinhole pixels x (distortion undone), is
+The edges of a marker are circles in a plane. Their image, in undistorted (pinhole) pixels x, is
 
     x(t) = c + s A e(t) / (1 + s h . e(t)),    e(t) = (cos t, sin t)
 
-with s = 1 for the outer edge and s = rho for the inner one: the homography of the plane with
-c the projected centre of the circle, A its symmetric shape matrix, and h what perspective adds.
-With the plane's normal n (in the frame of pinhole pixels, n_px = K^-T n) h follows from A and c,
+with s = 1 for the outer edge and s = rho for the inner edge: the homography of the plane with c
+the projected centre of the circle, A its symmetric shape matrix, and h the perspective. With the
+plane's normal n (in the frame of pinhole pixels, n_px = K^-T n), h follows from A and c,
 
     h = -A n_uv / (n_u c_u + n_v c_v + n_w),
 
-since the vanishing line of the plane is n. Without the normal h is estimated, with what it can
-be at most as its prior.
+since the vanishing line of the plane is n. Without the normal, h is estimated with a prior.
 
-Blur makes a step of an edge with radius of curvature R, at the signed distance d from it, the
-normal distribution function Phi((d + sigma^2 / (2 R)) / sigma), sigma^2 = m . S m for the edge's
-normal m: S is the covariance of lens, pixel and motion blur together. Its larger eigenvalue
-exceeds the smaller one by the variance of a box, the way of a motion during the exposure, whose
-fourth cumulant makes a correction to Phi (Edgeworth). The grey level of a pixel
-is the sum of both steps between three levels, each linear over the image for shading. Light that
-falls less evenly, such as glare, is any level and slope across the edge in each sector of the rim,
-if it is asked for; Schur's complement eliminates them.
+A blurred edge with radius of curvature R has, at the signed distance d, the profile
+Phi((d + sigma^2 / (2 R)) / sigma), with the normal distribution function Phi and
+sigma^2 = m . S m for the edge's normal m: S is the covariance of lens, pixel and motion blur
+together. Its larger eigenvalue exceeds the smaller one by the variance of a box, the motion
+during the exposure, whose fourth cumulant gives a correction of Phi (Edgeworth series). The grey
+level of a pixel is the sum of both steps between three levels, each linear over the image to
+represent shading. Uneven light such as glare can be represented by a level and a slope across the
+edge in each sector of the rim, which are eliminated by the Schur complement.
 
-The parameters p, shape (20,), and where they begin:
+The parameters p, shape (20,), and their first indices:
 
 ===============  ==============================================================
 ``INSIDE``       within the inner edge: grey level at c, and its gradient [1/px]
@@ -31,12 +30,12 @@ The parameters p, shape (20,), and where they begin:
 ``CENTER``       c [px]
 ``SHAPE``        A (11, 12, 22) [px]
 ``BLUR``         S (11, 12, 22) [px^2]
-``BAND``         the same as inside between the edges, of a disc on all of it
+``BAND``         the same between the edges; for a disc, within the outer edge
 ``OUTSIDE``      the same outside of the outer edge
 ``PERSPECTIVE``  h
 ===============  ==============================================================
 
-A disc does without those before ``CENTER``; where the normal is known, h is not estimated.
+A disc has no parameters before ``CENTER``; with a known normal, h is not estimated.
 """
 
 from __future__ import annotations
@@ -66,40 +65,40 @@ __all__ = [
     'start_levels',
 ]
 
-# In this order a pixel near one edge depends on a contiguous range of parameters, and those that
-# a disc or a known normal does without are at the ends.
+# In this order, a pixel near one edge depends on a contiguous range of parameters, and parameters
+# that are not estimated for a disc or a known normal are at the ends.
 INSIDE, RHO, CENTER, SHAPE, BLUR, BAND, OUTSIDE, PERSPECTIVE = 0, 3, 4, 6, 9, 12, 15, 18
 PARAMETERS = 20
-# Standard deviation of a component of h where the normal is not known: a marker of 0.3 m tilted
-# by 45 degrees has 0.005 at 20 m.
+# Standard deviation of the prior of h without normal: a marker of 0.3 m tilted by 45 degrees has
+# 0.005 at 20 m.
 PERSPECTIVE_PRIOR = 0.005
-# The noise is never taken for less, about that of rounding: standard deviation [grey levels].
+# Lower bound of the standard deviation of the noise, about that of rounding [grey levels].
 LEAST_NOISE = 0.3
-# Phi and its derivative in steps, for Hermite's interpolation: exact to 1e-7, and several times
+# Table of Phi and its derivative for Hermite interpolation: accurate to 1e-7, and several times
 # faster than erfc and exp.
 _STEPS = 16
 _GRID = np.arange(-5 * _STEPS, 5 * _STEPS + 2) / _STEPS
-# Farther from an edge than so many standard deviations it makes no difference any more.
+# Distance from an edge, in standard deviations of the blur, beyond which it has no influence.
 _FAR = 4.9
 _NORMAL_SLOPE = np.exp(-0.5 * _GRID**2) / math.sqrt(2.0 * math.pi) / _STEPS
 _NORMAL_DISTRIBUTION = np.array([0.5 * math.erfc(-z / math.sqrt(2.0)) for z in _GRID])
-# Standard deviation of how much gradients of shading differ, as a share of the contrast over the
-# radius, and beyond what their levels explain.
+# Prior standard deviation of differences between shading gradients, as a share of the contrast
+# over the radius, after scaling with the levels.
 _SHADING = 0.005
-# Standard deviation of the shape from that which the plane's normal predicts, as a share.
+# Prior standard deviation of the shape from that predicted by the plane's normal, as a share.
 _OUTLINE = 0.03
-# Least and largest variance of the blur [px^2]: above, no marker is trusted.
+# Least and largest variance of the blur [px^2]; beyond the largest, no marker is TRACKED.
 _SHARPEST, _WIDEST = 0.16, 20.0
-# Grey level beyond which an image is clipped.
+# Grey level at which an image is clipped.
 _FULL = 255.0
-# Pixels that are added to the normal matrix together.
+# Pixels added to the normal matrix at a time.
 _BLOCK = 8
 
 
 @njit
 def set_perspective(p, line, known):  # type: ignore[no-untyped-def]
     """
-    Set h from centre, shape, and the vanishing line of the plane, if that is known.
+    Set h from centre, shape, and vanishing line of the plane, if known.
 
     Parameters
     ----------
@@ -107,6 +106,7 @@ def set_perspective(p, line, known):  # type: ignore[no-untyped-def]
     line : ndarray, shape (3,)
         The plane's normal in the frame of pinhole pixels, of any length.
     known : bool
+        Whether the normal is known; otherwise h is left unchanged.
     """
     if known:
         depth = line[0] * p[CENTER] + line[1] * p[CENTER + 1] + line[2]
@@ -117,9 +117,9 @@ def set_perspective(p, line, known):  # type: ignore[no-untyped-def]
 @njit
 def limit_parameters(p, disc):  # type: ignore[no-untyped-def]
     """
-    Bring parameters, shape (20,), back to where the model makes sense.
+    Limit parameters, shape (20,), to the domain of the model.
 
-    A and S stay positive definite, and rho (but of a disc) within [0.1, 0.97].
+    A and S stay positive definite, and rho (not for a disc) within [0.1, 0.97].
     """
     p[BLUR] = min(max(p[BLUR], _SHARPEST), _WIDEST)
     p[BLUR + 2] = min(max(p[BLUR + 2], _SHARPEST), _WIDEST)
@@ -136,19 +136,19 @@ def limit_parameters(p, disc):  # type: ignore[no-untyped-def]
 @njit
 def start_levels(p, disc, samples, sector, active):  # type: ignore[no-untyped-def]
     """
-    Set the grey levels from the pixels clear of the edges, and their gradients to 0.
+    Set the grey levels from pixels away from the edges, and their gradients to 0.
 
     Parameters
     ----------
     p : ndarray, shape (20,)
-        With centre, shape and rho; the levels are filled.
+        Centre, shape and rho are used; the levels are filled.
     disc : bool
     samples : ndarray, shape (3, n)
-        Of each pixel u, v in pinhole pixels [px] and the grey level.
+        u, v in pinhole pixels [px] and grey level of each pixel.
     sector : ndarray of int64, shape (n,)
-        Where on the rims each pixel lies.
+        Sector of each pixel.
     active : ndarray of bool, shape (2 SECTORS,)
-        Sectors that are used.
+        Sectors to be used.
     """
     total = np.zeros(3)
     weight = np.full(3, 1e-9)
@@ -167,7 +167,7 @@ def start_levels(p, disc, samples, sector, active):  # type: ignore[no-untyped-d
                 clear = min(clear, r - p[RHO])
         else:
             region, clear = 2, p[RHO] - r
-        # Pixels clear of the edge count most.
+        # Pixels away from the edge have the largest weight.
         share = clear * clear + 1e-6
         total[region] += share * samples[2, index]
         weight[region] += share
@@ -198,8 +198,8 @@ def _blurred_step(z, box):  # type: ignore[no-untyped-def]
     """
     Return a step blurred by lens and motion at z, |z| <= _FAR, and its derivative.
 
-    What motion adds is a box, flatter than a normal distribution: Edgeworth's correction. ``box``
-    is minus its fourth cumulant over 24 sigma^4.
+    Motion blur is a box, with an Edgeworth correction. ``box`` is minus its fourth cumulant over
+    24 sigma^4.
     """
     phi, density = _step(z)
     square = z * z
@@ -210,11 +210,11 @@ def _blurred_step(z, box):  # type: ignore[no-untyped-def]
 
 @njit(fastmath={'contract', 'reassoc'})
 def _add_block(normal, block):  # type: ignore[no-untyped-def]
-    """Add the products of eight rows to the normal matrix: its lower triangle, and some more."""
+    """Add the products of eight rows (8, m) to the lower triangle of the normal matrix."""
     for i in range(PARAMETERS + 1):
         a, b, c, d = block[0, i], block[1, i], block[2, i], block[3, i]
         e, f, g, h = block[4, i], block[5, i], block[6, i], block[7, i]
-        # Whole vectors of four numbers.
+        # Whole vectors of four values.
         if i < 8:
             for j in range(8):
                 normal[i, j] += (
@@ -232,11 +232,12 @@ def _add_block(normal, block):  # type: ignore[no-untyped-def]
 @njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
 def _fill_places(p, samples, places):  # type: ignore[no-untyped-def]
     """
-    Fill, for each sample, its place and the normal of the ellipse through it.
+    Fill position and normal of the ellipse for each sample.
 
-    Rows: du, dv from the centre; r, its radius in the plane; e, its direction there; m, the
-    normal in the image; 1 / |grad r|; 1 / sigma along m; half of sigma over the radius of
-    curvature. A loop of its own without branches, so that it runs on vectors.
+    ``p`` (20,) and ``samples`` (3, n) are as in :func:`fill_normal_equations`. Rows of ``places``:
+    du, dv from the centre; r, the radius in the plane; e, the direction there; m, the normal in
+    the image; 1 / |grad r|; 1 / sigma along m; half of sigma over the radius of curvature. A
+    separate loop without branches, so that it is vectorised.
     """
     cu, cv = p[CENTER], p[CENTER + 1]
     b11, b12, b22 = inverse(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
@@ -248,7 +249,7 @@ def _fill_places(p, samples, places):  # type: ignore[no-untyped-def]
         yu, yv = b11 * du + b12 * dv, b12 * du + b22 * dv
         square = yu * yu + yv * yv
         shrink = 1.0 / math.sqrt(square)
-        # u = y / (1 - h . y): place in the plane, in radii of the marker.
+        # u = y / (1 - h . y): position in the plane, in radii of the marker.
         w = 1.0 / (1.0 - h1 * yu - h2 * yv)
         r = square * shrink * w
         eu, ev = yu * shrink, yv * shrink
@@ -274,27 +275,27 @@ def _fill_places(p, samples, places):  # type: ignore[no-untyped-def]
 @njit
 def _eliminate_light(normal, sums, moments, z, sector, active, residuals):  # type: ignore[no-untyped-def]
     """
-    Take what light of each sector explains out of normal matrix and residuals.
+    Eliminate the light of each sector from normal matrix and residuals.
 
     Parameters
     ----------
     normal : ndarray, shape (21, 20)
-        Of the active sectors, without priors.
+        Normal matrix of the active sectors, without priors.
     sums : ndarray, shape (2 SECTORS, 2, 21)
-        Of the active sectors' rows, and of those times z.
+        Sums of the active sectors' rows, and of rows times z.
     moments : ndarray, shape (2 SECTORS, 5)
-        Sums over a sector's pixels of 1, z, z^2, the residuals, and those times z.
+        Sums over a sector's pixels of 1, z, z^2, residual, and residual times z.
     z : ndarray, shape (n,)
         Distance of each pixel from the nearest edge, over the blur.
     sector, active, residuals
-        See :func:`fill_normal_equations`; residuals of all sectors are changed.
+        See :func:`fill_normal_equations`; residuals of all sectors are updated.
 
     Returns
     -------
     cost : float
         Sum of squares of the active sectors' residuals.
     eliminated : int
-        How many levels and slopes there are in active sectors.
+        Number of levels and slopes in active sectors.
     """
     light = np.zeros((active.size, 2))
     eliminated = 0
@@ -336,34 +337,34 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
     ----------
     p : ndarray, shape (20,)
     known : bool
-        The plane's normal is: p has the h that belongs to it.
+        The plane's normal is known: p contains its h.
     outline : ndarray, shape (3,)
-        Shape matrix (11, 12, 22) that is expected, of any size; zeros where none is.
+        Expected shape matrix (11, 12, 22), of any scale; zeros if unknown.
     disc : bool
-        There is no inner edge.
+        The marker has no inner edge.
     samples : ndarray, shape (3, n)
-        Of each pixel u, v in pinhole pixels [px] and the grey level.
+        u, v in pinhole pixels [px] and grey level of each pixel.
     sector : ndarray of int64, shape (n,)
-        Where on the rims each pixel lies.
+        Sector of each pixel.
     active : ndarray of bool, shape (2 SECTORS,)
-        Sectors that are used.
+        Sectors to be used.
     normal : ndarray, shape (21, 20)
-        Its lower triangle is filled: with the sum of products of derivatives of grey levels, and
-        in the last row with that of derivatives and residuals. Priors are in it, in the units of
-        squared grey levels.
+        Lower triangle filled: sums of products of grey level derivatives; in the last row,
+        products
+            of derivatives and residuals. Includes the priors, in units of squared grey levels.
     residuals : ndarray, shape (n,)
-        Filled: measured less expected [grey levels], of all sectors.
+        Filled for all sectors: measured minus modelled [grey levels].
     noise : float
-        Standard deviation, which weighs the priors [grey levels].
+        Standard deviation of the noise, which weights the priors [grey levels].
     local : bool
-        Each sector has light of its own, a level and a slope across the edge, which is eliminated.
+        Each sector has its own light (level and slope across the edge), which is eliminated.
 
     Returns
     -------
     cost : float
-        Sum of squares of the active sectors' residuals, and what priors add.
+        Sum of squares of the active sectors' residuals, plus the priors.
     used : int
-        How many samples the active sectors have, less what is eliminated.
+        Number of samples in active sectors, minus eliminated parameters.
     """
     normal[:] = 0.0
     block = np.zeros((_BLOCK, PARAMETERS + 1))
@@ -388,7 +389,7 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
         scale = flat * sharp
         outside = p[OUTSIDE] + p[OUTSIDE + 1] * du + p[OUTSIDE + 2] * dv
         band = p[BAND] + p[BAND + 1] * du + p[BAND + 2] * dv
-        # Without branches: they would be mispredicted every third pixel.
+        # Without branches: they would be mispredicted for every third pixel.
         z_outer = min(max((r - 1.0) * scale + bend, -_FAR), _FAR)
         box = 1.0 - sharpest * sharp * sharp
         box *= 0.05 * box
@@ -402,7 +403,7 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
             phi_inner, density_inner = _blurred_step(z_inner, box)
             grey_inner = (band - inside) * density_inner
             value += (inside - band) * (1.0 - phi_inner)
-        # What is clipped tells no more than that.
+        # A clipped value only says that the level is at least that.
         seen = 1.0 if value < _FULL else 0.0
         grey_outer *= seen
         grey_inner *= seen
@@ -424,8 +425,8 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
         row = block[used % _BLOCK]
         used += 1
         cost += error * error
-        # An edge that moves by x along its normal changes z by -x / sigma; the point e of an
-        # edge moves by s dA e.
+        # Moving an edge by x along its normal changes z by -x / sigma; the point e of an edge
+        # moves by s dA e.
         by_outer, by_inner = grey_outer * sharp, grey_inner * sharp
         move, stretch = by_outer + by_inner, by_outer + rho * by_inner
         by_variance = grey_outer * (bend - 0.5 * z_outer)
@@ -475,7 +476,7 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
             normal, sums, moments, nearest, sector, active, residuals
         )
         used -= eliminated
-    # Shading is alike on all three: its gradient goes with their level, about.
+    # Prior: the gradients of the three levels are proportional to the levels.
     size = math.sqrt(a11 * a22 - a12 * a12)
     for part in range(1 if disc else 2):
         one, other = (BAND, OUTSIDE) if part == 0 else (INSIDE, BAND)
@@ -491,7 +492,7 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
             normal[high, low] -= weight * ratio
             normal[PARAMETERS, one + k] -= weight * excess
             normal[PARAMETERS, other + k] += weight * ratio * excess
-    # Only what is not a multiple of the outline counts.
+    # Only the component that is not a multiple of the outline counts.
     length = outline[0] ** 2 + outline[1] ** 2 + outline[2] ** 2
     if length > 0.0:
         along = (a11 * outline[0] + a12 * outline[1] + a22 * outline[2]) / length
@@ -504,7 +505,7 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
             for j in range(i + 1):
                 normal[SHAPE + i, SHAPE + j] -= weight * outline[i] * outline[j] / length
     if not known:
-        # The prior of h, in the units of the squared residuals.
+        # Prior of h, in units of squared residuals.
         weight = max(noise, LEAST_NOISE) ** 2 / (PERSPECTIVE_PRIOR * PERSPECTIVE_PRIOR)
         cost += weight * (h1 * h1 + h2 * h2)
         for i in range(PERSPECTIVE, PARAMETERS):

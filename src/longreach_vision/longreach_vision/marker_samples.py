@@ -1,9 +1,9 @@
 """
-The pixels from which a circular marker is fitted, and the light that falls on them.
+Selection of pixels for the fit of a circular marker, and correction of uneven light.
 
-Samples are pixels near the marker's edges: u, v in pinhole pixels and the grey level. Each lies in
-a sector of the outer edge's rim, from 0 on, or of the inner edge's, from SECTORS on. Sectors that
-glare saturates are left out; light that is uneven, but not linear, is divided out.
+Samples are pixels near the marker's edges: u, v in pinhole pixels, and grey level. Each belongs to
+a sector of the outer edge, numbered from 0, or of the inner edge, numbered from SECTORS. Sectors
+saturated by glare are left out; light that varies nonlinearly is divided out.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ __all__ = [
     'select_pixels',
 ]
 
-# Coefficients of light of third degree: of 1, x, y, x^2, xy, y^2, x^3, x^2 y, x y^2, y^3.
+# Cubic polynomial of light: 1, x, y, x^2, xy, y^2, x^3, x^2 y, x y^2, y^3.
 LIGHT_TERMS = 10
-# Grey level from which on a pixel is saturated.
+# Grey level from which a pixel is saturated.
 _SATURATED = 254.0
-# Sectors on each side of a saturated one that are not used either.
+# Unused sectors on each side of a saturated one.
 _VEIL = 1
-# Where a third of what is bright and not saturated is above this grey level, saturated pixels are
-# no glare but the exposure: noise takes some of them above the limit.
+# If a third of the bright unsaturated pixels are above this grey level, saturation is due to the
+# exposure and not to glare.
 _EXPOSED = 240.0
-# Error of an interpolation that is allowed [px], and where on a grid it is largest.
+# Interpolation tolerance [px], and the position of the largest error on a grid.
 _GRID_ERROR, _BETWEEN = 1e-3, 1.0 / math.sqrt(3.0)
 
 
 @njit
 def edge_reach(p):  # type: ignore[no-untyped-def]
-    """Return how far from an edge pixels are used [px], for parameters, shape (20,)."""
+    """Return the largest distance from an edge of pixels that are used [px]; p has shape (20,)."""
     wide = largest(p[BLUR], p[BLUR + 1], p[BLUR + 2])
     return 3.0 * math.sqrt(max(wide, 0.25)) + 1.0
 
@@ -52,33 +52,34 @@ def select_pixels(  # type: ignore[no-untyped-def]
     image, packed, p, disc, reach, u0, u1, v0, v1, samples, sector
 ):  # fmt: skip
     """
-    List the pixels near a marker's edges.
+    Select the pixels near a marker's edges.
 
     Parameters
     ----------
     image : ndarray of uint8, shape (height, width)
     packed : ndarray, shape (16,)
-        The camera; focal length 0 where it is not known.
+        The camera; focal length 0 if unknown.
     p : ndarray, shape (20,)
-        Parameters of the marker, of which centre, shape and rho are used.
+        Parameters of the marker; centre, shape and rho are used.
     disc : bool
-        There is no inner edge.
+        The marker has no inner edge.
     reach : float
         Largest distance from an edge [px].
     u0, u1, v0, v1 : int
-        Window in the image: first column and row, and those past the last ones.
+        Window in the image: first column, last column + 1, first row, last row + 1.
     samples : ndarray, shape (3, N)
-        Filled: u, v in pinhole pixels [px] and grey level; N is the number of the window's pixels.
+        Filled: u, v in pinhole pixels [px] and grey level; N is the number of pixels of the
+        window.
     sector : ndarray of int64, shape (N,)
-        Filled: where on the rims each pixel lies.
+        Filled: sector of each pixel.
 
     Returns
     -------
     int
-        How many pixels were listed.
+        Number of selected pixels.
     """
-    # A pixel and its pinhole place differ smoothly: a grid of 3 x 3 carries a usual window, and
-    # each part of one that is large for its distortion.
+    # Distortion is smooth: quadratic interpolation on 3 x 3 points covers a usual window, and each
+    # part of a window that is divided because its distortion is large.
     parts = 1
     if packed[0] != 0.0:
         grid_u, grid_v = _grid(packed, u0, u1, v0, v1)
@@ -91,10 +92,10 @@ def select_pixels(  # type: ignore[no-untyped-def]
             error = math.hypot(
                 x - u - _interpolated(grid_u, s, t), y - v - _interpolated(grid_v, s, t)
             )
-            # Not so for NaN, where there is no ray.
+            # False for NaN, where there is no ray.
             if error > worst:
                 worst = error
-        # The error goes with the third power of the size.
+        # The error is of third order in the size.
         parts = int(min(max(math.ceil((worst / _GRID_ERROR) ** (1.0 / 3.0)), 1.0), 16.0))
     size = 0
     for i in range(parts):
@@ -109,7 +110,7 @@ def select_pixels(  # type: ignore[no-untyped-def]
 
 @njit
 def _grid(packed, u0, u1, v0, v1):  # type: ignore[no-untyped-def]
-    """Return how far pinhole places are from pixels at 3 x 3 places of a window."""
+    """Return pinhole minus image pixels (u, v) at 3 x 3 points of a window [px]."""
     grid_u, grid_v = np.empty((3, 3)), np.empty((3, 3))
     for i in range(3):
         for j in range(3):
@@ -122,7 +123,7 @@ def _grid(packed, u0, u1, v0, v1):  # type: ignore[no-untyped-def]
 
 @njit
 def _interpolated(grid, s, t):  # type: ignore[no-untyped-def]
-    """Interpolate a grid of 3 x 3 at s, t in [-1, 1], columns and rows."""
+    """Interpolate a grid (3, 3) at s, t in [-1, 1], columns and rows."""
     value = 0.0
     for i in range(3):
         across = (0.5 * t * (t - 1.0), 1.0 - t * t, 0.5 * t * (t + 1.0))[i]
@@ -138,13 +139,17 @@ def _interpolated(grid, s, t):  # type: ignore[no-untyped-def]
 def _select_part(  # type: ignore[no-untyped-def]
     image, packed, p, disc, reach, u0, u1, v0, v1, samples, sector, size
 ):  # fmt: skip
-    """Add the pixels of a part of the window; see :func:`select_pixels`."""
+    """
+    Add the pixels of a part of the window; arguments as in :func:`select_pixels`.
+
+    ``size`` is the number of pixels so far; returns the new number.
+    """
     b11, b12, b22 = inverse(p[SHAPE], p[SHAPE + 1], p[SHAPE + 2])
     grid_u, grid_v = _grid(packed, u0, u1, v0, v1)
     middle_u, middle_v = 0.5 * (u0 + u1 - 1), 0.5 * (v0 + v1 - 1)
     half_u, half_v = max(0.5 * (u1 - u0), 0.5), max(0.5 * (v1 - v0), 0.5)
     for row in range(v0, v1):
-        # Across a row only three numbers for u and three for v are left of the grid.
+        # Within a row, interpolation needs three values each for u and v.
         t = (row - middle_v) / half_v
         r0, r1, r2 = 0.5 * t * (t - 1.0), 1.0 - t * t, 0.5 * t * (t + 1.0)
         eu0 = r0 * grid_u[0, 0] + r1 * grid_u[1, 0] + r2 * grid_u[2, 0]
@@ -168,7 +173,7 @@ def _select_part(  # type: ignore[no-untyped-def]
             away, part = abs(r - 1.0), 0
             if not disc and abs(r - p[RHO]) < away:
                 away, part = abs(r - p[RHO]), SECTORS
-            # Where the distortion model has no ray, nothing is near.
+            # Without a ray, the pixel is skipped.
             if not away <= reach * slope:
                 continue
             samples[0, size], samples[1, size] = u, v
@@ -181,17 +186,17 @@ def _select_part(  # type: ignore[no-untyped-def]
 @njit
 def find_burnt(samples, sector, burnt):  # type: ignore[no-untyped-def]
     """
-    Mark sectors in which pixels are saturated, if that is glare.
+    Mark sectors that are saturated by glare.
 
-    Where all of the bright side is saturated or nearly so, it is the exposure, and nothing is
+    If most of the bright side is saturated or nearly so, it is overexposed, and no sector is
     marked.
 
     Parameters
     ----------
     samples : ndarray, shape (3, n)
-        Of each pixel u, v [px] and the grey level.
+        u, v [px] and grey level of each pixel.
     sector : ndarray of int64, shape (n,)
-        Where on the rims each pixel lies.
+        Sector of each pixel.
     burnt : ndarray of bool, shape (2 SECTORS,)
         Filled.
     """
@@ -204,7 +209,7 @@ def find_burnt(samples, sector, burnt):  # type: ignore[no-untyped-def]
     there, marked = 0, 0
     for index in range(burnt.size):
         burnt[index] = counts[index] > 1
-        # Those of the inner edge may have a pixel or two: the outer one tells.
+        # Sectors of the inner edge may have only one or two pixels: use the outer edge.
         if index < SECTORS:
             there += used[index] > 0
             marked += burnt[index]
@@ -216,7 +221,7 @@ def find_burnt(samples, sector, burnt):  # type: ignore[no-untyped-def]
     if marked > 0.6 * there or 3 * exposed > bright:
         burnt[:] = False
         return
-    # Light that saturates in one place is still too much in the next.
+    # Glare that saturates one sector affects its neighbours.
     for index in range(burnt.size):
         counts[index] = burnt[index]
     for index in range(burnt.size):
@@ -229,22 +234,22 @@ def find_burnt(samples, sector, burnt):  # type: ignore[no-untyped-def]
 @njit
 def add_light(samples, sector, active, residuals, cu, cv, radius, light):  # type: ignore[no-untyped-def]
     """
-    Add to light of third degree what explains the residuals of a fit.
+    Add a cubic polynomial of light that explains the residuals of a fit.
 
     Parameters
     ----------
     samples : ndarray, shape (3, n)
-        Of each pixel u, v in pinhole pixels [px] and the grey level that was fitted.
+        u, v in pinhole pixels [px] and fitted grey level of each pixel.
     sector : ndarray of int64, shape (n,)
-        Where on the rims each pixel lies.
+        Sector of each pixel.
     active : ndarray of bool, shape (2 SECTORS,)
-        Sectors that are used.
+        Sectors to be used.
     residuals : ndarray, shape (n,)
-        [grey levels]
+        Measured minus modelled [grey levels].
     cu, cv, radius : float
-        Pinhole pixel about which light is developed, and the distance that counts as 1 [px].
+        Origin of the polynomial in pinhole pixels, and its unit of length [px].
     light : ndarray, shape (LIGHT_TERMS,)
-        Changed: coefficients of what light exceeds 1 by.
+        Updated: coefficients of the light minus 1.
     """
     normal = np.zeros((LIGHT_TERMS, LIGHT_TERMS))
     right = np.zeros(LIGHT_TERMS)
@@ -253,7 +258,7 @@ def add_light(samples, sector, active, residuals, cu, cv, radius, light):  # typ
         if not active[sector[index]]:
             continue
         x, y = (samples[0, index] - cu) / radius, (samples[1, index] - cv) / radius
-        # A share of what the model shows.
+        # Relative to the modelled grey level.
         value = samples[2, index] - residuals[index]
         terms[0], terms[1], terms[2] = value, value * x, value * y
         terms[3], terms[4], terms[5] = value * x * x, value * x * y, value * y * y
@@ -272,16 +277,16 @@ def add_light(samples, sector, active, residuals, cu, cv, radius, light):  # typ
 @njit
 def divide_by_light(samples, light, cu, cv, radius):  # type: ignore[no-untyped-def]
     """
-    Divide grey levels by light of third degree; what is linear of it stays with them.
+    Divide grey levels by the nonlinear part of a cubic polynomial of light.
 
     Parameters
     ----------
     samples : ndarray, shape (3, n)
-        Of each pixel u, v in pinhole pixels [px] and the grey level, which is changed.
+        u, v in pinhole pixels [px] and grey level (updated) of each pixel.
     light : ndarray, shape (LIGHT_TERMS,)
-        As :func:`add_light` has it; zeros change nothing.
+        As in :func:`add_light`; zeros have no effect.
     cu, cv, radius : float
-        As there [px].
+        As in :func:`add_light` [px].
     """
     if not light.any():
         return

@@ -1,4 +1,4 @@
-"""Which markers the rings are that a search in whole images finds."""
+"""Assignment of names to the rings found in whole images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from longreach_vision.rig import MarkerOnRig
 
 __all__ = ['Named', 'alike', 'name_markers']
 
-# Distance in the plane within which two cameras see the same marker [m].
+# Largest distance in the plane between observations of the same marker by two cameras [m].
 _TOGETHER = 0.5
 
 Kind = tuple[float, ...]
@@ -23,16 +23,16 @@ Kind = tuple[float, ...]
 
 class Named(NamedTuple):
     """
-    What a search found.
+    Result of a search in whole images.
 
     Parameters
     ----------
     views : dict of dict of Observation
-        By marker, and by camera that sees it.
+        Observations by marker and camera.
     missing : dict of str
-        Of the markers that have no name: what is wrong with their kind.
+        Markers that were not assigned, with the reason.
     problem : str
-        All of that in a sentence, with a list of what was found; empty for nothing.
+        The reasons as one message, with a list of the rings found; empty without problem.
     """
 
     views: dict[str, dict[str, Observation]]
@@ -41,7 +41,7 @@ class Named(NamedTuple):
 
 
 def alike(markers: Sequence[MarkerOnRig]) -> list[list[MarkerOnRig]]:
-    """Return markers by their kind: radius, inner edge, polarity, offset."""
+    """Return markers grouped by appearance: radius, inner edge, polarity, offset."""
     return list(_kinds(markers).values())
 
 
@@ -51,22 +51,22 @@ def name_markers(
     markers: Sequence[MarkerOnRig],
 ) -> Named:
     """
-    Name the rings that were found in whole images.
+    Assign names to the rings found in whole images.
 
-    Those that look like a marker of the rig are located in its plane; what two cameras see within
-    half a metre is the same. Markers of one kind - radius, inner edge, polarity, offset - then
-    get their names along the plane's first axis, in the order of the rig. Where there are too
-    many, only those count that both cameras see. A kind of which there are not as many as there
-    should be gets no name at all; other kinds do.
+    Rings that look like a marker of the rig are located in its plane; observations of two cameras
+    within half a metre belong together. Markers of equal appearance - radius, inner edge,
+    polarity, offset - are named in the order of the rig along the plane's first axis. If there are
+    too many, only those seen by both cameras count. If the number still differs, none of these
+    markers is named.
 
     Parameters
     ----------
     appearances : mapping of Appearance
-        By the names of the cameras.
+        By camera.
     found : mapping of sequences of Observation
-        By the same names.
+        Rings found, by camera.
     markers : sequence of MarkerOnRig
-        Those that are wanted.
+        Markers to be named.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def name_markers(
 
 
 def _kinds(markers: Sequence[MarkerOnRig]) -> dict[Kind, list[MarkerOnRig]]:
-    """Return markers that look alike, by what they look like."""
+    """Return markers grouped by their appearance."""
     kinds: dict[Kind, list[MarkerOnRig]] = {}
     for marker in markers:
         own = (marker.radius, marker.inner, float(marker.bright), marker.offset)
@@ -113,13 +113,13 @@ def _kinds(markers: Sequence[MarkerOnRig]) -> dict[Kind, list[MarkerOnRig]]:
 def _kind_of(
     appearance: Appearance, seen: Observation, kinds: Mapping[Kind, list[MarkerOnRig]]
 ) -> Kind | None:
-    """Return which kind of marker an observation looks like most, None for none."""
+    """Return the kind of marker that an observation resembles most, None for none."""
     best, least = None, math.inf
     for kind, (marker, *_) in kinds.items():
         try:
             appearance.in_plane(seen.center, marker)
         except InputError:
-            # Its ray does not meet the plane.
+            # Its ray does not intersect the plane.
             continue
         wanted = appearance.by_rig(marker, seen.center)
         change = mismatch(seen, wanted)
@@ -133,7 +133,7 @@ def _groups(
     seen: Mapping[str, Sequence[Observation]],
     marker: MarkerOnRig,
 ) -> list[tuple[tuple[float, float], dict[str, Observation]]]:
-    """Return where in the plane markers of one kind are, with their views."""
+    """Return positions in the plane of markers of one kind, with their observations."""
     places = {
         side: np.array([appearances[side].in_plane(one.center, marker) for one in observations])
         for side, observations in seen.items()
@@ -149,7 +149,7 @@ def _groups(
         chosen = set()
         for k, (_, views) in enumerate(groups):
             near = int(np.argmin(apart[k])) if apart[k].size else 0
-            # Each the nearest of the other.
+            # Mutual nearest neighbours.
             if apart[k].size and apart[k, near] < _TOGETHER and k == np.argmin(apart[:, near]):
                 views[side] = seen[side][near]
                 chosen.add(near)
@@ -162,14 +162,14 @@ def _groups(
 
 
 def _wrong_number(wanted: Sequence[MarkerOnRig], count: int) -> str:
-    """Return what is wrong with the number of markers of a kind."""
+    """Return a message about the wrong number of markers of a kind."""
     discs = ' (discs are not found in this way)' if wanted[0].inner == 0.0 else ''
     names = ', '.join(one.name for one in wanted)
     return f'{count} markers found instead of {len(wanted)}: {names}{discs}'
 
 
 def _rings(found: Mapping[str, Sequence[Observation]]) -> str:
-    """Return which rings were found, and what to do."""
+    """Return a list of the rings found, and what to do."""
     lists = []
     for side, observations in found.items():
         rings = [

@@ -8,11 +8,11 @@ from longreach_node.entry import node_entry
 
 __all__ = ['camera', 'simulated', 'tracker', 'video']
 
-# The tracker's many small systems take several times as long when BLAS shares them out. It reads
-# this when NumPy is imported, which node_entry does later.
+# The tracker's many small matrix operations are several times slower with BLAS threads. BLAS reads
+# this variable when NumPy is imported, which node_entry does later.
 os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
 
-# Those that publish images have room for them in shared memory.
+# Nodes that publish images get a large shared memory segment.
 _IMAGES = 'fastdds_images.xml'
 
 camera = node_entry('longreach_vision.camera_node:CameraNode', _IMAGES)

@@ -1,7 +1,7 @@
 """
-Pictures of what is tracked, as in Henikl 2015, figure 9: search window, ellipse, centre, name.
+Annotated images, as in Henikl 2015, figure 9: search window, ellipse, centre, name.
 
-Green is tracked, orange uncertain, red lost. Pictures are in blue, green, red, as OpenCV has them.
+Green: tracked, orange: uncertain, red: lost. Pictures are in BGR order, as in OpenCV.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from longreach_vision.detection import LOST, TRACKED, UNCERTAIN, Observation
 __all__ = ['COLOURS', 'draw', 'magnify', 'side_by_side']
 
 COLOURS = {TRACKED: (80, 220, 60), UNCERTAIN: (0, 165, 255), LOST: (60, 60, 255)}
-"""Blue, green, red of each status."""
+"""BGR colour of each status."""
 
-# Largest size of a picture over its image.
+# Largest scale of a picture relative to its image.
 _LARGEST = 16.0
-# OpenCV draws at this power of two of a pixel.
+# Fractional bits of OpenCV's drawing coordinates.
 _SHIFT = 4
-# Half of the cross at the centre over the radius, and at least [px of the picture].
+# Half size of the cross at the centre in radii, and its minimum [px of the picture].
 _CROSS, _LEAST_CROSS = 0.35, 4.0
 _ANGLES = np.linspace(0.0, 2.0 * np.pi, 73)[:-1]
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
 _DARK = (20, 20, 20)
 _LIGHT = (235, 235, 235)
-# Half of a magnified window over the radius.
+# Half size of a magnified window in radii.
 _AROUND = 2.2
 
 
@@ -43,20 +43,20 @@ def draw(
     caption: str = '',
 ) -> np.ndarray:
     """
-    Return a picture of an image with what was found in it.
+    Draw observations onto an image.
 
     Parameters
     ----------
     image : ndarray of uint8, shape (height, width)
-        It stays as it is.
+        Not modified.
     observations : mapping
-        By the names of the markers.
+        Observations by marker name.
     scale : float
-        Size of the picture over that of the image.
+        Size of the picture relative to the image.
     windows : mapping, optional
-        Where markers were looked for: u, v and half of the side [px of the image].
+        Search windows: u, v and half the side [px of the image].
     caption : str
-        Written into the upper left corner.
+        Text in the upper left corner.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def draw(
     Raises
     ------
     InputError
-        For an image that is none, or a scale that leaves no pixel.
+        For an invalid image, or a scale that leaves no pixel.
     """
     if image.ndim != 2 or image.dtype != np.uint8 or not image.size:
         raise InputError(
@@ -98,7 +98,7 @@ def _draw_marker(
 ) -> None:
     """Draw one marker."""
     colour = COLOURS[observation.status]
-    # Pixel centres are integers.
+    # Pixel centres have integer coordinates.
     center = (observation.center + 0.5) * scale - 0.5
     if not np.isfinite(center).all():
         return
@@ -115,12 +115,12 @@ def _draw_marker(
 def _draw_shape(
     picture: np.ndarray, observation: Observation, scale: float, thickness: int
 ) -> None:
-    """Draw ellipse and centre of a marker, or a cross where it is lost."""
+    """Draw ellipse and centre of a marker, or a cross if it is lost."""
     colour = COLOURS[observation.status]
     center = (observation.center + 0.5) * scale - 0.5
     radius = observation.radius * scale
     if observation.status == LOST:
-        # Where it was expected, with the size that it had.
+        # At its expected position, with its previous size.
         _lines(picture, center + _diagonals(max(_LEAST_CROSS, _CROSS * radius)), colour, thickness)
     else:
         rim = (observation.ellipse.points(_ANGLES) + 0.5) * scale - 0.5
@@ -131,13 +131,13 @@ def _draw_shape(
 
 
 def _diagonals(arm: float) -> np.ndarray:
-    """Return the two lines of a cross that lies on its side, shape (2, 2, 2)."""
+    """Return the two lines of a diagonal cross, shape (2, 2, 2)."""
     signs = np.array([[[-1.0, -1.0], [1.0, 1.0]], [[-1.0, 1.0], [1.0, -1.0]]])
     return np.asarray(arm * signs)
 
 
 def _fixed(points: np.ndarray) -> np.ndarray:
-    """Return pixels as OpenCV takes them; those far outside are brought near the picture."""
+    """Return pixels in OpenCV's fixed-point format; points far outside are clipped."""
     near = np.clip(points, -2e4, 2e4)
     return np.asarray(np.rint(near * (1 << _SHIFT)), dtype=np.int32)
 
@@ -158,7 +158,7 @@ def _lines(
 
 
 def _text_size(picture: np.ndarray) -> float:
-    """Return the height of letters [px], so that they are read in a whole picture."""
+    """Return a text height [px] that is legible in the whole picture."""
     return max(9.0, float(max(picture.shape)) / 110.0)
 
 
@@ -168,7 +168,7 @@ def _write(
     at: tuple[float, float],
     colour: tuple[int, int, int],
 ) -> None:
-    """Write a text, its lower left corner at a pixel, moved so far that it is inside."""
+    """Write a text with its lower left corner at a pixel, moved inside the picture."""
     size = _text_size(picture) / 22.0
     (width, height), below = cv2.getTextSize(text, _FONT, size, 1)
     u = round(min(max(at[0], 2.0), max(2.0, picture.shape[1] - width - 2.0)))
@@ -181,20 +181,20 @@ def magnify(
     image: np.ndarray, observations: Mapping[str, Observation], size: int = 200
 ) -> np.ndarray:
     """
-    Return the surroundings of all markers, magnified, in one row.
+    Return magnified surroundings of all markers in one row.
 
     Parameters
     ----------
     image : ndarray of uint8, shape (height, width)
     observations : mapping
-        By the names of the markers.
+        Observations by marker name.
     size : int
-        Side of each [px].
+        Side length of each [px].
 
     Returns
     -------
     ndarray of uint8, shape (size, size * markers, 3)
-        What is outside of the image is black, and so is a marker of which nobody knows the place.
+        Black outside the image, and for a marker without known position.
     """
     tiles = [_magnified(image, name, one, size) for name, one in observations.items()]
     return np.hstack(tiles) if tiles else np.zeros((size, 0, 3), dtype=np.uint8)
@@ -231,12 +231,12 @@ def _magnified(image: np.ndarray, name: str, observation: Observation, size: int
 
 def side_by_side(pictures: Sequence[np.ndarray]) -> np.ndarray:
     """
-    Return pictures (height, width, 3) in one, from left to right; lower ones end in black.
+    Join pictures (height, width, 3) from left to right; lower ones are padded with black.
 
     Raises
     ------
     InputError
-        For no picture.
+        For an empty sequence.
     """
     if not pictures:
         raise InputError('no picture, allowed: one or more')

@@ -1,4 +1,4 @@
-"""Overlays of tracked images as files: a video, or a folder of pictures."""
+"""Overlays of tracked images as files: a video or a folder of pictures."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from longreach_vision.streams import Followed
 __all__ = ['VIDEOS', 'writing_overlay']
 
 VIDEOS = {'.mp4': 'mp4v', '.avi': 'MJPG', '.mkv': 'mp4v'}
-"""Endings of videos, with their codecs; anything else is a folder of pictures."""
+"""Extensions of videos, with their codecs; other names are folders of pictures."""
 
-# Width of one camera's part of an overlay, at most [px].
+# Largest width of one camera's part of an overlay [px].
 _WIDTH = 1226
-# Rates that all these videos can have, and the one of a single picture [Hz].
+# Image rates supported by all these formats, and the rate of a single picture [Hz].
 _RATES, _USUAL = (0.002, 1000.0), 15.0
 
 
 @contextlib.contextmanager
 def writing_overlay(target: Path, rig: Rig) -> Iterator[Callable[[Followed], None]]:
     """
-    Give a function that adds a pair of images to a video or folder.
+    Yield a function that adds an image pair to a video or folder.
 
-    It appears under its name when the block ends well.
+    The output gets its name only if the block ends without an error.
 
     Parameters
     ----------
     target : path
-        A video with an ending of :data:`VIDEOS`, or a new folder.
+        A video with an extension of :data:`VIDEOS`, or a new folder.
     rig : Rig
 
     Raises
     ------
     InputError
-        For another ending, a folder that is not empty, and a rate that no video has.
+        For another extension, a folder that is not empty, or an unsupported image rate.
     LongreachError
-        When it cannot be written.
+        If it cannot be written.
     """
     if target.suffix.lower() in VIDEOS:
         with writing(target) as file:
@@ -72,7 +72,7 @@ def writing_overlay(target: Path, rig: Rig) -> Iterator[Callable[[Followed], Non
 
 
 def _overlaid(one: Followed, rig: Rig) -> np.ndarray:
-    """Return the pictures of all cameras with what was found in them."""
+    """Return the overlays of all cameras in one picture."""
     pictures = []
     for name, mounted in rig.cameras.items():
         camera = mounted.camera
@@ -94,8 +94,8 @@ def _overlaid(one: Followed, rig: Rig) -> np.ndarray:
 def _strip(
     image: np.ndarray, names: Sequence[str], seen: Mapping[str, Observation], width: int
 ) -> np.ndarray:
-    """Return magnified markers in a strip of a width [px], each in a place of its own."""
-    # Pictures of a video are of one size, whatever is seen.
+    """Return magnified markers in a strip of a given width [px], each at a fixed position."""
+    # All pictures of a video must have the same size.
     size = min(_WIDTH // 5, width // max(1, len(names)))
     strip = np.zeros((size, width, 3), dtype=np.uint8)
     for k, name in enumerate(names):
@@ -105,7 +105,7 @@ def _strip(
 
 
 class _Video:
-    """A video whose rate is that of its first two pictures."""
+    """A video whose rate follows from its first two pictures."""
 
     def __init__(self, file: Path, target: Path) -> None:
         self._file, self._target = file, target
@@ -115,7 +115,7 @@ class _Video:
         self._count = 0
 
     def write(self, picture: np.ndarray, time: float) -> None:
-        """Write the next picture, of a time [s]."""
+        """Write the next picture, with its time [s]."""
         if self._first is None:
             self._first = picture, time
             return
@@ -125,12 +125,12 @@ class _Video:
         self._add(picture)
 
     def _open(self, picture: np.ndarray, rate: float) -> None:
-        """Open the file, and write the first picture."""
+        """Open the file and write the first picture."""
         low, high = _RATES
         if not low <= rate <= high:
             raise InputError(
                 f'{self._target} would have {rate:g} images per second by its first two images,'
-                f' allowed: [{low:g}, {high:g}] Hz; name a folder of pictures'
+                f' allowed: [{low:g}, {high:g}] Hz; give a folder of pictures'
             )
         self._size = picture.shape
         code = cv2.VideoWriter.fourcc(*VIDEOS[self._target.suffix.lower()])
@@ -138,14 +138,14 @@ class _Video:
         self._writer = cv2.VideoWriter(str(self._file), code, rate, size)
         if not self._writer.isOpened():
             raise LongreachError(
-                f'{self._target} cannot be written: OpenCV has no codec for it here; name another'
-                ' ending, or a folder of pictures'
+                f'{self._target} cannot be written: this OpenCV has no codec for it; use another'
+                ' extension, or a folder of pictures'
             )
         self._add(picture)
 
     def _add(self, picture: np.ndarray) -> None:
         """Write a picture."""
-        # OpenCV leaves others out, and says nothing.
+        # OpenCV drops pictures of another size silently.
         if picture.shape != self._size:
             raise LongreachError(
                 f'{self._target}: picture of shape {picture.shape} in a video of {self._size}'
@@ -155,14 +155,14 @@ class _Video:
         self._count += 1
 
     def close(self) -> None:
-        """End the file, and see that all is in it."""
+        """Close the file, and check that it is complete."""
         if self._first is None:
             return
         if self._writer is None:
             self._open(self._first[0], _USUAL)
         assert self._writer is not None
         self._writer.release()
-        # Writing tells no errors.
+        # Writing reports no errors.
         readable = _frames_in(self._file)
         if readable < self._count:
             raise LongreachError(
@@ -172,7 +172,7 @@ class _Video:
 
 
 def _frames_in(file: Path) -> int:
-    """Return how many images of a video can be read."""
+    """Return the number of readable images in a video."""
     capture = cv2.VideoCapture(str(file), cv2.CAP_FFMPEG)
     count = 0
     while capture.grab():

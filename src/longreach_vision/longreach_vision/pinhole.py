@@ -1,8 +1,8 @@
 """
-Pinhole pixels: those that the camera would show without its distortion.
+Pinhole pixels: pixels of the same camera without distortion.
 
-A marker's edges are fitted there, where the image of a plane is a homography. Without a
-calibration (focal length 0) they are the pixels of the image.
+A marker's edges are fitted in pinhole pixels, where the image of a plane is a homography. Without
+calibration (focal length 0) they are equal to the pixels of the image.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def image_of(
     packed: NDArray[np.float64], pinhole: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """
-    Return the pixel of a pinhole pixel, and the derivative of the one by the other.
+    Return the image pixel of a pinhole pixel, and its Jacobian.
 
     Parameters
     ----------
     packed : ndarray, shape (16,)
-        The camera, :attr:`Camera.packed`; focal length 0 where it is not known.
+        The camera, :attr:`Camera.packed`; focal length 0 if unknown.
     pinhole : ndarray, shape (2,)
         u, v [px].
 
@@ -45,7 +45,7 @@ def image_of(
 
 @kernel
 def _image_of(packed, u, v):  # type: ignore[no-untyped-def]
-    """Distort a pinhole pixel; see :func:`image_of`."""
+    """Distort the pinhole pixel (u, v); kernel of :func:`image_of`."""
     fx, fy = packed[0], packed[1]
     if fx == 0.0:
         return u, v, 1.0, 0.0, 0.0, 1.0
@@ -58,14 +58,14 @@ def _image_of(packed, u, v):  # type: ignore[no-untyped-def]
 @njit
 def to_pinhole(packed, u, v):  # type: ignore[no-untyped-def]
     """
-    Return the pinhole pixel (u, v) of a pixel [px]; NaN where the distortion model has no ray.
+    Return the pinhole pixel (u, v) of an image pixel [px]; NaN where there is no ray.
 
     Parameters
     ----------
     packed : ndarray, shape (16,)
-        The camera; focal length 0 where it is not known.
+        The camera; focal length 0 if unknown.
     u, v : float
-        [px]
+        Image pixel [px].
     """
     if packed[0] == 0.0:
         return u, v
@@ -76,18 +76,18 @@ def to_pinhole(packed, u, v):  # type: ignore[no-untyped-def]
 @njit
 def shape_to_pinhole(packed, u, v, a11, a12, a22):  # type: ignore[no-untyped-def]
     """
-    Return the shape matrix (11, 12, 22) in pinhole pixels of an ellipse in the image.
+    Transform the shape matrix (11, 12, 22) of an ellipse from the image to pinhole pixels.
 
-    The ellipse is turned and stretched as what is near its centre: first order.
+    First-order approximation at the ellipse's centre.
 
     Parameters
     ----------
     packed : ndarray, shape (16,)
-        The camera; focal length 0 where it is not known.
+        The camera; focal length 0 if unknown.
     u, v : float
-        The ellipse's centre in the image [px].
+        Centre of the ellipse in the image [px].
     a11, a12, a22 : float
-        Its shape matrix in the image [px].
+        Shape matrix in the image [px].
     """
     if packed[0] == 0.0:
         return a11, a12, a22
@@ -98,7 +98,7 @@ def shape_to_pinhole(packed, u, v, a11, a12, a22):  # type: ignore[no-untyped-de
     above_u, above_v = to_pinhole(packed, u, v - step)
     j11, j21 = 0.5 * (right_u - left_u), 0.5 * (right_v - left_v)
     j12, j22 = 0.5 * (below_u - above_u), 0.5 * (below_v - above_v)
-    # J A is no longer symmetric; (J A)(J A)^T has the symmetric root that describes the same set.
+    # J A is not symmetric; the symmetric root of (J A)(J A)^T describes the same ellipse.
     m11 = j11 * a11 + j12 * a12
     m12 = j11 * a12 + j12 * a22
     m21 = j21 * a11 + j22 * a12

@@ -1,9 +1,14 @@
 """
-Points in space from pixels, with their covariances: of one camera and a plane, or of two cameras.
+Points in space from pixels, with covariances: by one camera and a plane, or by two cameras.
 
-Covariances are carried to first order, by analytic Jacobians. What has none counts as exact: a
-result's covariance holds only what was given. Errors of pixels, of each pose and of the plane
-count as independent of each other; :mod:`longreach_vision.geometry` says in what coordinates.
+Covariances are propagated to first order with analytic Jacobians. Inputs without covariance are
+treated as exact. Errors of pixels, of each pose and of the plane are treated as independent;
+:mod:`longreach_vision.geometry` defines their coordinates.
+
+Kernels take the camera as ``packed`` (16,), :attr:`longreach_vision.cameras.Camera.packed`, and
+its pose T_world_cam as R (3, 3) and t (3,) [m] with covariance ``pose_cov`` (6, 6); kernels for
+two cameras take these with a leading axis of 2, and ``pixels`` (2, 2) [px] with ``weights`` (2, 2,
+2), the inverse covariances.
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ from longreach_vision.geometry import (
 
 __all__ = ['Location', 'locate_in_plane', 'triangulate', 'warm_up']
 
-# Angle between two rays [rad] below which they are the same one.
+# Angle between two rays [rad] below which they are parallel.
 _SAME_RAY = 1e-6
 _MAX_STEPS = 50
 
@@ -41,15 +46,15 @@ class Location(NamedTuple):
 
     position: np.ndarray  # (3,) in the world [m]
     covariance: np.ndarray  # (3, 3) [m^2]
-    residual: float = math.nan  # RMS distance of pixels from the reprojected point [px]
-    # Squared distance of both rays over its variance, 1 degree of freedom: on average 1 when
-    # pixels and poses are as good as their covariances say.
+    residual: float = math.nan  # RMS reprojection error [px]
+    # Squared distance of both rays over its variance, with 1 degree of freedom: 1 on average if
+    # the covariances of pixels and poses are correct.
     chi_square: float = math.nan
 
 
 @njit
 def _propagate(jacobian, covariance, total):  # type: ignore[no-untyped-def]
-    """Add J S J^T (n, n) of a Jacobian (n, m) and a covariance (m, m)."""
+    """Add J S J^T to total (n, n), for a Jacobian J (n, m) and a covariance S (m, m)."""
     n, m = jacobian.shape
     for i in range(n):
         for j in range(i + 1):
@@ -65,9 +70,24 @@ def _propagate(jacobian, covariance, total):  # type: ignore[no-untyped-def]
 @kernel
 def _locate(packed, R, t, pose_cov, plane, plane_cov, pixel, pixel_cov, position, covariance):  # type: ignore[no-untyped-def]
     """
-    Fill position (3,) and covariance (3, 3); return the plane's distance and the ray's cosine.
+    Locate a pixel in a plane.
 
-    ``plane`` (13,) holds normal, offset, centroid and both axes.
+    Parameters
+    ----------
+    packed, R, t, pose_cov
+        See the module's docstring.
+    plane : ndarray, shape (13,)
+        Normal, offset [m], centroid [m] and both axes.
+    plane_cov : ndarray, shape (3, 3)
+    pixel, pixel_cov : ndarray, shapes (2,) and (2, 2)
+        [px], [px^2]
+    position, covariance : ndarray, shapes (3,) and (3, 3)
+        Filled [m], [m^2].
+
+    Returns
+    -------
+    away, cosine : float
+        Distance of the plane from the camera [m], and cosine between ray and normal.
     """
     n, offset, centroid, axes = plane[:3], plane[3], plane[4:7], plane[7:].reshape((2, 3))
     x, y = undistort_point(packed, pixel[0], pixel[1])
@@ -80,8 +100,8 @@ def _locate(packed, R, t, pose_cov, plane, plane_cov, pixel, pixel_cov, position
     position[:] = t + depth * ray
     ux, uy, vx, vy = projection_jacobian(packed, x, y)
     area = ux * vy - uy * vx
-    # By pixel, rotation vector and translation: how the ray moves at this depth, and then the
-    # point, which slides along the ray into the plane again.
+    # Derivatives by pixel, rotation vector and translation: the motion of the ray at this depth,
+    # then of the point, which moves along the ray back into the plane.
     by_ray = np.zeros((3, 8))
     by_ray[:, 0] = depth / area * (R[:, 0] * vy - R[:, 1] * vx)
     by_ray[:, 1] = depth / area * (R[:, 1] * ux - R[:, 0] * uy)
@@ -107,7 +127,7 @@ def locate_in_plane(
     camera: Camera, pose: Pose, plane: Plane, pixel: ArrayLike, covariance: ArrayLike
 ) -> Location:
     """
-    Return the point of a plane that a pixel shows, Henikl 2015, (38).
+    Locate a pixel in a plane, Henikl 2015, (38).
 
     Parameters
     ----------
@@ -115,15 +135,15 @@ def locate_in_plane(
     pose : Pose
     plane : Plane
     pixel : array_like, shape (2,)
-        u, v with distortion [px].
+        u, v including distortion [px].
     covariance : array_like, shape (2, 2)
-        Of the pixel [px^2].
+        Covariance of the pixel [px^2].
 
     Returns
     -------
     Location
-        With the covariance from pixel, pose and plane. That of an exact plane is singular across
-        it.
+        With the covariance from pixel, pose and plane. For an exact plane it is singular along the
+            normal.
 
     Raises
     ------
@@ -155,9 +175,10 @@ def locate_in_plane(
 @njit
 def _reproject(packed, R, t, point, pixels, weights, residuals, jacobians):  # type: ignore[no-untyped-def]
     """
-    Fill what pixels (2, 2) are off a point, (2, 2), and the Jacobians (2, 2, 9).
+    Project a point into both cameras; return the squared Mahalanobis distance.
 
-    Returns the squared Mahalanobis distance.
+    ``point`` (3,) [m]; ``residuals`` (2, 2), measured minus projected [px], and ``jacobians``
+    (2, 2, 9) of :func:`project_point` are filled.
     """
     cost = 0.0
     for c in range(2):
@@ -172,7 +193,12 @@ def _reproject(packed, R, t, point, pixels, weights, residuals, jacobians):  # t
 
 @njit
 def _normal_equations(jacobians, weights, residuals, matrix, right):  # type: ignore[no-untyped-def]
-    """Fill J^T W J (3, 3) and J^T W r (3,) of the Jacobians by the point."""
+    """
+    Fill the normal equations for the position of a point.
+
+    ``jacobians`` (2, 2, 9) and ``residuals`` (2, 2) are those of :func:`_reproject`; ``matrix``
+    (3, 3), J^T W J, and ``right`` (3,), J^T W r, are filled.
+    """
     by_point = jacobians[:, :, 6:]
     matrix[:] = 0.0
     right[:] = 0.0
@@ -189,10 +215,10 @@ def _normal_equations(jacobians, weights, residuals, matrix, right):  # type: ig
 @njit
 def _between_rays(packed, R, t, pixels, position, found):  # type: ignore[no-untyped-def]
     """
-    Fill position (3,) half-way between two rays where they are nearest.
+    Compute the midpoint of the shortest segment between two rays.
 
-    Returns whether that worked; ``found`` gets the angle between the rays [rad] and the distances
-    along them [m].
+    ``position`` (3,) [m] is filled; ``found[:3]`` gets the angle between the rays [rad] and the
+    distances along them [m]. Returns False for parallel rays, and points behind a camera.
     """
     rays = np.empty((2, 3))
     for c in range(2):
@@ -215,9 +241,10 @@ def _between_rays(packed, R, t, pixels, position, found):  # type: ignore[no-unt
 @njit
 def _most_likely(packed, R, t, pixels, weights, position, residuals, jacobians):  # type: ignore[no-untyped-def]
     """
-    Move position (3,) to the least Mahalanobis distance, by Levenberg and Marquardt.
+    Minimise the Mahalanobis distance by Levenberg-Marquardt.
 
-    Returns whether it got there; residuals (2, 2) and Jacobians (2, 2, 9) are those there.
+    ``position`` (3,) [m] is updated; ``residuals`` (2, 2) and ``jacobians`` (2, 2, 9) are filled.
+    Returns whether it converged.
     """
     trial, moved = np.empty((2, 2)), np.empty((2, 2, 9))
     matrix, right = np.empty((3, 3)), np.empty(3)
@@ -231,7 +258,7 @@ def _most_likely(packed, R, t, pixels, weights, position, residuals, jacobians):
             return False
         step = right.copy()
         cholesky_solve(matrix, step)
-        # The linear problem promises to lower the cost by less than rounding may change it: by a
+        # The predicted decrease is below rounding errors of the cost, that is below a
         # ten-thousandth of a standard deviation.
         small = np.sum(step * right) <= 1e-8 + 1e-10 * cost
         new_cost = _reproject(packed, R, t, position + step, pixels, weights, trial, moved)
@@ -250,7 +277,7 @@ def _most_likely(packed, R, t, pixels, weights, position, residuals, jacobians):
 
 @njit
 def _minor(jacobians, left_out):  # type: ignore[no-untyped-def]
-    """Return the determinant of the Jacobian by the point (4, 3) without one of its rows."""
+    """Return a minor of the Jacobian by the point (4, 3), without one of its rows."""
     m = np.empty((3, 3))
     row = 0
     for k in range(4):
@@ -263,10 +290,23 @@ def _minor(jacobians, left_out):  # type: ignore[no-untyped-def]
 @kernel
 def _triangulate(packed, R, t, pose_cov, pixels, pixel_cov, position, covariance, found):  # type: ignore[no-untyped-def]
     """
-    Fill position (3,) and covariance (3, 3).
+    Triangulate a point.
 
-    Returns 0, or 1 where the rays and 2 where the iterations failed. ``found`` (5,) gets the angle
-    between the rays [rad], the distances along them [m], residual [px] and chi_square.
+    Parameters
+    ----------
+    packed, R, t, pose_cov, pixels
+        Of both cameras, see the module's docstring.
+    pixel_cov : ndarray, shape (2, 2, 2)
+        [px^2]
+    position, covariance : ndarray, shapes (3,) and (3, 3)
+        Filled [m], [m^2].
+    found : ndarray, shape (5,)
+        Filled: angle between the rays [rad], distances along them [m], residual [px], chi_square.
+
+    Returns
+    -------
+    int
+        0; 1 if the rays do not meet; 2 if the iterations failed.
     """
     if not _between_rays(packed, R, t, pixels, position, found):
         return 1
@@ -285,7 +325,7 @@ def _triangulate(packed, R, t, pose_cov, pixels, pixel_cov, position, covariance
         return 2
     off, variance = 0.0, np.zeros((1, 1))
     estimator, by_pose = np.empty((3, 2)), np.empty((3, 6))
-    # The one combination of the residuals that no point can change: it is orthogonal to J.
+    # The combination of residuals that no displacement of the point changes: orthogonal to J.
     q, q_by_pose = np.empty((1, 2)), np.empty((1, 6))
     covariance[:] = 0.0
     for c in range(2):
@@ -318,19 +358,19 @@ def triangulate(
     covariances: ArrayLike,
 ) -> Location:
     """
-    Return the point that two cameras see: the most likely one for the pixels.
+    Triangulate a point seen by two cameras: the maximum-likelihood estimate.
 
-    It has the least Mahalanobis distance of the pixels from its projections. The poses count as
-    exact for the position; their covariances go into that of the position.
+    It minimises the Mahalanobis distance of the pixels from its projections. The position is
+    computed with exact poses; its covariance includes those of the poses.
 
     Parameters
     ----------
     cameras : two of Camera
     poses : two of Pose
     pixels : array_like, shape (2, 2)
-        u, v with distortion in each camera [px].
+        u, v including distortion in each camera [px].
     covariances : array_like, shape (2, 2, 2)
-        Of the pixels [px^2], positive definite.
+        Covariances of the pixels [px^2], positive definite.
 
     Returns
     -------
@@ -340,7 +380,7 @@ def triangulate(
     Raises
     ------
     InputError
-        For pixels that no ray reaches, rays that are parallel, and rays that meet behind a camera.
+        For pixels without a ray, parallel rays, and rays that meet behind a camera.
     """
     places = checked_array(pixels, (2, 2), 'pixels')
     pixel_covariances = checked_array(covariances, (2, 2, 2), 'covariances')
@@ -368,7 +408,7 @@ def triangulate(
         _raise_for_rays(*found[:3])
     if status:
         raise InputError(
-            f'pixels {places.tolist()} belong to no common point in front of both cameras; check'
+            f'pixels {places.tolist()} have no common point in front of both cameras; check'
             ' the poses, and that both show the same marker'
         )
     return Location(position, result, float(found[3]), float(found[4]))
@@ -383,7 +423,7 @@ def _raise_for_rays(angle: float, along_1: float, along_2: float) -> NoReturn:
         )
     if along_1 == 0.0 and along_2 == 0.0:
         raise InputError(
-            'both rays begin at the same point, allowed: two cameras in different places'
+            'both rays start at the same point, allowed: two cameras in different places'
         )
     which = 'first' if along_1 <= 0.0 else 'second'
     raise InputError(
@@ -406,5 +446,5 @@ def warm_up() -> None:
 
 
 def _or_zeros(covariance: np.ndarray | None, size: int) -> np.ndarray:
-    """Return a covariance, or zeros for none."""
+    """Return a covariance, or zeros for None."""
     return np.zeros((size, size)) if covariance is None else covariance

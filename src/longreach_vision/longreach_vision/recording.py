@@ -1,8 +1,8 @@
 """
-Recordings of images, tracks and the truth, read and written without ROS.
+Reading and writing of recordings without ROS: images, tracks, truth.
 
-Tracks are written as the tracker node publishes them: ``observations``, one message for each
-image, and ``markers``, one for each pair of images.
+Tracks are written like those of the tracker node: ``observations``, one message for each image,
+and ``markers``, one for each image pair.
 """
 
 from __future__ import annotations
@@ -67,25 +67,25 @@ def _nanoseconds(message: Any) -> int:
 
 class TrackWriter:
     """
-    A new recording of tracks; use it in a ``with`` statement.
+    A new recording of tracks, to be used in a ``with`` statement.
 
-    It appears under its name when the block ends well; otherwise nothing of it stays.
+    It gets its name only if the block ends without an error; otherwise it is deleted.
 
     Parameters
     ----------
     path : path
-        Directory to be made; it must not exist.
+        New directory; it must not exist.
     namespace : str
-        Of the topics, and of the cameras' frames.
+        Namespace of the topics and of the cameras' frames.
     frame_id : str
-        Of the world.
+        Frame of the world.
 
     Raises
     ------
     InputError
-        When it exists, ROS does not allow the namespace, or the message types are unknown here.
+        If it exists, the namespace is not valid in ROS, or the message types are not found.
     LongreachError
-        When the disk refuses.
+        If it cannot be written.
     """
 
     def __init__(
@@ -128,15 +128,15 @@ class TrackWriter:
 
     def write(self, frame: StereoFrame, stamps: Mapping[str, int], late: bool = False) -> None:
         """
-        Write what was found in one pair of images.
+        Write the results of one image pair.
 
         Parameters
         ----------
         frame : StereoFrame
         stamps : mapping
-            Of each camera's image [ns]; the estimates get that of the first camera.
+            Stamp of each camera's image [ns]; the estimates get that of the first camera.
         late : bool
-            Later ones were written before: only the observations are.
+            The pair is older than one already written: write only the observations.
         """
         for camera, observed in frame.observations.items():
             message = self._make(
@@ -175,7 +175,7 @@ class TrackWriter:
             raise self._failure(error) from error
 
     def _failure(self, error: LongreachError) -> LongreachError:
-        """Return the error of a disk that refuses: what was written is gone."""
+        """Return the error for a failed write; the output has been deleted."""
         return LongreachError(f'{self._path} cannot be written: {error.__cause__}; make room')
 
     def _make(self, kind: str, **fields: Any) -> Any:
@@ -190,7 +190,7 @@ class TrackWriter:
 
 
 def _qos() -> Any:
-    """Return what the tracker offers: reliable, the last messages, nothing latched."""
+    """Return the QoS of the tracker's publishers: reliable, keep last, volatile."""
     from rosbags.interfaces import (
         Qos,
         QosDurability,
@@ -200,7 +200,7 @@ def _qos() -> Any:
         QosTime,
     )
 
-    # rosbag2 writes an infinite duration as the largest number of nanoseconds.
+    # rosbag2 represents an infinite duration by the largest number of nanoseconds.
     never = QosTime(*divmod(2**63 - 1, _SECOND))
     return Qos(
         QosHistory.KEEP_LAST,
@@ -225,7 +225,7 @@ def _messages(bag: str | Path, topics: Sequence[str], kind: str) -> Iterator[tup
     Raises
     ------
     InputError
-        When the recording cannot be read, lacks a topic, or holds messages of another type there.
+        If the recording cannot be read, lacks a topic, or has messages of another type.
     """
     for topic, _, message in read_bag(bag, topics):
         if message.__msgtype__ != kind:
@@ -234,32 +234,32 @@ def _messages(bag: str | Path, topics: Sequence[str], kind: str) -> Iterator[tup
 
 
 def _check_lengths(where: str, message: Any, *lists: str) -> None:
-    """Raise InputError for a message that does not have one of each for each name."""
+    """Raise InputError for a message whose lists differ in length from its names."""
     for what in lists:
         found, expected = len(getattr(message, what)), len(message.name)
         if found != expected or not expected:
             raise InputError(
                 f'{where}: a message has {expected} name and {found} {what}, allowed: as many of'
-                ' each, one at least; is it from another version of who publishes it?'
+                ' each, one at least; check the version of the publisher'
             )
 
 
 def read_tracks(bag: str | Path, namespace: str = 'vision') -> Tracks:
     """
-    Return the tracks of a recording, one row for each message on ``markers``.
+    Read the tracks of a recording, one row for each message on ``markers``.
 
-    Cameras' columns are filled where ``observations`` were recorded.
+    The cameras' columns are filled if ``observations`` were recorded.
 
     Parameters
     ----------
     bag : path
     namespace : str
-        Of the recorded topics.
+        Namespace of the recorded topics.
 
     Raises
     ------
     InputError
-        When the recording cannot be read, or holds no tracks.
+        If the recording cannot be read or contains no tracks.
     """
     topic = absolute_name('markers', namespace)
     estimates = [message for _, message in _messages(bag, [topic], _ESTIMATES)]
@@ -274,7 +274,7 @@ def read_tracks(bag: str | Path, namespace: str = 'vision') -> Tracks:
 
 
 def _reasons(messages: Sequence[Any], name: str) -> list[str]:
-    """Return why a marker was not tracked, of each message."""
+    """Return the reason in each message why a marker was not tracked."""
     return [
         ''.join(one.reason for one in message.estimates if one.name == name)
         for message in messages
@@ -282,27 +282,27 @@ def _reasons(messages: Sequence[Any], name: str) -> list[str]:
 
 
 class _Observed:
-    """The observations of a recording by camera and stamp."""
+    """Observations of a recording by camera and stamp."""
 
     def __init__(self, bag: str | Path, topic: str) -> None:
         self._messages: dict[tuple[str, int], Any] = {}
         with open_bag(bag) as opened:
             if topic not in opened.topics:
-                # A recording of the estimates alone.
+                # A recording without observations.
                 return
         for _, message in _messages(bag, [topic], _OBSERVATIONS):
             self._messages[message.camera, _nanoseconds(message)] = message
 
     def of(self, stamp: int, gap: float) -> list[dict[str, Any]]:
         """
-        Return what each camera saw by the names of markers.
+        Return the observations of each camera, by marker name.
 
         Parameters
         ----------
         stamp : int
-            Of the estimates, which is that of the first camera's image [ns].
+            Stamp of the estimates, equal to that of the first camera's image [ns].
         gap : float
-            From it to the other camera's image [s]; NaN where there is one image alone.
+            Time from it to the other camera's image [s]; NaN for a single image.
         """
         apart = round(gap * _SECOND) if math.isfinite(gap) else 0
         stamps = zip(CAMERAS, (stamp, stamp + apart), strict=True)
@@ -318,7 +318,7 @@ def _row(message: Any, names: Sequence[str], seen: _Observed) -> list[float]:
     stamp, gap = _nanoseconds(message), float(message.stamp_gap)
     observed = seen.of(stamp, gap)
     estimates = {one.name: one for one in message.estimates}
-    # As the tracker is told it.
+    # As in the message to the tracker.
     row = [stamp * 1e-9, gap]
     for name in names:
         row += _place(estimates.get(name))
@@ -346,12 +346,12 @@ def _place(one: Any) -> list[float]:
 
 def read_truth(bag: str | Path, topic: str = '/boom/marker_truth') -> MarkerPath:
     """
-    Return the true motion of markers of a recording.
+    Read the true motion of markers from a recording.
 
     Raises
     ------
     InputError
-        When the recording cannot be read or does not have it, or time goes back in it.
+        If the recording cannot be read, lacks the topic, or its time goes back.
     """
     samples: dict[int, Any] = {}
     names: tuple[str, ...] = ()
@@ -386,12 +386,12 @@ def read_strain(
     bag: str | Path, topic: str = '/boom/strain', beam: str = ''
 ) -> tuple[np.ndarray, np.ndarray]:
     """
-    Return times (K,) [s] and strain (K,) of a beam of a recording; the first beam by default.
+    Return times (K,) [s] and strains (K,) of a beam, by default the first one.
 
     Raises
     ------
     InputError
-        When the recording cannot be read or does not have it.
+        If the recording cannot be read or lacks the topic or the beam.
     """
     samples: dict[int, float] = {}
     for _, message in _messages(bag, [topic], _STRAIN):
@@ -407,21 +407,20 @@ def read_strain(
 
 def read_images(bag: str | Path, topics: Mapping[str, str], bits: int = 16) -> Iterator[Picture]:
     """
-    Yield the images of a recording, in the order in which they were recorded.
+    Yield the images of a recording, in the order of recording.
 
     Parameters
     ----------
     bag : path
     topics : mapping
-        By camera.
+        Topics by camera.
     bits : int
-        That count in numbers of 16 bits, see :mod:`longreach_vision.images`.
+        Significant bits of 16-bit values, see :mod:`longreach_vision.images`.
 
     Raises
     ------
     InputError
-        When the recording cannot be read, lacks a topic, or a message is no image that can be
-        used.
+        If the recording cannot be read, lacks a topic, or has an image that cannot be used.
     """
     cameras = {topic: camera for camera, topic in topics.items()}
     counts = dict.fromkeys(topics, 0)

@@ -1,7 +1,7 @@
 """
-The file of what was measured to find the cameras' poses: reference points, pixels, distances.
+Input file for the localisation of cameras: reference points, pixels, distances.
 
-config/reference_example.yaml is one.
+See config/reference_example.yaml.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ __all__ = [
 
 SIDES = ('left', 'right')
 
-# Coordinates of maps are below the first, no tape or laser is better than the second [m].
+# Larger coordinates are those of maps; no measurement is more accurate than the second value [m].
 _FARTHEST, _FINEST = 1e8, 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
 class CameraEntry(Parameters):
-    """A camera whose pose is wanted."""
+    """A camera to be localised."""
 
-    calibration: str = quantity('its calibration file, from the folder of this file', '')
+    calibration: str = quantity('calibration file, relative to the folder of this file', '')
     position: tuple[float, ...] | None = quantity(
-        'about where it stands in the world, x y z, if the points alone leave a choice',
+        'approximate position in the world, x y z, to resolve an ambiguity',
         'm',
         length=3,
         at_least=-_FARTHEST,
@@ -44,26 +44,26 @@ class CameraEntry(Parameters):
         default=None,
     )
     position_deviation: float = quantity(
-        'standard deviation of that', 'm', at_least=_FINEST, at_most=1e3, default=0.3
+        'standard deviation of the position', 'm', at_least=_FINEST, at_most=1e3, default=0.3
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class CameraPair(Parameters):
-    """One camera or two."""
+    """One or two cameras."""
 
     left: CameraEntry | None = quantity('left camera', '', default=None)
     right: CameraEntry | None = quantity('right camera', '', default=None)
 
     def check(self) -> None:
-        """Raise InputError when there is none."""
+        """Raise InputError if there is no camera."""
         if self.left is None and self.right is None:
             raise InputError('left and right are missing, allowed: one of them or both')
 
 
 @dataclasses.dataclass(frozen=True)
 class ReferencePoint(Parameters):
-    """A point whose coordinates were measured, and its pixels."""
+    """A point with measured coordinates and pixels."""
 
     name: str = quantity('name', '')
     position: tuple[float, ...] = quantity(
@@ -73,19 +73,21 @@ class ReferencePoint(Parameters):
         'standard deviation of each coordinate', 'm', at_least=_FINEST, at_most=10.0, default=0.01
     )
     left: tuple[float, ...] | None = quantity(
-        'u v in the left image, with distortion', 'px', length=2, default=None
+        'u v in the left image, including distortion', 'px', length=2, default=None
     )
     right: tuple[float, ...] | None = quantity(
-        'u v in the right image, with distortion', 'px', length=2, default=None
+        'u v in the right image, including distortion', 'px', length=2, default=None
     )
-    in_plane: bool = quantity('whether it lies in the plane of the boom', '', default=False)
+    in_plane: bool = quantity('whether the point lies in the plane of the boom', '', default=False)
 
 
 @dataclasses.dataclass(frozen=True)
 class Distance(Parameters):
-    """A distance measured with a laser."""
+    """A distance measured by laser."""
 
-    between: tuple[str, ...] = quantity('names of two points, or left or right and one', length=2)
+    between: tuple[str, ...] = quantity(
+        'names of two points, or of a camera (left or right) and a point', length=2
+    )
     distance: float = quantity('distance', 'm', above=0.0, at_most=1e4)
     deviation: float = quantity(
         'standard deviation', 'm', at_least=_FINEST, at_most=10.0, default=0.005
@@ -94,20 +96,20 @@ class Distance(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class Reference(Parameters):
-    """What was measured to find the cameras' poses."""
+    """Measurements for the localisation of the cameras."""
 
     cameras: CameraPair = quantity('cameras', '')
     points: tuple[ReferencePoint, ...] = quantity('reference points', '')
-    distances: tuple[Distance, ...] = quantity('distances between them', '', default=())
+    distances: tuple[Distance, ...] = quantity('measured distances', '', default=())
     pixel_deviation: float = quantity(
-        'standard deviation of a pixel coordinate; of one read by eye 0.3 to 1',
+        'standard deviation of a pixel coordinate; 0.3 to 1 if read by eye',
         'px',
         at_least=1e-6,
         at_most=100.0,
         default=0.05,
     )
     tip: tuple[float, ...] = quantity(
-        'where the error of a marker is predicted, x y z',
+        'position at which the error of a marker is predicted, x y z',
         'm',
         length=3,
         at_least=-_FARTHEST,
@@ -117,7 +119,7 @@ class Reference(Parameters):
     )
 
     def check(self) -> None:
-        """Raise InputError for names that are double or lead nowhere."""
+        """Raise InputError for names that are duplicate or unknown."""
         names = [point.name for point in self.points]
         for name in names:
             if not name or name in SIDES or names.count(name) > 1:
@@ -143,7 +145,7 @@ class Reference(Parameters):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """Which cameras there are."""
+        """Names of the cameras."""
         return tuple(side for side in SIDES if getattr(self.cameras, side) is not None)
 
 
@@ -154,13 +156,13 @@ def load_reference(file: str | Path) -> Reference:
     Raises
     ------
     InputError
-        With file, key, value and allowed range.
+        For invalid values, with file, key, value and allowed range.
     """
     return load(Reference, file)
 
 
 def read_cameras(reference: Reference, folder: str | Path) -> dict[str, Camera]:
-    """Return the cameras of a reference by side; their files are found from a folder."""
+    """Return the cameras of a reference by side; calibration files are relative to a folder."""
     return {
         side: read_camera(Path(folder) / getattr(reference.cameras, side).calibration)
         for side in reference.sides

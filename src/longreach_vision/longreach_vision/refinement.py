@@ -2,10 +2,11 @@
 Maximum-likelihood refinement of a circular marker in a grey image.
 
 All parameters of the model (:mod:`marker_model`) are estimated from the pixels near both edges
-(:mod:`marker_samples`) by Gauss-Newton with Levenberg's damping; the inverse normal matrix times
-the variance of the residuals is the covariance. Sectors of the rim whose pixels do not fit are
-left out and the fit is repeated, so that something which covers a part of the marker does not move
-the rest.
+(:mod:`marker_samples`) by the Levenberg-Marquardt method; the covariance is the inverse normal
+matrix times the variance of the residuals. Sectors of the rim whose pixels do not fit are left out
+and the fit is repeated, so that an occluder does not shift the result.
+
+Functions share the arrays of :func:`longreach_vision.marker_model.fill_normal_equations`.
 """
 
 from __future__ import annotations
@@ -47,15 +48,15 @@ from longreach_vision.shapes import SECTORS, largest
 
 __all__ = ['Fit', 'fit_marker']
 
-# Times that sectors are chosen, steps of an estimate, and trials of one step.
+# Selections of sectors, iterations of an estimate, and trials of a step.
 _ATTEMPTS, _STEPS, _TRIALS = 5, 12, 6
-# Light of third degree is looked for where residuals exceed the noise by this factor and these
-# grey levels; it must explain so much of the excess.
+# Cubic light is estimated if residuals exceed the noise by this factor and this many grey levels;
+# it must explain this share of the excess.
 _CURVED, _EXPLAINED = (1.1, 0.3), 0.5
-# Sectors get light of their own where residuals exceed the noise by this; it is not quite a level
-# and a slope, which makes errors larger: a factor of the variance.
+# Sectors get their own light if residuals exceed the noise by this factor and this many grey
+# levels; since it is not exactly a level and a slope, variances are multiplied by _BENT.
 _UNEVEN, _BENT = (1.05, 0.12), 1.5
-# A fit that leaves a larger share of the contrast than this will find no marker.
+# A fit with a larger residual as a share of the contrast is abandoned.
 _HOPELESS = 0.4
 
 
@@ -68,15 +69,15 @@ class Fit(NamedTuple):
     parameters : ndarray, shape (20,)
         In pinhole pixels, in the order of :mod:`marker_model`.
     covariance : ndarray, shape (20, 20)
-        Of the parameters; zeros for those that were not estimated.
+        Covariance of the parameters; zeros for those that are not estimated.
     residual : float
-        Root mean square [grey levels].
+        Root mean square residual [grey levels].
     sectors : ndarray of bool, shape (2 SECTORS,)
-        Parts of the rim that fit: of the outer edge, then of the inner one.
+        Sectors that fit, of the outer edge, then of the inner edge.
     burnt : float
-        Share of the outer edge's sectors that glare saturates.
+        Share of the outer edge's sectors saturated by glare.
     pixels : int
-        How many pixels are near the edges, in sectors that fit or not.
+        Number of pixels near the edges, in all sectors.
     converged : bool
     """
 
@@ -106,22 +107,24 @@ def fit_marker(
     ----------
     image : ndarray of uint8, shape (height, width)
     packed : ndarray, shape (16,)
-        The camera, :attr:`Camera.packed`; focal length 0 where it is not known.
+        The camera, :attr:`Camera.packed`; focal length 0 if unknown.
     normal : ndarray, shape (3,)
-        Normal of the marker's plane in the camera's frame; zeros where it is not known.
+        Normal of the marker's plane in the camera frame; zeros if unknown.
     outline : ndarray, shape (3,)
-        Shape matrix (11, 12, 22) of a circle in that plane, of any size; zeros where it is not
-        known. The fit's may differ by some percent: where much of the rim is hidden, this holds
-        it.
+        Shape matrix (11, 12, 22) of a circle in that plane, of any scale; zeros if unknown. A
+        prior
+            with a standard deviation of some percent, which determines the shape if much of the
+            rim is hidden.
     start : ndarray, shape (6,)
-        Centre [px], shape matrix (11, 12, 22) [px] and ratio of the inner edge (0: a disc) to
-        begin with, as seen in the image.
+        Initial values: centre [px], shape matrix (11, 12, 22) [px] and ratio of the inner edge (0:
+        a
+            disc), in the image.
     seen : ndarray of bool, shape (2 SECTORS,)
-        Sectors to begin with, those of the outer edge, then those of the inner one.
+        Initial sectors, of the outer edge, then of the inner edge.
     blur : float
-        Standard deviation of the blur to begin with [px].
+        Initial standard deviation of the blur [px].
     noise : float
-        Standard deviation of the noise [grey levels]: sectors are judged by it at least.
+        Standard deviation of the noise, lower bound for the assessment of sectors [grey levels].
     """
     return Fit(*_fit_marker(image, packed, normal, outline, start, seen, blur, noise))
 
@@ -130,7 +133,7 @@ def fit_marker(
 def _fit_marker(  # type: ignore[no-untyped-def]
     image, packed, normal, outline, start, seen, blur, noise
 ):  # fmt: skip
-    """Refine a marker; see :func:`fit_marker`."""
+    """Kernel of :func:`fit_marker`, with the same arguments; returns the fields of Fit."""
     disc = start[5] <= 0.0
     known = normal[0] != 0.0 or normal[1] != 0.0 or normal[2] != 0.0
     cu, cv = to_pinhole(packed, start[0], start[1])
@@ -167,7 +170,7 @@ def _fit_marker(  # type: ignore[no-untyped-def]
         )  # fmt: skip
         if attempt == 0 and converged:
             if burnt.any():
-                # The light of glare does not end where it saturates.
+                # Glare extends beyond the saturated sectors.
                 local = rms > _UNEVEN[0] * noise + _UNEVEN[1]
             elif rms > _CURVED[0] * noise + _CURVED[1]:
                 converged, rms = _flatten(
@@ -194,7 +197,7 @@ def _fit_marker(  # type: ignore[no-untyped-def]
         if few and abs(edge_reach(p) - reach) < 0.5:
             break
     if converged and not local and rms > _UNEVEN[0] * noise + _UNEVEN[1]:
-        # Not before: what covers a part of the marker could be taken for its light.
+        # Not earlier: an occluder could be mistaken for light.
         trial, spread = p.copy(), covariance.copy()
         found, less = _estimate(
             trial, line, known, outline, disc, samples[:, :size], sector[:size], active,
@@ -208,9 +211,11 @@ def _fit_marker(  # type: ignore[no-untyped-def]
 @njit
 def _start(packed, normal, known, start, cu, cv, blur, p, line):  # type: ignore[no-untyped-def]
     """
-    Fill the parameters to begin with, but for grey levels, and the vanishing line of the plane.
+    Set initial parameters except grey levels, and the vanishing line of the plane.
 
-    The start is an ellipse in the image, with its centre at the pinhole pixel (cu, cv).
+    ``packed`` (16,), ``normal`` (3,), ``start`` (6,) and ``blur`` are those of :func:`fit_marker`;
+    ``known`` is whether the normal is; (cu, cv) is the centre of the initial ellipse in pinhole
+    pixels; ``p`` (20,) and ``line`` (3,) are filled.
     """
     p[CENTER], p[CENTER + 1] = cu, cv
     p[SHAPE], p[SHAPE + 1], p[SHAPE + 2] = shape_to_pinhole(
@@ -221,7 +226,7 @@ def _start(packed, normal, known, start, cu, cv, blur, p, line):  # type: ignore
     if known:
         line[0], line[1] = normal[0] / packed[0], normal[1] / packed[1]
         line[2] = normal[2] - line[0] * packed[2] - line[1] * packed[3]
-        # From the ellipse's centre to that of the circle.
+        # From the centre of the ellipse to that of the circle.
         for _ in range(3):
             set_perspective(p, line, known)
             h1, h2 = p[PERSPECTIVE], p[PERSPECTIVE + 1]
@@ -232,7 +237,11 @@ def _start(packed, normal, known, start, cu, cv, blur, p, line):  # type: ignore
 
 @njit
 def _window(image, start, shortest):  # type: ignore[no-untyped-def]
-    """Return first column and row of the window that is used, and those past the last ones."""
+    """
+    Return first and past-the-last column and row of the window of a marker.
+
+    ``start`` (6,) is the initial ellipse, ``shortest`` its shorter semi-axis [px].
+    """
     reach = 1.0 + (3.5 * 1.6 + 2.0) / max(shortest, 2.0)
     half_u = reach * math.hypot(start[2], start[3]) + 1.0
     half_v = reach * math.hypot(start[3], start[4]) + 1.0
@@ -243,7 +252,12 @@ def _window(image, start, shortest):  # type: ignore[no-untyped-def]
 
 @njit
 def _judge_sectors(residuals, sector, burnt, noise, active):  # type: ignore[no-untyped-def]
-    """Choose the sectors that fit, of those left out, too; return how many changed."""
+    """
+    Select the sectors that fit, including those left out before; return how many changed.
+
+    ``residuals`` (n,) [grey levels] and ``sector`` (n,) belong to the pixels, ``burnt`` and
+    ``active`` (updated), shape (2 SECTORS,), to the sectors; ``noise`` is in grey levels.
+    """
     totals = np.zeros(2 * SECTORS)
     counts = np.zeros(2 * SECTORS, np.int64)
     for index in range(sector.size):
@@ -260,14 +274,14 @@ def _judge_sectors(residuals, sector, burnt, noise, active):  # type: ignore[no-
     usual = max(trusted[trusted.size // 2], noise, LEAST_NOISE) if trusted.size > 0 else 1.0
     good = np.zeros(2 * SECTORS, np.bool_)
     for index in range(2 * SECTORS):
-        # What a sector may show beyond the usual: chance, for the few pixels it has.
+        # Random scatter, for the number of pixels of the sector.
         limit = usual * (1.0 + 3.0 / math.sqrt(2.0 * max(counts[index], 1))) + 0.3
         good[index] = quality[index] < limit and not burnt[index]
     changed = 0
     for index in range(2 * SECTORS):
         part, place = index // SECTORS * SECTORS, index % SECTORS
         use = good[index]
-        # What lies across two sectors reaches into the next.
+        # An occluder across two sectors extends into the next.
         for side in (-1, 1):
             next_one = part + (place + side) % SECTORS
             if not good[next_one] and not good[part + (place + 2 * side) % SECTORS]:
@@ -283,10 +297,10 @@ def _estimate(  # type: ignore[no-untyped-def]
     p, line, known, outline, disc, samples, sector, active, residuals, covariance, noise, local
 ):  # fmt: skip
     """
-    Estimate all parameters from the samples of the active sectors, by damped Gauss-Newton.
+    Estimate all parameters from the samples of the active sectors.
 
-    Changes the parameters, fills residuals and covariance; returns whether it converged, and the
-    root mean square of the active residuals and of what priors add.
+    Updates the parameters, fills residuals and ``covariance`` (20, 20); returns whether it
+    converged, and the root mean square of the active residuals and priors [grey levels].
     """
     first, last = CENTER if disc else 0, PERSPECTIVE if known else PARAMETERS
     count = last - first
@@ -337,7 +351,7 @@ def _estimate(  # type: ignore[no-untyped-def]
                 break
             damping = max(10.0 * damping, 1e-3)
         if not moved:
-            # No step is better: as good as it gets.
+            # No step decreases the cost: converged to rounding.
             converged = True
             break
         shift = math.hypot(trial[CENTER] - p[CENTER], trial[CENTER + 1] - p[CENTER + 1])
@@ -346,11 +360,11 @@ def _estimate(  # type: ignore[no-untyped-def]
         cost = better
         normal, tried = tried, normal
         damping = max(0.1 * damping, 1e-7)
-        # Steps shrink by an order of magnitude: what is left is far below the noise.
+        # Convergence is fast: the remaining error is far below the noise.
         if shift < 5e-3 and gained < 0.5 * cost / used:
             converged = True
             break
-    # Covariance: the variance of the residuals times the inverse of the normal matrix.
+    # Covariance: variance of the residuals times the inverse normal matrix.
     variance = max(cost / max(used - count, 1), 1.0 / 12.0) * (_BENT if local else 1.0)
     covariance[:] = 0.0
     factor[:] = normal[first:last, first:last]
@@ -370,7 +384,7 @@ def _estimate(  # type: ignore[no-untyped-def]
 
 @njit
 def _is_explained(before, after, noise):  # type: ignore[no-untyped-def]
-    """Tell whether light explains enough of the residuals' excess over the noise (all RMS)."""
+    """Return whether light explains enough of the excess of residuals over noise (all RMS)."""
     return after**2 - noise**2 < (1.0 - _EXPLAINED) * (before**2 - noise**2)
 
 
@@ -380,11 +394,12 @@ def _flatten(  # type: ignore[no-untyped-def]
     light, cu, cv, radius,
 ):  # fmt: skip
     """
-    Estimate again without light of third degree, if that is what the residuals show.
+    Estimate again with cubic light divided out, if the residuals show such light.
 
-    It falls on all three levels alike, which nothing else does: it may take the place of the
-    images' grey levels without a part of the marker being explained away. All is left as it is
-    where it explains too little. Returns as :func:`_estimate`, and fills ``light``.
+    The polynomial is common to all three levels: it cannot explain away a part of the marker. If
+    it explains too little, the estimate is left unchanged. Fills ``light`` (LIGHT_TERMS,), with
+    its origin cu, cv and unit of length radius [px]; ``rms`` is the residual so far. Returns as
+    :func:`_estimate`.
     """
     before, first = p.copy(), rms
     values = samples[2].copy()

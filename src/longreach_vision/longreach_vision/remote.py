@@ -1,4 +1,4 @@
-"""What the command line says to a tracker that runs as a node."""
+"""Requests to a running tracker node."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def initialize(
     timeout: float,
 ) -> str:
     """
-    Begin to track a marker where somebody sees it, and return the tracker's answer.
+    Start tracking a marker at a pixel, and return the tracker's answer.
 
     Parameters
     ----------
     camera : str
         ``left`` or ``right``.
     name : str
-        Of the marker, as in the rig file.
+        Name of the marker in the rig file.
     at : (float, float)
-        About where its centre is: u, v [px].
+        Approximate centre: u, v [px].
     radius : float
-        About the longer semi-axis of its outer edge [px].
+        Approximate longer semi-axis of the outer edge [px].
     node : str
         Name of the node.
     namespace : str
@@ -42,9 +42,9 @@ def initialize(
     Raises
     ------
     InputError
-        For a namespace that ROS does not allow.
+        For a namespace that is not valid in ROS.
     LongreachError
-        When there is no tracker, or it refuses.
+        If there is no tracker, or if it refuses.
     """
     u, v = at
     request = InitializeMarker.Request(camera=camera, name=name, u=u, v=v, radius=radius)

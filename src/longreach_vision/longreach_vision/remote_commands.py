@@ -1,4 +1,4 @@
-"""Subcommand of ``longreach vision`` that talks to a tracker that runs as a node: initialize."""
+"""Subcommand ``longreach vision initialize``: request to a running tracker node."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ __all__ = ['configure_remote']
 
 
 def configure_remote(commands: Any) -> None:
-    """Add this subcommand to those of ``longreach vision``."""
+    """Add the subcommand ``initialize``."""
     parser = commands.add_parser(
-        'initialize', help='let a running tracker begin with a marker at a pixel'
+        'initialize', help='make a running tracker track a marker at a pixel'
     )
     parser.add_argument(
         'camera', metavar='CAMERA', choices=('left', 'right'), help='left or right'
     )
-    parser.add_argument('name', metavar='NAME', help='of the marker, as in the rig file')
+    parser.add_argument('name', metavar='NAME', help='name of the marker in the rig file')
     parser.add_argument(
-        '--at', required=True, type=numbers, metavar='u,v', help='about where it is [px]'
+        '--at', required=True, type=numbers, metavar='u,v', help='approximate centre [px]'
     )
     parser.add_argument(
         '--radius',
         required=True,
         type=positive,
-        help="about the outer edge's longer semi-axis [px]",
+        help='approximate longer semi-axis of the outer edge [px]',
     )
     parser.add_argument(
         '--node', default='tracker', help='cameras in one process (default: tracker)'

@@ -1,9 +1,9 @@
 """
-Pictures of circular markers as a camera takes them.
+Simulated pictures of circular markers.
 
-The stamp of an image is the middle of its exposure. How it is drawn, and how exactly, says
-:mod:`drawing`. Only windows around markers and occluders are drawn, on a background that is kept.
-Elsewhere its noise stands still, unless the look wants it everywhere.
+The stamp of an image is the middle of its exposure. Method and accuracy are described in
+:mod:`drawing`. Only windows around markers and occluders are drawn, on a stored background.
+Elsewhere the noise is constant unless the look asks for noise everywhere.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ __all__ = ['CameraSimulator', 'frame_rng', 'warm_up']
 
 class CameraSimulator:
     """
-    A camera that looks at markers.
+    Simulated camera that observes markers.
 
     Parameters
     ----------
     camera : Camera
-        With distortion; resized ones come from :meth:`Camera.scaled`.
+        Camera with distortion; for other image sizes use :meth:`Camera.scaled`.
     pose : Pose
         T_world_cam.
     scene : Scene
-        Its occluders in the image are in this camera's pixels: see :meth:`CameraLook.scaled`.
+        Scene; its occluders are in this camera's pixels, see :meth:`CameraLook.scaled`.
     buffer : ndarray, shape (height, width), optional
-        Where pictures are drawn, uint8 in one piece; nobody else may write to it.
+        Memory for pictures, contiguous uint8; must not be written to by others.
 
     Raises
     ------
     InputError
-        For a buffer that does not fit.
+        For a buffer of another shape or type.
     """
 
     def __init__(
@@ -88,11 +88,11 @@ class CameraSimulator:
             row[9:] = marker.radius, marker.inner, marker.bright, look.card
         offsets = np.array([marker.offset for marker in scene.markers])
         self._offsets = self._markers[:, 6:9] * offsets[:, None]
-        # The same for each camera of a rig would be seen in differences of their pictures.
+        # Equal noise in all cameras of a rig would cancel in differences of their pictures.
         own = np.random.default_rng([look.seed, *camera.name.encode()])
         self._noise = noise_field(own, camera.width)
         self._clean = lit_background(backdrop(look, camera.width, camera.height), self._view)
-        # With the occluders that are there, and then with noise, where that stands still.
+        # Stored background with static occluders, and with noise if that is constant.
         self._covered = self._clean.copy() if look.occluders else self._clean
         self._starts = own.integers(0, NOISE_LENGTH, camera.height)
         self._behind = self._image.copy()
@@ -103,14 +103,14 @@ class CameraSimulator:
 
     @property
     def windows(self) -> np.ndarray:
-        """What the latest picture shows of each marker, (n, 4) [u0, v0, u1, v1], ends left out."""
+        """Windows of each marker in the latest picture, (n, 4) [u0, v0, u1, v1], ends excluded."""
         return self._windows.copy()
 
     def centers(self, marker_positions: np.ndarray) -> np.ndarray:
         """
         Return the projected centres of markers at positions (n, 3) [m], shape (n, 2) [px].
 
-        NaN for one that no pixel could show. These are what a detector ought to find.
+        NaN for points without a pixel. These are the exact values for a detector.
         """
         points = np.asarray(marker_positions, dtype=np.float64) + self._offsets
         in_camera = (points - self.pose.translation) @ self.pose.rotation
@@ -124,35 +124,36 @@ class CameraSimulator:
         rng: np.random.Generator,
     ) -> np.ndarray:
         """
-        Return the picture at a time.
+        Draw the picture at a time.
 
         Parameters
         ----------
         marker_positions : ndarray, shape (n, 3)
-            In the middle of the exposure, in the order of the scene's markers [m]. A marker whose
-            position is NaN is not there.
+            Positions in the middle of the exposure, in the order of the scene's markers [m]. A
+            marker
+                 with position NaN is absent.
         marker_velocities : ndarray, shape (n, 3)
-            [m/s]
+            Velocities [m/s].
         time : float
-            For the occluders: the middle of the exposure [s].
+            Middle of the exposure, for the occluders [s].
         rng : Generator
-            For the noise.
+            Generator of the noise.
 
         Returns
         -------
         ndarray of uint8, shape (height, width)
-            The simulator's own buffer: the next picture takes its place.
+            The simulator's buffer, overwritten by the next picture.
 
         Raises
         ------
         InputError
-            For arrays that do not fit the scene.
+            For arrays that do not match the scene.
         """
         markers = self._placed(marker_positions, marker_velocities)
         bars = self._bars_at(time)
         everywhere = self.scene.look.noise_everywhere
         if not np.array_equal(bars, self._bars):
-            # Rare, unless they move.
+            # Seldom, unless they move.
             self._bars = bars
             self._covered[:] = self._clean
             draw_bars(self._covered, self._clean, self._view, bars)
@@ -180,7 +181,7 @@ class CameraSimulator:
         return self._image
 
     def _placed(self, positions: np.ndarray, velocities: np.ndarray) -> np.ndarray:
-        """Return the table of markers at these positions."""
+        """Return the table of markers at given positions."""
         for name, values in (('positions', positions), ('velocities', velocities)):
             if np.shape(values) != self._offsets.shape:
                 raise InputError(
@@ -200,7 +201,7 @@ class CameraSimulator:
         return markers
 
     def _bars_at(self, time: float) -> np.ndarray:
-        """Return the occluders that are there, (m, 8), each as a rectangle in the image."""
+        """Return the visible occluders (m, 8), each as a rectangle in the image."""
         rows = []
         for occluder in self.scene.look.occluders:
             if occluder.camera not in ('', self.camera.name):
@@ -220,7 +221,7 @@ class CameraSimulator:
             length = float(np.hypot(*way))
             if length < 1e-6:
                 continue
-            # To the right of the way, as seen in the image.
+            # To the right of the direction of motion, in the image.
             normal = np.array([-way[1], way[0]]) / length
             whole = occluder.kind == 'half_plane'
             reach = 1e6
@@ -230,12 +231,12 @@ class CameraSimulator:
         return np.array(rows).reshape(-1, 8)
 
     def _draw_background(self, image: np.ndarray, starts: np.ndarray) -> None:
-        """Fill an image with background and occluders, and noise from these places on by rows."""
+        """Draw background, occluders and noise, whose positions in the field are given by row."""
         draw_background(image, self._covered, self._noise, self._view, starts)
 
 
 def warm_up() -> None:
-    """Compile everything, once and for all runs to come."""
+    """Compile the kernels, or load them from the cache."""
     camera = Camera('warm_up', 64, 48, 60.0, 60.0, 31.5, 23.5)
     looks_along_y = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
     bar = Occluder(start=(0.0, 0.0), end=(64.0, 48.0), width=3.0, vanishes=1.0)
@@ -248,5 +249,5 @@ def warm_up() -> None:
 
 
 def frame_rng(seed: int, camera: str, number: int) -> np.random.Generator:
-    """Return the generator for the noise of one image, a function of these three alone."""
+    """Return the generator of the noise of one image, determined by these arguments."""
     return np.random.default_rng([seed, number, *camera.encode()])

@@ -1,8 +1,8 @@
 """
-What a measurement is made with: cameras, the plane, markers, and numbers of the tracker.
+The rig: cameras, plane, markers, and parameters of the tracker.
 
-One YAML file holds it all. ``longreach vision pose`` writes its cameras and plane; the markers are
-named there, with where they are to be looked for at the start if that is known.
+All are read from one YAML file. ``longreach vision pose`` writes its cameras and plane; the
+markers are listed there with their initial positions, if known.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ __all__ = [
     'load_rig',
 ]
 
-# Names become those of topics and columns.
+# Names are used in topics and columns.
 _NAME = re.compile(r'[A-Za-z0-9_-]{1,60}')
-# A camera nearer to the plane than this cannot tell places in it [m]; two cameras nearer to each
-# other are one that was given twice [m].
+# Least distance between camera and plane, below which positions in it cannot be measured, and
+# between two cameras, below which one was given twice [m].
 _LEAST_DISTANCE, _LEAST_BASELINE = 0.1, 1e-3
-# Wider bounds than any measurement needs [m], and its variances; their squares stay finite.
+# Bounds of lengths [m] and variances; their squares stay finite.
 _FARTHEST, _LARGEST_VARIANCE = 1e8, 1e16
-# In the image [px/s^2, px]: from far below what noise does to the largest sensors.
+# Bounds in the image [px/s^2, px], from far below the noise to the largest sensors.
 _ACCELERATIONS, _WINDOWS = (1e-3, 1e8), (1e-3, 1e5)
 
 
 @dataclasses.dataclass(frozen=True)
 class TrackingParameters(Parameters):
-    """Numbers of the tracker; pixels are those of the cameras' full resolution."""
+    """Parameters of the tracker; pixels are those of the cameras' full resolution."""
 
     acceleration: float = quantity(
         'standard deviation of the acceleration of a marker in the image',
@@ -58,21 +58,21 @@ class TrackingParameters(Parameters):
         default=3.0,
     )
     least_window: float = quantity(
-        'least distance from the prediction at which it is looked for',
+        'least half-width of the search window around the prediction',
         'px',
         at_least=_WINDOWS[0],
         at_most=_WINDOWS[1],
         default=4.0,
     )
     window: float = quantity(
-        'largest such distance, after it has been lost for some time',
+        'largest half-width of the search window, after the marker was lost',
         'px',
         at_least=_WINDOWS[0],
         at_most=_WINDOWS[1],
         default=60.0,
     )
     start_window: float = quantity(
-        'how far a marker may be from its given position at the start',
+        'largest distance of a marker from its given position at the start',
         'px',
         at_least=_WINDOWS[0],
         at_most=_WINDOWS[1],
@@ -86,7 +86,7 @@ class TrackingParameters(Parameters):
         default=0.4,
     )
     least_rim: float = quantity(
-        'share of the rim that has to be visible to initialise a marker',
+        'least visible share of the rim to initialise a marker',
         at_least=0.0,
         at_most=1.0,
         default=0.6,
@@ -99,14 +99,14 @@ class TrackingParameters(Parameters):
         default=0.05,
     )
     out_of_plane: float = quantity(
-        'distance from the plane, beyond its deviation, at which a marker is flagged',
+        'distance from the plane, beyond its standard deviation, at which a marker is flagged',
         'm',
         at_least=0.0,
         at_most=_FARTHEST,
         default=0.05,
     )
     ray_gap: float = quantity(
-        'distance of a reprojected point from its pixels, at which a marker is flagged',
+        'reprojection error at which a marker is flagged',
         'px',
         at_least=_WINDOWS[0],
         at_most=_WINDOWS[1],
@@ -114,7 +114,7 @@ class TrackingParameters(Parameters):
     )
 
     def check(self) -> None:
-        """Raise InputError for windows in the wrong order."""
+        """Raise InputError if the windows are in the wrong order."""
         if not self.least_window <= self.window:
             raise InputError(
                 f'least_window = {self.least_window:g} px, allowed: at most window ='
@@ -122,10 +122,10 @@ class TrackingParameters(Parameters):
             )
 
     def scaled(self, factor: float) -> TrackingParameters:
-        """Return the numbers for images that are resized by a factor."""
+        """Return the parameters for images resized by a factor."""
         least, most = _ACCELERATIONS
 
-        # Edges are as wide as ever: windows do not shrink below the least one.
+        # The width of edges does not change: windows do not shrink below the least one.
         def resized(window: float) -> float:
             return min(max(window * factor, self.least_window), _WINDOWS[1])
 
@@ -138,12 +138,12 @@ class TrackingParameters(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class MarkerOnRig(Parameters):
-    """A circular marker that is to be tracked."""
+    """A circular marker to be tracked."""
 
     name: str = quantity('name', '')
     radius: float = quantity('radius of the outer edge', 'm', above=0.0, at_most=100.0)
     inner: float = quantity(
-        'radius of the inner edge over that of the outer one; 0: a disc',
+        'inner over outer radius; 0: a disc',
         at_least=0.0,
         at_most=0.9,
         default=0.5,
@@ -152,7 +152,7 @@ class MarkerOnRig(Parameters):
         'whether ring or disc is brighter than its surroundings', default=False
     )
     offset: float = quantity(
-        'of its own plane from the plane, along the normal',
+        'distance of its own plane from the plane, along the normal',
         'm',
         at_least=-_FARTHEST,
         at_most=_FARTHEST,
@@ -167,17 +167,17 @@ class MarkerOnRig(Parameters):
         default=None,
     )
     left: tuple[float, ...] | None = quantity(
-        'about where the left image shows it at the start, u v, and its longer semi-axis',
+        'approximate centre u v and longer semi-axis in the first left image',
         'px',
         length=3,
         default=None,
     )
     right: tuple[float, ...] | None = quantity(
-        'the same in the right image', 'px', length=3, default=None
+        'the same in the first right image', 'px', length=3, default=None
     )
 
     def check(self) -> None:
-        """Raise InputError for a name that cannot be one, and sizes that are none."""
+        """Raise InputError for an invalid name or size."""
         if not _NAME.fullmatch(self.name):
             raise InputError(f'name = {self.name!r}, allowed: letters, digits, _ and -')
         for side in ('left', 'right'):
@@ -186,17 +186,17 @@ class MarkerOnRig(Parameters):
                 raise InputError(f'{side}[2] = {given[2]:g} px, allowed: above 0')
 
     def given(self, camera: str) -> tuple[float, ...] | None:
-        """Return u, v and radius [px] that are given for a camera's first image, or None."""
+        """Return u, v and radius [px] given for a camera's first image, or None."""
         return {'left': self.left, 'right': self.right}.get(camera)
 
     def scaled(self, factor: float) -> MarkerOnRig:
-        """Return the marker for images that are resized by a factor."""
+        """Return the marker for images resized by a factor."""
 
         def moved(given: tuple[float, ...] | None) -> tuple[float, ...] | None:
             if given is None:
                 return None
             u, v, radius = given
-            # Pixel centres are integers.
+            # Pixel centres have integer coordinates.
             return (u + 0.5) * factor - 0.5, (v + 0.5) * factor - 0.5, radius * factor
 
         return self.replace(left=moved(self.left), right=moved(self.right))
@@ -204,7 +204,7 @@ class MarkerOnRig(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class MountedCamera:
-    """A camera where it stands."""
+    """A camera with its pose."""
 
     camera: Camera
     pose: Pose
@@ -220,15 +220,15 @@ class Rig:
     cameras : dict of MountedCamera
         ``left``, ``right`` or both.
     plane : Plane
-        In which markers without an offset move.
+        Plane in which markers without an offset move.
     markers : tuple of MarkerOnRig
     tracking : TrackingParameters
 
     Raises
     ------
     InputError
-        For no camera or one of another name, two in one place, no marker, two of one name or at
-        one place, a plane through a camera, and a marker's position behind one.
+        For no camera or an unknown camera name, two cameras or markers at the same position, no
+            marker, a duplicate name, a plane through a camera, and a marker behind a camera.
     """
 
     cameras: dict[str, MountedCamera]
@@ -237,7 +237,7 @@ class Rig:
     tracking: TrackingParameters = dataclasses.field(default_factory=TrackingParameters)
 
     def __post_init__(self) -> None:
-        """Check what belongs together."""
+        """Check the consistency of cameras, plane and markers."""
         sides = [side for side in ('left', 'right') if side in self.cameras]
         if not sides or len(sides) < len(self.cameras):
             raise InputError(
@@ -250,18 +250,18 @@ class Rig:
         names = [marker.name for marker in self.markers]
         for name in names:
             if names.count(name) > 1:
-                raise InputError(f'markers has the name {name!r} twice, allowed: no two alike')
+                raise InputError(f'markers has the name {name!r} twice, allowed: distinct names')
         self._check_apart()
         for side, mounted in self.cameras.items():
             self._check_view(side, mounted)
 
     def _check_apart(self) -> None:
-        """Raise InputError for two cameras, or two markers, of which one hides the other."""
+        """Raise InputError for cameras, or markers, at the same position."""
         places = [mounted.pose.translation for mounted in self.cameras.values()]
         if len(places) > 1 and not math.dist(*places) >= _LEAST_BASELINE:
             raise InputError(
-                f'both cameras stand at {places[0].tolist()} m, allowed: at least'
-                f' {_LEAST_BASELINE:g} m apart; has one been copied from the other?'
+                f'both cameras are at {places[0].tolist()} m, allowed: at least'
+                f' {_LEAST_BASELINE:g} m apart; check their positions'
             )
         for one, other in itertools.combinations(self.markers, 2):
             if one.position is None or other.position is None or one.offset != other.offset:
@@ -270,19 +270,19 @@ class Rig:
             if not apart > max(one.radius, other.radius):
                 raise InputError(
                     f'{one.name} and {other.name} are {apart:.3g} m apart, allowed: above'
-                    f' {max(one.radius, other.radius):g} m, the larger radius; correct position'
-                    ' of one of them'
+                    f' {max(one.radius, other.radius):g} m, the larger radius; correct a position'
                 )
 
     def _check_view(self, side: str, mounted: MountedCamera) -> None:
-        """Raise InputError when a camera cannot see what it is there for."""
+        """Raise InputError if a camera cannot see the plane or a marker's position."""
         for marker in self.markers:
             plane = self.plane_of(marker)
             away = float(plane.distance(mounted.pose.translation))
             if not abs(away) > _LEAST_DISTANCE:
                 raise InputError(
-                    f'the plane of {marker.name} passes through the camera {side} ({away:.3g} m'
-                    f' off), allowed: at least {_LEAST_DISTANCE:g} m; check position and plane'
+                    f'the plane of {marker.name} passes through the camera {side} (distance'
+                    f' {away:.3g} m), allowed: at least {_LEAST_DISTANCE:g} m; check position and'
+                    ' plane'
                 )
             if marker.position is None:
                 continue
@@ -294,7 +294,7 @@ class Rig:
                 )
 
     def check_pixels(self) -> None:
-        """Raise InputError for a given pixel outside of the image, or a size that none has."""
+        """Raise InputError for a given pixel outside the image, or an invalid radius."""
         for marker in self.markers:
             for side, mounted in self.cameras.items():
                 given, camera = marker.given(side), mounted.camera
@@ -314,7 +314,7 @@ class Rig:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The markers' names."""
+        """Names of the markers."""
         return tuple(marker.name for marker in self.markers)
 
     def plane_of(self, marker: MarkerOnRig) -> Plane:
@@ -330,17 +330,17 @@ class Rig:
         )
 
     def normal_cam(self, camera: str) -> np.ndarray:
-        """Return the plane's normal (3,) in a camera's optical frame."""
+        """Return the plane's normal (3,) in the optical frame of a camera."""
         return np.asarray(self.plane.normal @ self.cameras[camera].pose.rotation)
 
     def scaled(self, factor: float) -> Rig:
         """
-        Return the rig for images that are resized by a factor.
+        Return the rig for images resized by a factor.
 
         Raises
         ------
         InputError
-            As :meth:`Camera.scaled`.
+            As for :meth:`Camera.scaled`.
         """
         if factor == 1.0:
             return self
@@ -354,7 +354,7 @@ class Rig:
                 given = marker.given(side)
                 if given is not None:
                     edges = mounted.camera.width - 0.5, mounted.camera.height - 0.5
-                    # The size is rounded; what was outside before is refused.
+                    # The image size is rounded; pixels outside the original image are refused.
                     place = [
                         min(x, edge) if x <= edge + 0.5 else x
                         for x, edge in zip(given[:2], edges, strict=True)
@@ -367,13 +367,14 @@ class Rig:
 class _CameraEntry(Parameters):
     """A camera of a rig file."""
 
-    calibration: str = quantity('its calibration file, from the folder of this file', '')
+    calibration: str = quantity('calibration file, relative to the folder of this file', '')
     position: tuple[float, ...] = quantity(
-        'its centre in the world', 'm', at_least=-_FARTHEST, at_most=_FARTHEST, length=3
+        'centre of the camera in the world', 'm', at_least=-_FARTHEST, at_most=_FARTHEST, length=3
     )
-    orientation: tuple[float, ...] = quantity('quaternion x y z w of its optical frame', length=4)
+    orientation: tuple[float, ...] = quantity('quaternion x y z w of the optical frame', length=4)
     covariance: tuple[float, ...] | None = quantity(
-        'by rows, of rotation vector in the camera [rad] and position in the world [m]',
+        'covariance, by rows, of rotation vector in the camera [rad] and position in the world'
+        ' [m]',
         '',
         at_least=-_LARGEST_VARIANCE,
         at_most=_LARGEST_VARIANCE,
@@ -390,7 +391,7 @@ class _Cameras(Parameters):
     right: _CameraEntry | None = quantity('right camera', '', default=None)
 
     def check(self) -> None:
-        """Raise InputError when there is none."""
+        """Raise InputError if there is no camera."""
         if self.left is None and self.right is None:
             raise InputError('left and right are missing, allowed: one of them or both')
 
@@ -407,7 +408,7 @@ class _PlaneEntry(Parameters):
         at_most=_FARTHEST,
     )
     centroid: tuple[float, ...] | None = quantity(
-        'a point of it, to which the covariance belongs',
+        'point of the plane to which the covariance refers',
         'm',
         at_least=-_FARTHEST,
         at_most=_FARTHEST,
@@ -415,7 +416,8 @@ class _PlaneEntry(Parameters):
         default=None,
     )
     covariance: tuple[float, ...] | None = quantity(
-        'by rows, of turns about two axes in the plane [rad] and a shift along the normal [m]',
+        'covariance, by rows, of rotations about two axes in the plane [rad] and displacement'
+        ' along the normal [m]',
         '',
         at_least=-_LARGEST_VARIANCE,
         at_most=_LARGEST_VARIANCE,
@@ -430,22 +432,24 @@ class _RigFile(Parameters):
 
     cameras: _Cameras = quantity('cameras')
     plane: _PlaneEntry = quantity(
-        'the plane in which markers move; longreach vision pose finds it from three reference'
-        ' points or more that are in_plane',
+        'the plane in which markers move; longreach vision pose estimates it from three or more'
+        ' reference points with in_plane',
         '',
     )
     markers: tuple[MarkerOnRig, ...] = quantity('markers, in the order of all output')
-    tracking: TrackingParameters = quantity('numbers of the tracker', default=TrackingParameters())
+    tracking: TrackingParameters = quantity(
+        'parameters of the tracker', default=TrackingParameters()
+    )
 
 
 def load_rig(path: str | Path) -> Rig:
     """
-    Read a rig file, and the calibration files that it names.
+    Read a rig file and its calibration files.
 
     Raises
     ------
     InputError
-        With file and key, for what is missing, unknown or impossible.
+        For missing, unknown or invalid entries, with file and key.
     """
     file = Path(path)
     values = load(_RigFile, file)

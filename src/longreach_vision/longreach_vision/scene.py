@@ -1,12 +1,12 @@
 """
-What simulated cameras look at: markers and their motion, the look of the picture, occluders.
+Scene of simulated cameras: markers and their motion, look of the pictures, occluders.
 
-Positions are in the world's frame [m]. A marker is a ring or a disc in the middle of a square card
-of the other brightness; what is measured of it is the centre of its circles. Grey levels are those
-of an 8-bit image without shading and at gain 1.
+Positions are in the world frame [m]. A marker is a ring or a disc in the middle of a square card
+of opposite brightness; its position is the centre of its circles. Grey levels are those of an
+8-bit image without shading and with gain 1.
 
-Between samples, markers move along cubic Hermite polynomials: positions and velocities of the
-samples are met, and the error falls with the fourth power of the time between them.
+Between samples, markers move on cubic Hermite polynomials, which match positions and velocities of
+the samples; the error is of fourth order in the time between them.
 """
 
 from __future__ import annotations
@@ -41,41 +41,41 @@ __all__ = [
     'scene_of',
 ]
 
-# Longest side of the cells of the coarsest and of the finest texture [px].
+# Largest cells of the coarsest and of the finest texture [px].
 _COARSE, _FINE = 512, 4
-# Half of the size of clutter [px].
+# Half size of clutter [px].
 _CLUTTER = (4.0, 90.0)
 _SECOND = 1_000_000_000  # [ns]
-# Images per second that a camera may take, and an offset beyond any calendar [s].
+# Allowed image rates, and upper bound of the offset [s].
 _RATES, _LATEST = (1e-6, 1e6), 1e12
-# So many times between samples tell what is usual.
+# Number of intervals between samples from which the usual one is determined.
 _USUAL = 25
 
 
 @dataclasses.dataclass(frozen=True)
 class SimulatedMarker(Parameters):
-    """A circular marker; its defaults are those of a marker on the boom."""
+    """A circular marker; the defaults are those of a marker on the boom."""
 
     name: str = quantity('name of the marker', '')
     radius: float = quantity('radius of the outer edge', 'm', above=0.0)
     inner: float = quantity(
-        'radius of the inner edge over that of the outer one; 0 is a disc',
+        'inner over outer radius; 0: a disc',
         at_least=0.0,
         below=1.0,
         default=0.5,
     )
     bright: bool = quantity('whether ring or disc is brighter than its card', default=False)
     offset: float = quantity(
-        'distance of the centre from the given position, along the normal', 'm', default=0.0
+        'offset of the centre from the given position, along the normal', 'm', default=0.0
     )
     normal: tuple[float, ...] = quantity(
-        "normal of the marker's plane, of either sign and any length; the boom's is y",
+        "normal of the marker's plane, of either sign and any length; y for the boom",
         length=3,
         default=(0.0, 1.0, 0.0),
     )
 
     def check(self) -> None:
-        """Raise InputError for a normal that points nowhere."""
+        """Raise InputError for a zero normal."""
         if not math.hypot(*self.normal) > 1e-9:
             raise InputError(
                 f'normal = {list(self.normal)}, allowed: a vector that is not 0 (marker'
@@ -86,15 +86,15 @@ class SimulatedMarker(Parameters):
 @dataclasses.dataclass(frozen=True)
 class Occluder(Parameters):
     """
-    Something of one grey level before all markers, for a time.
+    Object of one grey level in front of all markers during some time.
 
-    Its edges are straight in the image, whatever the lens does; its own motion does not blur it.
+    Its edges are straight in the image (no lens distortion), without motion blur.
     """
 
-    start: tuple[float, ...] = quantity('one end of the line, px or m')
-    end: tuple[float, ...] = quantity('the other end, px or m')
+    start: tuple[float, ...] = quantity('start of the line, px or m')
+    end: tuple[float, ...] = quantity('end of the line, px or m')
     kind: str = choice(
-        'a bar along the line from start to end, or all that lies to the right of it',
+        'a bar along the line, or everything to the right of the line',
         ('bar', 'half_plane'),
         default='bar',
     )
@@ -103,22 +103,21 @@ class Occluder(Parameters):
         ('image', 'world'),
         default='image',
     )
-    camera: str = quantity('the camera that sees it; empty for all', '', default='')
+    camera: str = quantity('camera in which it is visible; empty for all', '', default='')
     width: float = quantity('width of a bar, px or m', at_least=0.0, default=0.0)
     velocity: tuple[float, ...] = quantity(
-        'of both ends, px/s or m/s; they are where start and end say at the time appears',
+        'velocity of both ends, px/s or m/s; start and end are their positions at the time'
+        ' appears',
         default=(),
     )
-    grey: float = quantity(
-        'its grey level', 'grey levels', at_least=0.0, at_most=255.0, default=60.0
-    )
+    grey: float = quantity('grey level', 'grey levels', at_least=0.0, at_most=255.0, default=60.0)
     appears: float = quantity('time at which it appears', 's', default=0.0)
     vanishes: float | None = quantity(
         'time at which it vanishes; none for never', 's', default=None
     )
 
     def check(self) -> None:
-        """Raise InputError when sizes do not fit each other."""
+        """Raise InputError for inconsistent sizes."""
         size = 2 if self.frame == 'image' else 3
         for name in ('start', 'end', 'velocity'):
             count = len(getattr(self, name))
@@ -130,7 +129,7 @@ class Occluder(Parameters):
             raise InputError('width = 0.0, allowed for a bar: (0, inf)')
 
     def at(self, time: float) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return both ends at a time [s], in px or m; None while it is not there."""
+        """Return both ends at a time [s], in px or m; None while it is not visible."""
         if time < self.appears or (self.vanishes is not None and time >= self.vanishes):
             return None
         way = np.array(self.velocity or (0.0,) * len(self.start)) * (time - self.appears)
@@ -139,7 +138,7 @@ class Occluder(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class CameraLook(Parameters):
-    """How simulated pictures look; one for all cameras of a rig."""
+    """Look of simulated pictures, common to all cameras of a rig."""
 
     exposure: float = quantity(
         'exposure time; the stamp of an image is the middle of it',
@@ -156,48 +155,47 @@ class CameraLook(Parameters):
         default=0.8,
     )
     white: float = quantity(
-        'of bright parts of markers and cards',
+        'grey level of bright parts of markers and cards',
         'grey levels',
         at_least=0.0,
         at_most=1e3,
         default=215.0,
     )
     black: float = quantity(
-        'of dark parts', 'grey levels', at_least=0.0, at_most=1e3, default=35.0
+        'grey level of dark parts', 'grey levels', at_least=0.0, at_most=1e3, default=35.0
     )
     card: float = quantity(
-        'half of the side of the card over the outer radius of the marker; 0 is no card',
+        'half the side of the card over the outer radius of the marker; 0: no card',
         at_least=0.0,
         at_most=10.0,
         default=1.6,
     )
     gain: float = quantity(
-        'factor of all grey levels before noise', above=0.0, at_most=1e3, default=1.0
+        'factor on all grey levels before noise', above=0.0, at_most=1e3, default=1.0
     )
     read_noise: float = quantity(
-        'standard deviation of the noise in the dark',
+        'standard deviation of the noise without light',
         'grey levels',
         at_least=0.0,
         at_most=255.0,
         default=1.5,
     )
     shot_noise: float = quantity(
-        'variance of the noise that one grey level adds',
+        'noise variance per grey level',
         'grey levels',
         at_least=0.0,
         at_most=255.0,
         default=0.02,
     )
     noise_everywhere: bool = quantity(
-        'new noise in the whole image each time; else only around markers, elsewhere it stands'
-        ' still',
+        'new noise in the whole image each time; else only around markers, constant elsewhere',
         default=True,
     )
     vignetting: float = quantity(
         'loss of light in the corners', at_least=0.0, at_most=1.0, default=0.15
     )
     shading: tuple[float, ...] = quantity(
-        'change of the light from the left to the right edge, and from top to bottom',
+        'relative change of the light from left to right, and from top to bottom',
         at_least=-1.9,
         at_most=1.9,
         length=2,
@@ -219,11 +217,11 @@ class CameraLook(Parameters):
     clutter: int = quantity(
         'polygons, lines and discs in the background', at_least=0, at_most=10_000, default=60
     )
-    seed: int = quantity('of background and noise', at_least=0, default=1)
-    occluders: tuple[Occluder, ...] = quantity('what hides markers', '', default=())
+    seed: int = quantity('seed of background and noise', at_least=0, default=1)
+    occluders: tuple[Occluder, ...] = quantity('objects in front of the markers', '', default=())
 
     def scaled(self, factor: float) -> CameraLook:
-        """Return the look with occluders in the image moved to images resized by a factor."""
+        """Return the look for images resized by a factor; scales occluders in the image."""
         if factor == 1.0:
             return self
         return self.replace(
@@ -231,7 +229,7 @@ class CameraLook(Parameters):
                 occluder
                 if occluder.frame == 'world'
                 else occluder.replace(
-                    # Pixel centres are integers.
+                    # Pixel centres have integer coordinates.
                     start=tuple((value + 0.5) * factor - 0.5 for value in occluder.start),
                     end=tuple((value + 0.5) * factor - 0.5 for value in occluder.end),
                     width=occluder.width * factor,
@@ -244,12 +242,12 @@ class CameraLook(Parameters):
 
 def load_look(path: str | Path | None = None) -> CameraLook:
     """
-    Read a look from a YAML file; without one, from the installed ``simulated_cameras.yaml``.
+    Read a look from a YAML file; by default the installed ``simulated_cameras.yaml``.
 
     Raises
     ------
     InputError
-        For a file that cannot be read or does not fit, with file and key.
+        For a file that cannot be read or has invalid entries, with file and key.
     """
     installed = data_directory('longreach_vision') / 'config' / 'simulated_cameras.yaml'
     return load(CameraLook, path or installed)
@@ -258,18 +256,18 @@ def load_look(path: str | Path | None = None) -> CameraLook:
 @dataclasses.dataclass(frozen=True)
 class Scene:
     """
-    All that simulated cameras see.
+    Everything that simulated cameras see.
 
     Parameters
     ----------
     markers : sequence of SimulatedMarker
-        Positions are given in this order.
+        Markers, in the order of their positions.
     look : CameraLook
 
     Raises
     ------
     InputError
-        For two markers of one name.
+        For duplicate marker names.
     """
 
     markers: tuple[SimulatedMarker, ...]
@@ -280,22 +278,22 @@ class Scene:
         object.__setattr__(self, 'markers', tuple(self.markers))
         for index, name in enumerate(self.names):
             if name in self.names[:index]:
-                raise InputError(f'the marker name {name!r} stands twice, allowed: once')
+                raise InputError(f'the marker name {name!r} is given twice, allowed: once')
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The markers' names."""
+        """Names of the markers."""
         return tuple(marker.name for marker in self.markers)
 
 
 def scene_of(rig: Any, look: CameraLook) -> Scene:
     """
-    Return the scene of a rig: its markers, turned as its plane is.
+    Return the scene of a rig, with markers parallel to its plane.
 
     Raises
     ------
     InputError
-        For an occluder before a camera that the rig does not have.
+        For an occluder in a camera that the rig does not have.
     """
     for number, occluder in enumerate(look.occluders):
         if occluder.camera and occluder.camera not in rig.cameras:
@@ -323,8 +321,8 @@ def backdrop(look: CameraLook, width: int, height: int) -> np.ndarray:
     """
     Return the background, shape (height, width) [grey levels], without shading, gain and noise.
 
-    A gradient from sky to ground, texture of many sizes, and clutter; a function of the look's
-    seed and the size alone.
+    A gradient from sky to ground, texture of several sizes, and clutter, determined by the look's
+    seed and the size.
     """
     rng = np.random.default_rng((look.seed, width, height))
     fall = np.linspace(look.sky, look.ground, height, dtype=np.float32)
@@ -339,13 +337,13 @@ def backdrop(look: CameraLook, width: int, height: int) -> np.ndarray:
 
 
 def _texture(rng: np.random.Generator, width: int, height: int) -> np.ndarray:
-    """Return texture of standard deviation 1, shape (height, width)."""
+    """Return texture with standard deviation 1, shape (height, width)."""
     image = np.zeros((height, width), dtype=np.float32)
     size = _COARSE
     while size >= _FINE:
         grid = rng.standard_normal((height // size + 2, width // size + 2)).astype(np.float32)
         layer = cv2.resize(grid, None, fx=size, fy=size, interpolation=cv2.INTER_LINEAR)
-        # Coarse structures are strong, fine ones weak, as in most pictures.
+        # Coarse structures are stronger than fine ones, as in natural images.
         image += math.sqrt(size) * layer[:height, :width]
         size //= 2
     deviation = float(image.std())
@@ -383,11 +381,11 @@ def _between(
     Parameters
     ----------
     span : float
-        Time between them [s].
+        Time between the samples [s].
     share : float
-        Of that time, since the first, 0 to 1.
+        Share of that time since the first sample, 0 to 1.
     first, last : tuple of ndarray
-        Positions [m] and velocities [m/s] of each.
+        Positions [m] and velocities [m/s] of each sample.
     """
     s = share
     (p0, v0), (p1, v1) = first, last
@@ -405,22 +403,22 @@ def _between(
 
 class MarkerPath:
     """
-    Markers through time.
+    Motion of markers.
 
     Parameters
     ----------
     names : sequence of str
     times : ndarray, shape (K,)
-        Rising [s].
+        Increasing times [s].
     positions : ndarray, shape (K, n, 3)
-        [m].
+        Positions [m].
     velocities : ndarray, shape (K, n, 3), optional
-        [m/s]; of the parabola through neighbouring samples where they are not known.
+        Velocities [m/s]; by default those of parabolas through neighbouring samples.
 
     Raises
     ------
     InputError
-        For shapes that do not fit, numbers that are not finite, and times that do not rise.
+        For inconsistent shapes, values that are not finite, and times that do not increase.
     """
 
     def __init__(
@@ -450,19 +448,19 @@ class MarkerPath:
             if not np.isfinite(values).all():
                 raise InputError('path has values that are not finite, allowed: finite numbers')
         if (np.diff(self.times) <= 0.0).any():
-            raise InputError('times of the path do not rise; sort them, and leave out doubles')
+            raise InputError('times of the path do not increase; sort them, and remove duplicates')
 
     @classmethod
     def from_csv(cls, path: str | Path) -> MarkerPath:
         """
-        Read a path from a table with the columns time, NAME.x, NAME.z and, if not 0, NAME.y.
+        Read a path from a CSV file with the columns time, NAME.x, NAME.z and, if not 0, NAME.y.
 
-        Velocities may follow as NAME.vx, NAME.vz and, if not 0, NAME.vy; for all markers or none.
+        Velocities are optional: NAME.vx, NAME.vz and, if not 0, NAME.vy, for all markers or none.
 
         Raises
         ------
         InputError
-            With file and column, for what is missing, unknown or not a number.
+            For missing, unknown or invalid columns, with file and column.
         """
         table = read_table(path)
         names = list(dict.fromkeys(c.rpartition('.')[0] for c in table if c != 'time'))
@@ -486,10 +484,10 @@ class MarkerPath:
         Raises
         ------
         InputError
-            For a time outside of the path.
+            For a time outside the path.
         """
         first, last = self.times[0], self.times[-1]
-        # What rounding does to times that were added up.
+        # Tolerance for rounding errors of accumulated times.
         slack = 1e-9 * max(1.0, abs(first), abs(last))
         if not first - slack <= time <= last + slack:
             raise InputError(f'time = {time:g} s, allowed for this path: [{first:g}, {last:g}] s')
@@ -507,18 +505,18 @@ class MarkerPath:
 
     def of(self, names: Sequence[str]) -> MarkerPath:
         """
-        Return the path of some markers, in their order.
+        Return the path of some markers, in the given order.
 
         Raises
         ------
         InputError
-            For a marker that the path does not have.
+            For a marker that is not in the path.
         """
         for name in names:
             if name not in self.names:
                 raise InputError(
                     f'the path has no marker {name!r}, found: {", ".join(self.names)}; columns'
-                    ' are called NAME.x, NAME.y, NAME.z'
+                    ' are named NAME.x, NAME.y, NAME.z'
                 )
         index = [self.names.index(name) for name in names]
         return MarkerPath(names, self.times, self._positions[:, index], self._velocities[:, index])
@@ -544,7 +542,7 @@ def _vectors(table: Table, names: Sequence[str], what: str) -> np.ndarray:
 
 
 class Frame(NamedTuple):
-    """What is to be seen at the time of one image."""
+    """Positions and velocities of the markers at the time of one image."""
 
     number: int
     stamp: int  # middle of the exposure [ns]
@@ -554,22 +552,22 @@ class Frame(NamedTuple):
 
 class FrameTimes:
     """
-    The images that fall between samples of the truth, as these come.
+    Times of images between samples of the truth, as the samples arrive.
 
-    Image k is of the time k / rate + offset. It is known with the first sample at or after that
-    time, from the two samples around it; an image before the first sample is none.
+    Image k is at the time k / rate + offset. It is complete with the first sample at or after that
+    time, from the two samples around it; there are no images before the first sample.
 
     Parameters
     ----------
     rate : float
         Images per second [Hz].
     offset : float
-        [s]
+        Time of image 0 [s].
 
     Raises
     ------
     InputError
-        For a rate that no camera has, or an offset that is negative or not finite.
+        For a rate out of range, or an offset that is negative or not finite.
     """
 
     def __init__(self, rate: float, offset: float = 0.0) -> None:
@@ -579,7 +577,7 @@ class FrameTimes:
             raise InputError(f'offset = {offset:g} s, allowed: [0, {_LATEST:g}] s')
         self._rate = rate
         self._offset = round(offset * _SECOND)
-        self.missed = 0  # samples of the truth that never came
+        self.missed = 0  # missing samples of the truth
         self._latest: tuple[int, np.ndarray, np.ndarray] | None = None
         self._spans: deque[int] = deque(maxlen=_USUAL)
 
@@ -596,17 +594,17 @@ class FrameTimes:
 
     def add(self, stamp: int, positions: np.ndarray, velocities: np.ndarray) -> list[Frame]:
         """
-        Take a sample of the truth and return the images that it completes.
+        Add a sample of the truth and return the images that it completes.
 
-        A sample that is older than the one before means that time began anew; one of the same
-        time is the same.
+        A sample that is older than the previous one resets the time; one with the same stamp
+        replaces the previous one.
 
         Parameters
         ----------
         stamp : int
             [ns]
         positions, velocities : ndarray, shape (n, 3)
-            [m], [m/s]; kept, not copied.
+            [m], [m/s]; stored without copying.
         """
         latest, self._latest = self._latest, (stamp, positions, velocities)
         if latest is not None and stamp < latest[0]:
@@ -630,9 +628,9 @@ class FrameTimes:
         return frames
 
     def _count(self, span: int) -> None:
-        """Count samples that are missing between two [ns], by the usual time between them."""
+        """Count missing samples in an interval [ns], from the usual interval."""
         self._spans.append(span)
-        # The median, as a single short one says nothing of the others.
+        # The median is not affected by a single short interval.
         self.missed += max(0, round(span / statistics.median_high(self._spans)) - 1)
 
 
@@ -640,21 +638,21 @@ def frames_of(
     path: MarkerPath, times: Sequence[FrameTimes], duration: float = math.inf
 ) -> Iterator[tuple[int, Frame]]:
     """
-    Yield the images of several cameras that fall on a path, in the order of their numbers.
+    Yield the images of several cameras along a path, in the order of time.
 
     Parameters
     ----------
     path : MarkerPath
-        Images are of times from 0 on.
+        Motion of the markers; images start at time 0.
     times : sequence of FrameTimes
-        Of each camera.
+        Image times of each camera.
     duration : float, optional
-        Images up to so long after the beginning of the path [s].
+        Time after the start of the path up to which there are images [s].
 
     Yields
     ------
     index : int
-        Of the camera.
+        Index of the camera.
     frame : Frame
 
     Raises

@@ -1,4 +1,4 @@
-"""What cameras see of a moving scene as files: folders of pictures, or videos."""
+"""Rendering of a moving scene to files: folders of pictures, or videos."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ def render_sequence(
     video: bool = False,
 ) -> dict[str, Path]:
     """
-    Write what cameras see of a path.
+    Render what cameras see of a path.
 
-    ``out_dir`` gets a folder NAME for each camera, of pictures 000000_0.000000000.png, ... with
-    number and time [s], or a lossless video NAME.avi; and times.csv with the times.
+    ``out_dir`` gets a folder NAME for each camera, with pictures 000000_0.000000000.png, ... named
+    by number and time [s], or a lossless video NAME.avi; and times.csv with the times.
 
     Parameters
     ----------
     simulators : mapping
-        By the names of the folders; all of one scene.
+        Simulators by folder name, all of the same scene.
     path : MarkerPath
-        With all markers of the scene.
+        Motion of all markers of the scene.
     times : sequence of float, shape (K,)
-        Rising from 0 on or later, within the path [s].
+        Increasing times >= 0 within the path [s].
     out_dir : path
-        New or empty.
+        New or empty directory.
     seed : int, optional
-        Of the noise; that of the look by default, as the camera node has it.
+        Seed of the noise; by default that of the look, as in the camera node.
     video : bool
-        Videos instead of pictures, with the mean rate of the times.
+        Write videos instead of pictures, with the mean rate of the times.
 
     Returns
     -------
@@ -56,16 +56,17 @@ def render_sequence(
     Raises
     ------
     InputError
-        For times outside of the path, a marker that it does not have, a directory that is not
-        empty or cannot be made, videos of an odd number of rows or columns.
+        For times outside the path, a marker missing in it, a directory that is not empty or cannot
+        be
+            created, and videos with an odd number of rows or columns.
     LongreachError
-        When a file cannot be written.
+        If a file cannot be written.
     """
     at = np.array(times, dtype=np.float64)
     if at.ndim != 1 or not (at.size and np.isfinite(at).all() and at[0] >= 0.0):
         raise InputError(f'times of shape {at.shape}, allowed: one or more numbers from 0 on')
     if (np.diff(at) <= 0.0).any():
-        raise InputError('times do not rise; sort them, and leave out doubles')
+        raise InputError('times do not increase; sort them, and remove duplicates')
     paths = {name: path.of(simulator.scene.names) for name, simulator in simulators.items()}
     for time in (at[0], at[-1]):
         path.at(time)
@@ -74,7 +75,7 @@ def render_sequence(
     directory = Path(out_dir)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise InputError(f'{directory} is not empty; give a new directory')
-    # Under its name only when it is complete.
+    # Renamed only when it is complete.
     unfinished = directory.with_name(f'.{directory.name}.{os.getpid()}')
     try:
         unfinished.mkdir(parents=True)
@@ -101,7 +102,7 @@ def render_sequence(
 
 
 def _check_sizes(simulators: Mapping[str, CameraSimulator]) -> None:
-    """Raise InputError for sizes of which a video would lose the last row or column."""
+    """Raise InputError for odd sizes, of which a video would lose the last row or column."""
     for name, simulator in simulators.items():
         width, height = simulator.camera.width, simulator.camera.height
         if width % 2 or height % 2:
@@ -112,7 +113,7 @@ def _check_sizes(simulators: Mapping[str, CameraSimulator]) -> None:
 
 
 class _Writer:
-    """A folder of pictures, or a video where a rate [Hz] is given."""
+    """A folder of pictures, or a video if a rate [Hz] is given."""
 
     def __init__(self, path: Path, camera: Camera, rate: float | None) -> None:
         self._path = path
@@ -125,10 +126,12 @@ class _Writer:
         size = (camera.width, camera.height)
         self._video = cv2.VideoWriter(str(path.with_suffix('.avi')), code, rate, size, False)
         if not self._video.isOpened():
-            raise LongreachError('videos cannot be written: OpenCV has no FFV1 here; use pictures')
+            raise LongreachError(
+                'videos cannot be written: this OpenCV has no FFV1 codec; use pictures'
+            )
 
     def write(self, picture: np.ndarray, time: float) -> None:
-        """Write the next picture, of a time [s]."""
+        """Write the next picture, with its time [s]."""
         name = f'{self._count:06d}_{time:.9f}.png'
         if self._video is not None:
             self._video.write(picture)
@@ -137,6 +140,6 @@ class _Writer:
         self._count += 1
 
     def close(self) -> None:
-        """End the video."""
+        """Close the video."""
         if self._video is not None:
             self._video.release()

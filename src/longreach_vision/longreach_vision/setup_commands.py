@@ -1,4 +1,4 @@
-"""Subcommands of ``longreach vision`` before any tracking: calibrate, pose, marker."""
+"""Subcommands of ``longreach vision`` to set up cameras: calibrate, pose, marker."""
 
 from __future__ import annotations
 
@@ -37,47 +37,50 @@ from longreach_vision.sheet import FORMATS, PAGES, lay_out, to_pdf, to_svg
 
 __all__ = ['configure_setup', 'rig_text']
 
-# A marker for a rig file that has none: name and radius [m].
+# Example marker for a rig file without markers: name and radius [m].
 _EXAMPLE = ('marker_1', 0.15)
 
 
 def configure_setup(commands: Any) -> None:
-    """Add these subcommands to those of ``longreach vision``."""
+    """Add the subcommands ``calibrate``, ``pose`` and ``marker``."""
     intrinsics = commands.add_parser(
-        'calibrate', help="a camera's intrinsics from pictures of a checkerboard"
+        'calibrate', help='estimate intrinsics from pictures of a checkerboard'
     )
     intrinsics.add_argument(
         'images', metavar='IMAGES', nargs='+', type=Path, help='pictures, or a folder of them'
     )
     intrinsics.add_argument(
-        '--board', required=True, help='inner corners, 9x6 for 10 by 7 squares'
+        '--board', required=True, help='number of inner corners, 9x6 for 10 by 7 squares'
     )
     intrinsics.add_argument('--square', required=True, type=positive, help='side of a square [m]')
     intrinsics.add_argument(
         '--model',
         choices=MODELS,
         default='plumb_bob',
-        help='of the distortion; equidistant for fisheyes (default: plumb_bob)',
+        help='distortion model; equidistant for fisheye lenses (default: plumb_bob)',
     )
-    intrinsics.add_argument('--name', default='camera', help='of the camera (default: camera)')
     intrinsics.add_argument(
-        '--out', metavar='CAMERA.yaml', type=Path, help='calibration file as ROS reads it'
+        '--name', default='camera', help='name of the camera (default: camera)'
+    )
+    intrinsics.add_argument(
+        '--out', metavar='CAMERA.yaml', type=Path, help='calibration file for ROS'
     )
     add_format(intrinsics)
     intrinsics.add_argument(
-        '--plot', metavar='FILE', type=Path, help='corners in the image, errors of pictures'
+        '--plot',
+        metavar='FILE',
+        type=Path,
+        help='plot of corners in the image and errors of pictures',
     )
     intrinsics.set_defaults(run=_run_calibrate)
 
-    pose = commands.add_parser(
-        'pose', help='where the cameras stand, from measured reference points'
-    )
+    pose = commands.add_parser('pose', help='estimate camera poses from measured reference points')
     pose.add_argument('reference', metavar='REFERENCE.yaml', type=Path)
     pose.add_argument(
         '--out',
         metavar='RIG.yaml',
         type=Path,
-        help='rig file; of one that is there, only cameras and plane are written anew',
+        help='rig file; in an existing file, only cameras and plane are replaced',
     )
     pose.add_argument(
         '--marker',
@@ -85,27 +88,31 @@ def configure_setup(commands: Any) -> None:
         type=_marker,
         action='append',
         default=[],
-        help='a marker for the rig file, radius of its outer edge [m]; for each one (default:'
-        ' those of the file, or one as an example)',
+        help='a marker for the rig file, radius of its outer edge [m]; may be repeated (default:'
+        ' those of the file, or an example)',
     )
     add_format(pose)
-    pose.add_argument('--plot', metavar='FILE', type=Path, help='cameras, points and their errors')
+    pose.add_argument(
+        '--plot', metavar='FILE', type=Path, help='plot of cameras, points and their errors'
+    )
     pose.set_defaults(run=_run_pose)
 
-    marker = commands.add_parser('marker', help='a marker to be printed at its exact size')
-    marker.add_argument('--diameter', required=True, type=positive, help='of the outer edge [m]')
+    marker = commands.add_parser('marker', help='draw a marker to be printed at exact size')
+    marker.add_argument(
+        '--diameter', required=True, type=positive, help='diameter of the outer edge [m]'
+    )
     marker.add_argument(
         '--inner',
         type=positive,
         default=None,
-        help='diameter of the inner edge over that of the outer one (default: 0.5)',
+        help='inner over outer diameter (default: 0.5)',
     )
     marker.add_argument('--disc', action='store_true', help='no inner edge')
     marker.add_argument('--bright', action='store_true', help='bright on dark')
     marker.add_argument(
         '--page',
         choices=(*PAGES, 'fit'),
-        help='fit: a page of its own size (default: the smallest that holds it)',
+        help='fit: a page of the size of the marker (default: the smallest page that fits)',
     )
     marker.add_argument(
         '--out', metavar='FILE', required=True, type=Path, help=' or '.join(FORMATS)
@@ -139,7 +146,7 @@ def _run_calibrate(arguments: argparse.Namespace) -> None:
 
 
 def _calibration_result(found: Calibration, empty: Sequence[str]) -> dict[str, Any]:
-    """Return a calibration for programs."""
+    """Return a calibration as a JSON object."""
     camera, coverage = found.camera, found.coverage
     rays = found.ray_deviation[np.isfinite(found.ray_deviation)]
     apart = found.difference[np.isfinite(found.difference)]
@@ -192,7 +199,7 @@ def _calibration_result(found: Calibration, empty: Sequence[str]) -> dict[str, A
 
 
 def _calibration_text(found: Calibration, empty: Sequence[str]) -> str:
-    """Return a calibration for people."""
+    """Return a calibration as text."""
     result = _calibration_result(found, empty)
     pictures = [
         (
@@ -223,7 +230,7 @@ def _calibration_text(found: Calibration, empty: Sequence[str]) -> str:
             f'boards cover {100.0 * coverage["area"]:.0f} % of the image, tilted by up to'
             f' {math.degrees(coverage["largest_tilt"]):.0f} deg, distances differ by a factor of'
             f' {coverage["distance_ratio"]:.2f}\n'
-            + ('it can be trusted' if not found.warnings else 'it cannot be trusted: see below'),
+            + ('no warnings' if not found.warnings else 'not reliable: see the warnings'),
         ]
     )
 
@@ -249,7 +256,7 @@ def _run_pose(arguments: argparse.Namespace) -> None:
         markers = _markers_text(arguments.marker, out)
         _write_rig(out, rig_text(found, _calibrations(reference, file, out)) + markers)
         if markers and not arguments.marker:
-            advice = f'\n\n{out} has one marker as an example; put yours in its place'
+            advice = f'\n\n{out} contains an example marker; replace it by your markers'
     if arguments.plot is not None:
         from longreach_vision.setup_figures import draw_localisation
 
@@ -259,7 +266,7 @@ def _run_pose(arguments: argparse.Namespace) -> None:
 
 
 def _marker(text: str) -> tuple[str, float]:
-    """Return name and radius [m] of ``--marker``."""
+    """Parse name and radius [m] of ``--marker``."""
     name, _, radius = text.partition('=')
     try:
         return name, MarkerOnRig(name=name, radius=positive(radius)).radius
@@ -268,19 +275,21 @@ def _marker(text: str) -> tuple[str, float]:
 
 
 def _markers_text(markers: Sequence[tuple[str, float]], out: Path) -> str:
-    """Return the markers for a rig file; empty where none are given and the file has some."""
+    """Return the markers for a rig file; empty if none are given and the file has some."""
     if not markers and out.is_file() and out.stat().st_size and 'markers' in load_yaml(out):
         return ''
     lines = ['markers:']
     if not markers:
-        lines.append('  # An example; for each of yours: name and radius of its outer edge [m].')
+        lines.append(
+            '  # An example; replace it by your markers: name and radius of the outer edge [m].'
+        )
         markers = [_EXAMPLE]
     lines += [f"  - {{name: '{name}', radius: {radius!r}}}" for name, radius in markers]
     return '\n'.join([*lines, ''])
 
 
 def _calibrations(reference: Reference, file: Path, out: Path) -> dict[str, str]:
-    """Return the calibration files by camera as a rig file elsewhere names them."""
+    """Return the calibration files by camera, relative to the rig file."""
     found = {}
     for side in reference.sides:
         named = Path(getattr(reference.cameras, side).calibration)
@@ -298,7 +307,7 @@ def rig_text(found: Localisation, calibrations: dict[str, str]) -> str:
     ----------
     found : Localisation
     calibrations : dict of str
-        Calibration file by camera, as the rig file is to name it.
+        Calibration file by camera, as named in the rig file.
     """
     lines = ['cameras:']
     for side, pose in found.poses.items():
@@ -307,8 +316,8 @@ def rig_text(found: Localisation, calibrations: dict[str, str]) -> str:
             f'  {side}:',
             f'    calibration: {_quoted(calibrations[side])}',
             f'    position: {_row(pose.translation)}  # in the world [m]',
-            f'    orientation: {_row(pose.quaternion)}  # x y z w, of the optical frame',
-            '    # By rows, of rotation vector in the camera [rad] and position in the world [m].',
+            f'    orientation: {_row(pose.quaternion)}  # x y z w of the optical frame',
+            '    # Rows; of rotation vector in the camera [rad] and position in the world [m].',
             '    covariance:',
             *_rows(pose.covariance),
         ]
@@ -320,7 +329,7 @@ def rig_text(found: Localisation, calibrations: dict[str, str]) -> str:
             f'  normal: {_row(plane.normal)}',
             f'  offset: {float(plane.offset)!r}  # [m]',
             f'  centroid: {_row(plane.centroid)}  # [m]',
-            '  # By rows, of turns about two axes in the plane [rad] and a shift along n [m].',
+            '  # Rows; of rotations about two axes in the plane [rad], displacement along n [m].',
             '  covariance:',
             *_rows(plane.covariance, '    '),
         ]
@@ -328,12 +337,12 @@ def rig_text(found: Localisation, calibrations: dict[str, str]) -> str:
 
 
 def _row(values: np.ndarray) -> str:
-    """Return numbers as a YAML list, to the last bit."""
+    """Return values as a YAML list, in full precision."""
     return '[' + ', '.join(repr(float(value)) for value in values) + ']'
 
 
 def _rows(matrix: np.ndarray, indent: str = '      ') -> list[str]:
-    """Return a matrix as the lines of one flat YAML list."""
+    """Return a matrix as the lines of a flat YAML list."""
     rows = [', '.join(f'{float(value)!r}' for value in row) for row in matrix]
     return [
         f'{indent}{"[" if k == 0 else " "}{row}{"]" if k == len(rows) - 1 else ","}'
@@ -342,7 +351,7 @@ def _rows(matrix: np.ndarray, indent: str = '      ') -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as YAML takes it."""
+    """Return a text quoted for YAML."""
     return (
         text
         if re.fullmatch(r'[\w./-]*[A-Za-z][\w./-]*', text)
@@ -352,12 +361,12 @@ def _quoted(text: str) -> str:
 
 def _write_rig(out: Path, text: str) -> None:
     """
-    Write a rig file; of one that is there, what the text does not have stays.
+    Write a rig file; other entries of an existing file are kept.
 
     Raises
     ------
     InputError
-        When it is written in a way in which entries cannot be replaced; it stays as it is.
+        If the layout of an existing file does not allow entries to be replaced; it is unchanged.
     """
     if not (out.is_file() and out.stat().st_size):
         with writing(out) as path:
@@ -374,18 +383,17 @@ def _write_rig(out: Path, text: str) -> None:
             fits = False
         if not fits:
             raise InputError(
-                f'--out {out}: cameras and plane cannot be put in place of the old ones in a file'
-                ' that is laid out like this, allowed: each entry begins a line with its name, no'
-                ' braces around all, no end mark, no references; name a new file, and copy the'
-                ' rest to it'
+                f'--out {out}: the layout of this file does not allow cameras and plane to be'
+                ' replaced, allowed: each entry starts a line with its name, no braces around all,'
+                ' no end mark, no references; give a new file, and copy the rest to it'
             )
 
 
 def _merged(old: str, new: str) -> str:
-    """Return a YAML file in which the top-level entries of a new text stand for the old ones."""
+    """Return a YAML file whose top-level entries are replaced by those of a new text."""
 
     def blocks(text: str) -> list[str]:
-        """Return a text cut before each top-level key."""
+        """Split a text before each top-level key."""
         root = yaml.compose(text)
         assert isinstance(root, yaml.MappingNode)
         starts = [0, *(key.start_mark.index for key, _ in root.value), len(text)]
@@ -400,7 +408,7 @@ def _merged(old: str, new: str) -> str:
             kept.append(block)
             continue
         kept.append(fresh.pop(key))
-        # Comments before the next key belong to that.
+        # Comments before the next key belong to that key.
         tail = re.search(r'(?:^[ \t]*(?:#[^\n]*)?\n)+\Z', block, flags=re.MULTILINE)
         if tail and block is not entries[-1]:
             kept.append(tail[0])
@@ -411,7 +419,7 @@ def _merged(old: str, new: str) -> str:
 
 
 def _prediction(value: Prediction) -> dict[str, Any]:
-    """Return a prediction for programs: standard deviations along the world's axes [m]."""
+    """Return a prediction as a JSON object: standard deviations along the world's axes [m]."""
     space = value.triangulated
     return {
         'point': value.point.tolist(),
@@ -427,7 +435,7 @@ def _deviations(covariance: np.ndarray) -> list[float]:
 
 
 def _pose_result(found: Localisation) -> dict[str, Any]:
-    """Return poses for programs."""
+    """Return poses as a JSON object."""
     plane = None
     if found.plane is not None:
         fitted, residuals, rms = found.plane
@@ -471,7 +479,7 @@ def _pose_result(found: Localisation) -> dict[str, Any]:
 
 
 def _pose_text(found: Localisation) -> str:
-    """Return poses for people."""
+    """Return poses as text."""
     cameras = [
         (
             side,
@@ -484,7 +492,7 @@ def _pose_text(found: Localisation) -> str:
         if pose.covariance is not None
     ]
     head = ('camera', 'x [m]', 'y [m]', 'z [m]', '± x [mm]', '± y [mm]', '± z [mm]')
-    parts = [table((*head, '± turn [mrad]', 'residual [px]'), cameras)]
+    parts = [table((*head, '± rotation [mrad]', 'residual [px]'), cameras)]
     points = [
         (
             point.name,
@@ -506,14 +514,14 @@ def _pose_text(found: Localisation) -> str:
         normal = ', '.join(f'{value:.5f}' for value in plane.normal)
         lines.append(f'plane: n = ({normal}), lambda = {plane.offset:.4f} m')
         if not math.isnan(found.plane.rms):
-            lines[-1] += f', points {1e3 * found.plane.rms:.1f} mm off it (RMS)'
+            lines[-1] += f', distance of its points {1e3 * found.plane.rms:.1f} mm (RMS)'
     lines += list(_tip_lines(found.tip))
-    lines.append('it can be trusted' if not found.warnings else 'look at the warnings below')
+    lines.append('no warnings' if not found.warnings else 'not reliable: see the warnings')
     return '\n\n'.join([*parts, '\n'.join(lines)])
 
 
 def _tip_lines(tip: Prediction) -> Iterable[str]:
-    """Yield what a marker at the tip would be off by."""
+    """Yield lines about the error of a marker at the tip."""
     place = ', '.join(f'{value:g}' for value in tip.point)
     rows = [(f'in the plane, {side}', cov) for side, cov in tip.in_plane.items()]
     if tip.triangulated is not None:
@@ -531,7 +539,9 @@ def _run_marker(arguments: argparse.Namespace) -> None:
     out = arguments.out
     ending = out.suffix.lstrip('.').lower()
     if ending not in FORMATS:
-        raise InputError(f'--out {out} has the ending {ending!r}, allowed: {", ".join(FORMATS)}')
+        raise InputError(
+            f'--out {out} has the extension {ending!r}, allowed: {", ".join(FORMATS)}'
+        )
     if arguments.disc and arguments.inner is not None:
         raise InputError('--disc and --inner are given, allowed: one of them; a disc has no inner')
     check_output(out)
@@ -552,14 +562,14 @@ def _run_marker(arguments: argparse.Namespace) -> None:
             'marker': rig,
         },
         f'{out}: {width:g} x {height:g} mm ({sheet.page}). Print at 100 %, check that the line'
-        ' below is 100 mm long, glue it flat\n'
+        ' at the bottom is 100 mm long, and glue it to a flat plate\n'
         f'in the rig file: - {{name: marker_1, {entry}}}',
         arguments.format,
     )
 
 
 def _plain(value: float | bool) -> str:
-    """Return a value as YAML takes it."""
+    """Return a value as YAML text."""
     return str(value).lower() if isinstance(value, bool) else f'{value:g}'
 
 

@@ -1,4 +1,4 @@
-"""Pictures of calibrations and of cameras among their reference points."""
+"""Figures of calibrations, and of cameras and reference points."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from longreach_vision.localisation import Localisation
 
 __all__ = ['draw_calibration', 'draw_localisation']
 
-# Errors are drawn so many times as large.
+# Magnification of errors.
 _ARROWS, _ELLIPSES = 200.0, 100.0
 
 
@@ -26,7 +26,7 @@ def draw_calibration(file: str | Path, found: Calibration) -> None:
     Parameters
     ----------
     file : path
-        Picture to write; its ending decides the format.
+        Picture to write; the format follows from its extension.
     found : Calibration
     """
     camera = found.camera
@@ -77,7 +77,7 @@ def draw_localisation(
     file : path
     found : Localisation
     cameras : mapping of str to Camera
-        By side; for their fields of view.
+        Cameras by side, for their fields of view.
     """
     points = np.array([point.position for point in found.points])
     every = np.vstack([points, found.tip.point, *(p.translation for p in found.poses.values())])
@@ -113,7 +113,7 @@ def draw_localisation(
 
 
 def _ellipse(axis: Any, place: tuple[float, float], covariance: np.ndarray, colour: str) -> None:
-    """Draw one standard deviation around a place, larger than it is."""
+    """Draw a magnified ellipse of one standard deviation around a position."""
     values, vectors = np.linalg.eigh(covariance)
     angle = np.linspace(0.0, 2.0 * np.pi, 60)
     circle = np.sqrt(np.maximum(values, 0.0))[:, None] * np.array([np.cos(angle), np.sin(angle)])

@@ -1,8 +1,8 @@
 """
-Symmetric 2 x 2 matrices (a11, a12, a22), as kernels need them.
+Symmetric 2 x 2 matrices (a11, a12, a22) for kernels.
 
-An ellipse is the image of the unit circle under a positive definite one, its shape matrix A [px]:
-A y is a place relative to the centre, and y = A^-1 d with |y| = 1 is on the rim.
+An ellipse is the image of the unit circle under a positive definite matrix, its shape matrix A
+[px]: A y is a position relative to the centre, and y = A^-1 d with |y| = 1 is on the rim.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from numba import njit
 
 __all__ = ['SECTORS', 'inverse', 'largest', 'sector_of', 'times']
 
-# Sectors of a rim, in which it is seen or not.
+# Sectors into which a rim is divided.
 SECTORS = 48
 
 
 @njit
 def inverse(a11, a12, a22):  # type: ignore[no-untyped-def]
-    """Return the inverse matrix (b11, b12, b22)."""
+    """Return the elements (b11, b12, b22) of the inverse of a matrix."""
     determinant = a11 * a22 - a12 * a12
     return a22 / determinant, -a12 / determinant, a11 / determinant
 
 
 @njit
 def times(a11, a12, a22, x, y):  # type: ignore[no-untyped-def]
-    """Return the matrix times a vector (x, y)."""
+    """Return the product of a matrix and a vector (x, y)."""
     return a11 * x + a12 * y, a12 * x + a22 * y
 
 
 @njit
 def largest(a11, a12, a22):  # type: ignore[no-untyped-def]
-    """Return the larger eigenvalue: of a shape matrix the longer semi-axis."""
+    """Return the larger eigenvalue; for a shape matrix, the longer semi-axis [px]."""
     return 0.5 * (a11 + a22) + math.hypot(0.5 * (a11 - a22), a12)
 
 
 @njit
 def sector_of(x, y):  # type: ignore[no-untyped-def]
-    """Return the sector in which a direction (x, y) lies, 0 to SECTORS - 1."""
+    """Return the sector of a direction (x, y), 0 to SECTORS - 1."""
     sector = int((math.atan2(y, x) / (2.0 * math.pi) + 0.5) * SECTORS)
     return min(sector, SECTORS - 1)

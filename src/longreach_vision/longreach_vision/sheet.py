@@ -1,9 +1,9 @@
 """
-Markers to be printed at their exact size, as vector graphics in PDF or SVG.
+Markers to be printed at exact size, as vector graphics in PDF or SVG.
 
-A sheet holds the marker on a square of its background, and outside of that square only: lines
-that point at the centre, cut marks, a scale of 100 mm to check the print with, a line of text.
-Lengths in this module are in mm, from the upper left corner of the page, x right, y down.
+A sheet contains the marker on a square of its background, and outside of that square: lines
+towards the centre, cut marks, a scale of 100 mm to check the print, a line of text. Lengths in
+this module are in mm, from the upper left corner of the page, x right, y down.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ PAGES = {
 }
 """Width and height [mm], ISO 216."""
 FORMATS = ('pdf', 'svg')
-"""Endings of the files."""
+"""Extensions of the files."""
 
-_SMALLEST, _LARGEST = 0.005, 3.0  # diameter [m]; PDF knows no page above 5.08 m
-_INNER = (0.2, 0.85)  # ratios that leave two edges apart from each other
-# Background around the marker, as a share of its diameter: 4.5 px where its radius is 15 px.
+_SMALLEST, _LARGEST = 0.005, 3.0  # diameter [m]; the largest PDF page has 5.08 m
+_INNER = (0.2, 0.85)  # ratios with two separate edges
+# Background around the marker, as a share of its diameter: 4.5 px for a radius of 15 px.
 _MARGIN = 0.15
-_BORDER = 5.0  # what printers leave blank
+_BORDER = 5.0  # unprintable margin
 _POINTERS = 6.0  # length of the lines outside of the square
 _FOOT = 14.0  # height of scale and text
 _SCALE = 100.0
-_LINE, _TEXT = 0.25, 2.4  # a text of 80 letters is as long as the scale
+_LINE, _TEXT = 0.25, 2.4  # 80 characters are as long as the scale
 _POINT = 72.0 / 25.4  # points in a mm
-_ARCS = 16  # cubic curves in a circle: 1e-9 of the radius off at most
+_ARCS = 16  # cubic curves in a circle, with an error of 1e-9 of the radius
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,19 +47,19 @@ class Sheet:
     Parameters
     ----------
     radius : float
-        Of the marker's outer edge [mm].
+        Radius of the outer edge [mm].
     inner : float
-        Radius of its inner edge over that of its outer one; 0 for a disc.
+        Inner over outer radius; 0 for a disc.
     bright : bool
         Bright on dark, else dark on bright.
     page : str
-        One of PAGES, or 'fit' for a page of its own size.
+        One of PAGES, or 'fit' for a page of the marker's size.
     size : tuple of float
         Width and height of the page [mm].
     center : tuple of float
-        Of the marker [mm].
+        Centre of the marker [mm].
     half : float
-        Half of the side of the square of background [mm].
+        Half the side of the background square [mm].
     """
 
     radius: float
@@ -77,7 +77,7 @@ class Sheet:
 
     @property
     def circles(self) -> list[tuple[float, float]]:
-        """Radius [mm] and grey of the discs to be painted, one upon the other."""
+        """Radius [mm] and grey of the discs to be painted, in this order."""
         marker, background = self.colours
         discs = [(self.radius, marker)]
         if self.inner:
@@ -110,7 +110,7 @@ class Sheet:
 
     @property
     def text(self) -> str:
-        """What stands below."""
+        """Text at the bottom."""
         diameter = 2.0 * self.radius
         kind = 'disc' if not self.inner else f'ring, inside {self.inner * diameter:.6g} mm'
         way = 'bright on dark' if self.bright else 'dark on bright'
@@ -126,19 +126,19 @@ def lay_out(
     Parameters
     ----------
     diameter : float
-        Of the outer edge [m].
+        Diameter of the outer edge [m].
     inner : float
-        Diameter of the inner edge over it; 0 for a disc.
+        Inner over outer diameter; 0 for a disc.
     bright : bool
         Bright on dark in place of dark on bright.
     page : str, optional
-        One of PAGES or 'fit', a page of its own size; by default the smallest of PAGES that
-        holds it, else 'fit'.
+        One of PAGES or 'fit', a page of the marker's size; by default the smallest of PAGES that
+            fits, else 'fit'.
 
     Raises
     ------
     InputError
-        For sizes that no marker has, or a page that does not hold it.
+        For sizes out of range, or a page that is too small.
     """
     if not _SMALLEST <= diameter <= _LARGEST:
         raise InputError(
@@ -171,12 +171,12 @@ def lay_out(
 
 
 def _holds(size: tuple[float, float], needed: tuple[float, float]) -> bool:
-    """Tell whether a page holds what needs so much of it."""
+    """Return whether a page is large enough for a width and height [mm]."""
     return size[0] >= needed[0] and size[1] >= needed[1]
 
 
 def to_svg(sheet: Sheet) -> str:
-    """Return a sheet as SVG, one unit of which is one mm."""
+    """Return a sheet as SVG with 1 mm as the unit."""
     width, height = (_number(value) for value in sheet.size)
     x, y = sheet.center
     side = _number(2.0 * sheet.half)
@@ -208,7 +208,7 @@ def to_svg(sheet: Sheet) -> str:
 
 
 def to_pdf(sheet: Sheet) -> bytes:
-    """Return a sheet as PDF; text and circles are vectors, and the same sheet gives the same."""
+    """Return a sheet as PDF of vector graphics; equal sheets give equal bytes."""
     height = sheet.size[1]
     x, y = sheet.center
     k = _POINT
@@ -261,7 +261,7 @@ def _pdf_circle(x: float, y: float, radius: float) -> str:
 
 
 def _pdf_file(objects: list[bytes]) -> bytes:
-    """Return a PDF file of objects, the first of which is its catalogue."""
+    """Return a PDF file with objects, of which the first is the catalogue."""
     file = bytearray(b'%PDF-1.7\n%\xe2\xe3\xcf\xd3\n')
     places = []
     for number, content in enumerate(objects, 1):
@@ -276,10 +276,10 @@ def _pdf_file(objects: list[bytes]) -> bytes:
 
 
 def _number(value: float) -> str:
-    """Return a number to a tenth of a micrometre."""
+    """Return a value with a resolution of 0.1 micrometres."""
     return f'{value:.4f}'.rstrip('0').rstrip('.')
 
 
 def _hex(grey: float) -> str:
-    """Return a grey as SVG knows it."""
+    """Return a grey level as an SVG colour."""
     return '#ffffff' if grey else '#000000'

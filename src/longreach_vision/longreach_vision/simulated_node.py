@@ -1,4 +1,4 @@
-"""Simulated cameras and the tracker in one node: images need not go through the middleware."""
+"""Simulated cameras and tracker in one node: images bypass the middleware."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ['SimulatedNode', 'SimulatedParameters']
 
 @dataclasses.dataclass(frozen=True)
 class SimulatedParameters(CameraNodeParameters, TrackerParameters):
-    """Parameters of simulated cameras with the tracker."""
+    """Parameters of simulated cameras and tracker."""
 
     def check(self) -> None:
-        """Raise InputError for a camera_info, which does not come this way."""
+        """Raise InputError for calibration = camera_info, which one process does not have."""
         super().check()
         if self.calibration != 'rig':
             raise InputError(
@@ -27,7 +27,7 @@ class SimulatedParameters(CameraNodeParameters, TrackerParameters):
 
 
 class SimulatedNode(CameraNode):
-    """Cameras that look at markers, simulated, and what the tracker sees in their images."""
+    """Simulated cameras, and a tracker of the markers in their images."""
 
     def __init__(self) -> None:
         super().__init__('simulated', SimulatedParameters)
@@ -41,5 +41,5 @@ class SimulatedNode(CameraNode):
         self._tracker.add(camera, stamp, image)
 
     def is_watched(self) -> bool:
-        """Tell whether as many listen as shall see the first image, and hear what is in it."""
+        """Return whether the required subscribers of images and results are present."""
         return self._tracker.has_recorders() and super().is_watched()

@@ -1,4 +1,4 @@
-"""Subcommands of ``longreach vision`` for images that are drawn: render, simulate."""
+"""Subcommands of ``longreach vision`` for simulated images: render, simulate."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from longreach_vision.track_output import Targets, track_markers
 
 __all__ = ['configure_simulation']
 
-# Scales that are tried for a video, from the one that was asked for up and down.
+# Scales tried for a video, relative to the given one, up and down.
 _SCALE_STEP, _SCALES = 1e-3, 300
 
 
 def configure_simulation(commands: Any) -> None:
-    """Add these subcommands to those of ``longreach vision``."""
-    render = commands.add_parser('render', help='write what the cameras would see of a motion')
+    """Add the subcommands ``render`` and ``simulate``."""
+    render = commands.add_parser('render', help='render simulated images of a motion')
     _add_motion(render)
     render.add_argument('--out', metavar='DIR', type=Path, required=True, help='new directory')
-    render.add_argument('--video', action='store_true', help='videos without loss, not pictures')
+    render.add_argument('--video', action='store_true', help='lossless videos instead of pictures')
     render.set_defaults(run=_run_render)
 
     simulate = commands.add_parser(
-        'simulate', help='draw what the cameras would see, track it, and compare with the truth'
+        'simulate', help='render simulated images, track them, and compare with the truth'
     )
     _add_motion(simulate)
     add_outputs(simulate)
@@ -50,31 +50,31 @@ def configure_simulation(commands: Any) -> None:
 
 
 def _add_motion(parser: argparse.ArgumentParser) -> None:
-    """Add what is to be seen, and how."""
+    """Add arguments for the motion and its rendering."""
     parser.add_argument(
         'path',
         metavar='PATH.csv|BAG',
         type=Path,
-        help='table of time, MARKER.x, MARKER.z, or a bag with marker_truth',
+        help='CSV file with time, MARKER.x, MARKER.z, or a bag with marker_truth',
     )
     add_rig(parser)
     add_truth_topic(parser)
-    parser.add_argument('--look', metavar='FILE', type=Path, help='how the pictures look')
+    parser.add_argument('--look', metavar='FILE', type=Path, help='look file of the pictures')
     parser.add_argument(
         '--rate', type=image_rate, default=15.0, help='images per second (default: 15)'
     )
-    parser.add_argument('--duration', type=positive, help='[s] (default: that of the motion)')
+    parser.add_argument('--duration', type=positive, help='[s] (default: duration of the motion)')
     parser.add_argument(
         '--reaction',
         metavar='MARKER=AMPLITUDE',
-        help='let a marker of a BAG move up and down, too, in proportion to the strain of the'
+        help='additional vertical motion of a marker of a BAG, in proportion to the strain of the'
         ' first beam, with this amplitude [m]: a truck on soft ground',
     )
     add_scale(parser)
 
 
 def _shown_motion(arguments: argparse.Namespace) -> MarkerPath:
-    """Return the motion that is to be drawn."""
+    """Return the motion to be rendered."""
     path = motion_of(arguments.path, arguments.truth_topic)
     if arguments.reaction is None:
         return path
@@ -87,8 +87,8 @@ def _shown_motion(arguments: argparse.Namespace) -> MarkerPath:
         ) from error
     if not is_bag(arguments.path):
         raise InputError(
-            f'--reaction needs the strain of a bag, {arguments.path} is a table; put the motion'
-            ' into the table'
+            f'--reaction needs the strain of a bag, {arguments.path} is a CSV file; include the'
+            ' motion in that file'
         )
     strain_topic = arguments.truth_topic.rpartition('/')[0] + '/strain'
     return with_reaction(path, name, amplitude, *read_strain(arguments.path, strain_topic))
@@ -100,7 +100,7 @@ def _look_of(arguments: argparse.Namespace) -> CameraLook:
 
 
 def _read(arguments: argparse.Namespace) -> list[Path | None]:
-    """Return all files that are read."""
+    """Return all input files."""
     return [*rig_files(arguments), arguments.path, arguments.look]
 
 
@@ -131,7 +131,7 @@ def _run_render(arguments: argparse.Namespace) -> None:
 
 
 def _check_video(rig: Rig, arguments: argparse.Namespace) -> None:
-    """Raise InputError where a video would lose a row or column, with a scale that keeps them."""
+    """Raise InputError if a video would lose a row or column; suggest a scale."""
     odd = [
         f'{mounted.camera.width} x {mounted.camera.height} px of {name}'
         for name, mounted in rig.cameras.items()
@@ -142,7 +142,7 @@ def _check_video(rig: Rig, arguments: argparse.Namespace) -> None:
     advice = 'leave out --video'
     whole = [one.camera for one in load_rig(rig_files(arguments)[0]).cameras.values()]
     for k in range(1, 2 * _SCALES):
-        # Up, down, farther up, farther down.
+        # In the order up, down, farther up, farther down.
         step = _SCALE_STEP * ((k + 1) // 2) * (1 if k % 2 else -1)
         scale = round(arguments.scale + step, 3)
         sizes = [round(side * scale) for one in whole for side in (one.width, one.height)]

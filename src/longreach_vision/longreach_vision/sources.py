@@ -1,12 +1,12 @@
 """
-Where images come from: cameras, streams, video files, pictures in folders.
+Sources of images: cameras, streams, video files, pictures in folders.
 
-A source gives frames one by one, in grey or in blue, green, red, all of one size. Frames of files
-carry the time of the recording when that is known: of a video its own time stamps, of pictures
-what stands in their names. Where a container rounds times to milliseconds (Matroska, WebM, FLV),
-and they are those of its frame rate but for that, the rate gives them back: at 1 m/s half of a
-millisecond is half of a millimetre. Rotations that a file asks its viewer for are not done: a
-calibration is for the pixels of the sensor.
+A source yields frames one by one, in grey or BGR, all of one size. Frames of files have the time
+of the recording if it is known: for a video its own time stamps, for pictures the times in their
+names. If a container rounds times to milliseconds (Matroska, WebM, FLV), and they agree with its
+frame rate within rounding, the exact times are restored from the rate: at 1 m/s half a millisecond
+is half a millimetre. Rotation metadata are ignored, because a calibration refers to the pixels of
+the sensor.
 """
 
 from __future__ import annotations
@@ -29,61 +29,61 @@ from longreach_vision.images import bgr_of, gray_of
 
 __all__ = ['CaptureOptions', 'Frame', 'ImageSource', 'open_source', 'stored_picture']
 
-# What OpenCV reads in all its builds.
+# Formats that all builds of OpenCV read.
 _PICTURES = ('.bmp', '.jpeg', '.jpg', '.pbm', '.pgm', '.png', '.ppm', '.tif', '.tiff', '.webp')
 
-# Stamps in messages end here [ns].
+# Upper bound of stamps in messages [ns].
 _LAST = 2**31 * 10**9
 # A file name that ends with seconds and a fraction, or with nanoseconds since 1970.
 _SECONDS = re.compile(r'(?:^|\D)(\d+)\.(\d{1,9})$')
 _NANOSECONDS = re.compile(r'(?:^|\D)(\d{19})$')
-# Of printf patterns, what numbers are made of.
+# Conversion specifiers in printf patterns.
 _NUMBER = re.compile(r'%0?(\d*)d')
-# Marks in a JPEG file, without the bytes that only look like one.
+# Markers in a JPEG file, without stuffed and fill bytes.
 _MARK = re.compile(rb'\xff[^\x00\xff\xd0-\xd7]')
-# What a PNG file begins with, bytes before its first part, and the type of its last one.
+# Signature of a PNG file, bytes before its first chunk, and type of its last chunk.
 _PNG, _PNG_HEAD, _PNG_END = b'\x89PNG', 8, b'IEND'
-# Columns or rows that no picture has [px].
+# Upper bound of columns and rows of a picture [px].
 _LARGEST = 100_000
 
-# Until a stream must have begun, and until the next image must have come [s].
+# Timeouts for the start of a stream, and for the next image [s].
 _OPENING, _READING = 10.0, 5.0
-# Video4Linux: exposure by hand, and its unit [1/s].
+# Video4Linux: manual exposure, and its unit [1/s].
 _BY_HAND, _EXPOSURE_UNITS = 1, 1e4
-# An image that a driver says to be older than this [s] carries no time of this clock.
+# Larger ages of an image reported by a driver [s] come from another clock.
 _OLDEST = 1.0
-# Frame counts of containers are estimates, and can be wrong by so much.
+# Frame counts of containers are estimates; tolerance of the count.
 _COUNT_TOLERANCE = 2
 
 
-# A whole millisecond, and what rounding to it may do [ns].
+# Millisecond, and largest rounding error of a time rounded to it [ns].
 _MILLISECOND, _ROUNDED = 1_000_000, 600_000
 
 
 class Frame(NamedTuple):
-    """One image of a source."""
+    """One image from a source."""
 
-    number: int  # from 0 on; what is left out was lost
-    stamp: int | None  # [ns]; None when nobody knows
+    number: int  # from 0; gaps are lost frames
+    stamp: int | None  # [ns]; None if unknown
     image: np.ndarray  # (h, w) or (h, w, 3), uint8
-    name: str  # for messages
+    name: str  # for error messages
 
 
 @dataclasses.dataclass(frozen=True)
 class CaptureOptions:
     """
-    What a camera is asked for; files do not care.
+    Requested settings of a camera; ignored for files.
 
     Parameters
     ----------
     width, height : int
-        Of its images [px]; 0 for the camera's choice.
+        Size of the images [px]; 0 for the camera's default.
     frame_rate : float
-        [Hz]; 0 for the camera's choice.
+        [Hz]; 0 for the camera's default.
     exposure : float
         [s]; 0 for automatic exposure.
     pixel_format : str
-        Four letters such as GREY, YUYV, MJPG; empty for the camera's choice.
+        Four letters such as GREY, YUYV, MJPG; empty for the camera's default.
     """
 
     width: int = 0
@@ -93,7 +93,7 @@ class CaptureOptions:
     pixel_format: str = ''
 
     def __post_init__(self) -> None:
-        """Raise InputError for what no camera can do."""
+        """Raise InputError for invalid values."""
         for name in ('width', 'height', 'frame_rate', 'exposure'):
             value = getattr(self, name)
             if not 0.0 <= value < float('inf'):
@@ -104,20 +104,20 @@ class CaptureOptions:
 
 class ImageSource:
     """
-    A source of images; :func:`open_source` makes it. Iterate over it, once, and close it.
+    A source of images, made by :func:`open_source`; to be iterated once, then closed.
 
     Attributes
     ----------
     name : str
-        For messages.
+        Name for error messages.
     live : bool
-        Whether images come when they are taken, and stamps are of the clock.
+        Whether images arrive in real time, with stamps of the clock.
     frame_rate : float
-        [Hz]; 0 when nobody knows.
+        [Hz]; 0 if unknown.
     count : int
-        Number of frames, for files an estimate; 0 when nobody knows.
+        Number of frames, for files an estimate; 0 if unknown.
     files : tuple of Path
-        That are read; of a camera none.
+        Files that are read; empty for a camera.
     """
 
     live = False
@@ -138,7 +138,7 @@ class ImageSource:
         self.close()
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Release the resources."""
 
     def __iter__(self) -> Iterator[Frame]:
         """
@@ -147,9 +147,9 @@ class ImageSource:
         Raises
         ------
         InputError
-            For a picture that cannot be read or has another size than the first one.
+            For a picture that cannot be read or differs in size from the first one.
         LongreachError
-            When a camera gives no more images, or a file breaks off.
+            If a camera stops, or a file is incomplete.
         """
         size: tuple[int, ...] = ()
         first = Frame(0, None, np.empty((0, 0), np.uint8), '')
@@ -171,7 +171,7 @@ class ImageSource:
                     )
                 number, stamp = start + frame.number, frame.stamp
                 if stamp is not None and before is not None and first.stamp is not None:
-                    # Time goes on in a loop.
+                    # Time continues in a loop.
                     stamp += before + self._period(before, first.stamp, start) - first.stamp
                 yield Frame(number, stamp, image, frame.name)
             if not self._loop or not size:
@@ -179,13 +179,13 @@ class ImageSource:
             start = number + 1
 
     def _period(self, last: int, first: int, count: int) -> int:
-        """Return the time from the last frame to the first of the next round [ns]."""
+        """Return the time from the last frame to the first of the next loop [ns]."""
         if count > 1 and last > first:
             return round((last - first) / (count - 1))
         return round(1e9 / self.frame_rate) if self.frame_rate else 1
 
     def _frames(self) -> Iterator[Frame]:
-        """Yield the frames of one round, as they are read."""
+        """Yield the frames of one loop, as they are read."""
         raise NotImplementedError
 
 
@@ -195,7 +195,7 @@ def _size(shape: tuple[int, ...]) -> str:
 
 
 class _Pictures(ImageSource):
-    """Pictures in files, with the numbers that they stand for."""
+    """Picture files, with their frame numbers."""
 
     def __init__(self, name: str, files: list[tuple[int, Path]], **options: Any) -> None:
         super().__init__(name, **options)
@@ -210,7 +210,7 @@ class _Pictures(ImageSource):
 
 
 def _stamps_in(paths: list[Path]) -> list[int] | list[None]:
-    """Return the times [ns] that stand in the names of all files, or None for each."""
+    """Return the times [ns] in the names of all files, or None for each."""
     stamps = [_stamp_in(path.stem) for path in paths]
     for stamp, path in zip(stamps, paths, strict=True):
         if stamp is not None and stamp >= _LAST:
@@ -225,14 +225,14 @@ def _stamps_in(paths: list[Path]) -> list[int] | list[None]:
         if after <= before:
             raise InputError(
                 f'{path}: the time in the name is {after / 1e9:.9f} s, not after the'
-                f' {before / 1e9:.9f} s of the picture before it; name pictures by rising times,'
-                ' or number them'
+                f' {before / 1e9:.9f} s of the previous picture; name pictures by increasing'
+                ' times, or number them'
             )
     return known
 
 
 def _stamp_in(stem: str) -> int | None:
-    """Return the time [ns] at the end of a name, if there is one."""
+    """Return the time [ns] at the end of a name, or None."""
     if found := _SECONDS.search(stem):
         return int(found[1]) * 10**9 + int(found[2].ljust(9, '0'))
     found = _NANOSECONDS.search(stem)
@@ -241,17 +241,17 @@ def _stamp_in(stem: str) -> int | None:
 
 def stored_picture(path: Path) -> np.ndarray:
     """
-    Return a picture as it is stored, and not turned by what the file says.
+    Read a picture as stored, ignoring EXIF rotation.
 
     Returns
     -------
     ndarray, shape (h, w), (h, w, 3) or (h, w, 4)
-        Grey, blue green red, or these with opacity, in the type of the file.
+        Grey, BGR or BGRA, in the data type of the file.
 
     Raises
     ------
     InputError
-        When the file cannot be read, is cut off or damaged, or is no picture.
+        If the file cannot be read, is truncated or damaged, or is not a picture.
     """
     try:
         data = path.read_bytes()
@@ -259,10 +259,10 @@ def stored_picture(path: Path) -> np.ndarray:
         raise InputError(f'{path} cannot be read: {error.strerror}') from error
     if not data:
         raise InputError(f'{path} is empty, allowed: a picture; was the disk full?')
-    # OpenCV fills what is missing of a JPEG with grey, and says nothing.
+    # OpenCV fills missing parts of a JPEG with grey silently.
     jpeg, png = data.startswith(b'\xff\xd8'), data.startswith(_PNG)
     if (jpeg and not _is_whole_jpeg(data)) or (png and not _is_whole_png(data, path)):
-        raise InputError(f'{path} is cut off after {len(data)} bytes; copy or record it again')
+        raise InputError(f'{path} is truncated after {len(data)} bytes; copy or record it again')
     flags = cv2.IMREAD_UNCHANGED | cv2.IMREAD_IGNORE_ORIENTATION
     image: np.ndarray | None = None
     with _silence(), contextlib.suppress(cv2.error):
@@ -276,7 +276,7 @@ def stored_picture(path: Path) -> np.ndarray:
 
 
 def _is_whole_jpeg(data: bytes) -> bool:
-    """Tell whether a JPEG goes on to its end: mark by mark, for thumbnails have ends of theirs."""
+    """Return whether a JPEG is complete, by its markers: thumbnails have ends of their own."""
     at = 2
     while mark := _MARK.search(data, at):
         at = mark.end()
@@ -289,14 +289,14 @@ def _is_whole_jpeg(data: bytes) -> bool:
 
 
 def _is_whole_png(data: bytes, path: Path) -> bool:
-    """Tell whether a PNG goes on to its end, part by part; InputError where one is damaged."""
-    # libpng would write of these to stderr by itself.
+    """Return whether a PNG is complete, chunk by chunk; InputError if a chunk is damaged."""
+    # libpng would write about these errors to stderr.
     at = _PNG_HEAD
     size = [int.from_bytes(data[k : k + 4], 'big') for k in (16, 20)]
     if max(size) > _LARGEST:
         raise InputError(
-            f'{path} is to have {size[0]} x {size[1]} px, allowed: at most {_LARGEST} each way; is'
-            ' it damaged?'
+            f'{path} has a size of {size[0]} x {size[1]} px, allowed: at most {_LARGEST} each way;'
+            ' it is probably damaged'
         )
     while at + 12 <= len(data):
         end = at + 12 + int.from_bytes(data[at : at + 4], 'big')
@@ -312,7 +312,7 @@ def _is_whole_png(data: bytes, path: Path) -> bool:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Keep OpenCV from writing to stderr what an error here says better."""
+    """Suppress OpenCV's messages on stderr, which the errors raised here replace."""
     level = cv2.utils.logging.getLogLevel()
     cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
     try:
@@ -323,15 +323,15 @@ def _silence() -> Iterator[None]:
 
 class _ExactTimes:
     """
-    Times of a video before its container rounded them to milliseconds.
+    Restores times of a video that its container rounded to milliseconds.
 
-    Up to the first one that is no multiple of the frames' period, or no whole millisecond: from
-    there on, times are as the container has them.
+    Ends at the first time that is not a multiple of the frame period within rounding: from there
+    on, the times of the container are used.
 
     Parameters
     ----------
     rate : float
-        By the container [Hz]; 0 when it does not know.
+        Frame rate of the container [Hz]; 0 if unknown.
     """
 
     def __init__(self, rate: float) -> None:
@@ -339,12 +339,12 @@ class _ExactTimes:
         self._start: float | None = None
 
     def of(self, told: int) -> int:
-        """Return the time of the next frame [ns] by that of the container [ns]."""
+        """Return the exact time of the next frame [ns] from that of the container [ns]."""
         if not self._rate:
             return told
         period = 1e9 / self._rate
         if self._start is None:
-            # A video that begins later has, as a rule, lost its first frames.
+            # A video that starts later has usually lost its first frames.
             nearest = round(told / period) * period
             self._start = nearest if abs(nearest - told) <= _ROUNDED else float(told)
         count = round((told - self._start) / period)
@@ -378,11 +378,11 @@ class _Video(ImageSource):
 
     def _frames(self) -> Iterator[Frame]:
         if self._begun:
-            # Seeking is not exact in all containers: from the beginning again.
+            # Seeking is not exact in all containers: open the file again.
             self._capture.release()
             again = _opened(self.name, cv2.CAP_FFMPEG)
             if again is None:
-                raise LongreachError(f'{self.name} cannot be read any more; was it removed?')
+                raise LongreachError(f'{self.name} cannot be read any more')
             self._capture = again
             self._capture.set(cv2.CAP_PROP_ORIENTATION_AUTO, 0)
         self._begun = True
@@ -392,7 +392,7 @@ class _Video(ImageSource):
             good, image = self._capture.read()
             if not good:
                 break
-            # Some containers know no times, or round them down to the same.
+            # Some containers have no times, or round successive ones to the same value.
             told = times.of(round(self._capture.get(cv2.CAP_PROP_POS_MSEC) * 1e6))
             counted = round(index * 1e9 / self.frame_rate) if self.frame_rate else stamp + 1
             stamp = told if told > stamp else max(counted, stamp + 1)
@@ -400,11 +400,11 @@ class _Video(ImageSource):
             index += 1
         if index < self.count - max(_COUNT_TOLERANCE, self.count // 100):
             raise LongreachError(
-                f'{self.name} breaks off after {index} of {self.count} frames; what was read is'
-                ' good, the rest is missing or damaged'
+                f'{self.name} is incomplete: {index} of {self.count} frames can be read; the rest'
+                ' is missing or damaged'
             )
         if index == 0:
-            raise InputError(f'{self.name} has no frame that can be read')
+            raise InputError(f'{self.name} has no readable frame')
 
 
 class _Camera(ImageSource):
@@ -432,9 +432,9 @@ class _Camera(ImageSource):
         )
         if self._capture is None:
             remedy = (
-                'is it in use, or are you not in the group video?'
+                'check that no other program uses it, and that you are in the group video'
                 if self._local
-                else 'are address, password and network right?'
+                else 'check address, password and network'
             )
             raise LongreachError(f'{name} cannot be opened; {remedy}')
         try:
@@ -445,9 +445,9 @@ class _Camera(ImageSource):
         self.frame_rate = max(0.0, self._capture.get(cv2.CAP_PROP_FPS))
 
     def _ask_for(self, options: CaptureOptions) -> None:
-        """Set what was asked for, and compare with what came of it."""
+        """Request settings, and compare them with the result."""
         capture = self._capture
-        # The format first: which sizes there are depends on it.
+        # Set the format first: the available sizes depend on it.
         if options.pixel_format:
             code = cv2.VideoWriter.fourcc(*options.pixel_format)
             capture.set(cv2.CAP_PROP_FOURCC, code)
@@ -475,7 +475,7 @@ class _Camera(ImageSource):
                 )
 
     def _compare(self, name: str, wanted: object, got: object, unit: str) -> None:
-        """Raise InputError when the camera chose another value."""
+        """Raise InputError if the camera uses another value."""
         if got != wanted:
             raise InputError(
                 f'{name} = {wanted}{unit}, but {self.name} gives {got}{unit}; its modes are listed'
@@ -483,26 +483,25 @@ class _Camera(ImageSource):
             )
 
     def close(self) -> None:
-        """Let the camera go."""
+        """Release the camera."""
         self._capture.release()
 
     def _frames(self) -> Iterator[Frame]:
         index = 0
         while True:
             grabbed = self._capture.grab()
-            # Before the image is unpacked, which takes its time.
+            # Before decoding the image, which takes time.
             stamp = self._clock() - self._age()
             good, image = self._capture.retrieve() if grabbed else (False, None)
             if not good or image is None:
                 raise LongreachError(
-                    f'{self.name} gives no more images, after {index}; was it unplugged, or the'
-                    ' connection lost?'
+                    f'{self.name} gives no more images, after {index}; check that it is connected'
                 )
             yield Frame(index, stamp, image, f'{self.name}, image {index}')
             index += 1
 
     def _age(self) -> int:
-        """Return how long ago the driver received the latest image [ns]; 0 if it does not say."""
+        """Return the time since the driver received the latest image [ns]; 0 if unknown."""
         if not self._local:
             return 0
         age = time.monotonic() - self._capture.get(cv2.CAP_PROP_POS_MSEC) * 1e-3
@@ -516,7 +515,7 @@ def _letters(capture: Any) -> str:
 
 def _opened(device: int | str, backend: int, options: list[int] | None = None) -> Any:
     """Return an open capture, or None."""
-    # Read when FFmpeg is first used: it writes about each damaged packet otherwise.
+    # Read at FFmpeg's first use; otherwise it writes about each damaged packet.
     os.environ.setdefault('OPENCV_FFMPEG_LOGLEVEL', '-8')
     with _silence():
         capture = cv2.VideoCapture(device, backend, options or [])
@@ -539,21 +538,22 @@ def open_source(
     ----------
     spec : str or int
         Number of a USB camera or /dev/videoN; the address of a stream (rtsp://...); a video file;
-        a picture; a folder of pictures, in natural order; a pattern as of the shell (``*.png``) or
-        of printf (``left_%04d.png``: a number left out is a frame that was lost). When the names
-        of all pictures end with a time, in seconds with a fraction or in nanoseconds since 1970,
-        that is their stamp.
+        a picture; a folder of pictures, in natural order; a shell pattern (``*.png``) or a printf
+            pattern (``left_%04d.png``: missing numbers are lost frames). If the names of all
+            pictures end with a time, in seconds with a fraction or in nanoseconds since 1970, it
+            is their stamp.
     color : bool
-        Blue, green, red instead of grey.
+        Yield BGR instead of grey images.
     loop : bool
-        Begin again at the end of a file; numbers and stamps go on.
+        Start again at the end of a file; numbers and stamps continue.
     bits : int
-        That count in pictures of 16 bits, see :mod:`longreach_vision.images`.
+        Significant bits of 16-bit values, see :mod:`longreach_vision.images`.
     capture : CaptureOptions, optional
-        For cameras.
+        Settings of cameras.
     clock : callable
-        Gives the present time [ns], for the stamps of cameras: that at which the driver had an
-        image complete, where the driver says that, else that at which it was fetched.
+        Returns the present time [ns], for the stamps of cameras: the time at which the driver
+            received the complete image, if it is known, else the time at which the image was
+            fetched.
 
     Returns
     -------
@@ -562,9 +562,9 @@ def open_source(
     Raises
     ------
     InputError
-        For a source that does not exist, is empty, or cannot be what is asked for.
+        For a source that does not exist, is empty, or does not support the settings.
     LongreachError
-        When a camera does not open.
+        If a camera cannot be opened.
     """
     text = str(spec).strip()
     options: dict[str, Any] = {'color': color, 'loop': loop, 'bits': bits}
@@ -574,7 +574,7 @@ def open_source(
         name = f'camera {device}'
         return _Camera(device, name, capture or CaptureOptions(), clock, **options)
     if '://' in device and not device.startswith('file://'):
-        # What is before an @ is a password.
+        # The part before @ may contain a password.
         name = re.sub('//[^/@]*@', '//', device)
         return _Camera(device, name, capture or CaptureOptions(), clock, **options)
     if not device:
@@ -584,7 +584,7 @@ def open_source(
     except InputError:
         raise
     except (OSError, RuntimeError, ValueError) as error:
-        # No such user, a name that is too long, a pattern that is none, a folder that is closed.
+        # Unknown user, name too long, invalid pattern, folder without permission.
         reason = getattr(error, 'strerror', None) or error
         raise InputError(
             f'{device} cannot be read: {reason}; allowed: a camera, address, file, folder or'
@@ -606,7 +606,7 @@ def _stored(device: str, options: dict[str, Any]) -> ImageSource:
             )
         return _Pictures(device, files, **options)
     if not path.is_file():
-        # Opening a pipe that nobody writes to would wait for ever.
+        # Opening a pipe without a writer would block.
         raise InputError(f'{path} is a pipe or device, allowed: a camera, address, file or folder')
     if _is_picture(path):
         return _Pictures(device, [(0, path)], **options)
@@ -614,7 +614,7 @@ def _stored(device: str, options: dict[str, Any]) -> ImageSource:
 
 
 def _check_device(device: int | str) -> None:
-    """Raise InputError for a camera that is not there, with those that are."""
+    """Raise InputError for a missing camera device, with a list of the existing ones."""
     path = Path(f'/dev/video{device}' if isinstance(device, int) else device)
     if not path.exists():
         there = ' '.join(str(p) for _, p in _natural(Path('/dev').glob('video*')))
@@ -622,12 +622,12 @@ def _check_device(device: int | str) -> None:
 
 
 def _is_picture(path: Path) -> bool:
-    """Tell whether a file is called like a picture."""
+    """Return whether a file has the extension of a picture."""
     return path.suffix.lower() in _PICTURES and path.is_file() and not path.name.startswith('.')
 
 
 def _natural(paths: Iterator[Path]) -> list[tuple[int, Path]]:
-    """Return paths in the order that people number them in, with their places."""
+    """Return paths in natural order, numbered."""
 
     def key(path: Path) -> list[tuple[int, str]]:
         parts = re.split(r'(\d+)', path.name)
@@ -637,7 +637,7 @@ def _natural(paths: Iterator[Path]) -> list[tuple[int, Path]]:
 
 
 def _matching(path: Path) -> list[tuple[int, Path]]:
-    """Return the pictures that a pattern means, with their numbers."""
+    """Return the pictures that match a pattern, with their numbers."""
     pattern = path.name
     wild, numbered = any(sign in pattern for sign in '*?['), _NUMBER.search(pattern)
     if not wild and not numbered:
@@ -651,12 +651,12 @@ def _matching(path: Path) -> list[tuple[int, Path]]:
     else:
         files = _numbered(path, numbered)
     if not files:
-        raise InputError(f'no picture in {path.parent} is called {pattern}')
+        raise InputError(f'no picture in {path.parent} matches {pattern}')
     return files
 
 
 def _numbered(path: Path, number: Any) -> list[tuple[int, Path]]:
-    """Return the pictures of a printf pattern, counted from the first one."""
+    """Return the pictures of a printf pattern, with numbers relative to the first."""
     head, tail = path.name[: number.start()], path.name[number.end() :]
     digits = rf'\d{{{number[1]},}}' if number[1] else r'\d+'
     name = re.compile(f'{re.escape(head)}({digits}){re.escape(tail)}')

@@ -1,17 +1,18 @@
 """
-Markers in space, from one camera or two.
+Positions of markers in space, from one camera or two.
 
-With one camera a marker lies where its ray meets the plane that it moves in, Henikl 2015, (38).
-With two there are three positions: that of each camera in the plane, merged with the weights of
-least variance, where the errors of the plane are common to both; and the triangulated one, which
-needs no plane. How far that one is out of the plane says whether the assumption holds: a boom that
-sways by 100 mm shifts a position in the plane by some 30 mm, and the triangulated one not at all.
+With one camera, the position is the intersection of its ray with the plane of motion, Henikl 2015,
+(38). With two there are three positions: those of each camera in the plane, merged with minimum
+variance, taking into account that errors of the plane are common to both; and the triangulated
+one, which does not depend on the plane. Its distance from the plane shows whether the assumption
+holds: if a boom sways by 100 mm, positions in the plane are off by about 30 mm, and the
+triangulated one is not.
 
-Images that are not of the same instant are brought to that of the left one: the pixel of the right
-camera is interpolated between, or extrapolated from, its latest images. At 1 m/s, 5 ms are 5 mm.
+Images taken at different times are reduced to the time of the left one: the pixel of the right
+camera is interpolated or extrapolated from its latest images. At 1 m/s, 5 ms correspond to 5 mm.
 
-BLAS gains nothing from threads on problems of this size, and loses much on a busy machine: set
-OPENBLAS_NUM_THREADS=1 in the environment of the process, before it imports numpy.
+BLAS threads slow down problems of this size, especially on a busy machine: set
+OPENBLAS_NUM_THREADS=1 in the environment of the process before it imports numpy.
 """
 
 from __future__ import annotations
@@ -32,44 +33,45 @@ from longreach_vision.tracking import CameraTracker
 
 __all__ = ['Estimate', 'StereoFrame', 'StereoTracker']
 
-# Deviations beyond which a difference is one.
+# Standard deviations beyond which a difference is significant.
 _SURE = 3.5
-# Squared distance of two rays, in variances of it, beyond which they miss each other.
+# Squared distance of two rays, over its variance, beyond which they do not intersect.
 _RAYS_MISS = 25.0
-# A marker that one camera lost is looked for where the other one shows it, within this [px].
+# Radius of the search for a marker at the position expected by the other camera [px].
 _HINT = 16.0
-# A centre that is moved to another time without a known speed holds as long as its deviation is
-# below this share of the marker's radius.
+# A centre that is moved to another time without known velocity is accepted while its standard
+# deviation is below this share of the marker's radius.
 _MOVED = 0.05
-# Between the places that give a velocity in the other camera [s].
+# Time between the positions from which a velocity in the other camera is computed [s].
 _SHORT = 1e-3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Estimate:
     """
-    A marker in space.
+    Estimated position of a marker.
 
     Parameters
     ----------
     name : str
     status : str
-        ``TRACKED``, ``UNCERTAIN`` or ``LOST``: the worse one of the cameras used; UNCERTAIN, too,
-        when what they see does not fit together, or was brought to one time without knowing how
-        fast the marker moves.
+        ``TRACKED``, ``UNCERTAIN`` or ``LOST``: the worse status of the cameras used; also
+        UNCERTAIN
+            if their observations are inconsistent, or were moved to a common time without known
+            velocity.
     reason : str
-        Why it is not TRACKED; empty when it is.
+        Why the status is not TRACKED; empty otherwise.
     cameras : tuple of str
-        Which ones were used: where one tracks it, none that is uncertain.
+        Cameras used: an uncertain one is not used if another tracks the marker.
     in_plane : Location, optional
-        Under the assumption that it moves in its plane, in the world [m].
+        Position in the world, assuming that it moves in its plane [m].
     triangulated : Location, optional
-        Without it; needs both cameras.
+        Position without this assumption; requires both cameras.
     out_of_plane : float
-        How far the triangulated position is off the marker's plane along the normal [m]; NaN
-        without one.
+        Distance of the triangulated position from the marker's plane along the normal [m]; NaN
+            without a triangulated position.
     out_of_plane_deviation : float
-        Standard deviation of that [m].
+        Standard deviation of out_of_plane [m].
     """
 
     name: str
@@ -85,18 +87,18 @@ class Estimate:
 @dataclasses.dataclass(frozen=True, eq=False)
 class StereoFrame:
     """
-    What one image or two of a pair showed.
+    Results of one image, or of an image pair.
 
     Parameters
     ----------
     time : float
-        Of the left image, or the only one; the estimates are of this time [s].
+        Time of the left image, or of the only one, and of the estimates [s].
     gap : float
-        By how much the right image is later [s]; NaN with one camera.
+        Time of the right image minus that of the left one [s]; NaN with one camera.
     observations : dict of dict of Observation
-        By camera and marker; each of the time of its own image.
+        Observations by camera and marker, at the time of each image.
     estimates : dict of Estimate
-        By marker, of all markers of the rig.
+        Estimates of all markers of the rig, by name.
     """
 
     time: float
@@ -107,14 +109,16 @@ class StereoFrame:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _View:
-    """A marker's pixel in a camera at the time of the estimate."""
+    """Pixel of a marker in a camera at the time of the estimate."""
 
     side: str
     status: str
     reason: str
     center: np.ndarray
     covariance: np.ndarray
-    doubt: str = ''  # why this time's pixel cannot be trusted, though that of the image can
+    doubt: str = (
+        ''  # why the pixel is unreliable at this time, although it was TRACKED in its image
+    )
 
 
 class StereoTracker:
@@ -124,7 +128,7 @@ class StereoTracker:
     Parameters
     ----------
     rig : Rig
-        With one camera, too.
+        Rig with one camera or two.
     """
 
     def __init__(self, rig: Rig) -> None:
@@ -134,17 +138,17 @@ class StereoTracker:
             for side, mounted in rig.cameras.items()
         }
         self._planes = {marker.name: rig.plane_of(marker) for marker in rig.markers}
-        # Markers that were not found at the start, or in a search: why.
+        # Reasons for markers that were not found at the start, or in a search.
         self._missing: dict[str, str] = {}
 
     @property
     def left(self) -> CameraTracker:
-        """The left camera's tracker."""
+        """Tracker of the left camera."""
         return self._of('left')
 
     @property
     def right(self) -> CameraTracker:
-        """The right camera's tracker."""
+        """Tracker of the right camera."""
         return self._of('right')
 
     def _of(self, side: str) -> CameraTracker:
@@ -156,32 +160,32 @@ class StereoTracker:
         self, images: Mapping[str, np.ndarray], times: Mapping[str, float]
     ) -> dict[str, dict[str, Observation]]:
         """
-        Begin with the markers of a first pair of images.
+        Start tracking with a first image pair.
 
-        Each one from its given pixel, else from its position, as
-        :meth:`CameraTracker.start_given`; those without either are searched for in both images,
-        and named by where they are in the plane: see
-        :func:`longreach_vision.naming.name_markers`.
+        Markers are initialised at their given pixel, else at their position, as in
+        :meth:`CameraTracker.start_given`; those without either are searched for in both images and
+        named by their positions in the plane, see :func:`longreach_vision.naming.name_markers`.
 
         Parameters
         ----------
         images : mapping of ndarray
-            By camera.
+            Images by camera.
         times : mapping of float
-            By camera [s].
+            Times by camera [s].
 
         Returns
         -------
         dict of dict of Observation
-            By camera and marker; those that a camera has not found yet are missing there.
+            Observations by camera and marker; markers that a camera has not found are missing.
 
         Raises
         ------
         InputError
-            For a camera that is not in the rig, and an image that does not fit.
+            For a camera that is not in the rig, and an image of another size.
         LongreachError
-            When the search does not find as many markers of each kind as are left; kinds that it
-            does find are begun with.
+            If the search does not find the expected number of markers of each kind; kinds that are
+            found
+                are tracked.
         """
         given = {side: self._of(side) for side in images}
         seen = {
@@ -204,17 +208,17 @@ class StereoTracker:
 
     def search(self, images: Mapping[str, np.ndarray], times: Mapping[str, float]) -> str:
         """
-        Look in whole images for markers that are :attr:`searchable`, and begin with them.
+        Search for :attr:`searchable` markers in whole images, and start tracking them.
 
         Parameters
         ----------
         images, times : mapping
-            As for :meth:`update`, and those of the latest one.
+            Those of the latest :meth:`update`.
 
         Returns
         -------
         str
-            Why some are still missing, discs among them; empty when none is.
+            Why some are still missing (including discs); empty if none is.
         """
         left = self.searchable
         problem = ''
@@ -226,7 +230,7 @@ class StereoTracker:
 
     @property
     def missing(self) -> dict[str, str]:
-        """Why markers were not found, of those that were not begun with since."""
+        """Reasons why markers have not been found, for those not tracked since."""
         return {
             name: why
             for name, why in self._missing.items()
@@ -243,11 +247,12 @@ class StereoTracker:
     @property
     def searchable(self) -> list[MarkerOnRig]:
         """
-        The markers that a search in whole images may find.
+        Markers that a search in whole images may find.
 
-        Rings that were not begun with in any camera, while all that look like them are in sight.
-        Where no marker at all is, also those that have never been seen where they were to be at
-        the start, if no other one looks like them: alike ones might get each other's names.
+        Rings that no camera has tracked yet, provided that all markers of the same appearance are
+        in sight. If no marker at all is in sight, also those that were never seen at their initial
+        position, provided that their appearance is unique, since otherwise names could be
+        exchanged.
         """
         trackers = self.trackers.values()
         found: list[MarkerOnRig] = []
@@ -288,25 +293,26 @@ class StereoTracker:
 
     def update(self, images: Mapping[str, np.ndarray], times: Mapping[str, float]) -> StereoFrame:
         """
-        Follow the markers into the next images.
+        Track the markers in the next images.
 
         Parameters
         ----------
         images : mapping of ndarray of uint8, shape (height, width)
-            By camera; one may be missing.
+            Images by camera; one may be missing.
         times : mapping of float
-            By camera [s].
+            Times by camera [s].
 
         Returns
         -------
         StereoFrame
-            Where the images are farther apart than the parameter ``gap`` allows, the estimates
-            are those of the left camera alone.
+            If the time between the images exceeds the parameter ``gap``, the estimates are those
+            of the
+                 left camera.
 
         Raises
         ------
         InputError
-            As :meth:`CameraTracker.update`; for no image, and a camera that is not in the rig.
+            As for :meth:`CameraTracker.update`; without images, and for an unknown camera.
         """
         sides = [side for side in ('left', 'right') if side in images]
         if not sides or len(sides) < len(images):
@@ -333,7 +339,7 @@ class StereoTracker:
         observations: Mapping[str, Mapping[str, Observation]],
         time: float,
     ) -> _View:
-        """Return what a camera sees of a marker, at a time."""
+        """Return the view of a marker in a camera at a time [s]."""
         seen = observations[side].get(name)
         if seen is None:
             nowhere = np.full((3, 2), math.nan)
@@ -356,7 +362,7 @@ class StereoTracker:
         return _View(side, seen.status, seen.reason, center, covariance, doubt)
 
     def _estimate(self, marker: MarkerOnRig, views: list[_View]) -> Estimate:
-        """Return a marker in space."""
+        """Estimate the position of a marker."""
         for status in (TRACKED, UNCERTAIN):
             used = [view for view in views if view.status == status]
             if used:
@@ -392,11 +398,13 @@ class StereoTracker:
             in_plane = self._merge(sides, located, plane)
         if point.residual > tracking.ray_gap and point.chi_square > _RAYS_MISS:
             reason = (
-                f'the rays of both cameras miss each other by {point.residual:.1f} px: not the'
-                ' same marker, or wrong poses'
+                f'the rays of both cameras miss each other by {point.residual:.1f} px: different'
+                ' markers, or wrong poses'
             )
         elif not is_flat:
-            reason = f'{1e3 * away:.0f} mm out of the plane: only the triangulated position holds'
+            reason = (
+                f'{1e3 * away:.0f} mm out of the plane: only the triangulated position is valid'
+            )
         if reason:
             status = UNCERTAIN
         return Estimate(
@@ -418,10 +426,10 @@ class StereoTracker:
 
     def _merge(self, sides: tuple[str, ...], located: list[Location], plane: Plane) -> Location:
         """
-        Return the best linear combination of two positions in the plane.
+        Return the minimum-variance linear combination of two positions in the plane.
 
         p = p_1 + K (p_2 - p_1), K = (A_11 - A_12) (A_11 + A_22 - A_12 - A_21)^-1, with the
-        covariances A_ij in the plane. What both have in common comes from the plane: a height
+        covariances A_ij in the plane. The common part is the error of the plane: a height
         error h moves each position by h r_i, r_i = (p_i - t_i) / n.(p_i - t_i).
         """
         (first, one), (second, two) = ((item.position, item.covariance) for item in located)
@@ -435,7 +443,7 @@ class StereoTracker:
         inside = plane.axes
         apart = inside @ (one + two - common - common.T) @ inside.T
         if not apart[0, 0] * apart[1, 1] > apart[0, 1] ** 2:
-            # Pixels without errors.
+            # Without pixel errors.
             return located[0]
         gain = inside.T @ (inside @ (one - common) @ inside.T @ np.linalg.inv(apart)) @ inside
         rest = np.eye(3) - gain
@@ -446,7 +454,7 @@ class StereoTracker:
         )
 
     def _help(self, times: Mapping[str, float]) -> None:
-        """Let a camera that has lost a marker look for it where the other one shows it."""
+        """Search for lost markers at the positions expected by the other camera."""
         if len(times) < 2:
             return
         for side, helper in (('left', 'right'), ('right', 'left')):
@@ -459,7 +467,7 @@ class StereoTracker:
                 if own is not None and own.doubt and not own.lost:
                     self._resolve(tracker, other, name, times)
                     continue
-                # What it knows itself is better, at first.
+                # At first, its own prediction is better.
                 if own is not None and not (
                     own.lost and times[side] - own.time > self.rig.tracking.fade
                 ):
@@ -473,7 +481,7 @@ class StereoTracker:
         name: str,
         times: Mapping[str, float],
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return pixel and velocity of a marker in a camera, by what the other one expects."""
+        """Return pixel and velocity of a marker in a camera, predicted by the other one."""
         plane, mounted = self._planes[name], tracker.mounted
         seen = other.predict(name, times[tracker.name])
         pixels = []
@@ -488,22 +496,22 @@ class StereoTracker:
     def _expect_there(
         self, tracker: CameraTracker, other: CameraTracker, name: str, times: Mapping[str, float]
     ) -> None:
-        """Tell one camera where the other one expects a marker."""
+        """Search for a marker where the other camera expects it."""
         camera = tracker.mounted.camera
         try:
             center, velocity = self._there(tracker, other, name, times)
         except InputError:
-            # A place without a ray, just outside of a strong lens, or one beside the plane.
+            # No ray at this pixel, or no intersection with the plane.
             return
         u, v = center.tolist()
-        # Where it is outside of this image, there is nothing to look for.
+        # Outside the image there is nothing to search.
         if 0.0 <= u <= camera.width - 1.0 and 0.0 <= v <= camera.height - 1.0:
             tracker.expect(name, center, velocity, times[tracker.name], _HINT)
 
     def _resolve(
         self, tracker: CameraTracker, other: CameraTracker, name: str, times: Mapping[str, float]
     ) -> None:
-        """End the doubt about two markers in one camera, if the other one knows both."""
+        """Resolve the ambiguity of two markers in one camera, if the other one knows both."""
         rival = tracker.tracks[name].doubt
         pair = (name, rival)
         if any(
@@ -521,7 +529,7 @@ class StereoTracker:
         seen = [tracker.tracks[one].state[:2] for one in pair]
         same = math.dist(seen[0], wanted[0]) + math.dist(seen[1], wanted[1])
         exchanged = math.dist(seen[0], wanted[1]) + math.dist(seen[1], wanted[0])
-        # What is out of the plane shifts both alike.
+        # A displacement out of the plane shifts both alike.
         if abs(same - exchanged) > _HINT:
             tracker.resolve(name, exchange=exchanged < same)
 
@@ -541,7 +549,7 @@ def _surest(located: list[Location]) -> int:
 
 
 def _reasons(views: list[_View]) -> str:
-    """Return why no camera tracks a marker."""
+    """Return the reasons why no camera tracks a marker."""
     if len({view.reason for view in views}) == 1:
         return views[0].reason
     return '; '.join(f'{view.side}: {view.reason}' for view in views)

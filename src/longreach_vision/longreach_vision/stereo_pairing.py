@@ -1,15 +1,15 @@
 """
-Images of two cameras that belong together, by their stamps.
+Pairing of the images of two cameras by their stamps.
 
-Each camera's images come in their own order, but not in one order with the other's. Those of one
-instant are a pair at once; of cameras that are not synchronous, each image goes with the nearest
-one of the other camera, not farther than a tolerance. What is given out depends on stamps alone,
-as long as no camera lags behind the other by more than the timeout: a recording gives the same
-pairs again, whatever the load of the machine.
+The images of each camera arrive in order, but not in a common order. Images with equal stamps are
+a pair at once; for cameras that are not synchronised, each image is paired with the nearest one of
+the other camera, within a tolerance. The result depends on stamps only, unless one camera lags
+behind the other by more than the timeout: a recording gives the same pairs again, whatever the
+load of the machine.
 
-A stamp that is far from the camera's one before is wrong, or time has jumped; the next images
-tell which. Where they go on from the old time it was wrong, and its image is left out. Where three
-go on from the new one, none is left out: a jump ahead is a pause, one back a restart.
+A stamp far from the camera's previous one is either wrong or a jump in time; the next images
+decide. If they continue from the old time, the stamp was wrong, and its image is dropped. If three
+continue from the new time, none is dropped: a forward jump is a pause, a backward jump a restart.
 """
 
 from __future__ import annotations
@@ -26,114 +26,114 @@ from longreach_dynamics.errors import InputError
 __all__ = ['TIMEOUT', 'ImagePairs', 'ImageSet']
 
 TIMEOUT = 0.5
-"""A camera whose images are so much later than the other's has stopped, by default [s]."""
+"""Default lag of a camera behind the other one after which it counts as stopped [s]."""
 
 Picture = TypeVar('Picture')
 Other = TypeVar('Other')
 
-# A stamp that is so much before the camera's latest, or after it, is out of line [ns]; of a slow
-# camera one that is so many times between images after it.
+# A stamp this far before or after the camera's latest one is out of line [ns]; for a slow camera,
+# forward: this many intervals between images.
 _JUMP, _SLOW = 1_000_000_000, 4
-# Images in a row that make a new time certain.
+# Consecutive images that confirm a new time.
 _CERTAIN = 3
-# The time between two images is known from so many.
+# Number of intervals from which the usual interval is known.
 _INTERVALS = 8
 
 
 class ImageSet(NamedTuple, Generic[Picture]):
-    """Images of one instant, of one camera or two, by the cameras' names."""
+    """Images of one time from one camera or two, by camera."""
 
     stamps: dict[str, int]  # [ns]
     images: dict[str, Picture]
-    late: bool  # one of this time, or later, was given out before
+    late: bool  # a set of this time or later has been returned before
 
     @property
     def stamp(self) -> int:
-        """The stamp of the first camera that is there [ns]."""
+        """Stamp of the first camera that has an image [ns]."""
         return next(iter(self.stamps.values()))
 
     @property
     def times(self) -> dict[str, float]:
-        """The stamps in seconds."""
+        """Stamps in seconds."""
         return {camera: stamp * 1e-9 for camera, stamp in self.stamps.items()}
 
     def with_images(self, images: dict[str, Other]) -> ImageSet[Other]:
-        """Return the same set with other images, by the same names."""
+        """Return the same set with other images, by camera."""
         return ImageSet(self.stamps, images, self.late)
 
 
 class _Waiting(NamedTuple, Generic[Picture]):
-    """An image that waits."""
+    """A queued image."""
 
     stamp: int  # [ns]
-    interval: int  # the shortest time between images up to it [ns]; 0 for not known
+    interval: int  # shortest interval between images so far [ns]; 0: unknown
     image: Picture
 
 
 @dataclasses.dataclass
 class _Queue(Generic[Picture]):
-    """What waits of one camera, and what is known about it."""
+    """Queued images of one camera, and its state."""
 
     waiting: deque[_Waiting[Picture]]
     intervals: deque[int]  # [ns]
     last: int | None = None  # stamp of the latest image [ns]
-    absent: bool = False  # the other one's images need not wait for it
-    alone: int = 0  # images given out without the other camera's
+    absent: bool = False  # images of the other camera do not wait for it
+    alone: int = 0  # images returned without a partner
     alone_since_pair: int = 0
-    dropped: int = 0  # images that never came, by the time between the others
-    disordered: int = 0  # images that were no later than the one before, left out
-    standing: int = 0  # of those, since the latest one that was taken
+    dropped: int = 0  # missing images, by the usual interval
+    disordered: int = 0  # dropped images that were not later than the previous one
+    standing: int = 0  # of these, since the latest accepted one
     late: int = 0
-    left_out: int = 0  # images with wrong stamps
-    # Stamps out of line and their images, one later than the other, until it is known what they
-    # are.
+    left_out: int = 0  # dropped images with wrong stamps
+    # Images with stamps out of line, in increasing order, until it is known whether they are
+    # valid.
     doubtful: list[tuple[int, Picture]] = dataclasses.field(default_factory=list)
 
     @property
     def queued(self) -> int:
-        """How many images wait."""
+        """Number of queued images."""
         return len(self.waiting)
 
     @property
     def misdated(self) -> int:
-        """How many images were left out, or will be, because their stamps are out of line."""
+        """Number of images that have been or will be dropped because of stamps out of line."""
         return self.left_out + len(self.doubtful)
 
     @property
     def usual_interval(self) -> int:
-        """The time between most images, whatever a few of them do [ns]; 0 for not known."""
+        """Median interval between images [ns]; 0: unknown."""
         return statistics.median_high(self.intervals) if self.intervals else 0
 
     def is_in_line(self, stamp: int) -> bool:
-        """Tell whether a stamp is near the latest one."""
+        """Return whether a stamp is near the latest one."""
         if self.last is None:
             return True
         ahead = max(_JUMP, _SLOW * self.usual_interval)
         return -_JUMP < stamp - self.last <= ahead
 
     def clear(self) -> None:
-        """Forget images and times."""
+        """Clear images and times."""
         self.waiting.clear()
         self.intervals.clear()
         self.last = None
 
     def goes_on(self, stamp: int) -> bool:
-        """Tell whether a stamp out of line comes after doubtful ones, all early or all late."""
+        """Return whether a stamp out of line continues the doubtful ones, early or late."""
         if self.last is None or not self.doubtful:
             return False
         latest, _ = self.doubtful[-1]
         return latest < stamp and (latest < self.last) == (stamp < self.last)
 
     def leave_out(self) -> None:
-        """Leave out what is doubtful."""
+        """Drop the doubtful images."""
         self.left_out += len(self.doubtful)
         self.doubtful.clear()
 
     def append(self, stamp: int, image: Picture) -> None:
-        """Take an image that is later than the one before."""
+        """Append an image that is later than the previous one."""
         if self.last is not None:
             interval = stamp - self.last
-            # One alone may be wrong; time that jumps tells nothing of lost images.
+            # A single jump may be a wrong stamp; jumps in time do not count as lost images.
             if len(self.intervals) > 1 and self.is_in_line(stamp):
                 self.dropped += max(0, round(interval / self.usual_interval) - 1)
             self.intervals.append(interval)
@@ -145,18 +145,18 @@ class _Queue(Generic[Picture]):
 
 class ImagePairs(Generic[Picture]):
     """
-    Pairs of images.
+    Pairs the images of two cameras.
 
     Parameters
     ----------
     cameras : sequence of str
-        Names of one camera or two; the time of a pair is the first one's.
+        Names of one camera or two; the time of a pair is that of the first one.
     tolerance : float
         Largest time between the images of a pair [s].
     timeout : float
-        When a camera's images are so much [s] later than one of them that waits for the other
-        camera, it is given out alone. From then on none waits, until the other camera's images
-        come again.
+        If a camera's images are later than a waiting image by more than this [s], that image is
+            returned alone. Afterwards no image waits until images of the other camera arrive
+            again.
 
     Raises
     ------
@@ -183,20 +183,21 @@ class ImagePairs(Generic[Picture]):
 
     def add(self, camera: str, stamp: int, image: Picture) -> list[ImageSet[Picture]]:
         """
-        Take an image and return what can be given out, in the order of time.
+        Add an image and return the sets that are complete, in the order of time.
 
         Parameters
         ----------
         camera : str
         stamp : int
-            [ns]. One that is more than a second (of a slow camera, four times between images)
-            after the camera's latest, or a second or more before it, is out of line. Such images
-            wait for those that follow: they are left out when the camera goes on in line, and
-            ``misdated`` counts them. Three in a row, of either camera near each other, are taken:
-            time has jumped. If it went back it began anew: what waits is forgotten, and
-            ``restarts`` counts it. ``jumps`` counts those ahead; they add nothing to ``dropped``.
+            [ns]. A stamp more than a second (for a slow camera, four intervals) after the camera's
+                 latest one, or a second or more before it, is out of line. Such images wait for
+                 the next ones: they are dropped and counted in ``misdated`` if the camera
+                 continues in line. Three in a row, of either camera and near each other, are
+                 accepted as a jump in time. After a backward jump, waiting images are cleared, and
+                 ``restarts`` is incremented; ``jumps`` counts forward jumps, which are not
+                 included in ``dropped``.
         image : object
-            Kept, not copied.
+            Stored without copying.
         """
         queue = self._queues[camera]
         if not queue.is_in_line(stamp):
@@ -213,7 +214,7 @@ class ImagePairs(Generic[Picture]):
         return self._given_out()
 
     def finish(self) -> list[ImageSet[Picture]]:
-        """Return all that waits at the end, with what may only be later than expected."""
+        """Return all waiting images at the end, including those with doubtful stamps."""
         for queue in self._queues.values():
             if queue.last is not None and queue.doubtful and queue.doubtful[0][0] > queue.last:
                 for stamp, image in queue.doubtful:
@@ -222,14 +223,14 @@ class ImagePairs(Generic[Picture]):
         return self.flush()
 
     def flush(self) -> list[ImageSet[Picture]]:
-        """Return all that waits: nothing more comes, or not soon."""
+        """Return all waiting images: no more images are expected soon."""
         sets = []
         while (ready := self._next(patient=False)) is not None:
             sets.append(ready)
         return sets
 
     def clear(self) -> None:
-        """Forget what waits, and what time it was."""
+        """Clear waiting images and times."""
         for queue in self._queues.values():
             queue.clear()
             queue.leave_out()
@@ -237,13 +238,13 @@ class ImagePairs(Generic[Picture]):
 
     @property
     def waiting(self) -> int:
-        """How many images wait."""
+        """Number of waiting images."""
         return sum(queue.queued for queue in self._queues.values())
 
     @property
     def nearest_gap(self) -> float:
         """
-        Time from the latest image given out alone to the other camera's nearest one [s].
+        Time from the latest unpaired image to the nearest one of the other camera [s].
 
         NaN while the other camera has none.
         """
@@ -251,7 +252,7 @@ class ImagePairs(Generic[Picture]):
 
     def counts(self, what: str) -> dict[str, int]:
         """
-        Return a count of each camera.
+        Return a counter of each camera.
 
         Parameters
         ----------
@@ -264,9 +265,9 @@ class ImagePairs(Generic[Picture]):
     # --- time that jumps ---------------------------------------------------------------------
 
     def _jumped(self, camera: str) -> list[ImageSet[Picture]]:
-        """Return what can be given out after an image of a camera that is out of line."""
+        """Return complete sets after an image of a camera that is out of line."""
         newest = self._queues[camera].doubtful[-1][0]
-        # The camera's own ones, and the other's if these tell the same time.
+        # Those of this camera, and of the other one if they agree.
         sure = {
             name: queue
             for name, queue in self._queues.items()
@@ -290,20 +291,20 @@ class ImagePairs(Generic[Picture]):
     # --- what goes next ----------------------------------------------------------------------
 
     def _given_out(self) -> list[ImageSet[Picture]]:
-        """Return what need not wait any longer."""
+        """Return the sets that need not wait any longer."""
         sets = []
         while (ready := self._next(patient=True)) is not None:
             sets.append(ready)
         return sets
 
     def _next(self, patient: bool) -> ImageSet[Picture] | None:
-        """Return the next set; None when nothing waits, or has to wait."""
+        """Return the next set; None if there is none, or if it has to wait."""
         there = [name for name, queue in self._queues.items() if queue.waiting]
         if not there:
             return None
         if len(self.cameras) == 1:
             return self._give(there)
-        # Of equal stamps the first camera's.
+        # For equal stamps, the first camera's.
         first = min(there, key=lambda name: self._queues[name].waiting[0].stamp)
         if len(there) == 2:
             return self._next_of_two(first, patient)
@@ -319,14 +320,14 @@ class ImagePairs(Generic[Picture]):
         return None
 
     def _next_of_two(self, first: str, patient: bool) -> ImageSet[Picture] | None:
-        """Return the next set where both have images, ``first`` the earlier one."""
+        """Return the next set if both cameras have images, ``first`` the earlier one."""
         (other,) = set(self.cameras) - {first}
         mine, others = self._queues[first], self._queues[other]
         head, others_stamp = mine.waiting[0], others.waiting[0].stamp
         gap = others_stamp - head.stamp
         if gap > self._tolerance:
             return self._give([first])
-        # Nothing can be nearer, or is likely to be before half of the time to the next image.
+        # No later image can be nearer, or is likely to arrive within half an interval.
         if gap == 0 or 2 * gap <= head.interval:
             return self._give(self.cameras)
         if len(mine.waiting) > 1:
@@ -336,7 +337,7 @@ class ImagePairs(Generic[Picture]):
         return self._give(self.cameras) if overdue or not patient else None
 
     def _give(self, cameras: Sequence[str]) -> ImageSet[Picture]:
-        """Take the first images of these cameras out of their queues."""
+        """Remove and return the first images of these cameras."""
         taken = {name: self._queues[name].waiting.popleft() for name in cameras}
         stamps = {name: one.stamp for name, one in taken.items()}
         stamp = next(iter(stamps.values()))
@@ -353,7 +354,7 @@ class ImagePairs(Generic[Picture]):
         return ImageSet(stamps, {name: one.image for name, one in taken.items()}, late)
 
     def _note_alone(self, camera: str, stamp: int) -> None:
-        """Count an image without a partner, and note what comes nearest to one."""
+        """Count an image without a partner, and update the nearest gap."""
         self._queues[camera].alone += 1
         (other,) = set(self.cameras) - {camera}
         queue = self._queues[other]

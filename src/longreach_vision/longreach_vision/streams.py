@@ -1,8 +1,8 @@
 """
-Images of one camera or two in the order of time, and what the tracker makes of them.
+Images of one camera or two in the order of time, and their tracking.
 
-They come from files, from recordings, or are drawn; the tracker sees them as the tracker node
-does: paired by stamp (:mod:`longreach_vision.stereo_pairing`), one pair after the other.
+Images come from files or recordings, or are simulated; they are tracked as in the tracker node:
+paired by stamp (:mod:`longreach_vision.stereo_pairing`), one pair after the other.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class Picture(NamedTuple):
     camera: str
     stamp: int  # [ns]
     image: np.ndarray  # (h, w), uint8
-    name: str  # for messages
+    name: str  # for error messages
 
 
 class Followed(NamedTuple):
-    """A pair of images, and what the tracker found in it."""
+    """An image pair, and the result of the tracker."""
 
     images: ImageSet[np.ndarray]
     frame: StereoFrame
-    # By camera and marker, where it was looked for: u, v and half of the side [px].
+    # Search windows by camera and marker: u, v and half the side [px].
     windows: dict[str, dict[str, tuple[float, float, float]]]
 
 
@@ -68,18 +68,17 @@ def pictures_of(
     Parameters
     ----------
     sources : mapping
-        By camera.
+        Sources by camera.
     rate : float, optional
-        Images per second, counted from 0 s on [Hz]. Without it times are those of the files, and
-        where these have none, follow from their frame rate.
+        Images per second, starting at 0 s [Hz]. By default the times of the files are used, and if
+            there are none, their frame rate.
 
     Raises
     ------
     InputError
-        When nobody knows the times, one source knows them and another does not, or an image
-        cannot be read.
+        If times are unknown, or known for one source only, or an image cannot be read.
     LongreachError
-        When a video breaks off.
+        If a video is incomplete.
     """
     streams = [_stream(camera, source, rate) for camera, source in sources.items()]
     for _, _, picture in heapq.merge(
@@ -99,8 +98,8 @@ def _stream(camera: str, source: ImageSource, rate: float | None) -> Iterator[Pi
             stamp = round(frame.number * _SECOND / counted)
         else:
             raise InputError(
-                f'{source.name} does not tell when its images were taken; give --rate, or names'
-                ' that end with a time such as left_12.345.png'
+                f'{source.name} has no times of its images; give --rate, or names that end with a'
+                ' time such as left_12.345.png'
             )
         yield Picture(camera, stamp, frame.image, frame.name)
 
@@ -115,9 +114,9 @@ def simulators_of(rig: Rig, look: CameraLook) -> dict[str, CameraSimulator]:
     Parameters
     ----------
     rig : Rig
-        Of the resolution that is wanted.
+        Rig in the resolution of the images.
     look : CameraLook
-        With occluders in the pixels of that resolution.
+        Look with occluders in pixels of that resolution.
     """
     scene = scene_of(rig, look)
     return {
@@ -128,7 +127,7 @@ def simulators_of(rig: Rig, look: CameraLook) -> dict[str, CameraSimulator]:
 
 def frame_times(path: MarkerPath, rate: float, duration: float | None = None) -> np.ndarray:
     """
-    Return the times of the images k / rate that fall on a path, shape (K,) [s].
+    Return the times k / rate within a path, shape (K,) [s].
 
     Parameters
     ----------
@@ -136,12 +135,12 @@ def frame_times(path: MarkerPath, rate: float, duration: float | None = None) ->
     rate : float
         [Hz]
     duration : float, optional
-        Images up to so long after the first [s].
+        Time after the first image up to which there are images [s].
 
     Raises
     ------
     InputError
-        When there is none.
+        If there is none.
     """
     stamps: list[int] = []
     limit = math.inf if duration is None else duration * _SECOND
@@ -161,19 +160,19 @@ def drawn_pictures(
     simulators: Mapping[str, CameraSimulator], path: MarkerPath, times: np.ndarray
 ) -> Iterator[Picture]:
     """
-    Yield what cameras see of a path, as ``render_sequence`` writes it.
+    Yield simulated images of a path, like those of ``render_sequence``.
 
     Raises
     ------
     InputError
-        For a marker or a time that the path does not have.
+        For a marker or a time that is not in the path.
     """
     paths = {name: path.of(one.scene.names) for name, one in simulators.items()}
     for number, time in enumerate(times.tolist()):
         for name, simulator in simulators.items():
             rng = frame_rng(simulator.scene.look.seed, name, number)
             drawn = simulator.image(*paths[name].at(time), time, rng)
-            # The simulator draws the next one in the same place.
+            # The simulator reuses its buffer for the next picture.
             yield Picture(name, round(time * _SECOND), drawn.copy(), f'image {number} of {name}')
 
 
@@ -181,33 +180,35 @@ def with_reaction(
     path: MarkerPath, name: str, amplitude: float, times: np.ndarray, load: np.ndarray
 ) -> MarkerPath:
     """
-    Return a path in which one marker also moves up and down in proportion to a load.
+    Return a path in which one marker also moves vertically in proportion to a load.
 
-    The simulated boom stands on firm ground. On real ground its truck gives way in proportion to
-    the bending moment at the foot of the boom, which the strain of the first beam shows.
+    The simulated boom has a rigid support. A real truck gives way in proportion to the bending
+    moment at the foot of the boom, to which the strain of the first beam is proportional.
 
     Parameters
     ----------
     path : MarkerPath
     name : str
-        Of the marker.
+        Name of the marker.
     amplitude : float
-        Half of the distance between its highest and lowest position [m].
+        Half the distance between the highest and lowest position [m].
     times : ndarray, shape (K,)
-        Of the load, rising [s].
+        Increasing times of the load [s].
     load : ndarray, shape (K,)
-        In any unit; more of it is further up. Before and after these times it does not change.
+        Load in any unit, positive upwards; constant before and after these times.
 
     Raises
     ------
     InputError
-        When the path does not have the marker, or the load does not change.
+        If the marker is not in the path, or the load does not change.
     """
     path.of([name])
     k = path.names.index(name)
     span = float(np.ptp(load)) if load.size else 0.0
     if not (math.isfinite(span) and span > 0.0):
-        raise InputError(f'the load that is to move {name} does not change; release one')
+        raise InputError(
+            f'the load that moves {name} does not change; use a run with a changing load'
+        )
     motion = [path.at(time) for time in path.times]
     positions = np.array([position for position, _ in motion])
     velocities = np.array([velocity for _, velocity in motion])
@@ -223,23 +224,25 @@ def with_reaction(
 
 def follow(follower: Follower, pictures: Iterable[Picture]) -> Iterator[Followed]:
     """
-    Yield what the tracker finds in images, pair by pair.
+    Track markers in images, pair by pair.
 
-    When the images break off by an error, what was complete by then comes first, then the error.
+    If the images end with an error, the complete pairs are yielded first, then the error is
+    raised.
 
     Parameters
     ----------
     follower : Follower
     pictures : iterable of Picture
-        Of cameras of its rig, each in the order of time.
+        Images of the rig's cameras, each in the order of time.
 
     Raises
     ------
     InputError
-        For an image of another size than its camera's, a marker's pixel that is not in the image,
-        time that goes back, and as the source of the images.
+        For an image of another size than its camera, a marker's pixel outside the image, a time
+        that
+            goes back, and errors of the source.
     LongreachError
-        As the source of the images.
+        Errors of the source of the images.
     """
     follower.tracker.rig.check_pixels()
     trackers = follower.tracker.trackers
@@ -251,7 +254,7 @@ def follow(follower: Follower, pictures: Iterable[Picture]) -> Iterator[Followed
 
 
 def _windows(tracker: CameraTracker, time: float) -> dict[str, tuple[float, float, float]]:
-    """Return where a camera's markers will be looked for."""
+    """Return the search windows of a camera's markers at a time [s]."""
     found = {}
     for name, track in tracker.tracks.items():
         expected = tracker.predict(name, time)
@@ -261,19 +264,19 @@ def _windows(tracker: CameraTracker, time: float) -> dict[str, tuple[float, floa
 
 
 def _paired(rig: Rig, pictures: Iterable[Picture]) -> Iterator[ImageSet[np.ndarray]]:
-    """Yield the images that belong together."""
+    """Yield paired images."""
     pairs: ImagePairs[np.ndarray] = ImagePairs(tuple(rig.cameras), rig.tracking.gap, TIMEOUT)
     try:
         for camera, stamp, image, name in pictures:
             _check_size(rig, camera, image, name)
             ready = pairs.add(camera, stamp, image)
             if pairs.restarts:
-                # What waits is of the new time: it does not go on.
+                # The waiting images have the new time.
                 pairs.clear()
                 raise InputError(
-                    f'{name}: time goes back to {stamp / _SECOND:.3f} s, allowed: one run, in'
-                    ' which it rises; record each run into a bag of its own, or play this one to'
-                    ' the tracker node, which begins anew: longreach bag play'
+                    f'{name}: time goes back to {stamp / _SECOND:.3f} s, allowed: one run with'
+                    ' increasing times; record each run in its own bag, or play this one to the'
+                    ' tracker node, which starts again: longreach bag play'
                 )
             yield from ready
     except LongreachError:
@@ -283,7 +286,7 @@ def _paired(rig: Rig, pictures: Iterable[Picture]) -> Iterator[ImageSet[np.ndarr
 
 
 def _check_size(rig: Rig, camera: str, image: np.ndarray, name: str) -> None:
-    """Raise InputError for an image that is not of its camera's size."""
+    """Raise InputError for an image whose size differs from its camera's."""
     own = rig.cameras[camera].camera
     if image.shape != (own.height, own.width):
         raise InputError(f'{name}: {size_error(image, own, camera, scale=None)}')

@@ -1,4 +1,4 @@
-"""Tracks as users want them: files that are complete or not there, a summary, errors, advice."""
+"""Output of tracks: files (complete or absent), summary, errors, advice."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from longreach_vision.tracks import CAMERAS, KINDS, Tracks, compare, row_of
 __all__ = ['Targets', 'hand_out', 'track_markers']
 
 _MILLI = 1e3
-# Reasons that are listed for each marker, at most.
+# Largest number of reasons listed for each marker.
 _REASONS = 5
 
 
 class Targets(NamedTuple):
-    """Where tracks go; None where nobody asked for it."""
+    """Output files of tracks; None for those not requested."""
 
-    form: str  # of what is printed: table or json
-    namespace: str  # of the topics of the bag
-    out: Path | None  # directory that is made for what has no other place
+    form: str  # format of the printed output: table or json
+    namespace: str  # namespace of the topics of the bag
+    out: Path | None  # directory for outputs without a file of their own
     csv: Path | None
     bag: Path | None
     overlay: Path | None
@@ -59,25 +59,25 @@ class Targets(NamedTuple):
         read: Iterable[str | Path | None],
     ) -> Self:
         """
-        Return what was asked for; nothing is written yet.
+        Return the requested outputs; nothing is written yet.
 
         Parameters
         ----------
         arguments : Namespace
-            With ``format``, ``csv``, ``plot``, ``movement`` and perhaps others.
+            With ``format``, ``csv``, ``plot``, ``movement`` and others, depending on the command.
         names : sequence of str
-            Of the markers.
+            Names of the markers.
         read : iterable of path
-            What is read, and must stay.
+            Input files, which must not be overwritten.
 
         Raises
         ------
         InputError
-            For an output that cannot be, or would take the place of another one or of an input.
+            For an invalid output, or one that would overwrite another output or an input.
         """
         asked = vars(arguments)
         out, csv = asked.get('out'), arguments.csv
-        # Of compare, the bag is what is read.
+        # For compare, the bag is an input.
         bag = asked.get('bag') if 'out' in asked else None
         if out is not None:
             csv, bag = csv or out / 'tracks.csv', bag or out / 'tracks'
@@ -99,13 +99,13 @@ class Targets(NamedTuple):
         return targets
 
     def check_files(self) -> None:
-        """Raise InputError for a table or picture that cannot be written, before all work."""
+        """Raise InputError for a file that cannot be written, before the work starts."""
         check_output(self.csv, self.plot)
         check_output(plot=None if self.movement is None else self.movement[1])
 
 
 def _movement(asked: str | None, names: Sequence[str]) -> tuple[str, Path] | None:
-    """Return marker and file of ``--movement``."""
+    """Parse marker and file of ``--movement``."""
     if asked is None:
         return None
     name, _, file = asked.partition('=')
@@ -127,26 +127,27 @@ def track_markers(
     path: MarkerPath | None,
 ) -> None:
     """
-    Track markers, and hand out what came of it.
+    Track markers, and write and print the results.
 
     Parameters
     ----------
     targets : Targets
     rig : Rig
-        With the cameras that have images.
+        Rig with the cameras that have images.
     images : iterable of Picture
     total : int, optional
-        How many there are of each camera, about; for the bar of progress.
+        Approximate number of images of each camera, for the progress bar.
     path : MarkerPath, optional
-        Where the markers truly were.
+        True motion of the markers.
 
     Raises
     ------
     InputError
-        As the images do, once what is before is written; where there is none; and for a path of
-        another time, once all is printed.
+        For errors of the images, after the results so far have been written; without images; and
+        for
+            a path without common times, after the results have been printed.
     LongreachError
-        When no marker was tracked, with reasons.
+        If no marker was tracked, with reasons.
     """
     with contextlib.ExitStack() as stack:
         if targets.out is not None:
@@ -162,7 +163,7 @@ def _track(
     total: int | None,
     path: MarkerPath | None,
 ) -> None:
-    """Track markers where all places are there."""
+    """Track markers after checking all outputs."""
     rows: list[list[float]] = []
     reasons: dict[str, list[str]] = {name: [] for name in rig.names}
     first: ImageSet[np.ndarray] | None = None
@@ -175,11 +176,11 @@ def _track(
             sinks.append(stack.enter_context(writing_overlay(targets.overlay, rig)))
         follower = Follower(rig)
         frames = _UntilBroken(follow(follower, images))
-        # tqdm's None means: only on a terminal.
+        # None: tqdm shows progress only on a terminal.
         for one in tqdm(frames, total=total, disable=None, delay=1.0, unit='pair', leave=False):
             if first is None and len(one.images.images) == 2:
                 first = one.images
-            # Time in space does not go back.
+            # Estimates are written in increasing order of time.
             if not one.images.late:
                 rows.append(row_of(one.frame, rig.names))
                 for name, known in reasons.items():
@@ -187,7 +188,7 @@ def _track(
             for sink in sinks:
                 sink(one)
         if not rows:
-            raise frames.problem or InputError('there is no image; nothing to track')
+            raise frames.problem or InputError('there are no images to track')
         tracks = Tracks(rig.names, CAMERAS, np.array(rows), reasons)
         if targets.csv is not None:
             write_csv(targets.csv, tracks.columns, tracks.table)
@@ -195,9 +196,7 @@ def _track(
     failure: LongreachError | None = None
     if frames.problem is not None:
         kind = type(frames.problem)
-        failure = kind(
-            f'{frames.problem}; what was tracked before it, {len(rows)} images, is written'
-        )
+        failure = kind(f'{frames.problem}; the {len(rows)} images tracked before it are written')
     elif not any(tracks.counts(name)[TRACKED] for name in rig.names):
         told = follower.problem or '; '.join(
             f'{name}: {found[0][0]}' for name in rig.names if (found := tracks.why_not(name))
@@ -209,7 +208,7 @@ def _track(
 
 
 class _UntilBroken:
-    """What comes until an error, which is kept in ``problem``."""
+    """Iterator that stops at an error and keeps it in ``problem``."""
 
     def __init__(self, frames: Iterator[Followed]) -> None:
         self._frames = frames
@@ -226,7 +225,7 @@ class _UntilBroken:
 
 
 def _advice(rig: Rig, tracks: Tracks, first: ImageSet[np.ndarray] | None) -> str:
-    """Return what to look at where markers are hardly tracked by both cameras; empty: nothing."""
+    """Return advice if hardly any marker is tracked by both cameras; empty otherwise."""
     if first is None:
         return ''
     both = [
@@ -240,27 +239,27 @@ def _advice(rig: Rig, tracks: Tracks, first: ImageSet[np.ndarray] | None) -> str
         rig, markers=tuple(one.replace(left=one.right, right=one.left) for one in rig.markers)
     )
     if pixels.markers != rig.markers:
-        # They were read in the pictures that were called left and right.
+        # Given pixels were read in the pictures named left and right.
         turned = max(turned, _in_both(pixels, _exchanged(first)))
-    # Nothing else makes most of them fit the other way round, and few this way.
+    # Hardly anything but an exchange makes most markers fit exchanged, and few as given.
     if 2 * turned <= len(rig.names) or 2 * given > turned:
         return ''
     return (
         f'left and right may be exchanged: both cameras track {turned} of {len(rig.names)} markers'
-        f' of the first pair the other way round, {given} as it is; check which images are of'
-        ' which camera, and if that is right, poses and plane of the rig'
+        f' of the first pair if exchanged, {given} as given; check which images belong to which'
+        ' camera, then the poses and the plane of the rig'
     )
 
 
 def _exchanged(images: ImageSet[np.ndarray]) -> ImageSet[np.ndarray]:
-    """Return a pair in which each image counts for the other camera."""
+    """Return a pair with images of left and right exchanged."""
     left, right = (images.images[name] for name in CAMERAS)
     return images.with_images({'left': right, 'right': left})
 
 
 def _in_both(rig: Rig, images: ImageSet[np.ndarray]) -> int:
-    """Return how many markers are tracked by both cameras in a first pair of images."""
-    # Of one time: without a known speed, what is seen at two times is not compared.
+    """Return the number of markers tracked by both cameras in a first image pair."""
+    # With equal times: at different times, positions are not compared without a known velocity.
     images = images._replace(stamps=dict.fromkeys(images.stamps, images.stamp))
     try:
         frame: StereoFrame = Follower(rig).update(images)
@@ -284,7 +283,7 @@ def hand_out(
     failure: LongreachError | None = None,
 ) -> None:
     """
-    Draw and print tracks, and how far they are from the truth if that is known.
+    Plot and print tracks, and their errors if the truth is known.
 
     Parameters
     ----------
@@ -294,16 +293,16 @@ def hand_out(
     path : MarkerPath, optional
         The truth.
     complete : bool
-        Whether all images were read.
+        Whether all images could be read.
     advice : str
-        What to look at; empty for nothing.
+        Advice to the user; empty for none.
     failure : LongreachError, optional
-        Raised when all is printed.
+        Raised after printing.
 
     Raises
     ------
     InputError
-        For a path of another time, when all else is drawn and printed.
+        For a path without common times, after plotting and printing.
     """
     offsets = _offsets(rig)
     errors = None
@@ -342,12 +341,12 @@ def hand_out(
 
 
 def _offsets(rig: Rig) -> dict[str, np.ndarray]:
-    """Return the way from the positions of a path to the centres of the markers [m]."""
+    """Return offsets from the positions of a path to the centres of the markers [m]."""
     return {marker.name: marker.offset * rig.plane.normal for marker in rig.markers}
 
 
 def _summary_text(tracks: Tracks, rows: Sequence[dict[str, Any]]) -> str:
-    """Return what was tracked for people."""
+    """Return the summary as text."""
     head = (
         'marker',
         'tracked',
@@ -376,21 +375,21 @@ def _summary_text(tracks: Tracks, rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _reason_lines(name: str, reasons: Sequence[dict[str, Any]]) -> list[str]:
-    """Return why a marker was not tracked for people."""
+    """Return the reasons why a marker was not tracked, as text lines."""
     listed = [(one['images'], one['reason']) for one in reasons[:_REASONS]]
     rest = sum(one['images'] for one in reasons[_REASONS:])
     if rest:
-        listed.append((rest, 'other reasons: --format json has them'))
+        listed.append((rest, 'other reasons: see --format json'))
     return [f'  {name}, {count} images: {reason}' for count, reason in listed]
 
 
 def _three(values: Sequence[float] | None, factor: float, form: str) -> str:
-    """Return a vector for people."""
+    """Return a vector as text."""
     return '' if values is None else ', '.join(f'{factor * value:{form}}' for value in values)
 
 
 def _errors_text(errors: Sequence[dict[str, Any]]) -> str:
-    """Return how far tracks are from the truth for people."""
+    """Return the errors of tracks as text."""
     head = ['distance from the truth [mm]', 'tracked', 'motion']
     for kind in ('in plane', 'triangulated'):
         head += [f'{kind}: RMS', 'largest', 'bias', 'scatter']

@@ -1,8 +1,8 @@
 """
-The tracker as a node: images of one camera or two in; observations, and markers in space, out.
+Tracker node: from images of one camera or two to observations and marker positions.
 
-What is published depends on the images and their stamps alone, not on when they come: recorded
-images give the same tracks again, as long as none gets lost on the way (``lossless``).
+The results depend on the images and their stamps only, not on the time of arrival: recorded images
+give the same tracks again, provided that none is lost on the way (``lossless``).
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from longreach_vision.tracking_report import TrackingReport
 
 __all__ = ['MarkerTracker', 'TrackerNode', 'TrackerParameters']
 
-# Between looks at whether images still come, and reports, by the wall [s].
+# Period of the check for missing images, and of diagnostics [s of wall time].
 _PERIOD = 1.0
-# Without any image for so long, what waits for its other half waits no longer [s of wall time].
+# Time without any image after which waiting images are no longer held back [s of wall time].
 _SILENCE = 2.0
-# Between warnings of one kind [s of wall time].
+# Least time between warnings of one kind [s of wall time].
 _WARNINGS = 2.0
-# Images that wait for their camera_info at the start.
+# Largest number of images waiting for their camera_info at the start.
 _EARLY = 6
-# Counts that tell what became of an image's stamp.
+# Counters of problems with stamps.
 _STAMPS = 'misdated', 'standing'
-# What a lossless subscription keeps while the tracker is busy: at 5 MB, 250 MB at most.
+# Queue of a lossless subscription while the tracker is busy: at 5 MB, at most 250 MB.
 _LOSSLESS = 50
 
 
@@ -62,39 +62,39 @@ class TrackerParameters(FrameParameters):
 
     rig: str = quantity('rig file: cameras, plane, markers', '')
     scale: float = quantity(
-        'size of the images over that of the cameras', above=0.0, at_most=1.0, default=1.0
+        'image size relative to the cameras', above=0.0, at_most=1.0, default=1.0
     )
     calibration: str = choice(
-        "of the cameras: the rig's files, or the topic camera_info; poses are the rig's",
+        "source of the intrinsics: the rig's files, or camera_info; poses are those of the rig",
         ('rig', 'topic'),
         default='rig',
     )
-    bits: int = quantity('that count in images of 16 bits', at_least=9, at_most=16, default=16)
+    bits: int = quantity('significant bits of 16-bit images', at_least=9, at_most=16, default=16)
     frame_id: str = quantity(
-        'frame of the poses in the rig; frame_prefix is not put before it', '', default='world'
+        'frame of the poses in the rig, without frame_prefix', '', default='world'
     )
     timeout: float = quantity(
-        "lag of one camera's images behind the other's after which a pair is given up",
+        "lag of one camera's images behind the other's after which images are processed alone",
         's',
         at_least=0.0,
         at_most=1e3,
         default=TIMEOUT,
     )
     lossless: bool = quantity(
-        'ask for every image and keep what is found for late listeners, for recordings and'
-        ' simulations; needs reliable publishers',
+        'subscribe to images reliably and publish latched results, for recordings and simulations;'
+        ' requires reliable publishers',
         default=False,
     )
     recorders: int = quantity(
-        'images are not asked for before observations and markers have so many listeners',
+        'number of subscribers of observations and markers before images are subscribed to',
         at_least=0,
         default=0,
     )
     start_timeout: float = quantity(
-        'longest wait for them', 's', at_least=0.0, at_most=1e4, default=10.0
+        'longest wait for these subscribers', 's', at_least=0.0, at_most=1e4, default=10.0
     )
     overlay_rate: float = quantity(
-        'overlays per second with a subscriber, and twice as many drawings for RViz; 0 is none',
+        'rate of overlays, and half the rate of RViz markers, if subscribed to; 0: none',
         'Hz',
         at_least=0.0,
         at_most=1e3,
@@ -105,7 +105,7 @@ class TrackerParameters(FrameParameters):
     )
 
     def check(self) -> None:
-        """Raise InputError for an empty name of the frame."""
+        """Raise InputError for an empty frame name."""
         super().check()
         if not self.frame_id.strip('/ '):
             raise InputError(f'frame_id = {self.frame_id!r}, allowed: the name of a frame')
@@ -119,7 +119,7 @@ class _Picture(NamedTuple):
 
 
 class _Drawing:
-    """When a topic that is looked at from time to time is to be published."""
+    """Rate limiter of a topic for display."""
 
     def __init__(self, publisher: Publisher, rate: float) -> None:
         self.publisher = publisher
@@ -127,8 +127,8 @@ class _Drawing:
         self._latest = -math.inf
 
     def is_due(self, now: float) -> bool:
-        """Tell whether it is time [s] for the next one, and somebody looks."""
-        # Time that goes back begins anew.
+        """Return whether the next message is due at a time [s], and there is a subscriber."""
+        # If time goes back, start again.
         if 0.0 <= now - self._latest < self._period or math.isinf(self._period):
             return False
         if not self.publisher.get_subscription_count():
@@ -139,19 +139,19 @@ class _Drawing:
 
 class MarkerTracker:
     """
-    The tracker on a node: publishers, the service ``~/initialize``, and reports.
+    The tracker on a node: publishers, service ``~/initialize``, diagnostics.
 
     Parameters
     ----------
     node : Node
     settings : TrackerParameters
     part : str
-        What its reports are called, on a node that has others.
+        Name of its diagnostics, on a node with other parts.
 
     Raises
     ------
     InputError
-        For a rig that cannot be used.
+        For an invalid rig.
     """
 
     def __init__(self, node: Node, settings: TrackerParameters, part: str = '') -> None:
@@ -203,18 +203,18 @@ class MarkerTracker:
     # --- what comes in -----------------------------------------------------------------------
 
     def has_recorders(self) -> bool:
-        """Tell whether as many listen as shall hear the first image's observations."""
+        """Return whether the required number of subscribers is present."""
         wanted = self._settings.recorders
         publishers = (self._observations, self._markers)
         return all(one.get_subscription_count() >= wanted for one in publishers)
 
     def is_waiting(self) -> bool:
-        """Tell whether images are not wanted yet, because others are to hear of the first."""
+        """Return whether images are not subscribed to yet, because subscribers are missing."""
         is_late = time.monotonic() - self._born > self._settings.start_timeout
         return not (is_late or self.has_recorders())
 
     def on_info(self, camera: str, message: CameraInfo) -> None:
-        """Take the intrinsics of a camera; other ones than before begin the tracks anew."""
+        """Update the intrinsics of a camera; changed intrinsics restart the tracks."""
         if self._settings.calibration != 'topic':
             return
         try:
@@ -233,7 +233,7 @@ class MarkerTracker:
             self.add(*image)
 
     def on_image(self, camera: str, message: Image) -> None:
-        """Take an image; one that cannot be used is counted and left out."""
+        """Process an image; one that cannot be used is counted and skipped."""
         try:
             stamp = conversions.image_stamp(message)
             image = conversions.image_to_gray(message, self._settings.bits)
@@ -250,7 +250,7 @@ class MarkerTracker:
 
     def add(self, camera: str, stamp: int, image: np.ndarray, frame_id: str = '') -> None:
         """
-        Take an image as an array.
+        Add an image as an array.
 
         Parameters
         ----------
@@ -258,10 +258,10 @@ class MarkerTracker:
         stamp : int
             [ns]
         image : ndarray of uint8, shape (height, width)
-            Kept until its pair is complete.
+            Stored until its pair is complete.
         frame_id : str
-            The camera's optical frame; empty: as :class:`~longreach_vision.camera_node.CameraNode`
-            calls it.
+            Optical frame of the camera; by default the name used by
+                 :class:`~longreach_vision.camera_node.CameraNode`.
         """
         self._heard = time.monotonic()
         frame_id = frame_id or frame_name(self._node, self._settings, f'{camera}_camera_optical')
@@ -270,7 +270,7 @@ class MarkerTracker:
             self._early.append((camera, stamp, image, frame_id))
             return
         if known is None:
-            self._refuse(camera, f'no camera_info of {camera} that can be used has come yet')
+            self._refuse(camera, f'no valid camera_info of {camera} received yet')
             return
         if image.shape != (known.height, known.width):
             where = 'the rig' if self._settings.calibration == 'rig' else 'camera_info'
@@ -285,30 +285,33 @@ class MarkerTracker:
         if self._pairs.restarts != self._restarts:
             self._restarts = self._pairs.restarts
             self._follower = None
-            self._node.get_logger().info(f'time went back to {stamp * 1e-9:.3f} s: begins anew')
+            self._node.get_logger().info(
+                f'time went back to {stamp * 1e-9:.3f} s: tracking restarts'
+            )
         if self._pairs.jumps != self._jumps:
             self._jumps = self._pairs.jumps
             self._node.get_logger().info(
-                f'time jumped ahead to {stamp * 1e-9:.3f} s on {self._topic(camera)}: goes on'
+                f'time jumped ahead to {stamp * 1e-9:.3f} s on {self._topic(camera)}: tracking'
+                ' continues'
             )
         at = f'{self._topic(camera)}: image of {stamp * 1e-9:.3f} s'
         if self._pairs.counts('misdated')[camera] > misdated:
             self._warn(
                 f'stamp {camera}',
-                f'{at}, far from the one before; it is left out unless the next ones go on from'
-                ' there',
+                f'{at}, far from the previous one; it is dropped unless the next ones continue'
+                ' from there',
             )
         if self._pairs.counts('standing')[camera] > standing:
             self._warn(
                 f'stamp {camera}',
-                f'{at}, allowed: after the one before; it is left out. Does the driver stamp its'
-                ' images, and only once?',
+                f'{at}, allowed: after the previous one; it is dropped. Check that the driver'
+                ' stamps each image, and once only',
             )
         for images in ready:
             self._track(images)
 
     def _refuse(self, camera: str, text: str) -> None:
-        """Count an image that cannot be used."""
+        """Count an image that cannot be used, and warn."""
         self._heard = time.monotonic()
         self._report.add_image(camera, good=False)
         self._warn(f'image {camera}', f'{self._topic(camera)}: {text}')
@@ -316,7 +319,7 @@ class MarkerTracker:
     # --- tracking ----------------------------------------------------------------------------
 
     def _track(self, images: ImageSet[_Picture]) -> None:
-        """Track the markers in what belongs together, and publish them."""
+        """Track the markers in a set of images, and publish the results."""
         if self._follower is None:
             self._follower = Follower(self._rig_as_known())
             self._latest.clear()
@@ -337,7 +340,7 @@ class MarkerTracker:
             self._warn('pairs', self._report.unpaired)
 
     def _rig_as_known(self) -> Rig:
-        """Return the rig with the intrinsics that hold now."""
+        """Return the rig with the current intrinsics."""
         cameras = {
             name: dataclasses.replace(one, camera=self._known.get(name, one.camera))
             for name, one in self._rig.cameras.items()
@@ -345,7 +348,7 @@ class MarkerTracker:
         return dataclasses.replace(self._rig, cameras=cameras)
 
     def _publish(self, images: ImageSet[_Picture], frame: StereoFrame) -> None:
-        """Publish what was found, with the stamps of the images."""
+        """Publish the results, with the stamps of the images."""
         for name, found in frame.observations.items():
             self._observations.publish(
                 conversions.observations_to_message(
@@ -353,7 +356,7 @@ class MarkerTracker:
                 )
             )
         if images.late:
-            # Time in space does not go back.
+            # Estimates are published in increasing order of time.
             return
         header = stamp_of(images.stamp), self._settings.frame_id.lstrip('/')
         self._markers.publish(
@@ -367,7 +370,7 @@ class MarkerTracker:
             self._publish_overlay(images, frame)
 
     def _publish_overlay(self, images: ImageSet[_Picture], frame: StereoFrame) -> None:
-        """Publish a picture of all cameras with what was found."""
+        """Publish the overlays of all cameras in one picture."""
         width = self._settings.overlay_width / len(self.cameras)
         pictures = []
         for name, mounted in self._rig.cameras.items():
@@ -388,7 +391,7 @@ class MarkerTracker:
     def _on_initialize(
         self, request: InitializeMarker.Request, response: InitializeMarker.Response
     ) -> InitializeMarker.Response:
-        """Begin to track a marker where somebody has seen it."""
+        """Start tracking a marker at a given pixel."""
         try:
             observation = self._initialized(request)
         except InputError as error:
@@ -396,7 +399,7 @@ class MarkerTracker:
             return response
         response.observation = conversions.observation_to_message(request.name, observation)
         if observation.status != TRACKED:
-            response.message = f'refused: {observation.reason}; what was tracked before is kept'
+            response.message = f'refused: {observation.reason}; the previous track is kept'
             return response
         u, v = observation.center.tolist()
         response.success = True
@@ -404,41 +407,39 @@ class MarkerTracker:
         return response
 
     def _initialized(self, request: InitializeMarker.Request) -> Observation:
-        """Return what an initialisation found; raise InputError when it cannot be tried."""
+        """Return the result of an initialisation; raise InputError for an invalid request."""
         if request.camera not in self.cameras:
             raise InputError(f'camera = {request.camera!r}, allowed: {" | ".join(self.cameras)}')
         if request.name not in self._radii:
             raise InputError(f'name = {request.name!r}, allowed: {" | ".join(self._radii)}')
         latest = self._latest.get(request.camera)
         if self._follower is None or latest is None:
-            raise InputError(
-                f'no image on {self._topic(request.camera)} yet; is the camera running?'
-            )
+            raise InputError(f'no image on {self._topic(request.camera)} yet; check the camera')
         tracker = self._follower.tracker.trackers[request.camera]
         return tracker.initialize(request.name, *latest, (request.u, request.v), request.radius)
 
     # --- reports -----------------------------------------------------------------------------
 
     def _topic(self, camera: str) -> str:
-        """Return the full name of a camera's topic, remapped."""
+        """Return the resolved topic name of a camera."""
         return str(self._node.resolve_topic_name(f'{camera}/image_raw'))
 
     def _warn(self, kind: str, text: str) -> None:
-        """Warn, but not at the rate of images; warnings of other kinds come through."""
+        """Warn at a limited rate for each kind of warning."""
         now = time.monotonic()
         if now - self._warned.get(kind, -math.inf) > _WARNINGS:
             self._warned[kind] = now
             self._node.get_logger().warning(text)
 
     def _on_timer(self) -> None:
-        """Report; let images wait no longer when none come any more."""
+        """Publish diagnostics; process waiting images if no more arrive."""
         if self._pairs.waiting and time.monotonic() - self._heard > _SILENCE:
             for images in self._pairs.flush():
                 self._track(images)
         waits = ''
         if self.is_waiting():
             topics = (one.topic_name for one in (self._observations, self._markers))
-            waits = f'waits for {self._settings.recorders} listeners on {" and ".join(topics)}'
+            waits = f'waiting for {self._settings.recorders} subscribers on {" and ".join(topics)}'
         silent = time.monotonic() - self._heard > _SILENCE
         good, text = self._report.state(silent=silent, waits=waits)
         level = diagnostics.OK if good else diagnostics.WARN
@@ -446,7 +447,7 @@ class MarkerTracker:
 
 
 class TrackerNode(Node):
-    """Images of one camera or two, tracked."""
+    """Node that tracks markers in the images of one camera or two."""
 
     def __init__(self) -> None:
         # Before the middleware has threads.
@@ -459,7 +460,7 @@ class TrackerNode(Node):
         self._listen()
 
     def _listen(self) -> None:
-        """Ask for images, once everybody listens who shall hear what is found in the first one."""
+        """Subscribe to images once the required subscribers of the results are present."""
         if self._tracker.is_waiting():
             return
         self.destroy_timer(self._start)
@@ -468,7 +469,7 @@ class TrackerNode(Node):
             self._subscribe(camera, profile)
 
     def _profile(self) -> QoSProfile:
-        """Return how images are asked for."""
+        """Return the QoS of image subscriptions."""
         if not self._settings.lossless:
             return qos.LATEST_IMAGES
         return QoSProfile(
@@ -476,7 +477,7 @@ class TrackerNode(Node):
         )
 
     def _subscribe(self, camera: str, profile: QoSProfile) -> None:
-        """Listen to one camera."""
+        """Subscribe to the topics of one camera."""
         self.create_subscription(
             CameraInfo,
             f'{camera}/camera_info',

@@ -1,17 +1,18 @@
 """
-Markers of one camera through time.
+Tracking of the markers in the images of one camera.
 
-Each marker is looked for where its filter (:mod:`longreach_vision.image_motion`) expects it, as
-far around as the prediction may be wrong. Only what looks like it - size, shape, inner edge,
-polarity - is taken for it, and after it was lost only what shows enough of its rim.
+Each marker is searched around the prediction of its filter (:mod:`longreach_vision.image_motion`),
+within the uncertainty of the prediction. Only observations that match its appearance - size,
+shape, inner edge, polarity - are accepted, and after a loss only those with enough of the rim
+visible.
 
-No two markers share an ellipse. A marker in sight whose window no other one can be in keeps what
-is found there. All others, near each other or lost, are assigned together
-(:mod:`longreach_vision.association`): while one of two that may be mixed up is hidden, they go on
-by prediction; once both are in sight they are followed, and flagged until they are initialised
-anew or the other camera knows better.
+No ellipse is assigned to two markers. A marker in sight whose window cannot contain another one
+keeps what is found there. All others, near each other or lost, are assigned jointly
+(:mod:`longreach_vision.association`): while one of two ambiguous markers is hidden, both are
+predicted; once both are in sight they are tracked, and flagged until they are initialised again or
+the other camera resolves the ambiguity.
 
-The same images give the same tracks, to the last bit. Pixels are (u, v) with integer centres.
+The same images give bitwise equal tracks. Pixels are (u, v) with integer centres.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, TrackingParame
 
 __all__ = ['CameraTracker']
 
-# Two ellipses whose centres are nearer than this share of the smaller radius are one.
+# Ellipses whose centres are closer than this share of the smaller radius are the same.
 _SAME = 0.5
-# A marker whose size and inner edge fit better by so much is the one that is seen.
+# Difference in mismatch of size and inner edge that decides between two markers.
 _BETTER = 0.03
-# Standard deviation that is added to an UNCERTAIN centre, as a share of the radius.
+# Standard deviation added to an UNCERTAIN centre, as a share of the radius.
 _UNCERTAIN_CENTER = 0.05
 _OUTSIDE = 'outside the image'
 
@@ -64,10 +65,10 @@ class CameraTracker:
     Parameters
     ----------
     name : str
-        The camera's, left or right.
+        Name of the camera, left or right.
     mounted : MountedCamera
     plane : Plane
-        In which the markers move.
+        Plane in which the markers move.
     markers : sequence of MarkerOnRig
     parameters : TrackingParameters
     """
@@ -93,12 +94,12 @@ class CameraTracker:
 
     @property
     def tracks(self) -> Mapping[str, Track]:
-        """What is tracked, or was lost and is looked for, by the markers' names."""
+        """Tracks of markers that are tracked or searched for, by name."""
         return self._tracks
 
     def predict(self, name: str, time: float) -> Prediction:
         """
-        Return where a marker is expected at a time [s].
+        Return the predicted position of a marker at a time [s].
 
         Raises
         ------
@@ -114,7 +115,7 @@ class CameraTracker:
 
     def start_given(self, image: np.ndarray, time: float) -> dict[str, Observation]:
         """
-        Begin with the markers whose pixel or position is given.
+        Start tracking markers with a given pixel or position.
 
         Parameters
         ----------
@@ -125,13 +126,15 @@ class CameraTracker:
         Returns
         -------
         dict of Observation
-            By name. One from a pixel that is not TRACKED was refused, for its reason; one from a
-            position that is not is looked for there from now on.
+            Observations by name. Markers at given pixels that are not TRACKED are refused, with
+            the
+                 reason; markers at given positions that are not found are searched for from now
+                 on.
 
         Raises
         ------
         InputError
-            For an image that does not fit.
+            For an image of another size.
         """
         image = self._checked(image)
         parameters = self.parameters
@@ -143,7 +146,7 @@ class CameraTracker:
                 try:
                     seen[name] = self.initialize(name, image, time, given[:2], given[2])
                 except InputError as error:
-                    # The others begin none the less.
+                    # The other markers are started nevertheless.
                     reference = self.appearance.by_rig(marker)
                     seen[name] = lost(str(error), np.array(given[:2]), given[2], reference)
             elif marker.position is not None:
@@ -168,9 +171,9 @@ class CameraTracker:
 
     def find_others(self, image: np.ndarray) -> list[Observation]:
         """
-        Return the rings of a whole image that are not tracked yet; some tenths of a second.
+        Return the rings in a whole image that are not tracked yet; takes some tenths of a second.
 
-        None where the plane of the markers is seen edge-on.
+        Empty if the plane of the markers is seen edge-on.
         """
         image = self._checked(image)
         radii = [self.appearance.by_rig(marker).radius for marker in self.markers.values()]
@@ -206,7 +209,7 @@ class CameraTracker:
         radius: float,
     ) -> Observation:
         """
-        Begin, or begin anew, with a marker at a given pixel.
+        Start or restart tracking a marker at a given pixel.
 
         Parameters
         ----------
@@ -215,22 +218,23 @@ class CameraTracker:
         time : float
             [s]
         at : array_like, shape (2,)
-            About where its centre is [px].
+            Approximate centre [px].
         radius : float
-            About the longer semi-axis of its outer edge [px].
+            Approximate longer semi-axis of the outer edge [px].
 
         Returns
         -------
         Observation
-            TRACKED when the marker is tracked from now on; another one that was followed at this
-            place is lost then. Otherwise all is as before, and the reason says why: also when
-            another marker is tracked there that fits better, by size and inner edge.
+            TRACKED if the marker is tracked from now on; another marker tracked at this position
+            is then
+                 LOST. Otherwise nothing changes, and the reason is given: also if another marker
+                 tracked there fits better by size and inner edge.
 
         Raises
         ------
         InputError
-            For an unknown name, an image that does not fit, a place outside of it or none, and a
-            radius that cannot be measured.
+            For an unknown name, an image of another size, an invalid position, and a radius out of
+                 range.
         """
         if marker_name not in self.markers:
             raise InputError(
@@ -250,7 +254,7 @@ class CameraTracker:
         refusal = difference(seen, self.appearance.by_rig(marker, seen.center), RADIUS_BY_RIG)
         if not refusal and seen.rim_support < self.parameters.least_rim:
             refusal = (
-                f'{100 * seen.rim_support:.0f} % of the rim fits, needed to begin:'
+                f'{100 * seen.rim_support:.0f} % of the rim fits, required to initialise:'
                 f' {100 * self.parameters.least_rim:.0f} %'
             )
         refusal = refusal or self._better(marker, seen, time)
@@ -264,7 +268,7 @@ class CameraTracker:
         return seen
 
     def _better(self, marker: MarkerOnRig, seen: Observation, time: float) -> str:
-        """Return which marker that is tracked in a place fits better, and why; empty for none."""
+        """Return which marker tracked at this position fits better, and why; empty for none."""
         own = self.appearance.by_rig(marker, seen.center)
         for name, track in self._tracks.items():
             away = math.dist(track.state[:2], seen.center)
@@ -286,7 +290,7 @@ class CameraTracker:
         return ''
 
     def begin(self, name: str, seen: Observation, time: float) -> None:
-        """Track a marker from an observation on."""
+        """Start a track from an observation."""
         self.expect(name, seen.center, np.zeros(2), time, 0.0)
         track = self._tracks[name]
         track.covariance[:2, :2] = seen.covariance
@@ -300,13 +304,13 @@ class CameraTracker:
 
     def resolve(self, name: str, *, exchange: bool = False) -> None:
         """
-        End the doubt about a marker and the other one that it may be.
+        Resolve the ambiguity between a marker and another one.
 
         Parameters
         ----------
         name : str
         exchange : bool
-            Whether each one is the other.
+            Whether the two are to be exchanged.
         """
         track = self._tracks[name]
         other = self._tracks.get(track.doubt)
@@ -321,7 +325,7 @@ class CameraTracker:
         self, name: str, center: np.ndarray, velocity: np.ndarray, time: float, window: float
     ) -> None:
         """
-        Look for a marker in a place from now on, with what was known of it before forgotten.
+        Search for a marker at a position from now on, and forget its previous track.
 
         Parameters
         ----------
@@ -331,7 +335,7 @@ class CameraTracker:
         time : float
             [s]
         window : float
-            Distance within which it is [px].
+            Largest distance from the centre [px].
         """
         marker = self.markers[name]
         reference = self.appearance.by_rig(marker, center)
@@ -339,29 +343,29 @@ class CameraTracker:
 
     def update(self, image: np.ndarray, time: float) -> dict[str, Observation]:
         """
-        Follow the markers into the next image.
+        Track the markers in the next image.
 
         Parameters
         ----------
         image : ndarray of uint8, shape (height, width)
         time : float
-            After that of the image before [s].
+            Time, later than that of the previous image [s].
 
         Returns
         -------
         dict of Observation
-            By name, in the rig's order; markers that were never initialised are missing.
+            Observations by name, in the rig's order; markers never initialised are missing.
 
         Raises
         ------
         InputError
-            For an image that does not fit, and a time that is not later.
+            For an image of another size, and a time that is not later.
         """
         image = self._checked(image)
         if not (math.isfinite(time) and time > self.time):
             raise InputError(
                 f'image of the camera {self.name} at {time:.6f} s, allowed: after {self.time:.6f}'
-                ' s, the time of the one before; leave it out, or begin with a new tracker'
+                ' s, the time of the previous one; skip it, or start with a new tracker'
             )
         self.time = time
         predictions = {
@@ -385,34 +389,34 @@ class CameraTracker:
         return {name: self._take(self._tracks[name], found[name], time) for name in predictions}
 
     def is_in_sight(self, name: str) -> bool:
-        """Tell whether a marker was seen in the latest image."""
+        """Return whether a marker was seen in the latest image."""
         track = self._tracks.get(name)
         return track is not None and not track.lost
 
     def was_seen(self, name: str) -> bool:
-        """Tell whether a marker has been TRACKED since it was begun with."""
+        """Return whether a marker has been TRACKED since its initialisation."""
         track = self._tracks.get(name)
         return track is not None and track.trusted_time > -math.inf
 
     def knows_speed(self, name: str) -> bool:
-        """Tell whether how fast a marker moves follows from what was seen."""
+        """Return whether the velocity of a marker is known from observations."""
         track = self._tracks.get(name)
         return track is not None and len(track.latest) > 1
 
     def center_at(self, name: str, time: float) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return :meth:`ImageMotion.center_at` of a marker, None also for an unknown one."""
+        """Return :meth:`ImageMotion.center_at` of a marker, None for an unknown one."""
         track = self._tracks.get(name)
         return None if track is None else self._motion.center_at(track, time)
 
     def _checked(self, image: np.ndarray) -> np.ndarray:
-        """Return an image as kernels need it, of the camera's size."""
+        """Check the size of an image, and return it in the form required by kernels."""
         image = check_image(image)
         camera = self._camera
         if image.shape != (camera.height, camera.width):
             raise InputError(
                 f'an image of {image.shape[1]} x {image.shape[0]} pixels of the camera'
-                f' {self.name} with a calibration for {camera.width} x {camera.height}; take that'
-                ' of this resolution'
+                f' {self.name} with a calibration for {camera.width} x {camera.height}; use the'
+                ' calibration of this resolution'
             )
         return image
 
@@ -423,7 +427,7 @@ class CameraTracker:
         prediction: Prediction,
         exclude: Sequence[tuple[float, float, float]],
     ) -> Observation:
-        """Look for a marker where it is expected."""
+        """Search for a marker around its prediction."""
         camera = self._camera
         u, v = prediction.center.tolist()
         at = np.array(
@@ -437,7 +441,7 @@ class CameraTracker:
                 expected=track.reference, exclude=exclude,
             )  # fmt: skip
         except InputError as error:
-            # A plane that is seen edge-on there, or too small a radius.
+            # The plane is seen edge-on there, or the radius is too small.
             return lost(str(error), at, track.reference.radius, track.reference)
         if seen.status == LOST and prediction.outside:
             return dataclasses.replace(seen, reason=_OUTSIDE)
@@ -446,7 +450,7 @@ class CameraTracker:
     def _judge(
         self, seen: Observation, track: Track, prediction: Prediction, time: float
     ) -> Sighting:
-        """Tell whether what was seen is this marker."""
+        """Return whether an observation is accepted as this marker."""
         if seen.status == LOST:
             return Sighting(seen, taken=False)
         noise = self._noise(seen)
@@ -466,13 +470,13 @@ class CameraTracker:
 
     @staticmethod
     def _noise(seen: Observation) -> np.ndarray:
-        """Return the covariance (2, 2) of an observation, as the filter takes it."""
+        """Return the covariance (2, 2) of an observation for the filter."""
         if seen.status == TRACKED:
             return seen.covariance
         return np.asarray(seen.covariance + np.eye(2) * (_UNCERTAIN_CENTER * seen.radius) ** 2)
 
     def _alone(self, predictions: Mapping[str, Prediction]) -> list[str]:
-        """Return the markers in sight whose windows no other one of them can be in."""
+        """Return the markers in sight whose windows cannot contain another one."""
         sure = [(name, one) for name, one in predictions.items() if not self._tracks[name].lost]
         return [
             name
@@ -485,7 +489,7 @@ class CameraTracker:
         ]
 
     def _places(self, seen: Iterable[tuple[str, Observation]]) -> list[tuple[float, float, float]]:
-        """Return where no other marker can be: u, v and distance [px]."""
+        """Return regions in which no other marker can be: u, v and distance [px]."""
         return [
             (float(one.center[0]), float(one.center[1]), _SAME * one.radius)
             for _, one in seen
@@ -499,7 +503,7 @@ class CameraTracker:
         taken: Sequence[tuple[float, float, float]],
         time: float,
     ) -> dict[str, Sighting]:
-        """Look for markers that may be mixed up, and assign them together."""
+        """Search for ambiguous markers, and assign them jointly."""
         candidates: list[Observation] = []
         result: dict[str, Sighting] = {}
         for name, prediction in missing.items():
@@ -510,7 +514,7 @@ class CameraTracker:
             )
             exclude = list(taken)
             good = 0
-            # One look more than there may be markers: the first may be something else.
+            # One search more than there are markers: the first may find another object.
             for _ in range(2 + rivals):
                 seen = self._detect(image, self._tracks[name], prediction, exclude)
                 sighting = self._judge(seen, self._tracks[name], prediction, time)
@@ -533,13 +537,13 @@ class CameraTracker:
         return result
 
     def _take(self, track: Track, sighting: Sighting, time: float) -> Observation:
-        """Take a sighting into the filter and return what is to be published."""
+        """Update the filter with a sighting, and return the observation to be published."""
         seen = sighting.observation
         track.lost = not sighting.taken
         if not sighting.taken:
             if seen.status == TRACKED:
                 percent = 100 * seen.rim_support
-                reason = f'{percent:.0f} % of the rim fits: not enough to find it again'
+                reason = f'{percent:.0f} % of the rim fits: not enough to recover the marker'
                 return dataclasses.replace(seen, status=UNCERTAIN, reason=reason)
             return seen
         if sighting.doubt:
@@ -558,5 +562,5 @@ class CameraTracker:
 
 
 def _is_among(candidates: Sequence[Observation], seen: Observation) -> bool:
-    """Tell whether an ellipse is one of those that were seen before."""
+    """Return whether an ellipse is among earlier candidates."""
     return any(math.dist(seen.center, one.center) < _SAME * seen.radius for one in candidates)

@@ -1,4 +1,4 @@
-"""Subcommands of ``longreach vision`` for images and tracks that there are: track, compare."""
+"""Subcommands of ``longreach vision`` for existing images and tracks: track, compare."""
 
 from __future__ import annotations
 
@@ -40,37 +40,39 @@ _START = re.compile(r'(left|right)\.([^=]+)=([^,]+),([^,]+),([^,]+)')
 
 
 def configure_tracking(commands: Any) -> None:
-    """Add these subcommands to those of ``longreach vision``."""
+    """Add the subcommands ``track`` and ``compare``."""
     track = commands.add_parser(
         'track',
-        help='follow markers through videos, folders of pictures, or a bag of images',
+        help='track markers in videos, folders of pictures, or a bag of images',
         description='Positions of markers from the images of two cameras, or of one. Images of'
         ' files are paired by the times of their names or of the video, images of a bag by their'
         ' stamps.',
     )
     track.add_argument('left', metavar='LEFT', nargs='?', help='video or folder of pictures')
-    track.add_argument('right', metavar='RIGHT', nargs='?', help='the same of the other camera')
-    track.add_argument('--from-bag', metavar='BAG', type=Path, help='take recorded images instead')
+    track.add_argument('right', metavar='RIGHT', nargs='?', help='the same for the other camera')
+    track.add_argument('--from-bag', metavar='BAG', type=Path, help='use recorded images instead')
     add_namespace(track)
     add_rig(track, required=True)
     track.add_argument(
         '--camera',
         choices=('left', 'right'),
-        help='whose images LEFT has when it is alone (default: the first one of the rig)',
+        help='camera of LEFT if RIGHT is not given (default: the first one of the rig)',
     )
-    track.add_argument('--rate', type=image_rate, help='images per second, in place of all times')
     track.add_argument(
-        '--bits', type=int, default=16, help='that count in images of 16 bits (default: 16)'
+        '--rate', type=image_rate, help='images per second, instead of the times of the files'
+    )
+    track.add_argument(
+        '--bits', type=int, default=16, help='significant bits of 16-bit images (default: 16)'
     )
     track.add_argument(
         '--start',
         metavar='CAMERA.MARKER=u,v,r',
         action='append',
         default=[],
-        help='pixel and radius in the first image, for each marker that the rig does not place',
+        help='pixel and radius in the first image, for each marker not located in the rig',
     )
     track.add_argument(
-        '--truth', metavar='PATH.csv|BAG', type=Path, help='where the markers truly were'
+        '--truth', metavar='PATH.csv|BAG', type=Path, help='true motion of the markers'
     )
     add_scale(track)
     add_outputs(track)
@@ -82,7 +84,9 @@ def configure_tracking(commands: Any) -> None:
     add_rig(beside)
     add_truth_topic(beside)
     add_format(beside)
-    beside.add_argument('--csv', metavar='FILE', type=Path, help='the tracks, a row for each pair')
+    beside.add_argument(
+        '--csv', metavar='FILE', type=Path, help='tracks: one row for each image pair'
+    )
     add_plots(beside)
     beside.set_defaults(run=_run_compare)
 
@@ -115,12 +119,12 @@ def _run_track(arguments: argparse.Namespace) -> None:
         track_markers(targets, rig, images, None, path)
         return
     if arguments.left is None:
-        raise InputError('LEFT is missing; name a video, a folder of pictures, or --from-bag BAG')
+        raise InputError('LEFT is missing; give a video, a folder of pictures, or --from-bag BAG')
     if arguments.right is not None and (
         os.path.realpath(arguments.left) == os.path.realpath(arguments.right)
     ):
         raise InputError(
-            f'LEFT and RIGHT are both {arguments.left}; name the images of two cameras'
+            f'LEFT and RIGHT are both {arguments.left}; give the images of two cameras'
         )
     rig = _started(_with_cameras(rig, _cameras_of(arguments, rig)), arguments.start)
     with contextlib.ExitStack() as stack:
@@ -129,7 +133,7 @@ def _run_track(arguments: argparse.Namespace) -> None:
             source = stack.enter_context(open_source(spec, bits=arguments.bits))
             if source.live:
                 raise InputError(
-                    f'{source.name} is a camera, allowed: files; the nodes follow cameras:'
+                    f'{source.name} is a camera, allowed: files; for cameras use the nodes:'
                     ' longreach launch vision'
                 )
             sources[name] = source
@@ -141,7 +145,7 @@ def _run_track(arguments: argparse.Namespace) -> None:
 
 
 def _with_all(names: Sequence[str], truth: Path) -> MarkerPath:
-    """Return the motion in a file that has all these markers."""
+    """Return the motion in a file, which must contain all these markers."""
     path = motion_of(truth)
     try:
         return path.of(names)
@@ -150,7 +154,7 @@ def _with_all(names: Sequence[str], truth: Path) -> MarkerPath:
 
 
 def _started(rig: Rig, starts: Sequence[str]) -> Rig:
-    """Return the rig with what ``--start`` says."""
+    """Return the rig with the initial pixels of ``--start``."""
     for text in starts:
         found = _START.fullmatch(text)
         try:
@@ -166,8 +170,8 @@ def _started(rig: Rig, starts: Sequence[str]) -> Rig:
             raise InputError(f'--start {text}, allowed markers: {", ".join(rig.names)}')
         if camera not in rig.cameras:
             raise InputError(
-                f'--start {text}, allowed cameras: {", ".join(rig.cameras)}; of another one no'
-                ' images are read'
+                f'--start {text}, allowed cameras: {", ".join(rig.cameras)}; images of another'
+                ' one are not read'
             )
         if not all(map(math.isfinite, given)):
             raise InputError(f'--start {text}, allowed: finite numbers')
@@ -184,7 +188,7 @@ def _started(rig: Rig, starts: Sequence[str]) -> Rig:
 
 
 def _cameras_of(arguments: argparse.Namespace, rig: Rig) -> tuple[str, ...]:
-    """Return the cameras of the rig whose images are named."""
+    """Return the cameras of the rig for which images are given."""
     names = tuple(rig.cameras)
     if arguments.right is None:
         return (arguments.camera or names[0],)
@@ -196,7 +200,7 @@ def _cameras_of(arguments: argparse.Namespace, rig: Rig) -> tuple[str, ...]:
 
 
 def _with_cameras(rig: Rig, names: Sequence[str]) -> Rig:
-    """Return a rig with some of its cameras."""
+    """Return the rig with a subset of its cameras."""
     for name in names:
         if name not in rig.cameras:
             raise InputError(f'camera {name}, allowed by the rig: {", ".join(rig.cameras)}')

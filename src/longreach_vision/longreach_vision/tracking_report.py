@@ -1,4 +1,4 @@
-"""How tracking goes: what came in, what paired, what is tracked, in numbers and in a sentence."""
+"""Diagnostics of tracking: counts of images, pairs and tracked markers, and a summary."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from longreach_vision.stereo_pairing import ImagePairs
 
 __all__ = ['TrackingReport']
 
-# What is said when nothing is wrong, but no image has come since the last report.
-_NEXT = 'waits for the next image'
-# Images without a partner before that is said.
+# Summary if nothing is wrong, but no image has arrived since the last report.
+_NEXT = 'waiting for the next image'
+# Number of images without a partner before a warning.
 _UNPAIRED = 5
 
 
 class TrackingReport:
     """
-    What a tracker node tells about its work.
+    Diagnostics of a tracker.
 
     Parameters
     ----------
     pairs : ImagePairs
-        It counts what came in time, and with its partner.
+        Pairing, with its counters.
     topics : mapping
-        Of the images, by camera.
+        Image topics by camera.
     gap : float
         Largest time between the images of a pair [s].
     """
@@ -45,18 +45,18 @@ class TrackingReport:
         self._statuses: dict[str, str] = {}
 
     def add_image(self, camera: str, *, good: bool) -> None:
-        """Count an image that came, and whether it can be used."""
+        """Count a received image, and whether it is valid."""
         (self._frames if good else self._bad)[camera] += 1
         self._bad_in_a_row[camera] = 0 if good else self._bad_in_a_row[camera] + 1
 
     def add_frame(self, frame: StereoFrame, seconds: float) -> None:
-        """Note what was found in images, and how long it took for each [s]."""
+        """Add the result of an image pair, and the computing time per image [s]."""
         self._statuses = {name: one.status for name, one in frame.estimates.items()}
         self._seconds.append(seconds)
 
     @property
     def unpaired(self) -> str:
-        """What is wrong with the images of two cameras that find no partner; empty for nothing."""
+        """Description of a pairing problem; empty for none."""
         alone = self._pairs.counts('alone_since_pair')
         if len(alone) < 2 or max(alone.values()) < _UNPAIRED:
             return ''
@@ -66,31 +66,31 @@ class TrackingReport:
             camera = missing[0]
             what = 'no images'
             if self._bad_in_a_row[camera]:
-                what = 'no images that can be used'
+                what = 'no valid images'
             elif self._pairs.counts('standing')[camera]:
-                what = 'no images with stamps that rise'
+                what = 'no images with increasing stamps'
             return (
                 f'{what} on {self._topics[camera]}, {max(alone.values())} on the other topic:'
-                ' estimates are of one camera'
+                ' estimates use one camera'
             )
         counts = ' and '.join(str(alone[camera] + queued[camera]) for camera in alone)
         topics = ' and '.join(self._topics.values())
         return (
             f'no pairs: {counts} images on {topics} without a partner; the nearest stamps are'
             f' {self._pairs.nearest_gap:+.6f} s apart, allowed: {self._gap:g} s (tracking.gap of'
-            ' the rig). Do both cameras stamp by one clock?'
+            ' the rig); check that both cameras use the same clock'
         )
 
     def state(self, *, silent: bool, waits: str = '') -> tuple[bool, str]:
         """
-        Return whether all is well, and a sentence.
+        Return whether tracking works, and a summary.
 
         Parameters
         ----------
         silent : bool
-            No images come any more.
+            No images are arriving.
         waits : str
-            What is waited for before any may come; empty for nothing.
+            What the node is waiting for before it processes images; empty for nothing.
         """
         topics = ', '.join(self._topics.values())
         came = any(self._frames.values()) or any(self._bad.values()) or bool(self._statuses)
@@ -108,33 +108,33 @@ class TrackingReport:
         if not self._statuses:
             text = 'images wait for their partners'
             if not any(self._frames.values()):
-                text = f'no images that can be used on {topics}'
+                text = f'no valid images on {topics}'
         elif not self._seconds and (left_out or sum(self._frames.values()) > self._frames_told):
             waiting = self._pairs.waiting and not left_out
-            text = 'images wait for their partners' if waiting else 'no image can be used'
+            text = 'images wait for their partners' if waiting else 'no valid image'
         elif self.unpaired:
-            text = 'images find no partner: estimates are of one camera'
+            text = 'images have no partner: estimates use one camera'
         elif lost:
             text = f'lost: {", ".join(lost)}'
         else:
-            # Of a slow camera no image may have come.
+            # A slow camera may not have delivered an image.
             text = 'tracking' if self._seconds else _NEXT
         is_good = text in ('tracking', _NEXT) and not left_out
         return is_good, f'{text}; {left_out}' if left_out else text
 
     def _left_out(self) -> dict[str, int]:
-        """Return how many images were left out so far, by what was wrong with them."""
+        """Return the number of dropped images so far, by reason."""
         return {
-            'could not be used': sum(self._bad.values()),
-            'were not later than those before': sum(self._pairs.counts('disordered').values()),
-            'were far from the one before': sum(self._pairs.counts('misdated').values()),
+            'were not valid': sum(self._bad.values()),
+            'were not later than the previous one': sum(self._pairs.counts('disordered').values()),
+            'were far from the previous one': sum(self._pairs.counts('misdated').values()),
         }
 
     def values(self) -> dict[str, object]:
         """
-        Return all numbers by name, for a report.
+        Return all counters by name, for the diagnostics.
 
-        Times of computation are those since the last one.
+        Computing times are those since the last call.
         """
         self._told = self._left_out()
         self._frames_told = sum(self._frames.values())

@@ -1,8 +1,8 @@
 """
-Tracks of markers as a table, their noise, and how far they are from the truth.
+Tracks of markers as a table, with their noise and errors.
 
-Positions are in the world's frame [m]. A status is 0 where a marker was tracked, 1 where it was
-seen but is not to be trusted, 2 where it was lost. What is not known is NaN.
+Positions are in the world frame [m]. The status is 0 for tracked, 1 for seen but unreliable, 2 for
+lost. Unknown values are NaN.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ STATUSES = (TRACKED, UNCERTAIN, LOST)
 """Statuses in the order of their numbers."""
 
 KINDS = ('in_plane', 'triangulated')
-"""The two estimates of a position: in the plane, and from both cameras without that assumption."""
+"""Kinds of estimates: in the plane, and triangulated by both cameras without that assumption."""
 
 CAMERAS = ('left', 'right')
 """Cameras in the order of their bits in the column ``cameras``."""
 
 _NOT_SEEN = STATUSES.index(LOST)
-# A position that is not known, and its variances.
+# An unknown position, and its variances.
 _NOWHERE = np.full(3, math.nan), np.full(3, math.nan)
-# Differences of this order pass the noise and hold back what moves more slowly.
+# Order of the differences that pass noise and suppress slow motion.
 _ORDER = 7
-# Times between images that differ by less than this share are equal.
+# Relative tolerance of equal intervals between images.
 _EVEN = 0.1
 # A number in a reason.
 _NUMBER = re.compile(r'[-+]?\d+(\.\d+)?(e[-+]?\d+)?')
@@ -63,16 +63,16 @@ def columns_of(names: Sequence[str], cameras: Sequence[str] = CAMERAS) -> tuple[
     Parameters
     ----------
     names : sequence of str
-        Of the markers.
+        Names of the markers.
     cameras : sequence of str
 
     Returns
     -------
     tuple of str
         time [s] and stamp_gap [s] between the two images; then for each marker, as MARKER.COLUMN:
-        status; cameras that saw it (1 left, 2 right, 3 both); in_plane_x, _y, _z [m] and standard
+        status; cameras used (1 left, 2 right, 3 both); in_plane_x, _y, _z [m] and standard
         deviations in_plane_deviation_x, .. [m]; the same for triangulated; out_of_plane and its
-        deviation [m]; and of each camera CAMERA_status, CAMERA_u, CAMERA_v [px].
+        deviation [m]; and for each camera CAMERA_status, CAMERA_u, CAMERA_v [px].
     """
     own = ['status', 'cameras']
     for kind in KINDS:
@@ -120,15 +120,15 @@ def place_columns(
     out_of_plane: tuple[float, float] = (math.nan, math.nan),
 ) -> list[float]:
     """
-    Return the columns of a marker's position; without arguments, of one that nobody looked for.
+    Return the columns of a marker's position; the defaults are those of an unknown position.
 
     Parameters
     ----------
     status : int
     cameras : int
-        Bits of those that were used.
+        Bits of the cameras used.
     located : sequence of (position, variances)
-        Of both kinds of estimate, x, y, z each [m], [m^2].
+        For both kinds of estimates, x, y, z each [m], [m^2].
     out_of_plane : (float, float)
         Distance from the plane and its standard deviation [m].
     """
@@ -141,7 +141,7 @@ def place_columns(
 def camera_columns(
     status: int = _NOT_SEEN, center: Sequence[float] | np.ndarray = ()
 ) -> list[float]:
-    """Return the columns of a marker in an image; its centre counts where it was seen."""
+    """Return the columns of a marker in an image; the centre is used only if it was seen."""
     if status == _NOT_SEEN:
         return [_NOT_SEEN, math.nan, math.nan]
     u, v = center
@@ -156,7 +156,7 @@ def _observed(observation: Observation | None) -> list[float]:
 
 
 def _bits(cameras: Sequence[str]) -> int:
-    """Return cameras as a number, one bit for each."""
+    """Return cameras as a bit mask."""
     return sum(1 << CAMERAS.index(camera) for camera in cameras)
 
 
@@ -164,7 +164,7 @@ def _bits(cameras: Sequence[str]) -> int:
 
 
 def observation_fields(name: str, seen: Observation) -> dict[str, Any]:
-    """Return the fields of longreach_msgs/MarkerObservation, whoever makes the message."""
+    """Return the fields of a longreach_msgs/MarkerObservation."""
     return {
         'name': name,
         'status': STATUSES.index(seen.status),
@@ -181,14 +181,14 @@ def observation_fields(name: str, seen: Observation) -> dict[str, Any]:
 
 def estimate_fields(name: str, found: Estimate, point: Callable[..., Any]) -> dict[str, Any]:
     """
-    Return the fields of longreach_msgs/MarkerEstimate, whoever makes the message.
+    Return the fields of a longreach_msgs/MarkerEstimate.
 
     Parameters
     ----------
     name : str
     found : Estimate
     point : callable
-        Makes a geometry_msgs/Point of x, y, z.
+        Returns a geometry_msgs/Point for x, y, z.
     """
     fields: dict[str, Any] = {
         'name': name,
@@ -215,12 +215,12 @@ class Tracks:
     Parameters
     ----------
     names : tuple of str
-        Of the markers.
+        Names of the markers.
     cameras : tuple of str
     table : ndarray, shape (K, columns)
-        See :func:`columns_of`; one row for each pair of images.
+        See :func:`columns_of`; one row for each image pair.
     reasons : mapping, optional
-        By marker, why it was not tracked, for each row; empty where it was.
+        By marker, for each row, why it was not tracked; empty if it was.
     """
 
     names: tuple[str, ...]
@@ -230,7 +230,7 @@ class Tracks:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
+        """Names of the columns."""
         return columns_of(self.names, self.cameras)
 
     @property
@@ -239,11 +239,12 @@ class Tracks:
         return self.table[:, 0]
 
     def column(self, name: str, what: str) -> np.ndarray:
-        """Return one column of a marker, shape (K,); InputError for a name that is none."""
+        """Return one column of a marker, shape (K,); InputError for an unknown name."""
         column = f'{name}.{what}'
         if column not in self.columns:
             raise InputError(
-                f'{column} is no column of these tracks, allowed: markers {", ".join(self.names)}'
+                f'{column} is not a column of these tracks, allowed: markers'
+                f' {", ".join(self.names)}'
             )
         return self.table[:, self.columns.index(column)]
 
@@ -251,26 +252,27 @@ class Tracks:
         """
         Return the positions of a marker, shape (K, 3) [m].
 
-        NaN where it was not tracked, those that are not to be trusted included.
+        NaN where it was not tracked, also if it was uncertain.
         """
         found = np.stack([self.column(name, f'{kind}_{axis}') for axis in 'xyz'], axis=1)
         found[self.column(name, 'status') != STATUSES.index(TRACKED)] = math.nan
         return found
 
     def best_kind(self, name: str) -> str:
-        """Return the kind of estimate of which a marker has more: in the plane, if as many."""
+        """Return the kind of estimate with more rows; if equal, in the plane."""
         return max(KINDS, key=lambda kind: np.isfinite(self.positions(name, kind)[:, 0]).sum())
 
     def counts(self, name: str) -> dict[str, int]:
-        """Return in how many rows a marker has each status."""
+        """Return the number of rows of each status of a marker."""
         status = self.column(name, 'status')
         return {text: int((status == k).sum()) for k, text in enumerate(STATUSES)}
 
     def why_not(self, name: str) -> list[tuple[str, int]]:
         """
-        Return why a marker was not tracked, and in how many rows, the most frequent reason first.
+        Return reasons why a marker was not tracked, with their counts, most frequent first.
 
-        Reasons that differ in their numbers alone are one, with the numbers of the first row.
+        Reasons that differ only in their numbers are counted together, with the numbers of the
+        first row.
         """
         found: dict[str, tuple[str, int]] = {}
         for reason in filter(None, self.reasons.get(name, ())):
@@ -281,11 +283,10 @@ class Tracks:
 
     def summary(self) -> list[dict[str, Any]]:
         """
-        Return for each marker what there is of it, as plain numbers.
+        Return a summary of each marker as plain numbers.
 
-        ``reasons`` are those of :meth:`why_not`.
-        ``noise`` is that of x, y and z [m], see :func:`noise`. ``kind`` says which estimate the
-        numbers are of: that in the plane, if there is one.
+        ``reasons`` are those of :meth:`why_not`. ``noise`` is that of x, y and z [m], see
+        :func:`noise`. ``kind`` is the kind of estimate: in the plane, if available.
         """
         rows = []
         for name in self.names:
@@ -310,29 +311,29 @@ class Tracks:
 
 
 def _plain(values: np.ndarray) -> list[float] | None:
-    """Return an array for JSON; None where it is not known."""
+    """Return an array for JSON; None if unknown."""
     return values.tolist() if np.isfinite(values).all() else None
 
 
 def noise(times: np.ndarray, values: np.ndarray) -> np.ndarray:
     """
-    Return the noise of series, shape (m,), in their unit.
+    Estimate the noise of time series, shape (m,), in their unit.
 
-    The standard deviation of white noise that would give the seventh differences of the values.
-    Motion below a tenth of the sampling rate hardly counts, faster motion does: where a marker
-    vibrates, it is an upper bound.
+    The standard deviation of white noise with the same seventh differences as the values. Motion
+    below a tenth of the sampling rate has hardly any influence; for faster motion, such as
+    vibration, the result is an upper bound.
 
     Parameters
     ----------
     times : ndarray, shape (K,)
         [s]
     values : ndarray, shape (K, m)
-        NaN where nothing is known. Only runs of eight rows with even times count.
+        NaN for unknown values. Only runs of eight rows with equal intervals are used.
 
     Returns
     -------
     ndarray, shape (m,)
-        NaN where no such run is.
+        NaN without such a run.
     """
     width = values.shape[1]
     if len(times) <= _ORDER:
@@ -353,30 +354,30 @@ def compare(
     tracks: Tracks, path: MarkerPath, offsets: Mapping[str, np.ndarray] | None = None
 ) -> list[dict[str, Any]]:
     """
-    Return how far tracks are from where the markers truly were.
+    Compare tracks with the true motion of the markers.
 
     Parameters
     ----------
     tracks : Tracks
     path : MarkerPath
-        The truth; taken at the times of the tracks.
+        The truth, evaluated at the times of the tracks.
     offsets : mapping, optional
-        From the positions of the path to the centres of markers, shape (3,) each [m].
+        Offsets from the positions of the path to the centres of the markers, (3,) each [m].
 
     Returns
     -------
     list of dict
-        For each marker: ``name``; ``rows`` within the times of the path; how many of them were
-        ``tracked``, ``uncertain`` and ``lost``; ``motion``, the standard deviation of the truth
-        [m]; and for both kinds of estimate, over the rows in which it was tracked, ``rms``,
+        For each marker: ``name``; ``rows`` within the times of the path; the numbers of them that
+        were ``tracked``, ``uncertain`` and ``lost``; ``motion``, the standard deviation of the
+        truth [m]; and for both kinds of estimate, over the rows in which it was tracked, ``rms``,
         ``largest``, ``bias`` (distance of the means), ``scatter`` (RMS without the bias), of the
-        distance to the truth [m], and the ``mean`` error (x, y, z) [m]. None for an estimate that
-        is not there.
+        distance to the truth [m], and the ``mean`` error (x, y, z) [m]. None for a missing kind of
+            estimate.
 
     Raises
     ------
     InputError
-        When the path lacks a marker or has no time in common with the tracks.
+        If a marker is not in the path, or there are no common times.
     """
     whole = path.of(tracks.names)
     first, last = whole.times[[0, -1]]
@@ -384,7 +385,7 @@ def compare(
     if not common.any():
         raise InputError(
             f'tracks of {_span(tracks.times)} and a path of {_span(whole.times)} have no time in'
-            ' common; are they of one run?'
+            ' common; check that they are of the same run'
         )
     truth = np.array([whole.at(time)[0] for time in tracks.times[common]])
     rows = []
@@ -401,12 +402,12 @@ def compare(
 
 
 def _span(times: np.ndarray) -> str:
-    """Return the times of a series for people."""
+    """Return the time span of a series as text."""
     return f'[{times[0]:g}, {times[-1]:g}] s' if times.size else 'no time'
 
 
 def _errors(errors: np.ndarray) -> dict[str, Any] | None:
-    """Return the figures of errors (K, 3), NaN where there is none."""
+    """Return statistics of errors (K, 3); NaN rows are ignored."""
     known = errors[np.isfinite(errors).all(axis=1)]
     if not len(known):
         return None

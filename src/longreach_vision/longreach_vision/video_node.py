@@ -1,8 +1,8 @@
 """
 Cameras, streams, video files and folders of pictures as ``image_raw`` and ``camera_info``.
 
-Images are fetched and published in a thread of its own, so that neither a slow camera nor one that
-hangs stops the node.
+Images are read and published in a separate thread, so that a slow or blocked camera does not block
+the node.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from longreach_vision.sources import CaptureOptions, Frame, ImageSource, open_so
 
 __all__ = ['VideoNode', 'VideoNodeParameters']
 
-# A file that is so late [s] goes on from where it is.
+# Delay of a file after which it continues from the present time instead of catching up [s].
 _BACKLOG = 0.2
-# Longest wait for listeners to have an image [s].
+# Longest wait for listeners to receive an image [s].
 _PATIENCE = 5.0
-# Between attempts to open a camera [s].
+# Time between attempts to open a camera [s].
 _RETRY = 0.5
-# For the thread to end [s].
+# Longest wait for the end of the thread [s].
 _JOIN = 2.0
-# From the end of a file to that of the node, which may end all others [s]: listeners have its
-# images and still work on them.
+# Time between the end of a file and the end of the node, which may end the launch [s], so that
+# listeners can process the last images.
 _FAREWELL = 2.0
 
 
@@ -56,49 +56,55 @@ class VideoNodeParameters(FrameParameters):
         '',
     )
     camera: str = quantity(
-        'calibration file; empty for none: camera_info then says the size only', '', default=''
+        'calibration file; empty for none: camera_info then has the size only', '', default=''
     )
-    frame_id: str = quantity("the camera's optical frame", '', default='camera_optical')
-    encoding: str = choice('of the images', ('mono8', 'bgr8'), default='mono8')
+    frame_id: str = quantity('optical frame of the camera', '', default='camera_optical')
+    encoding: str = choice('encoding of the images', ('mono8', 'bgr8'), default='mono8')
     frame_rate: float = quantity(
         "images per second; 0 for the source's own", 'Hz', at_least=0.0, at_most=1e4, default=0.0
     )
-    loop: bool = quantity('begin a file again at its end', default=False)
+    loop: bool = quantity('start a file again at its end', default=False)
     pace: str = choice(
-        "of a file: its own time, or each image when all reliable listeners' middleware has the"
-        ' one before',
+        'timing of a file: its own times, or each image as soon as the reliable listeners have the'
+        ' previous one',
         ('real_time', 'delivered'),
         default='real_time',
     )
     stamps: str = choice(
-        'of a file: on from now, or as the file says (from 0 on when it does not), alike for'
-        ' several cameras',
+        'stamps of a file: from now on, or its own times (from 0 if it has none), for several'
+        ' synchronised cameras',
         ('now', 'source'),
         default='now',
     )
     listeners: int = quantity(
-        'a file begins when image_raw has so many', at_least=0, at_most=100, default=0
+        'number of subscribers of image_raw at which a file starts',
+        at_least=0,
+        at_most=100,
+        default=0,
     )
     start_timeout: float = quantity(
         'longest wait for listeners', 's', at_least=0.0, at_most=1e4, default=10.0
     )
     width: int = quantity(
-        "columns that a camera is asked for; 0 for the calibration's, or the camera's own",
+        "requested image width of a camera; 0 for that of the calibration, or the camera's"
+        ' default',
         'px',
         at_least=0,
         at_most=100_000,
         default=0,
     )
-    height: int = quantity('rows, the same', 'px', at_least=0, at_most=100_000, default=0)
+    height: int = quantity(
+        'requested image height, likewise', 'px', at_least=0, at_most=100_000, default=0
+    )
     exposure: float = quantity(
-        'exposure time of a camera; 0 is automatic', 's', at_least=0.0, at_most=10.0, default=0.0
+        'exposure time of a camera; 0: automatic', 's', at_least=0.0, at_most=10.0, default=0.0
     )
     pixel_format: str = quantity(
-        "four letters such as GREY, YUYV, MJPG; empty for the camera's own", '', default=''
+        "four letters such as GREY, YUYV, MJPG; empty for the camera's default", '', default=''
     )
-    bits: int = quantity('that count in pictures of 16 bits', at_least=9, at_most=16, default=16)
+    bits: int = quantity('significant bits of 16-bit pictures', at_least=9, at_most=16, default=16)
     reconnect: float = quantity(
-        'so long a camera that does not answer is tried again',
+        'time during which connecting to a lost camera is retried',
         's',
         at_least=0.0,
         at_most=1e6,
@@ -106,14 +112,14 @@ class VideoNodeParameters(FrameParameters):
     )
 
     def check(self) -> None:
-        """Raise InputError for an empty name of the frame."""
+        """Raise InputError for an empty frame name."""
         super().check()
         if not self.frame_id.strip('/ '):
             raise InputError(f'frame_id = {self.frame_id!r}, allowed: the name of a frame')
 
 
 class VideoNode(Node):
-    """Images of a camera or file."""
+    """Node that publishes the images of a camera or file."""
 
     def __init__(self) -> None:
         # Before the middleware has threads.
@@ -125,7 +131,7 @@ class VideoNode(Node):
         self._camera = read_camera(self._settings.camera) if self._settings.camera else None
         self._counts = dict.fromkeys(('images', 'late', 'unheard', 'lost_camera'), 0)
         self._waits_for = 'the source'
-        # Of the latest image [ns]: a file's diagnostics have its times, as all else that it gives.
+        # Stamp of the latest image [ns], used for diagnostics of a file.
         self._latest = 0
         self._message: Image | None = None
         self._diagnostics = diagnostics.Diagnostics(self, self._settings.source)
@@ -140,7 +146,7 @@ class VideoNode(Node):
         self._live: bool | None = None
         self._lost = math.nan
         self._stopped = threading.Event()
-        # A driver may hang for ever: the process must be able to end without it.
+        # A driver may block for ever; the process must be able to end nevertheless.
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -151,7 +157,7 @@ class VideoNode(Node):
         super().destroy_node()
 
     def _on_end(self) -> None:
-        """End the node as the thread has ended."""
+        """End the node when the thread has ended."""
         if self._error is not None:
             raise self._error
         images = self._counts['images']
@@ -172,17 +178,17 @@ class VideoNode(Node):
     # --- in the thread -----------------------------------------------------------------------
 
     def _run(self) -> None:
-        """Publish all images; an error is raised again where the node works."""
+        """Publish all images; errors are raised again in the node's thread."""
         try:
             self._feed()
         except Exception as error:  # noqa: BLE001
             self._error = error
-        # What a signal has ended needs no second end, and its errors mean nothing.
+        # After a signal, errors are irrelevant.
         if not self._stopped.is_set() and self.context.ok():
             self._end.trigger()
 
     def _feed(self) -> None:
-        """Publish all images, of a camera that was lost as soon as it is there again."""
+        """Publish all images; reconnect to a camera that was lost."""
         while not self._stopped.is_set():
             error = self._show()
             if error is None:
@@ -192,7 +198,7 @@ class VideoNode(Node):
             self._stopped.wait(_RETRY)
 
     def _show(self) -> LongreachError | None:
-        """Publish images to the end; return the error of a source that cannot be read (on)."""
+        """Publish images to the end; return the error of a source that cannot be read any more."""
         try:
             source = self._open()
         except LongreachError as error:
@@ -222,8 +228,8 @@ class VideoNode(Node):
         )
 
     def _may_come_back(self, error: LongreachError) -> bool:
-        """Tell whether what was lost is a camera, and has time left to come back."""
-        # A camera that is pulled out is not there, which at the start is bad input.
+        """Return whether a lost camera may still come back in time."""
+        # A missing camera is an input error at the start, but may have been unplugged later.
         if self._live is False or (self._live is None and isinstance(error, InputError)):
             return False
         now = time.monotonic()
@@ -234,13 +240,11 @@ class VideoNode(Node):
         if left <= 0.0:
             return False
         self._waits_for = 'the camera'
-        self.get_logger().warning(
-            f'{error}; tried again for {left:.0f} s', throttle_duration_sec=2.0
-        )
+        self.get_logger().warning(f'{error}; retrying for {left:.0f} s', throttle_duration_sec=2.0)
         return True
 
     def _wait_for_listeners(self) -> None:
-        """Wait until as many listen as shall see the first image of a file."""
+        """Wait for the required number of subscribers before a file starts."""
         wanted = self._settings.listeners
         self._waits_for = 'listeners'
         end = time.monotonic() + self._settings.start_timeout
@@ -250,16 +254,16 @@ class VideoNode(Node):
             if time.monotonic() > end:
                 found = self._images.get_subscription_count()
                 self.get_logger().warning(
-                    f'{self._images.topic_name} begins with {found} listeners of {wanted}'
+                    f'{self._images.topic_name} starts with {found} of {wanted} listeners'
                 )
                 return
 
     def _publish_all(self, source: ImageSource) -> LongreachError | None:
-        """Publish the images of a source, each at its time; return the error of reading."""
+        """Publish the images of a source, each at its time; return a read error."""
         schedule = _Schedule(self._settings, source, self._now)
         frames = iter(source)
         while True:
-            # What is wrong with an image that came does not go away by itself.
+            # An error of an image itself is permanent.
             try:
                 frame = next(frames, None)
             except LongreachError as error:
@@ -288,8 +292,8 @@ class VideoNode(Node):
         if camera and (camera.width, camera.height) != (width, height):
             raise InputError(
                 f'{settings.source} gives images of {width} x {height} px, {settings.camera} is'
-                f' for {camera.width} x {camera.height} px; calibrate the camera at the size that'
-                ' it is used with'
+                f' for {camera.width} x {camera.height} px; calibrate the camera at the image size'
+                ' in use'
             )
         header = stamp_of(nanoseconds), self._frame
         info = (
@@ -306,7 +310,7 @@ class VideoNode(Node):
         self._latest = nanoseconds
 
     def _wait_until_heard(self) -> None:
-        """Wait until the middleware of all reliable listeners has what was published."""
+        """Wait until the reliable listeners have received the published image."""
         end = time.monotonic() + _PATIENCE
         while not self._images.wait_for_all_acked(Duration(seconds=0.01)):
             if self._stopped.is_set():
@@ -318,14 +322,14 @@ class VideoNode(Node):
 
 class _Schedule:
     """
-    When frames were taken, and when they are to be published.
+    Times at which frames were taken, and at which they are to be published.
 
     Parameters
     ----------
     settings : VideoNodeParameters
     source : ImageSource
     now : callable
-        Gives ROS time [ns].
+        Returns ROS time [ns].
     """
 
     def __init__(
@@ -333,7 +337,7 @@ class _Schedule:
     ) -> None:
         self._settings, self._source, self._now = settings, source, now
         self._first: int | None = None
-        # The first frame's time to be published, by ROS [ns] and on this machine [s].
+        # Publication time of the first frame, in ROS time [ns] and by the monotonic clock [s].
         self._start, self._begun = 0, 0.0
         self.late = 0
 
@@ -347,17 +351,17 @@ class _Schedule:
         return taken if self._settings.stamps == 'source' else self._start + taken - self._first
 
     def left(self, frame: Frame) -> float:
-        """Return how long it is until a frame of a file is to be published [s]."""
+        """Return the time until a frame of a file is to be published [s]."""
         since = (self._taken(frame) - (self._first or 0)) * 1e-9
         left = self._begun + since - time.monotonic()
         if left < -_BACKLOG:
-            # Not made up for: nobody could follow.
+            # A delay is not caught up: listeners could not keep up.
             self._begun -= left
             self.late += 1
         return max(0.0, left)
 
     def _taken(self, frame: Frame) -> int:
-        """Return when a frame of a file was taken, by the file [ns]."""
+        """Return the time of a frame of a file [ns]."""
         rate = self._settings.frame_rate
         if not rate and frame.stamp is not None:
             return frame.stamp
@@ -365,6 +369,6 @@ class _Schedule:
         if not rate:
             raise InputError(
                 'frame_rate = 0 Hz, allowed for pictures without times in their names: the rate'
-                ' that they were taken at'
+                ' at which they were taken'
             )
         return round(frame.number * 1e9 / rate)

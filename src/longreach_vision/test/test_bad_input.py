@@ -82,10 +82,10 @@ def flipped(data: bytes) -> bytes:
     [
         ('none.png', b'', 'is empty, allowed: a picture'),
         ('text.png', b'these are no pixels\n' * 20, 'cannot be read as a picture'),
-        ('cut.png', png()[:700], 'is cut off after 700 bytes'),
-        ('head.png', png()[:20], 'is cut off after 20 bytes'),
+        ('cut.png', png()[:700], 'is truncated after 700 bytes'),
+        ('head.png', png()[:20], 'is truncated after 20 bytes'),
         ('flip.png', flipped(png()), 'is damaged at byte 33'),
-        ('wide.png', with_size(png(), 2_000_000, 3), 'is to have 2000000 x 3 px'),
+        ('wide.png', with_size(png(), 2_000_000, 3), 'has a size of 2000000 x 3 px'),
         ('deep.png', with_size(png(), 90_000, 90_000), 'cannot be read as a picture'),
         ('deep.pgm', b'P5 100000 100000 255\n' + bytes(100), 'cannot be read as a picture'),
         ('cut.pgm', b'P5 40 30 255\n' + bytes(100), 'cannot be read as a picture'),
@@ -235,7 +235,7 @@ def test_rig_with_one_thing_twice():
     left, right = rig.cameras.values()
     same = MountedCamera(right.camera, left.pose)
     refused(
-        'both cameras stand at [-0.8, -5.0, 0.4] m',
+        'both cameras are at [-0.8, -5.0, 0.4] m',
         Rig,
         {'left': left, 'right': same},
         rig.plane,
@@ -277,7 +277,7 @@ def test_cameras_in_one_place_see_no_depth():
         camera.project(pose.to_camera((x, 0.0, 0.2)))
         for pose, x in zip(poses, (0.3, 0.4), strict=True)
     ]
-    text = 'both rays begin at the same point, allowed: two cameras in different places'
+    text = 'both rays start at the same point, allowed: two cameras in different places'
     refused(text, triangulate, (camera, camera), poses, pixels, [np.eye(2)] * 2)
 
 
@@ -286,7 +286,13 @@ def test_numbers_that_are_too_large_for_their_squares():
     refused('has length 1e+300', Plane, np.array([0.0, 1e300, 0.0]), 0.0)
     for variance in (-1e9, -1e300):
         covariance = np.diag([1e-6, variance, 1e-6])
-        refused('covariance of a plane is none', Plane, np.array([0.0, 1.0, 0.0]), 0.0, covariance)
+        refused(
+            'covariance of a plane is not a covariance',
+            Plane,
+            np.array([0.0, 1.0, 0.0]),
+            0.0,
+            covariance,
+        )
 
 
 # --- reference points ------------------------------------------------------------------------
@@ -389,7 +395,7 @@ def test_outputs_do_not_take_the_place_of_inputs(tmp_path):
         refused(f'--out {out} is one of the inputs', call_setup, *words, '--out', out)
     refused('--plot', call_setup, *words, '--plot', files[0])
     both = tmp_path / 'both.png'
-    refused('name two files', call_setup, *words, '--out', both, '--plot', both)
+    refused('give two files', call_setup, *words, '--out', both, '--plot', both)
     refused('--overlay', detect, files[0], '--overlay', files[0])
     assert files[0].read_bytes() == before
     assert not both.exists()
@@ -403,7 +409,7 @@ def test_rig_does_not_take_the_place_of_a_calibration(tmp_path):
     for out in ('camera_example.yaml', 'reference_example.yaml'):
         refused(f'--out {tmp_path / out}', call_setup, *words, '--out', tmp_path / out)
     both = tmp_path / 'both.png'
-    refused('name two files', call_setup, *words, '--out', both, '--plot', both)
+    refused('give two files', call_setup, *words, '--out', both, '--plot', both)
     assert (tmp_path / 'camera_example.yaml').read_bytes() == before
 
 

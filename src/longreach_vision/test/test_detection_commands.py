@@ -291,7 +291,7 @@ def test_values_that_are_no_numbers_end_in_usage(capsys, picture, words):
 
 
 def test_pictures_that_cannot_be_read(tmp_path, picture):
-    refused('is not there', tmp_path / 'none.png', *AT)
+    refused('does not exist', tmp_path / 'none.png', *AT)
     empty, text = tmp_path / 'empty.png', tmp_path / 'text.png'
     empty.write_bytes(b'')
     text.write_text('no picture')
@@ -301,7 +301,7 @@ def test_pictures_that_cannot_be_read(tmp_path, picture):
     refused(str(text), text, *AT)
     refused('holds no pictures', folder, *AT)
     (folder / 'cut.png').write_bytes(picture.read_bytes()[:60])
-    refused('is cut off after 60 bytes', folder, *AT)
+    refused('is truncated after 60 bytes', folder, *AT)
 
 
 def test_a_calibration_that_cannot_be_read(picture, tmp_path):

@@ -121,7 +121,7 @@ def test_one_row_and_a_path_of_other_times(drawn, tmp_path):
 
 def test_what_cannot_be_drawn(tmp_path):
     tracks = tracks_of('TRACKED')
-    with pytest.raises(InputError, match=r'three\.in_plane_x is no column'):
+    with pytest.raises(InputError, match=r'three\.in_plane_x is not a column'):
         draw_movement(tmp_path / 'a.png', tracks, 'three')
-    with pytest.raises(InputError, match="the ending 'txt'"):
+    with pytest.raises(InputError, match="the extension 'txt'"):
         draw_tracks(tmp_path / 'a.txt', tracks)

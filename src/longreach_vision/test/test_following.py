@@ -172,7 +172,7 @@ def test_a_pixel_that_cannot_be_used_is_told() -> None:
     [
         (1.0, 'if images were resized, set scale to 0.5, else calibrate'),
         (0.25, 'if images were resized, set scale to 0.125, else calibrate'),
-        (None, 'if images were resized, make the scale 0.5 times what it is now, else calibrate'),
+        (None, 'if images were resized, multiply the scale by 0.5, otherwise calibrate'),
     ],
 )
 def test_images_of_half_size_ask_for_half_the_scale(scale: float | None, told: str) -> None:

@@ -89,7 +89,7 @@ def bad_poses() -> list[tuple[Any, Any, Any, str]]:
     return [
         (1.01 * eye, zero, None, r'R\^T R differs from the identity by 0.0201, allowed'),
         (sheared, zero, None, 'differs from the identity by 0.02'),
-        (np.diag([1.0, 1.0, -1.0]), zero, None, 'rotation mirrors: its determinant is -1'),
+        (np.diag([1.0, 1.0, -1.0]), zero, None, 'rotation is a reflection: its determinant is -1'),
         (np.zeros((3, 3)), zero, None, 'differs from the identity by 1'),
         (np.full((3, 3), math.nan), zero, None, 'rotation = .*allowed: finite numbers'),
         (np.eye(4), zero, None, r'rotation has shape \(4, 4\), allowed: \(3, 3\)'),
@@ -126,9 +126,9 @@ def test_impossible_quaternions_are_refused(quaternion: tuple[float, ...], text:
 @pytest.mark.parametrize(
     ('target', 'up', 'text'),
     [
-        ((1.0, 2.0, 3.0), (0.0, 0.0, 1.0), 'is the position, allowed: another point'),
-        ((1.0, 2.0, 9.0), (0.0, 0.0, 1.0), 'lies along the line of sight'),
-        ((1.0, 2.0, 9.0), (0.0, 0.0, 0.0), 'lies along the line of sight'),
+        ((1.0, 2.0, 3.0), (0.0, 0.0, 1.0), 'equals the position, allowed: another point'),
+        ((1.0, 2.0, 9.0), (0.0, 0.0, 1.0), 'is parallel to the line of sight'),
+        ((1.0, 2.0, 9.0), (0.0, 0.0, 0.0), 'is parallel to the line of sight'),
         ((1.0, 2.0, math.nan), (0.0, 0.0, 1.0), 'target = .*finite'),
     ],
 )
@@ -180,7 +180,7 @@ def test_length_of_a_normal_divides_the_offset() -> None:
         (((0.0, math.nan, 1.0), 1.0), 'normal = .*finite'),
         (((0.0, 1.0, 0.0), math.inf), 'offset = inf m'),
         (((0.0, 1.0, 0.0), 1.0, None, (0.0, 1.5, 0.0)), 'lies 0.5 m off the plane'),
-        (((0.0, 1.0, 0.0), 1.0, -np.eye(3)), 'covariance of a plane is none'),
+        (((0.0, 1.0, 0.0), 1.0, -np.eye(3)), 'covariance of a plane is not a covariance'),
         (((0.0, 1.0, 0.0), 1.0, np.eye(2)), r'covariance of a plane has shape \(2, 2\)'),
     ],
 )
@@ -257,11 +257,15 @@ def test_covariance_of_a_fitted_plane_is_what_monte_carlo_finds(count: int) -> N
     [
         (np.zeros((2, 3)), 0.01, '2 points, allowed for a plane: 3 or more'),
         (np.zeros((4, 2)), 0.01, r'points have shape \(4, 2\)'),
-        ([[0, 0, 0], [1, 0, 0], [2, 0, 0]], 0.01, 'points lie along a line'),
+        ([[0, 0, 0], [1, 0, 0], [2, 0, 0]], 0.01, 'points lie on a line'),
         ([[0, 0, 0], [9, 0, 0.02], [18, 0, -0.02]], 0.01, 'spread 0.0141 m across it'),
         ([[0, 0, 0], [0, 0, 0], [2, 0, 1]], 0.001, 'measure points farther apart'),
         ([[0, 0, 0], [1, 0, 0], [0, math.nan, 1]], 0.01, r'points\[2\] = .*finite'),
-        ([[0, 0, 0], [1, 0, 0], [0, 0, 1], [1, 1, 1]], 0.01, 'points lie in no plane.*mistyped'),
+        (
+            [[0, 0, 0], [1, 0, 0], [0, 0, 1], [1, 1, 1]],
+            0.01,
+            'points do not lie in a plane.*check their',
+        ),
         ([[0, 0, 0], [1, 0, 0], [0, 0, 1]], 0.0, r'deviation = 0.0 m, allowed: \(0, inf\) m'),
         ([[0, 0, 0], [1, 0, 0], [0, 0, 1]], math.nan, 'deviation = nan'),
     ],
@@ -304,9 +308,13 @@ def test_rays_are_those_of_the_paper(seed: int) -> None:
 @pytest.mark.parametrize(
     ('origin', 'direction', 'text'),
     [
-        ((3.0, 2.0, 1.0), (0.0, 1.0, 0.0), r'the plane passes through the camera \(0 m off\)'),
+        (
+            (3.0, 2.0, 1.0),
+            (0.0, 1.0, 0.0),
+            r'the plane passes through the camera \(distance 0 m\)',
+        ),
         ((0.0, -5.0, 0.0), (1.0, 0.0, 0.3), r'the ray is parallel to the plane \(cosine'),
-        ((0.0, -5.0, 0.0), (0.0, -1.0, 0.1), r'it would meet it 7\.03 m behind the camera'),
+        ((0.0, -5.0, 0.0), (0.0, -1.0, 0.1), r'it meets it 7\.03 m behind the camera'),
         ((0.0, -5.0, 0.0), (0.0, 0.0, 0.0), 'direction = 0'),
         ((0.0, -5.0, math.nan), (0.0, 1.0, 0.0), 'origin = .*finite'),
         ((0.0, -5.0), (0.0, 1.0, 0.0), r'origin has shape \(2,\)'),

@@ -217,7 +217,10 @@ GOOD = ImageFields(4, 4, 'mono8', False, 4, bytes(16))
         ({'width': 0}, 'image of 0 x 4 px is empty'),
         ({'step': 3}, 'step = 3, allowed for 4 px in mono8: at least 4'),
         ({'encoding': 'bgr8'}, 'step = 4, allowed for 4 px in bgr8: at least 12'),
-        ({'step': 5}, 'has 16 bytes of data, allowed for 4 rows of 5 bytes: 20; it was cut off'),
+        (
+            {'step': 5},
+            'has 16 bytes of data, allowed for 4 rows of 5 bytes: 20; the message is truncated',
+        ),
         ({'data': b''}, 'has 0 bytes of data, allowed for 4 rows of 4 bytes: 16'),
         ({'encoding': 'uyvy', 'width': 3, 'step': 8}, 'width = 3 px, allowed for uyvy: even'),
         (

@@ -228,11 +228,11 @@ def test_larger_deviations_give_larger_errors():
         (change(points=[]), 'left sees 0 reference points, allowed: 3 or more'),
         (change(points=mapping()['points'][:2]), 'left sees 2 reference points'),
         (points_with(1, left=[5000.0, 10.0]), 'p2 has the pixel (5000, 10) in left, allowed'),
-        (mapping(CLUSTERED[[0, 1, 4]] * (1.0, 0.0, 0.0)), 'of left lie along a line'),
-        (mapping(SPREAD[[0, 1, 4, 5, 6]]), '2 points are said to lie in the plane'),
+        (mapping(CLUSTERED[[0, 1, 4]] * (1.0, 0.0, 0.0)), 'of left lie on a line'),
+        (mapping(SPREAD[[0, 1, 4, 5, 6]]), '2 points have in_plane: true'),
         (
             mapping(np.array([(5, 0, 1), (15, 0, 4), (25, 0, 7), (9, -4, 0), (19, -5, 1)], float)),
-            'points with in_plane: points lie along a line',
+            'points with in_plane: points lie on a line',
         ),
     ],
 )

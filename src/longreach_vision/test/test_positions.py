@@ -160,10 +160,15 @@ def test_a_pixel_at_22_m_is_worth_its_millimetres() -> None:
     [
         (((0.0, 1.0, 0.0), -22.0), (1231.0, 1019.0), np.eye(2), 'passes through the camera'),
         (((1.0, 0.0, 0.0), 5.0), (1231.0, 1019.0), np.eye(2), 'ray is parallel to the plane'),
-        (((0.0, 1.0, 0.0), -30.0), (1231.0, 1019.0), np.eye(2), 'meet it 8 m behind the camera'),
+        (((0.0, 1.0, 0.0), -30.0), (1231.0, 1019.0), np.eye(2), 'meets it 8 m behind the camera'),
         (((0.0, 1.0, 0.0), 0.0), (math.nan, 1019.0), np.eye(2), 'pixel = .*finite'),
-        (((0.0, 1.0, 0.0), 0.0), (1e5, 1e5), np.eye(2), 'is reached by no ray'),
-        (((0.0, 1.0, 0.0), 0.0), (1231.0, 1019.0), -np.eye(2), 'covariance of a pixel is none'),
+        (((0.0, 1.0, 0.0), 0.0), (1e5, 1e5), np.eye(2), 'has no ray'),
+        (
+            ((0.0, 1.0, 0.0), 0.0),
+            (1231.0, 1019.0),
+            -np.eye(2),
+            'covariance of a pixel is not a covariance',
+        ),
         (((0.0, 1.0, 0.0), 0.0), (1231.0, 1019.0), np.eye(3), 'covariance of a pixel has shape'),
         (
             *(((0.0, 1.0, 0.0), 0.0), (1231.0, 1019.0), np.array([[1.0, 2.0], [2.0, 1.0]])),
@@ -303,9 +308,9 @@ def test_rays_that_share_no_point_are_refused() -> None:
         ({'pixels': [[1.0, 1.0]]}, r'pixels has shape \(1, 2\)'),
         ({'covariances': np.zeros((2, 2, 2))}, 'covariance of a pixel = .*positive definite'),
         ({'covariances': np.ones((2, 2, 2))}, 'covariance of a pixel = .*positive definite'),
-        ({'covariances': -PIXEL_COVARIANCES}, 'covariance of a pixel is none'),
+        ({'covariances': -PIXEL_COVARIANCES}, 'covariance of a pixel is not a covariance'),
         ({'covariances': np.eye(2)}, r'covariances has shape \(2, 2\)'),
-        ({'pixels': [[1231.0, 1019.0], [1e5, 1e5]]}, 'is reached by no ray'),
+        ({'pixels': [[1231.0, 1019.0], [1e5, 1e5]]}, 'has no ray'),
     ],
 )
 def test_impossible_pixels_are_refused(change: dict[str, Any], text: str) -> None:

@@ -324,7 +324,7 @@ def test_images_that_cannot_be_used(tmp_path):
     bag = write_bag(tmp_path / 'bag', 'vision', [*rows, *truth_rows([0.0])])
     images = read_images(bag, {'left': '/vision/left/image_raw'})
     assert next(images).image.shape == (6, 8)
-    with pytest.raises(InputError, match=r'image 1 on /vision/left/image_raw: .* cut off'):
+    with pytest.raises(InputError, match=r'image 1 on /vision/left/image_raw: .* truncated'):
         next(images)
     with pytest.raises(InputError, match=r'has longreach_msgs/msg/MarkerPositions, allowed: sens'):
         list(read_images(bag, {'left': '/vision/marker_truth'}))

@@ -150,7 +150,7 @@ def test_an_occluder_before_no_camera_of_the_rig_is_refused() -> None:
 
 
 def test_markers_that_cannot_be_are_refused() -> None:
-    with pytest.raises(InputError, match="name 'a' stands twice"):
+    with pytest.raises(InputError, match="name 'a' is given twice"):
         Scene((SimulatedMarker('a', 0.1), SimulatedMarker('a', 0.2)))
     with pytest.raises(InputError, match=r'normal = \[0.0, 0.0, 0.0\], allowed'):
         SimulatedMarker('a', 0.1, normal=(0.0, 0.0, 0.0))
@@ -255,7 +255,7 @@ def test_a_table_that_is_no_path_is_refused(tmp_path: Path, text: str, match: st
     [
         (np.arange(3.0), np.zeros((2, 1, 3)), None, 'positions of shape'),
         (np.arange(2.0), np.zeros((2, 1, 3)), np.zeros((2, 3)), 'velocities of shape'),
-        (np.array([0.0, 0.0]), np.zeros((2, 1, 3)), None, 'do not rise'),
+        (np.array([0.0, 0.0]), np.zeros((2, 1, 3)), None, 'do not increase'),
         (np.arange(2.0), np.full((2, 1, 3), np.inf), np.zeros((2, 1, 3)), 'not finite'),
         (np.zeros(0), np.zeros((0, 1, 3)), None, 'one time at least'),
     ],

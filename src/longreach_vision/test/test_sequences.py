@@ -60,7 +60,7 @@ def test_a_sequence_that_cannot_be_leaves_nothing(tmp_path: Path) -> None:
     simulators = {'left': CameraSimulator(CAMERA, AHEAD, Scene((RING,), LOOK))}
     with pytest.raises(InputError, match=r'time = 2 s, allowed for this path: \[0, 1\] s'):
         render_sequence(simulators, sway(), [0.0, 2.0], tmp_path / 'a')
-    with pytest.raises(InputError, match='times do not rise'):
+    with pytest.raises(InputError, match='times do not increase'):
         render_sequence(simulators, sway(), [0.5, 0.5], tmp_path / 'a')
     with pytest.raises(InputError, match="no marker 'ring', found: other"):
         render_sequence(simulators, sway().of(['other']), [0.5], tmp_path / 'a')

@@ -291,7 +291,7 @@ def test_with_one_camera_markers_are_in_the_plane(start: Start, tmp_path: Path) 
             assert math.isnan(one.triangulated.x)
             assert np.isnan(one.triangulated_covariance).all()
     text = tracker.says('no images on /right/image_raw')
-    assert 'estimates are of one camera' in text
+    assert 'estimates use one camera' in text
     assert tracker.reported(left_alone=8, right_frames=0).level == diagnostics.WARN
 
 
@@ -354,7 +354,7 @@ def test_one_wrong_stamp_costs_one_image(start: Start, wrong: int) -> None:
     taken[6] = taken[6]._replace(stamp=wrong * 1_000_000_000)
     tracker.send(taken)
     tracker.heard(8)
-    tracker.says(f'{taken[6].camera}/image_raw', 'far from the one before')
+    tracker.says(f'{taken[6].camera}/image_raw', 'far from the previous one')
     cameras = [message.estimates[1].cameras for message in tracker.markers]
     assert cameras == [3, 3, 3, {'left': 2, 'right': 1}[taken[6].camera], 3, 3, 3, 3]
     assert {one.status for message in tracker.markers for one in message.estimates} == {0}
@@ -385,7 +385,7 @@ def broken(shot: Shot, how: str) -> Image:
     ('how', 'text'),
     [
         ('encoding', "encoding = 'yuv_of_mars', allowed: mono8"),
-        ('cut off', 'it was cut off on its way'),
+        ('cut off', 'the message is truncated'),
         ('stamp', 'allowed: 0 or more, and [0, 999999999]'),
         ('empty', 'image of 0 x 0 px is empty'),
         ('size', 'image has 320 x 120 px, allowed by the rig for right: 320 x 240 px'),
@@ -409,11 +409,11 @@ def test_a_bad_image_is_counted_and_survived(start: Start, how: str, text: str) 
         told = [report.status[0] for report in tracker.reports]
         return any(one.level == level and text in one.message for one in told)
 
-    tracker.bench.until(lambda: reports(diagnostics.WARN, '1 images could not be used'))
+    tracker.bench.until(lambda: reports(diagnostics.WARN, '1 images were not valid'))
     # It is over.
     del tracker.reports[:]
     tracker.bench.until(lambda: tracker.reports)
-    assert reports(diagnostics.OK, 'waits for the next image')
+    assert reports(diagnostics.OK, 'waiting for the next image')
 
 
 def test_images_that_were_resized_name_the_scale(start: Start) -> None:
@@ -429,13 +429,13 @@ def test_stamps_that_stand_still_are_said(start: Start, sides: tuple[str, ...]) 
         shot._replace(stamp=0) if shot.camera in sides else shot for shot in shots(10)
     ]  # fmt: skip
     tracker.send(taken)
-    tracker.says('/left/image_raw: image of 0.000 s, allowed: after the one before')
+    tracker.says('/left/image_raw: image of 0.000 s, allowed: after the previous one')
     if sides != SIDES:
-        tracker.says('no images with stamps that rise on /left/image_raw')
+        tracker.says('no images with increasing stamps on /left/image_raw')
 
     def warned() -> bool:
         told = [report.status[0] for report in tracker.reports]
-        text = 'images were not later than those before'
+        text = 'images were not later than the previous one'
         return any(one.level == diagnostics.WARN and text in one.message for one in told)
 
     tracker.bench.until(warned)
@@ -492,7 +492,7 @@ def test_a_camera_that_is_not_calibrated_is_said(start: Start) -> None:
     tracker._infos['left'].publish(message)
     tracker.says('camera_info of left has k = 0')
     tracker.send(shots(8, sides=('left',)))
-    tracker.says('no camera_info of left that can be used has come yet')
+    tracker.says('no valid camera_info of left received yet')
 
 
 # --- initialisation --------------------------------------------------------------------------
@@ -519,7 +519,7 @@ def test_a_marker_is_initialised_where_somebody_has_seen_it(start: Start) -> Non
         assert (refused.success, refused.message) == (False, text)
     refused = tracker.initialize('left', 'tip', 60.0, 40.0, 11.0)
     assert not refused.success
-    assert 'what was tracked before is kept' in refused.message
+    assert 'the previous track is kept' in refused.message
     refused = tracker.initialize('left', 'tip', 6000.0, 40.0, 11.0)
     assert 'outside the image' in refused.message
     refused = tracker.initialize('left', 'tip', math.nan, 40.0, 11.0)
@@ -589,7 +589,7 @@ def test_images_are_asked_for_when_recorders_listen(tmp_path: Path) -> None:
         b.add(TrackerNode)
         reports: list[DiagnosticArray] = b.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
         b.until(lambda: reports)
-        text = 'waits for 1 listeners on /observations and /markers'
+        text = 'waiting for 1 subscribers on /observations and /markers'
         assert reports[-1].status[0].message == text
         assert b.driver.count_subscribers('left/image_raw') == 0
         b.listen(MarkerObservations, 'observations')

@@ -220,7 +220,9 @@ def test_a_broken_picture_ends_it_and_what_is_before_is_kept(capsys, scene, tmp_
         *('track', tmp_path / 'seen/left', tmp_path / 'seen/right'),
         *('--config', scene / 'rig.yaml', '--out', tmp_path / 'out', '--format', 'json'),
     )
-    with pytest.raises(InputError, match=f'{victim.name} is cut off .* before it, 5 images'):
+    with pytest.raises(
+        InputError, match=f'{victim.name} is truncated .* the 5 images tracked before it'
+    ):
         call(*words)
     told = json.loads(capsys.readouterr().out)
     assert (told['images'], told['complete']) == (5, False)
@@ -271,7 +273,7 @@ def test_what_track_refuses(scene, tmp_path):
     refused('--camera and RIGHT', 'track', left, right, '--camera', 'left', *rig)
     refused('nowhere does not exist', 'track', tmp_path / 'nowhere', *rig)
     refused('nowhere.yaml', 'track', left, '--config', tmp_path / 'nowhere.yaml')
-    refused('make the scale 2 times what it is now', 'track', left, right, *rig, '--scale', 0.5)
+    refused('multiply the scale by 2', 'track', left, right, *rig, '--scale', 0.5)
     refused('--overlay', 'track', left, *rig, '--overlay', tmp_path / 'a.gif')
     refused('is one of the inputs', 'track', left, *rig, '--overlay', left)
     refused('is not empty', 'track', left, *rig, '--overlay', right)
@@ -312,7 +314,7 @@ def test_all_outputs_may_lie_in_the_new_directory(capsys, scene, tmp_path):
     call(*tracking(scene), '--out', out, *more, '--movement', f'one={out}/m.png')
     assert {file.name for file in out.iterdir()} == {'a.csv', 'bag', 'p.svg', 'm.png'}
     away = tmp_path / 'away'
-    refused("ending 'txt'", *tracking(scene), '--out', away, '--plot', away / 'p.txt')
+    refused("extension 'txt'", *tracking(scene), '--out', away, '--plot', away / 'p.txt')
     assert not away.exists()
 
 
@@ -389,7 +391,7 @@ def test_exchanged_pictures_are_noticed_where_pixels_are_given(scene, tmp_path):
             u, v = mounted.camera.project(mounted.pose.to_camera(place))
             starts += ['--start', f'{called}.{name}={u:.1f},{v:.1f},14']
     refused(
-        'both cameras track 2 of 2 markers of the first pair the other way round, 0 as it is',
+        'both cameras track 2 of 2 markers of the first pair if exchanged, 0 as given',
         *('track', seen / 'right', seen / 'left', '--config', tmp_path / 'rig.yaml', *starts),
         kind=LongreachError,
     )

@@ -64,10 +64,10 @@ def test_markers_that_are_lost_and_bad_images_are_said() -> None:
     work = Work()
     work.report.add_image('right', good=False)
     work.found(tip=TRACKED, foot=TRACKED)
-    assert work.report.state(silent=False) == (False, 'tracking; 1 images could not be used')
+    assert work.report.state(silent=False) == (False, 'tracking; 1 images were not valid')
     # Once.
     work.report.values()
-    assert work.report.state(silent=False) == (True, 'waits for the next image')
+    assert work.report.state(silent=False) == (True, 'waiting for the next image')
     work.found(tip=TRACKED, foot=TRACKED)
     assert work.report.state(silent=False) == (True, 'tracking')
     work.found(tip=LOST, foot=TRACKED)
@@ -81,7 +81,7 @@ def test_a_missing_camera_is_said() -> None:
     assert work.report.unpaired.startswith('no images on /yard/right/image_raw, 12 on the other')
     good, text = work.report.state(silent=False)
     assert not good
-    assert 'estimates are of one camera' in text
+    assert 'estimates use one camera' in text
 
 
 def test_images_that_cannot_be_used_are_not_missing() -> None:
@@ -90,9 +90,9 @@ def test_images_that_cannot_be_used_are_not_missing() -> None:
     is_good, text = work.report.state(silent=False)
     assert not is_good
     topics = '/yard/left/image_raw, /yard/right/image_raw'
-    assert text == f'no images that can be used on {topics}; 1 images could not be used'
+    assert text == f'no valid images on {topics}; 1 images were not valid'
     work.images(12, 'right')
-    assert work.report.unpaired.startswith('no images that can be used on /yard/left/image_raw')
+    assert work.report.unpaired.startswith('no valid images on /yard/left/image_raw')
 
 
 def test_stamps_that_stand_still_are_said() -> None:
@@ -101,11 +101,11 @@ def test_stamps_that_stand_still_are_said() -> None:
     work.found(tip=TRACKED)
     for _ in range(3):
         work.images(1, 'left', 'right')
-    text = 'tracking; 6 images were not later than those before'
+    text = 'tracking; 6 images were not later than the previous one'
     assert work.report.state(silent=False) == (False, text)
     work.images(12, 'right')
     assert work.report.unpaired.startswith(
-        'no images with stamps that rise on /yard/left/image_raw'
+        'no images with increasing stamps on /yard/left/image_raw'
     )
 
 
@@ -119,11 +119,11 @@ def test_images_far_from_those_before_are_said_as_long_as_they_come() -> None:
         work.report.values()
         for _ in range(4):
             work.image(0)
-        text = 'no image can be used; 8 images were far from the one before'
+        text = 'no valid image; 8 images were far from the previous one'
         assert work.report.state(silent=False) == (False, text)
     # Some are good again.
     work.found(tip=TRACKED)
-    text = 'tracking; 8 images were far from the one before'
+    text = 'tracking; 8 images were far from the previous one'
     assert work.report.state(silent=False) == (False, text)
     work.report.values()
     work.image(10_000_000_000 + 5 * FRAME)
@@ -137,7 +137,7 @@ def test_images_that_came_but_were_not_tracked_are_no_tracking() -> None:
     work.found(tip=TRACKED)
     work.report.values()
     work.image(2 * FRAME)
-    assert work.report.state(silent=False) == (False, 'no image can be used')
+    assert work.report.state(silent=False) == (False, 'no valid image')
     work.report.values()
     work.image(3 * FRAME, 'left')
     assert work.report.state(silent=False) == (False, 'images wait for their partners')

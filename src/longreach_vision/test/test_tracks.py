@@ -29,7 +29,7 @@ def test_a_row_has_what_its_columns_say():
     np.testing.assert_array_equal(tracks.column('one', 'left_u'), [100.0, 100.0])
     np.testing.assert_array_equal(tracks.column('two', 'right_u'), [240.0, np.nan])
     np.testing.assert_array_equal(tracks.column('two', 'left_status'), [2, 2])
-    with pytest.raises(InputError, match=r'three\.status is no column .* one, two'):
+    with pytest.raises(InputError, match=r'three\.status is not a column .* one, two'):
         tracks.column('three', 'status')
 
 
