@@ -253,7 +253,7 @@ def test_a_picture_of_an_unknown_kind(
     capsys: pytest.CaptureFixture[str], scenario_file: Path, tmp_path: Path
 ) -> None:
     done = Outcome(capsys, 'crane', 'run', scenario_file, '--plot', tmp_path / 'a.doc')
-    done.refused("has the ending 'doc', allowed: ")
+    done.refused("has the extension 'doc', allowed: ")
     assert not (tmp_path / 'a.doc').exists()
 
 

@@ -1,4 +1,4 @@
-"""Options and subcommands that the commands of several machines have, each with one meaning."""
+"""Options and subcommands shared by the commands of several machines."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ __all__ = [
 
 
 def add_file(parser: argparse.ArgumentParser, metavar: str, text: str) -> None:
-    """Add ``--file``, the machine; without it, or with an empty name, it is None."""
+    """Add ``--file``, the machine's parameter file; None by default and for an empty name."""
     parser.add_argument('--file', metavar=metavar, type=optional_file, help=text)
 
 
 def add_results(parser: argparse.ArgumentParser, rows: str, picture: str) -> None:
-    """Add ``--format``, ``--csv`` and ``--plot``; the texts say what the files show."""
+    """Add ``--format``, ``--csv`` and ``--plot``, with descriptions of the files' contents."""
     add_format(parser)
     parser.add_argument('--csv', metavar='FILE', type=Path, help=rows)
     parser.add_argument('--plot', metavar='FILE', type=Path, help=picture)
 
 
 def _step_or_auto(text: str) -> float:
-    """Return a step above 0, or 0 for 'auto'."""
+    """Parse a step above 0, or 'auto' as 0."""
     return 0.0 if text == 'auto' else positive(text)
 
 
@@ -44,16 +44,16 @@ def add_steps(
     automatic: bool = False,
 ) -> None:
     """
-    Add ``--step`` and ``--sample-time`` with these defaults [s]; ``what`` is the second's.
+    Add ``--step`` and ``--sample-time`` with these defaults [s]; ``what`` describes the latter.
 
-    With ``automatic`` the step may be 'auto', which becomes 0.
+    With ``automatic``, the step may be 'auto', which is converted to 0.
     """
     auto = ', or auto: the longest that is stable and divides the sample time' if automatic else ''
     parser.add_argument(
         '--step',
         type=_step_or_auto if automatic else positive,
         default=step,
-        help=f'step of the integration [s]{auto} (default: {step:g})',
+        help=f'integration step [s]{auto} (default: {step:g})',
     )
     parser.add_argument(
         '--sample-time',
@@ -71,7 +71,7 @@ def add_demo(commands: Any, text: str, run: Callable[[argparse.Namespace], int])
 
 
 def add_whom(parser: argparse.ArgumentParser, machine: str) -> None:
-    """Add ``--namespace``, ``--network`` and ``--timeout`` for calls of running nodes."""
+    """Add ``--namespace``, ``--network`` and ``--timeout`` for requests to running nodes."""
     parser.add_argument(
         '--namespace', default=machine, help=f'namespace of the {machine} (default: {machine})'
     )

@@ -1,8 +1,7 @@
 """
-Results as people and programs want them: tables, JSON, CSV files and pictures.
+Output of results: tables, JSON, CSV files and figures.
 
-A file appears under its name only when it is complete. A pipe or a device is written to and stays
-what it is.
+A file gets its name only when it is complete. Pipes and devices are written to directly.
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ __all__ = [
 ]
 
 PICTURES = ('eps', 'jpeg', 'jpg', 'pdf', 'png', 'svg', 'tif', 'webp')
-"""Endings of pictures; what else matplotlib knows needs LaTeX or is no picture."""
+"""Extensions of figures; other formats of matplotlib need LaTeX or are not images."""
 
-# Errors that come of writing alone, whatever else is done meanwhile.
+# Errors that can only be caused by writing.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -65,16 +64,16 @@ def print_result(result: Any, text: str, form: str) -> None:
     Parameters
     ----------
     result : object
-        What JSON can hold; no NaN.
+        Result of types that JSON supports, without NaN.
     text : str
-        The same for people.
+        The result as text.
     form : 'table' or 'json'
     """
     print(json.dumps(result, allow_nan=False) if form == 'json' else text)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return rows under a head as aligned columns; numbers with six significant digits."""
+    """Return rows with a header as aligned columns; numbers with six significant digits."""
     cells = [list(head)]
     for row in rows:
         cells.append([f'{cell:.6g}' if isinstance(cell, float) else str(cell) for cell in row])
@@ -93,10 +92,11 @@ def summary_table(summary: Mapping[str, Any], units: Mapping[str, str]) -> str:
     Parameters
     ----------
     summary : mapping
-        Quantities by name. A list stands in one cell, None is ``none``, and a mapping inside gets
-        a row for each of its quantities.
+        Quantities by name. A list is shown in one cell, None as ``none``, and a nested mapping
+        with
+            a row for each of its quantities.
     units : mapping
-        By the quantity's name; ``outer.inner`` or ``outer`` for one inside a mapping.
+        Units by name; ``outer.inner`` or ``outer`` for a nested quantity.
     """
     rows = []
     for name, value in summary.items():
@@ -115,7 +115,7 @@ def summary_table(summary: Mapping[str, Any], units: Mapping[str, str]) -> str:
 
 
 def _plain(value: Any) -> str:
-    """Return a value of a summary for people."""
+    """Return a value of a summary as text."""
     if value is None:
         return 'none'
     if isinstance(value, list):
@@ -125,18 +125,18 @@ def _plain(value: Any) -> str:
 
 def check_output(csv: Path | None = None, plot: Path | None = None) -> None:
     """
-    Refuse files of results that could not be written; commands ask before their work.
+    Check that result files can be written; commands call this before their work.
 
     Parameters
     ----------
     csv, plot : path, optional
-        A table and a picture; None where none is asked for.
+        Table and figure; None if not requested.
 
     Raises
     ------
     InputError
-        When a file cannot be written there, the picture has no ending of :data:`PICTURES`, or
-        both have one name.
+        If a file cannot be written, the figure has no extension of :data:`PICTURES`, or both have
+            the same name.
     """
     if plot is not None:
         _picture_format(plot)
@@ -150,28 +150,28 @@ def check_output(csv: Path | None = None, plot: Path | None = None) -> None:
         and os.path.realpath(csv) == os.path.realpath(plot)
         and not _is_special(csv)
     ):
-        raise InputError(f'{csv} is to hold the table and the picture; name two files')
+        raise InputError(f'{csv} is given for both the table and the figure; give two files')
 
 
 def check_places(
     outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path | None] = ()
 ) -> None:
     """
-    Refuse outputs that would take the place of each other, or of what is read.
+    Check that outputs do not overwrite each other or an input.
 
     Parameters
     ----------
     outputs : mapping
-        Files and directories by what the user calls them, such as ``--csv``; None where none is
-        asked for.
+        Files and directories by the name of the option, such as ``--csv``; None if not requested.
     inputs : iterable of path, optional
-        Files and directories that are read.
+        Input files and directories.
 
     Raises
     ------
     InputError
-        When two outputs have one place, or one is an input or a file in it. Pipes and devices may
-        be named more than once.
+        If two outputs are the same file, or one is an input or inside an input. Pipes and devices
+        may be
+            given more than once.
     """
     sources = {_real(source): _state(source) for source in inputs if source is not None}
     taken: dict[Path, str] = {}
@@ -182,21 +182,21 @@ def check_places(
             continue
         place = _real(output)
         if place in taken:
-            raise InputError(f'{taken[place]} and {name} are both {output}; name two places')
+            raise InputError(f'{taken[place]} and {name} are both {output}; give two places')
         taken[place] = name
         for source, state in sources.items():
             same = found is not None and state is not None and os.path.samestat(found, state)
             if same or place == source or (is_file and source in place.parents):
-                raise InputError(f'{name} {output} is one of the inputs; name another place')
+                raise InputError(f'{name} {output} is one of the inputs; give another place')
 
 
 def _real(path: str | Path) -> Path:
-    """Return a path without links; one that cannot be followed stays as it is."""
+    """Resolve the links of a path; unchanged if that fails."""
     return Path(os.path.realpath(path))
 
 
 def _state(path: str | Path) -> os.stat_result | None:
-    """Return what is known of a file; None where there is none, or it cannot be looked at."""
+    """Return the status of a file; None if there is none, or if it is not accessible."""
     try:
         return Path(path).stat()
     except OSError:
@@ -206,14 +206,14 @@ def _state(path: str | Path) -> os.stat_result | None:
 @contextlib.contextmanager
 def making_directory(directory: str | Path) -> Iterator[Path]:
     """
-    Make a directory and those above it; new ones that are empty at the end of the block go again.
+    Create a directory and its parents; empty new ones are removed at the end of the block.
 
     Raises
     ------
     InputError
-        When it cannot be made.
+        If it cannot be created.
     LongreachError
-        When the disk is full.
+        If the disk is full.
     """
     target = _real(directory)
     missing: list[Path] = []
@@ -224,8 +224,8 @@ def making_directory(directory: str | Path) -> Iterator[Path]:
         if error.errno in _FULL:
             raise _full(Path(directory), error) from error
         raise InputError(
-            f'{directory} cannot be made: {error.strerror}; name a directory that is there, or one'
-            ' that can be made'
+            f'{directory} cannot be created: {error.strerror}; give an existing directory, or one'
+            ' that can be created'
         ) from error
     try:
         yield Path(directory)
@@ -238,22 +238,21 @@ def making_directory(directory: str | Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def writing_directory(directory: str | Path) -> Iterator[Path]:
     """
-    Give a path for a directory that becomes ``directory`` when the block ends well.
+    Yield a temporary path that is renamed to ``directory`` when the block ends without an error.
 
-    The block makes it. When the block fails or is interrupted, nothing stays; when it ends without
-    a directory, there is none.
+    The block creates the directory. If the block fails or is interrupted, nothing remains.
 
     Parameters
     ----------
     directory : path
-        New or empty. Directories above it are made, too.
+        New or empty directory. Its parents are created.
 
     Raises
     ------
     InputError
-        When something is there already, or nothing can be written there.
+        If it is not empty, or cannot be written.
     LongreachError
-        When the disk gets full.
+        If the disk is full.
     """
     target = _real(directory)
     with _naming_full_disk(directory), making_directory(target.parent) as parent:
@@ -267,7 +266,7 @@ def writing_directory(directory: str | Path) -> Iterator[Path]:
         try:
             yield unfinished
             if unfinished.exists():
-                # An empty directory that is there gives way.
+                # An existing empty directory is replaced.
                 unfinished.rename(target)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -276,17 +275,17 @@ def writing_directory(directory: str | Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def writing(file: str | Path) -> Iterator[Path]:
     """
-    Give a temporary path that becomes ``file`` when the block ends well, and goes otherwise.
+    Yield a temporary path that is renamed to ``file`` when the block ends without an error.
 
-    A symbolic link stays, and what it names is written. A pipe or a device gets the bytes.
-    Directories above the file are made.
+    A symbolic link is kept, and its target is written. For a pipe or a device, the bytes are
+    copied. Parent directories are created.
 
     Raises
     ------
     InputError
-        When the file cannot be written there.
+        If the file cannot be written.
     LongreachError
-        When a pipe or a device does not take the bytes, or the disk gets full.
+        If a pipe or a device cannot be written, or the disk is full.
     """
     target = Path(file)
     with _temporary(target) as (temporary, special), _naming_full_disk(file):
@@ -294,7 +293,7 @@ def writing(file: str | Path) -> Iterator[Path]:
         if special:
             _pour(temporary, target)
             return
-        # mkstemp makes files that only their owner reads; a result is as open as any other.
+        # mkstemp restricts access to the owner; results get the usual permissions.
         mask = os.umask(0)
         os.umask(mask)
         temporary.chmod(0o666 & ~mask)
@@ -303,7 +302,7 @@ def writing(file: str | Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _naming_full_disk(output: str | Path) -> Iterator[None]:
-    """Raise LongreachError with the name of an output when the disk gets full in the block."""
+    """Raise LongreachError with the name of an output if the disk gets full in the block."""
     try:
         yield
     except OSError as error:
@@ -313,12 +312,12 @@ def _naming_full_disk(output: str | Path) -> Iterator[None]:
 
 
 def _full(output: Path, error: OSError) -> LongreachError:
-    """Return the error about an output for which there is no room."""
+    """Return the error for an output on a full disk."""
     return LongreachError(f'{output} cannot be written: {error.strerror}; make room')
 
 
 def _is_special(target: Path) -> bool:
-    """Tell whether a file is there that must not be replaced: a pipe or a device."""
+    """Return whether the target is an existing pipe or device, which must not be replaced."""
     try:
         mode = target.stat().st_mode
     except FileNotFoundError:
@@ -326,12 +325,12 @@ def _is_special(target: Path) -> bool:
     except OSError as error:
         raise _unwritable(target, error) from error
     if stat.S_ISDIR(mode):
-        raise InputError(f'{target} is a directory; name a file')
+        raise InputError(f'{target} is a directory; give a file')
     if stat.S_ISREG(mode):
         return False
     if stat.S_ISSOCK(mode) or not os.access(target, os.W_OK):
         raise InputError(
-            f'{target} is no regular file and cannot be opened for writing; name another file'
+            f'{target} is not a regular file and cannot be opened for writing; give another file'
         )
     return True
 
@@ -339,9 +338,9 @@ def _is_special(target: Path) -> bool:
 @contextlib.contextmanager
 def _temporary(target: Path) -> Iterator[tuple[Path, bool]]:
     """
-    Give an empty file for the block, and whether the target is a pipe or a device.
+    Yield an empty file, and whether the target is a pipe or a device.
 
-    It is beside the target, as a rename is atomic there, or with all other temporary files.
+    It is in the directory of the target, where renaming is atomic, or in the temporary directory.
     """
     special = _is_special(target)
     with contextlib.ExitStack() as stack:
@@ -358,19 +357,19 @@ def _temporary(target: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def _unwritable(target: Path, error: OSError) -> LongreachError:
-    """Return the error about a place where no file can be written."""
+    """Return the error for a target that cannot be written."""
     if error.errno in _FULL:
         return _full(target, error)
     return InputError(
-        f'{target} cannot be written: {error.strerror}; name a file in a directory that is'
-        ' writable, or can be made'
+        f'{target} cannot be written: {error.strerror}; give a file in a directory that is'
+        ' writable, or can be created'
     )
 
 
 def _pour(source: Path, target: Path) -> None:
-    """Copy a file into a pipe or a device."""
+    """Copy a file to a pipe or a device."""
     try:
-        # Without O_CREAT: what has gone in the meantime must not come back as a file.
+        # Without O_CREAT: if it was removed meanwhile, it must not be created as a file.
         with (
             source.open('rb') as stream,
             os.fdopen(os.open(target, os.O_WRONLY), 'wb', buffering=0) as sink,
@@ -382,9 +381,9 @@ def _pour(source: Path, target: Path) -> None:
 
 def write_csv(file: str | Path, columns: Sequence[str], values: np.ndarray) -> None:
     """
-    Write an array (rows, columns) with a head line; every number to the last bit.
+    Write an array (rows, columns) with a header line, in full precision.
 
-    Whole numbers, such as flags, are written without a fraction.
+    Integers, such as flags, are written without a decimal point.
     """
     with writing(file) as path, path.open('w', encoding='utf-8') as stream:
         stream.write(','.join(columns) + '\n')
@@ -393,7 +392,7 @@ def write_csv(file: str | Path, columns: Sequence[str], values: np.ndarray) -> N
 
 
 def _number(value: float) -> str:
-    """Return a number as a text from which the same number is read; whole ones without a point."""
+    """Return the shortest text that is read as the same number; integers without a point."""
     text = repr(float(value))
     return text.removesuffix('.0') if math.isfinite(value) else text
 
@@ -403,23 +402,23 @@ def figure(
     file: str | Path, size: tuple[float, float], rows: int = 1, above: float = 0.0
 ) -> Iterator[Any]:
     """
-    Give the list of axes of a new figure that is saved when the block ends.
+    Yield the list of axes of a new figure that is saved when the block ends.
 
     Parameters
     ----------
     file : path
-        Its ending decides the format, one of :data:`PICTURES`.
+        File to write; the format follows from its extension, one of :data:`PICTURES`.
     size : tuple of float
         Width and height [inch].
     rows : int
-        Axes one below the other, with one time axis.
+        Number of axes, one below the other, with a common time axis.
     above : float
-        Height of one more above them, in their heights, with an x axis of its own; 0: none.
+        Relative height of additional axes above them, with a separate x axis; 0: none.
 
     Raises
     ------
     InputError
-        When the ending is unknown or the file cannot be written there.
+        If the extension is unknown or the file cannot be written.
     """
     ending = _picture_format(file)
     from matplotlib import rc_context
@@ -440,8 +439,8 @@ def figure(
         axis.set_axisbelow(True)
         axis.spines[['top', 'right']].set_visible(False)
     yield axes
-    # The same data give the same file, so that a picture under version control changes only
-    # with what it shows.
+    # Equal data give equal files, so that a figure under version control changes only with its
+    # content.
     metadata = {'Date': None} if ending == 'svg' else None
     with writing(file) as path, rc_context({'svg.hashsalt': 'longreach'}):
         canvas.savefig(path, dpi=130, format=ending, metadata=metadata)
@@ -450,20 +449,20 @@ def figure(
 
 
 def legend(axis: Any, columns: int) -> None:
-    """Put the legend above the right end of an axis, where it hides nothing."""
+    """Put the legend above the right end of an axis, where it covers no data."""
     axis.legend(loc='lower right', bbox_to_anchor=(1.0, 0.98), frameon=False, ncols=columns)
 
 
 def _picture_format(file: str | Path) -> str:
-    """Return the format that the ending of a picture names."""
+    """Return the format of a figure from its extension."""
     ending = Path(file).suffix.lstrip('.').lower()
     if ending not in PICTURES:
-        raise InputError(f'{file} has the ending {ending!r}, allowed: {", ".join(PICTURES)}')
+        raise InputError(f'{file} has the extension {ending!r}, allowed: {", ".join(PICTURES)}')
     return ending
 
 
 def _number_clip_paths(file: Path) -> None:
-    """Give the clip paths of an SVG names by their order; matplotlib takes memory addresses."""
+    """Rename the clip paths of an SVG in order; matplotlib names them by memory addresses."""
     text = file.read_text(encoding='utf-8')
     for number, name in enumerate(dict.fromkeys(re.findall(r'id="(p[0-9a-f]{10})"', text))):
         text = text.replace(name, f'clip{number}')

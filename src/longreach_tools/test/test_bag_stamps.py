@@ -73,7 +73,7 @@ def test_unknown_types_are_refused_by_name(types):
         types.require('no_such_msgs/msg/Thing')
     with pytest.raises(InputError, match='package no_such_msgs is not installed'):
         message_class('no_such_msgs/msg/Thing')
-    with pytest.raises(InputError, match='std_msgs installed here has no such message'):
+    with pytest.raises(InputError, match='installed package std_msgs has no such message'):
         message_class('std_msgs/msg/Thing')
 
 

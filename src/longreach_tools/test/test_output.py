@@ -129,7 +129,7 @@ def test_a_file_is_as_open_as_any_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ('place', 'error'),
     [
-        ('', 'is a directory; name a file'),
+        ('', 'is a directory; give a file'),
         ('file/a.csv', r'cannot be written: Not a directory'),
     ],
 )
@@ -230,21 +230,21 @@ def test_places_are_checked_before_the_work(tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
     long = 'n' * 300
     for name, error in (
-        ('', 'is a directory; name a file'),
+        ('', 'is a directory; give a file'),
         ('file/a.csv', 'cannot be written: Not a directory'),
         (long, 'cannot be written: File name too long'),
         (f'{long}/a.csv', 'cannot be written: File name too long'),
         ('loop', 'cannot be written: Too many levels of symbolic links'),
-        ('socket', 'is no regular file and cannot be opened for writing'),
+        ('socket', 'is not a regular file and cannot be opened for writing'),
     ):
         with pytest.raises(InputError, match=error):
             check_output(tmp_path / name, None)
         with pytest.raises(InputError, match=error), writing(tmp_path / name):
             raise AssertionError('not reached')
     check_output(tmp_path / 'no' / 'a.csv', tmp_path / 'no' / 'deep' / 'a.png')
-    with pytest.raises(InputError, match="has the ending 'csv', allowed: eps, "):
+    with pytest.raises(InputError, match="has the extension 'csv', allowed: eps, "):
         check_output(None, tmp_path / 'a.csv')
-    with pytest.raises(InputError, match='is to hold the table and the picture; name two'):
+    with pytest.raises(InputError, match='is given for both the table and the figure; give two'):
         check_output(tmp_path / 'a.png', tmp_path / 'x' / '..' / 'a.png')
     check_output()
     check_output(tmp_path / 'file', tmp_path / 'a.PNG')
@@ -265,10 +265,10 @@ def test_places_that_would_be_taken_twice(tmp_path: Path) -> None:
     check_places({'--csv': '/dev/null', '--plot': '/dev/null'})
     long = tmp_path / ('n' * 300)
     check_places({'--csv': long}, [long / 'a'])
-    with pytest.raises(InputError, match=r'--csv and --plot are both .*; name two places'):
+    with pytest.raises(InputError, match=r'--csv and --plot are both .*; give two places'):
         check_places({'--csv': tmp_path / 'a', '--plot': tmp_path / 'seen/../a'})
     for name in ('rig.yaml', 'other.yaml', 'seen', 'seen/0.png'):
-        with pytest.raises(InputError, match=f'--csv .*{name} is one of the inputs; name another'):
+        with pytest.raises(InputError, match=f'--csv .*{name} is one of the inputs; give another'):
             check_places({'--csv': tmp_path / name}, inputs)
     with pytest.raises(InputError, match='is one of the inputs'):
         check_places({'--csv': tmp_path / 'not/yet'}, [tmp_path / 'not/yet'])
@@ -306,7 +306,7 @@ def test_a_directory_that_was_not_finished(tmp_path: Path, kind: type[BaseExcept
             raise kind
     assert [one.name for one in tmp_path.iterdir()] == ['file']
     with (
-        pytest.raises(InputError, match='file cannot be made: File exists; name a directory'),
+        pytest.raises(InputError, match='file cannot be created: File exists; give an'),
         writing_directory(tmp_path / 'file/run'),
     ):
         raise AssertionError('not reached')
@@ -371,11 +371,14 @@ def test_the_same_data_give_the_same_svg(tmp_path: Path) -> None:
 
 def test_an_unknown_ending_is_refused_before_the_work(tmp_path: Path) -> None:
     with (
-        pytest.raises(InputError, match=r"has the ending 'doc', allowed: .*pdf.*png.*svg"),
+        pytest.raises(InputError, match=r"has the extension 'doc', allowed: .*pdf.*png.*svg"),
         figure(tmp_path / 'a.doc', size=(3.0, 2.0)),
     ):
         raise AssertionError('not reached')
-    with pytest.raises(InputError, match="has the ending ''"), figure(tmp_path / 'a', (3.0, 2.0)):
+    with (
+        pytest.raises(InputError, match="has the extension ''"),
+        figure(tmp_path / 'a', (3.0, 2.0)),
+    ):
         raise AssertionError('not reached')
 
 

@@ -1,12 +1,12 @@
 """
-Recordings of ROS 2 topics (rosbag2 files: mcap, sqlite3), by way of the library rosbags.
+Recordings of ROS 2 topics (rosbag2 files: mcap, sqlite3), based on the library rosbags.
 
-``longreach bag record|play|info|recover`` is built on this package. Programs read a recording by
+``longreach bag record|play|info|recover`` is built on this package. Programs read a recording with
 
 >>> for topic, time, message in read_bag('out/demo/bag', ['/crane/sensors']):
 ...     print(time, message.car_position)
 
-No ROS installation is needed for that: a recording carries the definitions of its messages.
+This does not need a ROS installation: a recording contains the definitions of its messages.
 """
 
 from __future__ import annotations

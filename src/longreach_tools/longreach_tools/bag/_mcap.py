@@ -1,12 +1,12 @@
 """
-Read the whole records of an MCAP file that was not closed, was cut off, or is damaged.
+Read the intact records of an MCAP file that was not closed, is truncated, or is damaged.
 
-The records are walked from the start. Where bytes do not form a record, the walk goes on at the
-next ones that do; a chunk whose head is damaged, or that is cut off, is then read message by
-message if it is not compressed. The file is not changed. Only what rosbag2 writes is understood:
-the profile ``ros2``, and chunks without compression, with lz4 or with zstd.
+The records are scanned from the start. Where bytes do not form a record, the scan continues at the
+next ones that do; a chunk with a damaged header, or a truncated one, is read message by message if
+it is not compressed. The file is not changed. Only files as written by rosbag2 are supported:
+profile ``ros2``, and chunks without compression, with lz4 or with zstd.
 
-Layout of a record: one byte of type, eight of length, the content; numbers are little-endian.
+Layout of a record: one byte of type, eight of length, the content; values are little-endian.
 Source: MCAP file format specification, version 0.
 """
 
@@ -41,22 +41,22 @@ _CHUNK_HEAD = struct.Struct('<QQQI')
 _INDEX_HEAD = struct.Struct('<HI')
 _INDEX_ENTRY = 16
 _FOOTER_CONTENT = struct.Struct('<QQI')
-# Length of records that end the messages: a walk that takes damage for one loses all behind it.
+# Lengths of the records that end the messages: a wrong match would lose all messages after it.
 _ENDS = {_FOOTER: _FOOTER_CONTENT.size, _DATA_END: 4}
 _COMPRESSIONS = ('', 'lz4', 'zstd')
 
-# Where a record may begin after damage: a type whose content can be checked (of the others none is
-# needed), and a length below 2^40.
+# Possible start of a record after damage: a type whose content can be checked (the other types are
+# not needed), and a length below 2^40.
 _CANDIDATE = re.compile(rb'(?=[\x01\x03-\x07\x0f].{5}\x00\x00\x00)', re.DOTALL)
-# So many bytes are searched at a time for the next record.
+# Number of bytes that are searched at a time for the next record.
 _WINDOW = 1 << 20
-# Messages outside of chunks are read back in blocks of about this many bytes.
+# Approximate size of the blocks in which messages outside of chunks are read back [bytes].
 _BLOCK_SIZE = 1 << 20
 
 
 @dataclass
 class Channel:
-    """One topic of the file: type, definition, and how many whole messages there are."""
+    """A topic of the file: type, definition, and number of intact messages."""
 
     topic: str
     schema: int
@@ -71,9 +71,9 @@ class Channel:
 @dataclass(frozen=True)
 class _Block:
     """
-    A part of the file with messages: a chunk's stored data, or plain records.
+    Part of the file with messages: the stored data of a chunk, or plain records.
 
-    ``places`` are those of the messages' records in the data after decompression.
+    ``places`` are the positions of the messages' records in the data after decompression.
     """
 
     offset: int
@@ -99,7 +99,7 @@ class BrokenMcap:
     start_time, end_time : int
         Earliest and latest message [ns]; 0 without messages.
     lost : list of tuple of int
-        Begin and end of the damaged parts, in bytes from the start of the file.
+        Start and end of the damaged parts, in bytes from the start of the file.
     """
 
     path: Path
@@ -113,7 +113,7 @@ class BrokenMcap:
         """
         Yield (channel number, time [ns], CDR bytes) in the order of time, then of the file.
 
-        Only as many blocks are in memory as overlap in time.
+        Memory holds only the blocks that overlap in time.
         """
         waiting: list[tuple[int, int, int, bytes]] = []
         order = 0
@@ -136,7 +136,7 @@ class BrokenMcap:
 
 
 def is_whole(path: Path) -> bool:
-    """Tell whether a file begins and ends as a closed MCAP file does."""
+    """Return whether a file has the first and last bytes of a closed MCAP file."""
     with path.open('rb') as file:
         if file.read(len(MAGIC)) != MAGIC:
             return False
@@ -154,7 +154,7 @@ def read_broken(path: Path) -> BrokenMcap:
     Raises
     ------
     InputError
-        If it is not an MCAP file of ROS 2 or ends before its first record is whole.
+        If it is not an MCAP file of ROS 2 or ends within its first record.
     """
     scan = _Scan(BrokenMcap(path))
     with path.open('rb') as file:
@@ -173,20 +173,20 @@ def read_broken(path: Path) -> BrokenMcap:
                 scan.chunk(file, begin, length)
             elif kind == _MESSAGE:
                 scan.message(file, begin, length)
-    # Where the header is damaged, the encoding of the messages tells.
+    # If the header is damaged, use the encoding of the messages.
     cdr = any(channel.serialization == 'cdr' for channel in scan.result.channels.values())
     if scan.profile != 'ros2' and not (scan.profile is None and cdr):
-        raise InputError(f'{path}: cut off before its first record, or not a recording of ROS 2')
+        raise InputError(f'{path}: truncated before its first record, or not a recording of ROS 2')
     scan.finish()
     return scan.result
 
 
 class _UnreadableError(Exception):
-    """A record's content is not what its type announces."""
+    """The content of a record does not match its type."""
 
 
 class _Scan:
-    """What the walk through the records has met so far."""
+    """State of the scan through the records."""
 
     def __init__(self, result: BrokenMcap) -> None:
         self.result = result
@@ -199,16 +199,16 @@ class _Scan:
         self, file: BinaryIO, begin: int, end: int, lost: list[tuple[int, int]]
     ) -> Iterator[tuple[int, int, int]]:
         """
-        Yield type, place of the content, and its length of each sound record.
+        Yield type, position of the content, and its length for each intact record.
 
         Parameters
         ----------
         file : file object
             The MCAP file, or the data of a chunk.
         begin, end : int
-            The part to be walked [bytes].
+            The part to be scanned [bytes].
         lost : list
-            Takes begin and end of each part that holds no sound record.
+            Appended to: start and end of each part without intact records.
         """
         position = begin
         record = self._sound(file, position, end)
@@ -224,7 +224,7 @@ class _Scan:
                 self._define(kind, _read(file, content, length))
             following = self._sound(file, behind, end)
             if following is None and behind < end and kind == _MESSAGE:
-                # Either the damage begins behind this message, or its length is wrong.
+                # Either the damage starts after this message, or its length is wrong.
                 inner = self._next(file, position + 1, behind, end)
                 if inner < behind:
                     lost.append((position, inner))
@@ -234,7 +234,7 @@ class _Scan:
             position, record = behind, following
 
     def read_summary(self, file: BinaryIO, size: int) -> None:
-        """Take the definitions that a closed file repeats at its end."""
+        """Read the definitions that a closed file repeats at its end."""
         footer = size - len(MAGIC) - _FOOTER_CONTENT.size - _RECORD.size
         if footer < 0 or _read(file, footer, _RECORD.size) != _RECORD.pack(
             _FOOTER, _FOOTER_CONTENT.size
@@ -246,7 +246,7 @@ class _Scan:
                 pass
 
     def message(self, file: BinaryIO, content: int, length: int) -> None:
-        """Take a message outside of chunks, whose content is at a place of the file."""
+        """Add a message outside of chunks, whose content is at a position of the file."""
         begin, end = content - _RECORD.size, content + length
         channel, _, time, _ = _MESSAGE_HEAD.unpack(_read(file, content, _MESSAGE_HEAD.size))
         self._count(channel, time)
@@ -260,7 +260,7 @@ class _Scan:
         self._plain = _Block(plain.offset, size, size, '', times=times, places=plain.places)
 
     def finish(self) -> None:
-        """Give the channels their types; without one a channel cannot be read."""
+        """Assign types to the channels; a channel without type cannot be read."""
         self.close_block()
         channels = self.result.channels
         for number, channel in list(channels.items()):
@@ -277,7 +277,7 @@ class _Scan:
         self._plain = _Block(0, 0, 0, '')
 
     def chunk(self, file: BinaryIO, begin: int, length: int) -> None:
-        """Take a chunk whose content is at a place of the file."""
+        """Add a chunk whose content is at a position of the file."""
         start, end, size, checksum = _CHUNK_HEAD.unpack(_read(file, begin, _CHUNK_HEAD.size))
         fields = _Fields(_read(file, begin + _CHUNK_HEAD.size, min(length, 64)))
         compression, stored_size = fields.text(), fields.number('<Q')
@@ -289,7 +289,7 @@ class _Scan:
             if compression:
                 self.result.lost.append((begin, begin + length))
                 return
-            # What the checksum refuses is read message by message.
+            # If the checksum is wrong, read message by message.
             data = _read(file, offset, stored_size)
             block = _Block(offset, stored_size, stored_size, '')
         lost: list[tuple[int, int]] = []
@@ -298,7 +298,7 @@ class _Scan:
             if kind == _MESSAGE:
                 channel, _, time, _ = _MESSAGE_HEAD.unpack_from(data, content)
                 found.append((channel, time, content - _RECORD.size, content + size))
-        # A time outside of the chunk's range is damaged; or the range is, if the checksum confirms
+        # A time outside the chunk's range is damaged; or the range is, if the checksum confirms
         # the messages or most of them are outside.
         within = [item for item in found if start <= item[1] <= end]
         if not block.checksum and 2 * len(within) >= len(found):
@@ -323,7 +323,7 @@ class _Scan:
         self._counted = True
 
     def _sound(self, file: BinaryIO, position: int, end: int) -> tuple[int, int] | None:
-        """Return type and length of a record that its content confirms, None where is none."""
+        """Return type and length of a record confirmed by its content, or None."""
         head = _read(file, position, _RECORD.size + _CHUNK_HEAD.size + 32)
         if len(head) < _RECORD.size or position + _RECORD.size > end:
             return None
@@ -346,7 +346,7 @@ class _Scan:
             elif kind in _DEFINITIONS:
                 sound = self._define(kind, _read(file, position + _RECORD.size, length), dry=True)
             else:
-                # The content of the others is not used: what follows decides.
+                # The content of other types is not used: check the following record.
                 after = _read(file, behind, 1)
                 sound = behind == end or _HEADER <= after[0] <= _DATA_END
                 sound = sound and length == _ENDS.get(kind, length)
@@ -355,7 +355,7 @@ class _Scan:
         return (kind, length) if sound else None
 
     def _next(self, file: BinaryIO, begin: int, limit: int, end: int) -> int:
-        """Return where two sound records, or the last one, begin; the limit where none do."""
+        """Return the start of two intact records, or of the last one; the limit if none."""
         while begin < limit:
             window = _read(file, begin, min(_WINDOW, limit + _RECORD.size - begin))
             for match in _CANDIDATE.finditer(window):
@@ -371,7 +371,7 @@ class _Scan:
         return limit
 
     def _define(self, kind: int, content: bytes, dry: bool = False) -> bool:
-        """Take a header, schema or channel record; tell whether its fields fill it."""
+        """Read a header, schema or channel record; return whether its fields fill it."""
         fields = _Fields(content)
         if kind == _HEADER:
             profile, _ = fields.text(), fields.text()
@@ -398,7 +398,7 @@ class _Scan:
 
 
 class _Fields:
-    """Reads the fields of one record in turn; too short a record is unreadable."""
+    """Reads the fields of a record in turn; raises if the record is too short."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -406,7 +406,7 @@ class _Fields:
 
     @property
     def left(self) -> int:
-        """Bytes not yet read."""
+        """Number of bytes not yet read."""
         return len(self._content) - self.position
 
     def take(self, size: int) -> bytes:
@@ -417,19 +417,19 @@ class _Fields:
         return self._content[self.position - size : self.position]
 
     def numbers(self, layout: struct.Struct) -> tuple[int, ...]:
-        """Return numbers of a layout."""
+        """Return values of a layout."""
         return layout.unpack(self.take(layout.size))
 
     def number(self, layout: str) -> int:
-        """Return one number."""
+        """Return one value."""
         return self.numbers(struct.Struct(layout))[0]
 
     def block(self) -> bytes:
-        """Return bytes that their length precedes."""
+        """Return a block of bytes with a length prefix."""
         return self.take(self.number('<I'))
 
     def text(self) -> str:
-        """Return a string that its length precedes."""
+        """Return a string with a length prefix."""
         try:
             return self.block().decode()
         except UnicodeDecodeError as error:
@@ -437,7 +437,7 @@ class _Fields:
 
 
 def _read(file: BinaryIO, position: int, size: int) -> bytes:
-    """Return bytes of a file, fewer at its end."""
+    """Return bytes of a file; fewer at its end."""
     file.seek(position)
     return file.read(size)
 

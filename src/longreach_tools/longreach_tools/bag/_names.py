@@ -12,13 +12,13 @@ _FULL_NAME = re.compile(r'(/[A-Za-z_][A-Za-z0-9_]*)+')
 
 
 def absolute_name(name: str, namespace: str = '/') -> str:
-    """Return the full name of a topic; a relative name is one in the namespace."""
+    """Return the absolute name of a topic; a relative name is resolved in the namespace."""
     return name if name.startswith('/') else f'/{namespace.strip("/")}/{name}'.replace('//', '/')
 
 
 def checked_name(name: str, namespace: str = '/') -> str:
     """
-    Return the full name of a topic that ROS accepts.
+    Return the absolute name of a topic after checking that ROS accepts it.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """
-Play a recording: publish its raw bytes, in its order, at its times.
+Play a recording: publish its serialised messages in order, at their times.
 
-The times are those of the bag, relative to the start of what is played and divided by the rate.
+The times are those of the bag, relative to the start and divided by the rate.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ __all__ = ['play']
 
 _CLOCK_TYPE = 'rosgraph_msgs/msg/Clock'
 
-# The longest sleep between two questions whether to stop [s].
+# Longest sleep between checks of the stop condition [s].
 _NAP = 0.05
 
-# A publisher counts a match before its subscriber does; nothing tells when the latter has it [s].
+# A publisher detects a match before its subscriber does; time for the subscriber to do so [s].
 _MATCH_PAUSE = 0.1
 
-# As fast as possible: after so many messages of a topic, half of what its history can keep, the
-# player waits until its reliable subscribers have them; not longer than this [s].
+# As fast as possible: after this many messages of a topic, half the depth of its history, the
+# player waits until its reliable subscribers have them; at most this long [s].
 _BURST = PLAYER_DEPTH // 2
 _BURST_LIMIT = 5.0
 
-# The longest wait for subscribers to have the last messages [s], and the same after a stop.
+# Longest wait for subscribers to receive the last messages [s], and the same after a stop.
 _LAST_LIMIT = 5.0
 _STOPPED_LIMIT = 0.5
 
-# A player that is later than this says so [s].
+# Delay of the player that is reported [s].
 _NOTABLE_LAG = 0.1
 
 
@@ -60,16 +60,16 @@ def play(
     options : PlayOptions
         How to play.
     stop : callable
-        Asked at least twenty times a second; True ends the playing.
+        Called at least twenty times a second; True ends the playback.
     say : callable
-        Takes a line for the user.
+        Prints a line for the user.
 
     Raises
     ------
     InputError
-        If the recording cannot be played: missing, damaged, a topic or type unknown.
+        If the recording cannot be played: missing, damaged, unknown topic or type.
     LongreachError
-        If the awaited subscribers do not come in time.
+        If the required subscribers are not found in time.
     """
     need_ros()
     import rclpy
@@ -85,7 +85,7 @@ def play(
         if options.clock_rate is not None:
             names = [name for name in names if name != CLOCK]
         classes = _classes(bag, names, options, say)
-        # Bad options are found before any publisher exists.
+        # Check the options before creating publishers.
         next(timeline(bag, list(classes), options), None)
         context = Context()
         rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
@@ -111,7 +111,7 @@ def play(
 def _classes(
     bag: Bag, names: list[str], options: PlayOptions, say: Callable[[str], None]
 ) -> dict[str, type]:
-    """Return the Python class of each topic that can be published here."""
+    """Return the Python class of each topic that can be published on this machine."""
     if unknown := [name for name in options.remap if name not in bag.topics]:
         there = ', '.join(bag.topics) or 'none'
         raise InputError(f'remap of {", ".join(unknown)}; topics of the bag: {there}')
@@ -131,20 +131,20 @@ def _classes(
 
 
 def _check_definition(bag: Bag, topic: Topic, machine: MachineTypes) -> None:
-    """Refuse bytes that subscribers on this machine would misread."""
+    """Raise InputError for messages that subscribers on this machine would misread."""
     if not topic.definition.data:
         return
     _, recorded = definition_in(store_of(bag, [topic.name])[topic.name], topic.typename)
     _, here = machine.definition(topic.typename)
     if recorded != here:
         raise InputError(
-            f'message type {topic.typename} has another definition here than in the bag; source '
-            'a workspace with the version it was recorded with'
+            f'message type {topic.typename} is defined differently on this machine than in the'
+            ' bag; source a workspace with the version it was recorded with'
         )
 
 
 class _Player:
-    """The publishers, and the times at which messages are due."""
+    """Publishers, and the times at which messages are due."""
 
     def __init__(
         self,
@@ -163,19 +163,19 @@ class _Player:
         self.published = 0
 
     def advertise(self, topic: Topic, message: type) -> None:
-        """Make the publisher of a recorded topic."""
+        """Create the publisher of a recorded topic."""
         name = self._options.remap.get(topic.name, topic.name)
         profile = publisher_profile(topic.qos, topic.count)
         self._publishers[topic.name] = self._node.create_publisher(message, name, profile)
 
     def advertise_clock(self) -> None:
-        """Make the publisher of the clock."""
+        """Create the publisher of the clock."""
         message = message_class(_CLOCK_TYPE)
         profile = publisher_profile((), PLAYER_DEPTH)
         self._publishers[CLOCK] = self._node.create_publisher(message, CLOCK, profile)
 
     def await_subscribers(self) -> None:
-        """Wait for the subscribers that were asked for, then until all have found the player."""
+        """Wait for the requested subscribers, then until all have discovered the player."""
         wanted = self._options.subscribers
         limit = time.monotonic() + self._options.wait_limit
         while not self._stop():
@@ -199,10 +199,12 @@ class _Player:
             if publisher.get_subscription_count() == 0
         ]
         if unheard and not self._stop():
-            self._say(f'nobody listens to {", ".join(unheard)} yet; --wait-for-subscribers waits')
+            self._say(
+                f'no subscribers of {", ".join(unheard)} yet; use --wait-for-subscribers to wait'
+            )
 
     def play(self, messages: Iterator[Message]) -> None:
-        """Publish one pass, each message at its time."""
+        """Publish the recording once, each message at its time."""
         rate = self._options.rate
         begin = time.monotonic()
         first: int | None = None
@@ -220,11 +222,11 @@ class _Player:
             if rate == 0.0:
                 self._hold_back(name)
         if self._options.passes != 1:
-            # A recording of one instant must not be repeated without a pause.
+            # A recording with a single time must not be repeated without a pause.
             self._sleep_until(max(time.monotonic(), begin + _NAP))
 
     def finish(self) -> None:
-        """Wait until subscribers have what was published; say what did not go as planned."""
+        """Wait until subscribers have received all messages; report deviations."""
         limit = time.monotonic() + (_STOPPED_LIMIT if self._stop() else _LAST_LIMIT)
         late = [
             publisher.topic_name
@@ -234,23 +236,23 @@ class _Player:
         if late:
             self._say(f'not all subscribers have received all of {", ".join(late)}')
         if self._lag > _NOTABLE_LAG:
-            self._say(f'up to {self._lag:.2f} s behind the times of the bag; lower the rate')
+            self._say(f'up to {self._lag:.2f} s late; use a lower rate')
 
     def _hold_back(self, name: str) -> None:
-        """Let reliable subscribers keep up when messages go out as fast as possible."""
+        """Let reliable subscribers keep up if messages are published as fast as possible."""
         count = self._unacknowledged[name] = self._unacknowledged.get(name, 0) + 1
         if count >= _BURST:
             _acknowledged(self._publishers[name], _BURST_LIMIT)
             self._unacknowledged[name] = 0
 
     def _sleep_until(self, due: float) -> None:
-        """Sleep until a time of the monotonic clock [s], or until asked to stop."""
+        """Sleep until a time of the monotonic clock [s], or until stopped."""
         while (left := due - time.monotonic()) > 0.0 and not self._stop():
             time.sleep(min(left, _NAP))
 
 
 def _acknowledged(publisher: Any, limit: float) -> bool:
-    """Wait at most so long [s] until a publisher's reliable subscribers have all messages."""
+    """Wait at most this long [s] until a publisher's reliable subscribers have all messages."""
     from rclpy.duration import Duration
 
     duration: Any = Duration(nanoseconds=int(limit * NANOSECONDS))

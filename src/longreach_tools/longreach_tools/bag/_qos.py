@@ -1,8 +1,8 @@
 """
-Quality of service: what a recording keeps of it, what a recorder asks for, what a player offers.
+Quality of service of recordings, recorders and players.
 
-DDS discovery tells reliability, durability, deadline, lifespan and liveliness of a publisher, but
-neither the kind nor the depth of its history: a recording has these as ``unknown``.
+DDS discovery reports reliability, durability, deadline, lifespan and liveliness of a publisher,
+but not kind and depth of its history: a recording stores these as ``unknown``.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ __all__ = [
     'summary',
 ]
 
-# A recorder must not lose what comes while it writes or the machine is busy: this many messages
-# are 10 s of a 1 kHz topic. The middleware makes room for them only as they come.
+# A recorder must not lose messages while it writes or the machine is busy: this depth is 10 s of a
+# topic with 1 kHz. The middleware allocates memory only as messages arrive.
 RECORDER_DEPTH = 10_000
 
-# What a player keeps at most for subscribers that are behind. DDS sends a lost message again only
-# when it learns of the loss, which can take seconds.
+# Largest history of a player for slow subscribers. DDS sends a lost message again only when the
+# loss is detected, which can take seconds.
 PLAYER_DEPTH = 10_000
 
-# rosbag2 and rclpy write an infinite duration as the largest number of nanoseconds.
+# rosbag2 and rclpy represent an infinite duration by the largest number of nanoseconds.
 _INFINITE = 2**63 - 1
 
 
 def recorded(profile: Any) -> Qos:
-    """Return an rclpy QoSProfile as a recording keeps it."""
+    """Convert an rclpy QoSProfile to the form stored in a recording."""
     from rosbags.interfaces import (
         Qos,
         QosDurability,

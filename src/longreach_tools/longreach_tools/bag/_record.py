@@ -1,9 +1,9 @@
 """
-Record topics: whatever appears is subscribed to, its raw bytes are written, its losses counted.
+Record topics: subscribe to them as they appear, write serialised messages, count losses.
 
-Messages of different topics come out of their queues topic by topic. Before they are written they
-are put into the order in which they were published, by the time stamps of the middleware, so that
-a cause stands before its effect: a sensor's sample before the command that answers it.
+Messages of different topics are read from their queues topic by topic. Before they are written,
+they are sorted by the middleware's time of publication, so that a cause is before its effect: a
+sensor sample before the command that answers it.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ __all__ = ['STAMPS', 'RecordOptions', 'RecordSummary', 'TopicSummary', 'record']
 
 STAMPS = ('receive', 'header')
 
-# Between two visits to the queues and the graph [s]; a queue holds far more than comes in it.
+# Period of reading the queues and the graph [s]; the queues are deep enough.
 _PERIOD = 0.02
 
-# Publishers and loss counts are looked at, and messages kept back for their order, this long [s].
+# Period of checking publishers and losses, and delay of messages for sorting [s].
 _SLOW_PERIOD = 0.1
 
-# What was received reaches the file at least this often [s].
+# Longest time until received messages are written to the file [s].
 _FLUSH_PERIOD = 0.4
 
-# After a stop: the pause in which nothing may come any more, and the longest wait for it [s].
+# After a stop: time without messages that ends the recording, and its limit [s].
 _QUIET = 0.25
 _DRAIN_LIMIT = 2.0
 
-# rosbag2 leaves these out too.
+# Topics that rosbag2 does not record either.
 _NOT_BY_DEFAULT = ('/rosout', '/parameter_events')
 
 
 @dataclass(frozen=True)
 class RecordOptions:
     """
-    What to record, and how.
+    Options of a recording.
 
     Attributes
     ----------
     output : Path
         New directory.
     topics : tuple of str
-        Full names; empty for all that appear.
+        Absolute names; empty for all topics.
     everything : bool
         With no topics given: also hidden ones, /rosout and /parameter_events.
     storage : str
@@ -65,16 +65,16 @@ class RecordOptions:
     compress : bool
         Compress the chunks of an MCAP file.
     stamps : str
-        The bag time of a message: ``receive``, when it came; ``header``, its own stamp.
+        Bag time of a message: ``receive``, time of arrival; ``header``, its own stamp.
     duration : float, optional
-        Stop after so long [s].
+        Stop after this time [s].
     node_name : str
         Name of the recorder's node.
 
     Raises
     ------
     InputError
-        If the duration or the kind of stamps is not one of the allowed.
+        If the duration or the kind of stamps is not allowed.
     """
 
     output: Path
@@ -93,7 +93,7 @@ class RecordOptions:
             raise InputError(f'stamps {self.stamps!r}; allowed: {", ".join(STAMPS)}')
 
     def wants(self, name: str) -> bool:
-        """Tell whether a topic is to be recorded."""
+        """Return whether a topic is to be recorded."""
         if self.topics:
             return name in self.topics
         hidden = any(part.startswith('_') for part in name.split('/'))
@@ -102,7 +102,7 @@ class RecordOptions:
 
 @dataclass(frozen=True)
 class TopicSummary:
-    """What was received of one topic; ``lost`` is by the middleware's own count."""
+    """Reception statistics of a topic; ``lost`` is counted by the middleware."""
 
     name: str
     typename: str
@@ -121,11 +121,11 @@ class RecordSummary:
     bag : Path
         The directory.
     topics : list of TopicSummary
-        By name.
+        Topics, sorted by name.
     skipped : dict
-        Topics that could not be recorded, or not wholly, with the reason.
+        Topics that were not recorded, or only in part, with the reason.
     unseen : list of str
-        Topics that were asked for and never appeared.
+        Requested topics that did not appear.
     """
 
     bag: Path
@@ -143,22 +143,22 @@ def record(
     options: RecordOptions, stop: Callable[[], bool], say: Callable[[str], None]
 ) -> RecordSummary:
     """
-    Record until asked to stop, then take what is still in the queues and close the bag.
+    Record until stopped, then read the remaining messages from the queues and close the bag.
 
     Parameters
     ----------
     options : RecordOptions
         What to record.
     stop : callable
-        Asked fifty times a second; True ends the recording.
+        Called fifty times a second; True ends the recording.
     say : callable
-        Takes a line for the user.
+        Prints a line for the user.
 
     Raises
     ------
     InputError
-        If the output exists, a name is not allowed, or rosbags is missing; nothing is then left
-        behind.
+        If the output exists, a name is not allowed, or rosbags is missing; no files are then
+        created.
     """
     need_ros()
     import rclpy
@@ -172,8 +172,8 @@ def record(
         options.output, options.storage, compress=options.compress, notes=notes
     ) as writer:
         context = Context()
-        # The caller's signal handlers end the loop; rclpy's own would end the context, and with
-        # it the queues.
+        # The caller's signal handlers end the loop; rclpy's own would shut down the context, and
+        # with it the queues.
         rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
         try:
             node: Any = rclpy.create_node(
@@ -184,7 +184,7 @@ def record(
             )
             recorder = Recorder(writer, options.stamps, say)
             subscriptions = Subscriptions(node, options.wants, say)
-            say(f'recording to {options.output}; Ctrl-C ends it')
+            say(f'recording to {options.output}; press Ctrl-C to stop')
             _loop(subscriptions, recorder, options.duration, stop)
             node.destroy_node()
         except InvalidNodeNameException as error:
@@ -210,14 +210,14 @@ def _loop(
     duration: float | None,
     stop: Callable[[], bool],
 ) -> None:
-    """Record until asked to stop; then take what was published before that."""
+    """Record until stopped, then read messages published before that."""
     now = time.monotonic()
     end = float('inf') if duration is None else now + duration
     slow_due = flush_due = now
     while not stop() and (now := time.monotonic()) < end:
         subscriptions.discover()
         if now >= slow_due:
-            # First the queues: a subscription that is renewed loses what is in its own.
+            # Read the queues first: renewing a subscription clears its queue.
             recorder.add(subscriptions.take())
             subscriptions.follow_publishers()
             subscriptions.collect_losses()
@@ -246,16 +246,16 @@ def _loop(
 
 class Recorder:
     """
-    Orders messages, finds their bag times, and writes them; knows nothing of ROS.
+    Sorts messages, determines their bag times, and writes them; independent of ROS.
 
     Parameters
     ----------
     writer : BagWriter
-        Where to.
+        Writer of the bag.
     stamps : str
         ``receive`` or ``header``, see :class:`RecordOptions`.
     say : callable
-        Takes a line for the user.
+        Prints a line for the user.
     """
 
     def __init__(self, writer: BagWriter, stamps: str, say: Callable[[str], None]) -> None:
@@ -267,11 +267,11 @@ class Recorder:
         self._waiting: list[Taken] = []
 
     def add(self, taken: Sequence[Taken]) -> None:
-        """Take messages in any order."""
+        """Add messages in any order."""
         self._fresh.extend(taken)
 
     def write_in_order(self) -> None:
-        """Write what came before the last call; an earlier message may still follow the rest."""
+        """Write messages added before the last call; later ones may still change order."""
         latest = max((item[0] for item in self._held), default=0)
         items = sorted(self._held + self._fresh, key=itemgetter(0))
         self._fresh = []
@@ -280,24 +280,24 @@ class Recorder:
             self._write(item)
 
     def flush(self) -> None:
-        """Hand what is written to the operating system."""
+        """Flush written data to the operating system."""
         self._writer.flush()
 
     def finish(self, topics: Sequence[RecordedTopic] | Any) -> None:
-        """Write all that is left, and the topics that had no message."""
+        """Write all remaining messages, and topics without messages."""
         self.write_in_order()
         self.write_in_order()
         if self._waiting and self._clock is not None:
             time_of_all = self._clock.waiting_time
             if time_of_all is None:
-                self._say('no message has a stamp: the times of receipt are written instead')
+                self._say('no message has a stamp: the times of reception are written instead')
             for item in self._waiting:
                 self._put(item, item[2] if time_of_all is None else time_of_all)
         for topic in topics:
             self._connection(topic)
 
     def _write(self, item: Taken) -> None:
-        """Find the bag time of a message and write it."""
+        """Write a message with its bag time, once that is known."""
         _, topic, received, data = item
         stamp = topic.read_stamp(data) if topic.read_stamp else None
         if stamp is not None:
@@ -323,7 +323,7 @@ class Recorder:
         topic.count += 1
 
     def _connection(self, topic: RecordedTopic) -> Connection:
-        """Return the topic in the bag; it enters with the QoS of the publishers known by then."""
+        """Return the topic in the bag; its QoS is that of the publishers known so far."""
         if topic.connection is None:
             topic.connection = self._writer.add_topic(
                 topic.name, topic.typename, topic.definition, topic.type_hash, topic.offers

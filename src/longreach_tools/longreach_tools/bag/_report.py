@@ -1,4 +1,4 @@
-"""The results of ``longreach bag`` as text for people and as dictionaries for programs."""
+"""Results of ``longreach bag`` as text and as dictionaries for JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NANOSECONDS = 1_000_000_000
 
 @dataclass(frozen=True)
 class _TopicReport:
-    """What ``info`` tells about a topic."""
+    """Information about a topic."""
 
     name: str
     typename: str
@@ -32,7 +32,7 @@ class _TopicReport:
 
 @dataclass(frozen=True)
 class BagReport:
-    """What ``info`` tells about a recording; times in ns."""
+    """Information about a recording; times in ns."""
 
     path: Path
     storage: str
@@ -47,7 +47,7 @@ class BagReport:
         return sum(topic.count for topic in self.topics)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the report for JSON; the names of the keys stay."""
+        """Return the report for JSON, with stable keys."""
         return {
             'bag': str(self.path),
             'storage': self.storage,
@@ -69,7 +69,7 @@ class BagReport:
         }
 
     def as_text(self) -> str:
-        """Return the report as lines and a table."""
+        """Return the report as text with a table."""
         state = 'closed properly'
         if self.problem:
             state = f'{self.problem}; {self.message_count} messages recovered'
@@ -90,20 +90,21 @@ class BagReport:
 
 def inspect_bag(path: str | Path, *, scan: bool = True) -> BagReport:
     """
-    Look at a recording, also at a damaged one.
+    Inspect a recording, including a damaged one.
 
     Parameters
     ----------
     path : path
         The recording.
     scan : bool
-        Read all messages, for their stamps and for damage; without it a large recording is faster
-        to look at.
+        Read all messages, to check their stamps and to find damage; without it a large recording
+        is
+            inspected faster.
 
     Raises
     ------
     InputError
-        If nothing of it can be read.
+        If it cannot be read at all.
     """
     with open_bag(path, accept_damage=True, check=scan) as bag:
         reports: dict[str, StampReport] = {}
@@ -133,7 +134,7 @@ def inspect_bag(path: str | Path, *, scan: bool = True) -> BagReport:
 
 
 def recording_as_dict(summary: RecordSummary) -> dict[str, Any]:
-    """Return the result of a recording for JSON; the names of the keys stay."""
+    """Return the result of a recording for JSON, with stable keys."""
     return {
         'bag': str(summary.bag),
         'messages': summary.message_count,
@@ -153,22 +154,24 @@ def recording_as_dict(summary: RecordSummary) -> dict[str, Any]:
 
 
 def recording_as_text(summary: RecordSummary) -> str:
-    """Return the result of a recording as a table and the findings that call for attention."""
+    """Return the result of a recording as a table, followed by problems."""
     rows = [(t.name, t.typename, str(t.count), str(t.lost)) for t in summary.topics]
     lines = _table(('topic', 'type', 'count', 'lost'), rows)
     for topic in summary.topics:
         if topic.lost:
-            lines.append(f'{topic.name}: {topic.lost} messages lost on the way to the recorder')
+            lines.append(
+                f'{topic.name}: {topic.lost} messages lost between publisher and recorder'
+            )
         if not topic.stamps.clean:
             lines.append(f'{topic.name}: {topic.stamps.sentence()}')
     lines += [f'{name}: {reason}' for name, reason in summary.skipped.items()]
-    lines += [f'{name}: never appeared' for name in summary.unseen]
+    lines += [f'{name}: did not appear' for name in summary.unseen]
     lines.append(f'{summary.message_count} messages in {summary.bag}')
     return '\n'.join(lines)
 
 
 def _stamps_in_words(stamps: StampReport | None) -> str:
-    """Return the column on stamps."""
+    """Return the table cell on stamps."""
     if stamps is None:
         return 'none'
     if stamps.sentence():
@@ -177,7 +180,7 @@ def _stamps_in_words(stamps: StampReport | None) -> str:
 
 
 def _instant(time: int) -> str:
-    """Return a bag time [ns] as a date, or as seconds if it is of a simulation's clock."""
+    """Return a bag time [ns] as a date, or as seconds if it is simulation time."""
     seconds = f'{time / _NANOSECONDS:.9f} s'
     if not is_wall_clock(time):
         return seconds
@@ -185,7 +188,7 @@ def _instant(time: int) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return lines of columns of even width."""
+    """Return the lines of a table."""
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     return [
         '  '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -1,4 +1,4 @@
-"""Runs of a machine in a bag: messages of several topics that belong to one instant."""
+"""Runs of a machine in a bag: messages of several topics with equal stamps."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ def read_samples(
     bag: str | Path, namespace: str, names: Sequence[str], machine: str
 ) -> tuple[list[int], list[list[Any]]]:
     """
-    Return the messages of several topics that carry the same stamps.
+    Return the messages of several topics at their common stamps.
 
     Parameters
     ----------
     bag : path
     namespace : str
-        Of the topics.
+        Namespace of the topics.
     names : sequence of str
         Topics, relative; their messages have headers.
     machine : str
-        What error messages call the run.
+        Name of the machine, for error messages.
 
     Returns
     -------
     stamps : list of int
-        Of which all topics have a message [ns], ascending.
+        Stamps of which all topics have a message, increasing [ns].
     messages : list of list
         For each topic, in the order of ``names``, one message for each stamp.
 
     Raises
     ------
     InputError
-        When no stamp has messages on all topics.
+        If no stamp has messages on all topics.
     """
     prefix = '/' + namespace.strip('/')
     topics = {f'{prefix}/{name}': name for name in names}
@@ -53,8 +53,8 @@ def read_samples(
     if not stamps:
         counts = ', '.join(f'{topic}: {len(found[name])}' for topic, name in topics.items())
         raise InputError(
-            f'{bag} holds no run of the {machine} in namespace {prefix}: messages with one stamp'
-            f' on all of {", ".join(names)} are needed; found {counts}'
+            f'{bag} has no run of the {machine} in namespace {prefix}: messages with equal stamps'
+            f' on all of {", ".join(names)} are required; found {counts}'
         )
     return stamps, [[found[name][stamp] for stamp in stamps] for name in names]
 
@@ -63,20 +63,20 @@ def named_values(
     topic: str, messages: Sequence[Any], field: str, names: Sequence[str], machine: str
 ) -> np.ndarray:
     """
-    Return a field of messages that name their entries, in the order of ``names``.
+    Return a field of messages with named entries, in the order of ``names``.
 
     Parameters
     ----------
     topic : str
-        What error messages call it.
+        Name of the topic, for error messages.
     messages : sequence of messages
         With a list ``name``, and in ``field`` a number for each entry.
     field : str
-        Such as ``position``.
+        Name of the field, such as ``position``.
     names : sequence of str
-        Of the entries that are wanted.
+        Names of the requested entries.
     machine : str
-        What error messages call the file to be given.
+        Name of the machine, for error messages.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def named_values(
     Raises
     ------
     InputError
-        When a message lacks a name.
+        If a name is missing in a message.
     """
     rows = []
     places: list[int] = []

@@ -1,5 +1,5 @@
 """
-Where a recording's messages come from: a whole recording, or the readable part of a damaged one.
+Sources of messages: an intact recording, or the readable part of a damaged one.
 
 Reading never changes a recording. Times are integer nanoseconds.
 """
@@ -44,7 +44,7 @@ Message = tuple[str, int, bytes]
 
 _TYPE = re.compile(r'\w+/\w+/\w+')
 
-# Of a row of messages: four numbers, and the head of a message [bytes].
+# Size of a row besides its data: four values, and the header of a message [bytes].
 _SMALLEST_ROW = 20
 
 
@@ -61,28 +61,28 @@ class Topic:
 
 
 class Source(Protocol):
-    """Where the messages come from; made for one kind of file."""
+    """Source of messages, implemented for each kind of file."""
 
     topics: list[Topic]
     start_time: int
     end_time: int
     damage: list[str]
-    """What cannot be read, file by file."""
+    """Description of what cannot be read, for each file."""
 
     def messages(self, names: Collection[str], start: int) -> Iterator[Message]:
-        """Yield the messages of some topics from a time [ns] on, in the order of time."""
+        """Yield messages of some topics from a time [ns] on, in the order of time."""
         ...
 
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Turn what the readers raise for damaged files into an InputError."""
+    """Convert errors of the readers for damaged files to InputError."""
     try:
         yield
     except (InputError, OSError):
         raise
     except Exception as error:
-        # A reader that trusts a damaged file can fail on its content in any way.
+        # Readers that trust a damaged file can raise any exception.
         reason = ' '.join(str(error).split()) or type(error).__name__
         reason = reason.removesuffix('; please report issue.')
         if reason.startswith('Storage plugin'):
@@ -93,12 +93,12 @@ def readable(path: Path) -> Iterator[None]:
 @dataclass(frozen=True)
 class Expected:
     """
-    What the metadata of a recording say about its messages.
+    Message counts and times according to the metadata of a recording.
 
     Attributes
     ----------
     counts : dict
-        Number of messages by topic; empty where the metadata cannot be read.
+        Number of messages by topic; empty if the metadata cannot be read.
     times : tuple of int
         Earliest and latest time [ns].
     """
@@ -108,7 +108,7 @@ class Expected:
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """Read ``metadata.yaml`` of a recording, as far as it is there and right."""
+        """Read ``metadata.yaml`` of a recording as far as it is valid."""
         try:
             known = load_yaml(path / 'metadata.yaml')['rosbag2_bagfile_information']
             start = known['starting_time']['nanoseconds_since_epoch']
@@ -121,7 +121,7 @@ class Expected:
             return cls()
 
     def missing(self, topics: Sequence[Topic]) -> dict[str, int]:
-        """Return how many messages of each topic are not there; only topics that lack some."""
+        """Return the number of missing messages of each incomplete topic."""
         found = Counter[str]()
         for topic in topics:
             found[topic.name] += topic.count
@@ -129,7 +129,7 @@ class Expected:
 
 
 class RosbagsSource:
-    """A whole recording, read by rosbags."""
+    """An intact recording, read by rosbags."""
 
     def __init__(self, path: Path, resources: ExitStack) -> None:
         from rosbags.interfaces import ConnectionExtRosbag2
@@ -153,7 +153,7 @@ class RosbagsSource:
         ]
 
     def messages(self, names: Collection[str], start: int) -> Iterator[Message]:
-        """Yield the messages of some topics from a time [ns] on, in the order of time."""
+        """Yield messages of some topics from a time [ns] on, in the order of time."""
         chosen = [known for known in self._reader.connections if known.topic in names]
         if chosen:
             for connection, time, data in self._reader.messages(chosen, start=start):
@@ -161,7 +161,7 @@ class RosbagsSource:
 
 
 class BrokenMcapSource:
-    """The whole records of MCAP files that were never closed, were cut off, or are damaged."""
+    """The intact records of MCAP files that were not closed, are truncated, or are damaged."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         from rosbags.interfaces import MessageDefinition
@@ -190,7 +190,7 @@ class BrokenMcapSource:
         ]
 
     def messages(self, names: Collection[str], start: int) -> Iterator[Message]:
-        """Yield the messages of some topics from a time [ns] on, file by file in that order."""
+        """Yield messages of some topics from a time [ns] on, file by file, each in this order."""
         for file in self._files:
             topics = {
                 number: channel.topic
@@ -204,16 +204,16 @@ class BrokenMcapSource:
 
 class BrokenSqliteSource:
     """
-    The rows of a damaged SQLite file that can be read one by one.
+    The rows of a damaged SQLite file that can be read individually.
 
     Parameters
     ----------
     file : path
         The storage file.
     expected : Expected
-        Bounds the search, and the times of the messages.
+        Limits the search, and the times of the messages.
     resources : ExitStack
-        Closes the file.
+        Stack that closes the file.
     """
 
     def __init__(self, file: Path, expected: Expected, resources: ExitStack) -> None:
@@ -227,7 +227,7 @@ class BrokenSqliteSource:
             )
             topics = [row for row in rows if _TYPE.fullmatch(str(row[2]))]
         definitions = {}
-        # Without them those of this machine are used.
+        # Without definitions in the file, those of this machine are used.
         with contextlib.suppress(sqlite3.Error, UnicodeDecodeError):
             query = 'SELECT topic_type, encoding, encoded_message_definition'
             for typename, *definition in self._database.execute(
@@ -240,7 +240,7 @@ class BrokenSqliteSource:
             row = self._row(number)
             if row is not None and expected.times[0] <= row[1] <= expected.times[1]:
                 found.append((row[1], number, row[0]))
-        # Row by row: the index of times may be what is damaged.
+        # Row by row, because the index of times may be damaged.
         self._rows = sorted(found)
         self.start_time = self._rows[0][0] if found else 0
         self.end_time = self._rows[-1][0] if found else 0
@@ -260,7 +260,7 @@ class BrokenSqliteSource:
         self.damage = [f'pages of {file.name}']
 
     def messages(self, names: Collection[str], start: int) -> Iterator[Message]:
-        """Yield the messages of some topics from a time [ns] on, in the order of time."""
+        """Yield messages of some topics from a time [ns] on, in the order of time."""
         for time, number, topic in self._rows:
             if time >= start and self._names[topic] in names:
                 row = self._row(number)
@@ -268,7 +268,7 @@ class BrokenSqliteSource:
                     yield self._names[topic], time, row[2]
 
     def _row(self, number: int) -> tuple[int, int, bytes] | None:
-        """Return topic, time [ns] and data of a row, None where it cannot be read."""
+        """Return topic, time [ns] and data of a row, None if it cannot be read."""
         query = 'SELECT topic_id, timestamp, data FROM messages WHERE id = ?'
         try:
             row = self._database.execute(query, (number,)).fetchone()
@@ -279,7 +279,7 @@ class BrokenSqliteSource:
         return row if isinstance(row[1], int) and isinstance(row[2], bytes) else None
 
     def _last_row(self, file: Path, expected: Expected) -> int:
-        """Return the largest number that a row can have."""
+        """Return the largest possible row number."""
         with contextlib.suppress(sqlite3.Error):
             last = self._database.execute('SELECT max(id) FROM messages').fetchone()[0]
             if isinstance(last, int) and last < file.stat().st_size:
@@ -288,7 +288,7 @@ class BrokenSqliteSource:
 
 
 def is_whole_sqlite(file: Path) -> bool:
-    """Tell whether all pages of an SQLite file are as they should be."""
+    """Return whether all pages of an SQLite file are intact."""
     uri = f'{file.resolve().as_uri()}?immutable=1'
     try:
         with closing(sqlite3.connect(uri, uri=True)) as database:
@@ -299,7 +299,7 @@ def is_whole_sqlite(file: Path) -> bool:
 
 
 def _qos(text: str) -> tuple[Qos, ...]:
-    """Return the offered QoS that a text tells, none where the text is damaged."""
+    """Parse the offered QoS; empty if the text is damaged."""
     from rosbags.rosbag2 import ReaderError
     from rosbags.rosbag2.metadata import parse_qos
 
@@ -310,7 +310,7 @@ def _qos(text: str) -> tuple[Qos, ...]:
 
 
 def _format(encoding: str) -> MessageDefinitionFormat:
-    """Return how a definition is written."""
+    """Return the format of a message definition."""
     from rosbags.interfaces import MessageDefinitionFormat
 
     formats = {'ros2msg': MessageDefinitionFormat.MSG, 'ros2idl': MessageDefinitionFormat.IDL}
@@ -319,9 +319,9 @@ def _format(encoding: str) -> MessageDefinitionFormat:
 
 def rolled_back(file: Path, resources: ExitStack) -> Path:
     """
-    Return an SQLite file without an unfinished transaction, a copy if it has one.
+    Return an SQLite file without an unfinished transaction, as a copy if it has one.
 
-    SQLite would write into the recording to roll back what a killed recorder did not commit.
+    SQLite would write to the recording to roll back a transaction of a killed recorder.
     """
     companions = [file.with_name(file.name + suffix) for suffix in ('-journal', '-wal')]
     unfinished = [companion for companion in companions if companion.is_file()]

@@ -1,11 +1,10 @@
 """
-Stamps: read from a message's bytes, and what their steps tell about lost messages.
+Stamps of messages, and detection of lost messages from their intervals.
 
-A message's stamp is the stamp of its first field, where that is a ``std_msgs/Header`` or a
-``builtin_interfaces/Time`` (as in ``rosgraph_msgs/Clock``), or that of the first element where the
-first field is a sequence of stamped messages (as in ``tf2_msgs/TFMessage``). It then stands at a
-fixed place of the CDR bytes, and no message needs to be deserialised. Times are integer
-nanoseconds.
+The stamp of a message is that of its first field, if it is a ``std_msgs/Header`` or a
+``builtin_interfaces/Time`` (as in ``rosgraph_msgs/Clock``), or that of the first element if the
+first field is a sequence of stamped messages (as in ``tf2_msgs/TFMessage``). It is then at a fixed
+position of the CDR bytes, and no message needs to be deserialised. Times are integer nanoseconds.
 """
 
 from __future__ import annotations
@@ -30,22 +29,22 @@ __all__ = [
 
 NANOSECONDS = 1_000_000_000
 
-# A step of the stamps beyond this many periods is a gap: one message lost makes it two.
+# Intervals beyond this many periods are gaps: one lost message doubles an interval.
 GAP_FACTOR = 1.5
 
-# Fewer steps than this have no period.
+# Least number of intervals that define a period.
 MINIMUM_STEPS = 3
 
-# Stamps below this (September 2001) are of a simulation's clock, which starts near zero.
+# Smaller stamps (before September 2001) are simulation time, which starts near zero.
 _EARLIEST_WALL_CLOCK = 1_000_000_000 * NANOSECONDS
 
-# Steps are counted in bins of a constant ratio, 2**(1/64) = 1.1 %, so that a recording of any
-# length takes bounded memory.
+# Intervals are counted in bins of a constant ratio, 2**(1/64) = 1.1 %, so that the memory for a
+# recording of any length is bounded.
 _BINS_PER_OCTAVE = 64
 
 
 def is_wall_clock(time: int) -> bool:
-    """Tell whether a time [ns] is of the wall clock, not of a simulation's, which starts at 0."""
+    """Return whether a time [ns] is wall time, and not simulation time, which starts at 0."""
     return time >= _EARLIEST_WALL_CLOCK
 
 
@@ -54,20 +53,20 @@ StampReader = Callable[[bytes], int | None]
 
 def stamp_reader(typename: str, store: Typestore) -> StampReader | None:
     """
-    Return a function that reads the stamp [ns] from a message's CDR bytes.
+    Return a function that reads the stamp [ns] from the CDR bytes of a message.
 
     Parameters
     ----------
     typename : str
         Such as ``sensor_msgs/msg/JointState``.
     store : Typestore
-        Where the type and its nested types are defined.
+        Type store with the type and its nested types.
 
     Returns
     -------
     callable or None
-        None if the type carries no stamp at a fixed place. The function returns None for a
-        message that is too short, or for an empty sequence.
+        None if the type has no stamp at a fixed position. The function returns None for a message
+            that is too short, or for an empty sequence.
     """
     from rosbags.interfaces import Nodetype
 
@@ -84,7 +83,7 @@ def stamp_reader(typename: str, store: Typestore) -> StampReader | None:
 
 
 def _begins_with_stamp(typename: str, store: Typestore) -> bool:
-    """Tell whether a type is a time, or a header, or has a header first."""
+    """Return whether a type is a time, a header, or starts with a header."""
     from rosbags.interfaces import Nodetype
 
     if typename in ('builtin_interfaces/msg/Time', 'std_msgs/msg/Header'):
@@ -98,7 +97,7 @@ _BIG = struct.Struct('>iI')
 
 
 def _read_time(data: bytes, offset: int) -> int | None:
-    """Return the time at an offset of CDR bytes; their second byte tells the byte order."""
+    """Return the time at an offset of CDR bytes; the second byte gives the byte order."""
     if len(data) < offset + 8:
         return None
     seconds, nanoseconds = (_LITTLE if data[1] else _BIG).unpack_from(data, offset)
@@ -106,23 +105,23 @@ def _read_time(data: bytes, offset: int) -> int | None:
 
 
 def _read_first_field(data: bytes) -> int | None:
-    """Read the time behind the four bytes of the encapsulation."""
+    """Read the time after the four bytes of the encapsulation."""
     return _read_time(data, 4)
 
 
 def _read_first_element(data: bytes) -> int | None:
-    """Read the time behind the encapsulation and a sequence's length, if it has elements."""
+    """Read the time after the encapsulation and the length of a sequence, if it has elements."""
     return _read_time(data, 8) if any(data[4:8]) else None
 
 
 class HeaderClock:
     """
-    The bag time of each message when a bag is stamped by the data's own time.
+    Bag times for ``stamps: header``.
 
-    A message without a stamp takes the latest stamp seen. Before the first stamp there is none to
-    take: :meth:`assign` returns None, and the message waits. A zero stamp waits too, because it
-    means either the start of a simulation or a header that nobody filled: the first other stamp
-    tells which, by being near zero or not.
+    A message without a stamp gets the latest stamp seen. Before the first stamp, :meth:`assign`
+    returns None, and the message waits. A zero stamp waits too, because it is either the start of
+    a simulation or a header that was not filled in: the first other stamp decides, by being near
+    zero or not.
     """
 
     def __init__(self) -> None:
@@ -147,27 +146,27 @@ class HeaderClock:
 
     @property
     def waiting_time(self) -> int | None:
-        """The bag time [ns] of the messages that waited; None without any stamp so far."""
+        """Bag time [ns] of the messages that waited; None without any stamp so far."""
         return 0 if self._latest is None and self._zero_seen else self._waiting_time
 
 
 @dataclass(frozen=True)
 class StampReport:
     """
-    What the stamps of one topic tell.
+    Statistics of the stamps of a topic.
 
     Attributes
     ----------
     period_s : float or None
-        Median of the forward steps [s]; None for fewer than three.
+        Median of the positive intervals [s]; None for fewer than three.
     gaps : int
-        Steps of more than 1.5 periods.
+        Number of intervals of more than 1.5 periods.
     largest_gap_s : float
-        The longest of these [s], 0 for none.
+        Longest of these [s], 0 for none.
     missing : int
-        About how many messages these gaps lack.
+        Estimated number of messages missing in the gaps.
     backwards, duplicates : int
-        Stamps earlier than, and equal to, the one before.
+        Number of stamps earlier than, and equal to, the previous one.
     """
 
     period_s: float | None = None
@@ -179,11 +178,11 @@ class StampReport:
 
     @property
     def clean(self) -> bool:
-        """True if the stamps step forward evenly."""
+        """Whether the stamps increase evenly."""
         return not (self.gaps or self.backwards or self.duplicates)
 
     def sentence(self) -> str:
-        """Return the findings in words, empty if there are none."""
+        """Return the findings as text, empty if there are none."""
         parts = []
         if self.gaps and self.period_s is not None:
             noun = 'gap' if self.gaps == 1 else 'gaps'
@@ -203,7 +202,7 @@ class StampReport:
 
 
 class _Bin:
-    """Steps of about the same length: their number, sum and maximum [ns]."""
+    """Intervals of similar length: their number, sum and maximum [ns]."""
 
     __slots__ = ('count', 'largest', 'total')
 
@@ -214,7 +213,7 @@ class _Bin:
 
 
 class StampStatistics:
-    """The steps between the stamps of one topic, in the order of arrival."""
+    """Intervals between the stamps of one topic, in the order of arrival."""
 
     def __init__(self) -> None:
         self._previous: int | None = None
@@ -223,7 +222,7 @@ class StampStatistics:
         self._duplicates = 0
 
     def add(self, stamp: int) -> None:
-        """Count the next stamp [ns]."""
+        """Add the next stamp [ns]."""
         previous, self._previous = self._previous, stamp
         if previous is None:
             return
@@ -243,7 +242,7 @@ class StampStatistics:
             self._backwards += 1
 
     def report(self) -> StampReport:
-        """Return what the stamps so far tell."""
+        """Return the statistics so far."""
         bins = [self._bins[key] for key in sorted(self._bins)]
         steps = sum(entry.count for entry in bins)
         if steps < MINIMUM_STEPS:

@@ -1,9 +1,9 @@
 """
-Open, read and rewrite rosbag2 recordings by way of the library rosbags.
+Open and read rosbag2 recordings, based on the library rosbags.
 
 A recording is a directory with ``metadata.yaml`` and its storage files, or one storage file. A
-recorder that was killed leaves no metadata; then the files themselves are read as far as they are
-whole. Reading never changes a recording. Times are integer nanoseconds.
+killed recorder leaves no metadata; then the files are read as far as they are intact. Reading
+never changes a recording. Times are integer nanoseconds.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ _ROS1_MAGIC = b'#ROSBAG V'
 
 class Bag:
     """
-    An open recording; use it in a ``with`` statement, or call :meth:`close`.
+    An open recording, for use in a ``with`` statement or with :meth:`close`.
 
     Attributes
     ----------
     path : Path
-        What was opened.
+        Path that was opened.
     storage : str
         ``mcap`` or ``sqlite3``.
     problem : str
-        Why only a part could be read; empty for a recording that was closed properly.
+        Why only a part can be read; empty for an intact recording.
     topics : dict
         Name to :class:`Topic`, sorted by name.
     start_time, end_time : int
-        Of the earliest and latest message [ns]; 0 without messages.
+        Times of the first and last message [ns]; 0 without messages.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Bag:
 
     @property
     def damaged(self) -> bool:
-        """Whether parts of the files cannot be read, other than an end that was never written."""
+        """Whether parts of the files cannot be read, apart from an end that was never written."""
         return bool(self._source.damage)
 
     @property
@@ -81,12 +81,12 @@ class Bag:
 
     def select(self, names: Sequence[str] | None) -> list[str]:
         """
-        Return the full names of the asked topics, all for None.
+        Return the absolute names of the requested topics, all for None.
 
         Raises
         ------
         InputError
-            If the recording lacks one; the text lists those that it has.
+            If a topic is missing; the message lists the existing ones.
         """
         if names is None:
             return list(self.topics)
@@ -103,14 +103,14 @@ class Bag:
         Parameters
         ----------
         names : sequence of str, optional
-            Only these topics; all by default.
+            Topics to be read; all by default.
         start : int
-            Only from this bag time [ns] on.
+            First bag time [ns].
 
         Raises
         ------
         InputError
-            If the recording lacks a topic, or turns out to be damaged.
+            If a topic is missing, or the recording is damaged.
         """
         wanted = self.select(names)
         remedy = f'to save what is left: longreach bag recover {self.path} --output NEW'
@@ -141,22 +141,23 @@ class Bag:
 
 def open_bag(path: str | Path, *, accept_damage: bool = False, check: bool = False) -> Bag:
     """
-    Open a recording of ROS 2: a directory, or a storage file.
+    Open a recording of ROS 2: a directory or a storage file.
 
     Parameters
     ----------
     path : path
         The recording.
     accept_damage : bool
-        Read what is left of a recording that was closed properly and damaged later. Without it
-        only a recording that was never closed is read in part.
+        Read the intact part of a recording that was damaged after it was closed. Without it, only
+        a
+            recording that was never closed is read in part.
     check : bool
-        With ``accept_damage``: read the whole recording first, so that damage within it is found.
+        With ``accept_damage``: read the whole recording first to find damage within it.
 
     Raises
     ------
     InputError
-        If it is missing, foreign, damaged or empty; the text tells which.
+        If it is missing, not a recording of ROS 2, damaged or empty.
     """
     need_rosbags()
     path = Path(path)
@@ -196,7 +197,7 @@ def open_bag(path: str | Path, *, accept_damage: bool = False, check: bool = Fal
 
 
 def _is_damaged(source: Source, files: Sequence[Path], storage: str, expected: Expected) -> bool:
-    """Read a recording to its end and tell whether anything is missing."""
+    """Read a recording completely, and return whether anything is missing."""
     if not isinstance(source, RosbagsSource) or any(file.suffix == '.zstd' for file in files):
         return False
     if storage == 'sqlite3':
@@ -206,14 +207,14 @@ def _is_damaged(source: Source, files: Sequence[Path], storage: str, expected: E
 
 
 def _what_is_lost(source: Source, expected: Expected) -> str:
-    """Return where a recording is damaged and what it lacks."""
+    """Return the damaged parts of a recording and its missing messages."""
     text = f'damaged: {"; ".join(source.damage)}'
     if missing := expected.missing(source.topics):
         count = sum(missing.values())
         topics = ', '.join(f'{name} {n}' for name, n in missing.items())
         text += f'; {count} of {sum(expected.counts.values())} messages lost ({topics})'
     elif not expected.counts:
-        text += '; how many messages are lost is not known'
+        text += '; the number of lost messages is unknown'
     return text
 
 
@@ -240,7 +241,7 @@ _ROS1_REMEDY = 'convert it first: rosbags-convert --src FILE.bag --dst DIRECTORY
 
 
 def _storage_of(files: Sequence[Path]) -> str:
-    """Return the storage that the first file's name or content tells."""
+    """Return the storage kind, from the name or the content of the first file."""
     name = files[0].name
     if files[0].suffix == '.zstd':
         return 'mcap' if '.mcap' in name else 'sqlite3'
@@ -261,10 +262,10 @@ def _storage_of(files: Sequence[Path]) -> str:
 
 
 def _open_closed(path: Path, files: Sequence[Path], storage: str, resources: ExitStack) -> Source:
-    """Open a recording that has metadata; its MCAP files must have their end."""
+    """Open a recording with metadata; its MCAP files must be complete."""
     for file in files:
         if storage == 'mcap' and file.suffix == '.mcap' and not is_whole(file):
-            raise InputError(f'{file}: cut off, its end is missing')
+            raise InputError(f'{file}: truncated, its end is missing')
     with readable(path):
         return RosbagsSource(path, resources)
 
@@ -284,7 +285,7 @@ def _open_files(path: Path, files: Sequence[Path], storage: str, resources: Exit
 def _open_parts(
     files: Sequence[Path], storage: str, expected: Expected, resources: ExitStack
 ) -> Source:
-    """Open what can be read of damaged files, whatever the metadata say."""
+    """Open the readable parts of damaged files, ignoring the metadata."""
     _refuse_compressed(files)
     if storage == 'mcap':
         with readable(files[0].parent):
@@ -298,13 +299,13 @@ def _open_parts(
 
 
 def _refuse_compressed(files: Sequence[Path]) -> None:
-    """Refuse files that are compressed as a whole."""
+    """Raise InputError for files that are compressed as a whole."""
     if any(file.suffix == '.zstd' for file in files):
         raise InputError(f'{files[0]}: compressed as a whole; unpack it first: unzstd {files[0]}')
 
 
 def _refuse_several(files: Sequence[Path], storage: str) -> None:
-    """Refuse several SQLite files; without metadata each is read by itself."""
+    """Raise InputError for several SQLite files: without metadata, each is a recording."""
     if storage == 'sqlite3' and len(files) > 1:
         raise InputError(
             f'{files[0].parent}: several SQLite files and no readable metadata.yaml; give one of'
@@ -313,7 +314,7 @@ def _refuse_several(files: Sequence[Path], storage: str) -> None:
 
 
 def _merged(path: Path, topics: Sequence[Topic]) -> dict[str, Topic]:
-    """Return one entry for each name: a topic can stand in several files, or several times."""
+    """Return one entry for each name: a topic can occur in several files, or several times."""
     merged: dict[str, Topic] = {}
     for topic in topics:
         known = merged.get(topic.name)

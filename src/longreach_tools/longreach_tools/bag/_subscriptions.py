@@ -1,9 +1,9 @@
 """
-The recorder's side towards ROS: find topics, subscribe to them, empty their queues.
+Subscriptions of the recorder: find topics, subscribe to them, read their queues.
 
-No executor runs. Queues are deep, and they are emptied by one direct call for each message, many
-times a second but not once for each message: this takes a few percent of a core at thousands of
-messages per second and leaves the rest to the processes that are recorded.
+There is no executor. Queues are deep, and they are read with one direct call for each message,
+many times a second, not once for each message: this takes a few percent of a core at thousands of
+messages per second, and leaves the rest to the recorded processes.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ __all__ = ['RecordedTopic', 'Subscriptions', 'Taken']
 @dataclass
 class RecordedTopic:
     """
-    One topic while it is recorded.
+    A topic during the recording.
 
     Attributes
     ----------
     name, typename : str
-        Full name, and type.
+        Absolute name, and type.
     definition, type_hash : str
-        As this machine has them.
+        Definition on this machine.
     message : type
-        The Python class of the type.
+        Python class of the type.
     read_stamp : callable or None
         Reads the stamp [ns] from the bytes, see :mod:`._stamps`.
     offers : tuple of Qos
-        What the publishers offer, as far as known.
+        QoS offered by the publishers, as far as known.
     connection : Connection or None
-        The topic in the bag, once it is there.
+        Topic in the bag, once it is written.
     count : int
-        Messages written.
+        Number of messages written.
     """
 
     name: str
@@ -66,7 +66,7 @@ class RecordedTopic:
     lost_by_event: int = 0
 
     def note_number(self, number: int | None) -> None:
-        """Count losses by the publisher's numbering; with several it is not clear whose it is."""
+        """Count losses by sequence numbers, which are unambiguous with one publisher only."""
         if number is None:
             return
         if self._last_number is not None and number > self._last_number:
@@ -74,14 +74,14 @@ class RecordedTopic:
         self._last_number = number
 
     def note_publishers(self, offers: tuple[Qos, ...]) -> None:
-        """Take note of the publishers there are now; the last ones stay known after they end."""
+        """Update the current publishers; the last ones stay known after they end."""
         self.publishers = len(offers)
         self._several_publishers |= len(offers) > 1
         self.offers = offers or self.offers
 
     @property
     def lost(self) -> int:
-        """Messages that were published and not delivered, by what the middleware tells."""
+        """Number of messages lost, according to the middleware."""
         return max(self.lost_by_event, 0 if self._several_publishers else self._lost_by_number)
 
 
@@ -96,18 +96,18 @@ class Subscriptions:
     Parameters
     ----------
     node : rclpy.node.Node
-        Not spun by anyone.
+        Node, which is not spun.
     wants : callable
-        Tells by its name whether a topic is to be recorded.
+        Returns whether a topic of this name is to be recorded.
     say : callable
-        Takes a line for the user.
+        Prints a line for the user.
 
     Attributes
     ----------
     topics : dict
         Name to :class:`RecordedTopic`.
     skipped : dict
-        Name to the reason why a topic is not recorded, or not wholly.
+        Name to the reason why a topic is not recorded, or only in part.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Subscriptions:
         self.skipped: dict[str, str] = {}
 
     def discover(self) -> None:
-        """Subscribe to the wanted topics that are new."""
+        """Subscribe to new topics that are to be recorded."""
         for name, typenames in self._node.get_topic_names_and_types():
             if not self._wants(name) or name in self.skipped:
                 continue
@@ -134,7 +134,7 @@ class Subscriptions:
                     self._skip(name, str(error))
 
     def follow_publishers(self) -> None:
-        """Look at publishers that came or went, and loosen the QoS if a new one needs it."""
+        """Check for new and ended publishers, and relax the QoS if a new one requires it."""
         for topic in self.topics.values():
             if self._node.count_publishers(topic.name) == topic.publishers:
                 continue
@@ -150,18 +150,18 @@ class Subscriptions:
 
     def look_at_publishers(self, topic: RecordedTopic) -> None:
         """
-        Take note of the QoS that a topic's publishers offer now.
+        Update the QoS offered by the publishers of a topic.
 
         Raises
         ------
         InputError
-            If one of them has another type, or another definition of it than this machine.
+            If one of them has another type, or another definition than this machine.
         """
         publishers = self._node.get_publishers_info_by_topic(topic.name)
         topic.note_publishers(tuple(recorded(publisher.qos_profile) for publisher in publishers))
         for publisher in publishers:
             if publisher.topic_type != topic.typename:
-                # It came after the subscription was made.
+                # It appeared after the subscription.
                 raise InputError(_several_types([topic.typename, publisher.topic_type]))
             their_hash = str(publisher.topic_type_hash)
             if their_hash.startswith('RIHS01_') and their_hash != topic.type_hash:
@@ -171,21 +171,21 @@ class Subscriptions:
                 )
 
     def take(self) -> list[Taken]:
-        """Empty all queues."""
+        """Read all queues."""
         taken: list[Taken] = []
         for topic in self.topics.values():
             message, handle = topic.message, topic.subscription.handle
             with handle:
                 while (item := handle.take_message(message, True)) is not None:
                     data, about = item
-                    # Middlewares without these times give zero.
+                    # Middlewares without these times return zero.
                     received = about['received_timestamp'] or time.time_ns()
                     topic.note_number(about['publication_sequence_number'])
                     taken.append((about['source_timestamp'] or received, topic, received, data))
         return taken
 
     def collect_losses(self) -> None:
-        """Ask the middleware which subscriptions have lost messages."""
+        """Query the middleware for lost messages."""
         from rclpy.impl.implementation_singleton import rclpy_implementation
 
         handlers = [
@@ -206,17 +206,17 @@ class Subscriptions:
                 topic.lost_by_event += event.total_count_change
 
     def unseen(self, names: Iterable[str]) -> list[str]:
-        """Return those of the asked topics that never appeared."""
+        """Return the requested topics that have not appeared."""
         return [name for name in names if name not in self.topics and name not in self.skipped]
 
     def _skip(self, name: str, reason: str) -> None:
-        """Record no more of a topic, and say why once."""
+        """Stop recording a topic, and report the reason once."""
         self.skipped[name] = reason
         outcome = 'recorded in part' if name in self.topics else 'not recorded'
         self._say(f'{name}: {outcome}: {reason}')
 
     def _subscribe(self, name: str, typename: str) -> None:
-        """Begin to record a topic."""
+        """Start recording a topic."""
         definition, type_hash = self._types.definition(typename)
         read_stamp = stamp_reader(typename, self._types.store)
         message = message_class(typename)
@@ -227,7 +227,7 @@ class Subscriptions:
         self._say(f'recording {name} [{typename}]')
 
     def _open(self, topic: RecordedTopic) -> None:
-        """Subscribe by a QoS that all publishers match."""
+        """Subscribe with a QoS that is compatible with all publishers."""
         from rclpy.event_handler import SubscriptionEventCallbacks, UnsupportedEventTypeError
 
         def subscribe(callback: Callable[[object], None] | None) -> Any:
@@ -249,9 +249,9 @@ class Subscriptions:
 
 
 def _never_called(_: object) -> None:
-    """Stand in for a callback: no executor spins the recorder's node."""
+    """Serve as a callback that is never called, because the recorder's node is not spun."""
 
 
 def _several_types(typenames: Sequence[str]) -> str:
-    """Return why a topic with these types is not recorded."""
+    """Return the reason why a topic with several types is not recorded."""
     return f'has several types, {", ".join(typenames)}; one is allowed'

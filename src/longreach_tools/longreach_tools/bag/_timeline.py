@@ -1,8 +1,8 @@
 """
-What one pass of a player publishes, and when: messages and ticks of the clock in bag time.
+Sequence of messages and clock ticks published by a player, in bag time.
 
-The clock ticks at a fixed rate of bag time from the start of what is played on, and a tick comes
-before a message of the same time. So what is published does not depend on how fast it is played.
+The clock ticks at a fixed rate of bag time from the start of the playback, and a tick precedes a
+message of the same time. The sequence does not depend on the speed of the playback.
 """
 
 from __future__ import annotations
@@ -28,39 +28,39 @@ _CLOCK_CDR = struct.Struct('<4xiI')
 @dataclass(frozen=True)
 class PlayOptions:
     """
-    How to play.
+    Options of a playback.
 
     Attributes
     ----------
     rate : float
-        Speed; 2 is twice as fast, 0 as fast as possible.
+        Speed; 2: twice as fast, 0: as fast as possible.
     passes : int
-        How often; 0 until stopped.
+        Number of repetitions; 0: until stopped.
     clock_rate : float, optional
-        Publish /clock so often in a second of bag time; the recorded one is then left out.
+        Rate of /clock in bag time [Hz]; the recorded /clock is then omitted.
     start_offset : float
-        Begin so long after the start of the bag [s].
+        Start this long after the start of the bag [s].
     duration : float, optional
-        Play only so long [s of bag time].
+        Length of the playback [s of bag time].
     topics : tuple of str, optional
-        Only these.
+        Topics to be played; all by default.
     remap : mapping
-        Recorded name to the name to publish on.
+        Recorded name to published name.
     subscribers : int
-        Wait until each topic has so many before the first message.
+        Number of subscribers of each topic to wait for before the first message.
     wait_limit : float
-        But only so long [s].
+        Longest wait for them [s].
     delay : float
-        Pause before the first message, in which subscribers find the player [s].
+        Delay before the first message, for subscribers to find the player [s].
     keep_going : bool
-        Leave out topics whose type is not installed, instead of refusing.
+        Skip topics whose type is not installed, instead of raising an error.
     node_name : str
         Name of the player's node.
 
     Raises
     ------
     InputError
-        If a number is out of its range.
+        If a value is out of its range.
     """
 
     rate: float = 1.0
@@ -89,12 +89,12 @@ class PlayOptions:
 
 def timeline(bag: Bag, names: Sequence[str], options: PlayOptions) -> Iterator[Message]:
     """
-    Yield (topic, bag time [ns], CDR bytes) of what one pass publishes, with the clock's ticks.
+    Yield (topic, bag time [ns], CDR bytes) of one repetition, including clock ticks.
 
     Raises
     ------
     InputError
-        If the start offset is beyond the end.
+        If the start offset is after the end.
     """
     begin = bag.start_time + round(options.start_offset * NANOSECONDS)
     end = bag.end_time
@@ -120,7 +120,7 @@ def timeline(bag: Bag, names: Sequence[str], options: PlayOptions) -> Iterator[M
 
 
 def _ticks(begin: int, end: int, rate: float | None) -> Iterator[Message]:
-    """Yield the clock's messages from begin to end [ns]."""
+    """Yield the clock messages between two times [ns]."""
     number = 0
     while rate is not None and (now := begin + round(number * NANOSECONDS / rate)) <= end:
         data = bytearray(_CLOCK_CDR.pack(*divmod(now, NANOSECONDS)))

@@ -1,11 +1,10 @@
 """
-Message types: where a bag's definitions come from, and the Python class of a type.
+Message types: definitions, and Python classes.
 
-A type is named ``package/msg/Name``. Its definition is looked for first among the standard types
-of ROS 2 Jazzy that rosbags brings, then in ``share/<package>/msg`` of every prefix in
-``AMENT_PREFIX_PATH``, nested types too. So a workspace's own messages work as soon as it is
-sourced. Whether a publisher uses the same definition is for the caller to compare, by the type
-hash.
+A type is named ``package/msg/Name``. Its definition is searched first among the standard types of
+ROS 2 Jazzy in rosbags, then in ``share/<package>/msg`` of every prefix in ``AMENT_PREFIX_PATH``,
+with its nested types. A workspace's own messages are therefore found as soon as it is sourced.
+Callers check by the type hash that a publisher uses the same definition.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ __all__ = [
 
 def need_rosbags() -> None:
     """
-    Say how to install rosbags where it is missing; every function here needs it.
+    Raise an error with installation instructions if rosbags is missing.
 
     Raises
     ------
@@ -52,7 +51,7 @@ def need_rosbags() -> None:
 
 def need_ros() -> None:
     """
-    Say what to do where rclpy is missing; recording and playing need it, reading does not.
+    Raise an error with instructions if rclpy is missing: needed for recording and playing only.
 
     Raises
     ------
@@ -70,12 +69,12 @@ def need_ros() -> None:
 
 class MachineTypes:
     """
-    The message types that this machine knows, loaded as they are asked for.
+    Message types known on this machine, loaded on demand.
 
     Attributes
     ----------
     store : rosbags.typesys.store.Typestore
-        All types of ROS 2 Jazzy and those that :meth:`require` has loaded.
+        All types of ROS 2 Jazzy and those loaded by :meth:`require`.
     """
 
     def __init__(self) -> None:
@@ -86,12 +85,12 @@ class MachineTypes:
 
     def require(self, typename: str) -> None:
         """
-        Make sure that a type and all that it is made of are in the store.
+        Load a type and its nested types into the store.
 
         Raises
         ------
         InputError
-            If a definition is missing or cannot be read; the text names the package.
+            If a definition is missing or cannot be read.
         """
         from rosbags.typesys import TypesysError
 
@@ -111,38 +110,38 @@ class MachineTypes:
             self.store.register(types)
 
     def require_all(self) -> None:
-        """Load every type that AMENT_PREFIX_PATH offers; what cannot be read is left out."""
+        """Load every type that AMENT_PREFIX_PATH offers; unreadable ones are skipped."""
         for folder in _message_folders():
             for path in [*folder.glob('*.msg'), *folder.glob('*.idl')]:
                 try:
                     self.require(f'{folder.parent.name}/msg/{path.stem}')
                 except InputError:
-                    # One package's unusual definition must not spoil the others; who needs it
-                    # asks for it by name and then gets the reason.
+                    # An unreadable definition must not affect the others; its error is raised when
+                    # the type is requested by name.
                     continue
 
     def definition(self, typename: str) -> tuple[str, str]:
         """
-        Return the text of a type with all nested types, and its type hash (RIHS01).
+        Return the definition of a type with all nested types, and its type hash (RIHS01).
 
         Raises
         ------
         InputError
-            If the type is unknown here.
+            If the type is unknown on this machine.
         """
         self.require(typename)
         return definition_in(self.store, typename)
 
 
 def definition_in(store: Typestore, typename: str) -> tuple[str, str]:
-    """Return the text of a type of a store with all nested types, and its type hash (RIHS01)."""
+    """Return the definition of a type in a store with nested types, and its type hash (RIHS01)."""
     text, _ = store.generate_msgdef(typename, ros_version=2)
     return text, store.hash_rihs01(typename)
 
 
 def store_of_definitions(definitions: Mapping[str, MessageDefinition]) -> Typestore:
     """
-    Return a type store made of a bag's own definitions alone.
+    Return a type store with the definitions in a bag only.
 
     Parameters
     ----------
@@ -152,7 +151,7 @@ def store_of_definitions(definitions: Mapping[str, MessageDefinition]) -> Typest
     Raises
     ------
     InputError
-        If a definition cannot be parsed, or two of them contradict each other.
+        If a definition cannot be parsed, or two of them are inconsistent.
     """
     from rosbags.interfaces import MessageDefinitionFormat
     from rosbags.typesys import Stores, TypesysError, get_typestore
@@ -171,12 +170,12 @@ def store_of_definitions(definitions: Mapping[str, MessageDefinition]) -> Typest
 
 def message_class(typename: str) -> type:
     """
-    Return the Python class of a message type, for publishers and subscriptions.
+    Return the Python class of a message type.
 
     Raises
     ------
     InputError
-        If its package is not installed in this environment, or has no such message.
+        If its package is not installed, or does not contain the message.
     """
     package, _, name = typename.partition('/msg/')
     try:
@@ -189,7 +188,7 @@ def message_class(typename: str) -> type:
     found = getattr(module, name, None)
     if not isinstance(found, type):
         raise InputError(
-            f'message type {typename}: the package {package} installed here has no such message; '
+            f'message type {typename}: the installed package {package} has no such message; '
             'install the version that has it'
         )
     return found
@@ -218,17 +217,17 @@ def _definition_file(typename: str) -> Path:
 
 
 def _is_idl(path: Path) -> bool:
-    """Tell whether a definition file is IDL."""
+    """Return whether a definition file is IDL."""
     return path.suffix == '.idl'
 
 
 def _parse(text: str, name: str, *, idl: bool) -> dict[str, Any]:
-    """Return the types that a definition text holds, in rosbags' own form."""
+    """Parse the types in a definition text, in the format of rosbags."""
     from rosbags.typesys import get_types_from_idl, get_types_from_msg
 
     if not idl:
         return dict(get_types_from_msg(text, name))
-    # A bag's IDL text is one section for each type, each under a ruler and its name.
+    # IDL text in a bag has a section for each type, after a separator and its name.
     ruler = '=' * 80 + '\n'
     sections = text.split(ruler)[1:] if text.startswith(f'{ruler}IDL: ') else [f'\n{text}']
     types: dict[str, Any] = {}
@@ -238,7 +237,7 @@ def _parse(text: str, name: str, *, idl: bool) -> dict[str, Any]:
 
 
 def _nested(types: Mapping[str, Any], name: str) -> list[str]:
-    """Return the names of the types that the fields of ``name`` are made of."""
+    """Return the names of the types of the fields of ``name``."""
     from rosbags.interfaces import Nodetype
 
     if name not in types:

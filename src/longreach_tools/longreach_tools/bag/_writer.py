@@ -1,8 +1,8 @@
 """
-Write rosbag2 recordings (metadata version 9, as ROS 2 Jazzy does) by way of rosbags.
+Write rosbag2 recordings (metadata version 9, as in ROS 2 Jazzy), based on rosbags.
 
-What is written reaches the file at each :meth:`BagWriter.flush`, so that a recorder that is killed
-loses only what came after the last one. An MCAP file then consists of whole chunks, an SQLite file
+Written messages reach the file at each :meth:`BagWriter.flush`, so that a killed recorder loses
+only messages after the last flush. An MCAP file then consists of complete chunks, an SQLite file
 of committed transactions.
 """
 
@@ -32,28 +32,28 @@ STORAGES = ('mcap', 'sqlite3')
 
 class BagWriter:
     """
-    A new recording; use it in a ``with`` statement.
+    A new recording, for use in a ``with`` statement.
 
-    An error inside the ``with`` leaves the files as a killed recorder would, for
-    ``longreach bag recover``; without any message in them they are removed.
+    After an exception inside the ``with``, the files are left as by a killed recorder, for
+    ``longreach bag recover``; without any message they are removed.
 
     Parameters
     ----------
     path : path
-        Directory to be made; it must not exist.
+        New directory; it must not exist.
     storage : str
         ``mcap`` or ``sqlite3``.
     compress : bool
-        Compress MCAP's chunks by zstd.
+        Compress MCAP chunks with zstd.
     notes : dict, optional
-        Kept in the metadata as custom data.
+        Custom data in the metadata.
 
     Raises
     ------
     InputError
-        If the directory exists, or the storage does not fit.
+        If the directory exists, or the storage is not allowed.
     LongreachError
-        From any method, if the disk refuses.
+        From any method, if writing fails.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class BagWriter:
         try:
             self._writer.open()
             self._number_file()
-            # From now on a reader beside this writer sees a recording, without messages yet.
+            # From now on readers see a recording, without messages yet.
             self.flush()
         except (OSError, sqlite3.Error, LongreachError) as error:
             self.abort()
@@ -92,11 +92,11 @@ class BagWriter:
             raise
 
     def _number_file(self) -> None:
-        """Name the storage file NAME_0, as rosbag2 does: ``ros2 bag reindex`` takes no other."""
+        """Name the storage file NAME_0 as in rosbag2, which ``ros2 bag reindex`` requires."""
         storage: Any = self._writer.storage
         numbered = storage.path.with_stem(f'{storage.path.stem}_0')
         if hasattr(storage, 'conn'):
-            # SQLite finds its journal by the name under which the file was opened.
+            # SQLite finds its journal by the name with which the file was opened.
             storage.conn.commit()
             storage.conn.close()
         storage.path.rename(numbered)
@@ -108,7 +108,7 @@ class BagWriter:
     def add_topic(
         self, name: str, typename: str, definition: str, type_hash: str, qos: Sequence[Qos]
     ) -> Connection:
-        """Add a topic; the result is what :meth:`write` takes."""
+        """Add a topic; returns the connection for :meth:`write`."""
         return self._writer.add_connection(
             name, typename, msgdef=definition, rihs01=type_hash, offered_qos_profiles=qos
         )
@@ -122,14 +122,14 @@ class BagWriter:
         self.message_count += 1
 
     def flush(self) -> None:
-        """Hand everything written so far to the operating system."""
+        """Flush written data to the operating system."""
         from rosbags.rosbag2.storage_mcap import McapWriter
         from rosbags.rosbag2.storage_sqlite3 import Sqlite3Writer
 
         storage = self._writer.storage
         try:
             if isinstance(storage, McapWriter):
-                # A chunk without messages has no start time that readers could sort it by.
+                # A chunk without messages has no start time by which readers could sort it.
                 if storage.chunk.msgs:
                     storage.close_chunk()
                 storage.bio.flush()
@@ -148,15 +148,15 @@ class BagWriter:
 
     def abort(self) -> None:
         """Close the file without index and metadata; remove a recording without messages."""
-        # The reason for the abort is known already: what the disk still refuses is no news.
+        # The reason is already known: ignore further write errors.
         with contextlib.suppress(OSError, sqlite3.Error):
             self._writer.abort()
         if not self.message_count:
-            # There is no directory yet where it could not even be made.
+            # The directory could not be created.
             shutil.rmtree(self.path, ignore_errors=True)
 
     def _failure(self, error: Exception) -> LongreachError:
-        """Return the error for a recording that cannot be written on."""
+        """Return the error for a failed write."""
         remedy = 'make room'
         if self.message_count:
             remedy += (
@@ -181,32 +181,32 @@ def recover(
     say: Callable[[str], None] | None = None,
 ) -> int:
     """
-    Write a proper recording of what can be read from a damaged one.
+    Write an intact recording from the readable part of a damaged one.
 
-    A whole recording is copied; so another storage can be chosen for it.
+    An intact recording is copied, also to another storage.
 
     Parameters
     ----------
     path, output : path
-        What to read, and the new directory.
+        Recording to read, and new directory.
     storage : str, optional
         ``mcap`` or ``sqlite3``; by default the same as before.
     say : callable, optional
-        Takes a line about what was lost.
+        Prints a line about losses.
 
     Returns
     -------
     int
-        The number of messages.
+        Number of messages.
 
     Raises
     ------
     InputError
-        If nothing can be read, or the output exists. The output is then not made.
+        If nothing can be read, or the output exists; no output is then created.
     """
     with open_bag(path, accept_damage=True, check=True) as bag:
         if not bag.message_count:
-            raise InputError(f'{path}: no message is left; nothing to recover')
+            raise InputError(f'{path}: no readable message; nothing to recover')
         stores = store_of(bag, list(bag.topics), repair=True)
         unreadable = Counter[str]()
         writer = BagWriter(output, storage or bag.storage)
@@ -235,5 +235,5 @@ def recover(
             if bag.problem:
                 say(f'{path}: {bag.problem}')
             for name, count in unreadable.items():
-                say(f'{path}: {count} more of {name} have damaged content and were left out')
+                say(f'{path}: {count} more messages of {name} are damaged and were skipped')
         return writer.message_count

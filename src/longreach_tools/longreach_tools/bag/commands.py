@@ -1,5 +1,5 @@
 """
-Record, play and look at rosbag2 files (mcap, sqlite3), which ``ros2 bag`` reads too.
+Record, play, inspect and recover rosbag2 files (mcap, sqlite3), compatible with ``ros2 bag``.
 
   longreach bag record                                all topics, until Ctrl-C
   longreach bag record /crane/sensors -o run1 --stamps header
@@ -21,27 +21,27 @@ from pathlib import Path
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import add_network
 
-SUMMARY = 'record, play and look at rosbag2 files'
+SUMMARY = 'record, play and inspect rosbag2 files'
 
 _EXISTING = 'directory of a recording, or one .mcap or .db3 file'
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the subcommands; what they need is imported when one runs."""
+    """Add the subcommands; their dependencies are imported when they run."""
     commands = parser.add_subparsers(required=True, metavar='record|play|info|recover')
     _configure_record(commands.add_parser('record', help='record topics'))
-    _configure_play(commands.add_parser('play', help='publish what was recorded'))
+    _configure_play(commands.add_parser('play', help='publish recorded messages'))
 
     info = commands.add_parser('info', help='show topics, counts, times, QoS and damage')
     info.add_argument('bag', help=_EXISTING)
-    info.add_argument('--no-scan', action='store_true', help='skip the search for gaps and damage')
+    info.add_argument('--no-scan', action='store_true', help='do not search for gaps and damage')
     _add_format(info)
     info.set_defaults(run=_info)
 
-    recover = commands.add_parser('recover', help='copy what is whole of a damaged recording')
+    recover = commands.add_parser('recover', help='copy the intact part of a damaged recording')
     recover.add_argument('bag', help=_EXISTING)
     recover.add_argument('-o', '--output', required=True, metavar='DIR', help='new directory')
-    recover.add_argument('-s', '--storage', choices=('mcap', 'sqlite3'), help='default: the same')
+    recover.add_argument('-s', '--storage', choices=('mcap', 'sqlite3'), help='default: unchanged')
     recover.set_defaults(run=_recover)
 
 
@@ -71,10 +71,12 @@ def _configure_record(parser: argparse.ArgumentParser) -> None:
         '--stamps',
         choices=('receive', 'header'),
         default='receive',
-        help='bag time: when a message came (default), or the stamp in it; then a simulation '
-        'that ran faster than real time plays at its own speed',
+        help='bag time: time of arrival (default), or the stamp of a message; with stamps, a '
+        'simulation that ran faster than real time is played in real time',
     )
-    parser.add_argument('--namespace', default='/', metavar='NS', help='of relative topic names')
+    parser.add_argument(
+        '--namespace', default='/', metavar='NS', help='namespace of relative topic names'
+    )
     parser.add_argument('--node-name', metavar='NAME', help='default: with the process number')
     add_network(parser)
     _add_format(parser)
@@ -93,27 +95,27 @@ def _configure_play(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         '--clock', type=float, nargs='?', const=100.0, metavar='HZ',
-        help='publish /clock in bag time, HZ times (default 100) a second of it',
+        help='publish /clock in bag time with rate HZ (default: 100)',
     )  # fmt: skip
     parser.add_argument('--start-offset', type=float, default=0.0, metavar='S', help='skip S s')
-    parser.add_argument('--duration', type=float, metavar='S', help='play S s of bag time')
+    parser.add_argument('--duration', type=float, metavar='S', help='play S seconds of bag time')
     parser.add_argument('--topics', nargs='+', metavar='TOPIC', help='only these')
     parser.add_argument(
         '--remap', nargs='+', default=[], metavar='OLD:=NEW', help='publish under another name'
     )
     parser.add_argument(
         '--wait-for-subscribers', type=int, nargs='?', const=1, default=0, metavar='N',
-        help='wait until each topic has N (default 1) before the first message',
+        help='wait until each topic has N subscribers (default: 1)',
     )  # fmt: skip
     parser.add_argument(
-        '--wait-limit', type=float, default=10.0, metavar='S', help='but no longer than S s'
+        '--wait-limit', type=float, default=10.0, metavar='S', help='longest wait for subscribers'
     )
     parser.add_argument(
         '--delay', type=float, default=0.5, metavar='S',
-        help='without --wait-for-subscribers: time for them to find the player',
+        help='without --wait-for-subscribers: delay for subscribers to find the player',
     )  # fmt: skip
     parser.add_argument(
-        '--keep-going', action='store_true', help='leave out topics of types not installed here'
+        '--keep-going', action='store_true', help='skip topics whose type is not installed'
     )
     add_network(parser)
     parser.set_defaults(run=_play)
@@ -126,10 +128,10 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
 
 class _StopSignals:
     """
-    True once SIGINT, SIGTERM or SIGHUP has come.
+    True once SIGINT, SIGTERM or SIGHUP has been received.
 
-    The handlers stay to the end of the process, so that a second Ctrl-C while a bag is closed, or
-    while Python ends, does no harm.
+    The handlers stay until the end of the process, so that a second Ctrl-C does no harm while a
+    bag is closed or Python exits.
     """
 
     def __init__(self) -> None:
@@ -138,7 +140,7 @@ class _StopSignals:
             signal.signal(number, self._note)
 
     def _note(self, *_: object) -> None:
-        """Take note of a signal."""
+        """Handle a signal."""
         self._came = True
 
     def __call__(self) -> bool:
@@ -146,7 +148,7 @@ class _StopSignals:
 
 
 def _say(line: str) -> None:
-    """Tell the user; a terminal that is gone does not end a recording."""
+    """Print a line; a closed terminal does not end a recording."""
     with contextlib.suppress(OSError):
         print(line, file=sys.stderr, flush=True)
 
