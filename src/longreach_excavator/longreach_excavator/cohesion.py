@@ -184,7 +184,8 @@ def measurements_from(
         [m] for joints without an angle. With time [s], or one row for the end of the digging.
         Other columns are left aside, so that what ``dig --csv`` writes will do.
     rod_area : float, optional
-        Cross-section of the lever or rod with the gauge, of all side by side [m^2].
+        Cross-section of the lever or rod with the gauge; where two are side by side, of both,
+        whose strains are taken to be equal [m^2].
     youngs_modulus : float
         E of F = A E eps, Ozunlu 2009, (5.6) [Pa].
 

@@ -111,7 +111,10 @@ def configure_studies(commands: Any) -> None:
         ' a single row 2 kN, 0.5 deg, 5 mm)',
     )
     cohesion.add_argument(
-        '--rod-area', type=positive, help='cross-section with the strain gauge [m^2]'
+        '--rod-area',
+        type=positive,
+        help='A of F = A E eps (5.6): cross-section of the rod with the strain gauge; where two'
+        ' rods are side by side, of both [m^2]',
     )
     cohesion.add_argument(
         '--youngs-modulus',

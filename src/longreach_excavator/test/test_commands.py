@@ -158,7 +158,7 @@ def test_laws_and_depths_differ(capsys):
         (('--pose', 'somewhere'), "pose = 'somewhere', allowed: dig"),
         (('--step', 0.01), 'step = 0.01 s, allowed'),
         (('--step', 0.0007), 'sample_time = 0.005 s, allowed: whole steps'),
-        (('--plot', 'x.txt'), "ending 'txt'"),
+        (('--plot', 'x.txt'), "extension 'txt'"),
         (('--flow', 0), '0, allowed'),
         (('--flow', 1e9), '--flow 1e+09 L/min: cylinders.bucket.valve.area = '),
         (('--flow', 5e4), 'wide valves'),
