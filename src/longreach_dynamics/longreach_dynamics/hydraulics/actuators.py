@@ -468,7 +468,8 @@ def actuator_force(y, at, i, table):  # type: ignore[no-untyped-def]
     return p1 * table[i, HEAD_AREA] - p2 * table[i, ROD_AREA]
 
 
-@njit
+# Inlined: where the loop is, numba knows that no index is negative.
+@njit(inline='always')
 def actuator_rates(y, at, i, position, velocity, command, rail, table, dy):  # type: ignore[no-untyped-def]
     """
     Write the time derivatives of pressures and spool position of cylinder i; Henikl 2015, (23).
