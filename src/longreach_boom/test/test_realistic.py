@@ -45,13 +45,15 @@ def test_pump_is_shared(realistic: BoomParameters) -> None:
 
 
 def test_flows_of_relief_and_make_up_valves_and_of_the_pump_are_columns(
-    boom: BoomParameters, realistic: BoomParameters
+    realistic: BoomParameters,
 ) -> None:
     command = ValveCommand(0.0, (1.0, 0.9, -0.9, 1.0))
     scenario = Scenario(duration=0.5, pose='site', valve_commands=(command,))
     low = realistic.with_value('cylinders.cylinder_1.relief', RELIEF)
     run = simulate(low, scenario)
-    usual = simulate(boom, scenario)
+    plain = tuple(c.replace(relief=None, make_up=None) for c in low.cylinders)
+    bare = low.replace(cylinders=plain, oil=low.oil.replace(pump=None))
+    usual = simulate(bare, scenario)
     added = run.columns.names[len(usual.columns.names) :]
     flows = [f'port_{side}_{i}' for side in ('head', 'rod') for i in range(1, 5)]
     assert added == (*flows, 'rail_pressure', 'rail_flow')
