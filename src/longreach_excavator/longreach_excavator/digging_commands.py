@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 import numpy as np
 
 from longreach_excavator.arguments import add_excavator
+from longreach_excavator.breakout import BREAKOUTS, Breakout, breakout
 from longreach_excavator.forces import MEASURED_TIME, agreement, printed_forces
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import load_excavator
@@ -19,6 +21,9 @@ from longreach_tools.options import add_results
 from longreach_tools.output import print_result, table, write_csv
 
 __all__ = ['configure_digging']
+
+# Joints and pins in the table of breakout forces.
+_PINS = 'acdefijklp'
 
 
 def configure_digging(commands: Any) -> None:
@@ -33,6 +38,20 @@ def configure_digging(commands: Any) -> None:
     )
     add_results(forces, 'computed and measured forces', 'both over time')
     forces.set_defaults(run=_run_forces)
+
+    out = commands.add_parser(
+        'breakout', help='breakout forces of bucket and arm over their strokes, and pin loads'
+    )
+    add_excavator(out)
+    out.add_argument(
+        '--pose', default='dig', help='of the file, for the joints that stand (default: dig)'
+    )
+    add_results(
+        out,
+        'forces over both strokes; column arm: 1 for the arm, 0 for the bucket',
+        'both forces and the loads of the joints',
+    )
+    out.set_defaults(run=_run_breakout)
 
 
 def _run_forces(arguments: argparse.Namespace) -> None:
@@ -78,3 +97,66 @@ def _run_forces(arguments: argparse.Namespace) -> None:
         ],
     )
     print_result({name: a._asdict() for name, a in rows.items()}, text, arguments.format)
+
+
+def _run_breakout(arguments: argparse.Namespace) -> None:
+    """Run ``breakout``."""
+    check_files(arguments)
+    excavator = load_excavator(arguments.file)
+    pose = excavator.pose(arguments.pose)
+    found = [breakout(excavator, name, pose) for name in BREAKOUTS]
+    if arguments.csv is not None:
+        names = ('arm', 'stroke', 'breakout_force', *found[0].loads.columns.names[1:])
+        rows = [
+            np.column_stack(
+                [
+                    np.full(len(b.stroke), float(b.cylinder == 'arm')),
+                    b.stroke,
+                    b.force,
+                    b.loads.table[:, 1:],
+                ]
+            )
+            for b in found
+        ]
+        write_csv(arguments.csv, names, np.concatenate(rows))
+    if arguments.plot is not None:
+        from longreach_excavator.figures import draw_breakout
+
+        draw_breakout(arguments.plot, found)
+    summary = {b.cylinder: _breakout_summary(b) for b in found}
+    head = ('cylinder', 'breakout [kN]', 'at piston [m]', *(f'pin {p} [kN]' for p in _PINS))
+    rows_shown = [
+        (
+            name,
+            f'{1e-3 * one["force_n"]:.1f}',
+            f'{one["piston_m"]:.3f}',
+            *(f'{1e-3 * one["pins_n"][p]:.0f}' for p in _PINS),
+        )
+        for name, one in summary.items()
+    ]
+    print_result(summary, table(head, rows_shown), arguments.format)
+    supply = excavator.oil.supply_pressure
+    for name, one in summary.items():
+        for cylinder in excavator.cylinders:
+            held = one['holding_n'][cylinder.name]
+            most = supply * (cylinder.head_area if held > 0.0 else cylinder.rod_area)
+            if abs(held) > most:
+                print(
+                    f'longreach excavator: for the breakout of the {name} the {cylinder.name}'
+                    f' would have to hold {1e-3 * abs(held):.0f} kN, the supply pressure gives'
+                    f' {1e-3 * most:.0f} kN',
+                    file=sys.stderr,
+                )
+
+
+def _breakout_summary(found: Breakout) -> dict[str, Any]:
+    """Return the largest breakout force, where it is, and the loads of the pins there."""
+    k = found.best
+    return {
+        'force_n': float(found.force[k]),
+        'piston_m': float(found.stroke[k]),
+        'pins_n': {p: float(found.loads.column(f'pin_{p}')[k]) for p in _PINS},
+        'holding_n': {
+            name: float(found.loads.column(f'pin_force_{name}')[k]) for name in CYLINDERS
+        },
+    }

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from longreach_excavator.breakout import Breakout, breakout
 from longreach_excavator.cohesion import CohesionFit
 from longreach_excavator.inverse import COLUMNS, InverseResult
 from longreach_excavator.linkage import CYLINDERS, bucket_cylinder
@@ -18,7 +19,15 @@ from longreach_excavator.terrain import FIRM, heights, places
 from longreach_excavator.visuals import bucket_load
 from longreach_tools.output import figure, legend
 
-__all__ = ['draw_cohesion', 'draw_forces', 'draw_inverse', 'draw_pose', 'draw_run', 'pins']
+__all__ = [
+    'draw_breakout',
+    'draw_cohesion',
+    'draw_forces',
+    'draw_inverse',
+    'draw_pose',
+    'draw_run',
+    'pins',
+]
 
 _JOINTS = dict(zip(REACTIONS, ('boom and chassis', 'arm and boom', 'bucket and arm'), strict=True))
 
@@ -125,6 +134,7 @@ def draw_run(file: str | Path, result: ExcavatorRun) -> None:
         force.set_ylabel('cylinders, soil [kN]')
         for k, (name, label) in enumerate(_JOINTS.items()):
             reaction.plot(time, 1e-3 * result.magnitude(name), color=f'C{k}', label=label)
+        _draw_breakout_loads(reaction, result)
         reaction.set_ylabel('in the joint [kN]')
         for k in range(3):
             for axis, column, unit in (
@@ -180,6 +190,19 @@ def _draw_side(axis: Any, result: ExcavatorRun) -> None:
     legend(axis, 4)
 
 
+def _draw_breakout_loads(axis: Any, result: ExcavatorRun) -> None:
+    """Draw the joints' loads at the bucket's breakout, the thesis' yellow lines, for its dig."""
+    scenario, excavator = result.machine.scenario, result.parameters
+    if not scenario.sweep_deg:
+        return
+    found = breakout(excavator, 'bucket', scenario.angles(excavator))
+    for k, pin in enumerate('acd'):
+        load = found.loads.column(f'pin_{pin}', 'kN')[found.best]
+        label = 'at breakout of the bucket' if k == 2 else None
+        axis.axhline(load, color=f'C{k}', linewidth=1.0, ls=':')
+        axis.plot([], [], color='0.3', linewidth=1.0, ls=':', label=label)
+
+
 def _draw_ground(axis: Any, result: ExcavatorRun, middle: int) -> None:
     """Draw the ground at the beginning and at the end, and the soil in the bucket of a row."""
     from matplotlib.patches import Circle
@@ -228,6 +251,32 @@ def draw_forces(
             legend(axis, 2)
         axes[-1].set_xlabel('time [s]')
         axes[-1].set_xlim(times[0], times[-1])
+
+
+def draw_breakout(file: str | Path, found: list[Breakout]) -> None:
+    """
+    Draw breakout forces, and the loads of the joints, over the strokes.
+
+    Parameters
+    ----------
+    file : path
+        Picture to write; its ending decides the format.
+    found : list of Breakout
+    """
+    with figure(file, size=(9.0, 7.0), rows=1 + len(found)) as axes:
+        for k, one in enumerate(found):
+            share = one.stroke / one.stroke[-1]
+            axes[0].plot(share, 1e-3 * one.force, color=f'C{k}', label=one.cylinder)
+            axes[0].plot(share[one.best], 1e-3 * one.force[one.best], color=f'C{k}', marker='o')
+            for j, (pin, label) in enumerate(zip('acd', _JOINTS.values(), strict=True)):
+                load = one.loads.column(f'pin_{pin}', 'kN')
+                axes[1 + k].plot(share, load, color=f'C{j}', label=label)
+            axes[1 + k].set_ylabel(f'{one.cylinder}: joints [kN]')
+            legend(axes[1 + k], 3)
+        axes[0].set_ylabel('breakout force [kN]')
+        legend(axes[0], 2)
+        axes[-1].set_xlabel('share of the stroke')
+        axes[-1].set_xlim(0.0, 1.0)
 
 
 def draw_inverse(file: str | Path, result: InverseResult) -> None:

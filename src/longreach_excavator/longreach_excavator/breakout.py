@@ -1,0 +1,99 @@
+"""
+Breakout forces: what the tooth pushes with while one cylinder gives all of its force.
+
+Boom and the other joints stand in a pose; the cylinder of arm or bucket is moved over its stroke,
+with the supply pressure in its head side and the tank's in its rod side, in balance with the
+weight of the links and a force at the tooth N. The force is across the line from the joint that
+turns, D or C, to N. The other cylinders are taken to hold, whatever that takes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_excavator.inverse import InverseResult, Motion, inverse
+from longreach_excavator.kinematics import pin_places
+from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.parameters import ExcavatorParameters
+
+__all__ = ['BREAKOUTS', 'Breakout', 'breakout']
+
+BREAKOUTS = ('bucket', 'arm')
+# Of the stroke; the ends are left out by a share, so that rounding does not put a pose beyond.
+_PLACES, _INSIDE = 121, 1e-6
+
+
+@dataclasses.dataclass(frozen=True)
+class Breakout:
+    """
+    Breakout forces over a stroke.
+
+    Parameters
+    ----------
+    cylinder : str
+        One of BREAKOUTS.
+    stroke : ndarray, shape (rows,)
+        Of its piston from run in [m].
+    force : ndarray, shape (rows,)
+        Of the tooth on the ground [N]; below 0 where the cylinder cannot carry the weight.
+    loads : InverseResult
+        Forces of cylinders and rods, and in all pins; its times are 0, 1, 2, ..
+    """
+
+    cylinder: str
+    stroke: np.ndarray
+    force: np.ndarray
+    loads: InverseResult
+
+    @property
+    def best(self) -> int:
+        """Row of the largest force."""
+        return int(self.force.argmax())
+
+
+def breakout(excavator: ExcavatorParameters, cylinder: str, pose: np.ndarray) -> Breakout:
+    """
+    Return the breakout forces of arm or bucket.
+
+    Parameters
+    ----------
+    excavator : ExcavatorParameters
+    cylinder : str
+        One of BREAKOUTS.
+    pose : ndarray, shape (3,)
+        Of the joints [rad]; that of the cylinder does not matter.
+
+    Raises
+    ------
+    InputError
+        For another cylinder, or a pose outside the strokes.
+    """
+    if cylinder not in BREAKOUTS:
+        raise InputError(f'cylinder = {cylinder!r}, allowed: {" | ".join(BREAKOUTS)}')
+    excavator.check_pose(pose)
+    k = CYLINDERS.index(cylinder)
+    driven, linkage, chain = excavator.cylinders[k], excavator.linkage(), excavator.chain()
+    stroke = np.linspace(_INSIDE, 1.0 - _INSIDE, _PLACES) * driven.stroke
+    angles = np.tile(pose, (_PLACES, 1))
+    angles[:, k] = [linkage.angle(k, driven.retracted + s) for s in stroke]
+    places = pin_places(excavator, angles)
+    arm = places[:, -1] - places[:, k]
+    weight = np.array([chain.bias(q, np.zeros(len(q)))[k] for q in angles])
+    oil = excavator.oil
+    push = oil.supply_pressure * driven.head_area - oil.tank_pressure * driven.rod_area
+    # A cylinder that runs out turns its joint down; the ground turns it up.
+    force = (weight - linkage.levers(angles)[:, k] * push) / np.abs(arm)
+    on_tooth = force * 1j * arm / np.abs(arm)
+    still = np.zeros_like(angles)
+    motion = Motion(
+        np.arange(float(_PLACES)),
+        angles,
+        still,
+        still,
+        np.column_stack([on_tooth.real, on_tooth.imag]),
+        f'breakout of the {cylinder}',
+    )
+    return Breakout(cylinder, stroke, force, inverse(excavator, motion))
