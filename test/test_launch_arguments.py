@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -79,6 +80,17 @@ def test_a_slash_before_the_namespace_makes_no_difference(
     assert '//' not in slashed.replace('://', '')
     # Nodes and robot_description leave out the slash before the prefix of frames.
     assert slashed.replace('/north/', 'north/') == plain.replace('/north/', 'north/')
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize('machine', ['crane', 'boom', 'excavator', 'vision'])
+def test_without_a_namespace_frames_have_no_prefix(
+    printed: Callable[..., str], machine: str
+) -> None:
+    text = printed(machine, 'namespace:=/', 'rviz:=true')
+    assert "frame_prefix: ''" in text
+    # tf2 refuses frames with a leading slash, and RViz removes only one.
+    assert re.search(r'rviz2 -d \S+ -f \w', text)
 
 
 def test_the_boom_of_the_cameras_may_have_a_slash_before_its_namespace(
