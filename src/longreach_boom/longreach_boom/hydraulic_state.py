@@ -1,8 +1,8 @@
 """
-Flows through the valves of a boom, for states as tables or one by one.
+Flows through the valves of a boom, for one state or a table of states.
 
-What a simulation keeps of the hydraulics are pressures and spool positions; the flows follow from
-them, Henikl 2015, (24).
+The state contains pressures and spool positions; the flows are computed from them, Henikl 2015,
+(24).
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class Flows(NamedTuple):
 @kernel
 def fill_flows(rows, table, head, rod):  # type: ignore[no-untyped-def]
     """
-    Write the flows of many states; unchecked.
+    Compute the flows of many states; arguments are not checked.
 
     Parameters
     ----------
     rows : ndarray, shape (rows, 3 N)
         Pressures of head and rod sides [Pa], spool positions.
-    table : ndarray
-        Of the actuators.
+    table : ndarray, shape (N, columns)
+        Table of the actuators.
     head, rod : ndarray, shape (rows, N)
-        Flows into head sides and out of rod sides [m^3/s].
+        Output: flows into head sides and out of rod sides [m^3/s].
     """
     for row in range(rows.shape[0]):
         rail = rail_pressure(rows[row], 0, table)
@@ -50,14 +50,14 @@ def fill_flows(rows, table, head, rod):  # type: ignore[no-untyped-def]
 
 def flows_of(parts: StateParts, constants: Constants) -> Flows:
     """
-    Return the flows through the valves of states of a boom.
+    Return the flows through the valves for one or many states of a boom.
 
     Parameters
     ----------
     parts : StateParts
-        Of one state, or of many: pressures [Pa] and spool positions, shape (..., N).
+        One or many states: pressures [Pa] and spool positions, shape (..., N).
     constants : Constants
-        Of the same boom.
+        Constants of the same boom.
     """
     rows = np.concatenate([parts.head_pressures, parts.rod_pressures, parts.spools], axis=-1)
     shape, N = rows.shape[:-1], rows.shape[-1] // 3

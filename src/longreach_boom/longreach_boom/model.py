@@ -1,9 +1,9 @@
 """
 Equations of motion of the boom: M(q) q'' + c(q, q') + D q' + g(q) = Q, Henikl 2015, (1) to (22).
 
-The boom moves in the vertical x-z plane, x forward, z up; a positive joint angle lifts. A point
-of the plane is a complex number x + j z, which makes a rotation a product: with u = x_i + j
-w_i(x_i) a place in the frame of beam i, the paper's (1) to (5) read
+The boom moves in the vertical x-z plane, x forward, z up; a positive joint angle raises the beam.
+Points of the plane are complex numbers x + j z, so that a rotation is a multiplication. With
+u = x_i + j w_i(x_i), a point in the frame of beam i, the paper's (1) to (5) are
 
     r_0^i = d_i + z_i u,    z_1 = e^(j phi_1),    z_(i+1) = z_i c_i e^(j phi_(i+1)),
     d_1 = 0,                d_(i+1) = d_i + z_i (L_i + j w_i(L_i)),
@@ -13,8 +13,9 @@ c_i = e^(j w_i'(L_i)), ``exact``.
 
 q = (phi_1..phi_N, h^1_1..h^1_N, .., h^F_1..h^F_N), n = N (1 + F); the paper's h^b is h^1, its h^o
 is h^2. A column dr/dq_k of the Jacobian is tau_k + lambda_k r wherever r lies outboard of
-coordinate k. So inertia, forces and weight of what lies outboard enter through five sums, gathered
-from the tip inwards: int dm, int r dm, int |r|^2 dm, int r'' dm and int conj(r) r'' dm: O(n^2).
+coordinate k. The inertia, forces and weight of the outboard part therefore enter through five
+integrals, accumulated from the tip inwards: int dm, int r dm, int |r|^2 dm, int r'' dm and
+int conj(r) r'' dm. The cost is O(n^2).
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ __all__ = [
 
 # Columns of the table of beams, (N, 5 + 4 F + 3 F^2): int sigma x^k dx for k = 0, 1, 2 are MASS,
 # MOMENT and INERTIA. Then blocks of F columns: eta(L), eta'(L), int sigma eta dx, int sigma x eta
-# dx; and of F^2: int sigma eta eta dx, int EI eta'' eta'' dx, damping. One array instead of a
-# dozen, because numba counts references to each array at each use, which took half of the time.
+# dx; and of F^2: int sigma eta eta dx, int EI eta'' eta'' dx, damping. One array instead of
+# twelve, because numba's reference counting of separate arrays took half of the run time.
 LENGTH, MASS, MOMENT, INERTIA, JOINT_DAMPING, FUNCTIONS = range(6)
 
 
@@ -63,7 +64,7 @@ class Load(NamedTuple):
 
 
 class Constants(NamedTuple):
-    """What compiled code needs of :class:`BoomParameters`: N beams, F functions each."""
+    """Constants of :class:`BoomParameters` for compiled code: N beams, F functions each."""
 
     gravity: float  # [m/s^2]
     printed: bool  # rotation at the tips as printed
@@ -72,12 +73,12 @@ class Constants(NamedTuple):
     actuators: Actuators
 
     def _vectors(self, index: int) -> np.ndarray:
-        """Return one of the blocks of the beams' table with a number for each function (N, F)."""
+        """Return a block of the beam table with one number for each function, shape (N, F)."""
         first = FUNCTIONS + index * self.functions
         return self.beams[:, first : first + self.functions]
 
     def _matrices(self, index: int) -> np.ndarray:
-        """Return one of the blocks with a matrix for each beam (N, F, F)."""
+        """Return a block of the beam table with one matrix for each beam, shape (N, F, F)."""
         F = self.functions
         first = FUNCTIONS + 4 * F + index * F * F
         return self.beams[:, first : first + F * F].reshape(-1, F, F)
@@ -150,7 +151,7 @@ def boom_bases(boom: BoomParameters) -> tuple[RitzBasis, ...]:
 
 
 class MassIntegrals(NamedTuple):
-    """Integrals over the mass of a beam, loads included, from a place to its tip."""
+    """Integrals over the mass of a beam, loads included, from a position to its tip."""
 
     moments: tuple[float, float, float]  # int s^k dm for k = 0, 1, 2 [kg m^k]
     eta: np.ndarray  # (F,) int eta dm [kg]
@@ -161,7 +162,7 @@ class MassIntegrals(NamedTuple):
 def mass_integrals(
     basis: RitzBasis, loads: tuple[Load, ...] = (), start: float = 0.0
 ) -> MassIntegrals:
-    """Return the integrals of a beam and its own loads from a place [m] to the tip."""
+    """Return the integrals of a beam and its loads from a position [m] to the tip."""
     x, weights = basis.beam.gauss(start)
     carried = [load for load in loads if load.position >= start]
     places = np.append(x, [load.position for load in carried])
@@ -180,8 +181,8 @@ def constants_of(
     """
     Return the constants of a boom that carries loads, with or without friction of its pistons.
 
-    A load is a part of its beam's mass distribution, so it changes numbers only. Raises InputError
-    for one that is on no beam.
+    A load is part of the mass distribution of its beam and adds no degrees of freedom. Raises
+    InputError for a load that is not on a beam.
     """
     for load in loads:
         if not 0 <= load.beam < boom.size:
@@ -240,9 +241,9 @@ def constants_of(
 
 
 # Rows of the workspace: Jacobian columns tau + lambda r, then for each beam its frame and origin,
-# the frame's rate, and accelerations of both for q'' = 0; real and imaginary parts. motion.py
-# keeps there forces, accelerations or changes of velocities by impulses, and from HELD on, in a
-# row for each joint, the inertia of those that stand.
+# the rate of the frame, and the accelerations of both for q'' = 0; real and imaginary parts.
+# motion.py uses rows FORCES for forces, CHANGES for accelerations or for changes of velocities by
+# impulses, and one row for each joint from HELD on for the inertia of held joints.
 TAU, TAU_IM, LAM, LAM_IM, Z, Z_IM, D, D_IM = range(8)
 Z_VEL, Z_VEL_IM, Z_ACC, Z_ACC_IM, D_ACC, D_ACC_IM = range(8, 14)
 FORCES, CHANGES, HELD = range(14, 17)
@@ -250,13 +251,26 @@ FORCES, CHANGES, HELD = range(14, 17)
 
 @njit
 def workspace(N, n):  # type: ignore[no-untyped-def]
-    """Return what :func:`mass_and_forces` keeps its intermediate results in."""
+    """Return a workspace (HELD + N, n) for :func:`mass_and_forces`: N beams, n coordinates."""
     return np.empty((HELD + N, n))
 
 
 @njit
 def _couple(M, k, last, P, Q, work):  # type: ignore[no-untyped-def]
-    """Write the inertia between row k and all rows up to ``last``, Re(P tau + Q lambda)."""
+    """
+    Compute the inertia between row k and all rows up to ``last``, Re(P tau + Q lambda).
+
+    Parameters
+    ----------
+    M : ndarray, shape (n, n)
+        Output: row k of the mass matrix, columns 0 to ``last``.
+    k, last : int
+        Indices in the row order of :func:`mass_and_forces`.
+    P, Q : complex
+        Factors of tau and lambda.
+    work : ndarray from :func:`workspace`
+        Rows TAU to LAM_IM are used.
+    """
     p_re, p_im, q_re, q_im = P.real, P.imag, Q.real, Q.imag
     for other in range(last + 1):
         M[k, other] = (
@@ -270,23 +284,29 @@ def _couple(M, k, last, P, Q, work):  # type: ignore[no-untyped-def]
 @njit
 def mass_and_forces(y, n, beam, gravity, printed, M, f, work):  # type: ignore[no-untyped-def]
     """
-    Write the lower triangle of M(q) into ``M`` and c(q, q') + D q' + g(q) into ``f``.
+    Compute the lower triangle of M(q), and c(q, q') + D q' + g(q).
 
-    Their rows go from beam to beam, (phi_1, h_1^1..h_1^F, phi_2, ...), row i (1 + F) for phi_i, so
-    that what couples to a coordinate lies before it without gaps.
+    Rows are ordered by beam, (phi_1, h_1^1..h_1^F, phi_2, ...), with row i (1 + F) for phi_i, so
+    that the coordinates inboard of a coordinate are the rows before it.
 
     Parameters
     ----------
-    y : ndarray
-        Begins with q and q', (2 n,), in the paper's order.
+    y : ndarray, shape (2 n,) or longer
+        q and q' in the paper's order; further entries are not used.
     n : int
+        Number of coordinates, N (1 + F).
     beam : ndarray, shape (N, 5 + 4 F + 3 F^2)
-        See LENGTH and following.
+        Table of the beams, see LENGTH and following.
     gravity : float
+        g [m/s^2].
     printed : bool
+        Rotation at the tips as printed in the paper.
     M : ndarray, shape (n, n)
+        Output: mass matrix, lower triangle.
     f : ndarray, shape (n,)
+        Output: generalised forces [N m, N].
     work : ndarray from :func:`workspace`
+        Output: Jacobian columns, frames and accelerations for q'' = 0.
     """
     N = beam.shape[0]
     F = n // N - 1
@@ -311,7 +331,7 @@ def mass_and_forces(y, n, beam, gravity, printed, M, f, work):  # type: ignore[n
         work[Z_ACC, i], work[Z_ACC_IM, i] = z_acc.real, z_acc.imag
         work[D_ACC, i], work[D_ACC_IM, i] = d_acc.real, d_acc.imag
         row = i * (1 + F)
-        # phi_i turns what lies outboard about d_i: lambda = j, tau = -j d_i.
+        # phi_i rotates the outboard part about d_i: lambda = j, tau = -j d_i.
         work[TAU, row], work[TAU_IM, row] = d.imag, -d.real
         work[LAM, row], work[LAM_IM, row] = 0.0, 1.0
         w, w_vel, slope, slope_vel = 0.0, 0.0, 0.0, 0.0
@@ -335,7 +355,7 @@ def mass_and_forces(y, n, beam, gravity, printed, M, f, work):  # type: ignore[n
             bend_acc = -slope_vel * slope_vel * bend
             per_slope = complex(0.0, 1.0)
         for e in range(F):
-            # h_i^e moves it by j z eta(L), and turns it about d_(i+1).
+            # h_i^e translates it by j z eta(L), and rotates it about d_(i+1).
             lam = per_slope * beam[i, tip_slope + e]
             tau = complex(0.0, beam[i, tip + e]) * z - lam * d
             row += 1
@@ -345,8 +365,8 @@ def mass_and_forces(y, n, beam, gravity, printed, M, f, work):  # type: ignore[n
         z_vel = z_vel * bend + z * bend_vel
         z = z * bend
 
-    # Inwards: mass, int r dm, int |r|^2 dm, int r'' dm and int conj(r) r'' dm of what lies
-    # outboard. Gravity is an acceleration of the ground.
+    # Inwards: mass, int r dm, int |r|^2 dm, int r'' dm and int conj(r) r'' dm of the outboard
+    # part. Gravity enters as an upward acceleration of the base.
     mass, first, second = 0.0, complex(0.0), 0.0
     push, twist = complex(0.0), complex(0.0)
     for i in range(N - 1, -1, -1):
@@ -373,7 +393,7 @@ def mass_and_forces(y, n, beam, gravity, printed, M, f, work):  # type: ignore[n
             eta_moment_vel += beam[i, moment_eta + e] * y[n + k]
             square += bent * y[k]
             square_vel += bent_vel * y[k]
-            # h_i^e moves what lies outboard of beam i ...
+            # h_i^e moves the part outboard of beam i ...
             conj_tau = complex(work[TAU, row], -work[TAU_IM, row])
             conj_lam = complex(work[LAM, row], -work[LAM_IM, row])
             P = conj_tau * mass + conj_lam * complex(first.real, -first.imag)
@@ -394,7 +414,7 @@ def mass_and_forces(y, n, beam, gravity, printed, M, f, work):  # type: ignore[n
             P += own * beam[i, mass_eta + e]
             Q += own * (d * beam[i, mass_eta + e] + z * arm)
             _couple(M, row, base, P, Q, work)
-        # The beam joins what lies outboard of its joint.
+        # Add the beam to the outboard part.
         s1 = complex(beam[i, MOMENT], eta_mass)
         s2 = beam[i, INERTIA] + square
         turned = z * s1

@@ -1,15 +1,16 @@
 """
-The boom's motion: Runge-Kutta steps of fixed length, with pistons that stick and slip.
+Motion of the boom: Runge-Kutta steps of fixed length, with pistons that stick and slip.
 
 State y = (q, q', p_1, p_2, s_v), 2 n + 3 N numbers: coordinates, their rates, pressures of head
-and rod side [Pa], spool positions. Beside it each piston has a mode: it slides outwards or
-inwards, sticks, or rests against an end of its stroke. Modes change between steps only; within a
-step, of the classical method of order 4, friction keeps its direction, so that nothing jumps.
+and rod side [Pa], spool positions. In addition, each piston has a mode: it slides outwards or
+inwards, sticks, or rests against an end of its stroke. Modes change only between steps; within a
+step of the classical method of order 4 friction keeps its direction, so the right-hand side is
+smooth.
 
-Sticking a piston means an impulse that takes its velocity, and moves the rest of the boom by what
-the inertia couples to it: v_free += M_ff^-1 M_fs v_s. (Setting v_s to zero alone can add energy.)
-Whether stuck pistons hold is asked anew at the beginning of every step, all at once: a piston that
-comes loose changes the forces on the others.
+A piston that sticks is stopped by an impulse, which changes the other velocities through the
+coupled inertia: v_free += M_ff^-1 M_fs v_s. (Setting only v_s to zero can add energy.) Whether
+stuck pistons hold is checked at the start of every step for all pistons together, because a
+piston that is released changes the forces on the others.
 """
 
 from __future__ import annotations
@@ -58,13 +59,13 @@ __all__ = [
     'inertia',
 ]
 
-# How a call of advance_motion ends. RUNAWAY: a number is not finite or beyond the model;
-# INDEFINITE: the mass matrix is not positive definite; UNSETTLED: impulses that stop pistons turn
-# others without end.
+# Status of advance_motion. RUNAWAY: a number is not finite or outside the range of the model;
+# INDEFINITE: the mass matrix is not positive definite; UNSETTLED: impulses that stop pistons keep
+# reversing others.
 DONE, RUNAWAY, INDEFINITE, UNSETTLED = range(4)
 
-# Coordinates and rates beyond this [m, rad, m/s, rad/s] are no boom's any more, nor are slopes at
-# a beam's tip [rad]: the model is one of small deflections.
+# Largest coordinates and rates [m, rad, m/s, rad/s], and largest slope at a beam's tip [rad]: the
+# model holds for small deflections only.
 _RUNAWAY = 1e4
 STEEPEST = 1.0
 
@@ -72,15 +73,16 @@ STEEPEST = 1.0
 @njit
 def _take_out_held(modes, M, work):  # type: ignore[no-untyped-def]
     """
-    Put rows and columns of the identity in place of standing joints.
+    Replace the rows and columns of held joints by those of the identity.
 
     Parameters
     ----------
     modes : ndarray of int64, shape (N,)
+        Modes of the pistons.
     M : ndarray, shape (n, n)
-        Mass matrix, lower triangle.
-    work : ndarray
-        Its rows from HELD on get what was in the rows of standing joints.
+        Mass matrix, lower triangle; changed in place.
+    work : ndarray from :func:`longreach_boom.model.workspace`
+        Output: row HELD + i receives the full row of M of each held joint i.
     """
     N, n = modes.size, M.shape[0]
     width = n // N
@@ -104,22 +106,24 @@ def _take_out_held(modes, M, work):  # type: ignore[no-untyped-def]
 @njit
 def _derivative(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-def]
     """
-    Write the time derivative of the state; return whether M was positive definite.
+    Compute the time derivative of the state; return whether M is positive definite.
 
     Parameters
     ----------
     y : ndarray, shape (2 n + 3 N,)
         State.
     modes : ndarray of int64, shape (N,)
+        Modes of the pistons.
     spools : ndarray, shape (N,)
-        Commanded spool positions.
+        Commanded spool positions, in [-1, 1].
     p : Constants
+        Constants of the boom.
     M : ndarray, shape (n, n)
-        Room for the mass matrix, in the order of rows of :func:`mass_and_forces`.
+        Workspace for the mass matrix, in the row order of :func:`mass_and_forces`.
     work : ndarray from :func:`longreach_boom.model.workspace`
-        Afterwards row FORCES holds c + D q' + g, and CHANGES q'', in the same order.
+        Output: row FORCES holds c + D q' + g, row CHANGES holds q'', in the same order.
     dy : ndarray, shape (2 n + 3 N,)
-        Derivative.
+        Output: time derivative of ``y``.
     """
     f, acc, table = work[FORCES], work[CHANGES], p.actuators.table
     N, n = modes.size, f.size
@@ -151,7 +155,7 @@ def _derivative(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-de
 @njit
 def _overload(y, i, modes, table, work):  # type: ignore[no-untyped-def]
     """
-    Return by how much the force on a standing piston is more than holds it, with its sign [N].
+    Return the signed excess of the force on a held piston over the force that holds it [N].
 
     0.0 when it holds, Henikl 2015, (26) and (27).
 
@@ -162,10 +166,11 @@ def _overload(y, i, modes, table, work):  # type: ignore[no-untyped-def]
     i : int
         Index of the piston.
     modes : ndarray of int64, shape (N,)
-    table : ndarray
-        Of the actuators.
-    work : ndarray
-        As :func:`_derivative` leaves it.
+        Modes of the pistons.
+    table : ndarray, shape (N, columns)
+        Table of the actuators.
+    work : ndarray from :func:`longreach_boom.model.workspace`
+        Workspace with the results of :func:`_derivative` for the same state.
     """
     N, n = modes.size, work.shape[1]
     row = i * (n // N)
@@ -174,18 +179,18 @@ def _overload(y, i, modes, table, work):  # type: ignore[no-untyped-def]
         needed += work[HELD + i, k] * work[CHANGES, k]
     _, arm = piston_and_arm(table, i, y[i])
     net = actuator_force(y, 2 * n, i, table)
-    # A dead point of the linkage holds nothing, and needs nothing.
+    # At a dead centre of the linkage the piston carries no torque.
     net -= needed / arm if arm != 0.0 else 0.0
     return overload(net, modes[i], table[i, STATIC])
 
 
-# Inlined, as _has_passed: as calls in each step both took 4 % of its time.
+# Inlined, as is _has_passed: as function calls both took 4 % of the time of a step.
 @njit(inline='always')
 def _settle(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-def]
     """
     Release pistons that no longer hold, the one with the largest overload first, until all hold.
 
-    Arguments and what is returned are those of :func:`_derivative`; ``modes`` change.
+    Arguments and return value as for :func:`_derivative`; ``modes`` is changed in place.
     """
     N, table = modes.size, p.actuators.table
     definite = True
@@ -206,25 +211,28 @@ def _settle(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-def]
 @njit
 def _stop(y, modes, p, M, work):  # type: ignore[no-untyped-def]
     """
-    Take the velocity of all standing joints by impulses at them, see the module.
+    Set the velocities of all held joints to zero by impulses, see the module docstring.
 
-    Returns whether M was positive definite; otherwise the velocities stay.
+    Returns whether M is positive definite; otherwise the velocities are unchanged.
 
     Parameters
     ----------
     y : ndarray, shape (2 n + 3 N,)
-        State, whose velocities change.
+        State; its velocities are changed in place.
     modes : ndarray of int64, shape (N,)
+        Modes of the pistons.
     p : Constants
+        Constants of the boom.
     M : ndarray, shape (n, n)
-        Room for the mass matrix, in the order of rows of :func:`mass_and_forces`.
+        Workspace for the mass matrix, in the row order of :func:`mass_and_forces`.
     work : ndarray from :func:`longreach_boom.model.workspace`
+        Workspace.
     """
     change = work[CHANGES]
     N, n = modes.size, change.size
     width = n // N
     mass_and_forces(y, n, p.beams, p.gravity, p.printed, M, work[FORCES], work)
-    # Momentum stays along every free coordinate: M_ff (change of v_f) = M_fs v_s.
+    # Momentum along every free coordinate is conserved: M_ff (change of v_f) = M_fs v_s.
     for k in range(n):
         change[k] = 0.0
         for i in range(N):
@@ -249,17 +257,18 @@ def _stop(y, modes, p, M, work):  # type: ignore[no-untyped-def]
 @njit(inline='always')
 def _has_passed(y, modes, table, after):  # type: ignore[no-untyped-def]
     """
-    Tell whether the velocity of a piston has passed zero, or its stroke has ended.
+    Return whether the velocity of a piston has changed sign or a piston has reached a stroke end.
 
     Parameters
     ----------
     y : ndarray, shape (2 n + 3 N,)
         State.
     modes : ndarray of int64, shape (N,)
-    table : ndarray
-        Of the actuators.
+        Modes of the pistons.
+    table : ndarray, shape (N, columns)
+        Table of the actuators.
     after : ndarray of int64, shape (N,)
-        Gets the modes after that; may be ``modes``.
+        Output: the new modes; may be the same array as ``modes``.
     """
     n, passed = (y.size - 3 * modes.size) // 2, False
     for i in range(modes.size):
@@ -277,9 +286,9 @@ def _change_modes(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-
     """
     Change the modes of pistons at the end of a step; return DONE, INDEFINITE or UNSETTLED.
 
-    A piston whose velocity has changed its sign sticks if static friction holds it there, and
-    otherwise goes on the other way. An impulse that stops one may turn another, so all are looked
-    at again. Arguments are those of :func:`_derivative`; state and ``modes`` change.
+    A piston whose velocity has changed sign sticks if static friction holds it, and otherwise
+    slides in the new direction. An impulse that stops one piston may reverse another, so all are
+    checked again. Arguments as for :func:`_derivative`; ``y`` and ``modes`` are changed in place.
     """
     N, n, table = modes.size, work.shape[1], p.actuators.table
     for _ in range(N + 1):
@@ -293,7 +302,7 @@ def _change_modes(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-
                 return INDEFINITE
             again = False
             for i in range(N):
-                # Those that stood before are asked at the beginning of the next step.
+                # Pistons held before are checked at the start of the next step.
                 if modes[i] != STUCK or is_held(before[i]):
                     continue
                 if _overload(y, i, modes, table, work) != 0.0:
@@ -309,31 +318,37 @@ def _change_modes(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-
 @kernel
 def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_table):  # type: ignore[no-untyped-def]
     """
-    Take steps with constant commands, in place; unchecked.
+    Take steps with constant commands, in place; arguments are not checked.
 
     Parameters
     ----------
     y : ndarray, shape (2 n + 3 N,)
-        State; at the end that of the last step, or that before the step which failed.
+        State, changed in place: the state after the last step, or before the step that failed.
     modes : ndarray of int64, shape (N,)
+        Modes of the pistons, changed in place like ``y``.
     spools : ndarray, shape (N,)
-        Commanded spool positions.
+        Commanded spool positions, in [-1, 1].
     p : Constants
+        Constants of the boom.
     step : float
-        Length of a step [s].
-    first, steps : int
-        Number of steps before these, and of these.
+        Step length [s].
+    first : int
+        Number of steps taken before this call.
+    steps : int
+        Number of steps to take.
     every : int
-        A row of the tables is written after each so many steps, counted from step 0; 0: none.
+        Interval of rows in steps, counted from step 0; 0: no rows are written.
     table : ndarray, shape (rows, 2 n + 3 N)
+        Output: states.
     mode_table : ndarray of int64, shape (rows, N)
+        Output: modes.
 
     Returns
     -------
     taken : int
-        Number of steps that were taken.
+        Number of steps taken.
     status : int
-        DONE, or why there are less than ``steps``.
+        DONE, or the reason why fewer than ``steps`` were taken.
     """
     N, size = modes.size, y.size
     n = (size - 3 * N) // 2
@@ -363,7 +378,7 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
             changed = _change_modes(y, modes, spools, p, M, work, k1)
         good = True
         for k in range(size):
-            # Written so that NaN fails, too; pressures have other sizes than coordinates.
+            # NaN fails this comparison, too; pressures have no such limit.
             good &= abs(y[k]) < (_RUNAWAY if k < 2 * n else np.inf)
         for i in range(N):
             slope = 0.0
@@ -380,7 +395,7 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
         if status != DONE:
             for k in range(size):
                 y[k] = last[k]
-                # Of such a state the mass matrix has no finite numbers, either.
+                # With a state that is not finite the mass matrix is not finite, either.
                 if not abs(y[k]) < np.inf:
                     status = RUNAWAY
             for i in range(N):
@@ -397,7 +412,7 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
 
 @njit
 def _inertia(y, p, M, f):  # type: ignore[no-untyped-def]
-    """Write M(q) and c + D q' + g in the order of q; arguments are those of :func:`evaluate`."""
+    """Compute M(q) and c + D q' + g in the order of q; arguments as for :func:`evaluate`."""
     N, n = p.beams.shape[0], f.size
     width, rows, forces = n // N, np.empty((n, n)), np.empty(n)
     mass_and_forces(y, n, p.beams, p.gravity, p.printed, rows, forces, workspace(N, n))
@@ -413,35 +428,48 @@ def _inertia(y, p, M, f):  # type: ignore[no-untyped-def]
 @kernel
 def evaluate(y, modes, spools, p, M, f, dy):  # type: ignore[no-untyped-def]
     """
-    Write M(q), c + D q' + g and the derivative of the state for given modes; unchecked.
+    Compute M(q), c + D q' + g and the derivative of the state for given modes.
+
+    Arguments are not checked.
 
     Parameters
     ----------
     y : ndarray, shape (2 n + 3 N,)
         State.
     modes : ndarray of int64, shape (N,)
+        Modes of the pistons.
     spools : ndarray, shape (N,)
-        Commanded spool positions.
+        Commanded spool positions, in [-1, 1].
     p : Constants
+        Constants of the boom.
     M : ndarray, shape (n, n)
-        Mass matrix, in the order of q.
+        Output: mass matrix, in the order of q.
     f : ndarray, shape (n,)
-        Forces, in the order of q.
+        Output: generalised forces [N m, N], in the order of q.
     dy : ndarray, shape (2 n + 3 N,)
-        Derivative.
+        Output: time derivative of ``y``.
     """
     N, n = modes.size, f.size
     _derivative(y, modes, spools, p, np.empty((n, n)), workspace(N, n), dy)
-    # Anew, because the derivative leaves the factor of the free part.
+    # Computed again: _derivative overwrites M with the Cholesky factor of its free part.
     _inertia(y, p, M, f)
 
 
 @kernel
 def inertia(y, p, M, f):  # type: ignore[no-untyped-def]
     """
-    Write M(q) and c + D q' + g alone; arguments are those of :func:`evaluate`.
+    Compute only M(q) and c + D q' + g; arguments are not checked.
 
-    ``y`` begins with q and q'; oil and friction have no part in it.
+    Parameters
+    ----------
+    y : ndarray, shape (2 n,) or longer
+        q and q'; further entries are not used.
+    p : Constants
+        Constants of the boom; oil and friction are not used.
+    M : ndarray, shape (n, n)
+        Output: mass matrix, in the order of q.
+    f : ndarray, shape (n,)
+        Output: generalised forces [N m, N], in the order of q.
     """
     _inertia(y, p, M, f)
 
@@ -449,16 +477,18 @@ def inertia(y, p, M, f):  # type: ignore[no-untyped-def]
 @kernel
 def impulse_stop(y, modes, p):  # type: ignore[no-untyped-def]
     """
-    Take the velocity of standing pistons from the state by impulses, in place; unchecked.
+    Set the velocities of held pistons to zero by impulses, in place; arguments are not checked.
 
-    Returns whether the mass matrix was positive definite; otherwise the state stays.
+    Returns whether the mass matrix is positive definite; otherwise the state is unchanged.
 
     Parameters
     ----------
     y : ndarray, shape (2 n + 3 N,)
-        State.
+        State, changed in place.
     modes : ndarray of int64, shape (N,)
+        Modes of the pistons.
     p : Constants
+        Constants of the boom.
     """
     N = modes.size
     n = (y.size - 3 * N) // 2

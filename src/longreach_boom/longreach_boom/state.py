@@ -1,4 +1,4 @@
-"""State and command of a boom, and what follows from one state or from a table of them."""
+"""State and command of a boom, and quantities computed from one state or a table of states."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = [
 
 
 class BoomCommand(NamedTuple):
-    """What the valves are told."""
+    """Commands of the valves."""
 
-    spools: tuple[float, ...]  # in [-1, 1], positive runs the piston out
+    spools: tuple[float, ...]  # in [-1, 1], positive extends the piston
 
 
 def closed_valves(size: int) -> BoomCommand:
-    """Return the command that closes all valves of a boom with so many cylinders."""
+    """Return the command that closes all valves of a boom with ``size`` cylinders."""
     return BoomCommand((0.0,) * size)
 
 
@@ -35,7 +35,7 @@ class BoomState(NamedTuple):
     """
     State of a boom: continuous part, modes of the pistons, loads. Never changed in place.
 
-    Functions that say so take a table of states with the same loads, too.
+    Where documented, functions also accept a table of states with the same loads.
     """
 
     y: np.ndarray  # (2 n + 3 N,): q, q', p_1, p_2, s_v; see longreach_boom.motion
@@ -57,8 +57,8 @@ class StateParts(NamedTuple):
         """
         Return the parts of states of a boom.
 
-        A pressure that stands below that of the vapour counts missing oil; what is there, and what
-        is given here, is the vapour pressure.
+        In ``y`` a pressure below the vapour pressure represents missing oil; the physical
+        pressure, which is returned, is then the vapour pressure.
         """
         N = boom.size
         n = N * (1 + boom.ritz.functions)

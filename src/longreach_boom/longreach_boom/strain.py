@@ -1,23 +1,22 @@
 """
-Bending of the beams at given places: what strain gauges show, and the stress of drawn beams.
+Bending of the beams at given positions: strain gauge readings, and stress of the drawn beams.
 
-``ritz.strain: moment`` takes the curvature from the bending moment of what lies outboard,
-EI w'' = -B(x); ``curvature`` takes that of the Ritz functions, w'' = sum_e h_e eta_e''(x), Henikl
-2015, (28). Second derivatives of a few functions are much less accurate than the functions; the
-moment contains only deflections, slopes and accelerations. With r_x the place x of the bent beam
-and a = r'' + j g,
+``ritz.strain: moment`` computes the curvature from the bending moment of the outboard part,
+EI w'' = -B(x); ``curvature`` computes it from the Ritz functions, w'' = sum_e h_e eta_e''(x),
+Henikl 2015, (28). Second derivatives of a few functions are much less accurate than the functions;
+the moment contains only deflections, slopes and accelerations. With r_x the point x of the bent
+beam and a = r'' + j g,
 
     M(x) = int Im(conj(r - r_x) a) dm   over the mass outboard of x, loads included,
     D(x) = int_x^L (s - x) d_w w'(s, t) ds   (w' the rate of w; the damping (8)),
     B(x) = M(x) + D(x)                                     from the support x_m on,
     B(x) = M(x) + D(x) - (1 - x / x_m) (M(0) + D(0))       inboard of it,
 
-because the root is a pin, B(0) = 0: the cylinder at x_m, whose force is taken at right angles to
-the beam, carries the moment of all that lies outboard. With ``damping: kelvin_voigt`` D is zero,
+because the root is a pin, B(0) = 0: the cylinder at x_m, whose force is taken as perpendicular to
+the beam, carries the moment of the outboard part. With ``damping: kelvin_voigt`` D is zero,
 and the rate of w'' times T EI carries a part of B.
 
-Accelerations are those that the equations of motion give for the state and the modes of its
-pistons.
+Accelerations follow from the equations of motion for the state and the modes of its pistons.
 """
 
 from __future__ import annotations
@@ -57,23 +56,23 @@ from longreach_dynamics.kernels import kernel, read_only
 
 __all__ = ['curvatures', 'strains']
 
-# Columns of the table of sections: place x, EI, share of the root's moment that a support takes
-# away, loss time, int s^k dm outboard for k = 0, 1, 2. Then blocks of F columns: eta, eta'', and
-# outboard int eta dm, int s eta dm, int (s - x) d_w eta ds; and of F^2: int eta eta dm.
+# Columns of the table of sections: position x, EI, share of the moment at the root that the
+# support carries, loss time, int s^k dm outboard for k = 0, 1, 2. Then blocks of F columns: eta,
+# eta'', and outboard int eta dm, int s eta dm, int (s - x) d_w eta ds; and of F^2: int eta eta dm.
 _PLACE, _STIFFNESS, _SHARE, _LOSS_TIME, _MASS, _MOMENT, _INERTIA, _FUNCTIONS = range(8)
 
 
 class _Sections(NamedTuple):
-    """Places of all beams, in their order; the first one of each beam is its root."""
+    """Sections of all beams, in order; the first one of each beam is its root."""
 
     table: np.ndarray  # (P, 7 + 5 F + F^2), see _PLACE and following
     first: np.ndarray  # (N + 1,) of int64: the row of each root, then P
-    asked: np.ndarray  # of int64: the rows without these roots
+    asked: np.ndarray  # of int64: the requested rows, without these roots
 
 
 def strains(boom: BoomParameters, state: BoomState, friction: bool = True) -> np.ndarray:
     """
-    Return what the strain gauges show, k_SG w'' + b_SG, shape (..., N).
+    Return the strain gauge readings k_SG w'' + b_SG, shape (..., N).
 
     Parameters
     ----------
@@ -91,7 +90,7 @@ def strains(boom: BoomParameters, state: BoomState, friction: bool = True) -> np
 def _gauges(
     boom: BoomParameters,
 ) -> tuple[tuple[tuple[float], ...], np.ndarray, np.ndarray]:
-    """Return places [m], gains [m] and biases of the gauges."""
+    """Return positions [m], gains [m] and biases of the gauges."""
     gauges = [beam.strain_gauge for beam in boom.beams]
     gains, biases = (np.array([getattr(g, name) for g in gauges]) for name in ('gain', 'bias'))
     return read_only((tuple((gauge.position,) for gauge in gauges), gains, biases))
@@ -104,7 +103,7 @@ def curvatures(
     friction: bool = True,
 ) -> np.ndarray:
     """
-    Return the curvature w'' of bent beams [1/m], as ``boom.ritz.strain`` chooses.
+    Return the curvature w'' of bent beams [1/m] by the method ``boom.ritz.strain``.
 
     Parameters
     ----------
@@ -112,14 +111,14 @@ def curvatures(
     state : BoomState
         One, or many with the same loads: y (..., 2 n + 3 N), modes (..., N).
     places : tuple of N tuples of float
-        Along each beam [m].
+        Positions along each beam [m].
     friction : bool
         Whether the pistons have friction.
 
     Returns
     -------
     ndarray, shape (..., P)
-        At all P places, in the order of the beams.
+        Curvatures at all P positions, in the order of the beams.
     """
     sections = _sections(boom, state.loads, places)
     y = np.ascontiguousarray(np.reshape(state.y, (-1, state.y.shape[-1])))
@@ -136,7 +135,7 @@ def curvatures(
 def _sections(
     boom: BoomParameters, loads: tuple[Load, ...], places: tuple[tuple[float, ...], ...]
 ) -> _Sections:
-    """Return the table of the places of all beams."""
+    """Return the table of the sections of all beams."""
     rows: list[np.ndarray] = []
     first = []
     distributed = boom.ritz.damping == 'distributed'
@@ -168,16 +167,19 @@ def _sections(
 @njit
 def _accelerate(p, N, n, work):  # type: ignore[no-untyped-def]
     """
-    Add to the accelerations of the beams' frames those of the coordinates, and gravity.
+    Add the contributions of q'' and gravity to the accelerations of the beam frames.
 
     Parameters
     ----------
     p : Constants
+        Constants of the boom.
     N, n : int
+        Numbers of beams and of coordinates.
     work : ndarray from :func:`longreach_boom.model.workspace`
-        As the derivative leaves it: rows Z_ACC and D_ACC for q'' = 0, q'' in CHANGES.
+        Results of :func:`longreach_boom.motion._derivative`: rows Z_ACC and D_ACC for q'' = 0,
+        q'' in CHANGES. Rows Z_ACC to D_ACC_IM are changed in place.
     """
-    # A column of the Jacobian is tau + lambda r, so sums of them give r'' of any place r.
+    # A column of the Jacobian is tau + lambda r, so sums of them give r'' of any point r.
     shift, spin, width = complex(0.0, p.gravity), complex(0.0), n // N
     for i in range(N):
         z, d = complex(work[Z, i], work[Z_IM, i]), complex(work[D, i], work[D_IM, i])
@@ -185,7 +187,7 @@ def _accelerate(p, N, n, work):  # type: ignore[no-untyped-def]
             shift += complex(work[TAU, row], work[TAU_IM, row]) * work[CHANGES, row]
             spin += complex(work[LAM, row], work[LAM_IM, row]) * work[CHANGES, row]
             if row == i * width:
-                # The joint moves this frame; the functions move what lies outboard of the beam.
+                # The joint moves this frame; the functions move the part outboard of the beam.
                 z_acc, d_acc = spin * z, shift + spin * d
                 work[Z_ACC, i] += z_acc.real
                 work[Z_ACC_IM, i] += z_acc.imag
@@ -196,18 +198,22 @@ def _accelerate(p, N, n, work):  # type: ignore[no-untyped-def]
 @njit
 def _moments(y, p, table, first, work, moments):  # type: ignore[no-untyped-def]
     """
-    Write M(x) + D(x) of all places [N m].
+    Compute M(x) + D(x) at all sections.
 
     Parameters
     ----------
     y : ndarray, shape (2 n + 3 N,)
         State.
     p : Constants
-    table, first : ndarray
-        Of _Sections.
-    work : ndarray
-        As :func:`_accelerate` leaves it.
+        Constants of the boom.
+    table : ndarray, shape (P, 7 + 5 F + F^2)
+        Table of the sections, see :class:`_Sections`.
+    first : ndarray of int64, shape (N + 1,)
+        Row of the root of each beam, then P.
+    work : ndarray from :func:`longreach_boom.model.workspace`
+        Results of :func:`_accelerate`.
     moments : ndarray, shape (P,)
+        Output: M(x) + D(x) [N m].
     """
     N, F = first.size - 1, p.functions
     n = N * (1 + F)
@@ -220,7 +226,7 @@ def _moments(y, p, table, first, work, moments):  # type: ignore[no-untyped-def]
         z_acc = complex(work[Z_ACC, i], work[Z_ACC_IM, i])
         d_acc = complex(work[D_ACC, i], work[D_ACC_IM, i])
         own_push, own_twist = complex(0.0), complex(0.0)
-        # The root comes last: what is outboard of it is the whole beam.
+        # The root comes last: the whole beam lies outboard of it.
         for row in range(first[i + 1] - 1, first[i] - 1, -1):
             w, damped = 0.0, 0.0
             first_w, first_vel, first_acc, moment_vel, moment_acc = 0.0, 0.0, 0.0, 0.0, 0.0
@@ -259,19 +265,24 @@ def _moments(y, p, table, first, work, moments):  # type: ignore[no-untyped-def]
 @kernel
 def fill_curvatures(states, modes, p, table, first, by_moment, bent):  # type: ignore[no-untyped-def]
     """
-    Write the curvatures of many states; unchecked.
+    Compute the curvatures of many states; arguments are not checked.
 
     Parameters
     ----------
     states : ndarray, shape (rows, 2 n + 3 N)
+        States.
     modes : ndarray of int64, shape (rows, N)
+        Modes of the pistons.
     p : Constants
-    table, first : ndarray
-        Of _Sections.
+        Constants of the boom.
+    table : ndarray, shape (P, 7 + 5 F + F^2)
+        Table of the sections, see :class:`_Sections`.
+    first : ndarray of int64, shape (N + 1,)
+        Row of the root of each beam, then P.
     by_moment : bool
-        From the bending moment, otherwise from the functions.
+        Whether to use the bending moment; otherwise the Ritz functions.
     bent : ndarray, shape (rows, P)
-        Curvatures [1/m].
+        Output: curvatures [1/m].
     """
     N, F = modes.shape[1], p.functions
     n, curvature = N * (1 + F), _FUNCTIONS + F
@@ -283,7 +294,7 @@ def fill_curvatures(states, modes, p, table, first, by_moment, bent):  # type: i
             _accelerate(p, N, n, work)
             _moments(y, p, table, first, work, bent[k])
         for i in range(N):
-            # From the tip inwards, so that the moment at the root is still there.
+            # From the tip inwards, so that the moment at the root is overwritten last.
             for row in range(first[i + 1] - 1, first[i] - 1, -1):
                 by_functions, rate = 0.0, 0.0
                 for e in range(F):

@@ -1,20 +1,20 @@
 """
-The digital controller: observer, state regulator, brake rule, and the diagnosis beside it.
+The digital controller: observer, state regulator, brake rule and diagnosis.
 
-One call of :meth:`Controller.cycle` is one cycle of C13R section 2. All decisions fall on cycles,
-and time is counted in cycles, so that no rounding of a clock can move one.
+One call of :meth:`Controller.cycle` is one cycle of C13R section 2. Time is counted in whole
+cycles, so that rounding of clock times does not affect decisions.
 
-Readings, tested for both values of ``output``:
+The parameter ``output`` selects one of two interpretations of C13R:
 
 ``same_cycle``
     A force computed from the sample of cycle n acts from that sampling instant on (default).
 ``next_cycle``
     It acts one cycle later.
 
-The brake rule looks at the desired force that would act now: while it is smaller than the brake
-condition a count runs; the brake closes when the count is over more than ``steady_time``, and
-opens when the desired force grows again. While it is closed the force that is put out, and that
-the observer is told of, is zero.
+The brake rule uses the magnitude of the desired force that would act in this cycle. While it is
+below the brake condition, cycles are counted; the brake closes when the count exceeds
+``steady_time``, and opens when the force is no longer below the condition. While the brake is
+closed, the output force, which is also the input of the observer, is zero.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ __all__ = ['Controller', 'ControllerState']
 
 
 class ControllerState(NamedTuple):
-    """What the controller remembers from one cycle to the next."""
+    """State of the controller between cycles."""
 
     observer: np.ndarray  # q (5,): f_c, x_c, x_c', alpha, alpha'
-    command: Command = Command()  # what acts from this cycle on
+    command: Command = Command()  # acts from this cycle on
     computed_force: float = 0.0  # saturated output of the regulator [N]
     steady_cycles: int = 0  # consecutive cycles with a desired force below the brake condition
     silent_cycles: int = 0  # consecutive cycles without a valid sample
@@ -63,7 +63,7 @@ class Controller:
     parameters : ControllerParameters
     matrices : ControllerMatrices
     diagnosis : bool
-        False leaves the diagnosis out (C13R's Task B).
+        False disables the diagnosis (C13R, Task B).
     """
 
     crane: CraneParameters
@@ -81,13 +81,13 @@ class Controller:
         """
         Return the state before the first cycle: an observer at rest.
 
-        C13R begins with zeros. A controller that takes over a crane in mid-run begins at the
-        position [m] that it measures, or the observer's error would throw the car about.
+        C13R starts from zeros. A controller that takes over a crane during a run starts from the
+        measured position [m]; otherwise the initial observer error would cause a large force.
         """
         return ControllerState(np.array([0.0, car_position, 0.0, 0.0, 0.0]))
 
     def steady_time(self, state: ControllerState) -> float:
-        """Return for how long the desired force has been below the brake condition [s]."""
+        """Return the time since the desired force fell below the brake condition [s]."""
         return max(0, state.steady_cycles - 1) * self.parameters.sample_time
 
     def cycle(
@@ -99,17 +99,17 @@ class Controller:
         Parameters
         ----------
         state : ControllerState
-            Of the cycle before.
+            State after the previous cycle.
         sample : Sample or None
-            What the sensors report; None when nothing came. Then, and when the position is not
-            finite, the observer goes on with its own prediction.
+            Readings of the sensors; None when none were received. In that case, and when the
+            position is not finite, the observer only predicts, without correction.
         set_point : float
             Desired position of the car [m].
 
         Returns
         -------
         ControllerState
-            With the command that acts from this cycle on.
+            New state, with the command that acts from this cycle on.
         """
         switched = sample is not None and is_switched(sample)
         if sample is not None and not is_valid(sample):
@@ -129,9 +129,9 @@ class Controller:
         return ControllerState(q, command, computed, steady, silent, emergency)
 
     def _diagnose(self, sample: Sample | None, silent_cycles: int, switched: bool) -> Emergency:
-        """Return the emergency that this cycle calls for."""
+        """Return the emergency detected in this cycle."""
         if switched:
-            # A stop switch counts even when the position beside it is not valid.
+            # A stop switch is used even when the position in the same sample is not valid.
             return Emergency.POSITION_LIMIT
         if sample is None:
             return silence_emergency(silent_cycles, self.parameters)

@@ -1,17 +1,17 @@
 """
 Design of the digital controller: observer and regulator matrices for any crane.
 
-C13R's own way, LQR and poles in continuous time and one explicit Euler step per cycle, gives the
-printed numbers. At a longer cycle or for another crane such a loop may be unstable: Euler's step
-is not the motion. :func:`design_sampled_regulator` and :func:`design_sampled_observer` are for the
-motion over a cycle as it is. Regulator and observer then do not disturb each other, and the loop
-is stable for every crane and cycle time.
+The method of C13R, LQR and pole placement in continuous time and one explicit Euler step per
+cycle, yields the printed matrices. For a longer cycle or another crane that loop may be unstable,
+because the Euler step only approximates the motion. :func:`design_sampled_regulator` and
+:func:`design_sampled_observer` use the exact discretisation of the linear model, so that the
+separation principle holds and the loop is stable for every crane and cycle time.
 
-The observer knows the linear model of crane and motor, with the desired force as input and the
-car's position as the only measurement.
+The observer uses the linear model of crane and motor, with the desired force as input and the
+position of the car as the only measurement.
 
-SciPy is imported where it is used: a controller that runs the printed matrices starts half a
-second sooner without it.
+SciPy is imported where it is used: without it a controller with the printed matrices starts half a
+second earlier.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
     'printed_matrices',
 ]
 
-# The crane for which C13R prints its matrices (table 1), without what does not enter them.
+# The crane for which C13R prints its matrices (table 1): the parameters that enter them.
 _C13R = {
     'car_mass': 10.0,
     'load_mass': 100.0,
@@ -52,7 +52,7 @@ class ControllerMatrices(NamedTuple):
     """
     Observer q := (M - d c^T) q + x_c d + f b, and regulator u = V w - h^T q (C13R section 2).
 
-    State order (f_c, x_c, x_c', alpha, alpha'); c picks the car's position.
+    State order (f_c, x_c, x_c', alpha, alpha'); c selects the position of the car.
     """
 
     M: np.ndarray  # (5, 5)
@@ -69,8 +69,8 @@ def printed_matrices(corrected: bool = True) -> ControllerMatrices:
     Parameters
     ----------
     corrected : bool
-        Set M(4, 5), printed as 0, to T = 0.01. As printed, the observer takes the angle for
-        constant: set points are missed by centimetres and the brake never closes.
+        Set M(4, 5), printed as 0, to T = 0.01. As printed, the observer treats the angle as
+        constant: the car misses set points by centimetres and the brake never closes.
     """
     T = _C13R_SAMPLE_TIME
     M = np.array(
@@ -137,7 +137,7 @@ def design_sampled_observer(
     crane: CraneParameters, sample_time: float, poles: np.ndarray, output: str = 'same_cycle'
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
-    Return M (5, 5), b (5,) and d (5,) of an observer that knows the motion over a cycle exactly.
+    Return M (5, 5), b (5,) and d (5,) of an observer with the exact discretisation of the model.
 
     Parameters
     ----------
@@ -147,8 +147,8 @@ def design_sampled_observer(
     poles : array_like of complex, shape (5,)
         In continuous time [1/s], all different, complex ones in pairs; exp(T pole) is placed.
     output : 'same_cycle' or 'next_cycle'
-        With the first, the state after the update is that of the sampling instant; with the
-        second, that of the next one, at which the force computed from it acts.
+        With ``same_cycle`` the state after the update belongs to the sampling instant; with
+        ``next_cycle`` to the next one, at which the force computed from it acts.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def design_sampled_observer(
     z = np.exp(sample_time * np.asarray(poles, dtype=complex))
     if output == 'next_cycle':
         return Phi, gamma, _placed(Phi, c, z)
-    # The measurement corrects what the motion predicts for the instant of the measurement.
+    # The measurement corrects the prediction for the instant of the measurement.
     d = _placed(Phi, c @ Phi, z)
     return Phi - np.outer(d, c @ Phi - c), gamma - d * (c @ gamma), d
 
@@ -177,7 +177,7 @@ def design_controller(
     ----------
     crane : CraneParameters
     controller : ControllerParameters
-        For its cycle time, and for when a computed force acts.
+        Its ``sample_time`` and ``output`` are used.
     design : DesignParameters
 
     Raises
@@ -190,7 +190,7 @@ def design_controller(
     poles = scale * np.array([complex(*pole) for pole in design.observer_poles])
     M, b, d = design_sampled_observer(crane, T, poles, controller.output)
     h = design_sampled_regulator(crane, T, np.array(design.state_weights), design.effort_weight)
-    # With x = (0, x_c, 0, 0, 0) everything rests, so u = 0 must hold at x_c = w: V = h_2.
+    # x = (0, x_c, 0, 0, 0) is an equilibrium, so u = 0 is required at x_c = w: V = h_2.
     return ControllerMatrices(M, b, d, h, float(h[1]))
 
 
@@ -221,7 +221,7 @@ def _placed(A: np.ndarray, c: np.ndarray, poles: np.ndarray) -> np.ndarray:
 
 
 def _not_stabilising(Q: np.ndarray, effort_weight: float) -> InputError:
-    """Return the error of weights that leave a state uncontrolled."""
+    """Return the error for weights that leave a state uncontrolled."""
     weights = (np.diag(Q) if Q.ndim == 2 else Q).tolist()
     return InputError(
         f'state_weights = {weights} with effort_weight = {effort_weight} give no stabilising'
@@ -244,13 +244,13 @@ def closed_loop_poles(
     Phi, gamma = _motion_over_a_cycle(crane, sample_time)
     M, b, d, h, _ = matrices
     c = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
-    # The force that the observer is told of is -h^T q, in both readings.
+    # The input of the observer is the force -h^T q, for both values of output.
     observer = M - np.outer(d, c) - np.outer(b, h)
     measured = np.outer(d, c)
     if output == 'next_cycle':
         loop = np.block([[Phi, -np.outer(gamma, h)], [measured, observer]])
     else:
-        # What acts over the cycle is the force from the observer's new state.
+        # The force from the updated observer state acts over the cycle.
         moved = [Phi - np.outer(gamma, h @ measured), -np.outer(gamma, h @ observer)]
         loop = np.block([moved, [measured, observer]])
     return np.asarray(np.linalg.eigvals(loop))
@@ -259,7 +259,7 @@ def closed_loop_poles(
 def changes_from_c13r(
     crane: CraneParameters, sample_time: float
 ) -> dict[str, tuple[float, float]]:
-    """Return (value, that of C13R) of what the printed matrices were not made for; by name."""
+    """Return {name: (value, value of C13R)} of all parameters that differ from C13R."""
     values = {name: getattr(crane, name) for name in _C13R} | {'sample_time': sample_time}
     usual = {**_C13R, 'sample_time': _C13R_SAMPLE_TIME}
     return {name: (values[name], usual[name]) for name in usual if values[name] != usual[name]}
@@ -271,8 +271,8 @@ def controller_matrices(
     """
     Return the matrices that ``controller.matrices`` names.
 
-    ``auto`` takes the printed ones, corrected, for the crane they were made for, and designs new
-    ones for any other crane or cycle time.
+    ``auto`` uses the corrected printed matrices for the crane and cycle time of C13R, and designs
+    the matrices for any other.
     """
     kind = controller.matrices
     if kind == 'auto':

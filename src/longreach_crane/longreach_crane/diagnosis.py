@@ -1,9 +1,9 @@
 """
 The crane's sensors and the diagnosis that latches the emergency mode.
 
-C13R table 2 and section 2, "Diagnosis". Emergency mode is entered when the car's position or a
-stop switch tells that the car has left its permitted range, and, beyond the paper, when no valid
-sample has come for too long. It latches.
+C13R table 2 and section 2, "Diagnosis". Emergency mode is entered when the position of the car or
+a stop switch shows that the car has left its permitted range, and, in addition to the paper, when
+no valid sample has been received for too long. It latches.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class Emergency(IntEnum):
-    """Why the emergency mode was entered; the numbers are those of the message CraneStatus."""
+    """Reason for the emergency mode; the same values as in the message CraneStatus."""
 
     NONE = 0
     POSITION_LIMIT = 1
@@ -35,7 +35,7 @@ class Emergency(IntEnum):
 
 
 class Sample(NamedTuple):
-    """What the three sensors report."""
+    """Readings of the three sensors."""
 
     car_position: float  # PosCar [m]
     below_minimum: bool  # SwPosCarMin
@@ -43,7 +43,7 @@ class Sample(NamedTuple):
 
 
 def sense(car_position: float, crane: CraneParameters) -> Sample:
-    """Return what the sensors report of a car at ``car_position`` [m]."""
+    """Return the sensor readings for a car at ``car_position`` [m]."""
     return Sample(
         float(car_position),
         bool(car_position < crane.minimum_position),
@@ -52,13 +52,13 @@ def sense(car_position: float, crane: CraneParameters) -> Sample:
 
 
 def is_valid(sample: Sample) -> bool:
-    """Tell whether a sample may reach the observer: its position is a finite number."""
+    """Return whether the observer can use a sample: its position is finite."""
     return math.isfinite(sample.car_position)
 
 
 def silence_emergency(silent_cycles: int, parameters: ControllerParameters) -> Emergency:
-    """Return the emergency that this many cycles in a row without a valid sample call for."""
-    # A millionth of a cycle more, so that the rounding of a product decides nothing.
+    """Return the emergency after this many consecutive cycles without a valid sample."""
+    # Tolerance of a millionth of a cycle, so that rounding of the product has no effect.
     silence = (silent_cycles - 1e-6) * parameters.sample_time
     if silence > parameters.sensor_timeout:
         return Emergency.SENSOR_TIMEOUT
@@ -66,17 +66,17 @@ def silence_emergency(silent_cycles: int, parameters: ControllerParameters) -> E
 
 
 def is_switched(sample: Sample) -> bool:
-    """Tell whether a stop switch says that the car is beyond a limit."""
+    """Return whether a stop switch reports that the car is beyond a limit."""
     return sample.below_minimum or sample.above_maximum
 
 
 def is_permitted(car_position: float, crane: CraneParameters) -> bool:
-    """Tell whether a car position [m] lies within the limits."""
+    """Return whether a car position [m] lies within the limits."""
     return crane.minimum_position <= car_position <= crane.maximum_position
 
 
 def position_emergency(sample: Sample, crane: CraneParameters) -> Emergency:
-    """Return the emergency that a valid sample calls for; switches and position each suffice."""
+    """Return the emergency of a valid sample: a switch or the position alone is sufficient."""
     if is_switched(sample) or not is_permitted(sample.car_position, crane):
         return Emergency.POSITION_LIMIT
     return Emergency.NONE

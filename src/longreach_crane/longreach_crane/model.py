@@ -7,10 +7,10 @@ on the load, horizontal. The state is (f_c, x_c, x_c', alpha, alpha') throughout
 x_l = x_c + r sin(alpha), in the linear model x_c + r alpha.
 
 The brake has two models: ``viscous``, the paper's, replaces d_c by a very large value; ``rigid``
-fixes the car. Stopping the car at once takes an impulse through the cable's suspension, see
-:func:`stop_car`.
+fixes the car. Stopping the car instantaneously causes an impulse at the suspension of the cable,
+see :func:`stop_car`.
 
-Where the paper's print is wrong, docs/crane.md says so.
+Errors in the printed equations of the paper are listed in docs/crane.md.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 MOTOR_FORCE, CAR_POSITION, CAR_VELOCITY, ANGLE, ANGULAR_VELOCITY = range(5)
-# What the car is free to do; a viscous brake leaves it free, with much friction.
+# Mode of the car. A closed viscous brake leaves it FREE, with high friction.
 FREE, HELD = 0, 1
 
 
@@ -54,7 +54,7 @@ def swing_frequency(crane: CraneParameters) -> float:
 
 
 class Constants(NamedTuple):
-    """What the right-hand side needs of :class:`CraneParameters`, for compiled code."""
+    """Constants of :class:`CraneParameters` for compiled code."""
 
     m_c: float
     m_l: float
@@ -85,7 +85,7 @@ class Constants(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What is constant over one interval of the simulation."""
+    """Inputs that are constant over one interval of the simulation."""
 
     desired_force: float  # f_c^Desired [N]
     disturbance: float  # f_d [N]
@@ -96,7 +96,7 @@ class Inputs(NamedTuple):
 @njit
 def right_hand_side(t, x, u, p, dx):  # type: ignore[no-untyped-def]  # noqa: ARG001
     """
-    Write the time derivative of the state into ``dx``.
+    Compute the time derivative of the state.
 
     C13R section 1, in mass-matrix form: with p = (x_c, alpha) the matrix is
     [[m_c + m_l, m_l r cos alpha], [m_l r cos alpha, m_l r^2]].
@@ -104,10 +104,15 @@ def right_hand_side(t, x, u, p, dx):  # type: ignore[no-untyped-def]  # noqa: AR
     Parameters
     ----------
     t : float
-        Time [s]; the model is autonomous.
-    x, dx : ndarray, shape (5,)
+        Time [s]; not used, the model is autonomous.
+    x : ndarray, shape (5,)
+        State: f_c [N], x_c [m], x_c' [m/s], alpha [rad], alpha' [rad/s].
     u : Inputs
+        Constant inputs.
     p : Constants
+        Constants of the crane.
+    dx : ndarray, shape (5,)
+        Output: time derivative of ``x``.
     """
     v, alpha, omega = x[2], x[3], x[4]
     sine = alpha if p.linear else math.sin(alpha)
@@ -116,12 +121,12 @@ def right_hand_side(t, x, u, p, dx):  # type: ignore[no-untyped-def]  # noqa: AR
     dx[1] = v
     dx[3] = omega
     if u.car == 1:
-        # HELD: what is left is a pendulum.
+        # HELD: the load is a pendulum with a fixed suspension.
         dx[1] = 0.0
         dx[2] = 0.0
         dx[4] = (-p.g * sine + u.disturbance / p.m_l * cosine) / p.r - p.d_l / p.m_l * omega
         return
-    # Generalised forces on car and cable. The linear model drops what is of second order.
+    # Generalised forces on car and cable. The linear model omits second-order terms.
     centrifugal = 0.0 if p.linear else p.m_l * p.r * sine * omega * omega
     load_drag = p.d_l * (v + p.r * cosine * omega)
     on_car = x[0] + u.disturbance - u.friction * v + centrifugal - load_drag
@@ -141,8 +146,9 @@ def stop_car(state: np.ndarray, constants: Constants) -> np.ndarray:
     """
     Return the state right after a rigid brake has stopped the car.
 
-    The impulse acts at the cable's suspension, so the load keeps its angular momentum about it:
-    alpha' grows by x_c' cos(alpha) / r. Without this the swing after a stop is far too small.
+    The impulse acts at the suspension of the cable, so the angular momentum of the load about it
+    is conserved: alpha' increases by x_c' cos(alpha) / r. Without this term the swing after a stop
+    is far too small.
 
     Parameters
     ----------
@@ -182,7 +188,7 @@ def energy(state: np.ndarray, constants: Constants) -> float:
     """
     Return kinetic plus potential energy of car and load [J], zero at rest with the cable vertical.
 
-    For the linear model its quadratic form: without forces and friction that model conserves it.
+    For the linear model, the quadratic form that it conserves without forces and friction.
     """
     v, alpha, omega = state[CAR_VELOCITY], state[ANGLE], state[ANGULAR_VELOCITY]
     p = constants
@@ -196,8 +202,8 @@ def momentum(state: np.ndarray, constants: Constants) -> float:
     """
     Return P = (m_c + m_l) x_c' + m_l r cos(alpha) alpha' plus d_c x_c + d_l x_l [N s].
 
-    Its time derivative is f_c + f_d exactly, in both models, while the brake is open: the
-    invariant against which a simulation over 2000 s can be checked.
+    In both models its time derivative is exactly f_c + f_d while the brake is open. It serves to
+    verify simulations over long times.
     """
     p = constants
     cosine = 1.0 if p.linear else math.cos(state[ANGLE])

@@ -1,7 +1,7 @@
 """
-The crane's motion over one smooth interval, compiled.
+Motion of the crane over one smooth interval, compiled.
 
-A module of its own, because an edit of this file or of model.py compiles the kernel anew.
+It is a separate module because every edit of this file or of model.py recompiles the kernel.
 """
 
 from __future__ import annotations
@@ -14,27 +14,30 @@ __all__ = ['advance_motion']
 
 _integrate_nonstiff = nonstiff_integrator(right_hand_side)
 _integrate_stiff = stiff_integrator(right_hand_side)
-# Radau IIA takes over from DOP853 where friction or motor is so much faster than the swing.
+# Radau IIA replaces DOP853 where the rate of friction or motor exceeds this multiple of the
+# frequency of the swing.
 _STIFF_RATIO = 100.0
-# Evaluations that an interval may take, and those that each second [1/s] of it adds.
+# Largest number of evaluations in an interval, and the increase per second of its length [1/s].
 _BUDGET, _BUDGET_RATE = 200_000, 50_000.0
 
 
 @kernel
 def advance_motion(time, duration, x, inputs, constants, relative, absolute):  # type: ignore[no-untyped-def]
     """
-    Integrate over one smooth interval; unchecked.
+    Integrate over one smooth interval; arguments are not checked.
 
     Parameters
     ----------
     time, duration : float
         Start and length of the interval [s].
     x : ndarray, shape (5,)
-        State at its start.
+        State at its start: f_c [N], x_c [m], x_c' [m/s], alpha [rad], alpha' [rad/s].
     inputs : Inputs
+        Constant inputs.
     constants : Constants
+        Constants of the crane.
     relative, absolute : float
-        Tolerances of the local error.
+        Tolerances of the local error, ``absolute`` in the units of the state.
 
     Returns
     -------

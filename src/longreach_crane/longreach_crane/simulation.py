@@ -1,9 +1,9 @@
 """
 Simulation of the crane with its controller: whole runs as tables.
 
-The controller acts on sampling instants only, and disturbances begin and end on them, so between
-two instants everything is smooth: the motion is integrated from instant to instant and nothing
-discontinuous happens inside a step.
+The controller acts only at sampling instants, and disturbances start and end at them. The
+right-hand side is therefore smooth between two instants, and the motion is integrated from instant
+to instant without discontinuities inside an integration.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from longreach_dynamics.stepping import IntegrationError
 
 __all__ = ['simulate', 'warm_up']
 
-# A table of so many rows takes 800 MB.
+# A table of this many rows takes 800 MB.
 _MOST_CYCLES = 10_000_000
 
 
@@ -39,7 +39,7 @@ def simulate(
     """
     Simulate crane and controller through a scenario.
 
-    A run whose state does not stay finite ends with the last cycle before; its message says why.
+    If the state becomes non-finite, the run ends at the last cycle before, with a message.
 
     Parameters
     ----------
@@ -120,13 +120,13 @@ def _crossings(
 ) -> list[Event]:
     """Return when the car passed one of its limits within an interval, located to 1e-12 s."""
     p = crane.parameters
-    # Twice the larger end's travel bounds where the car can have been in so short a time.
+    # Bound of the car's travel: twice the duration times the larger speed at the two ends.
     reach = 2.0 * duration * max(abs(before.x[CAR_VELOCITY]), abs(after.x[CAR_VELOCITY]))
     lowest = min(before.x[CAR_POSITION], after.x[CAR_POSITION]) - reach
     highest = max(before.x[CAR_POSITION], after.x[CAR_POSITION]) + reach
     if p.minimum_position <= lowest and highest <= p.maximum_position:
         return []
-    # Only here: SciPy's optimisers would add a quarter of a second to the start of every node.
+    # Imported here: SciPy's optimisers would add a quarter of a second to the start of every node.
     from scipy.optimize import brentq
 
     def at(instant: float) -> np.ndarray:
@@ -136,7 +136,7 @@ def _crossings(
 
     instants = [0.0, duration]
     if before.x[CAR_VELOCITY] * after.x[CAR_VELOCITY] < 0.0:
-        # A turning point inside may lie beyond a limit that both ends keep.
+        # A turning point inside the interval may lie beyond a limit although both ends do not.
         turn = brentq(lambda s: at(s)[CAR_VELOCITY], 0.0, duration, xtol=1e-12)
         instants.insert(1, turn)
     positions = [at(instant)[CAR_POSITION] for instant in instants]

@@ -12,7 +12,7 @@ __all__ = ['Command', 'CraneState']
 
 
 class Command(NamedTuple):
-    """What the controller asks of motor and brake."""
+    """Command of the controller to motor and brake."""
 
     force: float = 0.0  # f_c^Desired [N]
     brake: bool = False
