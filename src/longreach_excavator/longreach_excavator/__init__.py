@@ -1,15 +1,15 @@
 """
-An excavator that digs: the machine of Ozunlu's thesis (2009), corrected, with hydraulics.
+Simulation of a digging excavator: the model of Ozunlu's thesis (2009), corrected, with hydraulics.
 
-``parameters``, ``linkage``, ``soil``   the machine, how cylinders move it, what soil resists
+``parameters``, ``linkage``, ``soil``   the machine, its cylinder linkages, the soil's resistance
 ``motion``                              equations of motion
-``simulation``, ``results``             runs through time, and tables of them
-``scenario``, ``forces``                what happens in a run
-``statics``, ``inverse``, ``cohesion``  a pose at rest, loads of a motion, cohesion of the soil
+``simulation``, ``results``             simulated runs and their tables
+``scenario``, ``forces``                commands and prescribed forces of a run
+``statics``, ``inverse``, ``cohesion``  a pose at rest, inverse dynamics, cohesion estimation
 ``teleoperation``                       joysticks and joint velocities as valve commands
-``description``, ``visuals``            the machine for RViz
+``description``, ``visuals``            the robot description and markers for RViz
 ``plant_node``, ``operator_node``, ``conversions``, ``nodes``
-                                        the same over ROS
+                                        ROS 2 nodes and message conversions
 ``commands``, ``study_commands``, ``figures``, ``recording``, ``remote``
-                                        ``longreach excavator``
+                                        the command ``longreach excavator``
 """

@@ -1,4 +1,4 @@
-"""Arguments that several commands of the excavator take, and what they mean."""
+"""Arguments that several commands of the excavator share."""
 
 from __future__ import annotations
 
@@ -24,46 +24,47 @@ _LITRES_PER_MINUTE = 1e-3 / 60.0  # [m^3/s]
 
 def add_excavator(parser: argparse.ArgumentParser) -> None:
     """Add ``--file``."""
-    add_file(parser, 'EXCAVATOR.yaml', 'the excavator (default: one of 20 t)')
+    add_file(parser, 'EXCAVATOR.yaml', 'excavator file (default: the installed one, 20 t class)')
 
 
 def add_digging(parser: argparse.ArgumentParser, duration: str) -> None:
-    """Add how the bucket turns through the soil; ``duration`` is the help of that argument."""
+    """Add the options of digging; ``duration`` is the help text of ``--duration``."""
     add_excavator(parser)
     parser.add_argument(
         '--mode',
         choices=MODES,
         default='hydraulic',
-        help='hydraulic: valves and oil; printed: forces as given; thesis: as given, without'
-        ' friction, soil in the direction phi_1 (default: hydraulic)',
+        help='hydraulic: valves and oil; printed: prescribed forces; thesis: prescribed forces,'
+        ' no piston friction, soil force in the direction phi_1 (default: hydraulic)',
     )
-    parser.add_argument('--law', choices=LAWS, help='of the soil (default: that of the file)')
+    parser.add_argument('--law', choices=LAWS, help='law of the soil (default: from the file)')
     parser.add_argument(
         '--depth',
         choices=DEPTHS,
         default='swing',
-        help="swing: as printed, as if the bucket's joint stood still; surface: below the soil's"
+        help="swing: as printed in (4.1), as if the bucket's joint were at rest; surface: below"
+        " the soil's surface; terrain: of the tooth below ground that is cut, carried and dumped"
         ' (default: swing)',
     )
     parser.add_argument(
         '--flow',
         type=positive,
-        help="of the bucket's open valve at the full supply pressure [L/min]"
-        ' (default: that of the file); mode hydraulic',
+        help="flow through the bucket's fully open valve at the full supply pressure [L/min]"
+        ' (default: from the file); mode hydraulic only',
     )
     parser.add_argument(
         '--forces',
         metavar='FILE.csv',
         type=Path,
-        help='of the cylinders, or pressures, over time (default: (5.8) to (5.10)); modes printed'
-        ' and thesis',
+        help='forces of the cylinders, or pressures, over time (default: (5.8) to (5.10));'
+        ' modes printed and thesis only',
     )
-    parser.add_argument('--pose', default='dig', help='of the file, to begin with (default: dig)')
+    parser.add_argument('--pose', default='dig', help='initial pose of the file (default: dig)')
     parser.add_argument('--duration', type=positive, default=7.0, help=duration)
 
 
 def digging_excavator(arguments: argparse.Namespace) -> ExcavatorParameters:
-    """Return the excavator with valve and soil of the arguments."""
+    """Return the excavator with the valve and soil law of the arguments."""
     excavator = load_excavator(arguments.file)
     if arguments.flow is not None:
         if arguments.mode != 'hydraulic':
@@ -78,7 +79,7 @@ def digging_excavator(arguments: argparse.Namespace) -> ExcavatorParameters:
 
 
 def digging_scenario(arguments: argparse.Namespace, cohesion: float | None = None) -> Scenario:
-    """Return the digging that the arguments describe, in soil of a cohesion [Pa]."""
+    """Return the digging scenario of the arguments, in soil of a cohesion [Pa]."""
     forces = '' if arguments.forces is None else str(arguments.forces)
     return dig_scenario(
         arguments.mode, cohesion, arguments.duration, forces, arguments.pose, arguments.depth

@@ -1,10 +1,10 @@
 """
-Breakout forces: what the tooth pushes with while one cylinder gives all of its force.
+Breakout forces: the force of the tooth while one cylinder exerts its full force.
 
 Boom and the other joints stand in a pose; the cylinder of arm or bucket is moved over its stroke,
 with the supply pressure in its head side and the tank's in its rod side, in balance with the
 weight of the links and a force at the tooth N. The force is across the line from the joint that
-turns, D or C, to N. The other cylinders are taken to hold, whatever that takes.
+turns, D or C, to N. The other cylinders are assumed to hold any load.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from longreach_excavator.parameters import ExcavatorParameters
 __all__ = ['BREAKOUTS', 'Breakout', 'breakout']
 
 BREAKOUTS = ('bucket', 'arm')
-# Of the stroke; the ends are left out by a share, so that rounding does not put a pose beyond.
+# Points of the stroke; margin at its ends, as a share: rounding must not put a pose outside.
 _PLACES, _INSIDE = 121, 1e-6
 
 
@@ -36,9 +36,9 @@ class Breakout:
     cylinder : str
         One of BREAKOUTS.
     stroke : ndarray, shape (rows,)
-        Of its piston from run in [m].
+        Piston position from the retracted end [m].
     force : ndarray, shape (rows,)
-        Of the tooth on the ground [N]; below 0 where the cylinder cannot carry the weight.
+        Force of the tooth on the ground [N]; below 0 where the cylinder cannot carry the weight.
     loads : InverseResult
         Forces of cylinders and rods, and in all pins; its times are 0, 1, 2, ..
     """
@@ -64,7 +64,7 @@ def breakout(excavator: ExcavatorParameters, cylinder: str, pose: np.ndarray) ->
     cylinder : str
         One of BREAKOUTS.
     pose : ndarray, shape (3,)
-        Of the joints [rad]; that of the cylinder does not matter.
+        Joint angles [rad]; that of the joint that the cylinder turns has no effect.
 
     Raises
     ------

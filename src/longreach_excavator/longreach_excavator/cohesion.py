@@ -1,20 +1,21 @@
 """
-The cohesion of a soil from what was measured while the bucket dug.
+Estimation of the cohesion of a soil from measurements of digging.
 
 The thesis tries four values until the final pose and the force in a rod look right (Ozunlu 2009,
 5.2). Here the digging is simulated with many values, and the one with the smallest sum of squared
 errors is taken, each column in units of its noise.
 
-A bucket that stalls, or a valve that closes when it has swept, makes narrow valleys and jumps in
-that sum. The search is therefore a scan of all that is allowed; then, where the curves of two
-neighbours are so far apart that one between them could fit better than any yet, a run between; and
-a search without derivatives (Brent) round the best at last. Where the noise is not given it is
-what is left of each column after the fit. The standard error follows from how the curves change
-with the cohesion; errors that follow each other, as those of a model do, count as fewer. It says
-how well the numbers determine the cohesion, not how well the model describes the soil.
+A bucket that stalls, or a valve that closes at the end of the sweep, makes narrow minima and jumps
+in that sum. The search therefore has three stages: a scan of the allowed range; runs between two
+neighbours whose curves differ so much that a value between them could fit better than the best one
+so far; and a derivative-free search (Brent) around the best value. Without a given noise, that of
+a column is estimated from its residuals. The standard error follows from the change of the curves
+with the cohesion; autocorrelated errors, such as those of the model, reduce the effective number
+of rows. It states how well the data determine the cohesion, not how well the model describes the
+soil.
 
-Data need not determine the cohesion at all. The pose after a whole sweep is the same for any soil
-that the machine overcomes; then there is no value, but an error that says so.
+Data need not determine the cohesion: the pose after a full sweep is the same for any soil that the
+machine overcomes. An error then reports the range of values that fit equally well.
 """
 
 from __future__ import annotations
@@ -51,62 +52,62 @@ BOUNDS = (1e3, 1e5)  # [Pa]
 STEEL = 2.1e11  # modulus of elasticity [Pa]
 
 _RODS = ('lk', 'pk')
-# What can be measured, with its unit, and the noise that it is taken to have where nothing tells.
+# Measured quantities: unit, and the noise that is assumed where none is given or estimated.
 _KINDS = {
     'force': ('N', 2e3),
     'theta': ('rad', math.radians(0.5)),
     'length': ('m', 5e-3),
 }
-# No machine goes beyond: units are wrong.
+# Larger values mean wrong units.
 _LARGEST = {'force': 1e8, 'theta': 2.0 * math.pi, 'length': 100.0}
 MEASURED = (
     *(f'force_{rod}' for rod in _RODS),
     *(f'theta_{k}' for k in (2, 3, 4)),
     *(f'length_{name}' for name in CYLINDERS),
 )
-# Strains beyond are not elastic, but may well be counted in millionths.
+# Larger strains are not elastic; the column is probably in microstrain.
 _LARGEST_STRAIN = 0.01
 
-# Values of the scan, most values with those between them, and how near to each other they get.
+# Values of the scan, maximum number with refinement, and smallest ratio of neighbours.
 _SCAN, _MOST, _FINE = 25, 80, 1.01
-# Curves between two neighbours are so much longer than straight; what is gained has to matter [1].
+# Length of a curve between two neighbours over their distance; smallest useful improvement [1].
 _DETOUR, _LEAST_GAIN = 1.5, 2.0
 _PRECISION = 1e-6
-# In place of infinity, which Brent cannot calculate with.
+# In place of infinity, which Brent's method cannot use.
 _HUGE = 1e100
-# Differences for the standard error are so wide, as a share of the cohesion.
+# Width of the differences for the standard error, as a share of the cohesion.
 _NARROWEST, _WIDEST = 1e-4, 0.1
-# How often the noise is estimated anew, and what is left of it where curves meet exactly.
+# Iterations of the noise estimate, and its lower bound as a share of the assumed noise.
 _ROUNDS, _LEAST_NOISE = 4, 1e-4
-# Values fit equally well when the sum of squares is not higher by so much: two standard errors.
+# Increase of the sum of squares up to which values fit equally well: two standard errors.
 _EQUAL = 4.0
-# Such values are of one valley, though it be a ragged one, up to this ratio to the best.
+# Such values belong to the same minimum up to this ratio to the best one.
 _APART = 1.05
-# Fewer rows say nothing about errors that follow each other.
+# With fewer rows the autocorrelation of errors is not estimated.
 _ROWS_FOR_CORRELATION, _MOST_CORRELATION = 10, 0.99
 
 
 @dataclasses.dataclass(frozen=True)
 class Measurements:
     """
-    What was measured while the bucket dug.
+    Measurements of digging.
 
     Parameters
     ----------
     columns : tuple of str
-        Of MEASURED.
+        Names, each one of MEASURED.
     values : ndarray, shape (rows, columns)
         Tensions of the rods [N], joint angles [rad], lengths of cylinders [m].
     times : ndarray, shape (rows,), optional
-        Rising, from 0 on, when the scenario begins [s]; none: a single row at its end.
+        Increasing, from the start of the scenario [s]; None: a single row at its end.
     name : str
-        What errors call it.
+        Name in error messages.
 
     Raises
     ------
     InputError
         For columns that are not known, shapes that do not fit, numbers that are not finite, and
-        times that do not rise from 0 on.
+        times that are negative or do not increase.
     """
 
     columns: tuple[str, ...]
@@ -163,9 +164,9 @@ def read_measurements(
     ----------
     file : path
     rod_area : float, optional
-        [m^2].
+        Cross-section of the rod with the strain gauge [m^2].
     youngs_modulus : float
-        [Pa].
+        Modulus of elasticity of the rod [Pa].
     """
     return measurements_from(read_table(file, None), rod_area, youngs_modulus)
 
@@ -182,17 +183,17 @@ def measurements_from(
         Any of force_lk, force_pk, tensions of lever and rod [N]; strain_lk, strain_pk, from which
         they follow; theta_2 to theta_4 [rad], or with _deg; length_boom, length_arm, length_bucket
         [m] for joints without an angle. With time [s], or one row for the end of the digging.
-        Other columns are left aside, so that what ``dig --csv`` writes will do.
+        Other columns are ignored, so that a file of ``dig --csv`` can be read.
     rod_area : float, optional
-        Cross-section of the lever or rod with the gauge; where two are side by side, of both,
-        whose strains are taken to be equal [m^2].
+        Cross-section of the lever or rod with the gauge [m^2]; for two side by side, the sum of
+        both, whose strains are assumed to be equal.
     youngs_modulus : float
         E of F = A E eps, Ozunlu 2009, (5.6) [Pa].
 
     Raises
     ------
     InputError
-        When there is nothing to fit, or a strain cannot be made a force.
+        When no column can be fitted, or a strain cannot be converted to a force.
     """
     found: dict[str, np.ndarray] = {}
     for rod in _RODS:
@@ -229,7 +230,7 @@ def measurements_from(
 
 
 def _check_single(table: Table, names: tuple[str, ...]) -> None:
-    """Raise InputError for two columns that say the same."""
+    """Raise InputError for two columns of the same quantity."""
     if len(names) > 1:
         raise InputError(f'{table.file} has columns {" and ".join(names)}, allowed: one of them')
 
@@ -268,11 +269,11 @@ class CohesionFit:
         [Pa]
     data : Measurements
     noise : ndarray, shape (columns,)
-        By which the columns were weighted, in their units.
+        Standard deviations that weight the columns, in their units.
     fitted : ndarray, shape (rows, columns)
-        What the run with this cohesion has in place of the measured values.
+        Values of the run with this cohesion at the measured times.
     scan : ndarray, shape (values, 2)
-        All cohesions that were tried, rising [Pa], and the sums of squares [1], each column in
+        Cohesions that were tried, increasing [Pa], and the sums of squares [1], each column in
         units of its noise.
     result : ExcavatorRun
         The run with this cohesion.
@@ -288,16 +289,16 @@ class CohesionFit:
 
     @property
     def runs(self) -> int:
-        """How many runs the search took."""
+        """Number of runs of the search."""
         return len(self.scan)
 
     def residuals(self) -> dict[str, float]:
-        """Return the root mean square of what is left of each column, in its unit."""
+        """Return the root mean square of the residuals of each column, in its unit."""
         rms = np.sqrt(np.mean((self.fitted - self.data.values) ** 2, axis=0))
         return dict(zip(self.data.columns, rms.tolist(), strict=True))
 
     def summary(self) -> dict[str, Any]:
-        """Return cohesion, errors and what the run with it comes to as plain numbers."""
+        """Return cohesion, errors, and sweep and stall of the run with it as plain numbers."""
         return {
             'cohesion_pa': self.cohesion,
             'standard_error_pa': self.standard_error,
@@ -321,21 +322,21 @@ def fit_cohesion(
     step: float = STEP,
 ) -> CohesionFit:
     """
-    Return the cohesion with which a scenario comes nearest to measurements.
+    Return the cohesion with which a scenario fits measurements best.
 
     Parameters
     ----------
     excavator : ExcavatorParameters
     scenario : Scenario
-        Its cohesion is what is sought. It lasts as long as the data; its duration counts when they
-        are a row without time.
+        Its cohesion is ignored. Its duration is that of the data, unless they are a single row
+        without time.
     data : Measurements
-        Rows in which a run of mode printed is over are compared with its last.
+        Rows after the end of a run of mode printed are compared with its last row.
     bounds : (float, float)
         Lowest and highest cohesion [Pa].
     noise : mapping of str to float, optional
-        Standard deviations of the measured columns, in their units. Those of a single row are
-        taken to be 2 kN, 0.5 deg, 5 mm by default; those of more rows are estimated.
+        Standard deviations of the measured columns, in their units. By
+        default, 2 kN, 0.5 deg, 5 mm for a single row, and estimated for more rows.
     step : float
         Length of a step [s].
 
@@ -384,7 +385,7 @@ def fit_cohesion(
 
 
 class _Runs:
-    """Runs of a scenario with one cohesion or another, and how far they are from data."""
+    """Runs of a scenario with different cohesions, and their differences from data."""
 
     def __init__(
         self, excavator: ExcavatorParameters, scenario: Scenario, data: Measurements, step: float
@@ -394,7 +395,7 @@ class _Runs:
         self._errors: dict[float, np.ndarray] = {}
         self.name = data.name
         times = data.times
-        # Nothing is lost where the rows are rows of the run.
+        # No interpolation is needed where the times of the data are rows of the run.
         fits = scenario.mode == 'hydraulic' if times is None else _is_whole(times / SAMPLE_TIME)
         if fits and _is_whole(SAMPLE_TIME / step):
             self._interval = SAMPLE_TIME
@@ -409,7 +410,7 @@ class _Runs:
         return simulate(self._excavator, scenario, self._step, self._interval)
 
     def errors(self, cohesion: float) -> np.ndarray:
-        """Return simulated minus measured values (rows, columns); inf for a run without end."""
+        """Return simulated minus measured values (rows, columns); inf for a run that failed."""
         if cohesion not in self._errors:
             data = self._data
             result = self.result(cohesion)
@@ -427,7 +428,7 @@ class _Runs:
         return float(np.sum((self.errors(cohesion) / sigma) ** 2))
 
     def tried(self) -> list[float]:
-        """Return all cohesions so far, rising [Pa]."""
+        """Return the cohesions tried so far, increasing [Pa]."""
         return sorted(self._errors)
 
     def best(self, sigma: np.ndarray) -> float:
@@ -442,12 +443,12 @@ class _Runs:
 
 
 def _is_whole(values: Any) -> bool:
-    """Tell whether all numbers are whole, but for rounding."""
+    """Return whether all numbers are integers within rounding."""
     return bool(np.all(np.abs(values - np.round(values)) < 1e-6))
 
 
 def _check_bounds(excavator: ExcavatorParameters, bounds: tuple[float, float]) -> None:
-    """Raise InputError for bounds that are none, or that the soil's law does not allow."""
+    """Raise InputError for bounds that are not ordered, or that the soil's law does not allow."""
     low, high = bounds
     if not 0.0 < low < high < math.inf:
         raise InputError(f'bounds = ({low:g}, {high:g}) Pa, allowed: 0 < lowest < highest')
@@ -464,7 +465,7 @@ def _kind(name: str) -> tuple[str, float]:
 
 
 def _noise(data: Measurements, noise: Mapping[str, float] | None = None) -> np.ndarray:
-    """Return the noise of each column: the usual, or what is given."""
+    """Return the noise of each column: given, or else the assumed one."""
     usual = {name: _kind(name)[1] for name in data.columns}
     for name, value in (noise or {}).items():
         if name not in usual:
@@ -482,11 +483,11 @@ def _rms(errors: np.ndarray) -> np.ndarray:
 
 def _explore(runs: _Runs, sigma: np.ndarray) -> None:
     """
-    Try cohesions between others as long as they could be better than the best.
+    Try cohesions between neighbours while one of them could be better than the best.
 
-    In units of the noise, errors are distances of curves from the data, and curves have distances
-    from each other. Between two neighbours a curve can be on the data only if these are not
-    farther away than the neighbours are from each other.
+    In units of the noise, an error is the distance of a curve from the data. By the triangle
+    inequality, a curve between two neighbours can meet the data only if the sum of the distances
+    of the neighbours from the data does not exceed their distance from each other.
     """
     while len(known := runs.tried()) < _MOST:
         errors = np.array([runs.errors(value) / sigma for value in known])
@@ -515,7 +516,7 @@ def _lowest(runs: _Runs, sigma: np.ndarray, bounds: tuple[float, float]) -> floa
 
 
 def _search(runs: _Runs, sigma: np.ndarray, low: float, high: float) -> float:
-    """Return the best cohesion [Pa] after a search between two."""
+    """Return the best cohesion [Pa] after a search between two bounds [Pa]."""
     from scipy.optimize import minimize_scalar  # not for every command
 
     minimize_scalar(
@@ -529,10 +530,10 @@ def _search(runs: _Runs, sigma: np.ndarray, low: float, high: float) -> float:
 
 def _spread(errors: np.ndarray) -> float:
     """
-    Return by how much errors in units of the noise spread the cohesion's variance.
+    Return the factor of the cohesion's variance from errors in units of the noise.
 
-    More than 1 where the fit leaves more than the noise, and where errors follow each other: of n
-    that do with the correlation r, only n (1 - r) / (1 + r) count.
+    Above 1 where the residuals exceed the noise, and where errors are autocorrelated: n errors
+    with the correlation r of successive rows have the effective number n (1 - r) / (1 + r).
     """
     total = float(np.sum(errors**2))
     spread = max(total / max(errors.size - 1, 1), 1.0)
@@ -591,14 +592,14 @@ def _check_determined(
 
 
 def _reach(runs: _Runs, sigma: np.ndarray, spread: float, best: float) -> float:
-    """Return how far from the best values fit equally well [Pa]: two standard errors, or more."""
+    """Return the largest distance from the best of values that fit equally well [Pa]."""
     limit = runs.sum_of_squares(best, sigma) + _EQUAL * spread
     good = [value for value in runs.tried() if runs.sum_of_squares(value, sigma) <= limit]
     return max(abs(value - best) for value in good)
 
 
 def _edge(fits: Callable[[float], bool], good: float, bad: float) -> float:
-    """Return the last cohesion that fits [Pa] on the way to one that does not."""
+    """Return the last cohesion that fits [Pa] between one that does and one that does not."""
     while abs(bad / good - 1.0) > 1e-3:
         middle = math.sqrt(good * bad)
         good, bad = (middle, bad) if fits(middle) else (good, middle)
@@ -608,7 +609,7 @@ def _edge(fits: Callable[[float], bool], good: float, bad: float) -> float:
 def _standard_error(
     runs: _Runs, sigma: np.ndarray, spread: float, best: float, bounds: tuple[float, float]
 ) -> float:
-    """Return the standard error [Pa], by differences as wide as itself: jumps are narrower."""
+    """Return the standard error [Pa], by differences of its own width: jumps are narrower."""
     width = 1e-3 * best
     for _ in range(3):
         tried = (max(best - width, bounds[0]), best, min(best + width, bounds[1]))

@@ -1,5 +1,5 @@
 """
-An excavator that digs, Ozunlu (2009), corrected.
+Simulate a digging excavator, Ozunlu (2009), corrected.
 
 Digging with printed forces or with hydraulics, scenarios, poses, loads of a prescribed motion,
 cohesion from measurements, and the comparison of recordings with the library.
@@ -45,9 +45,9 @@ from longreach_tools.poses import pose_of
 __all__ = ['SUMMARY', 'configure']
 
 SUMMARY = 'an excavator that digs (Ozunlu 2009)'
-# A run with a larger error of its energy balance is none; usual are 1e-10 to 1e-6.
+# Largest relative error of the energy balance of a valid run; 1e-10 to 1e-6 is usual.
 _WORST_ENERGY = 1e-2
-# A sweep takes seconds with oil, and an eighth of a second with given forces [s].
+# A sweep takes seconds with hydraulics, and 0.125 s with prescribed forces [s].
 _LONGEST_SAMPLE = {'hydraulic': 0.1, 'printed': 0.01, 'thesis': 0.01}
 
 
@@ -60,9 +60,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     dig.add_argument(
         '--cohesion',
         type=not_negative,
-        help='cohesion of the soil [Pa] (default: that of the file)',
+        help='cohesion of the soil [Pa] (default: from the file)',
     )
-    add_steps(dig, STEP, SAMPLE_TIME, 'interval of rows; given forces: the step')
+    add_steps(dig, STEP, SAMPLE_TIME, 'interval of rows; prescribed forces: the step')
     _add_tolerance(dig)
     dig.set_defaults(sample_time=None)
     add_results(dig, 'a table of all rows', 'figures 5.17 to 5.25 of the thesis')
@@ -82,17 +82,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_excavator(pose)
     which = pose.add_mutually_exclusive_group()
     which.add_argument(
-        '--pose', help='of the file, or theta_2,theta_3,theta_4 [rad] (default: the first)'
+        '--pose', help='pose of the file, or theta_2,theta_3,theta_4 [rad] (default: the first)'
     )
     which.add_argument(
-        '--lengths', type=numbers, metavar='BOOM,ARM,BUCKET', help='of the cylinders [m]'
+        '--lengths', type=numbers, metavar='BOOM,ARM,BUCKET', help='lengths of the cylinders [m]'
     )
     which.add_argument(
         '--tip',
         type=numbers,
         metavar='X,Z[,ATTITUDE]',
-        help='place of the tooth [m] and, if given, angle of the bucket to the horizontal [rad]:'
-        ' the pose that is nearest to the first of the file',
+        help='position of the tooth [m] and, if given, angle of the bucket to the horizontal'
+        ' [rad]: the pose nearest to the first one of the file',
     )
     pose.add_argument('--degrees', action='store_true', help='angles are in degrees')
     add_format(pose)
@@ -142,7 +142,7 @@ def _run_dig(arguments: argparse.Namespace) -> int:
     excavator = digging_excavator(arguments)
     scenario = digging_scenario(arguments, arguments.cohesion)
     if arguments.sample_time is None:
-        # Given forces swing the bucket through in an eighth of a second.
+        # With prescribed forces the sweep takes 0.125 s.
         arguments.sample_time = SAMPLE_TIME if arguments.mode == 'hydraulic' else arguments.step
     return EXCAVATOR.run(arguments, excavator, scenario)
 
@@ -150,10 +150,10 @@ def _run_dig(arguments: argparse.Namespace) -> int:
 def _simulate(
     excavator: ExcavatorParameters, scenario: Scenario, arguments: argparse.Namespace
 ) -> Run[ExcavatorParameters]:
-    """Simulate a scenario; refuse rows and steps that would give no valid result."""
+    """Simulate a scenario; raise InputError for rows or steps that would give no valid result."""
     step, sample_time = arguments.step, arguments.sample_time
     if 'bag' in arguments:
-        # As the recording was made, whatever its rows and steps are.
+        # For a comparison, rows and steps are those of the recording.
         return simulate(excavator, scenario, step, sample_time)
     check_files(arguments, *filter(None, [scenario.forces]))
     _check_sample_time(sample_time, scenario)
@@ -172,7 +172,7 @@ def _summary_text(run: ExcavatorRun) -> str:
 
 
 def _check_sample_time(sample_time: float, scenario: Scenario) -> None:
-    """Raise InputError for rows between which a bucket could sweep unseen."""
+    """Raise InputError for an interval of rows too long to detect the end of the sweep."""
     longest = _LONGEST_SAMPLE[scenario.mode]
     if scenario.sweep_deg and sample_time > longest:
         raise InputError(
@@ -182,7 +182,7 @@ def _check_sample_time(sample_time: float, scenario: Scenario) -> None:
 
 
 def _check_energy(result: ExcavatorRun) -> None:
-    """Raise LongreachError for a run whose energy is out of balance: its numbers are not valid."""
+    """Raise LongreachError for a run whose energy balance has too large an error."""
     error = result.energy_error()
     # Written so that NaN fails, too.
     if not error <= _WORST_ENERGY:

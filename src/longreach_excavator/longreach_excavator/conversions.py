@@ -1,4 +1,4 @@
-"""Between the library's objects and messages; nothing of the machine is calculated here."""
+"""Conversions between the library's objects and messages."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ __all__ = [
     'terrain_to_message',
 ]
 
-# What reactions name: joints, cylinders, connecting rods, as motion.OBSERVED does.
+# Names in reactions: joints, cylinders, connecting rods, as in motion.OBSERVED.
 PINS = (*REACTIONS, *CYLINDERS, 'lk', 'pk')
 
 _JOINTS = tuple(f'{name}_joint' for name in CYLINDERS)
 # Shaft and head of drawn arrows, line of the soil [m].
 _SHAFT, _HEAD, _LINE = 0.05, 0.12, 0.05
-# So many times what the supply's pressure gives is a force that a cylinder may be told to have.
+# Largest commanded force of a cylinder over its force at the supply pressure.
 _STRONGEST = 2.0
-# A shorter arrow is none [m].
+# Shorter arrows are not drawn [m].
 _SHORTEST = 0.02
 _RED, _BLUE = ColorRGBA(r=0.84, g=0.12, b=0.12, a=1.0), ColorRGBA(r=0.16, g=0.42, b=0.78, a=1.0)
 _BROWN = ColorRGBA(r=0.45, g=0.31, b=0.18, a=1.0)
@@ -63,7 +63,7 @@ def hydraulics_to_message(
     """
     Return pressures, flows and spool positions of one state, by the cylinders' names.
 
-    Below the vapour pressure [Pa] the state counts missing oil; what is there is that pressure.
+    Below the vapour pressure [Pa] the state counts missing oil; the pressure is then that value.
     """
     pressures = np.maximum(y[HEAD:SPOOL], vapour)
     return hydraulic_state(
@@ -90,8 +90,8 @@ def soil_force_to_message(observed: Mapping[str, float], header: Header) -> Wren
     """
     Return the soil's force on the tooth [N], in the axes of excavator_base.
 
-    As for any wrench, the torque is that about the origin of its frame [N m]: the force acts at
-    the tooth, beside a moment about it where the ground presses on the bucket's back.
+    The torque of a wrench is about the origin of its frame [N m]: that of the force at the tooth,
+    plus the moment about the tooth where the ground presses on the bucket's back.
     """
     fx, fz = observed['soil_x'], observed['soil_z']
     message = WrenchStamped(header=header)
@@ -126,7 +126,7 @@ def forces_to_message(
     Parameters
     ----------
     arrows : iterable of Arrow
-        That named soil is red, the others are blue.
+        The one named soil is red, the others are blue.
     soil : ndarray, shape (points, 2)
         x and z of the soil's surface [m]; empty for none.
     header : Header
@@ -165,7 +165,7 @@ def forces_to_message(
 
 def command_to_message(command: ExcavatorCommand, header: Header) -> ValveCommand:
     """
-    Return a command with the header of what it answers.
+    Return a command as a message with the header of the sample that it answers.
 
     Forces, if there are any, are named; cylinders without one keep their oil, valves closed.
     """
@@ -207,7 +207,7 @@ def command_from_message(
 
 def rates_from_message(message: JointState) -> tuple[float, ...]:
     """
-    Return the rates [rad/s] of boom, arm and bucket that are asked for; 0 for what it leaves out.
+    Return the commanded rates [rad/s] of boom, arm and bucket; 0 for those left out.
 
     Errors are those of :func:`longreach_node.joint_messages.joint_values`.
     """
@@ -217,7 +217,7 @@ def rates_from_message(message: JointState) -> tuple[float, ...]:
 
 def measurement_from_messages(joints: JointState, hydraulics: HydraulicState) -> Measurement:
     """
-    Return what the operator's station knows of the excavator, from messages with one stamp.
+    Return the measurement for the operator's station from messages with the same stamp.
 
     Raises
     ------

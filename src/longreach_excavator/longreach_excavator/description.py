@@ -7,8 +7,8 @@ Cylinders swing about their pins E, I and J, the lever about L, the rod PK about
 URDF describes trees only: where the loops close, at B, F, P and the bucket cylinder's K, there is
 no joint; the two links meet because all joint positions come from the same linkage.
 
-Pins and cylinders are where the excavator file has them. The other shapes are those of a typical
-machine, scaled with the boom.
+Pins and cylinders are placed as in the excavator file. The other shapes are those of a typical
+machine, scaled with the length of the boom.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ TOOTH_FRAME = 'tooth'
 _MATERIALS = ('yellow', 'steel', 'dark', 'chrome', 'glass')
 # Sizes below [m] are for a boom of this length [m].
 _DRAWN_BOOM = 5.648
-# Material, from where to where in x and y, and in z as shares of the height of A above the ground.
+# Material, intervals in x and y, and in z as shares of the height of A above the ground.
 _CHASSIS = (
     ('dark', (-2.00, 1.40), (0.80, 1.40), (0.00, 0.50)),
     ('dark', (-2.00, 1.40), (-1.40, -0.80), (0.00, 0.50)),
@@ -69,12 +69,12 @@ _CHASSIS = (
     ('glass', (-0.58, 1.00), (0.52, 1.28), (1.15, 1.66)),
     ('yellow', (-0.65, 0.95), (0.48, 1.32), (1.66, 1.70)),
 )
-# Where the tracks turn round, in x.
+# Ends of the tracks, x.
 _TRACK_ENDS = (-2.00, 1.40)
 # Heights of boom and arm in their parts from root to tip, and their widths.
 _BOOM_HEIGHTS, _BOOM_WIDTH = (0.46, 0.56, 0.44), 0.42
 _ARM_HEIGHTS, _ARM_WIDTH = (0.40, 0.48, 0.34), 0.32
-# How deep the bucket's sides are seen to reach in from each part of its shell.
+# Depth of the bucket's side plates from each part of its shell.
 _SIDES = (0.30, 0.22, 0.48, 0.44, 0.26)
 _PLATE = 0.04
 _TEETH = 5
@@ -111,7 +111,7 @@ def robot_description(excavator: ExcavatorParameters, prefix: str = '') -> str:
 
 
 def _scale(excavator: ExcavatorParameters) -> float:
-    """Return the scale of the sizes above for this machine."""
+    """Return the scale of the drawn sizes for this machine."""
     return excavator.boom.length / _DRAWN_BOOM
 
 
@@ -166,7 +166,7 @@ def _add_moving(
     child: str,
     pin: complex,
 ) -> None:
-    """Add one of the joints of JOINTS that turn, with its limits."""
+    """Add a revolute joint of JOINTS, with its limits."""
     table, driver = joint_table(excavator), DRIVER[index]
     force, speed = cylinder_strength(excavator.oil, excavator.cylinders[driver])
     lever, least = table.largest[PISTON + driver], table.least[PISTON + driver]
@@ -179,17 +179,17 @@ def _add_moving(
 
 
 def _add_mass(link: Element, parameters: LinkParameters, height: float, width: float) -> None:
-    """Add mass, centre of gravity and inertia, of which the model knows that about y alone."""
+    """Add mass, centre of gravity and inertia; the model has the inertia about y only."""
     centre = cmath.rect(parameters.center, math.radians(parameters.center_deg))
     across = parameters.inertia
-    # That of a bar, as far as a solid body can have it.
+    # Inertia of a bar, at most that about y.
     along = min(parameters.mass * (height**2 + width**2) / 12.0, across)
     place = (centre.real, 0.0, centre.imag)
     add_inertial(link, parameters.mass, place, (along, across, across))
 
 
 def _add_chassis(root: Element, excavator: ExcavatorParameters) -> None:
-    """Add what the boom stands on, with its tracks on the ground."""
+    """Add the chassis, with its tracks on the ground."""
     s, foot, pin = _scale(excavator), excavator.chassis.foot_height, excavator.pins().e
     base = add_link(root, ROOT_FRAME)
     for side in (-0.24 * s, 0.24 * s):
@@ -211,7 +211,7 @@ def _add_chassis(root: Element, excavator: ExcavatorParameters) -> None:
 
 
 def _add_boom(root: Element, excavator: ExcavatorParameters) -> None:
-    """Add the boom: bent where its own cylinder holds it, with a bracket for the arm's."""
+    """Add the boom: bent at the pin of its cylinder, with a bracket for the arm's cylinder."""
     s, pins = _scale(excavator), excavator.pins()
     link = add_link(root, 'boom')
     width, knee, tip = _BOOM_WIDTH * s, pins.b, complex(pins.c)

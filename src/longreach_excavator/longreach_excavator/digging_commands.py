@@ -1,4 +1,4 @@
-"""Subcommands of ``longreach excavator`` that set its digging beside the thesis' results."""
+"""Subcommands of ``longreach excavator`` that compare its digging with the thesis' results."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _run_breakout(arguments: argparse.Namespace) -> None:
 
 
 def _breakout_summary(found: Breakout) -> dict[str, Any]:
-    """Return the largest breakout force, where it is, and the loads of the pins there."""
+    """Return the largest breakout force, its piston position, and the pin loads there."""
     k = found.best
     return {
         'force_n': float(found.force[k]),

@@ -1,4 +1,4 @@
-"""Pictures of runs, as in Ozunlu 2009, figures 5.17 to 5.25, with the machine beside them."""
+"""Figures of runs, as in Ozunlu 2009, figures 5.17 to 5.25, with the machine from the side."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _JOINTS = dict(zip(REACTIONS, ('boom and chassis', 'arm and boom', 'bucket and a
 
 def pins(excavator: ExcavatorParameters, q: np.ndarray) -> dict[str, complex]:
     """
-    Return the places of all pins in a pose by the thesis' letters, x + j z [m].
+    Return the positions of all pins in a pose, x + j z [m], by the thesis' letters.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ _PARTS = {
 
 
 def _draw_machine(axis: Any, places: dict[str, complex], shade: str, label: str = '') -> None:
-    """Draw all parts as lines; the first one has the label, if there is one."""
+    """Draw all parts as lines; the first one has the label, if given."""
     for name, letters in _PARTS.items():
         points = np.array([places[letter] for letter in letters])
         width = 1.6 if name in CYLINDERS else 0.8
@@ -162,12 +162,12 @@ def draw_run(file: str | Path, result: ExcavatorRun) -> None:
 
 
 def _draw_side(axis: Any, result: ExcavatorRun) -> None:
-    """Draw the machine from the side: at the beginning, half way, and at the end."""
+    """Draw the machine from the side: at the start, in the middle, and at the end of the run."""
     machine, swept = result.machine, result.column('swept')
     middle = int(np.searchsorted(swept, 0.5 * swept.max()))
     ground = machine.constants.ground
     if ground.cells:
-        # The full bucket, where it is highest.
+        # The row in which the full bucket is highest.
         volume = result.column('bucket_volume')
         full = volume >= 0.9 * volume.max()
         middle = int(np.where(full, result.column('tip_z'), -np.inf).argmax())
@@ -191,7 +191,7 @@ def _draw_side(axis: Any, result: ExcavatorRun) -> None:
 
 
 def _draw_breakout_loads(axis: Any, result: ExcavatorRun) -> None:
-    """Draw the joints' loads at the bucket's breakout, the thesis' yellow lines, for its dig."""
+    """Draw the joint loads at the bucket's breakout, the yellow lines in the thesis' figures."""
     scenario, excavator = result.machine.scenario, result.parameters
     if not scenario.sweep_deg:
         return
@@ -204,7 +204,7 @@ def _draw_breakout_loads(axis: Any, result: ExcavatorRun) -> None:
 
 
 def _draw_ground(axis: Any, result: ExcavatorRun, middle: int) -> None:
-    """Draw the ground at the beginning and at the end, and the soil in the bucket of a row."""
+    """Draw the ground at the start and at the end, and the soil in the bucket of a row."""
     from matplotlib.patches import Circle
 
     ground, states = result.machine.constants.ground, result.states
@@ -230,16 +230,16 @@ def draw_forces(
     file: str | Path, times: np.ndarray, computed: np.ndarray, measured: np.ndarray
 ) -> None:
     """
-    Draw forces of the cylinders over the measured ones.
+    Draw computed and measured forces of the cylinders over time.
 
     Parameters
     ----------
     file : path
         Picture to write; its ending decides the format.
     times : ndarray, shape (rows,)
-        [s].
+        Times [s].
     computed, measured : ndarray, shape (rows, 3)
-        Positive extends [N].
+        Forces, positive extends [N].
     """
     with figure(file, size=(9.0, 7.0), rows=3) as axes:
         for k, (axis, name) in enumerate(zip(axes, CYLINDERS, strict=True)):
@@ -281,7 +281,7 @@ def draw_breakout(file: str | Path, found: list[Breakout]) -> None:
 
 def draw_inverse(file: str | Path, result: InverseResult) -> None:
     """
-    Draw what a prescribed motion asks for: cylinders, rods, joints, and the motion itself.
+    Draw the loads of a prescribed motion: cylinders, rods, joints, soil; and its joint angles.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def draw_inverse(file: str | Path, result: InverseResult) -> None:
 
 def draw_cohesion(file: str | Path, fit: CohesionFit) -> None:
     """
-    Draw how well cohesions fit, and measured and fitted columns over time if they have one.
+    Draw the sum of squares over the cohesion, and measured and fitted columns over time, if any.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """
-Forces of the cylinders over time, given from outside: the thesis' trend lines, or measurements.
+Prescribed forces of the cylinders over time: the thesis' trend lines, or measurements.
 
 Everywhere in Longreach a positive force extends its cylinder. The thesis counts the boom's and the
 bucket's as positive in tension, (5.3) and (5.5), the arm's as positive in compression, (5.4); here
-the trend lines (5.8) to (5.10) are turned round accordingly.
+the signs of the trend lines (5.8) to (5.10) are changed accordingly.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _TREND_LINES = np.array(
     ]
 )
 _EXTENDS = np.array([-1.0, 1.0, -1.0])
-# Further on the polynomials leave all that a cylinder could do [s].
+# Beyond, the polynomials exceed the force of any cylinder [s].
 _TREND_END = 7.0
 MEASURED_TIME = 6.0
 """Length of the test to which the trend lines were fitted [s]."""
 STRONGEST = 1e7
-"""Of cylinders [N]; what is more is a mistake of units."""
-# Tanks are at the pressure of the air, 1e5 Pa: what is all below is in bar, or MPa.
+"""Largest force of a cylinder [N]; larger ones mean wrong units."""
+# Tanks are at atmospheric pressure, 1e5 Pa: smaller values are in bar, or MPa.
 _WEAKEST = 5e4
 
 
@@ -63,9 +63,9 @@ class GivenForces:
     Parameters
     ----------
     at : callable
-        From times (rows,) [s] to forces (rows, 3) [N], positive extends.
+        Takes times (rows,) [s], returns forces (rows, 3) [N], positive extends.
     end : float
-        Time of the last force that is known [s].
+        Time of the last known force [s].
     """
 
     at: Callable[[np.ndarray], np.ndarray]
@@ -84,7 +84,7 @@ def printed_forces() -> GivenForces:
 
 
 class Agreement(NamedTuple):
-    """How forces of one cylinder over time agree with measured ones."""
+    """Agreement of the forces of one cylinder over time with measured ones."""
 
     rms: float  # of the difference, as a share of the RMS of the measured force
     opposite: float  # time for which the signs differ [s]
@@ -94,14 +94,14 @@ class Agreement(NamedTuple):
 
 def agreement(times: np.ndarray, computed: np.ndarray, measured: np.ndarray) -> Agreement:
     """
-    Return how forces agree with measured ones.
+    Return the agreement of forces with measured ones.
 
     Parameters
     ----------
     times : ndarray, shape (rows,)
         At equal intervals [s].
     computed, measured : ndarray, shape (rows,)
-        [N].
+        Forces [N].
     """
     spread = [values - values.mean() for values in (computed, measured)]
     sizes = [math.sqrt(float(part @ part)) for part in spread]
@@ -123,14 +123,14 @@ def read_forces(file: str | Path, excavator: ExcavatorParameters) -> GivenForces
     ----------
     file : path
         CSV with the columns time and FORCE_COLUMNS [N], positive extends, or PRESSURE_COLUMNS
-        [Pa]; straight lines between rows. What ``dig --csv`` writes has both: forces are taken.
+        [Pa]; linear interpolation between rows. Forces are used if the file has both.
     excavator : ExcavatorParameters
-        For the areas of pistons and rods.
+        Its piston and rod areas are read.
 
     Raises
     ------
     InputError
-        For a file that cannot be read, misses columns, or does not begin at time 0.
+        For a file that cannot be read, misses columns, or starts after time 0.
     """
     table = read_table(file)
     times, forces = table['time'], _forces(table, excavator)

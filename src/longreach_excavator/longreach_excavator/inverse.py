@@ -1,35 +1,36 @@
 """
-Inverse dynamics: what a prescribed motion asks of cylinders, rods and pins, for strength work.
+Inverse dynamics: loads of cylinders, rods and pins in a prescribed motion.
 
 Angles, rates and accelerations are known, and the force on the tooth. Recursive Newton-Euler gives
 the torques of the joints; a torque over d length / d theta is the force of the cylinder; with
 cylinders and rods as forces on the links, the same recursion gives the forces in the joints. No
-step is taken and no oil is needed: what a row says depends on that row alone. Only the soil's law
-looks back, for what its resistance builds up over.
+integration and no oil is involved: each row is independent of the others, except for the soil's
+law, whose resistance builds up with the travel of the tooth.
 
-    pin          joins                      its force is what is felt by
-    A  C  D      the links                  boom, arm, bucket, from the one before
+    pin          joins                      its force acts on
+    A  C  D      the links                  boom, arm, bucket, from the inboard link
     E  B         the boom cylinder          chassis, boom
     I  F         the arm cylinder           boom, arm
     J            the bucket cylinder        arm
     K            the same, lever and rod    K, from the cylinder; lever and rod hold it
     L  P         lever LK, rod PK           arm, bucket
 
-Forces are in the world's axes. For the pins of each link they are given once more in its own:
-along its line, away from the joint inboard, and across, to the left of the line, which is up when
-the link points forward. There each force is what that link feels, so that those of a link and its
-weight accelerate it.
+Forces are in the world's axes. The forces at the pins of each link are also given in the link's
+axes: along its line, away from the inboard joint, and across, to the left of the line, which is up
+when the link points forward. These are the forces on the link: their sum and the weight accelerate
+it.
 
-Rates and accelerations that a file does not have come from cubic splines: through its rates if it
-has them, else through its angles. With rows h seconds apart, a motion of w [rad/s] gets rates from
-angles, and accelerations from rates, that are wrong by a share of (w h)^4 / 180; accelerations
-from angles by (w h)^2 / 12. These splines go through each row and so need exact angles: errors of
-standard deviation s become 6.4 s / h^2 in the accelerations.
+Rates and accelerations that a file lacks are computed with cubic splines: through its rates if it
+has them, else through its angles. For rows h seconds apart and a motion of frequency w
+[rad/s], the relative error of rates from angles, and of accelerations from rates, is
+(w h)^4 / 180; that of accelerations from angles is (w h)^2 / 12. These splines interpolate each
+row and so need exact angles: errors of standard deviation s become 6.4 s / h^2 in the
+accelerations.
 
-Measured angles want a cutoff f. A smoothing spline then leaves a share 1 / (1 + (w / W)^4) of what
-moves with w, W = 2 pi f, without delay, as a Butterworth filter of second order does that runs
-forwards and backwards; s becomes 0.30 s W^2 sqrt(W h). At both ends the spline is straight: rows
-within about 1 / (2 f) of them say little about accelerations.
+Measured angles need a cutoff f. A smoothing spline then has the gain 1 / (1 + (w / W)^4) at the
+frequency w, W = 2 pi f, without delay, like a Butterworth filter of second order applied forwards
+and backwards; s becomes 0.30 s W^2 sqrt(W h). At both ends the spline is linear: accelerations
+within about 1 / (2 f) of them are unreliable.
 """
 
 from __future__ import annotations
@@ -77,9 +78,9 @@ __all__ = [
     'warm_up',
 ]
 
-# Where the force on the tooth comes from: columns of the motion, the excavator's soil, nowhere.
+# Source of the force on the tooth: columns of the motion, the law of the excavator's soil, none.
 SOIL_SOURCES = ('file', 'law', 'none')
-# What columns with the force on the tooth are called: one's own, and those of `dig --csv`.
+# Names of the columns with the force on the tooth: of measurements, and of `dig --csv`.
 TOOTH_COLUMNS = (('force_x', 'force_z'), ('soil_x', 'soil_z'))
 
 _JOINTS = (2, 3, 4)
@@ -87,15 +88,15 @@ _ANGLES, _RATES, _ACCELERATIONS = (
     tuple(f'{kind}_{k}' for k in _JOINTS) for kind in ('theta', 'omega', 'alpha')
 )
 _PINS = 'abcdefijklp'
-# The pins of each link; the sign tells whether a pin's force is what this link feels, or what it
-# gives. N is the tooth.
+# The pins of each link; the sign is 1 where the pin's force acts on this link, and -1 where it is
+# the reaction. N is the tooth.
 _LINK_PINS = {
     'boom': (('a', 1.0), ('b', 1.0), ('i', 1.0), ('c', -1.0)),
     'arm': (('c', 1.0), ('f', 1.0), ('j', 1.0), ('l', 1.0), ('d', -1.0)),
     'bucket': (('d', 1.0), ('p', 1.0), ('n', 1.0)),
 }
 
-# What the kernel writes, in its order.
+# Columns that the kernel writes, in its order.
 _WRITTEN = {
     **dict.fromkeys((f'torque_{k}' for k in _JOINTS), 'N m'),
     **dict.fromkeys((f'length_{name}' for name in CYLINDERS), 'm'),
@@ -124,14 +125,14 @@ _ALL = {
     },
 }
 COLUMNS = Columns(Column(name, unit) for name, unit in _ALL.items())
-# Of these the largest values are asked for.
+# Columns whose extremes are reported.
 _LOADS = tuple(name for name, unit in _ALL.items() if unit in ('N', 'N m', 'W', 'm/s'))
 
 _FEWEST_ROWS = 4
 _FEWEST_SMOOTHED = 5
-# No excavator turns faster or feels more: units, or times, are wrong [rad/s], [rad/s^2], [N].
+# Larger values mean wrong units or times [rad/s], [rad/s^2], [N].
 _LARGEST = {'rates': 1e3, 'accelerations': 1e6, 'tooth_forces': 1e8}
-# Stops give way, and measured angles err: so far a pose may be beyond a stroke [rad].
+# Stops are elastic, and measured angles have errors: a pose may exceed a stroke by this [rad].
 _BEYOND = math.radians(1.0)
 
 
@@ -143,18 +144,18 @@ class Motion:
     Parameters
     ----------
     times : ndarray, shape (rows,)
-        Rising [s].
+        Increasing [s].
     angles, rates, accelerations : ndarray, shape (rows, 3)
         Of theta_2, theta_3, theta_4 [rad], [rad/s], [rad/s^2].
     tooth_forces : ndarray, shape (rows, 2), optional
         Force on the tooth, forward and up in the world's axes [N].
     name : str
-        What errors call it.
+        Name in error messages.
 
     Raises
     ------
     InputError
-        For shapes that do not fit, numbers that are not finite, and times that do not rise.
+        For shapes that do not fit, numbers that are not finite, and times that do not increase.
     """
 
     times: np.ndarray
@@ -165,7 +166,7 @@ class Motion:
     name: str = 'motion'
 
     def __post_init__(self) -> None:
-        """Check the arrays, and keep them in the form that compiled code reads."""
+        """Check the arrays, and store them contiguous, as compiled code needs them."""
         rows = np.size(self.times)
         shapes: dict[str, tuple[int, ...]] = {'times': (rows,)}
         shapes |= dict.fromkeys(('angles', 'rates', 'accelerations'), (rows, 3))
@@ -209,7 +210,7 @@ def read_motion(file: str | Path, cutoff: float | None = None) -> Motion:
     ----------
     file : path
     cutoff : float, optional
-        [Hz]; for measured angles.
+        Cutoff frequency for measured angles [Hz].
     """
     return motion_from(read_table(file), cutoff)
 
@@ -223,17 +224,17 @@ def motion_from(table: Table, cutoff: float | None = None) -> Motion:
     table : Table
         Columns time [s], theta_2 to theta_4 [rad]; omega_2 to omega_4 [rad/s] and alpha_2 to
         alpha_4 [rad/s^2] if they are known; force_x and force_z [N] if a force acts on the
-        tooth, in the world's axes. Names of angles may end in _deg. What ``dig --csv`` writes
-        will do: its force is in soil_x and soil_z.
+        tooth, in the world's axes. Names of angles may end in _deg. Files of ``dig --csv``
+        can be read: their force is in soil_x and soil_z.
     cutoff : float, optional
-        Frequency above which angles are smoothed away [Hz]. Rates and accelerations are then made
-        from the angles, whether the table has them or not.
+        Frequency above which angles are filtered [Hz]. Rates and accelerations are then computed
+        from the angles, even if the table has them.
 
     Raises
     ------
     InputError
-        For columns that are missing, too few rows to make rates and accelerations from, and a
-        cutoff that the rows cannot show.
+        For missing columns, too few rows to compute rates and accelerations from, and a cutoff
+        outside the frequencies that the rows resolve.
     """
     name = str(table.file)
     times = table.stack(['time'])[:, 0]
@@ -255,7 +256,7 @@ def motion_from(table: Table, cutoff: float | None = None) -> Motion:
 
 
 def _has(table: Table, names: tuple[str, ...]) -> bool:
-    """Tell whether any of these columns is there, in radians or degrees."""
+    """Return whether the table has any of these columns, in radians or degrees."""
     return any(name in table or f'{name}_deg' in table for name in names)
 
 
@@ -310,19 +311,22 @@ def _smoothed(
 @kernel
 def _invert(times, motion, tooth, law, p, rows):  # type: ignore[no-untyped-def]
     """
-    Write what a motion asks for, one row of _WRITTEN each; unchecked.
+    Compute the loads of a motion, one row of _WRITTEN each; arguments are not checked.
 
     Parameters
     ----------
     times : ndarray, shape (rows,)
+        Increasing [s].
     motion : ndarray, shape (rows, 9)
-        Angles, rates, accelerations.
+        Angles [rad], rates [rad/s], accelerations [rad/s^2].
     tooth : ndarray, shape (rows, 2)
-        Force on the tooth, read without the law.
+        Force on the tooth, x and z in the world's axes [N]; not read with ``law``.
     law : bool
-        Whether the soil's law gives it.
+        Whether the force on the tooth follows from the soil's law.
     p : Constants
+        Numbers of the excavator.
     rows : ndarray, shape (rows, len(_WRITTEN))
+        Output; units as in _WRITTEN.
     """
     room, table, pins, medium = room_for(p, motion[0]), p.actuators.table, p.pins, p.medium
     chain, lengths, arms, torque = room.chain, room.lengths, room.levers, room.torque
@@ -375,7 +379,7 @@ def _invert(times, motion, tooth, law, p, rows):  # type: ignore[no-untyped-def]
 
 
 class Extreme(NamedTuple):
-    """The ends of what one quantity goes through over a motion."""
+    """Smallest and largest value of one quantity over a motion."""
 
     name: str
     unit: str
@@ -388,7 +392,7 @@ class Extreme(NamedTuple):
 @dataclasses.dataclass(frozen=True)
 class InverseResult(Run[ExcavatorParameters]):
     """
-    What a motion asks for.
+    The loads of a motion.
 
     Parameters
     ----------
@@ -397,9 +401,9 @@ class InverseResult(Run[ExcavatorParameters]):
     Notes
     -----
     Columns are time, the motion, joint torques of the cylinders, lengths and velocities of the
-    cylinders, their forces with (``force_``) and without (``pin_force_``) what overcomes the
-    friction of the piston, the power of the first, tensions of LK and PK, forces in the pins by
-    x, z and size, force on the tooth, its depth and place, and forces in the axes of the links.
+    cylinders, their forces with (``force_``) and without (``pin_force_``) the friction of the
+    piston, the power of the former, tensions of LK and PK, forces in the pins as x, z and
+    magnitude, force on the tooth, its depth and position, and forces in the axes of the links.
     Positive cylinder forces extend.
     """
 
@@ -452,14 +456,14 @@ def inverse(
     excavator : ExcavatorParameters
     motion : Motion
     soil : str
-        Where the force on the tooth comes from. file: from the motion, none if it has none; law:
-        from the excavator's soil, against the way of the tooth, in the first row fully mobilised
-        if the tooth moves there, not at all if it rests; none.
+        Source of the force on the tooth. file: columns of the motion, no force if it has none;
+        law: the excavator's soil, against the motion of the tooth, in the first row fully
+        mobilised if the tooth moves and zero if it is at rest; none: no force.
     surface : float, optional
-        Height of the soil, z [m]; where the bucket's edge is in the first row by default.
+        Height of the soil, z [m]; by default that of the bucket's edge in the first row.
     depth : str
-        One of FIXED_DEPTHS; swing counts the depth as if the bucket's joint stayed where it is
-        in the first row.
+        One of FIXED_DEPTHS; swing computes the depth with the bucket's joint at its height in the
+        first row.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """
-Kinematics of the excavator: all that moves in its linkage, from the three joint angles.
+Kinematics of the excavator: positions of all joints of its linkage from the three joint angles.
 
-Pistons, and the angles at which cylinders, lever and rod swing about their pins: what joint_states
-and the robot description hold.
+These are the joints of joint_states and of the robot description: links, pistons, and the
+cylinders, lever and rod that turn about their pins.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
     'pin_places',
 ]
 
-# In the order of joint_states: the links, the pistons, what turns in the linkage.
+# In the order of joint_states: links, pistons, turning parts of the linkage.
 JOINTS = (
     *(f'{name}_joint' for name in CYLINDERS),
     *(f'{name}_cylinder' for name in CYLINDERS),
@@ -55,17 +55,35 @@ JOINTS = (
 )
 PISTON, SWING, LEVER, ROD = 3, 6, 9, 10
 BOOM, ARM, BUCKET = range(3)
-# Each moves with one theta.
+# Index of the theta that moves each joint.
 DRIVER = (0, 1, 2, 0, 1, 2, 0, 1, 2, 2, 2)
-# Along the strokes the linkage is looked at in so many places.
+# Number of points along each stroke at which the linkage is evaluated.
 _PLACES = 201
-# The ends of the strokes are springs: limits of what turns in the linkage lie further out [rad].
+# The stops are elastic: margin of the limits of the turning parts of the linkage [rad].
 _MARGIN = 0.01
 
 
 @njit
 def _turned(way, change, origin):  # type: ignore[no-untyped-def]
-    """Return the angle of a vector, within half a turn of ``origin`` [rad], and its derivative."""
+    """
+    Return the angle of a vector and its derivative.
+
+    Parameters
+    ----------
+    way : complex
+        Vector [m].
+    change : complex
+        Derivative of the vector with respect to a joint angle [m].
+    origin : float
+        The returned angle is within half a turn of this one [rad].
+
+    Returns
+    -------
+    angle : float
+        [rad].
+    ratio : float
+        Derivative of the angle with respect to the joint angle [1].
+    """
     back = way * complex(math.cos(origin), -math.sin(origin))
     square = way.real * way.real + way.imag * way.imag
     ratio = (way.real * change.imag - way.imag * change.real) / square
@@ -75,10 +93,20 @@ def _turned(way, change, origin):  # type: ignore[no-untyped-def]
 @kernel
 def _linkage_motion(y, pins, origins, rows):  # type: ignore[no-untyped-def]
     """
-    Write positions of JOINTS, their velocities, and d position / d theta into rows (3, 11).
+    Compute positions and velocities of JOINTS and d position / d theta; arguments are not checked.
 
-    ``origins`` (11,) are the lengths of run-in cylinders [m], and angles [rad] from which those of
-    turning parts differ by less than half a turn. Unchecked.
+    Parameters
+    ----------
+    y : ndarray, shape (SIZE,)
+        State; the angles [rad] and rates [rad/s] are read.
+    pins : Pins
+        Positions of the pins [m].
+    origins : ndarray, shape (11,)
+        0 for links, lengths of the retracted cylinders [m], and, for turning parts, angles from
+        which their positions differ by less than half a turn [rad].
+    rows : ndarray, shape (3, 11)
+        Output: positions [rad] or [m], velocities [rad/s] or [m/s], d position / d theta [1] or
+        [m].
     """
     position, velocity, ratio = rows[0], rows[1], rows[2]
     for k in range(3):
@@ -102,7 +130,7 @@ def _linkage_motion(y, pins, origins, rows):  # type: ignore[no-untyped-def]
         along, moved, origins[SWING + BUCKET]
     )
     position[LEVER], ratio[LEVER] = _turned(lever, moved, origins[LEVER])
-    # K -> P as LK sees it: its own turning, that of D -> P less that of K, less the turning of LK.
+    # K -> P relative to LK: its rotation in the arm, from the motion of P and K, less that of LK.
     arm = pins.l + lever - rod - pins.d
     seen = -rod * complex(lever.real, -lever.imag)
     position[ROD], _ = _turned(seen, 0j, origins[ROD])
@@ -113,7 +141,7 @@ def _linkage_motion(y, pins, origins, rows):  # type: ignore[no-untyped-def]
 
 
 class JointTable(NamedTuple):
-    """What there is to know of the joints of an excavator, in the order of JOINTS."""
+    """Constants of the joints of an excavator, in the order of JOINTS."""
 
     pins: Pins
     origins: np.ndarray  # see _linkage_motion
@@ -124,7 +152,7 @@ class JointTable(NamedTuple):
 
 @functools.lru_cache(maxsize=16)
 def joint_table(excavator: ExcavatorParameters) -> JointTable:
-    """Return what depends on the excavator alone."""
+    """Return the joint constants of an excavator; cached."""
     pins, joints, pistons = excavator.pins(), excavator.joint_limits(), slice(PISTON, SWING)
     (from_zero,), rows = read_only((np.zeros(len(JOINTS)),)), np.empty((3, len(JOINTS)))
     positions, ratios = np.empty((2, _PLACES, len(JOINTS)))
@@ -134,7 +162,7 @@ def joint_table(excavator: ExcavatorParameters) -> JointTable:
         positions[place], ratios[place] = rows[0], np.abs(rows[2])
     turns = np.unwrap(positions, axis=0)
     low, high = turns.min(axis=0), turns.max(axis=0)
-    # Unwrapped angles may begin a turn away.
+    # Unwrapped angles may be off by whole turns.
     whole = 2.0 * math.pi * np.round((low + high) / (4.0 * math.pi))
     low, high = low - whole - _MARGIN, high - whole + _MARGIN
     origins = np.zeros(len(JOINTS))
@@ -154,7 +182,7 @@ def joint_table(excavator: ExcavatorParameters) -> JointTable:
 
 def pin_places(excavator: ExcavatorParameters, angles: np.ndarray) -> np.ndarray:
     """
-    Return the places of the joints A, C and D, and of the tooth N, x + j z [m].
+    Return the positions of the joints A, C and D, and of the tooth N, x + j z [m].
 
     Parameters
     ----------
@@ -189,10 +217,11 @@ def moving_joints(
     -------
     JointSample
         In the order of JOINTS. ``boom_joint``, ``arm_joint``, ``bucket_joint``: theta_2 to theta_4
-        [rad] with the cylinder's torque about the joint [N m]. ``<name>_cylinder``: position from
-        run in [m] with the cylinder's force [N], of all side by side. ``<name>_cylinder_swing``,
-        ``lever_joint``: from the x axis of the link that carries the pin to the part, positive
-        upwards [rad]; ``rod_joint``: from the line LK to the line KP [rad].
+        [rad] with the cylinder's torque about the joint [N m]. ``<name>_cylinder``: piston
+        position from the retracted end [m] with the total force of the cylinders side by side [N].
+        ``<name>_cylinder_swing``, ``lever_joint``: from the x axis of the link that carries the
+        pin to the part, positive upwards [rad]; ``rod_joint``: from the line LK to the line KP
+        [rad].
     """
     table, rows = joint_table(excavator), np.empty((3, len(JOINTS)))
     _linkage_motion(y, table.pins, table.origins, rows)

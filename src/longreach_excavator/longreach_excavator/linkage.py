@@ -1,5 +1,5 @@
 """
-How cylinders move boom, arm and bucket: pins A to P of the thesis (Ozunlu 2009, appendix A).
+Linkage of boom, arm and bucket cylinders: pins A to P of the thesis (Ozunlu 2009, appendix A).
 
 The machine stands in its x-z plane, x forward, z up, the boom's foot A at the origin. theta_2 is
 the angle from x to the boom's line AC, theta_3 from there to the arm's CD, theta_4 from there to
@@ -10,19 +10,18 @@ the bucket's DN, N the tooth; all positive upwards, so digging turns the bucket 
     arm        I, boom     F, arm                theta_3 falls
     bucket     J, arm      K, lever LK, rod PK   theta_4 falls
 
-Places are complex numbers x + j z in the frame of a link: with its x axis along its line and its
-origin at the joint inboard, so that e^(j theta) turns them into the frame of the link before. The
-printed (A.1) to (A.8) are the same triangles by the law of cosines, with errors (docs/excavator.md
-lists them); vectors need neither the law nor its choice of branches.
+Positions are complex numbers x + j z in the frame of a link: x axis along the link's line, origin
+at the inboard joint; e^(j theta) rotates them into the axes of the inboard link. The printed (A.1)
+to (A.8) solve the same triangles by the law of cosines, with errors that docs/excavator.md lists;
+vectors need no choice between the branches of the arc cosine.
 
 K is the corner of two circles about L and P. It lies to the left of L -> P, on the arm's outer
 side, in all poses between the dead points, where the lever or the rod points along another link:
 
-- LK along KJ: the cylinder has no lever left, d length / d theta_4 = 0;
+- LK along KJ: the cylinder has no lever arm, d length / d theta_4 = 0;
 - LK along PK: the four-bar is stretched, and would open.
 
-Functions without a class take numbers and check nothing: for compiled code. :class:`Linkage` is
-for people.
+The compiled functions do not check their arguments; the methods of :class:`Linkage` do.
 """
 
 from __future__ import annotations
@@ -51,12 +50,12 @@ __all__ = [
 ]
 
 CYLINDERS = ('boom', 'arm', 'bucket')
-# A linkage so near a dead point [m of lever] is not one that could carry its machine.
+# Smallest lever arm d length / d theta_4 of a usable linkage [m].
 _SMALLEST_LEVER = 1e-3
 
 
 class Pins(NamedTuple):
-    """Places of pins in the frames of their links [m]."""
+    """Positions of the pins in the frames of their links [m]."""
 
     e: complex  # chassis
     b: complex  # boom
@@ -75,9 +74,21 @@ class Pins(NamedTuple):
 @njit
 def boom_cylinder(theta, pins):  # type: ignore[no-untyped-def]
     """
-    Return E -> B [m] in the chassis' axes, and d length / d theta_2 [m].
+    Return the vector of the boom cylinder and its lever arm; (A.1).
 
-    The length (A.1) is the vector's.
+    Parameters
+    ----------
+    theta : float
+        theta_2 [rad].
+    pins : Pins
+        Positions of the pins [m].
+
+    Returns
+    -------
+    along : complex
+        E -> B in the chassis' axes [m]; its magnitude is the cylinder's length.
+    lever : float
+        d length / d theta_2 [m].
     """
     arm = pins.b * complex(math.cos(theta), math.sin(theta))
     along = arm - pins.e
@@ -86,7 +97,23 @@ def boom_cylinder(theta, pins):  # type: ignore[no-untyped-def]
 
 @njit
 def arm_cylinder(theta, pins):  # type: ignore[no-untyped-def]
-    """Return I -> F [m] in the boom's frame, and d length / d theta_3 [m]; (A.4)."""
+    """
+    Return the vector of the arm cylinder and its lever arm; (A.4).
+
+    Parameters
+    ----------
+    theta : float
+        theta_3 [rad].
+    pins : Pins
+        Positions of the pins [m].
+
+    Returns
+    -------
+    along : complex
+        I -> F in the boom's frame [m]; its magnitude is the cylinder's length.
+    lever : float
+        d length / d theta_3 [m].
+    """
     arm = pins.f * complex(math.cos(theta), math.sin(theta))
     along = pins.c + arm - pins.i
     return along, (along.imag * arm.real - along.real * arm.imag) / abs(along)
@@ -95,9 +122,21 @@ def arm_cylinder(theta, pins):  # type: ignore[no-untyped-def]
 @njit
 def lever_pin(theta, pins):  # type: ignore[no-untyped-def]
     """
-    Return L -> K and P -> K [m] in the arm's frame, and the turning of LK per theta_4.
+    Return lever and rod of the bucket's four-bar; NaN where it cannot close.
 
-    NaN where the four-bar cannot close.
+    Parameters
+    ----------
+    theta : float
+        theta_4 [rad].
+    pins : Pins
+        Positions of the pins [m].
+
+    Returns
+    -------
+    lever, rod : complex
+        L -> K and P -> K in the arm's frame [m].
+    turning : float
+        Derivative of the angle of LK with respect to theta_4 [1].
     """
     arm = pins.p * complex(math.cos(theta), math.sin(theta))
     base = pins.d + arm - pins.l
@@ -107,7 +146,7 @@ def lever_pin(theta, pins):  # type: ignore[no-untyped-def]
     height = math.sqrt(height) if height > 0.0 else math.nan
     lever = base / length * complex(share, height)
     rod = lever - base
-    # The rod keeps its length: what LK moves K along it is what the bucket moves P along it.
+    # The rod is rigid: K and P have the same velocity along it.
     moved = rod.imag * arm.real - rod.real * arm.imag
     turning = moved / (rod.imag * lever.real - rod.real * lever.imag)
     return lever, rod, turning
@@ -116,9 +155,22 @@ def lever_pin(theta, pins):  # type: ignore[no-untyped-def]
 @njit
 def bucket_cylinder(theta, pins):  # type: ignore[no-untyped-def]
     """
-    Return J -> K, L -> K and P -> K [m] in the arm's frame, and d length / d theta_4 [m].
+    Return the vectors of bucket cylinder, lever and rod, and the lever arm of the cylinder; (A.8).
 
-    The length (A.8) is that of the first.
+    Parameters
+    ----------
+    theta : float
+        theta_4 [rad].
+    pins : Pins
+        Positions of the pins [m].
+
+    Returns
+    -------
+    along, lever, rod : complex
+        J -> K, L -> K and P -> K in the arm's frame [m]; the magnitude of J -> K is the cylinder's
+        length.
+    arm : float
+        d length / d theta_4 [m].
     """
     lever, rod, turning = lever_pin(theta, pins)
     along = pins.l + lever - pins.j
@@ -128,7 +180,20 @@ def bucket_cylinder(theta, pins):  # type: ignore[no-untyped-def]
 
 @njit
 def cylinders(q, pins, lengths, arms):  # type: ignore[no-untyped-def]
-    """Write the lengths (3,) [m] of the cylinders and d length / d theta (3,) [m] at q (3,)."""
+    """
+    Compute the lengths of the cylinders and their lever arms.
+
+    Parameters
+    ----------
+    q : ndarray, shape (3,) or more
+        theta_2, theta_3, theta_4 [rad]; further elements are ignored.
+    pins : Pins
+        Positions of the pins [m].
+    lengths : ndarray, shape (3,)
+        Output: lengths from pin to pin [m].
+    arms : ndarray, shape (3,)
+        Output: d length / d theta [m].
+    """
     along, arms[0] = boom_cylinder(q[0], pins)
     lengths[0] = abs(along)
     along, arms[1] = arm_cylinder(q[1], pins)
@@ -140,9 +205,19 @@ def cylinders(q, pins, lengths, arms):  # type: ignore[no-untyped-def]
 @njit
 def rod_forces(force, along, lever, rod):  # type: ignore[no-untyped-def]
     """
-    Return the tensions of LK and PK [N] that balance a pushing bucket cylinder at K; (B.1), (B.2).
+    Return the tensions of LK and PK that balance the bucket cylinder's force at K; (B.1), (B.2).
 
-    ``along``, ``lever``, ``rod`` are J -> K, L -> K, P -> K.
+    Parameters
+    ----------
+    force : float
+        Force of the bucket cylinder, positive extends [N].
+    along, lever, rod : complex
+        J -> K, L -> K, P -> K in the arm's frame [m].
+
+    Returns
+    -------
+    tension_lk, tension_pk : float
+        [N].
     """
     push = force * along / abs(along)
     lever_way, rod_way = lever / abs(lever), rod / abs(rod)
@@ -155,7 +230,18 @@ def rod_forces(force, along, lever, rod):  # type: ignore[no-untyped-def]
 
 @kernel
 def _tables(q, pins, lengths, arms):  # type: ignore[no-untyped-def]
-    """Write lengths and arms (rows, 3) at poses (rows, 3)."""
+    """
+    Compute lengths and lever arms of poses; arguments are not checked.
+
+    Parameters
+    ----------
+    q : ndarray, shape (rows, 3)
+        theta_2, theta_3, theta_4 [rad].
+    pins : Pins
+        Positions of the pins [m].
+    lengths, arms : ndarray, shape (rows, 3)
+        Output: lengths of the cylinders [m], d length / d theta [m].
+    """
     for row in range(q.shape[0]):
         cylinders(q[row], pins, lengths[row], arms[row])
 
@@ -170,7 +256,7 @@ class RodForces(NamedTuple):
 @dataclasses.dataclass(frozen=True)
 class Linkage:
     """
-    The linkage as a whole.
+    The linkage of an excavator.
 
     Parameters
     ----------
@@ -185,9 +271,9 @@ class Linkage:
     pins: Pins
 
     def __post_init__(self) -> None:
-        """Find between which angles each joint can stand."""
+        """Compute the range of each joint between its dead points."""
         p = self.pins
-        # The triangles AEB and CIF flat at both ends of half a turn.
+        # The triangles AEB and CIF degenerate at both ends of half a turn.
         boom = -cmath.phase(p.b / p.e)
         arm = cmath.phase((p.i - p.c) / p.f)
         object.__setattr__(
@@ -218,7 +304,7 @@ class Linkage:
         )
 
     def _drives_bucket(self, angle: float) -> bool:
-        """Tell whether the cylinder has a lever on the bucket, with all corners on their sides."""
+        """Return whether the cylinder has a lever arm at an angle [rad] on this branch."""
         p = self.pins
         try:
             along, lever, _, arm = bucket_cylinder(angle, p)
@@ -230,14 +316,14 @@ class Linkage:
         return bool(arm < -_SMALLEST_LEVER and left > 0.0 and right < 0.0)
 
     def _last_good(self, good: float, bad: float) -> float:
-        """Return the last angle [rad] on the way to a dead point, by bisection."""
+        """Return the last angle [rad] before a dead point, by bisection."""
         for _ in range(60):
             middle = 0.5 * (good + bad)
             good, bad = (middle, bad) if self._drives_bucket(middle) else (good, middle)
         return good
 
     def ranges(self) -> tuple[tuple[float, float], ...]:
-        """Return the interval of each joint [rad] in which its cylinder moves it, open ends."""
+        """Return the open interval of each joint [rad] between its dead points."""
         known: tuple[tuple[float, float], ...] = self.__dict__['_ranges']
         return known
 
@@ -257,7 +343,7 @@ class Linkage:
         Raises
         ------
         InputError
-            For a pose in which the linkage cannot be, or has no lever.
+            For a pose that the linkage cannot reach, or at a dead point.
         """
         return self._evaluate(q)[0]
 
@@ -265,8 +351,8 @@ class Linkage:
         """
         Return d length / d theta [m], shape (..., 3): a diagonal Jacobian.
 
-        A joint's rate is the cylinder's velocity divided by it, the joint's torque the cylinder's
-        force times it. Errors are those of :meth:`lengths`.
+        Rate of a joint = velocity of its cylinder / lever; torque of a joint = force of its
+        cylinder * lever. Errors are those of :meth:`lengths`.
         """
         return self._evaluate(q)[1]
 
@@ -290,12 +376,12 @@ class Linkage:
         q : ndarray, shape (..., 3)
             [rad].
         force : ndarray, shape (...)
-            Of the bucket cylinder, positive extends [N].
+            Force of the bucket cylinder, positive extends [N].
 
         Raises
         ------
         InputError
-            For a pose in which the linkage cannot be.
+            For a pose that the linkage cannot reach.
         """
         self._evaluate(q)
         angles = np.asarray(q, dtype=float)[..., 2]
@@ -337,7 +423,7 @@ class Linkage:
         """
         p = self.pins
         low, high = sorted(self._length(cylinder, angle) for angle in self.ranges()[cylinder])
-        # Compiled lengths of the ends differ in the last bits.
+        # The lengths at the ends are subject to rounding.
         if not low - 1e-12 <= length <= high + 1e-12:
             raise InputError(
                 f'length of the {CYLINDERS[cylinder]} cylinder = {length:.6g} m, allowed between'
@@ -355,7 +441,7 @@ class Linkage:
             K = _corner(p.j, p.l, length, p.lk, 1.0)
             P = _corner(complex(p.d), K, abs(p.p), p.pk, -1.0)
             angle = cmath.phase((P - p.d) / p.p)
-        # Angles are known but for whole turns.
+        # The angle is determined up to whole turns.
         middle = 0.5 * sum(self.ranges()[cylinder])
         return middle + math.remainder(angle - middle, 2.0 * math.pi)
 
@@ -389,13 +475,13 @@ class Linkage:
 
 
 def _opening(near: float, far: float, across: float) -> float:
-    """Return the angle of a triangle [rad] between two sides, from the third."""
+    """Return the angle [rad] between two sides of a triangle from its three sides [m]."""
     cosine = (near * near + far * far - across * across) / (2.0 * near * far)
     return math.acos(min(1.0, max(-1.0, cosine)))
 
 
 def _corner(first: complex, second: complex, near: float, far: float, side: float) -> complex:
-    """Return the corner at distances from two places, left (1) or right (-1) of their line."""
+    """Return the point at distances [m] from two points, left (1) or right (-1) of their line."""
     base = second - first
     length = abs(base)
     share = (near * near - far * far + length * length) / (2.0 * length)

@@ -1,9 +1,9 @@
 """
-The excavator as a machine that nodes and runs drive.
+The excavator as a machine for nodes and simulated runs.
 
-Commands are constant from sample to sample; forces that a scenario gives are known at the
-beginning, in the middle and at the end of each step. A run is a sequence of calls of one compiled
-kernel that takes steps of equal length; cutting it elsewhere changes nothing.
+Commands are constant between samples; forces that a scenario prescribes are sampled at the start,
+in the middle and at the end of each step. A run is a sequence of calls of one compiled kernel that
+takes steps of equal length; the result does not depend on how the steps are divided among calls.
 """
 
 from __future__ import annotations
@@ -45,28 +45,28 @@ __all__ = ['CYCLE', 'SAMPLE_TIME', 'STEP', 'Excavator']
 
 STEP = 1e-3  # [s]
 SAMPLE_TIME = 5e-3  # [s], of rows
-# A scenario looks at the bucket so often [s], to close the valves when it has swept.
+# Interval at which a scenario checks the end of the sweep, to close the valves [s].
 CYCLE = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
 class Excavator:
     """
-    The excavator as a machine: what :class:`longreach_dynamics.machine.Machine` asks for.
+    The excavator as a machine; implements :class:`longreach_dynamics.machine.Machine`.
 
-    It knows one more command, :data:`BY_SCENARIO`: what the scenario tells the cylinders.
+    It accepts one more command, :data:`BY_SCENARIO`: the commands of the scenario.
 
     Parameters
     ----------
     excavator : ExcavatorParameters
-        As its file says. The machine's ``parameters`` are these with what the scenario overrides,
-        see :meth:`longreach_excavator.scenario.Scenario.excavator`.
+        Parameters of the file. ``parameters`` are these with the values that the scenario
+        overrides, see :meth:`longreach_excavator.scenario.Scenario.excavator`.
     scenario : Scenario
     step : float
         Length of a step [s].
     tolerance : float
-        0: Runge-Kutta steps of order 4, as in the thesis. Else steps of order 8 within each one,
-        as many as this local error needs, relative and absolute in SI units.
+        0: Runge-Kutta steps of order 4, as in the thesis. Otherwise adaptive steps of order 8
+        within each step, with this local error, relative and absolute in SI units.
 
     Raises
     ------
@@ -81,7 +81,7 @@ class Excavator:
     parameters: ExcavatorParameters = dataclasses.field(init=False)
 
     def __post_init__(self, excavator: ExcavatorParameters) -> None:
-        """Check the scenario, apply what it overrides, and read its forces."""
+        """Check the scenario, apply its overrides, and read its forces."""
         if not 1e-6 <= self.step <= 5e-3:
             raise InputError(f'step = {self.step} s, allowed: [1e-06, 0.005] s')
         if self.tolerance and not 1e-13 <= self.tolerance <= 1e-3:
@@ -106,18 +106,18 @@ class Excavator:
 
     @property
     def constants(self) -> Constants:
-        """Numbers for compiled code, read-only."""
+        """Constants for compiled code, read-only."""
         known: Constants = self.__dict__['_constants']
         return known
 
     @property
     def _cycle(self) -> int:
-        """Steps between the looks of the scenario at the bucket."""
+        """Number of steps between checks of the sweep's end."""
         return max(1, round(CYCLE / self.step))
 
     def initial_state(self) -> ExcavatorState:
         """
-        Return the excavator at rest in the scenario's pose, each cylinder carrying its weight.
+        Return the excavator at rest in the scenario's pose, its weight held by the cylinders.
 
         Raises
         ------
@@ -137,7 +137,7 @@ class Excavator:
         return ExcavatorState(y, forces)
 
     def _check_step(self, q: np.ndarray) -> None:
-        """Raise InputError when the step is too long for oil and stops at their stiffest."""
+        """Raise InputError when the step is too long for the largest stiffness and damping."""
         excavator, actuators = self.parameters, self.constants.actuators
         levers = np.abs(excavator.linkage().levers(q))
         head, rod = smallest_volumes(actuators)
@@ -154,19 +154,19 @@ class Excavator:
             raise InputError(
                 f'step = {self.step:g} s, allowed for this excavator: at most'
                 f' {STABILITY / fastest:.2g} s; oil in small volumes, wide valves, stiff stops,'
-                ' viscous pistons and light links are fast'
+                ' viscous pistons and light links need short steps'
             )
 
     def scenario_command(self, time: float, swept: bool) -> ExcavatorCommand:
         """
-        Return what the scenario tells the cylinders at a time [s].
+        Return the command of the scenario at a time.
 
         Parameters
         ----------
         time : float
-            A command holds from its time on until the next.
+            [s]. A command is held until the time of the next one.
         swept : bool
-            Whether the bucket has swept: then all valves are closed.
+            Whether the sweep has ended; all valves are then closed.
         """
         given: GivenForces | None = self.__dict__['_given']
         if given is not None:
@@ -184,7 +184,7 @@ class Excavator:
         duration: float,
     ) -> ExcavatorState:
         """
-        Return the state ``duration`` [s] after ``time`` [s].
+        Return the state ``duration`` [s] after ``time`` [s]; both are rounded to whole steps.
 
         The command is constant, or BY_SCENARIO.
 
@@ -207,21 +207,32 @@ class Excavator:
         every: int,
     ) -> tuple[ExcavatorState, np.ndarray]:
         """
-        Advance from step ``first`` on, and record.
+        Advance and record.
+
+        Parameters
+        ----------
+        state : ExcavatorState
+        command : ExcavatorCommand or BY_SCENARIO
+        first : int
+            Number of steps from time 0 to ``state``.
+        steps : int
+            Number of steps to take.
+        every : int
+            Interval of rows in steps; 0: no rows.
 
         Returns
         -------
         state : ExcavatorState
-        table : ndarray, shape (rows, SIZE), with terrain more
-            The state after every ``every``-th step, counted from step 0; none with 0.
+        table : ndarray, shape (rows, size of y)
+            The state after every ``every``-th step, counted from step 0.
 
         Raises
         ------
         InputError
             For a command that is not allowed.
         PartialRunError
-            With state, command and time at the beginning of the step that failed, and the table up
-            to there.
+            With state, command and time at the start of the step that failed, and the table up to
+            there.
         """
         if steps < 0:
             raise InputError(f'duration is {steps} steps, allowed: 0 or more')
@@ -232,7 +243,7 @@ class Excavator:
         for begin, end in self._pieces(command, first, last):
             row = (begin // every - first // every) if every else 0
             if command is BY_SCENARIO:
-                # At the scenario's cycles only, wherever the run is cut.
+                # Only at the scenario's cycles, so that the division into calls has no effect.
                 looks = begin % cycle == 0 and self.__dict__['_given'] is None
                 swept = state.swept or (looks and self.has_swept(state))
                 told = self.scenario_command(step_time(begin, self.step), swept)
@@ -247,7 +258,7 @@ class Excavator:
     def _pieces(
         self, command: ExcavatorCommand | ByScenario, first: int, last: int
     ) -> list[tuple[int, int]]:
-        """Return from where to where the command is the same."""
+        """Return the intervals of steps with a constant command."""
         if command is not BY_SCENARIO or self.__dict__['_given'] is not None:
             return [(first, last)] if last > first else []
         cuts = {round(entry.time / self.step) for entry in self.scenario.valve_commands}
@@ -257,13 +268,13 @@ class Excavator:
         return [(begin, end) for begin, end in itertools.pairwise(edges) if end > begin]
 
     def has_swept(self, state: ExcavatorState) -> bool:
-        """Tell whether the bucket has turned by the scenario's sweep."""
+        """Return whether the bucket has turned by the scenario's sweep."""
         end: float = self.__dict__['_end']
         return bool(state.y[:RATE].sum() <= end)
 
     def given_forces(self, times: np.ndarray) -> np.ndarray:
         """
-        Return the forces [N] that the scenario gives at times [s].
+        Return the forces [N] that the scenario prescribes at times [s].
 
         Returns
         -------
@@ -276,7 +287,7 @@ class Excavator:
         return _array(self.scenario_command(0.0, swept=False).forces)
 
     def _forces_between(self, first: int, last: int) -> np.ndarray | None:
-        """Return the scenario's forces for steps, see advance_motion; None when it gives none."""
+        """Return the scenario's forces for steps, see advance_motion; None without them."""
         given: GivenForces | None = self.__dict__['_given']
         if given is None:
             return None
@@ -292,7 +303,7 @@ class Excavator:
         every: int,
         table: np.ndarray,
     ) -> ExcavatorState:
-        """Take steps with one command, or with forces that vary in place of the command's."""
+        """Take steps with one command, or with varying forces in place of the command's."""
         _check_command(command)
         y = self._with_oil(state, command)
         told = command.forces
@@ -310,7 +321,7 @@ class Excavator:
         return ExcavatorState(y, told, state.swept)
 
     def _with_oil(self, state: ExcavatorState, command: ExcavatorCommand) -> np.ndarray:
-        """Return a copy of y in which cylinders that had a given force carry on by their oil."""
+        """Return a copy of y with oil pressures for cylinders whose prescribed force has ended."""
         y = state.y.copy()
         for k, (before, now) in enumerate(zip(state.forces, command.forces, strict=True)):
             if now is None and before is not None:
@@ -318,12 +329,12 @@ class Excavator:
                 head, rod = pressures(self.parameters, forces)
                 y[HEAD + k], y[ROD + k], y[SPOOL + k] = head[k], rod[k], 0.0
             elif now is not None:
-                # Its valve takes no oil from the pump.
+                # A closed valve takes no oil from the pump.
                 y[SPOOL + k] = 0.0
         return y
 
     def _failure(self, count: int, y: np.ndarray, command: ExcavatorCommand) -> str:
-        """Return the message about a step that did not end with a finite state."""
+        """Return the error message of a step that failed."""
         time = step_time(count, self.step)
         reason = 'a number is not finite'
         ahead = y[:RATE] + 2.0 * self.step * y[RATE:HEAD]
@@ -341,7 +352,7 @@ class Excavator:
         )
 
     def observed(self, state: ExcavatorState) -> dict[str, float]:
-        """Return forces, reactions and more of one state by the names of motion.OBSERVED."""
+        """Return the quantities of motion.OBSERVED of one state, by name."""
         rows = np.empty((1, len(OBSERVED)))
         observe(state.y[None], _array(state.forces), self.constants, rows)
         return dict(zip(OBSERVED, rows[0].tolist(), strict=True))
@@ -352,21 +363,21 @@ class Excavator:
         command: ExcavatorCommand | ByScenario,  # noqa: ARG002
     ) -> JointSample:
         """
-        Return joints, cylinders and linkage, by the names of urdf/excavator.urdf.
+        Return the joints of the robot description, see :func:`moving_joints`.
 
-        Joint angles [rad] with the cylinders' torques [N m], piston positions from run in [m] with
-        the cylinders' forces [N], and how cylinders, lever and rod have turned [rad].
+        Joint angles [rad] with the cylinders' torques [N m], piston positions from the retracted
+        end [m] with the cylinders' forces [N], and the angles of cylinders, lever and rod [rad].
         """
         return moving_joints(self.parameters, state.y, self.observed(state))
 
 
 def _array(forces: tuple[float | None, ...]) -> np.ndarray:
-    """Return forces [N] as compiled code takes them, shape (1, 3), NaN for cylinders with oil."""
+    """Return forces [N] as an array for compiled code, shape (1, 3); NaN for None."""
     return np.array([forces], dtype=float)
 
 
 def _check_command(command: ExcavatorCommand) -> None:
-    """Raise InputError for what compiled code must not be given."""
+    """Raise InputError for a command of wrong size or range; compiled code does not check it."""
     n = len(CYLINDERS)
     if len(command.spools) != n or len(command.forces) != n:
         raise InputError(
@@ -375,7 +386,7 @@ def _check_command(command: ExcavatorCommand) -> None:
         )
     if not all(abs(spool) <= 1.0 for spool in command.spools):
         raise InputError(f'spools = {tuple(command.spools)}, allowed: [-1, 1]')
-    # Written so that NaN is refused.
+    # Written so that NaN is rejected.
     if not all(force is None or abs(force) <= STRONGEST for force in command.forces):
         raise InputError(
             f'forces = {tuple(command.forces)}, allowed: up to {STRONGEST:g} N, or None for a'

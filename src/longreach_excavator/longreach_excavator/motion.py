@@ -1,27 +1,28 @@
 """
-The excavator's equations of motion, and the one compiled kernel that takes steps of them.
+The excavator's equations of motion, and the compiled kernels that integrate them.
 
-Three rigid links by recursive Newton-Euler (:mod:`longreach_dynamics.planar_chain`), turned by
-cylinders through their linkage; the tooth feels the soil. State y, 22 numbers, and with terrain
-those of the ground (:mod:`longreach_excavator.terrain`), which change after each step:
+Three rigid links by recursive Newton-Euler (:mod:`longreach_dynamics.planar_chain`), driven by
+cylinders through their linkage; the soil acts on the tooth. The state y has 22 numbers, followed
+with terrain by those of the ground (:mod:`longreach_excavator.terrain`), which change after each
+step:
 
     theta_2..4 (3), their rates (3)            [rad], [rad/s]
     p_1 (3), p_2 (3), spool positions (3)      of the cylinders, [Pa], a share of the travel
-    s (2)                                      how far the soil is mobilised, see soil
-    work of the cylinders (3), done on the soil (1), lost (1)      [J], all from time 0 on
+    s (2)                                      mobilisation of the soil, see soil
+    work of the cylinders (3), on the soil (1), losses (1)         [J], since time 0
 
-A cylinder's force is that of its oil, p_1 A_1 - p_2 A_2, or given from outside. At the ends of the
-stroke it meets springs; on the way it feels viscous friction. What the pins carry is the sum. The
-joint's torque is that times d length / d theta, by virtual work; the forces in all pins follow
-from the same recursion with cylinders and rods as forces on the links, see :func:`observe`.
+A cylinder's force is that of its oil, p_1 A_1 - p_2 A_2, or prescribed. The stops at the ends of
+the stroke are springs; the piston has viscous friction. The pins carry the sum of these forces.
+The joint's torque is this sum times d length / d theta, by virtual work; the forces in all pins
+follow from the same recursion with cylinders and rods as forces on the links, see :func:`observe`.
 
-The integrals of power are part of the state, so that energy is balanced to the error of the steps:
+The integrals of power are part of the state: the energy balance holds to the integration error,
 work of the cylinders = change of kinetic, potential and spring energy + soil + losses.
 
-Steps are classical Runge-Kutta, as in the thesis (C.8) to (C.11), but of all numbers at once; one
-in which a piston meets its stop, a chamber runs empty, a valve opens, or the tooth is in stiff
-soil, is taken in parts. The stepper of the other machines, DOP853, takes the same derivative
-(:func:`advance_adaptive`).
+Steps are classical Runge-Kutta, as in the thesis (C.8) to (C.11), but of the whole state at once;
+a step in which a piston meets its stop, a chamber runs empty, a valve opens, or the tooth is in
+stiff soil is divided into parts. :func:`advance_adaptive` integrates the same derivative with
+DOP853, as the other machines do.
 """
 
 from __future__ import annotations
@@ -108,13 +109,13 @@ __all__ = [
     'tooth_motion',
 ]
 
-# Where the parts of the state begin; the angles are first.
+# Start indices of the parts of the state; the angles start at 0.
 RATE, HEAD, ROD, SPOOL, SOIL, WORK, SOIL_WORK, LOSS, SIZE = 3, 6, 9, 12, 15, 17, 20, 21, 22
 
-# Column of the table of actuators in which the excavator has the length of a run-in cylinder [m].
+# Column of the table of actuators with the length of the retracted cylinder [m].
 RETRACTED = 0
 
-# What observe() writes of an instant: of x and z, x is first.
+# Columns of observe(); x before z.
 OBSERVED = (
     *(f'alpha_{k}' for k in (2, 3, 4)),
     *(f'length_{name}' for name in ('boom', 'arm', 'bucket')),
@@ -135,7 +136,7 @@ OBSERVED = (
     'bucket_volume',
     'bucket_mass',
 )
-# Where the groups of OBSERVED begin.
+# Start indices of the groups of OBSERVED.
 _ALPHA, _LENGTH, _FORCE, _PIN_FORCE, _TENSION_LK, _TENSION_PK, _JOINTS = (
     OBSERVED.index(name)
     for name in (
@@ -162,14 +163,14 @@ _DEPTH, _TIP, _HEAD_FLOW, _ROD_FLOW, _MOMENT, _VOLUME = (
         'bucket_volume',
     )
 )
-# No excavator turns so far or so fast [rad, rad/s]: the printed forces reach 30 rad/s.
+# Bound of angles and rates beyond which a run has diverged [rad, rad/s]; printed forces: 30 rad/s.
 _RUNAWAY = 1e3
-# A step is cut into so many parts when something in it begins or ends with a kink, which costs
-# whole steps up to 1e-5 of the energy: a piston that is not slow [m/s] meets its stop, or comes so
-# near [m]; a chamber runs empty; a spool leaves its dead band.
+# Number of parts of a step with a kink in the derivative, which would cause errors of up to 1e-5
+# of the energy in a whole step: a piston faster than _SLOW [m/s] meets its stop, or comes
+# closer than _CLEARANCE [m]; a chamber runs empty; a spool leaves its dead band.
 _PARTS, _SLOW, _CLEARANCE = 16, 1e-3, 1e-4
-# In stiff soil the parts are this share of its shortest time constant; more than so many are never
-# needed.
+# In stiff soil: length of the parts over the shortest time constant of the soil, and maximum
+# number of parts.
 _SOIL_SHARE, _MOST_PARTS = 0.5, 256
 
 
@@ -179,21 +180,21 @@ class Medium(NamedTuple):
     stop_stiffness: float  # [N/m]
     stop_loss: float  # [s/m]
     surface: float  # of the soil, z [m]; -inf: none, or terrain
-    joint: float  # height of D from which the edge is counted [m]; NaN: where it is
-    radius: float  # at which the depth is counted [m]
+    joint: float  # fixed height of D for the depth of the edge [m]; NaN: the actual height
+    radius: float  # distance from D of the point whose depth counts [m]
     shear: float  # shear displacement K [m]
     linear: float  # of the resistance, see soil.coefficients
     quadratic: float
     power: float
     exponent: float
     along: complex  # direction of the force in the bucket's frame, mode thesis; NaN: against s
-    moment: float  # beside that force [N m]
+    moment: float  # moment of the soil on the bucket, mode thesis [N m]
 
 
 class Constants(NamedTuple):
-    """All numbers that compiled code reads."""
+    """Constants for compiled code."""
 
-    chain: np.ndarray  # PlanarChain.table(); copied where it serves as room, too
+    chain: np.ndarray  # PlanarChain.table(); copied where it is also work space
     actuators: Actuators
     pins: Pins
     medium: Medium
@@ -209,7 +210,7 @@ def constants_of(
     terrain: tuple[float, float] | None = None,
 ) -> Constants:
     """
-    Return the numbers of an excavator.
+    Return the constants of an excavator for compiled code.
 
     Parameters
     ----------
@@ -217,12 +218,13 @@ def constants_of(
     surface : float
         Height of the soil, z [m]; -inf for none.
     joint : float
-        Height of the bucket's joint D for the depth of its edge [m]; NaN for where it is.
+        Fixed height of the bucket's joint D for the depth of its edge, z [m]; NaN: the actual
+        height.
     fixed_direction : bool
-        Whether the soil's force has the thesis' direction phi_1 in the bucket, with M_45, in
-        place of that against the motion.
+        Whether the soil's force has the thesis' direction phi_1 in the bucket, with the moment
+        M_45, instead of acting against the motion.
     terrain : tuple of float, optional
-        From where to where there is ground that is cut and carried, x [m]. It begins flat, at
+        Interval of the ground that is cut and carried, x [m]. It is flat at first, at the height
         ``surface``.
     """
     soil = excavator.soil
@@ -253,18 +255,27 @@ def constants_of(
 
 
 class Room(NamedTuple):
-    """What is worked with: nothing is kept in it from step to step."""
+    """Work space of a kernel; holds no state between steps."""
 
     chain: np.ndarray  # table of the chain
     lengths: np.ndarray  # (3,) of the cylinders [m]
     levers: np.ndarray  # (3,) d length / d theta [m]
-    torque: np.ndarray  # (3,) of the joints [N m], or their accelerations [rad/s^2]
-    ground: np.ndarray  # part of the state; it is read only
+    torque: np.ndarray  # (3,) joint torques [N m], then joint accelerations [rad/s^2]
+    ground: np.ndarray  # state of the ground, a view of y; not changed
 
 
 @njit
 def room_for(p, y):  # type: ignore[no-untyped-def]
-    """Return room for a kernel, with the numbers of the chain, for a state with its ground."""
+    """
+    Return the work space of a kernel.
+
+    Parameters
+    ----------
+    p : Constants
+        Numbers of the excavator.
+    y : ndarray, shape (SIZE + size of the ground's state,)
+        State; the room has a view of its ground, and the mass of the soil in the bucket.
+    """
     room = Room(p.chain.copy(), np.empty(3), np.empty(3), np.empty(3), y[SIZE:])
     if p.ground.cells > 0:
         carry(p.ground, room.ground, room.chain)
@@ -274,16 +285,27 @@ def room_for(p, y):  # type: ignore[no-untyped-def]
 @njit
 def tooth_motion(y, pins, medium, chain):  # type: ignore[no-untyped-def]
     """
-    Return place and velocity of the tooth, the depth that counts [m], the resistance [N].
+    Return position and velocity of the tooth, its depth and the soil's resistance.
 
     Parameters
     ----------
     y : ndarray, shape (SIZE,)
-        State.
+        State; the rates [rad/s] are read.
     pins : Pins
+        Positions of the pins [m].
     medium : Medium
-    chain : ndarray
+        Numbers of the soil.
+    chain : ndarray, shape (quantities, 3)
         Table of the chain, in which :func:`place_links` has placed the links.
+
+    Returns
+    -------
+    place, velocity : complex
+        Of the tooth in the world's axes [m], [m/s].
+    depth : float
+        Depth that counts for the resistance [m]; below 0 above the surface.
+    force : float
+        Largest resistance at this depth [N].
     """
     place, velocity, rate = complex(0.0, 0.0), complex(0.0, 0.0), 0.0
     for i in range(3):
@@ -300,7 +322,25 @@ def tooth_motion(y, pins, medium, chain):  # type: ignore[no-untyped-def]
 
 @njit
 def _fixed_direction(push, medium, chain):  # type: ignore[no-untyped-def]
-    """Return what takes the place of the mobilisation in mode thesis, and the moment [N m]."""
+    """
+    Return the direction that replaces the mobilisation in mode thesis, and the moment.
+
+    Parameters
+    ----------
+    push : float
+        Largest resistance of the soil [N].
+    medium : Medium
+        Numbers of the soil.
+    chain : ndarray, shape (quantities, 3)
+        Table of the chain, in which :func:`place_links` has placed the links.
+
+    Returns
+    -------
+    sx, sz : float
+        Unit vector against the soil's force, in the world's axes [1].
+    moment : float
+        Moment of the soil on the bucket, 0 out of the soil [N m].
+    """
     against = -medium.along * complex(chain[Z, 2], chain[Z_IM, 2])
     return against.real, against.imag, medium.moment if push > 0.0 else 0.0
 
@@ -308,18 +348,29 @@ def _fixed_direction(push, medium, chain):  # type: ignore[no-untyped-def]
 @njit
 def _terrain_force(y, place, velocity, p, room):  # type: ignore[no-untyped-def]
     """
-    Return what the ground does to the bucket, see :mod:`longreach_excavator.terrain`.
+    Return the force of the ground on the bucket, see :mod:`longreach_excavator.terrain`.
+
+    Parameters
+    ----------
+    y : ndarray, shape (SIZE,) or more
+        State; rates [rad/s] and mobilisation [1] are read.
+    place, velocity : complex
+        Of the tooth in the world's axes [m], [m/s].
+    p : Constants
+        Numbers of the excavator.
+    room : Room
+        Work space with the placed chain and the state of the ground.
 
     Returns
     -------
     fx, fz, moment : float
-        At the tooth, and about it [N], [N m].
+        Force at the tooth [N] and moment about it [N m].
     power : float
-        On the ground [W].
+        Power on the ground [W].
     depth, push : float
-        Of the tooth [m], and the largest resistance there [N].
+        Depth of the tooth [m], and the largest resistance there [N].
     stiffness, damping : float
-        Of the pressed ground [N/m], [N s/m].
+        Of the contact of the shell [N/m], [N s/m].
     """
     chain, medium, ground = room.chain, p.medium, p.ground
     z4 = complex(chain[Z, 2], chain[Z_IM, 2])
@@ -342,10 +393,25 @@ def _terrain_force(y, place, velocity, p, room):  # type: ignore[no-untyped-def]
 @njit
 def _change_ground(y, before, p, room):  # type: ignore[no-untyped-def]
     """
-    Move the soil after a step, in place; ``before`` is the place of the tooth before it.
+    Move the soil after a step, in place.
 
-    Soil that comes into the bucket, or leaves it, brings or takes its energy, which is booked as
-    work on the soil.
+    The energy of soil that enters or leaves the bucket is counted as work on the soil.
+
+    Parameters
+    ----------
+    y : ndarray, shape (SIZE + size of the ground's state,)
+        State; the ground and the work on the soil are changed.
+    before : complex
+        Position of the tooth before the step [m].
+    p : Constants
+        Numbers of the excavator.
+    room : Room
+        Work space; its chain receives the new mass of the bucket.
+
+    Returns
+    -------
+    place : complex
+        Position of the tooth after the step [m].
     """
     ground, chain, state = p.ground, room.chain, y[SIZE:]
     place_links(y[:RATE], y[RATE:HEAD], chain)
@@ -369,21 +435,27 @@ def _change_ground(y, before, p, room):  # type: ignore[no-untyped-def]
 @njit
 def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
     """
-    Write the time derivative of the state; return whether the mass matrix was positive definite.
+    Compute the time derivative of the state.
 
     Parameters
     ----------
-    y : ndarray, shape (SIZE,)
-        State.
+    y : ndarray, shape (SIZE,) or more
+        State, SI units.
     spools : ndarray, shape (3,)
-        Commanded spool positions.
+        Commanded spool positions in [-1, 1].
     forces : ndarray, shape (3,)
-        Of cylinders that have them from outside [N]; NaN for those with oil.
+        Prescribed forces of the cylinders, positive extends [N]; NaN for those with oil.
     p : Constants
+        Numbers of the excavator.
     room : Room
-        Afterwards it holds lengths and levers, and the chain with the wrench of the soil.
+        Work space; receives lengths and levers, and the chain with the wrench of the soil.
     dy : ndarray, shape (SIZE,)
-        Derivative.
+        Output: derivative of the first SIZE elements of the state, SI units per second.
+
+    Returns
+    -------
+    definite : bool
+        Whether the mass matrix is positive definite.
     """
     chain, lengths, levers, torque = room.chain, room.lengths, room.levers, room.torque
     table, pins, medium = p.actuators.table, p.pins, p.medium
@@ -431,7 +503,20 @@ def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
 
 @njit
 def _parts(y, step, p, room):  # type: ignore[no-untyped-def]
-    """Return into how many parts a step [s] from a state is cut."""
+    """
+    Return the number of parts of a step.
+
+    Parameters
+    ----------
+    y : ndarray, shape (SIZE,) or more
+        State at the start of the step, SI units.
+    step : float
+        Length of the step [s].
+    p : Constants
+        Numbers of the excavator.
+    room : Room
+        Work space, overwritten.
+    """
     parts, chain, table = 1, room.chain, p.actuators.table
     cylinders(y, p.pins, room.lengths, room.levers)
     for i in range(3):
@@ -446,13 +531,13 @@ def _parts(y, step, p, room):  # type: ignore[no-untyped-def]
     if p.ground.cells > 0:
         _, _, _, _, _, push, stiffness, damping = _terrain_force(y, place, velocity, p, room)
     if push > 0.0 or stiffness > 0.0:
-        # The soil is a spring F / K under the tooth, with which the bucket alone would be fastest.
+        # The soil is a spring F / K under the tooth; the bucket alone on it is fastest.
         arm = complex(chain[CENTER, 2] - p.pins.n, chain[CENTER_IM, 2])
         mobility = 1.0 / chain[MASS, 2] + abs(arm) ** 2 / chain[INERTIA, 2]
         rate = max(rate, math.sqrt((push / p.medium.shear + stiffness) * mobility))
         rate = max(rate, damping * mobility)
     finest = step * rate / _SOIL_SHARE
-    # Written so that NaN leaves the step whole: it ends in an error.
+    # Written so that NaN leaves the step undivided; it then ends in an error.
     if finest > parts:
         parts = math.ceil(finest) if finest < _MOST_PARTS else _MOST_PARTS
     return parts
@@ -460,14 +545,15 @@ def _parts(y, step, p, room):  # type: ignore[no-untyped-def]
 
 @njit
 def _has_kink(before, after, table):  # type: ignore[no-untyped-def]
-    """Tell whether a chamber has run empty or filled, or a spool has passed its dead band.
+    """
+    Return whether a chamber has run empty or filled, or a spool has crossed its dead band.
 
     Parameters
     ----------
-    before, after : ndarray, shape (SIZE,)
-        State at the beginning and at the end of a step.
-    table : ndarray
-        Of the actuators.
+    before, after : ndarray, shape (SIZE,) or more
+        State at the start and at the end of a step, SI units.
+    table : ndarray, shape (3, columns)
+        Table of the actuators.
     """
     for i in range(3):
         for k in (HEAD + i, ROD + i):
@@ -481,14 +567,21 @@ def _has_kink(before, after, table):  # type: ignore[no-untyped-def]
 
 @njit
 def _drives(levers):  # type: ignore[no-untyped-def]
-    """Tell whether no linkage is past a dead point; written so that NaN is."""
+    """
+    Return whether no linkage is past a dead point; False for NaN.
+
+    Parameters
+    ----------
+    levers : ndarray, shape (3,)
+        d length / d theta [m].
+    """
     return levers[0] > 0.0 and levers[1] < 0.0 and levers[2] < 0.0
 
 
 @njit
 def _between(forces, taken, share, told):  # type: ignore[no-untyped-def]
     """
-    Write the forces within a step, by the parabola through those that are known.
+    Interpolate the forces within a step by a parabola through the three known ones.
 
     Parameters
     ----------
@@ -497,9 +590,9 @@ def _between(forces, taken, share, told):  # type: ignore[no-untyped-def]
     taken : int
         Number of steps before this one.
     share : float
-        Of the step that has passed.
+        Elapsed share of the step, 0 to 1.
     told : ndarray, shape (3,)
-        Gets the forces [N].
+        Output: forces [N].
     """
     first, last = (1.0 - share) * (1.0 - 2.0 * share), share * (2.0 * share - 1.0)
     middle = 4.0 * share * (1.0 - share)
@@ -511,31 +604,33 @@ def _between(forces, taken, share, told):  # type: ignore[no-untyped-def]
 @kernel
 def advance_motion(y, spools, forces, p, step, first, steps, every, table):  # type: ignore[no-untyped-def]
     """
-    Take steps with constant commands, in place; unchecked.
+    Take steps with constant commands, in place; arguments are not checked.
 
     Parameters
     ----------
-    y : ndarray, shape (SIZE,)
-        State; at the end that of the last step, or that before the step which failed.
+    y : ndarray, shape (SIZE,), with terrain (SIZE + size of the ground's state,)
+        State, SI units; replaced by that after the last step, or before a step that failed.
     spools : ndarray, shape (3,)
-        Commanded spool positions.
+        Commanded spool positions in [-1, 1].
     forces : ndarray, shape (1, 3) or (2 steps + 1, 3)
-        Given forces of the cylinders [N], NaN for those with oil: constant, or at the beginning,
-        in the middle and at the end of each step.
+        Prescribed forces of the cylinders, positive extends [N], NaN for those with oil: constant,
+        or at the start, in the middle and at the end of each step.
     p : Constants
+        Numbers of the excavator.
     step : float
         Length of a step [s].
     first, steps : int
-        Number of steps before these, and of these.
+        Number of steps before these, and number of steps to take.
     every : int
-        A row of the table is written after each so many steps, counted from step 0; 0: none.
-    table : ndarray, shape (rows, SIZE)
+        Interval of the rows of the table in steps, counted from step 0; 0: no rows.
+    table : ndarray, shape (rows, size of y)
+        Output: state after each ``every``-th step, SI units.
 
     Returns
     -------
     taken : int
-        Number of steps that were taken: less than ``steps`` when the state ran away, or a linkage
-        passed a dead point.
+        Number of steps taken: less than ``steps`` when the state diverged, or a linkage passed a
+        dead point.
     """
     room, actuators = room_for(p, y), p.actuators.table
     tooth = complex(0.0, 0.0)
@@ -566,7 +661,7 @@ def advance_motion(y, spools, forces, p, step, first, steps, every, table):  # t
                         total[k] = weight * rate[k] if stage == 0 else total[k] + weight * rate[k]
                 for k in range(SIZE):
                     y[k] += total[k]
-                    # Written so that NaN fails, too; pressures and work have other sizes.
+                    # Written so that NaN fails, too; pressures and work have no such bound.
                     good &= abs(y[k]) < (_RUNAWAY if k < HEAD else np.inf)
                 if not good:
                     break
@@ -587,18 +682,33 @@ def advance_motion(y, spools, forces, p, step, first, steps, every, table):  # t
 
 
 class _Inputs(NamedTuple):
-    """What acts during one step, and room."""
+    """Commands of one step, and work space."""
 
-    spools: np.ndarray  # (3,)
-    forces: np.ndarray  # (1, 3) or (3, 3), at the beginning, in the middle and at the end
-    step: float
-    told: np.ndarray  # (3,)
+    spools: np.ndarray  # (3,) in [-1, 1]
+    forces: np.ndarray  # (1, 3), or (3, 3) at the start, in the middle and at the end [N]
+    step: float  # [s]
+    told: np.ndarray  # (3,) forces at an instant [N], work space
     room: Room
 
 
 @njit
 def _right_hand_side(t, y, u, p, dy):  # type: ignore[no-untyped-def]
-    """Write the derivative of the state at a time [s] after the beginning of a step."""
+    """
+    Compute the derivative of the state within a step.
+
+    Parameters
+    ----------
+    t : float
+        Time since the start of the step [s].
+    y : ndarray, shape (SIZE,)
+        State, SI units.
+    u : _Inputs
+        Commands of the step.
+    p : Constants
+        Numbers of the excavator.
+    dy : ndarray, shape (SIZE,)
+        Output: derivative, SI units per second.
+    """
     if u.forces.shape[0] > 1:
         _between(u.forces, 0, t / u.step, u.told)
     derivative(y, u.spools, u.told, p, u.room, dy)
@@ -610,17 +720,22 @@ _integrate = nonstiff_integrator(_right_hand_side)
 @kernel
 def advance_adaptive(y, spools, forces, p, step, first, steps, every, table, tolerance):  # type: ignore[no-untyped-def]
     """
-    Do what :func:`advance_motion` does, with steps of order 8 that are as long as errors allow.
+    Take steps as :func:`advance_motion`, each by adaptive steps of order 8.
 
     Parameters
     ----------
     y, spools, forces, p, first, steps, every, table
         As in :func:`advance_motion`.
     step : float
-        The longest step [s].
+        Length of a step, and maximum length of the adaptive steps [s].
     tolerance : float
-        Of :func:`longreach_dynamics.stepping.nonstiff_integrator`, relative and absolute in SI
-        units.
+        Tolerance of the local error, relative and absolute in SI units, see
+        :func:`longreach_dynamics.stepping.nonstiff_integrator`.
+
+    Returns
+    -------
+    taken : int
+        As in :func:`advance_motion`.
     """
     guess, room = step, room_for(p, y)
     tooth = complex(0.0, 0.0)
@@ -653,30 +768,49 @@ def advance_adaptive(y, spools, forces, p, step, first, steps, every, table, tol
 
 @kernel
 def evaluate(y, spools, forces, p, dy):  # type: ignore[no-untyped-def]
-    """Write the derivative of one state, with the arguments of :func:`derivative`; unchecked."""
+    """
+    Compute the derivative of one state; arguments are not checked.
+
+    Parameters
+    ----------
+    y, spools, forces, p, dy
+        As in :func:`derivative`.
+    """
     derivative(y, spools, forces, p, room_for(p, y), dy)
 
 
 @njit
 def _spread(value, row, k):  # type: ignore[no-untyped-def]
-    """Write x and z of a complex number."""
+    """
+    Store x and z of a complex number in ``row[k]`` and ``row[k + 1]``.
+
+    Parameters
+    ----------
+    value : complex
+        x + j z, any unit.
+    row : ndarray, shape (columns,)
+        Output.
+    k : int
+        Index of x.
+    """
     row[k], row[k + 1] = value.real, value.imag
 
 
 @njit
 def load_links(q, pushes, chain, pins):  # type: ignore[no-untyped-def]
     """
-    Put the forces of cylinders and rods on the links, which :func:`place_links` has placed.
+    Add the forces of cylinders and rods to the links, which :func:`place_links` has placed.
 
     Parameters
     ----------
-    q : ndarray
-        Begins with the joint angles [rad].
+    q : ndarray, shape (3,) or more
+        Joint angles [rad]; further elements are ignored.
     pushes : ndarray, shape (3,)
         Forces of the cylinders with friction and stops, positive extends [N].
-    chain : ndarray
-        Table of the chain.
+    chain : ndarray, shape (quantities, 3)
+        Table of the chain; its wrenches are changed.
     pins : Pins
+        Positions of the pins [m].
 
     Returns
     -------
@@ -684,7 +818,7 @@ def load_links(q, pushes, chain, pins):  # type: ignore[no-untyped-def]
         Forces of the cylinders on boom, arm and K, of LK and PK on L and P, in the world's axes
         [N].
     tension_lk, tension_pk : float
-        [N].
+        Tensions of the rods [N].
     """
     z2 = complex(chain[Z, 0], chain[Z_IM, 0])
     z23 = complex(chain[Z, 1], chain[Z_IM, 1])
@@ -709,22 +843,25 @@ def load_links(q, pushes, chain, pins):  # type: ignore[no-untyped-def]
 @kernel
 def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
     """
-    Write what is to be seen of states besides themselves, one row of OBSERVED each; unchecked.
+    Compute the quantities of OBSERVED, one row for each state; arguments are not checked.
 
     Accelerations [rad/s^2]; lengths of the cylinders [m]; their forces, and those with friction
     and stops that their pins carry, positive extends [N]; tensions of LK and PK [N]; the forces
-    that the links feel in A, C and D, those of the cylinders on boom, arm and K, those of LK and
-    PK on L and P, that of the soil on the tooth, all in the world's axes [N]; depth, 0 without
-    soil, and tooth [m]; flows [m^3/s]; moment of the soil about the tooth [N m]; volume [m^3] and
-    mass [kg] of the soil in the bucket.
+    on the links in A, C and D, those of the cylinders on boom, arm and K, those of LK and PK on L
+    and P, that of the soil on the tooth, all in the world's axes [N]; depth, 0 without soil, and
+    position of the tooth [m]; flows [m^3/s]; moment of the soil about the tooth [N m]; volume
+    [m^3] and mass [kg] of the soil in the bucket.
 
     Parameters
     ----------
-    states : ndarray, shape (rows, SIZE)
+    states : ndarray, shape (rows, size of y)
+        States, SI units.
     forces : ndarray, shape (1, 3) or (rows, 3)
-        As in :func:`advance_motion`.
+        Prescribed forces of the cylinders [N], NaN for those with oil: constant, or by row.
     p : Constants
+        Numbers of the excavator.
     rows : ndarray, shape (rows, len(OBSERVED))
+        Output, units as above.
     """
     table, pins, medium = p.actuators.table, p.pins, p.medium
     dy, spools, pushes, acceleration = np.empty(SIZE), np.zeros(3), np.empty(3), np.empty(3)
@@ -785,14 +922,16 @@ def observe(states, forces, p, rows):  # type: ignore[no-untyped-def]
 @kernel
 def energy(states, p, rows):  # type: ignore[no-untyped-def]
     """
-    Write kinetic, potential and spring energy of states; unchecked.
+    Compute kinetic, potential and spring energy of states; arguments are not checked.
 
     Parameters
     ----------
-    states : ndarray, shape (rows, SIZE)
+    states : ndarray, shape (rows, size of y)
+        States, SI units.
     p : Constants
+        Numbers of the excavator.
     rows : ndarray, shape (rows, 3)
-        [J].
+        Output: energies [J].
     """
     table, medium = p.actuators.table, p.medium
     for k in range(states.shape[0]):
