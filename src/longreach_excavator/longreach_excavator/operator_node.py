@@ -1,8 +1,9 @@
 """
 The operator's station as a node: sticks or joint velocities in, ``cylinder_command`` out.
 
-A command is sent for each stamp of which both ``joint_states`` and ``hydraulics`` have come, once
-motion was asked for: until then the excavator follows its scenario. Orders age by wall time.
+A command is sent for each stamp for which both ``joint_states`` and ``hydraulics`` have arrived,
+after the first order with motion: before, the excavator follows its scenario. The age of orders is
+measured in wall time.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ __all__ = ['OperatorNode', 'OperatorNodeParameters']
 class OperatorNodeParameters(FrameParameters):
     """Parameters of the operator node."""
 
-    file: str = quantity('excavator file; empty for one of the 20 t class', '', default='')
+    file: str = quantity('excavator file; empty: the installed one, 20 t class', '', default='')
     teleoperation: str = quantity(
-        'teleoperation file; empty for that of this package, with the pattern iso', '', default=''
+        'teleoperation file; empty: the installed one, with the pattern iso', '', default=''
     )
 
 
@@ -52,7 +53,7 @@ class OperatorNode(PairedControllerNode[ValveCommand]):
         parameters = load_teleoperation(settings.teleoperation or None)
         excavator = load_excavator(settings.file or None)
         self._station = Teleoperation(parameters, excavator)
-        # Compiles what a cycle needs before anybody waits for it.
+        # Compiles the functions of a cycle before the first one.
         excavator.linkage().levers(excavator.joint_limits().mean(axis=1))
         self.forget()
         self.create_subscription(Joy, 'joy', self._on_joy, qos.SET_POINT)
@@ -63,13 +64,13 @@ class OperatorNode(PairedControllerNode[ValveCommand]):
         self.listen(ValveCommand, 'cylinder_command', what, sample_time=0.0, lockstep=False)
 
     def forget(self) -> None:
-        """Forget everything: no motion has been asked for."""
+        """Reset the state: no order has been received."""
         self._state = TeleoperationState()
 
     def run_cycle(
         self, stamp: int, joints: JointState, hydraulics: HydraulicState
     ) -> ValveCommand | None:
-        """Return the command to a sample; none until motion was asked for."""
+        """Return the command for a sample; None before the first order with motion."""
         measured = conversions.measurement_from_messages(joints, hydraulics)
         self._state, command = self._station.cycle(self._state, measured, time.monotonic())
         if command is None:
@@ -77,11 +78,11 @@ class OperatorNode(PairedControllerNode[ValveCommand]):
         return conversions.command_to_message(command, header_at(stamp, self._frame))
 
     def state_text(self) -> str:
-        """Return what the operator's station does."""
+        """Return the state of the operator's station as text."""
         return 'operating' if self._state.engaged else 'waiting for sticks or velocities'
 
     def _on_joy(self, message: Joy) -> None:
-        """Take the deflections of sticks."""
+        """Handle a message with stick deflections."""
         try:
             order = self._station.order_of_sticks(message.axes, message.buttons)
             swing = self._station.asks_for_swing(message.axes)
@@ -95,7 +96,7 @@ class OperatorNode(PairedControllerNode[ValveCommand]):
         self._take(order)
 
     def _on_joint_velocity(self, message: JointState) -> None:
-        """Take velocities of joints."""
+        """Handle a message with joint velocities."""
         try:
             order = Order(rates=conversions.rates_from_message(message))
         except InputError as error:
@@ -104,5 +105,5 @@ class OperatorNode(PairedControllerNode[ValveCommand]):
         self._take(order)
 
     def _take(self, order: Order) -> None:
-        """Let an order count from now on."""
+        """Make an order the current one."""
         self._state = self._station.take(self._state, order, time.monotonic())

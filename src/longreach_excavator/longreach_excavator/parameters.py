@@ -1,7 +1,7 @@
 """
 Parameters of an excavator: links, pins, cylinders, oil, soil, and named poses.
 
-The numbers live in config/excavator.yaml. Symbols are those of Ozunlu, "Dynamic modeling of an
+The values are in config/excavator.yaml. Symbols are those of Ozunlu, "Dynamic modeling of an
 excavator during digging and simulating the motion" (METU, 2009): Lab is the distance from pin A to
 pin B, beta_2 the angle IAC, lambda_2 the angle from a link's line to its centre of gravity.
 """
@@ -39,7 +39,7 @@ __all__ = [
     'load_excavator',
 ]
 
-# Along a stroke the linkage is looked at in so many places.
+# Number of points along a stroke at which the linkage is evaluated.
 _PLACES = 201
 
 
@@ -55,13 +55,13 @@ def _length(description: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class LinkParameters(Parameters):
-    """What each link has: length, mass, centre of gravity."""
+    """Length, mass, centre of gravity and inertia of a link."""
 
     length: float = _length('joint to joint, L2, L3; of the bucket to the tooth, L4')
     mass: float = quantity('mass', 'kg', above=0.0, at_most=1e6)
     center: float = quantity('centre of gravity: distance from the joint, Lg', 'm', at_least=0.0)
     center_deg: float = _angle("centre of gravity: angle from the link's line, lambda")
-    inertia: float = quantity('about the centre of gravity', 'kg m^2', above=0.0)
+    inertia: float = quantity('moment of inertia about the centre of gravity', 'kg m^2', above=0.0)
 
     def check(self) -> None:
         """Raise InputError for a mass far outside of the link."""
@@ -79,7 +79,7 @@ class LinkParameters(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class ChassisParameters(Parameters):
-    """Where the boom cylinder stands."""
+    """The chassis: pin of the boom cylinder and height of the boom's foot."""
 
     lhe: float = quantity(
         'pin E in front of the foot pin A, Lhe', 'm', at_least=-10.0, at_most=10.0
@@ -112,7 +112,7 @@ class ArmParameters(LinkParameters):
 
 @dataclasses.dataclass(frozen=True)
 class BucketParameters(LinkParameters):
-    """The bucket, from D to the tooth N, with the lever LK and the rod PK that turn it."""
+    """The bucket, from D to the tooth N, with the lever LK and the rod PK of its linkage."""
 
     ldp: float = _length('D to the rod, Ldp')
     beta_8_deg: float = _angle('angle from DN to DP')
@@ -124,35 +124,35 @@ class BucketParameters(LinkParameters):
 class CylinderParameters(Cylinder):
     """A cylinder, or several side by side, with the friction of its piston."""
 
-    retracted: float = _length('from pin to pin when it is run in')
+    retracted: float = _length('length from pin to pin, retracted')
     count: int = quantity('cylinders side by side', at_least=1, at_most=4)
     viscous: float = quantity(
-        'viscous friction, of all together', 'N s/m', at_least=0.0, at_most=1e6
+        'viscous friction, total of the cylinders side by side', 'N s/m', at_least=0.0, at_most=1e6
     )
 
     @property
     def head_area(self) -> float:
-        """Piston areas A_1, of all together [m^2]."""
+        """Total piston area A_1 of the cylinders side by side [m^2]."""
         return self.count * super().head_area
 
     @property
     def rod_area(self) -> float:
-        """Ring areas A_2, of all together [m^2]."""
+        """Total ring area A_2 of the cylinders side by side [m^2]."""
         return self.count * super().rod_area
 
     @property
     def extended(self) -> float:
-        """Length from pin to pin when it is run out [m]."""
+        """Length from pin to pin, extended [m]."""
         return self.retracted + self.stroke
 
 
 @dataclasses.dataclass(frozen=True)
 class StopParameters(Parameters):
-    """The ends of the strokes: springs that lose energy (Hunt and Crossley 1975)."""
+    """The ends of the strokes: springs with damping (Hunt and Crossley 1975)."""
 
     stiffness: float = quantity('stiffness', 'N/m', at_least=1e6, at_most=1e9)
     loss: float = quantity(
-        'damping force over spring force and velocity', 's/m', at_least=0.0, at_most=10.0
+        'damping force per spring force and velocity', 's/m', at_least=0.0, at_most=10.0
     )
 
 
@@ -205,7 +205,7 @@ class ExcavatorParameters(JointedMachine, Parameters):
             ) from error
 
     def pins(self) -> Pins:
-        """Return the places of all pins."""
+        """Return the positions of all pins."""
         boom, arm, bucket = self.boom, self.arm, self.bucket
         beta_3 = boom.beta_2_deg + boom.beta_3_deg
         beta_6 = arm.beta_5_deg + arm.beta_6_deg
@@ -226,7 +226,7 @@ class ExcavatorParameters(JointedMachine, Parameters):
         )
 
     def linkage(self) -> Linkage:
-        """Return how the cylinders move the joints."""
+        """Return the linkage of the cylinders and joints."""
         return _linkage(self.pins())
 
     def chain(self) -> PlanarChain:
@@ -242,14 +242,14 @@ class ExcavatorParameters(JointedMachine, Parameters):
 
     def with_flow(self, cylinder: str, flow: float) -> ExcavatorParameters:
         """
-        Return the excavator with another valve.
+        Return the excavator with another valve area.
 
         Parameters
         ----------
         cylinder : str
-            Its name.
+            Name of the cylinder.
         flow : float
-            Through the fully open valve to the head side, with the whole supply pressure across it
+            Flow through the fully open valve to the head side at the full supply pressure
             [m^3/s].
 
         Raises
@@ -287,7 +287,7 @@ class ExcavatorParameters(JointedMachine, Parameters):
             f'theta_{k + 2} ({CYLINDERS[k]}) = {math.degrees(angles[k]):.6g} deg, allowed by the'
             f' stroke of its cylinder: [{math.degrees(low):.4f}, {math.degrees(high):.4f}] deg'
             for k, (low, high) in enumerate(self.joint_limits().tolist())
-            # A pose at an end of the stroke is one that rounding may put beyond it.
+            # Tolerance for rounding of poses at an end of the stroke.
             if not low - 1e-9 <= angles[k] <= high + 1e-9
         ]
         if wrong:
@@ -297,10 +297,17 @@ class ExcavatorParameters(JointedMachine, Parameters):
 @functools.lru_cache(maxsize=64)
 def _move(pins: Pins, cylinder: int, retracted: float, extended: float) -> None:
     """
-    Move a cylinder over its stroke; raise InputError where its linkage does not follow.
+    Check that a cylinder's linkage has a solution over the stroke; raise InputError otherwise.
 
-    Cached: an excavator that differs in its soil or oil only is checked again for each run of a
-    fit, and this is most of the check.
+    Cached, as this is the largest part of the check, which a fit of the soil repeats in each run.
+
+    Parameters
+    ----------
+    pins : Pins
+    cylinder : int
+        Index in CYLINDERS.
+    retracted, extended : float
+        Lengths at the ends of the stroke [m].
     """
     linkage = _linkage(pins)
     for length in np.linspace(retracted, extended, _PLACES):
@@ -309,17 +316,17 @@ def _move(pins: Pins, cylinder: int, retracted: float, extended: float) -> None:
 
 @functools.lru_cache(maxsize=64)
 def _linkage(pins: Pins) -> Linkage:
-    """Return the linkage; finding its dead points takes a moment."""
+    """Return the linkage; cached, as the search for its dead points is slow."""
     return Linkage(pins)
 
 
 def _polar(distance: float, angle_deg: float) -> complex:
-    """Return a place at a distance [m] and an angle [deg]."""
+    """Return a position from polar coordinates [m], [deg]."""
     return cmath.rect(distance, math.radians(angle_deg))
 
 
 def default_file() -> Path:
-    """Return the excavator file that is installed with this package: one of the 20 t class."""
+    """Return the path of the excavator file installed with this package, 20 t class."""
     return data_directory('longreach_excavator') / 'config' / 'excavator.yaml'
 
 

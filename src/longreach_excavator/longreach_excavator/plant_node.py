@@ -1,4 +1,4 @@
-"""The excavator as a node: takes ``cylinder_command``, gives joints, hydraulics and forces."""
+"""The excavator as a node: simulates ``cylinder_command``, publishes joints and forces."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ __all__ = ['PlantNode', 'PlantParameters']
 class PlantParameters(SimulatorParameters):
     """Parameters of the plant node."""
 
-    file: str = quantity('excavator file; empty for one of the 20 t class', '', default='')
+    file: str = quantity('excavator file; empty: the installed one, 20 t class', '', default='')
     scenario: str = quantity(
-        'scenario file, for pose, soil, valves and forces; empty for the first pose of the'
+        'scenario file, for pose, soil, valves and forces; empty: the first pose of the'
         ' excavator file',
         '',
         default='',
     )
     step: float = quantity('length of a simulation step', 's', above=0.0, default=STEP)
-    # Smooth for the eye and for a person at the sticks, at half of what 100 Hz would take.
+    # Smooth enough for display and joystick operation, at half the load of 100 Hz.
     publish_rate: float = quantity(
         'samples per second of simulation', 'Hz', above=0.0, at_most=1e5, default=50.0
     )
     visual_rate: float = quantity(
-        'drawings of the forces per second of simulation, with a subscriber; 0 is none',
+        'drawings of the forces per second of simulation, if subscribed to; 0: none',
         'Hz',
         at_least=0.0,
         at_most=1e3,
@@ -54,10 +54,10 @@ class PlantParameters(SimulatorParameters):
 
 
 class _Excavator(Excavator):
-    """An excavator whose forces are worked out once for each state, not for each topic."""
+    """An excavator that computes its forces once for each state, not for each topic."""
 
     def observed(self, state: ExcavatorState) -> dict[str, float]:
-        """Return what Excavator does."""
+        """Return the quantities of motion.OBSERVED of one state; the last result is cached."""
         known: tuple[ExcavatorState, dict[str, float]] | None = self.__dict__.get('_observed')
         if known is None or known[0] is not state:
             known = (state, super().observed(state))
@@ -66,7 +66,7 @@ class _Excavator(Excavator):
 
 
 def _end(duration: float, scenario: Scenario) -> float:
-    """Return the end of the simulation [s], 0 for never: given forces are known up to theirs."""
+    """Return the end of the simulation [s], 0: none. Prescribed forces end with the scenario."""
     if not scenario.is_driven:
         return duration
     if duration > scenario.duration:
@@ -122,7 +122,7 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
         return conversions.hydraulics_to_message(self.state.y, observed, vapour, header)
 
     def publish_own(self, header: Header) -> None:
-        """Publish reactions, the soil's force, the ground, and the drawing of them."""
+        """Publish reactions, the soil's force, the ground, and the markers."""
         observed, ground = self._excavator.observed(self.state), self._excavator.constants.ground
         if ground.cells:
             self._terrain.publish(conversions.terrain_to_message(ground, self.state.y, header))
@@ -132,12 +132,12 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
             self._publish_forces(header)
 
     def publish_drawing(self, nanoseconds: int) -> None:
-        """Publish the drawing of forces and soil, unless drawings are not wanted."""
+        """Publish the markers of forces and soil, unless visual_rate is 0."""
         if self._visual_rate:
             self._publish_forces(header_at(nanoseconds, self.frame))
 
     def _publish_forces(self, header: Header) -> None:
-        """Publish the drawing of forces and soil."""
+        """Publish the markers of forces and soil."""
         observed, ground = self._excavator.observed(self.state), self._excavator.constants.ground
         arrows = force_arrows(self._excavator.parameters, self.state, observed)
         surface, load = self._surface, None

@@ -1,4 +1,4 @@
-"""Runs of an excavator as tables: the observed quantities, and what a run is asked for first."""
+"""Runs of an excavator as tables of observed quantities, and their summaries."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ __all__ = [
     'swept_angle',
 ]
 
-# Joints whose reactions a run is asked for first.
+# Joints whose reactions the summary and the figures show.
 REACTIONS = ('boom_chassis', 'arm_boom', 'bucket_arm')
 
 _JOINTS = (2, 3, 4)
 
 
 def _joints(field: str) -> list[Source]:
-    """Return where the joints' positions, velocities or efforts are recorded."""
+    """Return the recorded sources of the joints' positions, velocities or efforts."""
     return [Source('joint_states', field, f'{name}_joint') for name in CYLINDERS]
 
 
 def _oil(field: str) -> list[Source]:
-    """Return where a quantity of the cylinders' oil is recorded."""
+    """Return the recorded sources of a quantity of the cylinders' oil."""
     return [Source('hydraulics', field, name) for name in CYLINDERS]
 
 
 def _forces(parts: tuple[str, ...], meaning: str) -> list[Column]:
-    """Return x and z of the forces of parts, as ``reactions`` names them."""
+    """Return columns of x and z of the forces of parts, named as in ``reactions``."""
     return [
         Column(f'{part}_{axis}', 'N', meaning, Source('reactions', f'force.{axis}', part))
         for part in parts
@@ -63,7 +63,7 @@ def _forces(parts: tuple[str, ...], meaning: str) -> list[Column]:
 
 
 def _size(values: np.ndarray) -> np.ndarray:
-    """Return the size of a force from x and z, (rows, 2)."""
+    """Return the magnitude of a force from x and z, (rows, 2)."""
     return np.asarray(np.hypot(*values.T))
 
 
@@ -94,7 +94,7 @@ _OBSERVED = (
     *each('rod_flow_*', CYLINDERS, 'm^3/s', 'out of the rod sides', _oil('rod_flow')),
 )
 
-# With depth: terrain.
+# Columns for depth: terrain.
 _CARRIED = (
     Column('soil_moment', 'N m', 'of the soil about the tooth, beside its force'),
     Column(
@@ -115,13 +115,13 @@ COLUMNS = Columns(
         Column(
             'soil_force',
             'N',
-            'size of the force on the tooth',
+            'magnitude of the force on the tooth',
             Derived(_SOIL, _size),
         ),
         Column(
             'swept',
             'rad',
-            'how far the bucket has turned downwards against the world since time 0',
+            'rotation of the bucket in the world, downwards, since time 0',
         ),
         *each('p_head_*', CYLINDERS, 'Pa', 'pressures of the head sides', _oil('head_pressure')),
         *each('p_rod_*', CYLINDERS, 'Pa', 'pressures of the rod sides', _oil('rod_pressure')),
@@ -136,12 +136,12 @@ COLUMNS = Columns(
 )
 """Columns of :func:`series`, without those of :func:`columns_of` for special valves."""
 
-# Pressures of both sides; a pose at the end of a stroke is there but for so much [m].
+# Pressures of both sides; tolerance of the ends of a stroke for rounding [m].
 _SIDES, _ROUNDING = ('p_head', 'p_rod'), 1e-6
-# The bucket has stalled when it turned by less than so much [rad] in so long [s].
+# The bucket has stalled when it turned by less than this angle [rad] in this time [s].
 _STALL_ANGLE, _STALL_TIME = np.radians(0.5), 0.5
 STANDING_JOINT = 0.02
-"""A bucket's joint that moves farther does not stand, as depth: swing takes for granted [m]."""
+"""Displacement of the bucket's joint up to which depth: swing assumes it at rest [m]."""
 # Smallest scale of the energy balance [J].
 _SMALL_ENERGY = 1.0
 
@@ -155,7 +155,7 @@ def swept_angle(
     excavator: ExcavatorParameters, scenario: Scenario, states: np.ndarray
 ) -> np.ndarray:
     """
-    Return by how much the bucket has turned downwards against the world since time 0 [rad].
+    Return the rotation of the bucket in the world, downwards, since time 0 [rad].
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def swept_angle(
 
 def series(machine: Excavator, times: np.ndarray, states: np.ndarray) -> np.ndarray:
     """
-    Return the observed quantities of a run that followed the scenario.
+    Return the observed quantities of a run of the scenario.
 
     Parameters
     ----------
@@ -233,11 +233,11 @@ class ExcavatorRun(Run[ExcavatorParameters]):
     states: np.ndarray
 
     def magnitude(self, name: str) -> np.ndarray:
-        """Return the size of a force [N] that has columns ``name_x`` and ``name_z``."""
+        """Return the magnitude of a force [N] with the columns ``name_x`` and ``name_z``."""
         return np.asarray(np.hypot(self.column(f'{name}_x'), self.column(f'{name}_z')))
 
     def time_to_sweep(self) -> float | None:
-        """Return when the bucket has turned by the scenario's sweep [s]; None if it does not."""
+        """Return the time at which the scenario's sweep ends [s]; None if it does not end."""
         sweep = np.radians(self.machine.scenario.sweep_deg)
         swept, times = self.column('swept'), self.column('time')
         beyond = np.flatnonzero(swept >= sweep)
@@ -249,10 +249,10 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         return float(np.interp(sweep, swept[k - 1 : k + 1], times[k - 1 : k + 1]))
 
     def stalled(self) -> bool:
-        """Tell whether the bucket is pushed and stands at the end, before it has swept."""
+        """Return whether the bucket is driven but at rest at the end, short of the sweep."""
         times, swept = self.column('time'), self.column('swept')
         begin = times[-1] - _STALL_TIME
-        # Rows may be farther apart than that.
+        # The interval of rows may be longer.
         last = np.append(swept[times >= begin], np.interp(begin, times, swept))
         return bool(
             self.time_to_sweep() is None
@@ -262,19 +262,19 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         )
 
     def _pushes(self) -> bool:
-        """Tell whether the bucket's valve is open at the end, or its force given."""
+        """Return whether the bucket's valve is open at the end, or its force prescribed."""
         bucket = self.parameters.cylinders[CYLINDERS.index('bucket')]
         spool = float(self.column('spool_bucket')[-1])
         given = self.machine.scenario.is_driven
         return given or spool > bucket.valve.dead_band
 
     def bucket_joint(self) -> np.ndarray:
-        """Return by how much the bucket's joint D has moved since time 0, x + j z [m], (rows,)."""
+        """Return the displacement of the bucket's joint D since time 0, x + j z [m], (rows,)."""
         place = pin_places(self.parameters, self.states[:, :RATE])[:, 2]
         return np.asarray(place - place[0])
 
     def stopped(self) -> tuple[str, ...]:
-        """Return the cylinders that met an end of their stroke."""
+        """Return the names of the cylinders that reached an end of their stroke."""
         return tuple(
             c.name
             for c in self.parameters.cylinders
@@ -284,10 +284,10 @@ class ExcavatorRun(Run[ExcavatorParameters]):
 
     def energy_error(self) -> float:
         """
-        Return the largest error of the energy balance over the largest energy that was moved.
+        Return the largest error of the energy balance relative to the largest energy exchanged.
 
         Work of the cylinders = change of kinetic, potential and spring energy + work on the soil +
-        losses. Less than 1 J counts as 1 J: of a machine at rest all changes are rounding.
+        losses. The reference is at least 1 J, as for a machine at rest all changes are rounding.
         """
         parts = [self.column(f'energy_{kind}') for kind in ('kinetic', 'potential', 'spring')]
         held = np.sum(parts, axis=0)
@@ -318,7 +318,7 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         }
 
     def warnings(self) -> tuple[str, ...]:
-        """Return which cylinders ran out of oil, and by how much depth: swing is wrong."""
+        """Return warnings about cavitation, and about the error of depth: swing."""
         vapour = self.parameters.oil.vapour_pressure
         given = self.machine.given_forces(np.zeros(1))[0]
         empty = tuple(
@@ -331,7 +331,7 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         return empty + self._swing_warning()
 
     def _swing_warning(self) -> tuple[str, ...]:
-        """Return what depth: swing makes of a bucket whose joint has moved."""
+        """Return a warning if depth: swing is used although the bucket's joint has moved."""
         scenario, moved = self.machine.scenario, self.bucket_joint()
         largest = float(np.abs(moved).max())
         if not scenario.soil or scenario.depth != 'swing' or largest <= STANDING_JOINT:
@@ -343,7 +343,7 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         )
         more = f'{100.0 * (counted / below - 1.0):+.0f} %' if below > 0.0 else 'all'
         text = (
-            f"depth: swing takes the bucket's joint D for standing, but it moved {largest:.3g} m"
+            f"depth: swing assumes the bucket's joint D at rest, but it moved {largest:.3g} m"
             f' (allowed without this message: {STANDING_JOINT:g} m): at the deepest, t ='
             f' {self.column("time")[k]:.3g} s, the law differs by {more} from that at the depth'
             ' below the surface, see depth: surface'

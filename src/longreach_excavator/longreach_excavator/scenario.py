@@ -1,18 +1,18 @@
 """
-Scenarios: what happens to an excavator over time, read from YAML.
+Scenarios of an excavator: initial pose, soil and commands over time, read from YAML.
 
     duration: 7.0                   # [s]
     pose: dig                       # a pose of the excavator file, or pose_deg: [20, -95, 39.45]
     depth: swing                    # surface, terrain, or swing as printed in (4.1)
-    cohesion: 1.7e+4                # of the soil [Pa], in place of that in the excavator file
-    sweep_deg: 108.9                # when the bucket has turned by so much, all valves close
-    valve_commands:                 # spool positions of boom, arm, bucket, until the next
+    cohesion: 1.7e+4                # of the soil [Pa], overrides the excavator file
+    sweep_deg: 108.9                # rotation of the bucket after which all valves close
+    valve_commands:                 # spool positions of boom, arm, bucket, held until the next
       - {time: 0.0, spools: [0.0, 0.0, 1.0]}
 
-With ``mode: printed`` forces are given in place of oil: the thesis' trend lines, or those of a CSV
-file. ``mode: thesis`` is the same without what Longreach adds to the thesis: pistons have no
-friction, and the soil's force has the thesis' direction phi_1 in the bucket and its full size at
-once. Cylinders named in ``loose`` have no oil at all.
+With ``mode: printed`` the forces of the cylinders are prescribed: the thesis' trend lines, or
+those of a CSV file. ``mode: thesis`` is the same without the extensions of the thesis' model:
+pistons have no friction, and the soil's force has the direction phi_1 in the bucket and its full
+magnitude from the start. Cylinders named in ``loose`` exert no force.
 """
 
 from __future__ import annotations
@@ -50,56 +50,56 @@ __all__ = [
 MODES = ('hydraulic', 'printed', 'thesis')
 FIXED_DEPTHS = ('surface', 'swing')
 DEPTHS = (*FIXED_DEPTHS, 'terrain')
-# By which the thesis' bucket turns in the soil (4.3) [deg].
+# Rotation of the thesis' bucket in the soil (4.3) [deg].
 SWEEP_DEG = 108.9
-# For the reach of the tooth each joint is put into so many places; ground ends so far beyond [m].
+# Number of angles per joint for the reach of the tooth; margin of the ground beyond it [m].
 _POSES, _BEYOND = 25, 1.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Scenario(Parameters):
-    """A whole scenario."""
+    """Contents of a scenario file."""
 
     duration: float = quantity('length of the simulation', 's', above=0.0, at_most=1e6)
     pose: str = quantity('pose of the excavator file at time 0', '', default='')
     pose_deg: tuple[float, ...] = quantity('joint angles at time 0', 'deg', default=())
     mode: str = choice(
-        'hydraulic: oil and valves; printed: given forces; thesis: the same without friction, and'
-        " with the soil's force in the direction phi_1",
+        'hydraulic: oil and valves; printed: prescribed forces; thesis: the same without friction,'
+        " and with the soil's force in the direction phi_1",
         MODES,
         default='hydraulic',
     )
     forces: str = quantity(
-        'CSV file of forces or pressures in place of oil; empty: the trend lines (5.8) to (5.10)',
+        'CSV file of prescribed forces or pressures; empty: the trend lines (5.8) to (5.10)',
         '',
         default='',
     )
-    loose: tuple[str, ...] = quantity('cylinders without oil and force', '', default=())
+    loose: tuple[str, ...] = quantity('cylinders that exert no force', '', default=())
     soil: bool = quantity('whether there is soil', default=True)
     surface: float | None = quantity(
-        "height of the soil over the boom's foot; none: where the bucket's edge is at time 0, with"
-        ' depth: terrain its tooth',
+        "height of the soil over the boom's foot; none: that of the bucket's edge at time 0, with"
+        ' depth: terrain that of its tooth',
         'm',
         at_least=-100.0,
         at_most=100.0,
         default=None,
     )
     depth: str = choice(
-        "depth of the bucket's edge, surface: below the soil's; swing: as printed in (4.1), as if"
-        " the bucket's joint had stayed at rest; terrain: of the tooth below ground that is cut,"
+        "depth of the bucket's edge, surface: below the soil's surface; swing: as in (4.1), as if"
+        " the bucket's joint were at rest; terrain: of the tooth below ground that is cut,"
         ' carried and dumped',
         DEPTHS,
         default='surface',
     )
     cohesion: float | None = quantity(
-        'cohesion of the soil; none: that of the excavator file',
+        'cohesion of the soil; none: from the excavator file',
         'Pa',
         at_least=0.0,
         at_most=1e6,
         default=None,
     )
     sweep_deg: float = quantity(
-        'turning of the bucket after which all valves close; 0: none',
+        'rotation of the bucket after which all valves close; 0: none',
         'deg',
         at_least=0.0,
         at_most=360.0,
@@ -108,7 +108,7 @@ class Scenario(Parameters):
     valve_commands: tuple[ValveCommand, ...] = quantity('spool positions', default=())
 
     def check(self) -> None:
-        """Raise InputError when what is given contradicts itself."""
+        """Raise InputError when values contradict each other."""
         if bool(self.pose) == bool(self.pose_deg):
             raise InputError('pose and pose_deg: allowed: one of them')
         if self.is_driven and (self.valve_commands or self.loose):
@@ -126,7 +126,7 @@ class Scenario(Parameters):
 
     @property
     def is_driven(self) -> bool:
-        """Whether forces of the cylinders are given in place of oil."""
+        """Whether the forces of the cylinders are prescribed."""
         return self.mode != 'hydraulic'
 
     def angles(self, excavator: ExcavatorParameters) -> np.ndarray:
@@ -135,9 +135,9 @@ class Scenario(Parameters):
 
     def excavator(self, excavator: ExcavatorParameters) -> ExcavatorParameters:
         """
-        Return the excavator with what this scenario overrides.
+        Return the excavator with the values that this scenario overrides.
 
-        The cohesion of its soil; in mode thesis the friction of its pistons, which have none.
+        These are the cohesion of its soil and, in mode thesis, the friction of its pistons: 0.
         """
         if self.mode == 'thesis':
             smooth = tuple(cylinder.replace(viscous=0.0) for cylinder in excavator.cylinders)
@@ -159,12 +159,12 @@ class Scenario(Parameters):
         return float(self._joint_height(excavator) + edge)
 
     def counted_joint(self, excavator: ExcavatorParameters) -> float:
-        """Return the height of the bucket's joint that the depth counts [m]; NaN: where it is."""
+        """Return the fixed height of the bucket's joint for the depth, z [m]; NaN: actual."""
         return self._joint_height(excavator) if self.depth == 'swing' else np.nan
 
     def terrain_span(self, excavator: ExcavatorParameters) -> tuple[float, float] | None:
         """
-        Return from where to where the tooth can be in the ground, x [m]; None without terrain.
+        Return the interval in which the tooth can reach the ground, x [m]; None without terrain.
 
         Raises
         ------
@@ -197,7 +197,7 @@ class Scenario(Parameters):
         Raises
         ------
         InputError
-            For a file that cannot be used, and forces that end before the scenario.
+            For an invalid file, and forces that end before the scenario.
         """
         if not self.is_driven:
             return None
@@ -249,13 +249,13 @@ def dig_scenario(
     mode : str
         One of MODES.
     cohesion : float, optional
-        [Pa]; that of the excavator file by default.
+        Cohesion of the soil [Pa]; by default from the excavator file.
     duration : float
-        [s].
+        Length of the simulation [s].
     forces : str
         Modes printed and thesis: a CSV file in place of the trend lines.
     pose : str
-        At the beginning; the bucket's edge is at the soil's surface there.
+        Initial pose; it puts the bucket's edge at the soil's surface.
     depth : str
         One of DEPTHS.
 
@@ -279,9 +279,9 @@ def dig_scenario(
 
 def resting_scenario(excavator: ExcavatorParameters) -> Scenario:
     """
-    Return the scenario of an excavator in its first pose, its bucket at the soil, valves closed.
+    Return the scenario of an excavator in its first pose, tooth at the surface, valves closed.
 
-    The ground is cut, carried and dumped: it is there to be driven in.
+    The depth is terrain: a person or a node can dig with it.
 
     Raises
     ------
@@ -295,7 +295,7 @@ def load_scenario(file: str | Path, excavator: ExcavatorParameters, step: float)
     """
     Read a scenario file and check it against an excavator.
 
-    A relative path of ``forces`` begins where the scenario file is.
+    A relative path of ``forces`` is relative to the directory of the scenario file.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Simulation of the excavator: whole runs as tables."""
+"""Simulation of the excavator: runs as tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from longreach_excavator.state import CLOSED
 
 __all__ = ['simulate', 'warm_up']
 
-# Steps in one call of compiled code, a fraction of a second.
+# Maximum number of steps in one call of compiled code, a fraction of a second.
 _PIECE = 20_000
 
 
@@ -28,9 +28,9 @@ def simulate(
     """
     Simulate a scenario.
 
-    A run whose state does not stay finite ends with the last row before; its message says why. In
-    modes printed and thesis a run ends when the bucket has swept: the forces were measured while
-    it dug, and say nothing about what comes after.
+    A run whose state does not stay finite ends with the last valid row; its message states the
+    reason. In modes printed and thesis a run ends with the sweep: the forces were measured during
+    digging and are not valid afterwards.
 
     Parameters
     ----------
@@ -46,14 +46,14 @@ def simulate(
     Raises
     ------
     InputError
-        When scenario, excavator and steps do not fit together.
+        When scenario, excavator and steps are inconsistent.
     """
     machine = Excavator(parameters, scenario, step, tolerance)
     every, samples = sample_counts(scenario.duration, sample_time, step)
     state = machine.initial_state()
     states, message = [state.y[None]], ''
     ends = scenario.is_driven and scenario.sweep_deg > 0.0
-    # In pieces, so that an interruption is heard between them.
+    # In pieces, so that an interrupt is handled between them.
     piece = every if ends else max(1, _PIECE // every) * every
     for first in range(0, samples * every, piece):
         steps = min(piece, samples * every - first)

@@ -1,32 +1,32 @@
 """
-What the soil does to the tooth: two laws of its resistance, and how it builds up with travel.
+Resistance of the soil to the tooth: two laws, and its mobilisation with travel.
 
 A law gives the largest resistance F [N] at a depth h [m] of the tooth below the soil's surface.
-For compiled code all laws are one form, linear h + quadratic h^2 + power h^exponent, and nothing
-above the surface.
+In compiled code both laws have the form linear h + quadratic h^2 + power h^exponent, and 0 above
+the surface.
 
 Zelenin: F = k C h^n with k = 10 m^0.65 and n = 1.35 (Ozunlu 2009, (4.1), with the unit that k
 needs when C is in Pa and h in m). Zelenin's C counts the blows of a penetrometer, and his h is in
-cm; the thesis puts the cohesion in its place, so that C is a fitted figure of the soil and not
-what a shear test gives.
+cm; the thesis uses the cohesion in its place, so that C is a fitted parameter of the soil and not
+the result of a shear test.
 
 Earthmoving: the fundamental earthmoving equation (Reece 1964; McKyes 1985) of a wide blade that
 pushes a wedge of soil up a plane of failure, F = w (gamma h^2 N_gamma + c h N_c + q h N_q +
 c_a h N_ca), see :func:`wedge_factors`. F is the force at the friction angle delta to the blade's
-normal; the pull of the adhesion along the blade acts beside it and is not in F, as in the books.
-The blade keeps its rake angle, has no sides and carries no soil: what lies in the bucket can enter
-as surcharge.
+normal; the adhesion along the blade is a separate force and not part of F, as in the references.
+The blade has a constant rake angle, no sides and no load: soil in the bucket can be included as
+surcharge.
 
 Direction: the force on the tooth is -F(h) s with the mobilisation s, a vector in the plane,
 s' = (v - |v| s) / K for a tooth of velocity v. This is the shear law of Janosi and Hanamoto (1961)
 in differential form: for motion one way from rest |s| = 1 - exp(-j / K) after the travel j. It is
-independent of the rate, so a stalled bucket is held and does not creep; after a turn the force
-turns within a few K. On the unit circle s . s' = (v . s - |v|) / K <= 0, so |s| <= 1 always. Of
-Runge-Kutta steps dt the fourth-order one keeps this for |v| dt / K <= 1 whatever v does within
-the step, and up to 2.78 where v is constant.
+independent of the rate, so a stalled bucket does not creep; after a reversal the force reverses
+within a few K. On the unit circle s . s' = (v . s - |v|) / K <= 0, so |s| <= 1 always. A
+fourth-order Runge-Kutta step dt preserves this for |v| dt / K <= 1 with any v within the step, and
+up to 2.78 for a constant v.
 
 Mode thesis has neither travel nor direction of motion: its force F(h) has the angle phi_1 to the
-line DN of the bucket, whatever the bucket does, and drives a bucket back that stands.
+line DN of the bucket at all times, and so pushes back a bucket at rest.
 """
 
 from __future__ import annotations
@@ -56,16 +56,21 @@ __all__ = [
 ]
 
 LAWS = ('zelenin', 'earthmoving')
-# A flatter wedge is longer than fifty depths: the law has left its field.
+# A flatter wedge is longer than fifty depths: outside the validity of the law.
 _FLATTEST_WEDGE = math.radians(1.0)
 
 
 @njit
 def resistance(depth, linear, quadratic, power, exponent):  # type: ignore[no-untyped-def]
     """
-    Return the largest resistance [N] at a depth [m]; 0 out of the soil.
+    Return the largest resistance [N] at a depth; 0 above the surface.
 
-    The other arguments are those that :func:`coefficients` returns.
+    Parameters
+    ----------
+    depth : float
+        Below the surface [m].
+    linear, quadratic, power, exponent : float
+        Of the law, see :func:`coefficients` [N/m], [N/m^2], [N/m^exponent], [1].
     """
     if depth <= 0.0:
         return 0.0
@@ -77,8 +82,14 @@ def mobilisation_rate(vx, vz, sx, sz, shear_displacement):  # type: ignore[no-un
     """
     Return the time derivatives of the mobilisation, s' = (v - |v| s) / K [1/s].
 
-    ``vx``, ``vz`` are the velocity of the tooth [m/s], ``sx``, ``sz`` the mobilisation [1], and
-    ``shear_displacement`` is K [m]. The force on the tooth points against s.
+    Parameters
+    ----------
+    vx, vz : float
+        Velocity of the tooth [m/s].
+    sx, sz : float
+        Mobilisation [1]; the force on the tooth acts against it.
+    shear_displacement : float
+        K [m].
     """
     speed = math.sqrt(vx * vx + vz * vz)
     return (vx - speed * sx) / shear_displacement, (vz - speed * sz) / shear_displacement
@@ -86,7 +97,7 @@ def mobilisation_rate(vx, vz, sx, sz, shear_displacement):  # type: ignore[no-un
 
 @dataclasses.dataclass(frozen=True)
 class ZeleninParameters(Parameters):
-    """The numbers in Zelenin's law, F = k C h^n."""
+    """Parameters of Zelenin's law, F = k C h^n."""
 
     factor: float = quantity('factor, k', 'm^(2 - exponent)', above=0.0, at_most=1e3)
     # Below 1 the resistance would start with an infinite slope.
@@ -95,7 +106,7 @@ class ZeleninParameters(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class EarthmovingParameters(Parameters):
-    """Blade and soil of the fundamental earthmoving equation; the cohesion stands outside."""
+    """Blade and soil of the fundamental earthmoving equation, without the cohesion."""
 
     width: float = quantity('width of the blade, w', 'm', above=0.0, at_most=10.0)
     rake_angle_deg: float = quantity(
@@ -107,7 +118,7 @@ class EarthmovingParameters(Parameters):
     blade_friction_deg: float = quantity(
         'angle of friction between soil and blade, delta', 'deg', at_least=0.0, at_most=60.0
     )
-    # Bounds that refuse a density in kg/m^3.
+    # Bounds that reject a density in kg/m^3.
     unit_weight: float = quantity(
         'weight of the soil per volume, gamma = rho g', 'N/m^3', at_least=3e3, at_most=6e4
     )
@@ -153,7 +164,7 @@ class TerrainParameters(Parameters):
         'angle of repose of loose soil', 'deg', at_least=5.0, at_most=44.0, default=35.0
     )
     bearing: float = quantity(
-        "pressure of firm ground on the bucket's back over its penetration",
+        "pressure of firm ground on the bucket's back per penetration",
         'Pa/m',
         at_least=0.0,
         at_most=1e8,
@@ -172,7 +183,7 @@ class SoilParameters(Parameters):
     """The soil, and the law of its resistance."""
 
     law: str = choice('law of the resistance', LAWS)
-    # From 1e6 Pa on it is rock.
+    # Above 1e6 Pa it is rock.
     cohesion: float = quantity('cohesion, C or c', 'Pa', at_least=0.0, at_most=1e6)
     sweep_radius: float = quantity(
         'distance from the joint of the bucket to the point whose depth counts, R',
@@ -183,26 +194,26 @@ class SoilParameters(Parameters):
     shear_displacement: float = quantity(
         'travel over which the resistance builds up, K', 'm', at_least=1e-3, at_most=1.0
     )
-    zelenin: ZeleninParameters = quantity('numbers of law: zelenin')
-    earthmoving: EarthmovingParameters = quantity('numbers of law: earthmoving')
+    zelenin: ZeleninParameters = quantity('parameters of law: zelenin')
+    earthmoving: EarthmovingParameters = quantity('parameters of law: earthmoving')
     # The thesis prints no number: its force is "parallel to the bucket tip", across DN.
     phi_1_deg: float = quantity(
-        "from DN to the soil's force on the bucket, phi_1; mode: thesis, depth: terrain",
+        "angle from DN to the soil's force on the bucket, phi_1; mode: thesis, depth: terrain",
         'deg',
         at_least=-180.0,
         at_most=180.0,
         default=90.0,
     )
-    # An input of the thesis' program, too (B.15). Zelenin's law gives a force alone.
+    # Also an input of the thesis' program (B.15). Zelenin's law gives a force alone.
     m_45: float = quantity(
-        "the soil's moment on the bucket while it is in the soil, M_45, positive lifts; mode:"
+        'moment of the soil on the bucket while it is in the soil, M_45, positive lifts; mode:'
         ' thesis',
         'N m',
         at_least=-1e6,
         at_most=1e6,
         default=0.0,
     )
-    terrain: TerrainParameters = quantity('of depth: terrain', default=TerrainParameters())
+    terrain: TerrainParameters = quantity('for depth: terrain', default=TerrainParameters())
 
     def check(self) -> None:
         """Raise InputError when the adhesion does not fit the soil, with law: earthmoving."""
@@ -303,7 +314,7 @@ def wedge_factors(
 
 def coefficients(soil: SoilParameters) -> tuple[float, float, float, float]:
     """
-    Return the law of a soil in the form that :func:`resistance` takes.
+    Return the coefficients of the law of a soil for :func:`resistance`.
 
     Returns
     -------
@@ -361,7 +372,7 @@ def zelenin_of_swing(
     Parameters
     ----------
     soil : SoilParameters
-        The soil; its ``law`` does not matter here.
+        The soil; its ``law`` is ignored.
     swing : ndarray or float
         Swing angles Phi from where the tooth enters the soil [rad]; any shape.
     half_sweep : float
@@ -370,7 +381,7 @@ def zelenin_of_swing(
     Returns
     -------
     ndarray
-        [N], of the shape of ``swing``; 0 out of the soil.
+        [N], of the shape of ``swing``; 0 above the surface.
 
     Raises
     ------

@@ -15,17 +15,17 @@ _NO_FORCE = (None,) * len(CYLINDERS)
 
 
 class ExcavatorCommand(NamedTuple):
-    """What the cylinders are told: each a spool position, or a force in place of oil."""
+    """Command of the cylinders: for each a spool position, or a force in place of its oil."""
 
-    spools: tuple[float, ...]  # in [-1, 1], positive runs the piston out
-    forces: tuple[float | None, ...] = _NO_FORCE  # [N], positive runs it out; None: its oil
+    spools: tuple[float, ...]  # in [-1, 1], positive extends
+    forces: tuple[float | None, ...] = _NO_FORCE  # [N], positive extends; None: force of its oil
 
 
 class ExcavatorState(NamedTuple):
-    """State of an excavator. Never changed in place."""
+    """State of an excavator; never changed in place."""
 
-    y: np.ndarray  # (SIZE,), with terrain more, see longreach_excavator.motion
-    forces: tuple[float | None, ...] = _NO_FORCE  # given last [N]; None for cylinders with oil
+    y: np.ndarray  # (SIZE,), longer with terrain, see longreach_excavator.motion
+    forces: tuple[float | None, ...] = _NO_FORCE  # last prescribed [N]; None: oil
     swept: bool = False  # the bucket has turned by the scenario's sweep
 
 

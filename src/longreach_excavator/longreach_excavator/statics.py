@@ -1,4 +1,4 @@
-"""An excavator that stands in a pose: what its cylinders carry."""
+"""Statics of an excavator: forces and pressures of its cylinders in a pose at rest."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def standing(excavator: ExcavatorParameters, q: np.ndarray) -> dict[str, Any]:
     """
     Return a pose at rest as plain numbers.
 
-    Angles and those at the ends of the strokes [deg], lengths of the cylinders, piston positions,
-    levers d length / d theta [m], forces of the cylinders [N] and their pressures [Pa], the tooth
-    [m].
+    Angles and their limits by the strokes [deg], lengths of the cylinders, piston positions,
+    levers d length / d theta [m], forces of the cylinders [N] and their pressures [Pa], position
+    of the tooth [m].
 
     Raises
     ------

@@ -175,7 +175,7 @@ def test_what_is_read_is_not_replaced(capsys: Any, tmp_path: Path) -> None:
         ('cohesion', '--data', motion, '--csv', motion),
     ):
         outcome = Outcome(capsys, 'excavator', *words)
-        outcome.refused('is one of the inputs; name another place')
+        outcome.refused('is one of the inputs; give another place')
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
