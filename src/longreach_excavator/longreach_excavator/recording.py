@@ -29,5 +29,5 @@ def read_run(
 
 
 def _is_terrain(column: Column) -> bool:
-    """Tell whether a column is recorded in the topic of the terrain."""
+    """Return whether a column is recorded in the topic of the terrain."""
     return isinstance(column.source, Source) and column.source.topic == 'terrain'

@@ -1,5 +1,5 @@
 """
-A person at the levers: joysticks, or velocities of the joints, become spool positions.
+Teleoperation: conversion of joystick deflections or joint velocities to spool positions.
 
 Sticks open valves, as on the real machine: deflection less its dead zone, bent by a curve, is the
 share of the valve's opening. The two patterns that most machines have:
@@ -122,7 +122,7 @@ class TeleoperationParameters(Parameters):
 
 
 class Measurement(NamedTuple):
-    """What the operator's station knows of the excavator at one sample."""
+    """Measured quantities of the excavator at one sample."""
 
     time: float  # [s]
     angles: np.ndarray  # (3,) theta_2..4 [rad]
@@ -132,7 +132,7 @@ class Measurement(NamedTuple):
 
 
 class Order(NamedTuple):
-    """What a person wants: spool positions, or joint velocities."""
+    """Order of the operator: spool positions, or joint velocities."""
 
     spools: tuple[float, ...] = ()  # of boom, arm, bucket, in [-1, 1]
     rates: tuple[float, ...] = ()  # of theta_2..4 [rad/s]
@@ -276,7 +276,7 @@ class Teleoperation:
 
     def asks_for_swing(self, axes: Sequence[float]) -> bool:
         """
-        Tell whether a stick is out of its dead zone for the swing, which does not exist.
+        Return whether a stick commands the swing, which this machine lacks.
 
         Errors are those of :meth:`order_of_sticks`.
         """
@@ -314,7 +314,7 @@ class Teleoperation:
         self, state: TeleoperationState, measured: Measurement, now: float
     ) -> tuple[TeleoperationState, ExcavatorCommand | None]:
         """
-        Return the state after a sample, and the command to it; none before anybody is engaged.
+        Return the state after a sample, and the command to it; None before it is engaged.
 
         Parameters
         ----------

@@ -321,7 +321,7 @@ def _penetration(point, outward, ground, state):  # type: ignore[no-untyped-def]
 @njit
 def contact_of_shell(place, velocity, rate, z4, ground, state):  # type: ignore[no-untyped-def]
     """
-    Return what the ground does to the shell.
+    Return the force of the ground on the shell.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 """
-What the commands of machines have in common: a machine states only what is its own.
+Common parts of the commands of machines.
 
 Subcommands ``run``, ``compare``, ``urdf`` and ``demo``, those that call a plant that runs as a
 node, and what becomes of a run. Figures, recordings and ROS are imported when they are used.
@@ -70,29 +70,29 @@ class MachineCommand(Generic[Machine, Scenario]):
     name : str
         Of the command and the launch file, and the usual namespace.
     load : callable
-        Gets the arguments; returns the machine.
+        Takes the arguments; returns the machine.
     simulate : callable
-        Gets machine, scenario and arguments; returns the run.
+        Takes machine, scenario and arguments; returns the run.
     draw_run : callable
-        Gets file and run.
+        Takes file and run.
     read_run : callable
-        Gets bag, namespace and machine; returns the recorded run.
+        Takes bag, namespace and machine; returns the recorded run.
     load_scenario : callable, optional
-        Gets a file, the machine and the arguments. Without it ``usual`` is the only scenario.
+        Takes a file, the machine and the arguments. Without it ``usual`` is the only scenario.
     default_file : callable, optional
         Returns the machine's installed file.
     describe : callable, optional
-        Gets machine and prefix; returns the URDF.
+        Takes machine and prefix; returns the URDF.
     add_file : callable, optional
         Adds ``--file`` to a parser.
     scenarios : str
-        With which the names of its scenario files begin.
+        Prefix of the names of its scenario files.
     usual : (str, callable), optional
         Name of the scenario that ``compare`` takes without ``--scenario``, and what returns it.
     title : callable, optional
-        Gets the arguments; returns what JSON holds before the summary of a run.
+        Takes the arguments; returns what JSON holds before the summary of a run.
     text : callable, optional
-        Gets a run; returns its summary for people.
+        Takes a run; returns its summary for people.
     """
 
     name: str

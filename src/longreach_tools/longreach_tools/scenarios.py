@@ -19,7 +19,7 @@ def find_scenario(given: Path, beginning: str, machine: str) -> Path:
     given : path
         A file, or the name of an installed scenario.
     beginning : str
-        With which the names of the machine's files begin, such as ``boom_`` or ``task_``.
+        Prefix of the names of the machine's files, such as ``boom_`` or ``task_``.
     machine : str
         Its name may be left out: ``wave`` is ``boom_wave.yaml`` of the boom.
 
