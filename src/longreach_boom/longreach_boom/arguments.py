@@ -1,4 +1,4 @@
-"""What several subcommands of ``longreach boom`` take: the boom, its pose, a load."""
+"""Common arguments of subcommands of ``longreach boom``: the boom, its pose, a load."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
     'loads_of',
 ]
 
-# How near to the place of --tip the tip is [m], and after how many corrections of its sag.
+# Tolerance of the tip position [m], and largest number of corrections of the sag.
 _CLOSE, _MOST_ROUNDS = 1e-5, 50
 
 
@@ -37,7 +37,7 @@ def add_boom_file(parser: argparse.ArgumentParser) -> None:
 
 
 def add_boom(parser: argparse.ArgumentParser) -> None:
-    """Add the boom and how its bending is described."""
+    """Add the boom and its model of bending."""
     allow_lists(parser)
     add_boom_file(parser)
     parser.add_argument('--basis', choices=tuple(BASIS_SETS), help='Ritz functions')
@@ -57,7 +57,7 @@ def add_pose(parser: argparse.ArgumentParser, pose: str, load: float = 0.0) -> N
         '--tip',
         type=numbers,
         metavar='X,Z',
-        help='where the tip of the bent boom shall be [m]: the pose nearest to that of --pose',
+        help='position of the tip of the bent boom [m]; selects the pose nearest to --pose',
     )
     parser.add_argument('--degrees', action='store_true', help='angles are in degrees')
     parser.add_argument(
@@ -66,16 +66,16 @@ def add_pose(parser: argparse.ArgumentParser, pose: str, load: float = 0.0) -> N
         default=load,
         help=f'mass at the tip [kg] (default: {load:g})',
     )
+    parser.add_argument('--load-beam', default='', help='beam with the load (default: the last)')
     parser.add_argument(
-        '--load-beam', default='', help='beam that it hangs on (default: the last)'
-    )
-    parser.add_argument(
-        '--load-position', type=not_negative, help='along that beam [m] (default: its tip)'
+        '--load-position',
+        type=not_negative,
+        help='position along that beam [m] (default: its tip)',
     )
 
 
 def boom_of(arguments: argparse.Namespace) -> BoomParameters:
-    """Return the boom file with the description of bending that the arguments name."""
+    """Return the boom of the boom file with the model of bending of the arguments."""
     boom = load_boom(arguments.file)
     names = ('basis', 'functions', 'rotation')
     given = {name: getattr(arguments, name, None) for name in names}
@@ -84,7 +84,7 @@ def boom_of(arguments: argparse.Namespace) -> BoomParameters:
 
 
 def angles_of(arguments: argparse.Namespace, boom: BoomParameters) -> np.ndarray:
-    """Return the joint angles [rad] of ``--pose``, or of the pose next to it of ``--tip``."""
+    """Return the joint angles [rad] of ``--pose``, or of the nearest pose for ``--tip``."""
     angles = pose_of(arguments, boom, boom.size, arguments.usual_pose)
     if arguments.tip is None:
         return angles
@@ -94,7 +94,7 @@ def angles_of(arguments: argparse.Namespace, boom: BoomParameters) -> np.ndarray
     loads, wanted, limits = loads_of(arguments, boom), np.array(arguments.tip), boom.joint_limits()
     lengths, sag = [beam.length for beam in boom.beams], np.zeros(2)
     for _ in range(_MOST_ROUNDS):
-        # The sag hardly changes from one pose to the next.
+        # The sag changes little between iterations.
         angles = solve_pose(
             lambda q: _tip(joint_places(lengths, q)), wanted - sag, limits, angles, 'straight tip'
         )
@@ -103,17 +103,17 @@ def angles_of(arguments: argparse.Namespace, boom: BoomParameters) -> np.ndarray
             return angles
         sag = sag + miss
     raise LongreachError(
-        f'--tip {wanted.tolist()}: no pose of the bent boom found; begin at another --pose'
+        f'--tip {wanted.tolist()}: no pose of the bent boom found; start from another --pose'
     )
 
 
 def _tip(places: np.ndarray) -> np.ndarray:
-    """Return x and z of the last place."""
+    """Return x and z of the last point."""
     return np.array([places[-1].real, places[-1].imag])
 
 
 def hanging_loads(arguments: argparse.Namespace) -> tuple[HangingLoad, ...]:
-    """Return the load that the arguments name."""
+    """Return the load of the arguments."""
     if arguments.load == 0.0:
         return ()
     return (
@@ -124,5 +124,5 @@ def hanging_loads(arguments: argparse.Namespace) -> tuple[HangingLoad, ...]:
 
 
 def loads_of(arguments: argparse.Namespace, boom: BoomParameters) -> tuple[Load, ...]:
-    """Return the same as the mechanics know it."""
+    """Return the load of the arguments for the model."""
     return tuple(item.on(boom, '--load') for item in hanging_loads(arguments))

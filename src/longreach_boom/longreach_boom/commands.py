@@ -1,7 +1,7 @@
 """
 The flexible boom of a concrete pump, Henikl et al. (2015).
 
-Natural modes beside finite elements, static equilibrium, the sudden release of a load, scenarios,
+Natural modes and finite elements, static equilibrium, the sudden release of a load, scenarios,
 sweeps over a parameter, and the comparison of recordings with the library.
 """
 
@@ -66,14 +66,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_steps(run, STEP, SAMPLE_TIME, automatic=True)
     add_results(run, 'a table of all rows', 'forces, strains, pistons and beam tips over time')
 
-    many = commands.add_parser('sweep', help='a run for each of many values of a parameter')
-    many.add_argument('parameter', help='such as oil.bulk_modulus or beams.beam_1.loss_time')
+    many = commands.add_parser('sweep', help='runs for a range of values of a parameter')
+    many.add_argument('parameter', help='for example oil.bulk_modulus or beams.beam_1.loss_time')
     many.add_argument('values', metavar='START:STOP:COUNT', type=sweep)
     many.add_argument(
         '--scenario',
         metavar='SCENARIO.yaml',
         type=Path,
-        help='what to run in place of the release of a load',
+        help='scenario to run instead of the release of a load',
     )
     add_boom(many)
     add_pose(many, 'site', load=90.0)
@@ -82,7 +82,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_steps(many, STEP, SAMPLE_TIME, automatic=True)
     many.add_argument(
-        '--processes', type=count(1000), help='runs at a time (default: one for each core)'
+        '--processes',
+        type=count(1000),
+        help='number of parallel runs (default: one for each core)',
     )
     add_results(many, 'one row for each value', 'the measured quantities over the parameter')
     many.set_defaults(run=_run_sweep)
@@ -97,11 +99,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_boom_file(compare)
 
-    attach = commands.add_parser('attach', help='hang a load on a running boom')
-    attach.add_argument('mass', metavar='MASS', type=positive, help='[kg]')
-    attach.add_argument('--beam', metavar='NAME', default='', help='(default: the last)')
+    attach = commands.add_parser('attach', help='attach a load to a running boom')
+    attach.add_argument('mass', metavar='MASS', type=positive, help='mass [kg]')
+    attach.add_argument('--beam', metavar='NAME', default='', help='beam (default: the last)')
     attach.add_argument(
-        '--position', type=not_negative, help='along the beam [m] (default: its tip)'
+        '--position', type=not_negative, help='position along the beam [m] (default: its tip)'
     )
     add_whom(attach, 'boom')
     attach.set_defaults(run=lazily('longreach_boom.remote:attach_load'))
@@ -178,7 +180,7 @@ def _run_sweep(arguments: argparse.Namespace) -> int:
 def _hand_out_sweep(
     arguments: argparse.Namespace, done: Sequence[tuple[float, tuple[float, ...], str]]
 ) -> None:
-    """Print and write the runs of a sweep that are done: values, numbers and messages."""
+    """Print and write the finished runs of a sweep: values, results and messages."""
     names = (arguments.parameter, *_SWEPT)
     numbers = np.array([(value, *row) for value, row, _ in done])
     messages = [message for _, _, message in done]
@@ -208,7 +210,7 @@ def _hand_out_sweep(
             print(f'longreach boom: {arguments.parameter} = {value:g}: {message}', file=sys.stderr)
 
 
-# What a sweep keeps of a run, with units.
+# Results of a run in a sweep, with units.
 _SWEPT = {
     'tip_highest': 'm',
     'tip_lowest': 'm',
@@ -220,9 +222,9 @@ _SWEPT = {
 
 def _measure(run: BoomRun) -> tuple[tuple[float, ...], str]:
     """
-    Return the numbers of a sweep and the run's message.
+    Return the results of a run for a sweep, and its message.
 
-    What the controller leaves is 0 where none acts; a run without rows has no numbers (NaN).
+    The joint error is 0 without a controller; a run without rows has NaN.
     """
     if not len(run.table):
         return (math.nan,) * len(_SWEPT), run.message

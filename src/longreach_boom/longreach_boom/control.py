@@ -13,7 +13,7 @@ def joint_controller(boom: BoomParameters, sample_time: float) -> JointControlle
     """
     Return the controller of a boom's joints with cycles at an interval [s].
 
-    Gains are its ``controller``; geometry, oil and valves are those that the controller knows.
+    Gains are those of ``boom.controller``; geometry, oil and valves are those of the boom.
 
     Raises
     ------

@@ -1,8 +1,9 @@
 """
-The joint position controller as a node: joints and hydraulics in, ``valve_command`` out.
+Node of the joint position controller: joints and hydraulics in, ``valve_command`` out.
 
-A cycle runs for each stamp of which both ``joint_states`` and ``hydraulics`` have come. Time is
-that of the stamps, so that in lockstep the commands are those of the library's own simulation.
+A cycle runs for each stamp for which both ``joint_states`` and ``hydraulics`` were received. Time
+is taken from the stamps, so that in lockstep the commands equal those of a simulation by the
+library.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class ControllerNodeParameters(FrameParameters):
         read_only=False,
     )
     integral_gain: float = quantity(
-        "growth of piston velocity per error; -1: the boom file's",
+        "rate of piston velocity per error; -1: the boom file's",
         '1/s^2',
         at_least=-1.0,
         at_most=500.0,
@@ -74,7 +75,7 @@ class ControllerNodeParameters(FrameParameters):
                 raise InputError(f'{name} = {gain}, allowed: -1, or from 0 on')
 
     def gains(self) -> dict[str, float]:
-        """Return the gains that take the place of the boom file's."""
+        """Return the gains that replace those of the boom file."""
         given = {name: getattr(self, name) for name in ('proportional_gain', 'integral_gain')}
         return {name: gain for name, gain in given.items() if gain >= 0.0}
 
@@ -93,7 +94,7 @@ class ControllerNode(TrajectoryControllerNode[ValveCommand]):
             load_scenario(settings.scenario, self._boom) if settings.scenario else None
         )
         self._on_settings(settings)
-        # Before a plant in real time waits for the first command.
+        # Compile before a plant in real time waits for the first command.
         self.follower.warm_up()
         self._cylinders = [cylinder.name for cylinder in self._boom.cylinders]
         self.follow([f'{beam.name}_joint' for beam in self._boom.beams])
@@ -108,13 +109,13 @@ class ControllerNode(TrajectoryControllerNode[ValveCommand]):
         )
 
     def _on_settings(self, settings: ControllerNodeParameters) -> None:
-        """Control with these gains from the next sample on."""
+        """Use these gains from the next sample on."""
         controller = self._boom.controller.replace(**settings.gains())
         boom = self._boom.replace(controller=controller)
         self.follower: Guidance = Guidance(boom, self._scenario, 1.0 / settings.sample_rate)
 
     def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Measurement:
-        """Return what the controller knows of the boom."""
+        """Return the measurements for a cycle of the controller."""
         return conversions.measurement_from_messages(self._boom, joints, hydraulics)
 
     def message_of(self, command: BoomCommand, header: Header) -> ValveCommand:

@@ -1,4 +1,4 @@
-"""Between the library's objects and messages; nothing is calculated here."""
+"""Conversions between objects of the library and messages."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ def hydraulics_to_message(
 
 
 def encoders_to_message(names: list[str], pistons: np.ndarray, header: Header) -> JointState:
-    """Return the piston positions [m] that encoders show, by the cylinders' names."""
+    """Return the readings of the encoders, piston positions [m], by the cylinders' names."""
     return JointState(header=header, name=names, position=pistons.tolist())
 
 
 def strains_to_message(names: list[str], strains: np.ndarray, header: Header) -> StrainState:
-    """Return what strain gauges show, by the beams' names."""
+    """Return the readings of the strain gauges, by the beams' names."""
     return StrainState(header=header, name=names, strain=strains.tolist())
 
 
 def inclination_to_message(
     names: list[str], root: np.ndarray, tip: np.ndarray, header: Header
 ) -> InclinationState:
-    """Return what the inclination sensors of the beams show [rad]."""
+    """Return the readings of the inclination sensors of the beams [rad]."""
     return InclinationState(header=header, name=names, root=root.tolist(), tip=tip.tolist())
 
 
@@ -92,7 +92,7 @@ def markers_to_message(motion: MarkerMotion, header: Header) -> MarkerPositions:
 def shape_to_message(
     shapes: Iterable[BeamShape], colours: Iterable[np.ndarray], header: Header
 ) -> MarkerArray:
-    """Return both sides of bent beams; colours are red, green, blue in 0..1 for each place."""
+    """Return both sides of bent beams; colours are red, green, blue in 0..1 for each point."""
     markers = []
     for shape, own in zip(shapes, colours, strict=True):
         marker = Marker(header=header, ns=shape.name, type=Marker.TRIANGLE_LIST, action=Marker.ADD)
@@ -101,7 +101,7 @@ def shape_to_message(
         marker.color = ColorRGBA(r=1.0, g=1.0, b=1.0, a=1.0)
         ends = [ColorRGBA(r=r, g=g, b=b, a=1.0) for r, g, b in own.tolist()]
         points, colors = [], []
-        # Before the faces of the beams in the robot description, which would hide them.
+        # In front of the faces of the beams in the robot description, which would hide them.
         for y in (-shape.side - _CLEARANCE, shape.side + _CLEARANCE):
             low, high = ([Point(x=x, y=y, z=z) for x, z in edge] for edge in shape.edges.tolist())
             for k in range(len(ends) - 1):
@@ -114,7 +114,7 @@ def shape_to_message(
 
 def command_from_message(message: ValveCommand, names: Sequence[str]) -> BoomCommand:
     """
-    Return a command; the valves of cylinders that it leaves out close.
+    Return a command; valves of cylinders that are not in the message are closed.
 
     Parameters and errors are those of
     :func:`longreach_node.hydraulic_messages.values_from_command`.
@@ -131,7 +131,7 @@ def load_from_request(request: AttachLoad.Request) -> HangingLoad:
     InputError
         For an impossible mass or place.
     """
-    # What is not set is -1, the default of the service's definition.
+    # A field that is not set is -1, the default in the service definition.
     at_tip = math.isnan(request.position) or request.position == -1.0
     position = None if at_tip else request.position
     return HangingLoad(mass=request.mass, beam=request.beam, position=position)
@@ -141,7 +141,7 @@ def measurement_from_messages(
     boom: BoomParameters, joints: JointState, hydraulics: HydraulicState
 ) -> Measurement:
     """
-    Return what the controller knows of the boom.
+    Return the measurements for a cycle of the controller.
 
     Raises
     ------

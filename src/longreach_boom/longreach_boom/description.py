@@ -3,11 +3,11 @@ The robot description of a boom, made from its boom file.
 
 Frames: ``boom_base`` is the root, at joint 1, x forward, z up. The frame of a beam turns with its
 joint, x along the unbent beam; ``<beam>_end`` follows the deflection of its tip, ``<beam>_tip``
-its slope as well, and carries the next beam. With rotation: exact the frames are those of the bent
-boom; the rotation printed in the paper stretches lengths, which frames cannot represent.
+its slope as well, and is the parent of the next beam. With ``rotation: exact`` the frames match
+the bent boom; the rotation printed in the paper changes lengths, which frames cannot represent.
 
-A cylinder of kind triangle swings on a pin of the link inboard of its joint. The boom file does
-not say where a cylinder of kind rocker is mounted: it is drawn below the beam before.
+A cylinder of kind triangle swings about a pin of the link inboard of its joint. The boom file does
+not define where a cylinder of kind rocker is mounted: it is drawn below the previous beam.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 ROOT_FRAME = 'boom_base'
 
 _MATERIALS = ('steel', 'yellow', 'dark', 'chrome')
-# Material, size and centre [m] of what the boom stands on. Joint 1 is 3.6 m above the ground.
+# Material, size and centre [m] of the parts of the truck. Joint 1 is 3.6 m above the ground.
 _TRUCK = (
     ('steel', (1.3, 1.1, 2.4), (0.15, 0.0, -1.1)),
     ('dark', (10.5, 2.4, 0.5), (-2.25, 0.0, -2.55)),
@@ -52,9 +52,9 @@ _TRUCK = (
     ('dark', (1.0, 2.5, 1.0), (-4.4, 0.0, -3.1)),
     ('dark', (1.0, 2.5, 1.0), (-5.8, 0.0, -3.1)),
 )
-# Number of boxes that a beam is drawn with; width of a beam over its height.
+# Number of boxes of a drawn beam; ratio of its width to its height.
 _PIECES, WIDTH = 4, 0.8
-# Limits beyond what joint_states reach: deflection over the beam's length, slope [rad].
+# Joint limits, larger than values in joint_states: deflection over beam length [1], slope [rad].
 _DEFLECTION = 0.25
 _SLOPE = 1.0
 # Size of the end hose [m].
@@ -63,10 +63,10 @@ _HOSE = (0.14, 0.14, 2.5)
 
 def half_height(beam: BeamParameters, x: np.ndarray | float) -> np.ndarray:
     """
-    Return the distance of a beam's surface from its neutral line at places x (...) [m].
+    Return the distance of a beam's surface from its neutral line at positions x (...) [m].
 
-    A boom file has it at one place only, the gain k_SG of the strain gauge. From there it goes
-    with the cube root of the second moment of area, as for sections whose height alone changes.
+    The boom file has it at one position only, as the gain k_SG of the strain gauge. Elsewhere it
+    is scaled by the cube root of the second moment of area, as for sections of constant width.
     """
     gauge = beam.strain_gauge
     here = beam.second_moment.at(np.asarray(x, dtype=float), beam.length)
@@ -78,18 +78,18 @@ def robot_description(boom: BoomParameters, prefix: str = '') -> str:
     """
     Return the URDF of a boom.
 
-    Its joints are those of the boom's joint_states.
+    Its joints are those in joint_states of the boom.
 
     Parameters
     ----------
     boom : BoomParameters
     prefix : str
-        Put before the names of frames.
+        Prefix of the frame names.
 
     Raises
     ------
     InputError
-        When names of beams and cylinders make two links or joints of one name.
+        When names of beams and cylinders result in duplicate names of links or joints.
     """
     root = new_robot('boom', _MATERIALS)
     base = add_link(root, ROOT_FRAME)
@@ -173,14 +173,14 @@ def _add_swinging(
 
 
 def _add_along(root: Element, boom: BoomParameters, constants: Constants, index: int) -> None:
-    """Add a cylinder of kind rocker; its extended rod ends where the beam before does."""
+    """Add a cylinder of kind rocker; its extended rod ends at the tip of the previous beam."""
     cylinder = boom.cylinders[index]
     retracted = 1.2 * cylinder.stroke
     reach = retracted + cylinder.stroke
     add_piston(root, cylinder.name, boom.oil, cylinder, retracted)
     name, barrel = f'{cylinder.name}_mount', f'{cylinder.name}_barrel'
     if index == 0:
-        # No beam before the first: upright before the slewing gear.
+        # The first beam has no previous one: upright in front of the slewing gear.
         place, upright = (1.0 + cylinder.bore, 0.0, -reach), (0.0, -math.pi / 2.0, 0.0)
         add_joint(root, name, 'fixed', ROOT_FRAME, barrel, place, turn=upright)
         return

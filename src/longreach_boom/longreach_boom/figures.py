@@ -21,12 +21,12 @@ def draw_run(file: str | Path, result: BoomRun) -> None:
     """
     Draw forces, strains, pistons and beam tips over time, Henikl 2015, figures 13 and 14.
 
-    And the joint angles of a run along a trajectory, and pressures where valves open.
+    With a trajectory also the joint angles, and with valve commands also the pressures.
 
     Parameters
     ----------
     file : path
-        Picture to write; its ending decides the format.
+        Picture to write; its suffix selects the format.
     result : BoomRun
     """
     boom = result.parameters
@@ -65,7 +65,7 @@ def draw_run(file: str | Path, result: BoomRun) -> None:
                 (piston, way - way[0]),
             ):
                 axis.plot(time, values, color=color, label=name)
-            # Metres apart, decimetres of motion: absolute is the start and what is drawn.
+            # Relative to the start, because tips are metres apart and move by decimetres.
             for axis, side in ((ahead, 'x'), (above, 'z')):
                 tip = result.column(f'tip_{side}_{i + 1}')
                 start = f'${side}(0)$ = {tip[0]:.3f} m'
@@ -84,7 +84,7 @@ def draw_run(file: str | Path, result: BoomRun) -> None:
 
 def draw_sweep(file: str | Path, parameter: str, units: dict[str, str], rows: np.ndarray) -> None:
     """
-    Draw what a sweep measured over its parameter, one axis for each quantity.
+    Draw the results of a sweep over its parameter, one axis for each quantity.
 
     Parameters
     ----------

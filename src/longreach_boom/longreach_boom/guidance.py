@@ -1,10 +1,10 @@
 """
-The controller of the boom with what it follows.
+The controller of the boom with its reference trajectory.
 
-A trajectory that was sent by hand comes before the scenario's, as
-:mod:`longreach_dynamics.trajectory_following` says. A scenario without a trajectory leaves the
-valves to its own commands, closed when it has none. Without any scenario the controller holds the
-pose in which it found the boom.
+A trajectory goal has priority over the trajectory of the scenario, see
+:mod:`longreach_dynamics.trajectory_following`. With a scenario without a trajectory, the valves
+follow its valve commands, or stay closed when it has none. Without a scenario the controller holds
+the initial pose of the boom.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from longreach_dynamics.trajectory_following import TrajectoryFollower
 
 __all__ = ['Guidance', 'Measurement']
 
-# Of the oil, to compile with [Pa].
+# Oil pressure for the call that compiles the kernels [Pa].
 _USUAL_PRESSURE = 1e7
 
 
 class Measurement(NamedTuple):
-    """What the controller knows of the boom in one cycle."""
+    """Measurements of the controller in one cycle."""
 
     angles: np.ndarray  # (N,) phi [rad]
     pistons: np.ndarray  # (N,) s_p [m]
@@ -42,7 +42,7 @@ class Measurement(NamedTuple):
 @dataclasses.dataclass(frozen=True)
 class Guidance(TrajectoryFollower[Measurement, BoomCommand]):
     """
-    The controller with what it follows.
+    The controller with its reference trajectory.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Guidance(TrajectoryFollower[Measurement, BoomCommand]):
     controller: JointController = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the scenario and make the controller."""
+        """Check the scenario and create the controller."""
         if self.scenario is not None:
             for index, entry in enumerate(self.scenario.valve_commands):
                 what = f'with a controller, valve_commands[{index}].time'
@@ -73,7 +73,7 @@ class Guidance(TrajectoryFollower[Measurement, BoomCommand]):
         object.__setattr__(self, 'joints', [beam.name for beam in self.machine.beams])
 
     def warm_up(self) -> None:
-        """Compile what a cycle needs, or load it from the cache."""
+        """Compile the functions of a cycle, or load them from the cache."""
         cylinders, angles = self.machine.cylinders, self.machine.joint_limits().mean(axis=1)
         pistons = [c.linkage.position(a) for c, a in zip(cylinders, angles, strict=True)]
         pressures = np.full(len(cylinders), _USUAL_PRESSURE)

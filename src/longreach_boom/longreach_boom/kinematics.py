@@ -1,8 +1,8 @@
 """
-Kinematics of the boom: frames of the bent beams, places on them, cylinders that swing.
+Kinematics of the boom: frames of the bent beams, points on them, cylinders that swing.
 
-Places of the plane are complex numbers x + j z, see :mod:`longreach_boom.model`. Everything here
-takes one state or many: numbers of Python, for which calls are cheapest, or arrays.
+Points of the plane are complex numbers x + j z, see :mod:`longreach_boom.model`. All functions
+accept one state or many: Python numbers, which are fastest, or arrays.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
     'velocity_on_beam',
 ]
 
-# About it the end hose turns against the last beam's tip, so that it hangs down.
+# Joint between the tip of the last beam and the end hose, which hangs down.
 HOSE_JOINT = 'end_hose_joint'
 
 
@@ -52,7 +52,7 @@ def beam_frames(
     bending: Sequence[tuple[Any, Any, Any, Any]],
 ) -> list[Frame]:
     """
-    Return the frames of beams, and last that of the tip; Henikl 2015, (1) to (5).
+    Return the frames of the beams, followed by the frame of the tip; Henikl 2015, (1) to (5).
 
     Parameters
     ----------
@@ -86,16 +86,16 @@ def beam_frames(
 
 def place_on_beam(frame: Frame, x: Any, offset: float, w: Any, slope: Any) -> Any:
     """
-    Return where a place of a beam is [m], complex.
+    Return the position of a point of a beam [m], complex.
 
     Parameters
     ----------
     frame : Frame
-        Of the beam.
+        Frame of the beam.
     x : float or ndarray
-        Along the beam [m].
+        Position along the beam [m].
     offset : float
-        From the neutral line along the normal [m]: it follows the slope of the bent beam.
+        Distance from the neutral line along the normal of the bent beam [m].
     w, slope : float or ndarray
         Deflection [m] and slope [rad] at x.
     """
@@ -104,7 +104,7 @@ def place_on_beam(frame: Frame, x: Any, offset: float, w: Any, slope: Any) -> An
 
 def velocity_on_beam(frame: Frame, x: Any, offset: float, bent: tuple[Any, Any, Any, Any]) -> Any:
     """
-    Return the velocity of the place that :func:`place_on_beam` returns [m/s], complex.
+    Return the velocity of the point of :func:`place_on_beam` [m/s], complex.
 
     ``bent`` has the deflection at x [m], its rate, the slope [rad] and its rate.
     """
@@ -115,7 +115,7 @@ def velocity_on_beam(frame: Frame, x: Any, offset: float, bent: tuple[Any, Any, 
 
 
 class PointMotion(NamedTuple):
-    """A place of the boom, for states of shape (..., n)."""
+    """Motion of a point of the boom, for states of shape (..., n)."""
 
     position: np.ndarray  # (..., 2) x and z [m]
     velocity: np.ndarray  # (..., 2) [m/s]
@@ -126,7 +126,7 @@ def point_motion(
     boom: BoomParameters, q: np.ndarray, v: np.ndarray, beam: int, x: float, offset: float = 0.0
 ) -> PointMotion:
     """
-    Return where a place along a beam is, and how it moves; Henikl 2015, (1) to (5), (39).
+    Return position, velocity and inclination at a point of a beam; Henikl 2015, (1) to (5), (39).
 
     Parameters
     ----------
@@ -134,17 +134,17 @@ def point_motion(
     q, v : ndarray, shape (..., n)
         Coordinates and their rates, one state or many.
     beam : int
-        Index.
+        Index of the beam.
     x : float
-        Along the beam [m].
+        Position along the beam [m].
     offset : float
-        From the neutral line along the normal [m]: it follows the slope of the bent beam.
+        Distance from the neutral line along the normal of the bent beam [m].
     """
     N = boom.size
     bases, q, v = boom_bases(boom), np.asarray(q), np.asarray(v)
 
     def bent(i: int, place: float) -> tuple[Any, Any, Any, Any]:
-        """Return deflection, slope and their rates at a place of a beam."""
+        """Return deflection, its rate, slope and its rate at a position along a beam."""
         h, h_rate = q[..., N + i :: N], v[..., N + i :: N]
         eta, eta_slope = bases[i].at(place), bases[i].at(place, 1)
         return h @ eta, h_rate @ eta, h @ eta_slope, h_rate @ eta_slope

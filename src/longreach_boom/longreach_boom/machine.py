@@ -1,9 +1,9 @@
 """
-The boom as a machine that nodes and runs drive.
+The boom as a machine for nodes and runs.
 
-Commands are constant from sample to sample, loads come and go on steps, so a run is a sequence of
-calls of one compiled kernel that takes steps of equal length. Cutting the sequence elsewhere
-changes nothing: a run over ROS is the library's own to the last bit.
+Commands are constant between samples, and loads change at steps, so a run is a sequence of calls
+of one compiled kernel that takes steps of equal length. Results do not depend on how the sequence
+is divided into calls: a run over ROS equals the run of the library bit for bit.
 """
 
 from __future__ import annotations
@@ -43,18 +43,19 @@ from longreach_dynamics.scenarios import spools_at
 __all__ = ['AUTOMATIC', 'SAMPLE_TIME', 'STEP', 'Boom', 'longest_step']
 
 STEP = 1e-3  # [s]
-# In place of a step [s]: that of longest_step.
+# Instead of a step [s]: use the result of longest_step.
 AUTOMATIC = 0.0
-# Steps that a boom may have [s]: spools, and a controller's cycle, want no longer ones.
+# Allowed steps [s]; longer ones are too long for the spools and for the cycle of a controller.
 _SHORTEST, _LONGEST = 1e-6, 5e-3
 SAMPLE_TIME = 5e-3  # [s], of the controller, of rows and of messages
-# Where the flow through an open valve is all but none, an explicit step that is too long for its
-# laminar range lets the chamber's pressure swing about that of the supply or the tank, at most so
-# far that the slope of the orifice is that of a stable step: by this share of the supply pressure.
+# Where the flow through an open valve is almost zero, an explicit step that is too long for its
+# laminar range makes the chamber pressure oscillate about the supply or tank pressure. The step is
+# chosen so that the amplitude is at most this share of the supply pressure, where the slope of the
+# orifice allows a stable step.
 _SWING = 0.02
-# A sample is cut into so many steps at most.
+# Largest number of steps in a sample.
 _MOST_PARTS = 100
-# Of each status of advance_motion: what the boom does, why, and what to do about it.
+# For each status of advance_motion: what the boom does, the reason, and the remedy.
 _FAILURES = {
     RUNAWAY: (
         'runs away',
@@ -68,7 +69,7 @@ _FAILURES = {
     ),
     UNSETTLED: (
         'does not settle',
-        'impulses that stop pistons turn others without end',
+        'impulses that stop pistons keep reversing others',
         'Take a shorter step, or raise the static friction',
     ),
 }
@@ -77,7 +78,7 @@ _FAILURES = {
 @dataclasses.dataclass(frozen=True)
 class Boom:
     """
-    The boom as a machine: what :class:`longreach_dynamics.machine.Machine` asks for.
+    The boom as a :class:`longreach_dynamics.machine.Machine`.
 
     A command is a :class:`BoomCommand`, or BY_SCENARIO: the spools of the scenario's
     ``valve_commands`` at their times.
@@ -86,7 +87,7 @@ class Boom:
     ----------
     parameters : BoomParameters
     scenario : Scenario
-        For pose, loads and their changes.
+        Initial pose, loads and their changes.
     step : float
         Length of a step [s].
 
@@ -149,12 +150,12 @@ class Boom:
             raise InputError(
                 f'step = {self.step:g} s, allowed for this boom in this pose: at most'
                 f' {STABILITY / fastest:.2g} s, because its fastest motion is at'
-                f' {fastest / (2.0 * math.pi):.4g} Hz; short, light or stiff beams, and wide'
-                ' valves on little oil, have such'
+                f' {fastest / (2.0 * math.pi):.4g} Hz, caused by short, light or stiff beams,'
+                ' or by large valves with a small oil volume'
             )
 
     def attach(self, state: BoomState, load: Load) -> BoomState:
-        """Return the state with one more load, which moves with the boom from now on."""
+        """Return the state with one more load attached to the boom."""
         return state._replace(loads=(*state.loads, load))
 
     def release(self, state: BoomState) -> BoomState:
@@ -170,7 +171,7 @@ class Boom:
         Raises
         ------
         IntegrationError
-            When the state does not stay finite.
+            When the state becomes non-finite.
         """
         steps = round(duration / self.step)
         return self.advance_recorded(state, command, round(time / self.step), steps, 0)[0]
@@ -184,7 +185,7 @@ class Boom:
         every: int,
     ) -> tuple[BoomState, np.ndarray, np.ndarray]:
         """
-        Advance from step ``first`` on, and record.
+        Advance from step ``first`` on, and record states and modes.
 
         Returns
         -------
@@ -196,8 +197,8 @@ class Boom:
         Raises
         ------
         PartialRunError
-            With state, command and time at the beginning of the step that failed, and both tables
-            up to there.
+            With state, command and time at the start of the step that failed, and both tables up
+            to that step.
         """
         if steps < 0:
             raise InputError(f'duration is {steps} steps, allowed: 0 or more')
@@ -211,7 +212,7 @@ class Boom:
             cuts |= {round(entry.time / self.step) for entry in self.scenario.valve_commands}
         edges = [first, *sorted(at for at in cuts if first < at < last), last]
         row = 0
-        # Without a step nothing changes: a load comes with the step that begins at its time.
+        # A load change takes effect with the step that starts at its time.
         for begin, end in itertools.pairwise(edges if steps else ()):
             for at, load in self._load_changes:
                 if at == begin:
@@ -250,7 +251,7 @@ class Boom:
 
     @property
     def _load_changes(self) -> list[tuple[int, Load | None]]:
-        """Return (step, load or None for a release), in their order."""
+        """Return (step, load or None for a release), in order of time."""
         changes: list[tuple[int, Load | None]] = self.__dict__['_changes']
         return changes
 
@@ -263,7 +264,7 @@ class Boom:
         loads: tuple[Load, ...],
         command: BoomCommand,
     ) -> str:
-        """Return the message about a step that did not end with a finite state."""
+        """Return the error message for a failed step."""
         time = step_time(count, self.step)
         what, reason, remedy = _FAILURES[status]
         return (
@@ -279,7 +280,7 @@ class Boom:
         command: BoomCommand | ByScenario,  # noqa: ARG002
     ) -> JointSample:
         """
-        Return joints, pistons, and how each beam's tip is bent.
+        Return the states of joints and pistons, and the bending of the beam tips.
 
         Joint angles phi [rad] with the cylinder's torque, piston positions [m] with its force,
         deflections w(L) [m] and slopes w'(L) [rad], swing of cylinders and hose [rad]; see
@@ -337,11 +338,11 @@ def longest_step(
     parameters: BoomParameters, scenario: Scenario, sample_time: float = SAMPLE_TIME
 ) -> float:
     """
-    Return the longest step [s] that is stable and of which a sample takes a whole number.
+    Return the longest stable step [s] that divides a sample into a whole number of steps.
 
-    Stable in the pose of the scenario and in all waypoints of its trajectory, with all loads that
-    the boom has at some time, and without any. All times of the scenario are whole steps.
-    What it costs in accuracy: docs/boom.md.
+    Stability is checked in the pose of the scenario and in all waypoints of its trajectory, with
+    each load that occurs in the scenario, and without loads. All times of the scenario are whole
+    steps. The accuracy is described in docs/boom.md.
 
     Parameters
     ----------

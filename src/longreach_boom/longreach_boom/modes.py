@@ -1,12 +1,12 @@
 """
-Natural frequencies, damping and mode shapes of a boom, beside those of fine finite elements.
+Natural frequencies, damping and mode shapes of a boom, compared with fine finite elements.
 
 Linearised about the static equilibrium in a pose, weight and sag included, or about the straight
 unloaded beams. With ``locked`` pistons the joint angles are fixed; with ``free`` ones the oil of
 closed valves is a spring, k = beta (A_1^2 / V_1 + A_2^2 / V_2), and friction is viscous only.
 
-The finite elements share the kinematics (Henikl 2015, (1) to (5), beams that bend without getting
-shorter), so that the difference is that of the Ritz functions alone.
+The finite elements use the same kinematics (Henikl 2015, (1) to (5), beams that bend without
+foreshortening), so that the difference is due to the Ritz functions only.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def natural_modes(
     loads : tuple of Load
     pistons : 'locked' or 'free'
     count : int
-        How many; fewer when the model has fewer.
+        Number of modes; fewer are returned when the model has fewer.
     about : 'equilibrium' or 'straight'
-        Whether the boom hangs under its weight, or gravity and sag are left out.
+        Whether the boom sags under its weight, or gravity and sag are neglected.
     elements : int
         Finite elements for each beam.
 
@@ -81,7 +81,7 @@ def natural_modes(
     InputError
         For a pose outside the strokes or an unknown choice.
     LongreachError
-        When the boom does not stand stably in this pose.
+        When the equilibrium in this pose is not stable.
     """
     for name, value, allowed in (('pistons', pistons, PISTONS), ('about', about, ABOUT)):
         if value not in allowed:
@@ -159,20 +159,21 @@ def _oil(q: np.ndarray, p: Constants, forces: np.ndarray) -> tuple[np.ndarray, n
     pistons, arms = pistons_and_arms(p.linkage, np.stack([q[:N] - h, q[:N], q[:N] + h]))
     arm = arms[1]
     oil = sum(oil_stiffness(p.actuators, pistons[1]))
-    # The lever changes, too, under the force that holds the boom.
+    # The lever arm changes with the angle, too, under the holding force.
     springs = oil * arm**2 - forces * (arms[2] - arms[0]) / (2.0 * h)
     return springs, p.actuators.viscous * arm**2
 
 
 def fastest_rate(q: np.ndarray, forces: np.ndarray, constants: Constants) -> float:
     """
-    Return the largest eigenvalue [1/s], by its size, of small motion about rest with free pistons.
+    Return the largest magnitude of the eigenvalues [1/s] of small motion with free pistons.
 
     Parameters
     ----------
     q : ndarray, shape (n,)
+        Coordinates at rest.
     forces : ndarray, shape (N,)
-        Of the cylinders [N].
+        Forces of the cylinders [N].
     constants : Constants
     """
     N, n = forces.size, q.size
@@ -201,7 +202,7 @@ def _eigen(
     n = omega.size
     damping = vectors.T @ D @ vectors
     ratios = np.diag(damping) / (2.0 * omega)
-    # In the undamped modes' coordinates a damped mode is recognised by its largest part.
+    # In modal coordinates a damped mode is identified by its largest component.
     state = np.block([[np.zeros((n, n)), np.eye(n)], [-np.diag(squares), -damping]])
     values, parts = eig(state)
     for value, part in zip(values, parts.T, strict=True):
@@ -220,7 +221,7 @@ def _shapes(
     states = np.broadcast_to(q, rates.shape)
     rest, shapes = [], []
     for i, beam in enumerate(boom.beams):
-        # A velocity is a displacement of first order.
+        # The velocity for rates equal to a mode vector is the first-order displacement.
         motions = [
             point_motion(boom, states, rates, i, x) for x in np.linspace(0.0, beam.length, _POINTS)
         ]

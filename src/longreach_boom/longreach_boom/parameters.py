@@ -1,7 +1,7 @@
 """
-Parameters of a boom: beams, cylinders, linkages, valves, oil, and how its bending is described.
+Parameters of a boom: beams, cylinders, linkages, valves, oil, and the model of bending.
 
-The numbers live in config/boom.yaml. Symbols are those of Henikl, Kemmetmueller, Bader, Kugi,
+The values are in config/boom.yaml. Symbols are those of Henikl, Kemmetmueller, Bader, Kugi,
 "Modelling, simulation and identification of a mobile concrete pump" (2015).
 """
 
@@ -40,7 +40,7 @@ __all__ = [
     'load_boom',
 ]
 
-# Names become those of links, joints and columns.
+# These names are used for links, joints and columns.
 _NAME = re.compile(r'[A-Za-z0-9_.-]{1,60}')
 ROTATIONS = ('exact', 'printed')
 DAMPINGS = ('distributed', 'kelvin_voigt')
@@ -50,20 +50,20 @@ STRAINS = ('moment', 'curvature')
 @dataclasses.dataclass(frozen=True)
 class Distribution(Parameters):
     """
-    A quantity along a beam: from root to tip by a power law, or a table with straight lines.
+    A quantity along a beam: a power law from root to tip, or a table with linear interpolation.
 
     The power law is root (1 + (r - 1) x / L)^exponent with r = (tip / root)^(1 / exponent).
     """
 
     root: float | None = quantity('value at x = 0', '', above=0.0, default=None)
     tip: float | None = quantity('value at x = L', '', above=0.0, default=None)
-    exponent: float = quantity('exponent; 1 is a straight line', above=0.0, default=1.0)
+    exponent: float = quantity('exponent; 1: linear', above=0.0, default=1.0)
     table: tuple[tuple[float, float], ...] = quantity(
         'pairs [x in m, value], from x = 0 to x = L, in place of root and tip', '', default=()
     )
 
     def check(self) -> None:
-        """Raise InputError when neither a law nor a table is given, or a table is no table."""
+        """Raise InputError unless either a power law or a valid table is given."""
         law = (self.root is not None, self.tip is not None)
         if self.table and any(law):
             raise InputError('root, tip and table are given, allowed: root and tip, or a table')
@@ -83,7 +83,7 @@ class Distribution(Parameters):
                 )
 
     def at(self, x: np.ndarray, length: float) -> np.ndarray:
-        """Return the values at places [m] along a beam of a length [m]."""
+        """Return the values at positions ``x`` [m] along a beam of the given length [m]."""
         if self.table:
             places, values = np.array(self.table).T
             return np.asarray(np.interp(x, places, values))
@@ -97,9 +97,9 @@ class Distribution(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class StrainGauge(Parameters):
-    """A strain gauge: it shows k_SG w'' + b_SG, Henikl 2015, (28)."""
+    """A strain gauge with the reading k_SG w'' + b_SG, Henikl 2015, (28)."""
 
-    position: float = quantity('place along the beam, x_SG', 'm', at_least=0.0)
+    position: float = quantity('position along the beam, x_SG', 'm', at_least=0.0)
     gain: float = quantity('distance from the neutral line, k_SG', 'm', above=0.0)
     bias: float = quantity('bias, b_SG', '1', default=0.0)
 
@@ -121,14 +121,14 @@ class BeamParameters(Parameters):
     )
     strain_gauge: StrainGauge = quantity('strain gauge')
     support: float = quantity(
-        'place of the cylinder that carries it, x_m; 0: clamped at the root',
+        'position of the cylinder that supports it, x_m; 0: clamped at the root',
         'm',
         at_least=0.0,
         default=0.0,
     )
 
     def check(self) -> None:
-        """Raise InputError when places lie outside the beam."""
+        """Raise InputError when positions lie outside the beam."""
         if self.support >= self.length:
             raise InputError(
                 f'support = {self.support} m, allowed: [0, {self.length:g}) m, the length'
@@ -147,14 +147,14 @@ class BeamParameters(Parameters):
             )
 
     def beam(self, youngs_modulus: float) -> Beam:
-        """Return the beam as the mechanics know it, for Young's modulus [Pa]."""
+        """Return the beam for :mod:`longreach_dynamics`, with Young's modulus [Pa]."""
         tables = (*self.mass_per_length.table, *self.second_moment.table)
         return Beam(
             self.length,
             lambda x: self.mass_per_length.at(x, self.length),
             lambda x: youngs_modulus * self.second_moment.at(x, self.length),
             self.support,
-            # A table may end a rounding beyond the beam.
+            # By rounding, a table may end slightly beyond the beam.
             tuple(sorted({min(place, self.length) for place, _ in tables})),
         )
 
@@ -168,7 +168,7 @@ class FrictionParameters(Parameters):
     static: float = quantity('static friction, r_S', 'N', at_least=0.0, at_most=1e7)
 
     def check(self) -> None:
-        """Raise InputError when a sliding piston would feel more than a sticking one can hold."""
+        """Raise InputError when the Coulomb friction is larger than the static friction."""
         if self.static < self.coulomb:
             raise InputError(
                 f'static = {self.static} N, allowed: at least coulomb = {self.coulomb} N'
@@ -183,7 +183,7 @@ class CylinderParameters(Cylinder):
     friction: FrictionParameters = quantity('friction of the piston')
 
     def check(self) -> None:
-        """Raise InputError when rod and piston, or stroke and linkage, do not fit."""
+        """Raise InputError when rod and piston, or stroke and linkage, are not compatible."""
         super().check()
         try:
             self.linkage.angles(self.stroke)
@@ -193,7 +193,7 @@ class CylinderParameters(Cylinder):
 
 @dataclasses.dataclass(frozen=True)
 class RitzParameters(Parameters):
-    """How bending is described."""
+    """Model of bending."""
 
     basis: str = choice('set of Ritz functions', tuple(BASIS_SETS))
     functions: int = quantity('functions for each beam', at_least=1, at_most=5)
@@ -203,7 +203,7 @@ class RitzParameters(Parameters):
     rotation: str = choice('rotation at a beam tip', ROTATIONS)
     damping: str = choice('damping of the beams', DAMPINGS)
     strain: str = choice(
-        'strain from the bending moment of what lies outboard, or from the curvature of the'
+        'strain from the bending moment of the outboard part, or from the curvature of the'
         ' functions',
         STRAINS,
         default='moment',
@@ -212,23 +212,25 @@ class RitzParameters(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class Marker(Parameters):
-    """A marker that cameras see, on a beam or on the truck."""
+    """A marker for cameras, on a beam or on the truck."""
 
     name: str = quantity('name', '')
-    beam: str = quantity('name of its beam; empty: at rest beside the truck', '', default='')
-    position: float = quantity('along the beam, or x in the world', 'm', default=0.0)
-    offset: float = quantity('along the normal of the beam, or z in the world', 'm', default=0.0)
+    beam: str = quantity('name of its beam; empty: fixed in the world', '', default='')
+    position: float = quantity('position along the beam, or x in the world', 'm', default=0.0)
+    offset: float = quantity(
+        'offset along the normal of the beam, or z in the world', 'm', default=0.0
+    )
 
 
 @dataclasses.dataclass(frozen=True)
 class BoomParameters(JointedMachine, Parameters):
-    """A whole boom file."""
+    """Contents of a boom file."""
 
     __hash__ = JointedMachine.__hash__
 
     gravity: float = quantity('gravity, g', 'm/s^2', at_least=0.0, at_most=100.0)
     youngs_modulus: float = quantity("Young's modulus, E", 'Pa', above=0.0)
-    ritz: RitzParameters = quantity('description of bending')
+    ritz: RitzParameters = quantity('model of bending')
     oil: OilParameters = quantity('oil and supply')
     beams: tuple[BeamParameters, ...] = quantity('beams, from the truck outwards')
     cylinders: tuple[CylinderParameters, ...] = quantity('cylinders, one for each beam')
@@ -237,7 +239,7 @@ class BoomParameters(JointedMachine, Parameters):
     markers: tuple[Marker, ...] = quantity('markers for cameras', default=())
 
     def check(self) -> None:
-        """Raise InputError when numbers of beams, names or poses do not fit together."""
+        """Raise InputError when numbers of beams, names or poses are inconsistent."""
         if not self.beams:
             raise InputError('beams is empty, allowed: at least one')
         if len(self.cylinders) != len(self.beams):
@@ -284,12 +286,12 @@ class BoomParameters(JointedMachine, Parameters):
 
     def place(self, beam: str, position: float, what: str) -> int:
         """
-        Return the index of a beam on which a place [m] lies.
+        Return the index of a beam after checking a position [m] along it.
 
         Raises
         ------
         InputError
-            For an unknown beam or a place beside it; ``what`` is named first.
+            For an unknown beam or a position outside it; the message starts with ``what``.
         """
         try:
             index = self.beam_index(beam)
@@ -301,12 +303,12 @@ class BoomParameters(JointedMachine, Parameters):
         return index
 
     def joint_limits(self) -> np.ndarray:
-        """Return the angles [rad] at the ends of the strokes, shape (N, 2), the lower first."""
+        """Return the lower and upper angles [rad] at the ends of the strokes, shape (N, 2)."""
         return self._joint_limits.copy()
 
     @functools.cached_property
     def _joint_limits(self) -> np.ndarray:
-        """Return what :meth:`joint_limits` returns."""
+        """Return the cached array of :meth:`joint_limits`."""
         return np.array([c.linkage.angles(c.stroke) for c in self.cylinders])
 
     def check_pose(self, angles: np.ndarray) -> None:
@@ -321,7 +323,7 @@ class BoomParameters(JointedMachine, Parameters):
         if len(angles) != self.size:
             raise InputError(f'pose has {len(angles)} angles, allowed: {self.size}')
         for i, (low, high) in enumerate(self._joint_limits.tolist()):
-            # A pose at an end of the stroke is one that rounding may put beyond it.
+            # Rounding may move a pose at an end of the stroke slightly beyond it.
             if not low - 1e-9 <= angles[i] <= high + 1e-9:
                 raise InputError(
                     f'angle of joint {self.beams[i].name} = {math.degrees(angles[i]):.6g} deg,'
@@ -336,5 +338,5 @@ def default_file() -> Path:
 
 
 def load_boom(file: str | Path | None = None) -> BoomParameters:
-    """Read a boom file, the installed one by default; errors are those of ``load``."""
+    """Read a boom file, the installed one by default; raises the errors of ``load``."""
     return load(BoomParameters, file or default_file())

@@ -1,4 +1,4 @@
-"""The boom as a node: takes ``valve_command``, gives joints, hydraulics, strain and markers."""
+"""Plant node of the boom: ``valve_command`` in; joints, hydraulics, strain and markers out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from longreach_node.simulator import SimulatorParameters
 
 __all__ = ['PlantNode', 'PlantParameters']
 
-# Along each beam of the shape: smooth to the eye, and light at 30 Hz.
+# Points along each beam of the shape: sufficient for a smooth line, and cheap at 30 Hz.
 _POINTS = 12
 
 
@@ -51,15 +51,15 @@ class PlantParameters(SimulatorParameters):
         default='',
     )
     sensor_noise: float = quantity(
-        'factor of the noise of all sensors',
+        'factor on the noise of all sensors',
         at_least=0.0,
         at_most=1e3,
         default=1.0,
         read_only=False,
     )
     watcher: str = quantity(
-        'name of a node that listens to marker_truth, such as simulated cameras: the first sample'
-        ' waits for it, and the end until it has ended; empty for none',
+        'name of a node that subscribes to marker_truth, such as simulated cameras: the first'
+        ' sample waits for it, and the plant ends after it; empty for none',
         '',
         default='',
     )
@@ -73,7 +73,7 @@ class PlantParameters(SimulatorParameters):
         'samples per second of simulation', 'Hz', above=0.0, at_most=1e5, default=200.0
     )
     visual_rate: float = quantity(
-        'shapes per second of simulation, with a subscriber; 0 is none',
+        'shapes per second of simulation, if there is a subscriber; 0: none',
         'Hz',
         at_least=0.0,
         at_most=1e3,
@@ -82,7 +82,7 @@ class PlantParameters(SimulatorParameters):
 
 
 class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
-    """The boom, simulated."""
+    """Simulation of the boom as a node."""
 
     root_frame = ROOT_FRAME
     advice = 'start with controller:=false to command them by hand'
@@ -122,7 +122,7 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
         self.run(self._boom, settings, closed_valves(boom.size), waits)
 
     def _on_settings(self, settings: PlantParameters) -> None:
-        """Follow parameters that were set at run time."""
+        """Apply parameters that were set at run time."""
         self._sensors.set_noise(settings.sensor_noise)
 
     def command_of(self, message: ValveCommand) -> BoomCommand:
@@ -148,7 +148,7 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
             self._publish_shape(header)
 
     def publish_drawing(self, nanoseconds: int) -> None:
-        """Publish the shape, unless shapes are not wanted."""
+        """Publish the shape, unless ``visual_rate`` is 0."""
         if self._visual_rate:
             self._publish_shape(header_at(nanoseconds, self.frame))
 

@@ -1,11 +1,11 @@
 """
-A slow and exact simulation of the boom, against which the fast one is measured.
+A slow and accurate reference simulation of the boom, to verify the fast one.
 
-It shares the right-hand side with :mod:`longreach_boom.motion`, whose equations have tests of
-their own, and nothing else. SciPy integrates with its own steps to a tolerance; every change of
-mode is a located event, where integration ends and begins anew: a piston's velocity reaches zero,
-it reaches an end of its stroke, or the force on a standing one exceeds what holds it, Henikl 2015,
-(26), (27).
+It shares only the right-hand side with :mod:`longreach_boom.motion`, whose equations are tested
+separately. SciPy integrates with variable steps to a tolerance; every change of mode is a located
+event, at which the integration is restarted: the velocity of a piston reaches zero, a piston
+reaches an end of its stroke, or the force on a held piston exceeds the force that holds it,
+Henikl 2015, (26), (27).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ['METHODS', 'Phase', 'reference_run']
 
 METHODS = ('DOP853', 'RK45', 'LSODA', 'Radau', 'BDF')
 
-# Far more than any boom has: what goes on like this is a mistake in the modes.
+# Far more than in any run; a larger number shows an error in the modes.
 _MOST_CHANGES = 100_000
 # Two events of one piston within a step are missed.
 _LONGEST_STEP = 5e-3
@@ -36,7 +36,7 @@ _LONGEST_STEP = 5e-3
 
 class Phase:
     """
-    The boom between two events: nothing but its state changes.
+    The boom between two events, with constant modes, commands and loads.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Phase:
 
     @property
     def held(self) -> np.ndarray:
-        """Which pistons stand, shape (N,) of bool."""
+        """Whether each piston is held, shape (N,) of bool."""
         return np.asarray(np.abs(self.modes) != 1)
 
     def derivative(self, t: float, y: np.ndarray) -> np.ndarray:  # noqa: ARG002
@@ -66,7 +66,7 @@ class Phase:
         return dy
 
     def net_forces(self, y: np.ndarray) -> np.ndarray:
-        """Return p_1 A_1 - p_2 A_2 less what the mechanics need, (26), shape (N,) [N]."""
+        """Return p_1 A_1 - p_2 A_2 minus the holding force, (26), shape (N,) [N]."""
         key = y.tobytes()
         if self._known is None or self._known[0] != key:
             p = self.constants
@@ -80,7 +80,7 @@ class Phase:
         return self._known[1]
 
     def stopped(self, y: np.ndarray) -> np.ndarray:
-        """Return the state after an impulse on every piston that stands has taken its velocity."""
+        """Return the state after impulses have stopped all held pistons."""
         self.derivative(0.0, y)
         n = self._f.size
         held = np.concatenate([self.held, np.zeros(n - self.held.size, dtype=bool)])
@@ -92,7 +92,7 @@ class Phase:
         return after
 
     def loosened(self, y: np.ndarray) -> Phase:
-        """Return the phase without the pistons that friction or an end cannot hold, (27)."""
+        """Return the phase after releasing pistons that friction or an end cannot hold, (27)."""
         phase = self
         while True:
             excess = phase._excess(phase.net_forces(y))
@@ -101,18 +101,18 @@ class Phase:
                 return phase
             modes = phase.modes.copy()
             modes[worst] = OUTWARDS if excess[worst] > 0.0 else INWARDS
-            # The others feel that this one goes: they are all asked again.
+            # A released piston changes the forces on the others: check all again.
             phase = Phase(self.constants, modes, self.spools)
 
     def _excess(self, net: np.ndarray) -> np.ndarray:
-        """Return by how much forces exceed what holds the pistons that stand, with their sign."""
+        """Return the signed excess of the forces on held pistons [N], shape (N,)."""
         static, held, modes = self.constants.actuators.static, self.held, self.modes
         outwards = np.where(held & (modes != AT_ROD_END), np.maximum(net - static, 0.0), 0.0)
         inwards = np.where(held & (modes != AT_HEAD_END), np.minimum(net + static, 0.0), 0.0)
         return outwards + inwards
 
     def margin(self, t: float, y: np.ndarray, piston: int, mode: int) -> float:  # noqa: ARG002
-        """Return what rises through zero when a piston changes to a mode."""
+        """Return the event function, which rises through zero when a piston changes to a mode."""
         p = self.constants
         if mode == STUCK:
             return float(-self.modes[piston] * y[self._f.size + piston])
@@ -122,7 +122,7 @@ class Phase:
         return float(mode * self.net_forces(y)[piston] - p.actuators.static[piston])
 
     def changes(self) -> list[tuple[int, int]]:
-        """Return all that can end the phase: a piston and its next mode."""
+        """Return all events that can end the phase: (piston, next mode)."""
         found = []
         for i, mode in enumerate(self.modes.tolist()):
             if self.held[i]:
@@ -137,7 +137,7 @@ class Phase:
     def solve(
         self, time: float, end: float, y: np.ndarray, times: np.ndarray, **options: Any
     ) -> tuple[Any, list[tuple[int, int]]]:
-        """Integrate to ``end`` or the first change; return SciPy's result and :meth:`changes`."""
+        """Integrate to ``end`` or the first event; return SciPy's result and :meth:`changes`."""
         events, changes = [], self.changes()
         for piston, mode in changes:
             event: Any = functools.partial(self.margin, piston=piston, mode=mode)
@@ -145,7 +145,7 @@ class Phase:
             events.append(event)
         options |= {'t_eval': np.union1d(times, [end]), 'max_step': _LONGEST_STEP}
         trouble = 'the state is not finite.'
-        # From such a state SciPy tries for ever.
+        # From a non-finite derivative SciPy would not terminate.
         if np.all(np.isfinite(self.derivative(time, y))):
             solution = solve_ivp(self.derivative, (time, end), y, events=events, **options)
             trouble = solution.message if solution.status < 0 else ''
@@ -176,7 +176,7 @@ def reference_run(
     relative, absolute : float
         Tolerances of the local error in the units of the state.
     method : {'DOP853', 'RK45', 'LSODA', 'Radau', 'BDF'}
-        Of ``scipy.integrate.solve_ivp``.
+        Method of ``scipy.integrate.solve_ivp``.
 
     Returns
     -------
@@ -189,7 +189,7 @@ def reference_run(
     InputError
         For times that do not increase from 0, an unknown method or a scenario with a trajectory.
     IntegrationError
-        When SciPy gives up.
+        When the integration by SciPy fails.
     LongreachError
         When modes change without end.
     """
@@ -216,7 +216,7 @@ def reference_run(
         while time < end:
             asked = times[(times > time) & (times <= end)]
             solution, possible = phase.solve(time, end, y, asked, **options)
-            # The end is among the times of the solution even where it is not asked for.
+            # The solution contains the end even when it is not among the requested times.
             reached = min(len(solution.t), asked.size)
             if reached:
                 rows = np.searchsorted(times, asked[:reached])

@@ -1,4 +1,4 @@
-"""What the command line says to a boom that runs as nodes."""
+"""Commands of the command line to a boom that runs as nodes."""
 
 from __future__ import annotations
 

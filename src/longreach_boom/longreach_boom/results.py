@@ -1,4 +1,4 @@
-"""Runs of a boom as tables: the observed quantities, and what a run is asked for first."""
+"""Runs of a boom as tables: the observed quantities, and summaries of runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ['BoomRun', 'columns_of', 'series']
 
 
 def columns_of(boom: BoomParameters) -> Columns:
-    """Return the columns of :func:`series`; the modes of pistons are in no message."""
+    """Return the columns of :func:`series`; no message contains the modes of pistons."""
     beams = [beam.name for beam in boom.beams]
     cylinders = [cylinder.name for cylinder in boom.cylinders]
     numbers = range(1, boom.size + 1)
@@ -84,7 +84,7 @@ def _tip(boom: BoomParameters, axis: int, number: int, values: np.ndarray) -> np
     axis : int
         0 for x, 1 for z.
     number : int
-        Of the beam, from 1 on.
+        Number of the beam, from 1 on.
     values : ndarray, shape (rows, 3 N)
         Joint angles [rad], deflections [m] and slopes of the beams' tips.
     """
@@ -116,9 +116,9 @@ def series(
     times : ndarray, shape (rows,)
     states : ndarray, shape (rows, 2 n + 3 N)
     modes : ndarray, shape (rows, N)
-        As in :mod:`longreach_boom.motion`.
+        Modes of the pistons, see :mod:`longreach_boom.motion`.
     strain : ndarray, shape (rows, N)
-        Of the gauges.
+        Readings of the strain gauges.
 
     Returns
     -------
@@ -164,9 +164,9 @@ class BoomRun(Run[BoomParameters]):
     ----------
     states : ndarray, shape (rows, 2 n + 3 N)
     cavitated : tuple of str
-        Names of cylinders a chamber of which ran out of oil for some time.
+        Names of the cylinders with cavitation in a chamber.
     reference : ndarray, shape (rows, N), optional
-        Joint angles of the trajectory that was followed [rad].
+        Joint angles of the reference trajectory [rad].
     """
 
     UNITS: ClassVar = {
@@ -190,7 +190,7 @@ class BoomRun(Run[BoomParameters]):
         return self.stack([f'{name}_{i + 1}' for i in range(self.parameters.size)])
 
     def summary(self) -> dict[str, Any]:
-        """Return the tip's travel, piston motion and pressures; None of a run without rows."""
+        """Return tip positions, piston travel and pressures; all None for a run without rows."""
         if not len(self.table):
             return dict.fromkeys((*self.UNITS, 'cavitated'))
         x, z = self.column('tip_x'), self.column('tip_z')
@@ -209,7 +209,7 @@ class BoomRun(Run[BoomParameters]):
         }
 
     def joint_error(self) -> list[float]:
-        """Return the largest distance of each joint from the trajectory [rad]; empty without."""
+        """Return the largest error of each joint [rad]; empty without a trajectory."""
         if self.reference is None:
             return []
         errors: list[float] = (
@@ -218,7 +218,7 @@ class BoomRun(Run[BoomParameters]):
         return errors
 
     def warnings(self) -> tuple[str, ...]:
-        """Return which cylinders carry too much at rest, and which ran out of oil."""
+        """Return warnings about cylinders overloaded at rest, and about cavitation."""
         if not len(self.table):
             return ()
         boom = self.parameters

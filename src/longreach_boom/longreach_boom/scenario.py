@@ -1,20 +1,20 @@
 """
-Scenarios: what happens to a boom over time, read from YAML.
+Scenarios of a boom: pose, loads and commands over time, read from YAML.
 
     duration: 20.0                  # [s]
     pose: site                      # a pose of the boom file, or pose_deg: [70, -50, -35, -30]
     friction: true
     loads:                          # hang on the boom at rest at time 0
       - {mass: 90.0}                # at the tip; or with beam and position
-    release: [0.0]                  # times at which all loads come off
+    release: [0.0]                  # times at which all loads are released
     attach:
       - {time: 8.0, mass: 50.0, beam: beam_3, position: 4.0}
     valve_commands:                 # spool positions, open loop, until the next
       - {time: 1.0, spools: [0.2, 0.0, 0.0, 0.0]}
-    trajectory:                     # or joint angles to be at, on a smooth way from the pose
+    trajectory:                     # or joint angles to reach, on a smooth path from the pose
       - {time: 8.0, angles_deg: [60, -45, -30, -20]}
 
-A load that is attached moves with the boom from then on; the boom keeps its velocity.
+Attaching a load does not change the velocity of the boom.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
     'resting_scenario',
 ]
 
-# A trajectory may begin so far from the pose [deg].
+# Largest distance between the start of a trajectory and the pose [deg].
 _JUMP_DEG = 0.5
 
 
@@ -56,17 +56,17 @@ class HangingLoad(Parameters):
     mass: float = quantity('mass', 'kg', above=0.0, at_most=1e6)
     beam: str = quantity('name of the beam; empty: the last', '', default='')
     position: float | None = quantity(
-        'along the beam; none: at its tip', 'm', at_least=0.0, default=None
+        'position along the beam; none: at its tip', 'm', at_least=0.0, default=None
     )
 
     def on(self, boom: BoomParameters, what: str = 'load') -> Load:
         """
-        Return the load as the mechanics know it.
+        Return the load for the model.
 
         Raises
         ------
         InputError
-            For an unknown beam or a place beside it; ``what`` is named first.
+            For an unknown beam or a position outside it; the message starts with ``what``.
         """
         name = self.beam or boom.beams[-1].name
         index = boom.place(name, self.position or 0.0, what)
@@ -76,19 +76,19 @@ class HangingLoad(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class Attachment(Parameters):
-    """A load that is hung on at a time."""
+    """A load that is attached at a time."""
 
-    time: float = quantity('when', 's', at_least=0.0, at_most=1e6)
+    time: float = quantity('time of attachment', 's', at_least=0.0, at_most=1e6)
     mass: float = quantity('mass', 'kg', above=0.0, at_most=1e6)
     beam: str = quantity('name of the beam; empty: the last', '', default='')
     position: float | None = quantity(
-        'along the beam; none: at its tip', 'm', at_least=0.0, default=None
+        'position along the beam; none: at its tip', 'm', at_least=0.0, default=None
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class Scenario(Parameters):
-    """A whole scenario."""
+    """Contents of a scenario file."""
 
     duration: float = quantity('length of the simulation', 's', above=0.0, at_most=1e6)
     pose: str = quantity('pose of the boom file at time 0', '', default='')
@@ -96,14 +96,14 @@ class Scenario(Parameters):
     friction: bool = quantity('friction of the pistons', default=True)
     loads: tuple[HangingLoad, ...] = quantity('loads at time 0', default=())
     release: tuple[float, ...] = quantity(
-        'times at which all loads come off', 's', at_least=0.0, at_most=1e6, default=()
+        'times at which all loads are released', 's', at_least=0.0, at_most=1e6, default=()
     )
-    attach: tuple[Attachment, ...] = quantity('loads that are hung on', default=())
+    attach: tuple[Attachment, ...] = quantity('loads that are attached', default=())
     valve_commands: tuple[ValveCommand, ...] = quantity('spool positions', default=())
     trajectory: tuple[Waypoint, ...] = quantity('joint angles to follow', default=())
 
     def check(self) -> None:
-        """Raise InputError when what is given contradicts itself."""
+        """Raise InputError for contradictory entries."""
         if bool(self.pose) == bool(self.pose_deg):
             raise InputError('pose and pose_deg: allowed: one of them')
         if self.valve_commands and self.trajectory:
@@ -120,7 +120,7 @@ class Scenario(Parameters):
         return tuple(item.on(boom, f'loads[{i}]') for i, item in enumerate(self.loads))
 
     def load_changes(self, boom: BoomParameters) -> tuple[tuple[float, Load | None], ...]:
-        """Return (time [s], load that is hung on, or None for a release), sorted by time."""
+        """Return (time [s], attached load, or None for a release), sorted by time."""
         changes: list[tuple[float, Load | None]] = [(time, None) for time in self.release]
         for index, item in enumerate(self.attach):
             load = HangingLoad(mass=item.mass, beam=item.beam, position=item.position)
@@ -142,7 +142,7 @@ class Scenario(Parameters):
         ----------
         boom : BoomParameters
         step : float, optional
-            Length of a step [s]; None leaves out whether times are whole steps.
+            Length of a step [s]; None: do not check that times are whole steps.
 
         Raises
         ------
@@ -169,7 +169,7 @@ class Scenario(Parameters):
                 raise InputError(
                     f'trajectory[0] is {first.round(3).tolist()} deg at time 0, allowed there:'
                     f' within {_JUMP_DEG} deg of the pose, {pose.round(3).tolist()} deg; give it a'
-                    ' later time, and the way there is smooth'
+                    ' later time for a smooth path from the pose'
                 )
 
 
@@ -192,6 +192,6 @@ def load_scenario(file: str | Path, boom: BoomParameters, step: float | None = N
     Raises
     ------
     InputError
-        With file, key, value and what is allowed.
+        The message has file, key, value and allowed values.
     """
     return load(Scenario, file, check=lambda scenario: scenario.check_with(boom, step))

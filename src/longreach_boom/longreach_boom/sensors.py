@@ -2,8 +2,8 @@
 The sensors of Henikl et al. (2015), section 4.1, on a simulated boom.
 
 Inclination sensors at both ends of each beam, two pressure sensors and an incremental encoder at
-each cylinder, a strain gauge on each beam; how they err is described in
-:mod:`longreach_dynamics.sensors`. Inclination sensors do not feel acceleration.
+each cylinder, a strain gauge on each beam. Their errors are described in
+:mod:`longreach_dynamics.sensors`. Acceleration has no effect on inclination sensors.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class SensorParameters(Parameters):
-    """A whole sensor file. Of pairs, all of the first kind come first, then all of the second."""
+    """Contents of a sensor file. Of pairs, all of the first kind precede all of the second."""
 
     seed: int = quantity('seed of all noise', '', at_least=0, at_most=2**32 - 1)
-    temperature: TemperatureProfile = quantity('temperature, less that of the calibration')
+    temperature: TemperatureProfile = quantity('temperature relative to the calibration')
     inclination: SensorKind = quantity('inclination sensors [rad]: at all roots, at all tips')
     pressure: SensorKind = quantity('pressure sensors [Pa]: of all head sides, of all rod sides')
     encoder: SensorKind = quantity('encoders of the pistons [m]')
@@ -46,7 +46,7 @@ class SensorParameters(Parameters):
 
 
 class SensorReadings(NamedTuple):
-    """What the sensors show at one sample; None for those whose turn it is not."""
+    """Readings of the sensors at one sample; None for sensors without a reading at it."""
 
     inclination_root: np.ndarray | None  # (N,) of the inner ends of the beams [rad]
     inclination_tip: np.ndarray | None  # (N,) of the outer ends [rad]
@@ -62,7 +62,7 @@ def default_file() -> Path:
 
 
 def load_sensors(file: str | Path | None = None) -> SensorParameters:
-    """Read a sensor file, the installed one by default; errors are those of ``load``."""
+    """Read a sensor file, the installed one by default; raises the errors of ``load``."""
     return load(SensorParameters, file or default_file())
 
 
@@ -75,15 +75,15 @@ class Sensors:
     boom : BoomParameters
     parameters : SensorParameters
     sample_rate : float
-        Of the plant [Hz].
+        Sample rate of the plant [Hz].
     friction : bool
         Whether the pistons of the plant have friction.
 
     Raises
     ------
     InputError
-        When a rate is no whole divisor of the plant's, or the number of biases or drifts is not
-        that of the sensors.
+        When the sample rate is not a multiple of a sensor's rate, or the number of biases or
+        drifts differs from the number of sensors.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Sensors:
         self._sample_rate = sample_rate
         N, seed = boom.size, parameters.seed
         kinds = {'inclination': 2 * N, 'pressure': 2 * N, 'encoder': N, 'strain': N}
-        # A kind's place in this order is a part of its noise.
+        # The position in this order is a part of the seed of the noise.
         self._inclination, self._pressure, self._encoder, self._strain = (
             SensorGroup(name, getattr(parameters, name), count, (seed, place), sample_rate)
             for place, (name, count) in enumerate(kinds.items())
@@ -111,13 +111,13 @@ class Sensors:
 
     def read(self, state: BoomState, sample: int) -> SensorReadings:
         """
-        Return what the sensors show.
+        Return the readings of the sensors.
 
         Parameters
         ----------
         state : BoomState
         sample : int
-            Number of the plant's sample, from 0 on, at which every sensor has its turn.
+            Number of the plant's sample, from 0 on; at sample 0 every sensor has a reading.
         """
         N = self._boom.size
         parts = StateParts.of(state.y, self._boom)

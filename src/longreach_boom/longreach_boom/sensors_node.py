@@ -1,4 +1,4 @@
-"""The topics of a boom's sensors, a part of the plant node."""
+"""Topics of the sensors of a boom, a part of the plant node."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _INSTALLED = {'default': 'sensors.yaml', 'typical': 'sensors_typical.yaml'}
 
 class SensorTopics:
     """
-    Publishers of what the sensors of a boom show, below ``sensors/``.
+    Publishers of the sensor readings of a boom, below ``sensors/``.
 
     Parameters
     ----------
     node : Node
     boom : BoomParameters
     file : str
-        Sensor file; default or typical for an installed one; empty for no sensors at all.
+        Sensor file; default or typical for an installed one; empty for no sensors.
     sample_rate : float
-        Of the plant [Hz].
+        Sample rate of the plant [Hz].
     stream : QoSProfile
     friction : bool
         Whether the pistons of the plant have friction.
@@ -39,7 +39,7 @@ class SensorTopics:
     Raises
     ------
     InputError
-        For a file that cannot be read or does not fit boom and rate.
+        For a file that cannot be read or does not match boom and sample rate.
     """
 
     def __init__(
@@ -82,11 +82,11 @@ class SensorTopics:
         self._sensors = self._made(self._parameters.replace(**scaled))
 
     def _made(self, parameters: SensorParameters) -> Sensors:
-        """Return the sensors of the boom with parameters."""
+        """Return the sensors of the boom with the given parameters."""
         return Sensors(self._boom, parameters, self._sample_rate, self._friction)
 
     def publish(self, state: BoomState, sample: int, header: Header) -> None:
-        """Publish the readings of the sensors whose turn it is."""
+        """Publish the readings of the sensors that are due at a sample."""
         if self._sensors is None:
             return
         shown = self._sensors.read(state, sample)

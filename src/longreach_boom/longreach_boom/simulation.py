@@ -20,7 +20,7 @@ from longreach_dynamics.trajectories import Trajectory
 
 __all__ = ['simulate', 'warm_up']
 
-# Steps in one call of compiled code, a fraction of a second.
+# Steps in one call of compiled code, which takes a fraction of a second.
 _PIECE = 20_000
 
 
@@ -34,23 +34,23 @@ def simulate(
     """
     Simulate a scenario.
 
-    A run whose state does not stay finite ends with the last row before; its message says why.
+    If the state becomes non-finite, the run ends at the last row before, with a message.
 
     Parameters
     ----------
     parameters : BoomParameters
     scenario : Scenario
     step : float
-        Length of a step [s]; AUTOMATIC: that of :func:`longreach_boom.machine.longest_step`.
+        Step length [s]; AUTOMATIC: result of :func:`longreach_boom.machine.longest_step`.
     sample_time : float
         Interval of rows and of the controller's cycles [s], a whole number of steps.
     progress : bool
-        Show a bar on stderr, if that is a terminal and the run takes more than a second.
+        Whether to show a progress bar on stderr, on a terminal and for runs of more than 1 s.
 
     Raises
     ------
     InputError
-        When scenario, boom and steps do not fit together.
+        When scenario, boom and steps are inconsistent.
     """
     if step == AUTOMATIC:
         step = longest_step(parameters, scenario, sample_time)
@@ -58,7 +58,7 @@ def simulate(
     every, samples = sample_counts(scenario.duration, sample_time, step)
     state = boom.initial_state()
     states, modes, message = [state.y[None]], [state.modes[None]], ''
-    # tqdm's None means: only on a terminal.
+    # None for tqdm: only on a terminal.
     with tqdm(total=samples, disable=None if progress else True, delay=1.0, unit='row') as bar:
         for command, first, count in _commands(boom, scenario, samples, every, states):
             try:
@@ -93,7 +93,7 @@ def simulate(
 def _commands(
     boom: Boom, scenario: Scenario, samples: int, every: int, states: list[np.ndarray]
 ) -> Iterator[tuple[BoomCommand | ByScenario, int, int]]:
-    """Yield (command, first step, steps) until the end; ``states`` ends with the present one."""
+    """Yield (command, first step, steps) until the end; ``states`` ends with the current one."""
     N = boom.parameters.size
     if scenario.trajectory:
         trajectory = Trajectory.of(scenario.waypoints(boom.parameters))
@@ -108,17 +108,17 @@ def _commands(
             )
             yield BoomCommand(tuple(spools)), k * every, every
         return
-    # In pieces, so that an interruption is heard between them.
+    # In pieces, so that Ctrl-C is handled between them.
     piece = max(1, _PIECE // every) * every
     for first in range(0, samples * every, piece):
         yield BY_SCENARIO, first, min(piece, samples * every - first)
 
 
 def _strains_of(boom: Boom, every: int, rows: np.ndarray, modes: np.ndarray) -> np.ndarray:
-    """Return the strains of all rows, each with the loads of the step that ended in it."""
+    """Return the strains of all rows, each with the loads of the step that ends at it."""
     parameters, scenario = boom.parameters, boom.scenario
     changes = scenario.load_changes(parameters)
-    # A change acts from its step on, so that the row of that time is still one without it.
+    # A change acts from its step on; the row at that time is still without it.
     edges = [round(time / boom.step) // every + 1 for time, _ in changes]
     loads, found = scenario.initial_loads(parameters), []
     for first, end, change in zip(
@@ -132,7 +132,7 @@ def _strains_of(boom: Boom, every: int, rows: np.ndarray, modes: np.ndarray) -> 
 
 def warm_up() -> None:
     """Compile the kernels, or load them from the cache."""
-    # Another boom than anybody's: caches shall find a boom by its identity, not compare it.
+    # A boom that differs from all others, so that cache look-ups find a boom by identity.
     parameters = load_boom().replace(gravity=1.0)
     boom = Boom(parameters, Scenario(duration=1.0, pose=parameters.poses[0].name))
     command = BoomCommand((0.0,) * parameters.size)

@@ -25,12 +25,14 @@ __all__ = ['configure_statics']
 
 def configure_statics(commands: Any) -> None:
     """Add these subcommands to those of ``longreach boom``."""
-    modes = commands.add_parser('modes', help='natural frequencies beside finite elements')
+    modes = commands.add_parser('modes', help='natural frequencies, compared with finite elements')
     add_boom(modes)
     add_pose(modes, 'sprawled')
     modes.add_argument('--pistons', choices=PISTONS, default='locked')
     modes.add_argument('--about', choices=ABOUT, default='equilibrium', help='state of rest')
-    modes.add_argument('--count', type=count(1_000_000), default=6, help='how many (default: 6)')
+    modes.add_argument(
+        '--count', type=count(1_000_000), default=6, help='number of modes (default: 6)'
+    )
     modes.add_argument(
         '--elements',
         type=count(200),
@@ -48,7 +50,7 @@ def configure_statics(commands: Any) -> None:
         '--sweep',
         metavar='START:STOP:COUNT',
         type=sweep,
-        help='angles of the first joint in place of that in --pose, in its unit',
+        help='angles of the first joint, instead of the one in --pose, in the same unit',
     )
     add_results(statics, 'a table of all rows', 'figure 12 of the paper; needs --sweep')
     statics.set_defaults(run=_run_statics)
@@ -137,7 +139,7 @@ def _run_statics(arguments: argparse.Namespace) -> None:
 
 
 def _static_text(boom: BoomParameters, row: dict[str, Any]) -> str:
-    """Return one static equilibrium for people."""
+    """Return one static equilibrium as text."""
     head = (
         'cylinder',
         'force [kN]',

@@ -1,9 +1,9 @@
 """
 Static equilibrium: deflections, cylinder forces and pressures of a boom at rest.
 
-At given joint angles the beams bend until g(q) vanishes for every h; what g(q) leaves for the
-angles, the cylinders hold: F_i = g_i / f_i'(phi_i), Henikl 2015, (20) and (22). The relieved side,
-as a rule the rod side, keeps the preload; the other follows from the force.
+At given joint angles the deflections h are those for which g(q) is zero for every h; the cylinders
+balance g(q) of the angles: F_i = g_i / f_i'(phi_i), Henikl 2015, (20) and (22). The relieved side,
+usually the rod side, has the preload pressure; the pressure of the other follows from the force.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def potential_forces(q: np.ndarray, constants: Constants) -> np.ndarray:
 
 
 def tangent_stiffness(q: np.ndarray, constants: Constants) -> np.ndarray:
-    """Return dg/dq (n, n), by central differences of g; symmetric, as V's second derivative is."""
+    """Return dg/dq (n, n) by central differences of g, made symmetric like the Hessian of V."""
     n = q.size
     K = np.empty((n, n))
     for k in range(n):
         delta = np.zeros(n)
-        # The balance of truncation and rounding for differences of second order.
+        # Balances truncation and rounding errors of second-order differences.
         delta[k] = 1e-5
         K[:, k] = potential_forces(q + delta, constants) - potential_forces(q - delta, constants)
         K[:, k] /= 2e-5
@@ -87,14 +87,14 @@ def equilibrium(
         K = tangent_stiffness(q, constants)[N:, N:]
         change = np.linalg.solve(K, residual)
         q[N:] -= change
-        # Newton's method has arrived when what it changes is rounding.
+        # Newton's method has converged when the change is of the order of rounding.
         if np.abs(change).max() < 1e-14 * boom_reach(boom):
             break
         if not np.all(np.isfinite(q)) or np.abs(q[N:]).max() > boom_reach(boom):
             break
     residual = potential_forces(q, constants)[N:]
     settled = bool(np.abs(residual).max() < 1e-9 * scale)
-    # Newton's method finds saddles, too, and shapes far from small deflections.
+    # Newton's method may also converge to saddle points, and to large deflections.
     slopes = np.array([p @ q[N + i :: N] for i, p in enumerate(constants.tip_slope)])
     settled = settled and bool(np.abs(slopes).max() < STEEPEST)
     settled = settled and np.linalg.eigvalsh(K).min() > 0.0
@@ -121,7 +121,7 @@ def static_row(
     boom: BoomParameters, angles: np.ndarray, loads: tuple[Load, ...] = ()
 ) -> dict[str, Any]:
     """
-    Return an equilibrium as plain numbers.
+    Return an equilibrium as Python numbers and lists.
 
     Angles [rad], forces [N] and as a share of p_s A_1, pressures [Pa], tip deflections w(L) [m],
     strains of the gauges, tip [m], and cylinders that would need more than the supply pressure.

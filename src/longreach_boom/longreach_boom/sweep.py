@@ -1,4 +1,4 @@
-"""Many runs at once, over processes."""
+"""Many runs in parallel processes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class InterruptedSweep(KeyboardInterrupt):
     Attributes
     ----------
     outcomes : list
-        What ``simulate_many`` would have returned, with None for runs that are not done.
+        Results as returned by ``simulate_many``, with None for unfinished runs.
     """
 
     def __init__(self, outcomes: list[Any]) -> None:
@@ -75,34 +75,34 @@ def simulate_many(
     """
     Simulate many booms.
 
-    Nothing is compiled anew for other parameters, so a sweep costs what its runs cost. Processes
-    are started, so a script calls this below ``if __name__ == '__main__':``.
+    Other parameters need no recompilation. The function starts processes, so a script must call it
+    below ``if __name__ == '__main__':``.
 
     Parameters
     ----------
     parameters : sequence of BoomParameters
-    scenario : Scenario or sequence of them
-        One for all, or one for each boom.
+    scenario : Scenario or sequence of Scenario
+        One scenario for all booms, or one for each.
     processes : int, optional
-        At a time; by default one for each core. 1 stays in this process.
+        Number of parallel processes; by default one for each core. 1: run in this process.
     progress : bool, optional
-        Show a bar on stderr; by default if that is a terminal.
+        Whether to show a progress bar on stderr; by default only on a terminal.
     step : float
         Length of a step [s]; AUTOMATIC: one for each boom, see ``simulate``.
     measure : callable, optional
-        What to keep of each BoomRun, a function of a module; by default all of it, which is some
-        megabytes a run.
+        Function of a BoomRun whose result is returned instead of the run; it must be defined at
+        module level. By default whole runs are returned, several megabytes each.
 
     Returns
     -------
     list
-        Of BoomRun, or of what ``measure`` returns, in the order of ``parameters``. A run that
-        failed has the rows up to there, or none, and a message.
+        Runs, or results of ``measure``, in the order of ``parameters``. A failed run has the rows
+        before the failure, or none, and a message.
 
     Raises
     ------
     InterruptedSweep
-        On Ctrl-C; it has the outcomes of runs that are done.
+        On Ctrl-C, with the outcomes of the finished runs.
     """
     scenarios = [scenario] * len(parameters) if isinstance(scenario, Scenario) else list(scenario)
     if len(scenarios) != len(parameters):
@@ -114,7 +114,7 @@ def simulate_many(
         raise InputError(f'processes = {processes}, allowed: at least 1')
     jobs = [(p, s, step, measure) for p, s in zip(parameters, scenarios, strict=True)]
     processes = min(processes or os.cpu_count() or 1, max(1, len(jobs)))
-    # tqdm's None means: only on a terminal.
+    # None for tqdm: only on a terminal.
     hidden = None if progress is None else not progress
     outcomes: list[Any] = [None] * len(jobs)
     try:
@@ -130,12 +130,12 @@ def simulate_many(
 
 
 def _outcomes(jobs: Sequence[_Job], processes: int) -> Iterator[tuple[int, object]]:
-    """Yield the number and the outcome of each job as soon as it is done."""
+    """Yield the number and the outcome of each job when it has finished."""
     if processes == 1:
         for k, job in enumerate(jobs):
             yield k, _run(job)
         return
-    # Not forked: a copy of a process with threads, such as a node's, may hang.
+    # Not forked: a fork of a process with threads, such as a node, may hang.
     context = multiprocessing.get_context('spawn')
     with ProcessPoolExecutor(processes, mp_context=context) as pool:
         with _deaf_to_interrupts():
@@ -144,7 +144,7 @@ def _outcomes(jobs: Sequence[_Job], processes: int) -> Iterator[tuple[int, objec
             for future in as_completed(futures):
                 yield futures[future], future.result()
         except BaseException:
-            # Whoever interrupts does not want to wait for the runs that have begun.
+            # On an interruption, do not wait for running jobs.
             for process in list((pool._processes or {}).values()):
                 process.terminate()
             pool.shutdown(wait=False, cancel_futures=True)
@@ -153,7 +153,7 @@ def _outcomes(jobs: Sequence[_Job], processes: int) -> Iterator[tuple[int, objec
 
 @contextlib.contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Let processes that are started here never hear Ctrl-C: this one hears it for them."""
+    """Block SIGINT in processes started in this context; only this process handles Ctrl-C."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -162,12 +162,12 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 
 def _run(job: _Job) -> object:
-    """Simulate one boom, and return what is wanted of it."""
+    """Simulate one boom and return the run, or the result of ``measure``."""
     parameters, scenario, step, measure = job
     try:
         run = simulate(parameters, scenario, step)
     except LongreachError as error:
-        # It has not even begun.
+        # Failed before the first step: a run without rows.
         columns, n = columns_of(parameters), parameters.size * (1 + parameters.ritz.functions)
         states = np.empty((0, 2 * n + 3 * parameters.size))
         run = BoomRun(parameters, columns, np.empty((0, len(columns))), states, message=str(error))

@@ -1,7 +1,7 @@
 """
-Places to draw or track on a boom: bent beams with their stress, and markers.
+Shapes of a boom to draw, with their stress, and positions of its markers.
 
-Both are evaluated many times per second, so what depends on the boom alone is cached.
+Both are evaluated many times per second, so results that depend only on the boom are cached.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = [
     'stress_colours',
 ]
 
-# Of the fine-grained steels of the older booms, S355 [Pa]; newer ones have twice that.
+# Yield strength of S355 [Pa], used in older booms; steels of newer booms have twice this value.
 YIELD_STRENGTH = 355e6
 
-# Red, green, blue from no stress to yield.
+# Red, green, blue from zero stress to the yield strength.
 _SCALE = np.array([[0.16, 0.42, 0.78], [0.25, 0.68, 0.38], [0.96, 0.80, 0.15], [0.84, 0.12, 0.12]])
 
 
@@ -64,9 +64,9 @@ def _bent(
     eta: list[float], eta_slope: list[float], q: list[float], v: list[float], beam: int, N: int
 ) -> tuple[float, float, float, float]:
     """
-    Return deflection, slope and their rates where a beam's Ritz functions are eta and eta_slope.
+    Return deflection, its rate, slope and its rate for given values of the Ritz functions.
 
-    The numbers are Python's own: for so few of them an array costs more than it saves.
+    Python numbers are used because arrays are slower for so few values.
     """
     w = w_rate = slope = slope_rate = 0.0
     for e, (here, here_slope) in enumerate(zip(eta, eta_slope, strict=True)):
@@ -88,7 +88,7 @@ def _frames(constants: Constants, q: list[float], v: list[float]) -> list[Frame]
 
 
 class _Lines(NamedTuple):
-    """Tables of a beam at K places."""
+    """Tables of a beam at K positions."""
 
     places: np.ndarray  # (K,) [m]
     eta: np.ndarray  # (F, K)
@@ -113,8 +113,8 @@ def shape_of(
     """
     Return the bent beams of a boom.
 
-    The stress is E |w''| times the distance of the surface from the neutral line. That is the gain
-    k_SG of the strain gauge where the gauge sits, and elsewhere follows from it by
+    The stress is E |w''| times the distance of the surface from the neutral line. This distance is
+    the gain k_SG at the strain gauge, and elsewhere follows from
     :func:`longreach_boom.description.half_height`.
 
     Parameters
@@ -122,7 +122,7 @@ def shape_of(
     boom : BoomParameters
     state : BoomState
     points : int
-        Places along each beam, evenly, both ends among them.
+        Number of equally spaced points along each beam, both ends included.
     friction : bool
         Whether the pistons have friction.
 
@@ -143,7 +143,7 @@ def shape_of(
     for i, (beam, frame, lines) in enumerate(zip(boom.beams, frames, tables, strict=True)):
         h = np.array(q[N + i :: N])
         at = place_on_beam(frame, lines.places, 0.0, h @ lines.eta, 0.0)
-        # The printed rotation stretches directions; a section has its size.
+        # The printed rotation changes lengths; the height of a section is constant.
         normal = 1j * frame.turn / abs(frame.turn)
         up = normal * np.exp(1j * (h @ lines.eta_slope)) * lines.heights
         shapes.append(
@@ -159,20 +159,20 @@ def shape_of(
 
 
 def _plane(places: np.ndarray) -> np.ndarray:
-    """Return complex places (...) as x and z (..., 2)."""
+    """Return complex points (...) as x and z (..., 2)."""
     return np.stack([places.real, places.imag], axis=-1)
 
 
 def stress_colours(stress: np.ndarray, yield_strength: float = YIELD_STRENGTH) -> np.ndarray:
     """
-    Return colours for bending stresses, from blue where there is none to red from yield on.
+    Return colours for bending stresses, from blue at zero to red at the yield strength and above.
 
     Parameters
     ----------
     stress : ndarray, shape (...)
-        [Pa], of either sign.
+        Stress [Pa], of either sign.
     yield_strength : float
-        [Pa].
+        Stress of the last colour [Pa].
 
     Returns
     -------
@@ -192,7 +192,7 @@ def stress_colours(stress: np.ndarray, yield_strength: float = YIELD_STRENGTH) -
 
 
 class _MarkerTable(NamedTuple):
-    """Where a marker sits, and the Ritz functions there."""
+    """Position of a marker, and the Ritz functions at it."""
 
     beam: int  # index; -1: at rest
     place: complex  # along the beam and along its normal; at rest: in the world [m]
@@ -218,10 +218,10 @@ def _marker_tables(boom: BoomParameters) -> tuple[tuple[str, ...], tuple[_Marker
 
 def marker_positions(boom: BoomParameters, state: BoomState) -> MarkerMotion:
     """
-    Return where the markers of a boom are, and how they move.
+    Return positions and velocities of the markers of a boom.
 
-    A marker beside the neutral line follows the slope of the beam, as
-    :func:`longreach_boom.kinematics.place_on_beam` has it. All are in the plane y = 0 of the boom.
+    Offsets from the neutral line are along the normal of the bent beam, see
+    :func:`longreach_boom.kinematics.place_on_beam`. All markers are in the plane y = 0.
 
     Parameters
     ----------

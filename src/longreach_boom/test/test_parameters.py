@@ -397,7 +397,7 @@ def test_vapour_pressure_above_the_tank_pressure_is_refused(
     ('path', 'message'),
     [
         ('gravity', r'gravity is missing: gravity, g \[m/s\^2\]'),
-        ('ritz', r'ritz is missing: description of bending'),
+        ('ritz', r'ritz is missing: model of bending'),
         ('oil.density', r'oil\.density is missing: density, rho \[kg/m\^3\]'),
         ('beams.2.length', r'beams\[2\]\.length is missing: length, L \[m\]'),
         ('beams.2.second_moment', r'beams\[2\]\.second_moment is missing: second moment of area'),

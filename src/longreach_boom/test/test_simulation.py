@@ -378,7 +378,7 @@ def test_a_run_that_diverges_at_once_has_its_first_row(
     ('status', 'text'),
     [
         (INDEFINITE, r'mass matrix is not positive definite.*Look for masses'),
-        (UNSETTLED, r'turn others without end.*Take a shorter step'),
+        (UNSETTLED, r'keep reversing others.*Take a shorter step'),
     ],
 )
 def test_error_says_why_and_what_to_do(

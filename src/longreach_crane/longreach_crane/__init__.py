@@ -2,9 +2,9 @@
 The crane of ARGESIM benchmark C13R.
 
 ``parameters``, ``model``, ``motion``   the crane and its equations of motion
-``control``, ``diagnosis``, ``cycles``  its digital controller
+``control``, ``diagnosis``, ``session`` its digital controller
 ``design``                              controllers for other cranes
-``scenario``, ``simulation``, ``c13r``  crane and controller through time
+``scenario``, ``simulation``, ``c13r``  simulated runs of crane and controller
 ``plant_node``, ``controller_node``, ``markers_node``, ``conversions``, ``nodes``
                                         the same over ROS
 ``commands``                            ``longreach crane``

@@ -24,7 +24,7 @@ __all__ = ['DISTURBANCES', 'END', 'TASKS', 'TaskARow', 'task_a', 'task_a_limit',
 TASKS = ('a', 'b', 'c')
 # Dest [N] of Task A.
 DISTURBANCES = (-750.0, -800.0, -850.0)
-# Task A: the motor pushes with this force [N] for this time [s], the disturbance acts from .. to.
+# Task A: motor force [N] and its duration [s]; start and end of the disturbance [s].
 _PUSH, _PUSH_END = 160.0, 15.0
 _DISTURBED_FROM, _DISTURBED_TO = 4.0, 7.0
 END = 2000.0
@@ -50,8 +50,8 @@ def task_a(
     """
     Run Task A for one disturbance.
 
-    The error estimate is the change of x_l when both tolerances are 30 times as large: about 30
-    times the error that is left, and never less than the rounding of the result.
+    The error estimate is the change of x_l with both tolerances increased by a factor of 30: about
+    30 times the remaining error, and at least the rounding of the result.
 
     Parameters
     ----------
@@ -81,10 +81,10 @@ def task_a(
 
 def task_a_limit(crane: CraneParameters, disturbance: float) -> float:
     """
-    Return where the load comes to rest in Task A [m], in both models.
+    Return the final load position x_l in Task A [m], the same in both models.
 
-    Momentum: the impulses of motor and disturbance are used up by friction,
-    (d_c + d_l) x_l = 15 s 160 N + 3 s Dest. A motor of first order hands its impulse on in full.
+    Balance of momentum: the impulses of motor and disturbance equal that of friction,
+    (d_c + d_l) x_l = 15 s 160 N + 3 s Dest. The first-order motor transmits its whole impulse.
     Infinite without friction.
     """
     impulse = _PUSH * _PUSH_END + disturbance * (_DISTURBED_TO - _DISTURBED_FROM)

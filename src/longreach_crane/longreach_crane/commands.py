@@ -1,8 +1,8 @@
 """
 The crane of ARGESIM benchmark C13R.
 
-Simulates it with its digital controller, designs controllers, compares recordings with the
-library, and talks to a crane that runs as nodes.
+Simulations with its digital controller, design of controllers, comparison of recordings with the
+library, and commands to a crane that runs as nodes.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _add_file(parser: argparse.ArgumentParser) -> None:
 def _add_variants(parser: argparse.ArgumentParser) -> None:
     """Add the variants of crane and controller."""
     _add_file(parser)
-    parser.add_argument('--output', choices=OUTPUTS, help='when a computed force acts')
+    parser.add_argument('--output', choices=OUTPUTS, help='cycle from which a computed force acts')
     parser.add_argument('--matrices', choices=MATRICES)
     parser.add_argument('--brake', choices=BRAKES, default='viscous')
     parser.add_argument('--model', choices=MODELS, default='nonlinear')
@@ -100,13 +100,13 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
 
 
 def _load(arguments: argparse.Namespace) -> Machinery:
-    """Return the crane file with the variants that the arguments name."""
+    """Return the crane file with the variants of the arguments."""
     variants = (getattr(arguments, name, None) for name in ('matrices', 'output'))
     return load_machinery(arguments.file).with_variants(*variants)
 
 
 def _title(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return what was run."""
+    """Return the name of the task or scenario."""
     name = 'task' if 'task' in arguments else 'scenario'
     return {name: str(getattr(arguments, name))}
 
@@ -123,7 +123,7 @@ def _run_task(arguments: argparse.Namespace) -> int:
 
 
 def _run_task_a(arguments: argparse.Namespace) -> None:
-    """Run Task A: a table, no series."""
+    """Run Task A, whose result is a table of final values."""
     for name in ('csv', 'plot'):
         if getattr(arguments, name) is not None:
             raise InputError(f'--{name} is for tasks b and c; task a is a table of final values')
@@ -139,7 +139,7 @@ def _run_task_a(arguments: argparse.Namespace) -> None:
 
 
 def _summary_text(run: CraneRun) -> str:
-    """Return the summary of a run for people."""
+    """Return the summary of a run as text."""
     summary = run.summary()
     happened = sorted(
         [(e['time'], e['name']) for e in summary['events']]

@@ -1,9 +1,9 @@
 """
-The digital controller as a node: takes ``sensors``, gives ``command`` and ``status``.
+Node of the digital controller: ``sensors`` in, ``command`` and ``status`` out.
 
-Cycles are counted by the stamps of the samples, so that a stream which is played back gives the
-same commands again. Unless ``lockstep`` is set, the node also watches the clock. What happens with
-missing, late and doubled samples is decided in :mod:`longreach_crane.session`.
+Cycles are counted by the stamps of the samples, so that a recorded stream results in the same
+commands when it is played back. Unless ``lockstep`` is set, the node also monitors the clock.
+Missing, late and duplicate samples are handled in :mod:`longreach_crane.session`.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ class ControllerNodeParameters(FrameParameters):
         'scenario file, for set points and diagnosis; empty for none', '', default=''
     )
     matrices: str = choice(
-        "of observer and regulator; as_in_file: the crane file's",
+        "matrices of observer and regulator; as_in_file: the crane file's",
         ('as_in_file', *MATRICES),
         default='as_in_file',
     )
     output: str = choice(
-        "when a force acts; as_in_file: the crane file's",
+        "cycle from which a force acts; as_in_file: the crane file's",
         ('as_in_file', *OUTPUTS),
         default='as_in_file',
     )
-    lockstep: bool = quantity('only stamps count, the clock does not', default=False)
+    lockstep: bool = quantity('use only the stamps of samples, not the clock', default=False)
     late_after: float = quantity(
-        'cycles without a sample before the observer goes on alone',
+        'cycles without a sample before the observer continues with predictions',
         at_least=0.5,
         default=2.0,
         read_only=False,
@@ -101,17 +101,17 @@ class ControllerNode(Node):
         )
 
     def _on_settings(self, settings: ControllerNodeParameters) -> None:
-        """Follow parameters that were set at run time."""
+        """Apply parameters that were set at run time."""
         self._session.late_after = settings.late_after
 
     def _on_sensors(self, message: CraneSensors) -> None:
-        """Run the cycle of a sample, and those that were missed before it."""
+        """Run the cycle of a sample, and the missed cycles before it."""
         self._silence.heard()
         stamp, sample = nanoseconds_of(message.header.stamp), sample_from_message(message)
         self._put_out(self._session.take(stamp, sample, self._now(), time.monotonic()))
 
     def _on_tick(self) -> None:
-        """Go on without the samples that are late."""
+        """Run cycles without the samples that are late."""
         self._put_out(self._session.tick(self._now(), time.monotonic(), self._is_deserted))
 
     def _on_set_point(self, message: Float64) -> None:
@@ -119,22 +119,22 @@ class ControllerNode(Node):
         self._put_out(self._session.command_position(message.data))
 
     def _on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Begin anew, also from the emergency mode."""
+        """Reset the controller, also from the emergency mode."""
         self._session.reset()
         response.success = True
         response.message = 'the next sample is the first'
         return response
 
     def _now(self) -> float:
-        """Return the time by which silence is measured [s]."""
+        """Return the time for the detection of late samples [s]."""
         return 0.0 if self._watch is None else self._watch.now()
 
     def _is_deserted(self) -> bool:
-        """Tell whether nobody publishes samples any more."""
+        """Return whether there is no publisher of samples."""
         return self._sensors.get_publisher_count() == 0
 
     def _put_out(self, outputs: Sequence[Output]) -> None:
-        """Publish and log what the session says, in its order."""
+        """Publish and log the outputs of the session, in order."""
         for output in outputs:
             if isinstance(output, Answer):
                 self._publish(output)
@@ -154,11 +154,11 @@ class ControllerNode(Node):
                     answer.state, self._controller, answer.set_point, answer.missed, header
                 )
             )
-        # Last: in lockstep the plant goes on as soon as it has this.
+        # Published last: in lockstep the plant continues as soon as it has received this.
         self._commands.publish(command_to_message(answer.state.command, header))
 
     def _log(self, note: Note) -> None:
-        """Log a note; warnings about a bad stream not more than once a second."""
+        """Log a note; warnings at most once a second."""
         logger = self.get_logger()
         if note.level == 'warn':
             logger.warning(note.text, throttle_duration_sec=1.0)

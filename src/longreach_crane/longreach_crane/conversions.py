@@ -1,4 +1,4 @@
-"""Between the library's objects and messages; nothing is calculated here."""
+"""Conversions between objects of the library and messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def sample_to_message(sample: Sample, header: Header) -> CraneSensors:
-    """Return what the sensors report as a message."""
+    """Return the readings of the sensors as a message."""
     return CraneSensors(
         header=header,
         car_position=sample.car_position,
@@ -35,7 +35,7 @@ def sample_to_message(sample: Sample, header: Header) -> CraneSensors:
 
 
 def sample_from_message(message: CraneSensors) -> Sample:
-    """Return what the sensors report."""
+    """Return the readings of the sensors."""
     return Sample(message.car_position, message.below_minimum, message.above_maximum)
 
 
@@ -52,12 +52,12 @@ def command_from_message(message: CraneCommand, maximum_force: float) -> Command
     ----------
     message : CraneCommand
     maximum_force : float
-        What the motor gives at most [N].
+        Largest force of the motor [N].
 
     Raises
     ------
     InputError
-        When the force is beyond that, or not finite.
+        When the force is larger, or not finite.
     """
     if not abs(message.force) <= maximum_force:
         raise InputError(
@@ -70,7 +70,7 @@ def command_from_message(message: CraneCommand, maximum_force: float) -> Command
 def status_to_message(
     state: ControllerState, controller: Controller, set_point: float, missed: int, header: Header
 ) -> CraneStatus:
-    """Return what the controller knows and has decided in one cycle as a message."""
+    """Return the state and the decisions of the controller in one cycle as a message."""
     q = state.observer.tolist()
     return CraneStatus(
         header=header,

@@ -2,7 +2,7 @@
 The robot description of a crane, made from its crane file.
 
 Frames: ``track`` is the root, x along the track, z up, at the height from which the cable hangs;
-``car`` rides on it, ``cable`` swings about the car, ``load`` is at the end of the cable.
+``car`` moves along it, ``cable`` swings about the car, ``load`` is at the end of the cable.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from longreach_dynamics.urdf import (
 
 __all__ = ['ROOT_FRAME', 'robot_description']
 
-# The frame of the track, along whose x axis the car's position counts.
+# Frame of the track; the position of the car is measured along its x axis.
 ROOT_FRAME = 'track'
 
 # Sizes [m]: the model has point masses.
 _CAR: Vector = (0.6, 0.4, 0.3)
 _LOAD: Vector = (0.5, 0.5, 0.5)
 _CABLE_RADIUS = 0.02
-# Height and width of the beam of the track; where it is, above the car's middle; how far it
-# reaches beyond the car's limits.
+# Height and width of the beam of the track; its height above the centre of the car; its length
+# beyond each limit of the car [m].
 _TRACK, _ABOVE, _BEYOND = 0.1, 0.2, 0.5
-# The model has no limits of force and speed, which URDF asks for [N], [m/s].
+# URDF requires limits of force and speed, which the model does not have [N], [m/s].
 _EFFORT, _SPEED = 160.0, 10.0
 
 
@@ -47,7 +47,7 @@ def robot_description(crane: CraneParameters, prefix: str = '') -> str:
     ----------
     crane : CraneParameters
     prefix : str
-        Put before the names of frames.
+        Prefix of the frame names.
     """
     root = new_robot('crane', ['steel', 'yellow', 'concrete'])
     length, low, high = crane.cable_length, crane.minimum_position, crane.maximum_position

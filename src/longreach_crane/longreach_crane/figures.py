@@ -1,4 +1,4 @@
-"""Pictures of a run."""
+"""Figures of a run."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def _spans(time: np.ndarray, flags: np.ndarray) -> list[tuple[float, float]]:
 
 def draw_run(file: str | Path, result: CraneRun) -> None:
     """
-    Draw car, load, angle, brake and emergency mode over time, as C13R asks for Tasks B and C.
+    Draw car, load, angle, brake and emergency mode over time, as required in C13R.
 
-    Beside the car are its set points and its permitted range.
+    The plot of the position has the set points and the permitted range, too.
 
     Parameters
     ----------
     file : path
-        Picture to write; its ending decides the format.
+        Picture to write; its suffix selects the format.
     result : CraneRun
     """
     time = result.column('time')
@@ -49,7 +49,7 @@ def draw_run(file: str | Path, result: CraneRun) -> None:
         force.plot(time, result.column('command'), color='0.6', label='desired')
         force.plot(time, result.column('motor_force'), color='tab:purple', label='motor $f_c$')
         force.set_ylabel('force [N]')
-        # One strip each, so that the two never hide each other.
+        # Separate strips, so that the two do not overlap.
         for level, name, color in ((1.2, 'brake', 'tab:gray'), (0.0, 'emergency', 'tab:red')):
             modes.broken_barh(_spans(time, result.column(name)), (level, 1.0), color=color)
         modes.set_yticks([0.5, 1.7], ['emergency', 'brake'])

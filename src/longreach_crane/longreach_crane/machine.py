@@ -1,10 +1,10 @@
 """
-The crane as a machine that nodes and runs drive.
+The crane as a machine for nodes and runs.
 
-Between two calls commands and disturbances are constant, so that everything inside is smooth. With
-the brake open the motion is integrated by DOP853; the viscous brake is stiff (an eigenvalue of
--1e4 1/s) and goes to Radau IIA, which takes no small steps after the first milliseconds; the rigid
-brake leaves a pendulum.
+During a call commands and disturbances are constant, so the right-hand side is smooth. With the
+brake open the motion is integrated by DOP853. The viscous brake makes it stiff (an eigenvalue of
+-1e4 1/s), and Radau IIA is used, which needs no small steps after the first milliseconds. With the
+rigid brake the load is a pendulum with a fixed suspension.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ MODELS = ('nonlinear', 'linear')
 @dataclasses.dataclass(frozen=True)
 class Crane:
     """
-    The crane as a machine: what :class:`longreach_dynamics.machine.Machine` asks for.
+    The crane as a :class:`longreach_dynamics.machine.Machine`.
 
     Parameters
     ----------
     parameters : CraneParameters
     scenario : Scenario, optional
-        For the initial state and the disturbances, whose edges must not fall inside an interval
-        that is advanced over at once.
+        Initial state and disturbances; a disturbance must not start or end inside the interval
+        of a call.
     model : 'nonlinear' or 'linear'
     brake : 'viscous' or 'rigid'
     relative, absolute : float
-        Tolerances of the integration, of the local error of each component.
+        Tolerances of the local error of each component of the state.
     """
 
     parameters: CraneParameters
@@ -83,8 +83,7 @@ class Crane:
         Raises
         ------
         IntegrationError
-            When the state does not stay finite, or the crane is so fast that the interval takes
-            too many steps.
+            When the state becomes non-finite, or the interval needs too many steps.
         """
         return self.advance_counting(state, command, time, duration)[0]
 

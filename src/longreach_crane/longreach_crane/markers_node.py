@@ -1,4 +1,4 @@
-"""Markers for RViz: the traces that car and load leave."""
+"""Markers for RViz: the traces of car and load."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class MarkersParameters(FrameParameters):
 
 
 class MarkersNode(Node):
-    """Turns ``joint_states`` into ``markers``."""
+    """Publishes ``markers`` for ``joint_states``."""
 
     def __init__(self) -> None:
         super().__init__('markers')

@@ -1,7 +1,7 @@
 """
 Parameters of the crane, its digital controller and the controller's design.
 
-The numbers themselves live in config/crane.yaml. Source of the model: Schiftner, Breitenecker,
+The values are in config/crane.yaml. Source of the model: Schiftner, Breitenecker,
 Ecker, "Crane with Complex Embedded Control - ARGESIM Benchmark C13R" (2007), tables 1 and 3.
 """
 
@@ -46,7 +46,7 @@ class CraneParameters(Parameters):
     gravity: float = quantity('gravity, g', 'm/s^2', above=0.0, at_most=1e3, source='table 1')
     car_friction: float = quantity('friction of the car, d_c', 'kg/s', at_least=0.0, at_most=1e9)
     brake_friction: float = quantity(
-        'friction with the brake closed', 'kg/s', above=0.0, at_most=1e9
+        'friction of the car with the brake closed', 'kg/s', above=0.0, at_most=1e9
     )
     load_friction: float = quantity('friction of the load, d_l', 'kg/s', at_least=0.0, at_most=1e9)
     motor_rate: float = quantity(
@@ -70,19 +70,23 @@ class ControllerParameters(Parameters):
 
     sample_time: float = quantity('cycle time, T', 's', at_least=1e-5, at_most=10.0)
     matrices: str = choice(
-        'numbers of observer and regulator', ('auto', 'corrected', 'as_printed', 'designed')
+        'matrices of observer and regulator', ('auto', 'corrected', 'as_printed', 'designed')
     )
-    output: str = choice('when a computed force acts', OUTPUTS)
+    output: str = choice('cycle from which a computed force acts', OUTPUTS)
     maximum_force: float = quantity('saturation of the desired force', 'N', above=0.0)
-    brake_condition: float = quantity('desired force below which a timer runs', 'N', above=0.0)
-    steady_time: float = quantity('time after which the brake closes', 's', at_least=0.0)
+    brake_condition: float = quantity(
+        'desired force below which the brake timer runs', 'N', above=0.0
+    )
+    steady_time: float = quantity(
+        'time below the brake condition after which the brake closes', 's', at_least=0.0
+    )
     sensor_timeout: float = quantity(
         'time without a valid sample after which the emergency mode is entered', 's', above=0.0
     )
 
     @property
     def steady_cycles(self) -> int:
-        """Whole cycles within ``steady_time``: the brake closes when more than these are over."""
+        """Whole cycles within ``steady_time``: the brake closes after more cycles than these."""
         return math.floor(self.steady_time / self.sample_time + 1e-9)
 
 
@@ -97,11 +101,12 @@ class DesignParameters(Parameters):
     )
     effort_weight: float = quantity('LQR weight of the desired force', above=0.0)
     observer_poles: tuple[tuple[float, float], ...] = quantity(
-        'poles of the observer as [real, imaginary], over the frequency of the swing', length=5
+        'poles of the observer as [real, imaginary], divided by the frequency of the swing',
+        length=5,
     )
 
     def check(self) -> None:
-        """Raise InputError when the poles are not stable or complex ones lack their partner."""
+        """Raise InputError for an unstable pole, or a complex one without its conjugate."""
         for real, imaginary in self.observer_poles:
             if real >= 0.0:
                 raise InputError(
@@ -116,7 +121,7 @@ class DesignParameters(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class Machinery(Parameters):
-    """A whole crane file: the crane, its controller, and what the controller is designed from."""
+    """Contents of a crane file: the crane, its controller, and the design parameters."""
 
     crane: CraneParameters = quantity('the crane')
     controller: ControllerParameters = quantity('the digital controller')
@@ -138,5 +143,5 @@ def default_file() -> Path:
 
 
 def load_machinery(file: str | Path | None = None) -> Machinery:
-    """Read a crane file, the installed one by default; errors are those of ``load``."""
+    """Read a crane file, the installed one by default; raises the errors of ``load``."""
     return load(Machinery, file or default_file())

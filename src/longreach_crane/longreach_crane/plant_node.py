@@ -1,4 +1,4 @@
-"""The crane as a node: takes ``command``, gives ``sensors`` and ``joint_states``."""
+"""Plant node of the crane: ``command`` in, ``sensors`` and ``joint_states`` out."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class PlantParameters(SimulatorParameters):
         'scenario file, for initial state and disturbances; empty for none', '', default=''
     )
     step: float = quantity(
-        'length of a simulation step; 0 is a control cycle', 's', at_least=0.0, default=0.0
+        'length of a simulation step; 0: a control cycle', 's', at_least=0.0, default=0.0
     )
     publish_rate: float = quantity(
-        'samples per second of simulation; 0 is one for each control cycle, all that is allowed',
+        'samples per second of simulation; 0: one for each control cycle, the only allowed rate',
         'Hz',
         at_least=0.0,
         at_most=1e5,
@@ -54,7 +54,7 @@ class PlantParameters(SimulatorParameters):
         Raises
         ------
         InputError
-            When a step is no part of the cycle, or there is more or less than a sample for each.
+            When ``publish_rate`` is neither 0 nor one sample for each cycle.
         """
         rate = 1.0 / sample_time
         if self.publish_rate and abs(self.publish_rate * sample_time - 1.0) > 1e-9:
@@ -66,12 +66,12 @@ class PlantParameters(SimulatorParameters):
 
 
 class PlantNode(SimulatorNode[CraneState, Command]):
-    """The crane, simulated."""
+    """Simulation of the crane as a node."""
 
     root_frame = ROOT_FRAME
 
     def __init__(self) -> None:
-        # Without a controller a crane stands on its brake.
+        # Without a controller the brake of the crane is closed.
         super().__init__('plant', safe_command=Command(0.0, True))
         parameters = declare(self, PlantParameters)
         machinery = load_machinery(parameters.file or None)
@@ -93,12 +93,12 @@ class PlantNode(SimulatorNode[CraneState, Command]):
         self.start(self._crane, parameters)
 
     def publish_outputs(self, nanoseconds: int) -> None:
-        """Publish what the sensors report."""
+        """Publish the readings of the sensors."""
         sample = sense(self.state.x[CAR_POSITION], self._crane.parameters)
         self._sensors.publish(sample_to_message(sample, header_at(nanoseconds, self.frame)))
 
     def _on_command(self, message: CraneCommand) -> None:
-        """Take a command; one that the motor cannot follow is refused."""
+        """Accept a command; refuse one beyond the maximum force."""
         self.warn_of_others(
             self._commands, 'the crane', 'start with controller:=false to command it by hand'
         )

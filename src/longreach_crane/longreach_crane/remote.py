@@ -1,4 +1,4 @@
-"""What the command line says to nodes that run."""
+"""Commands of the command line to running nodes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def send_set_point(position: float, namespace: str, timeout: float) -> str:
     Raises
     ------
     LongreachError
-        When no controller listens within that time, or it does not take the message.
+        When no controller subscribes within that time, or it does not receive the message.
     """
     with remote('set_point', namespace, timeout, _START) as far:
         publisher = far.publisher(Float64, 'set_point', SET_POINT, 'controller')

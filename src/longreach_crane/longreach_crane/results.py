@@ -1,4 +1,4 @@
-"""Runs of the crane as tables: the observed quantities, and what a run is asked for first."""
+"""Runs of the crane as tables: the observed quantities, and summaries of runs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from longreach_dynamics.runs import Column, Columns, Derived, Run, Source
 
 __all__ = ['SET_POINT', 'CraneRun', 'Event', 'columns_of']
 
-# Quantities of the summary's end.
+# Quantities of the final state in the summary.
 _FINAL = ('time', 'car_position', 'car_velocity', 'angle', 'angular_velocity', 'load_position')
 
 SET_POINT = Column('set_point', 'm', 'desired car position', Source('status', 'set_point'))
-"""Beside the columns: what the controller was told."""
+"""Column in addition to those of a run: set point of the controller."""
 
 
 def columns_of(crane: CraneParameters) -> Columns:
@@ -54,7 +54,7 @@ def _load(constants: Constants, values: np.ndarray) -> np.ndarray:
 
 
 class Event(NamedTuple):
-    """Something that happened at a time [s]."""
+    """An event at a time [s]."""
 
     time: float
     name: str
@@ -65,15 +65,15 @@ class CraneRun(Run[CraneParameters]):
     """
     A run of the crane with its controller, one row per control cycle at the instant of sampling.
 
-    ``command``, ``brake`` and ``emergency`` are what was decided in that cycle.
+    ``command``, ``brake`` and ``emergency`` are the decisions of that cycle.
 
     Parameters
     ----------
     crossings : tuple of Event
-        minimum_position, maximum_position: when the car passed a limit, in either direction,
+        Times at which the car passed minimum_position or maximum_position, in either direction,
         located between the cycles.
     evaluations : int
-        Of the right-hand side.
+        Number of evaluations of the right-hand side.
     set_points : ndarray, shape (rows,), optional
         Desired car position in each cycle [m].
     """
@@ -98,7 +98,7 @@ class CraneRun(Run[CraneParameters]):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """Return brake_engaged, brake_released and emergency, at the cycle that decided so."""
+        """Return brake_engaged, brake_released and emergency, at the cycle of the decision."""
         found = []
         times = self.column('time').tolist()
         for order, (name, column, sign) in enumerate(
@@ -113,7 +113,7 @@ class CraneRun(Run[CraneParameters]):
         return tuple(Event(times[row], name) for row, _, name in sorted(found))
 
     def summary(self) -> dict[str, Any]:
-        """Return events, extrema over the cycles and final values as plain numbers."""
+        """Return events, extrema over the cycles and final values as Python numbers."""
         position = self.column('car_position')
         return {
             'events': [event._asdict() for event in self.events],

@@ -1,5 +1,5 @@
 """
-Scenarios: what happens to a crane over time, read from YAML.
+Scenarios of a crane: set points and disturbances over time, read from YAML.
 
     duration: 60.0                  # [s]
     diagnosis: true
@@ -9,8 +9,8 @@ Scenarios: what happens to a crane over time, read from YAML.
       - {time: 42.0, duration: 1.0, force: -200.0}
     initial_state: {angle: 0.1}
 
-Every time lies on a control cycle; what does not is refused, because the cycle in which an edge
-takes effect would be a matter of rounding.
+Every time must be a multiple of the control cycle; otherwise rounding would decide in which cycle
+a change takes effect.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class SetPoint(Parameters):
-    """A desired car position that holds from a time on."""
+    """A desired car position from a time on."""
 
-    time: float = quantity('from when on', 's', at_least=0.0, at_most=1e9)
+    time: float = quantity('start', 's', at_least=0.0, at_most=1e9)
     car_position: float = quantity('desired position of the car', 'm')
 
 
 @dataclasses.dataclass(frozen=True)
 class Disturbance(Parameters):
-    """A constant horizontal force on the load for some time; several at a time add up."""
+    """A constant horizontal force on the load; simultaneous ones are added."""
 
-    time: float = quantity('from when on', 's', at_least=0.0, at_most=1e9)
-    duration: float = quantity('for how long', 's', above=0.0, at_most=1e9)
+    time: float = quantity('start', 's', at_least=0.0, at_most=1e9)
+    duration: float = quantity('length', 's', above=0.0, at_most=1e9)
     force: float = quantity('force on the load, f_d', 'N')
 
 
@@ -67,16 +67,16 @@ class InitialState(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class Scenario(Parameters):
-    """A whole scenario."""
+    """Contents of a scenario file."""
 
     duration: float = quantity('length of the simulation', 's', above=0.0, at_most=1e9)
     set_points: tuple[SetPoint, ...] = quantity('desired positions', default=())
     disturbances: tuple[Disturbance, ...] = quantity('forces on the load', default=())
     initial_state: InitialState = quantity('state at time 0', default=InitialState())
-    diagnosis: bool = quantity('watch the permitted range of the car', default=True)
+    diagnosis: bool = quantity('monitor the permitted range of the car', default=True)
 
     def check(self) -> None:
-        """Raise InputError when set points are not in the order of time."""
+        """Raise InputError when set points are not in order of time."""
         times = [point.time for point in self.set_points]
         for index in range(1, len(times)):
             if times[index] <= times[index - 1]:
@@ -97,7 +97,7 @@ class Scenario(Parameters):
         Raises
         ------
         InputError
-            With the path of the time.
+            The message has the path of the time.
         """
         cycle_count(self.duration, sample_time, 'duration', at_least=1)
         for index, point in enumerate(self.set_points):
@@ -127,7 +127,7 @@ def cycle_count(time: float, sample_time: float, path: str = 'time', at_least: i
     Raises
     ------
     InputError
-        When it is none, to a part in a million of a cycle, or fewer than ``at_least``.
+        When it is not a whole number within 1e-6 cycles, or is less than ``at_least``.
     """
     cycles = round(time / sample_time)
     if abs(time / sample_time - cycles) > 1e-6 or cycles < at_least:

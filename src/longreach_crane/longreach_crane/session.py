@@ -1,11 +1,11 @@
 """
-What the controller does with a stream of samples: which cycles run, and what is said about it.
+Processing of a stream of samples by the controller: cycles, status, diagnostics and log.
 
-A gap in the stamps is filled with cycles on the observer's prediction. Outside lockstep the time
-of arrival counts as well: when a sample is late the controller goes on with predictions by itself,
-and after ``sensor_timeout`` of silence the diagnosis closes the brake and latches the emergency
-mode. When the publisher of the samples has left in an orderly way, as a simulation does at its
-end, the log and the diagnostics name this end beside the emergency mode, and it is no error.
+For missing stamps, cycles run with predictions of the observer. Outside lockstep the time of
+arrival is used as well: when a sample is late, the controller continues with predictions, and
+after ``sensor_timeout`` without samples the diagnosis closes the brake and latches the emergency
+mode. When the publisher of the samples no longer exists, as at the end of a simulation, the log
+and the diagnostics report this together with the emergency mode, and not as an error.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from longreach_dynamics.cycles import Arrival, Kind, SampleOrder
 __all__ = ['Answer', 'Note', 'Output', 'Report', 'Session']
 
 _LONGEST_PREDICTION = 60.0  # [s]
-# As many missed samples as the status message can count.
+# Largest number of missed samples in the status message, an uint32.
 _MOST_MISSED = 2**32 - 1
 
 
 class Answer(NamedTuple):
-    """A cycle to be published: status, unless it was published before, and command."""
+    """Output of a cycle to publish: command, and status unless it was published before."""
 
     stamp: int  # of the cycle [ns]
     state: ControllerState
     set_point: float  # [m]
-    missed: int  # samples that did not come or were not valid so far
+    missed: int  # samples that were missing or not valid so far
     with_status: bool = True
 
 
@@ -57,7 +57,7 @@ Output = Answer | Report | Note
 
 class Session:
     """
-    A controller with what it remembers of its samples.
+    A controller and the state of its stream of samples.
 
     Parameters
     ----------
@@ -65,9 +65,9 @@ class Session:
     scenario : Scenario
         For its set points.
     late_after : float
-        Cycles without a sample before the observer goes on alone.
+        Cycles without a sample before the observer continues with predictions.
     lockstep : bool
-        Only stamps count; :meth:`tick` is not called.
+        Use only the stamps of samples; :meth:`tick` is not called.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Session:
     state : ControllerState
         After the latest cycle.
     counts : dict of str to int
-        Samples that were missed, late, duplicate and invalid since the session was made.
+        Numbers of missed, late, duplicate and invalid samples since the session was created.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Session:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything but the counts: the next sample is the first."""
+        """Reset everything but the counts: the next sample is the first."""
         self.state = self._controller.initial_state()
         self._order.clear()
         self._cycle = -1
@@ -113,15 +113,15 @@ class Session:
 
     def take(self, stamp: int, sample: Sample, now: float, wall: float) -> list[Output]:
         """
-        Run the cycle of a sample, and those that were missed before it.
+        Run the cycle of a sample, and the missed cycles before it.
 
         Parameters
         ----------
         stamp : int
-            [ns].
+            Stamp of the sample [ns].
         sample : Sample
         now : float
-            Time by which silence is measured [s]; of no meaning in lockstep.
+            Time for the detection of late samples [s]; not used in lockstep.
         wall : float
             Wall time [s].
         """
@@ -151,7 +151,7 @@ class Session:
         return outputs + self._answer(wall)
 
     def _begin_anew(self, stamp: int, sample: Sample, now: float, wall: float) -> list[Output]:
-        """Begin again with the sample kept before, if there is one, and this one."""
+        """Restart with the sample kept before, if there is one, and this one."""
         assert self._order.latest is not None
         kept, latest = self._order.kept, self._order.latest
         outputs: list[Output] = [
@@ -163,7 +163,7 @@ class Session:
         return outputs + self.take(stamp, sample, now, wall)
 
     def _refuse(self, kind: Kind, stamp: int, wall: float) -> list[Output]:
-        """Count and report a sample that is not the next one, or answer it again."""
+        """Count and report a sample that is not the next one, or repeat its answer."""
         if self._order.latest is None:
             self.counts['invalid'] += 1
             return [Note('warn', f'{_at(stamp)} ignored, allowed: stamps from 0 on')]
@@ -184,13 +184,13 @@ class Session:
         return [Note('warn', text + hints.get(kind, ''))]
 
     def _take_over(self, stamp: int, sample: Sample) -> None:
-        """Begin with a sample: from zero with the run, from the measured position in mid-run."""
+        """Start with a sample: from zero at the start of a run, else from its position."""
         self._cycle = round(stamp / self._period) - 1
         if self._cycle >= 0 and is_valid(sample):
             self.state = self._controller.initial_state(sample.car_position)
 
     def _predict_missed(self, arrival: Arrival, stamp: int, latest: int) -> list[Output]:
-        """Run the cycles that were missed, as far as they still change anything."""
+        """Run the missed cycles, up to a limit after which predictions are constant."""
         if not arrival.missed:
             return []
         self.counts['missed'] += arrival.missed
@@ -201,7 +201,7 @@ class Session:
                 f' after {latest * 1e-9:.6f} s',
             )
         ]
-        # A prediction comes to rest at the set point, and sooner than that in emergency mode.
+        # A prediction comes to rest at the set point, and earlier in emergency mode.
         most = round(_LONGEST_PREDICTION / self._rules.sample_time)
         for count in range(arrival.missed):
             if count >= most or self.state.emergency is not Emergency.NONE:
@@ -214,21 +214,21 @@ class Session:
 
     def tick(self, now: float, wall: float, deserted: Callable[[], bool]) -> list[Output]:
         """
-        Go on without the samples that are late.
+        Run cycles without the samples that are late.
 
         Parameters
         ----------
         now : float
-            Time by which silence is measured [s].
+            Time for the detection of late samples [s].
         wall : float
             Wall time [s].
         deserted : callable
-            Tells whether nobody publishes samples any more.
+            Returns whether there is no publisher of samples.
         """
         if self._order.latest is None or not self._is_late(now):
             return []
         if not self._suspicious:
-            # They may wait in the queue, behind this call: decide on the next tick.
+            # They may be in the queue behind this call: decide at the next tick.
             self._suspicious = True
             return []
         self._ended = deserted()
@@ -237,7 +237,7 @@ class Session:
                 'warn', f'no sample after the one of {self._order.latest * 1e-9:.6f} s: predicting'
             )
         ]
-        # Not without end, after a jump of the clock: a second's worth, then it counts as now.
+        # After a jump of the clock, at most the cycles of one second.
         for _ in range(round(1.0 / self._rules.sample_time) + 1):
             if not self._is_late(now):
                 return outputs
@@ -249,7 +249,7 @@ class Session:
         return outputs
 
     def _is_late(self, now: float) -> bool:
-        """Tell whether the next sample is overdue."""
+        """Return whether the next sample is late."""
         return now - self._heard > (1.0 + self.late_after) * self._rules.sample_time
 
     # --- cycles ------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ class Session:
         return (self._order.latest or 0) + self._period
 
     def _run_cycle(self, sample: Sample | None, stamp: int) -> list[Output]:
-        """Run one cycle of the controller; say when it entered the emergency mode."""
+        """Run one cycle of the controller; report when it enters the emergency mode."""
         before = self.state.emergency
         self._cycle += 1
         self._order.accept(stamp)
@@ -272,13 +272,13 @@ class Session:
         return [Note(level, f'{report.text}; the brake stays closed until ~/reset'), report]
 
     def _set_point(self) -> float:
-        """Return the desired position in this cycle [m]: sent by hand, or the scenario's."""
+        """Return the desired position in this cycle [m]: the received one, or the scenario's."""
         if self._override is not None:
             return self._override
         return self._scenario.set_point(self._cycle, self._rules.sample_time)
 
     def _answer(self, wall: float, with_status: bool = True) -> list[Output]:
-        """Return what is to be published of the latest cycle, a report once a second."""
+        """Return the outputs of the latest cycle, with a report once a second."""
         assert self._order.latest is not None
         self._order.answer(wall)
         missed = min(self.counts['missed'] + self.counts['invalid'], _MOST_MISSED)
@@ -287,7 +287,7 @@ class Session:
         return [self._report(), answer] if due else [answer]
 
     def _report(self) -> Report:
-        """Return diagnostics; what was counted before the report before it is no warning."""
+        """Return diagnostics; a warning if a count has increased since the previous report."""
         assert self._order.latest is not None
         total = sum(self.counts.values())
         grown, self._reported = total > self._reported, total
@@ -308,7 +308,7 @@ class Session:
     # --- set points --------------------------------------------------------------------------
 
     def command_position(self, position: float) -> list[Output]:
-        """Take a set point sent by hand [m]; it holds until the next one."""
+        """Use a received set point [m] until the next one."""
         if not math.isfinite(position):
             return [Note('warn', f'set point {position} m ignored, allowed: finite values')]
         self._override = position
@@ -327,5 +327,5 @@ class Session:
 
 
 def _at(stamp: int) -> str:
-    """Name a sample by its stamp [ns]."""
+    """Return the name of a sample in messages, from its stamp [ns]."""
     return f'sample of {stamp * 1e-9:.6f} s'
