@@ -38,30 +38,30 @@ def paper_boom() -> BoomParameters:
 @pytest.fixture(scope='session')
 def resized(boom: BoomParameters) -> Callable[..., BoomParameters]:
     """
-    Return a function that makes a boom of any number of the installed one's beams.
+    Return a function that makes a boom of any number of the installed one's beams, or ``of``'s.
 
     More than four are shortened, so that the reach stays. Further arguments replace entries of
     ``ritz``. Poses: sprawled, site.
     """
 
-    def make(count: int, **ritz: Any) -> BoomParameters:
-        last = boom.size - 1
+    def make(count: int, of: BoomParameters = boom, **ritz: Any) -> BoomParameters:
+        last = of.size - 1
         steps = max(1, count - 1)
         kinds = [0, *(max(1, round(i * last / steps)) for i in range(1, count))]
-        share = min(1.0, boom.size / count)
+        share = min(1.0, of.size / count)
         beams = tuple(
-            boom.beams[kind].replace(
+            of.beams[kind].replace(
                 name=f'beam_{i + 1}',
-                length=boom.beams[kind].length * share,
-                support=boom.beams[kind].support if i == 0 else 0.0,
+                length=of.beams[kind].length * share,
+                support=of.beams[kind].support if i == 0 else 0.0,
             )
             for i, kind in enumerate(kinds)
         )
         cylinders = tuple(
-            boom.cylinders[kind].replace(name=f'cylinder_{i + 1}') for i, kind in enumerate(kinds)
+            of.cylinders[kind].replace(name=f'cylinder_{i + 1}') for i, kind in enumerate(kinds)
         )
-        return boom.replace(
-            ritz=boom.ritz.replace(**ritz),
+        return of.replace(
+            ritz=of.ritz.replace(**ritz),
             beams=beams,
             cylinders=cylinders,
             poses=(

@@ -535,9 +535,9 @@ def test_cavitation_clamps_and_recovers(boom: BoomParameters) -> None:
 
 
 def test_open_valve_moves_the_piston_at_the_speed_of_the_orifices(
-    resized: Callable[..., BoomParameters],
+    resized: Callable[..., BoomParameters], paper_boom: BoomParameters
 ) -> None:
-    damped = with_damping(resized(1), 20.0)
+    damped = with_damping(resized(1, of=paper_boom), 20.0)
     machine = Boom(damped, Scenario(duration=1.0, pose_deg=(30.0,)))
     p = machine.constants(())
     a = p.actuators

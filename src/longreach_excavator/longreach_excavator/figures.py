@@ -205,8 +205,6 @@ def _draw_breakout_loads(axis: Any, result: ExcavatorRun) -> None:
 
 def _draw_ground(axis: Any, result: ExcavatorRun, middle: int) -> None:
     """Draw the ground at the start and at the end, and the soil in the bucket of a row."""
-    from matplotlib.patches import Circle
-
     ground, states = result.machine.constants.ground, result.states
     x, first = places(ground), heights(states[0, SIZE:])
     last = heights(states[-1, SIZE:])
@@ -218,7 +216,10 @@ def _draw_ground(axis: Any, result: ExcavatorRun, middle: int) -> None:
     _name_line(axis, float(first[0]), 'soil')
     tooth = complex(result.column('tip_x')[middle], result.column('tip_z')[middle])
     load = bucket_load(ground, states[middle], tooth)
-    axis.add_patch(Circle(load.middle, 0.5 * load.diameter, color='C5', alpha=0.5))
+    turn = np.linspace(0.0, 2.0 * math.pi, 60)
+    x, z = load.middle
+    radius = 0.5 * load.diameter
+    axis.fill(x + radius * np.cos(turn), z + radius * np.sin(turn), color='C5', alpha=0.5)
 
 
 def _name_line(axis: Any, height: float, name: str) -> None:

@@ -170,8 +170,8 @@ def test_a_pixel_that_cannot_be_used_is_told() -> None:
 @pytest.mark.parametrize(
     ('scale', 'told'),
     [
-        (1.0, 'if images were resized, set scale to 0.5, else calibrate'),
-        (0.25, 'if images were resized, set scale to 0.125, else calibrate'),
+        (1.0, 'if images were resized, set scale to 0.5, otherwise calibrate'),
+        (0.25, 'if images were resized, set scale to 0.125, otherwise calibrate'),
         (None, 'if images were resized, multiply the scale by 0.5, otherwise calibrate'),
     ],
 )
