@@ -216,10 +216,9 @@ def _draw_ground(axis: Any, result: ExcavatorRun, middle: int) -> None:
     _name_line(axis, float(first[0]), 'soil')
     tooth = complex(result.column('tip_x')[middle], result.column('tip_z')[middle])
     load = bucket_load(ground, states[middle], tooth)
-    turn = np.linspace(0.0, 2.0 * math.pi, 60)
-    x, z = load.middle
-    radius = 0.5 * load.diameter
-    axis.fill(x + radius * np.cos(turn), z + radius * np.sin(turn), color='C5', alpha=0.5)
+    outline = 0.5 * load.diameter * np.exp(1j * np.linspace(0.0, 2.0 * math.pi, 60))
+    outline += complex(*load.middle)
+    axis.fill(outline.real, outline.imag, color='C5', alpha=0.5)
 
 
 def _name_line(axis: Any, height: float, name: str) -> None:
