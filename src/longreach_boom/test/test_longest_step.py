@@ -106,7 +106,7 @@ def test_a_step_too_long_for_the_valves_is_refused(boom: BoomParameters) -> None
     wide = boom.replace(cylinders=cylinders)
     scenario = opened_to_the_end(wide)
     with pytest.raises(
-        InputError, match=r'step = 0\.0025 s, allowed .* wide valves on little oil'
+        InputError, match=r'step = 0\.0025 s, allowed .* large valves with a small oil volume'
     ):
         Boom(wide, scenario, 2.5e-3).initial_state()
     Boom(wide, scenario, 5e-4).initial_state()
