@@ -89,21 +89,27 @@ def test_workers_have_ros_domains_of_their_own():
         'module = importlib.util.module_from_spec(spec)\n'
         'spec.loader.exec_module(module)\n'
         'names = ("ROS_DOMAIN_ID", "ROS_AUTOMATIC_DISCOVERY_RANGE", "MPLBACKEND", "ROS_LOG_DIR")\n'
-        'print(*(os.environ[name] for name in names))\n'
+        'print(*(os.environ[name] for name in names), flush=True)\n'
+        'sys.stdin.readline()\n'
         'module.pytest_unconfigure(None)\n'
         'assert not os.path.exists(os.environ["ROS_LOG_DIR"])\n'
     )
-    told = []
-    for worker in ('gw0', 'gw1', 'gw2', 'gw3'):
-        environment = os.environ | {'PYTEST_XDIST_WORKER': worker, 'ROS_LOCALHOST_ONLY': '1'}
-        done = subprocess.run(
+    workers = [
+        subprocess.Popen(
             [sys.executable, '-c', program, str(ROOT / 'conftest.py')],
-            env=environment,
-            capture_output=True,
+            env=os.environ | {'PYTEST_XDIST_WORKER': worker, 'ROS_LOCALHOST_ONLY': '1'},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
         )
-        assert done.returncode == 0, done.stderr
-        told.append(done.stdout.split())
+        for worker in ('gw0', 'gw1', 'gw2', 'gw3')
+    ]
+    # All are alive until each has told its domain: one that has ended frees its own.
+    told = [worker.stdout.readline().split() for worker in workers]
+    for worker in workers:
+        _, errors = worker.communicate('\n', timeout=60)
+        assert worker.returncode == 0, errors
     domains = [int(words[0]) for words in told]
     assert len(set(domains)) == 4
     assert all(1 <= domain <= 101 for domain in domains)
