@@ -27,6 +27,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit
+from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
 
 __all__ = ['kernel', 'read_only']
 
@@ -36,6 +38,27 @@ Constants = TypeVar('Constants', bound=tuple[Any, ...])
 # Types of what numba compiles, too, but has no file that could be followed: classes made by
 # jitclass, and functions made by cfunc.
 _NOT_FOLLOWED = ('JitClassType', 'CFunc')
+
+
+class _KernelCache(FunctionCache):
+    """
+    numba's cache of a function, with a digest in place of the file's time of change.
+
+    numba also imports the implementations of all that it can compile (SciPy's linear algebra
+    among them) before it loads anything. Loading needs none of them; compiling imports them
+    itself.
+    """
+
+    def __init__(self, function: FunctionType) -> None:
+        super().__init__(function)
+        self._cache_file._source_stamp = _digest(function)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load the machine code for a signature; None when there is none."""
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+        return None
 
 
 def kernel(function: Function) -> Function:
@@ -52,8 +75,8 @@ def kernel(function: Function) -> Function:
     callable
         The compiled function. Unchecked: the public function around it validates.
     """
-    compiled: Any = njit(cache=True)(function)
-    compiled._cache._cache_file._source_stamp = _digest(compiled.py_func)
+    compiled: Any = njit(function)
+    compiled._cache = _KernelCache(compiled.py_func)
     return cast('Function', compiled)
 
 

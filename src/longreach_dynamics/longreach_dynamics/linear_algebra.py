@@ -6,7 +6,7 @@ import math
 
 from numba import njit
 
-__all__ = ['cholesky', 'cholesky_of', 'cholesky_solve', 'cholesky_solve_of']
+__all__ = ['cholesky', 'cholesky_of', 'cholesky_solve', 'cholesky_solve_of', 'lu', 'lu_solve']
 
 
 @njit
@@ -59,3 +59,53 @@ def cholesky_solve_of(factor, vector, n):  # type: ignore[no-untyped-def]
         for k in range(i + 1, n):
             total -= factor[k, i] * vector[k]
         vector[i] = total * factor[i, i]
+
+
+@njit
+def lu(matrix, pivots):  # type: ignore[no-untyped-def]
+    """
+    Overwrite a square matrix (n, n) of finite numbers with its LU factors, by partial pivoting.
+
+    The diagonal of U is stored as its inverse. ``pivots`` (n,), integers, are set to the row with
+    which each one was exchanged. Returns False when the matrix is singular.
+    """
+    n = matrix.shape[0]
+    for j in range(n):
+        pivot = j
+        for i in range(j + 1, n):
+            if abs(matrix[i, j]) > abs(matrix[pivot, j]):
+                pivot = i
+        pivots[j] = pivot
+        if not 0.0 < abs(matrix[pivot, j]) < math.inf:
+            return False
+        if pivot != j:
+            for k in range(n):
+                matrix[j, k], matrix[pivot, k] = matrix[pivot, k], matrix[j, k]
+        inverse = 1.0 / matrix[j, j]
+        matrix[j, j] = inverse
+        for i in range(j + 1, n):
+            factor = matrix[i, j] * inverse
+            matrix[i, j] = factor
+            if factor != 0.0:
+                for k in range(j + 1, n):
+                    matrix[i, k] -= factor * matrix[j, k]
+    return True
+
+
+@njit
+def lu_solve(factors, pivots, vector):  # type: ignore[no-untyped-def]
+    """Overwrite a vector (n,) with the solution of the system that :func:`lu` factored."""
+    n = vector.size
+    for j in range(n):
+        pivot = pivots[j]
+        vector[j], vector[pivot] = vector[pivot], vector[j]
+    for i in range(1, n):
+        total = vector[i]
+        for k in range(i):
+            total -= factors[i, k] * vector[k]
+        vector[i] = total
+    for i in range(n - 1, -1, -1):
+        total = vector[i]
+        for k in range(i + 1, n):
+            total -= factors[i, k] * vector[k]
+        vector[i] = total * factors[i, i]

@@ -34,6 +34,7 @@ from numba import njit
 
 from longreach_dynamics._tableau_dop853 import ERROR_3, ERROR_5, NODES, STAGES, WEIGHTS
 from longreach_dynamics.errors import LongreachError
+from longreach_dynamics.linear_algebra import lu, lu_solve
 
 __all__ = [
     'EVALUATIONS',
@@ -102,6 +103,15 @@ def raise_for(status: int, time: float, state: np.ndarray) -> None:
         f'integration failed in the interval that starts at t = {time:g} s: {what}.'
         f' State there: {state.tolist()}. {remedy}'
     )
+
+
+@njit
+def _finite(vector):  # type: ignore[no-untyped-def]
+    """Return whether all elements are finite."""
+    for i in range(vector.size):
+        if not math.isfinite(vector[i]):
+            return False
+    return True
 
 
 @njit
@@ -242,7 +252,7 @@ def stiff_integrator(right_hand_side: RightHandSide) -> Integrator:
         return matrix
 
     @njit
-    def solve_stages(time, h, x, inputs, parameters, inverse, scale, z):  # type: ignore[no-untyped-def]
+    def solve_stages(time, h, x, inputs, parameters, newton, pivots, scale, z):  # type: ignore[no-untyped-def]
         """
         Solve Z_i = h sum_j a_ij f(x + Z_j) by simplified Newton iterations, from the Z given.
 
@@ -251,7 +261,7 @@ def stiff_integrator(right_hand_side: RightHandSide) -> Integrator:
         n = x.size
         slopes = np.empty((3, n))
         trial = np.empty(n)
-        residual = np.empty(3 * n)
+        change = np.empty(3 * n)
         previous = 0.0
         evaluations = 0
         for iteration in range(_MAX_NEWTON):
@@ -265,9 +275,9 @@ def stiff_integrator(right_hand_side: RightHandSide) -> Integrator:
                     total = 0.0
                     for j in range(3):
                         total += _RADAU_MATRIX[i, j] * slopes[j, k]
-                    residual[i * n + k] = h * total - z[i * n + k]
-            change = inverse @ residual
-            if not np.all(np.isfinite(change)):
+                    change[i * n + k] = h * total - z[i * n + k]
+            lu_solve(newton, pivots, change)
+            if not _finite(change):
                 return False, evaluations
             z += change
             size = 0.0
@@ -302,7 +312,11 @@ def stiff_integrator(right_hand_side: RightHandSide) -> Integrator:
         x = state.copy()
         f = np.empty(n)
         filtered = np.empty(n)
-        newton_matrix = np.empty((3 * n, 3 * n))
+        newton = np.empty((3 * n, 3 * n))
+        newton_pivots = np.empty(3 * n, np.int64)
+        error_matrix = np.empty((n, n))
+        error_pivots = np.empty(n, np.int64)
+        estimate = np.empty(n)
         done = 0.0
         step = min(first_step, duration)
         right_hand_side(time, x, inputs, parameters, f)
@@ -316,22 +330,28 @@ def stiff_integrator(right_hand_side: RightHandSide) -> Integrator:
                 return x, evaluations, step, 1
             if evaluations >= budget:
                 return x, evaluations, step, 3
-            if not (np.all(np.isfinite(f)) and np.all(np.isfinite(jacobian))):
+            if not (_finite(f) and _finite(jacobian.reshape(n * n))):
                 return x, evaluations, step, 2
             for i in range(3):
                 for j in range(3):
                     for k in range(n):
                         for m in range(n):
                             row, column = i * n + k, j * n + m
-                            newton_matrix[row, column] = (1.0 if row == column else 0.0) - (
+                            newton[row, column] = (1.0 if row == column else 0.0) - (
                                 h * _RADAU_MATRIX[i, j] * jacobian[k, m]
                             )
             scale = absolute + relative * np.abs(x)
             z = np.zeros(3 * n)
-            converged, count = solve_stages(
-                time + done, h, x, inputs, parameters, np.linalg.inv(newton_matrix), scale, z
-            )
-            evaluations += count
+            for i in range(n):
+                for j in range(n):
+                    error_matrix[i, j] = -jacobian[i, j]
+                error_matrix[i, i] += _RADAU_REAL / h
+            converged = lu(newton, newton_pivots) and lu(error_matrix, error_pivots)
+            if converged:
+                converged, count = solve_stages(
+                    time + done, h, x, inputs, parameters, newton, newton_pivots, scale, z
+                )
+                evaluations += count
             if not converged:
                 step = 0.25 * h
                 first_or_rejected = True
@@ -341,14 +361,16 @@ def stiff_integrator(right_hand_side: RightHandSide) -> Integrator:
             combination = np.zeros(n)
             for i in range(3):
                 combination += _RADAU_ERROR[i] / h * z[i * n : (i + 1) * n]
-            error_matrix = _RADAU_REAL / h * np.eye(n) - jacobian
-            estimate = np.linalg.solve(error_matrix, f + combination)
+            estimate[:] = f + combination
+            lu_solve(error_matrix, error_pivots, estimate)
             error = _norm(estimate, scale)
             if error > 1.0 and first_or_rejected:
                 # Filtered once more, so that a transient which the method damps is not chased.
                 right_hand_side(time + done, x + estimate, inputs, parameters, filtered)
                 evaluations += 1
-                error = _norm(np.linalg.solve(error_matrix, filtered + combination), scale)
+                estimate[:] = filtered + combination
+                lu_solve(error_matrix, error_pivots, estimate)
+                error = _norm(estimate, scale)
             factor = 8.0 if error == 0.0 else min(8.0, max(0.2, 0.9 * error**-0.25))
             if error <= 1.0:
                 done = duration if last else done + h

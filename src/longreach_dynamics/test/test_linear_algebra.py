@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
+from longreach_dynamics.linear_algebra import cholesky, cholesky_solve, lu, lu_solve
 
 
 def definite(random: np.random.Generator, size: int, condition: float = 1e4) -> np.ndarray:
@@ -80,3 +80,23 @@ def test_nan_is_not_definite(place: tuple[int, int]) -> None:
     matrix = definite(np.random.default_rng(9), 5)
     matrix[place] = math.nan
     assert not cholesky(matrix)
+
+
+@pytest.mark.parametrize('size', [1, 2, 3, 5, 15])
+def test_lu_solution_is_lapacks(size: int) -> None:
+    random = np.random.default_rng(200 + size)
+    matrix, vector = random.normal(size=(size, size)), random.normal(size=size)
+    # Without an exchange of rows this one has no factors.
+    matrix[0, 0] = 0.0 if size > 1 else 1.0
+    factors, pivots, solution = matrix.copy(), np.empty(size, np.int64), vector.copy()
+    assert lu(factors, pivots)
+    lu_solve(factors, pivots, solution)
+    expected = linalg.solve(matrix, vector)
+    np.testing.assert_allclose(solution, expected, rtol=1e-10, atol=1e-10 * abs(expected).max())
+    np.testing.assert_array_equal(pivots, linalg.lu_factor(matrix)[1])
+
+
+def test_lu_tells_a_singular_matrix() -> None:
+    pivots = np.empty(2, np.int64)
+    assert not lu(np.zeros((2, 2)), pivots)
+    assert not lu(np.array([[1.0, 2.0], [2.0, 4.0]]), pivots)
