@@ -55,8 +55,9 @@ def simulate(
     if step == AUTOMATIC:
         step = longest_step(parameters, scenario, sample_time)
     boom = Boom(parameters, scenario, step)
-    every, samples = sample_counts(scenario.duration, sample_time, step)
-    state = boom.initial_state()
+    state, columns = boom.initial_state(), columns_of(parameters)
+    width = len(columns) + state.y.size
+    every, samples = sample_counts(scenario.duration, sample_time, step, width)
     states, modes, message = [state.y[None]], [state.modes[None]], ''
     # None for tqdm: only on a terminal.
     with tqdm(total=samples, disable=None if progress else True, delay=1.0, unit='row') as bar:
@@ -85,9 +86,7 @@ def simulate(
     all_modes = np.concatenate(modes)
     strain = _strains_of(boom, every, rows, all_modes)
     table = series(parameters, times, rows, all_modes, strain)
-    return BoomRun(
-        parameters, columns_of(parameters), table, rows, cavitated, reference, message=message
-    )
+    return BoomRun(parameters, columns, table, rows, cavitated, reference, message=message)
 
 
 def _commands(

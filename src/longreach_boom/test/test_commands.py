@@ -211,6 +211,14 @@ def test_bad_input_is_refused_in_one_line(capsys, words, text):
     Outcome(capsys, 'boom', *words).refused(text)
 
 
+def test_a_run_too_long_for_its_tables_is_refused(capsys, tmp_path):
+    file = tmp_path / 'long.yaml'
+    file.write_text('duration: 1.0e+6\npose: site\n')
+    Outcome(capsys, 'boom', 'run', file, '--sample-time', '0.1').refused(
+        'duration = 1e+06 s with sample_time = 0.1 s gives 10000000 rows of'
+    )
+
+
 def test_nothing_half_written_stays(capsys, tmp_path):
     # A directory cannot be made in place of a file.
     (tmp_path / 'file').write_text('kept')

@@ -18,14 +18,10 @@ from longreach_crane.parameters import Machinery, load_machinery
 from longreach_crane.results import CraneRun, Event, columns_of
 from longreach_crane.scenario import Scenario, cycle_count
 from longreach_crane.state import Command, CraneState
-from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import step_time
+from longreach_dynamics.machine import check_rows, step_time
 from longreach_dynamics.stepping import IntegrationError
 
 __all__ = ['simulate', 'warm_up']
-
-# A table of this many rows takes 800 MB.
-_MOST_CYCLES = 10_000_000
 
 
 def simulate(
@@ -60,14 +56,16 @@ def simulate(
     T = machinery.controller.sample_time
     scenario.check_cycles(T)
     cycles = cycle_count(scenario.duration, T)
-    if cycles > _MOST_CYCLES:
-        raise InputError(
-            f'duration = {scenario.duration:g} s is {cycles:.3g} cycles,'
-            f' allowed: {_MOST_CYCLES} in one table; split the scenario'
-        )
     crane = Crane(machinery.crane, scenario, model, brake, relative, absolute)
     controller = Controller.of(machinery, scenario.diagnosis)
     state, control = crane.initial_state(), controller.initial_state()
+    columns = columns_of(machinery.crane)
+    check_rows(
+        cycles + 1,
+        len(columns) + state.x.size,
+        f'duration = {scenario.duration:g} s with control cycles of {T:g} s',
+        'take a shorter duration',
+    )
     states, decided = np.empty((cycles + 1, state.x.size)), np.empty((cycles + 1, 3))
     crossings: list[Event] = []
     evaluations, message = 0, ''
@@ -93,7 +91,7 @@ def simulate(
     loads = load_position(states, crane.constants)
     return CraneRun(
         machinery.crane,
-        columns_of(machinery.crane),
+        columns,
         np.column_stack([times, states, loads, decided[rows]]),
         tuple(crossings),
         evaluations,

@@ -181,6 +181,15 @@ def test_a_scenario_that_is_refused(
     assert str(scenario_file) in done.err
 
 
+def test_a_run_too_long_for_its_table_is_refused(
+    capsys: pytest.CaptureFixture[str], scenario_file: Path
+) -> None:
+    scenario_file.write_text(SCENARIO.replace('duration: 3.0', 'duration: 1.0e+6'))
+    Outcome(capsys, 'crane', 'run', scenario_file).refused(
+        'duration = 1e+06 s with control cycles of 0.01 s gives 100000001 rows of'
+    )
+
+
 # --- bad arguments ------------------------------------------------------------------------------
 
 

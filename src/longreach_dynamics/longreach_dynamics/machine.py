@@ -14,6 +14,7 @@ __all__ = [
     'JointSample',
     'Machine',
     'check_order',
+    'check_rows',
     'sample_counts',
     'step_count',
     'step_time',
@@ -24,8 +25,8 @@ Command = TypeVar('Command', contravariant=True)
 
 # More can neither be counted to the last one nor waited for.
 _MOST_STEPS = 1e12
-# A table of so many rows takes some gigabytes.
-_MOST_ROWS = 10_000_000
+# Numbers in the tables of a run: 1.6 GB, and up to as much again while they are put together.
+_MOST_NUMBERS = 200_000_000
 
 
 class ByScenario(enum.Enum):
@@ -96,7 +97,32 @@ def step_count(time: float, step: float, what: str) -> int:
     return count
 
 
-def sample_counts(duration: float, sample_time: float, step: float) -> tuple[int, int]:
+def check_rows(rows: int, width: int, what: str, remedy: str) -> None:
+    """
+    Check that the tables of a run fit into memory, before any is taken.
+
+    Parameters
+    ----------
+    rows : int
+    width : int
+        Numbers of a row, states and columns together.
+    what : str
+        What gives so many rows, named first.
+    remedy : str
+        What to do.
+
+    Raises
+    ------
+    InputError
+    """
+    most = _MOST_NUMBERS // width
+    if rows > most:
+        raise InputError(
+            f'{what} gives {rows} rows of {width} numbers, allowed: up to {most} rows; {remedy}'
+        )
+
+
+def sample_counts(duration: float, sample_time: float, step: float, width: int) -> tuple[int, int]:
     """
     Return how many steps a sample takes, and how many samples a run.
 
@@ -108,21 +134,22 @@ def sample_counts(duration: float, sample_time: float, step: float) -> tuple[int
         Interval of samples, whole steps [s].
     step : float
         [s].
+    width : int
+        Numbers of a row, states and columns together.
 
     Raises
     ------
     InputError
-        When they do not fit together, or the run has more samples than a table may have rows.
+        When they do not fit together, or the tables of the run would not fit into memory.
     """
     if not sample_time >= 0.5 * step:
         raise InputError(f'sample_time = {sample_time} s, allowed: whole steps of {step:g} s')
     every = step_count(sample_time, step, 'sample_time')
     samples = step_count(duration, sample_time, 'duration')
-    if not (every and 1 <= samples <= _MOST_ROWS):
-        raise InputError(
-            f'duration = {duration:g} s with sample_time = {sample_time:g} s gives {samples} rows,'
-            f' allowed: 1 to {_MOST_ROWS}'
-        )
+    what = f'duration = {duration:g} s with sample_time = {sample_time:g} s'
+    if samples < 1:
+        raise InputError(f'{what} gives {samples} rows, allowed: 1 or more')
+    check_rows(samples, width, what, 'take a longer sample_time or a shorter duration')
     return every, samples
 
 

@@ -43,8 +43,10 @@ def test_times_that_cannot_be_counted_are_refused(time: float) -> None:
 
 
 def test_samples_of_a_run() -> None:
-    assert sample_counts(20.0, 5e-3, STEP) == (5, 4000)
-    assert sample_counts(0.3, 0.1, 0.1) == (1, 3)
+    assert sample_counts(20.0, 5e-3, STEP, 100) == (5, 4000)
+    assert sample_counts(0.3, 0.1, 0.1, 100) == (1, 3)
+    # The largest table.
+    assert sample_counts(2e4, 1e-2, STEP, 100) == (10, 2_000_000)
 
 
 @pytest.mark.parametrize(
@@ -54,13 +56,21 @@ def test_samples_of_a_run() -> None:
         (1.0, float('nan'), r'^sample_time = nan s, allowed: whole steps'),
         (1.0, 1.5e-3, r'^sample_time = 0\.0015 s, allowed: whole steps of 0\.001 s, such as'),
         (1.001, 5e-3, r'^duration = 1\.001 s, allowed: whole steps of 0\.005 s, such as 1 s$'),
-        (0.0, 5e-3, r'^duration = 0 s with sample_time = 0\.005 s gives 0 rows, allowed: 1 to'),
-        (1e5, 1e-3, r'gives 100000000 rows, allowed: 1 to 10000000$'),
+        (
+            0.0,
+            5e-3,
+            r'^duration = 0 s with sample_time = 0\.005 s gives 0 rows, allowed: 1 or more$',
+        ),
+        (
+            2.001e4,
+            1e-2,
+            r' gives 2001000 rows of 100 numbers, allowed: up to 2000000 rows; take a longer',
+        ),
     ],
 )
 def test_samples_that_do_not_fit(duration: float, sample_time: float, error: str) -> None:
     with pytest.raises(InputError, match=error):
-        sample_counts(duration, sample_time, STEP)
+        sample_counts(duration, sample_time, STEP, 100)
 
 
 def test_times_in_their_order() -> None:

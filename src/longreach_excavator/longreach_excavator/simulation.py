@@ -49,8 +49,9 @@ def simulate(
         When scenario, excavator and steps are inconsistent.
     """
     machine = Excavator(parameters, scenario, step, tolerance)
-    every, samples = sample_counts(scenario.duration, sample_time, step)
-    state = machine.initial_state()
+    state, columns = machine.initial_state(), columns_of(machine)
+    width = len(columns) + state.y.size
+    every, samples = sample_counts(scenario.duration, sample_time, step, width)
     states, message = [state.y[None]], ''
     ends = scenario.is_driven and scenario.sweep_deg > 0.0
     # In pieces, so that an interrupt is handled between them.
@@ -68,9 +69,7 @@ def simulate(
     rows = np.concatenate(states)
     times = np.array([step_time(k * every, step) for k in range(len(rows))])
     table = series(machine, times, rows)
-    return ExcavatorRun(
-        machine.parameters, columns_of(machine), table, machine, rows, message=message
-    )
+    return ExcavatorRun(machine.parameters, columns, table, machine, rows, message=message)
 
 
 def warm_up() -> None:

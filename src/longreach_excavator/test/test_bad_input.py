@@ -147,6 +147,14 @@ def test_rows_too_far_apart(capsys: Any, words: tuple[Any, ...], text: str) -> N
     Outcome(capsys, 'excavator', 'dig', *words).refused(text)
 
 
+def test_a_run_too_long_for_its_tables_is_refused(capsys: Any, tmp_path: Path) -> None:
+    file = tmp_path / 'long.yaml'
+    file.write_text(SCENARIO.replace('0.5', '1.0e+6'), encoding='utf-8')
+    Outcome(capsys, 'excavator', 'run', file, '--sample-time', 0.1).refused(
+        'duration = 1e+06 s with sample_time = 0.1 s gives 10000000 rows of'
+    )
+
+
 def test_long_samples_are_allowed_where_nothing_is_looked_for(capsys: Any, tmp_path: Path) -> None:
     file = tmp_path / 'rest.yaml'
     file.write_text(SCENARIO, encoding='utf-8')
