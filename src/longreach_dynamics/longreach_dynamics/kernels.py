@@ -28,7 +28,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numba import njit
 from numba.core.caching import FunctionCache
-from numba.core.runtime import rtsys
+from numba.core.runtime.nrt import rtsys
 
 __all__ = ['kernel', 'read_only']
 
@@ -58,7 +58,6 @@ class _KernelCache(FunctionCache):
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
-        return None
 
 
 def kernel(function: Function) -> Function:

@@ -108,8 +108,9 @@ def raise_for(status: int, time: float, state: np.ndarray) -> None:
 @njit
 def _finite(vector):  # type: ignore[no-untyped-def]
     """Return whether all elements are finite."""
-    for i in range(vector.size):
-        if not math.isfinite(vector[i]):
+    # numba does not compile all() of a generator.
+    for value in vector:  # noqa: SIM110
+        if not math.isfinite(value):
             return False
     return True
 
