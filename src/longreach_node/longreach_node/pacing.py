@@ -10,14 +10,14 @@ as fast as possible (``factor`` = 0)
 
 from __future__ import annotations
 
-__all__ = ['Pacing']
+__all__ = ['SHORTEST_PERIOD', 'Pacing']
 
 # A delay that is not made up for [s of wall time].
 BACKLOG = 0.2
 # As fast as possible: time at a stretch, before others get their turn [s of wall time].
 RUSH = 2e-3
 # The shortest period of a node's timer [s].
-_SHORTEST_PERIOD = 1e-3
+SHORTEST_PERIOD = 1e-3
 
 
 class Pacing:
@@ -46,8 +46,8 @@ class Pacing:
     def period(self) -> float:
         """How often to look whether a sample is due [s of wall time]."""
         if self.factor == 0.0:
-            return _SHORTEST_PERIOD
-        return max(_SHORTEST_PERIOD, 1.0 / (self.rate * self.factor))
+            return SHORTEST_PERIOD
+        return max(SHORTEST_PERIOD, 1.0 / (self.rate * self.factor))
 
     def due(self, now: float, sample: int) -> int:
         """Return by how many samples the schedule is ahead of the present one; at most 1 at 0."""

@@ -18,7 +18,7 @@ from longreach_dynamics.machine import Machine
 from longreach_node.incidents import Incidents
 from longreach_node.lockstep import Lockstep
 from longreach_node.machine_run import MachineRun
-from longreach_node.pacing import Pacing
+from longreach_node.pacing import SHORTEST_PERIOD, Pacing
 from longreach_node.simulator_parameters import SimulatorParameters
 
 __all__ = ['OVERRUNS', 'REFUSED', 'Host', 'Simulation']
@@ -120,7 +120,12 @@ class Simulation(Generic[State, Command]):
         self._asked_again = -1
         self._steps_left = 0
         self._on_step: Callable[[int], None] | None = None
-        self._on_steps_done: Callable[[int], None] | None = None
+        self._on_steps_done: Callable[[int, str], None] | None = None
+
+    @property
+    def stepping(self) -> bool:
+        """Whether samples of :meth:`step_many` are left."""
+        return self._steps_left > 0
 
     @property
     def _stands_still(self) -> bool:
@@ -213,7 +218,7 @@ class Simulation(Generic[State, Command]):
             return
         if self.run.at_end:
             self.finished = True
-            self.stop_steps()
+            self.stop_steps('the simulation has ended')
             self._host.flush()
             self._host.on_end()
             return
@@ -232,7 +237,7 @@ class Simulation(Generic[State, Command]):
             if self._on_step is not None:
                 self._on_step(self._steps_left)
             if not self._steps_left:
-                self.stop_steps()
+                self.stop_steps('')
 
     def _publish(self) -> None:
         """Publish the present sample."""
@@ -244,10 +249,15 @@ class Simulation(Generic[State, Command]):
         now = time.monotonic()
         self._pacing.restart(now, self.run.sample)
         self._lockstep.restart(now)
-        # Where each answer drives the loop, a tick only watches the deadline.
-        self._host.set_period(
-            _LOCKSTEP_PERIOD if self._is_driven_by_answers else self._pacing.period
-        )
+        self._set_period()
+
+    def _set_period(self) -> None:
+        """Set the period of the ticks."""
+        if self._is_driven_by_answers:
+            # A tick only checks the deadline.
+            self._host.set_period(_LOCKSTEP_PERIOD)
+        else:
+            self._host.set_period(SHORTEST_PERIOD if self.stepping else self._pacing.period)
 
     def _begin_anew(self) -> None:
         """Restart the schedule, and a loop in lockstep whose answer has come."""
@@ -267,12 +277,13 @@ class Simulation(Generic[State, Command]):
         self._begin_anew()
 
     def pause(self) -> None:
-        """Stop time."""
+        """Stop time, also in the middle of :meth:`step_many`."""
+        self.stop_steps('the simulation was paused')
         self.paused = True
 
     def resume(self) -> None:
         """Let time go on from here."""
-        self.stop_steps()
+        self.stop_steps('the simulation was resumed')
         self.paused = False
         self._begin_anew()
 
@@ -280,6 +291,10 @@ class Simulation(Generic[State, Command]):
         """Advance a paused simulation by one sample, or return why that is not possible."""
         if not self.paused or not self.started:
             return 'step needs a simulation that has begun and is paused; call ~/pause'
+        if self.finished:
+            return 'the simulation has ended'
+        if self.stepping:
+            return f'{self._steps_left} steps of another request are left; ~/pause stops them'
         if self.run.settings.lockstep and not self.run.answered:
             return f'the command to the sample of {self.run.time:g} s has not come yet'
         self._steps_left += 1
@@ -289,7 +304,7 @@ class Simulation(Generic[State, Command]):
     def step_many(
         self,
         count: int,
-        on_done: Callable[[int], None],
+        on_done: Callable[[int, str], None],
         on_step: Callable[[int], None] | None = None,
     ) -> None:
         """
@@ -299,26 +314,27 @@ class Simulation(Generic[State, Command]):
         ----------
         count : int
         on_done : callable
-            Called once, with the number of samples that were not simulated because the simulation
-            has ended, or was resumed, stepped anew or reset.
+            Called once, with the number of samples that were not simulated, and why not; 0 and an
+            empty text when all were.
         on_step : callable, optional
             Called after each sample with the number of those that are left.
         """
-        self.stop_steps()
+        self.stop_steps('other steps were requested')
         self._steps_left = count
         self._on_step, self._on_steps_done = on_step, on_done
         self._begin_anew()
 
-    def stop_steps(self) -> None:
+    def stop_steps(self, reason: str) -> None:
         """Simulate no more of the samples that :meth:`step_many` was asked for."""
         left, self._steps_left = self._steps_left, 0
         on_done, self._on_steps_done = self._on_steps_done, None
         if on_done is not None:
-            on_done(left)
+            self._set_period()
+            on_done(left, reason)
 
     def reset(self, state: bool = True, time: bool = True) -> None:
         """Go back to the initial state, or to time 0, or to both."""
-        self.stop_steps()
+        self.stop_steps('the simulation was reset')
         self.run.reset(state, time)
         self.finished = False
         if self.started:

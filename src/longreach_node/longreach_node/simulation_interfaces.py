@@ -90,19 +90,23 @@ class _Node:
         return self._node.paused
 
     @property
+    def stepping(self) -> bool:
+        return self._node.simulation.stepping
+
+    @property
     def started(self) -> bool:
         return self._node.simulation.started
 
     @property
     def ended(self) -> bool:
-        return self._node.simulation.finished or bool(self._node.done.done())
+        return self._node.simulation.finished or self._node.host.quitting
 
     def stamp(self) -> Any:
         return stamp_of(seconds_to_nanoseconds(self._node.time))
 
     def quit(self) -> None:
         self._node.get_logger().info(f'told to quit at {self._node.time:g} s')
-        self._node.done.set_result(None)
+        self._node.host.quit()
 
 
 def add_standard_services(
@@ -139,8 +143,8 @@ def add_standard_services(
             node.create_service(found[kind], f'~/{name}', callback, callback_group=group)
     if _ACTION in found:
 
-        def cancel(_: Any) -> CancelResponse:
-            interface.cancel_steps()
+        def cancel(goal: Any) -> CancelResponse:
+            interface.cancel_steps(goal)
             return CancelResponse.ACCEPT
 
         interface.action = ActionServer(

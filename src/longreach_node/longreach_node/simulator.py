@@ -109,7 +109,7 @@ class SimulatorNode(Node, Generic[State, Command]):
             self._command_topics,
         )
         add_services(self)
-        add_standard_services(self)
+        self.standard = add_standard_services(self)
         self.add_post_set_parameters_callback(self._on_parameters)
 
     def create_publisher(self, *arguments: Any, **named: Any) -> Publisher:

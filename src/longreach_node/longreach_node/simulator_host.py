@@ -50,6 +50,7 @@ class SimulatorHost:
         self._discovery = Discovery(node)
         self._start = Start(node, self._discovery, settings, description)
         self._companions = Companions(node, settings.companions)
+        self.quitting = False
         self._doubled = ''
         self._looked = self._asked = 0.0
         self._warned: dict[str, float] = {}
@@ -68,7 +69,9 @@ class SimulatorHost:
         if now - self._looked > _GRAPH_PERIOD:
             self._looked = now
             self._look_at_graph()
-        if not node.simulation.started:
+        if self.quitting:
+            self._end()
+        elif not node.simulation.started:
             if self._start.is_due(now, node.links, node.outputs, node.watchers):
                 node.simulation.start()
                 self._start.tell()
@@ -154,6 +157,7 @@ class SimulatorHost:
 
     def on_end(self) -> None:
         """End after the last sample."""
+        self.set_period(PAUSED_CLOCK)
         self._companions.tell()
         missing = self._companions.missing()
         waits = f'; waiting for {missing} other simulations' if missing else ''
@@ -166,4 +170,15 @@ class SimulatorHost:
         if not self._companions.missing() and not any(
             self._discovery.hears(name, publisher) for publisher, name in self._node.watchers
         ):
+            self._end()
+
+    def quit(self) -> None:
+        """End soon, without waiting for other nodes."""
+        self.quitting = True
+        self.set_period(PAUSED_CLOCK)
+
+    def _end(self) -> None:
+        """End the process, unless a response is still to be sent: it is tried again."""
+        standard = self._node.standard
+        if standard is None or not standard.answering:
             self._node.done.set_result(None)

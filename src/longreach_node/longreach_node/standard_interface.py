@@ -47,6 +47,7 @@ _ABOUT = (
     'Longreach: a step is one sample, 1 / publish_rate of simulation time; the entity is the'
     ' machine, which stands on the ground; in lockstep a step waits for its command'
 )
+_CANCELLED = 'the goal was cancelled'
 
 
 class Simulated(Protocol):
@@ -62,6 +63,10 @@ class Simulated(Protocol):
     @property
     def paused(self) -> bool:
         """Whether time stands still."""
+
+    @property
+    def stepping(self) -> bool:
+        """Whether samples of ``step_many`` are left."""
 
     @property
     def started(self) -> bool:
@@ -81,18 +86,18 @@ class Simulated(Protocol):
         """Go back to the initial state, or to time 0, or to both."""
 
     def step_many(
-        self, count: int, on_done: Callable[[int], None], on_step: Callable[[int], None]
+        self, count: int, on_done: Callable[[int, str], None], on_step: Callable[[int], None]
     ) -> None:
         """Advance by some samples."""
 
-    def stop_steps(self) -> None:
+    def stop_steps(self, reason: str) -> None:
         """Make no more of them."""
 
     def stamp(self) -> Any:
         """Return simulation time as a message."""
 
     def quit(self) -> None:
-        """End the node."""
+        """End the node, once :attr:`StandardInterface.answering` is 0."""
 
 
 class StandardInterface:
@@ -113,6 +118,10 @@ class StandardInterface:
         self._result = types['Result']
         self._states = types['SimulationState']
         self._is_stopped = False
+        # Requests of steps whose response is still to be sent.
+        self.answering = 0
+        # The goal whose steps are being made.
+        self._goal: Any = None
         # The action server, which nothing else keeps.
         self.action: Any = None
 
@@ -147,7 +156,8 @@ class StandardInterface:
     def set_simulation_state(self, request: Any, response: Any) -> Any:
         """Stop, play, pause or quit."""
         states, simulated, target = self._states, self._simulated, int(request.state.state)
-        if target == self._state():
+        # Paused is also the state between steps, which a request to pause stops.
+        if target == self._state() and not simulated.stepping:
             response.result.result = type(response).ALREADY_IN_TARGET_STATE
             response.result.error_message = 'the simulation is in this state already'
             return response
@@ -180,6 +190,8 @@ class StandardInterface:
 
     def reset_simulation(self, request: Any, response: Any) -> Any:
         """Go back to the start, as a whole or in part."""
+        if self._simulated.ended:
+            return self._refuse(response, 'INCORRECT_STATE', 'the simulation has ended')
         kind, scope = type(request), int(request.scope)
         if scope in (kind.SCOPE_DEFAULT, kind.SCOPE_ALL):
             scope = kind.SCOPE_TIME | kind.SCOPE_STATE
@@ -214,6 +226,11 @@ class StandardInterface:
             return 'OPERATION_FAILED', f'the simulation is {now}: pause it before stepping'
         if steps < 1:
             return 'OPERATION_FAILED', f'steps = {steps}, allowed: 1 or more'
+        if self._simulated.stepping:
+            return 'OPERATION_FAILED', (
+                'steps of another request are being simulated: wait, or stop them by setting the'
+                ' state to 2 (paused)'
+            )
         return '', ''
 
     async def step_simulation(self, request: Any, response: Any) -> Any:
@@ -221,13 +238,17 @@ class StandardInterface:
         kind, text = self._refusal_of_steps(int(request.steps))
         if kind:
             return self._refuse(response, kind, text)
-        left = await self._steps(int(request.steps), lambda _: None)
-        return self._refuse_rest(response, left) if left else self._ok(response)
+        left, reason = await self._steps(int(request.steps), lambda _: None)
+        return self._refuse_rest(response, left, reason) if left else self._ok(response)
 
     async def simulate_steps(self, goal: Any) -> Any:
         """Make steps as an action, with feedback after each."""
         action = self._types['SimulateSteps']
         result, steps = action.Result(), int(goal.request.steps)
+        if goal.is_cancel_requested:
+            # Before this goal's turn came.
+            goal.canceled()
+            return self._refuse_rest(result, steps, _CANCELLED)
         kind, text = self._refusal_of_steps(steps)
         if kind:
             goal.abort()
@@ -238,7 +259,7 @@ class StandardInterface:
                 action.Feedback(completed_steps=steps - left, remaining_steps=left)
             )
 
-        left = await self._steps(steps, on_step)
+        left, reason = await self._steps(steps, on_step, goal)
         if not left:
             goal.succeed()
             return self._ok(result)
@@ -246,25 +267,36 @@ class StandardInterface:
             goal.canceled()
         else:
             goal.abort()
-        return self._refuse_rest(result, left)
+        return self._refuse_rest(result, left, reason)
 
-    def cancel_steps(self) -> None:
-        """Make no more steps."""
-        self._simulated.stop_steps()
+    def cancel_steps(self, goal: Any) -> None:
+        """Make no more steps of a goal; those of another request go on."""
+        if goal is self._goal:
+            self._simulated.stop_steps(_CANCELLED)
 
-    def _steps(self, steps: int, on_step: Callable[[int], None]) -> Future:
-        """Make steps; the result is the number of those that were not made."""
+    async def _steps(
+        self, steps: int, on_step: Callable[[int], None], goal: Any = None
+    ) -> tuple[int, str]:
+        """Make steps; return the number of those that were not made, and why not."""
         done = Future()
-        self._simulated.step_many(steps, done.set_result, on_step)
-        return done
 
-    def _refuse_rest(self, response: Any, left: int) -> Any:
+        def on_done(left: int, reason: str) -> None:
+            self._goal = None
+            done.set_result((left, reason))
+
+        self.answering += 1
+        self._goal = goal
+        try:
+            self._simulated.step_many(steps, on_done, on_step)
+            left, reason = await done
+        finally:
+            self.answering -= 1
+        return left, reason
+
+    def _refuse_rest(self, response: Any, left: int, reason: str) -> Any:
         """Tell that not all steps were made."""
         return self._refuse(
-            response,
-            'OPERATION_FAILED',
-            f'{left} steps were not simulated: the simulation has ended, or was resumed, reset,'
-            ' stepped anew or cancelled',
+            response, 'OPERATION_FAILED', f'{left} steps were not simulated: {reason}'
         )
 
     # --- entities ------------------------------------------------------------------------------

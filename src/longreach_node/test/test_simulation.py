@@ -12,7 +12,7 @@ from longreach_node import simulation as module
 from longreach_node.incidents import HOLD, Incidents
 from longreach_node.lockstep import Lockstep
 from longreach_node.machine_run import MachineRun
-from longreach_node.pacing import BACKLOG, Pacing
+from longreach_node.pacing import BACKLOG, SHORTEST_PERIOD, Pacing
 from longreach_node.simulation import Simulation
 from longreach_node.simulator_parameters import SimulatorParameters
 
@@ -336,25 +336,33 @@ def test_pause_step_resume_reset(wall: Wall) -> None:
 @pytest.mark.parametrize('lockstep', [False, True])
 @pytest.mark.parametrize('factor', [0.0, 1.0])
 def test_many_steps(wall: Wall, lockstep: bool, factor: float) -> None:
-    left: list[int] = []
+    left: list[tuple[int, str]] = []
     rig = Rig(wall, start_paused=True, lockstep=lockstep, real_time_factor=factor)
-    rig.simulation.step_many(3, left.append)
+    rig.simulation.step_many(3, lambda *rest: left.append(rest))
     for k in range(5):
         if lockstep:
             rig.simulation.accept(1.0, k * CYCLE)
         wall.step = 1e-3
         rig.tick()
     assert rig.samples == [0, 1, 2, 3]
-    assert left == [0]
+    assert left == [(0, '')]
     assert rig.simulation.paused
 
 
-@pytest.mark.parametrize('how', ['resume', 'reset', 'end'])
-def test_many_steps_that_are_interrupted(wall: Wall, how: str) -> None:
-    left: list[int] = []
+@pytest.mark.parametrize(
+    ('how', 'reason'),
+    [
+        ('resume', 'the simulation was resumed'),
+        ('reset', 'the simulation was reset'),
+        ('pause', 'the simulation was paused'),
+        ('end', 'the simulation has ended'),
+    ],
+)
+def test_many_steps_that_are_interrupted(wall: Wall, how: str, reason: str) -> None:
+    left: list[tuple[int, str]] = []
     rig = Rig(wall, start_paused=True, duration=0.02 if how == 'end' else 0.0)
     wall.step = 5e-3
-    rig.simulation.step_many(10, left.append)
+    rig.simulation.step_many(10, lambda *rest: left.append(rest))
     rig.tick()
     rig.tick()
     assert rig.samples == [0, 1, 2]
@@ -362,7 +370,43 @@ def test_many_steps_that_are_interrupted(wall: Wall, how: str) -> None:
         rig.tick()
     else:
         getattr(rig.simulation, how)()
-    assert left == [8]
+    assert left == [(8, reason)]
+    before = list(rig.samples)
+    if how == 'pause':
+        rig.tick()
+        assert rig.samples == before
+
+
+def test_a_single_step_does_not_disturb_many(wall: Wall) -> None:
+    left: list[tuple[int, str]] = []
+    rig = Rig(wall, start_paused=True)
+    wall.step = 5e-3
+    rig.simulation.step_many(3, lambda *rest: left.append(rest))
+    rig.tick()
+    assert rig.simulation.step_once().startswith('2 steps of another request are left')
+    rig.tick()
+    rig.tick()
+    assert (rig.samples, left) == ([0, 1, 2, 3], [(0, '')])
+    assert rig.simulation.step_once() == ''
+
+
+def test_no_single_step_after_the_end(wall: Wall) -> None:
+    rig = Rig(wall, start_paused=True, duration=0.01)
+    assert rig.simulation.step_once() == ''
+    assert rig.simulation.step_once() == ''
+    assert rig.ended
+    assert rig.simulation.step_once() == 'the simulation has ended'
+
+
+def test_many_steps_do_not_wait_for_a_slow_schedule(wall: Wall) -> None:
+    rig = Rig(wall, start_paused=True, real_time_factor=0.01)
+    assert rig.period == 1.0
+    wall.step = 5e-3
+    rig.simulation.step_many(2, lambda *_: None)
+    assert rig.period == SHORTEST_PERIOD
+    rig.tick()
+    rig.tick()
+    assert (rig.samples, rig.period) == ([0, 1, 2], 1.0)
 
 
 def test_equal_steps_after_a_reset(wall: Wall) -> None:
@@ -370,7 +414,7 @@ def test_equal_steps_after_a_reset(wall: Wall) -> None:
     states = []
     for _ in range(2):
         rig.simulation.accept(0.1, 0)
-        rig.simulation.step_many(7, lambda _: None)
+        rig.simulation.step_many(7, lambda *_: None)
         for _ in range(7):
             rig.tick()
         states.append(rig.run.state)

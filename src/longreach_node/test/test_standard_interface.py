@@ -199,6 +199,7 @@ class Rig:
         )
         self.interface._types.update(types)
         self.plant.create_service = create
+        self.plant.standard = self.interface
         self.services = made
         b.until(lambda: self.plant.simulation.started, 'start')
 
@@ -303,9 +304,10 @@ def test_states() -> None:
         assert code == UNSUPPORTED
         assert text.startswith('state = 4, allowed: 0 (stopped), 1 (playing)')
         assert rig.set_state(QUITTING) == (OK, '')
-        assert rig.plant.done.done()
         assert rig.state() == QUITTING
         assert rig.set_state(PLAYING)[0] == INCORRECT
+        assert rig.call('ResetSimulation').result.result == INCORRECT
+        b.until(rig.plant.done.done, 'end')
 
 
 def test_a_stopped_simulation_is_resumed_by_its_own_service() -> None:
@@ -403,22 +405,111 @@ def test_the_action() -> None:
         assert (goal.ended, result.result.result, goal.feedback) == ('aborted', FAILED, [])
 
 
-@pytest.mark.parametrize(('how', 'end'), [('cancel', 'canceled'), ('resume', 'aborted')])
-def test_the_action_is_interrupted(how: str, end: str) -> None:
+INTERRUPTIONS = {
+    'cancel': ('canceled', 'the goal was cancelled'),
+    'resume': ('aborted', 'the simulation was resumed'),
+    'play': ('aborted', 'the simulation was resumed'),
+    'pause': ('aborted', 'the simulation was paused'),
+    'stop': ('aborted', 'the simulation was paused'),
+    'reset': ('aborted', 'the simulation was reset'),
+    'quit': ('aborted', 'the simulation was paused'),
+    'end': ('aborted', 'the simulation has ended'),
+}
+
+
+@pytest.mark.parametrize('how', INTERRUPTIONS)
+def test_the_action_is_interrupted(how: str) -> None:
+    end, reason = INTERRUPTIONS[how]
+    with bench(*words(duration=1.0 if how == 'end' else 0.0)) as b:
+        rig = Rig(b)
+        goal = Goal(10**9)
+        task = rig.begin(rig.interface.simulate_steps(goal))
+        b.until(lambda: len(goal.feedback) > 5, 'feedback')
+        states = {'play': PLAYING, 'pause': PAUSED, 'stop': STOPPED, 'quit': QUITTING}
+        if how == 'cancel':
+            goal.is_cancel_requested = True
+            rig.interface.cancel_steps(goal)
+        elif how in states:
+            assert rig.set_state(states[how]) == (OK, '')
+        elif how == 'reset':
+            assert rig.call('ResetSimulation').result.result == OK
+        elif how == 'resume':
+            rig.plant.simulation.resume()
+        if how in ('quit', 'end'):
+            # The node's process ends with this future: the result must be there before.
+            b.until(rig.plant.done.done, 'end of the node')
+        else:
+            b.until(task.done, 'end of the action')
+        assert task.done()
+        assert goal.ended == end
+        assert task.result().result.result == FAILED
+        text = task.result().result.error_message
+        assert text.endswith(f'steps were not simulated: {reason}')
+        made = len(goal.feedback)
+        b.until(lambda: rig.plant.sample > 3 or how in ('stop', 'reset', 'quit'))
+        assert len(goal.feedback) == made
+
+
+def test_other_requests_while_steps_are_made() -> None:
     with bench(*words()) as b:
         rig = Rig(b)
         goal = Goal(10**9)
         task = rig.begin(rig.interface.simulate_steps(goal))
         b.until(lambda: len(goal.feedback) > 5, 'feedback')
-        if how == 'cancel':
-            goal.is_cancel_requested = True
-            rig.interface.cancel_steps()
-        else:
-            rig.plant.simulation.resume()
+        result = rig.call('StepSimulation').result
+        assert result.result == FAILED
+        assert result.error_message.startswith('steps of another request are being simulated')
+        other = Goal(3)
+        assert rig.finish(rig.interface.simulate_steps(other)).result.result == FAILED
+        assert (other.ended, other.feedback) == ('aborted', [])
+        # Neither does the end of another goal stop these steps.
+        rig.interface.cancel_steps(other)
+        assert not task.done()
+        assert not b.call(Trigger, 'plant/step').success
+        assert rig.call('GetEntities', filters=EntityFilters()).entities == ['crane']
+        assert (rig.state(), rig.call('GetEntityState', entity='crane').result.result) == (2, OK)
+        made = [done for done, _ in goal.feedback]
+        assert made == list(range(1, len(made) + 1))
+        goal.is_cancel_requested = True
+        rig.interface.cancel_steps(goal)
+        assert rig.call('StepSimulation', steps=2).result.result == OK
         b.until(task.done, 'end of the action')
-        assert goal.ended == end
-        assert task.result().result.result == FAILED
-        assert 'steps were not simulated' in task.result().result.error_message
+        assert goal.ended == 'canceled'
+        assert rig.plant.sample == len(goal.feedback) + 2
+
+
+def test_two_requests_of_steps_at_once() -> None:
+    with bench(*words()) as b:
+        rig = Rig(b)
+        kind = TYPES['StepSimulation']
+        tasks = [
+            rig.begin(rig.interface.step_simulation(kind.Request(steps=50), kind.Response()))
+            for _ in range(4)
+        ]
+        b.until(lambda: all(task.done() for task in tasks), 'responses')
+        codes = sorted(task.result().result.result for task in tasks)
+        assert codes == [OK, FAILED, FAILED, FAILED]
+        assert rig.plant.sample == 50
+
+
+def test_a_goal_that_is_cancelled_before_it_runs_makes_no_steps() -> None:
+    with bench(*words()) as b:
+        rig = Rig(b)
+        goal = Goal(10**9)
+        goal.is_cancel_requested = True
+        rig.interface.cancel_steps(goal)
+        result = rig.finish(rig.interface.simulate_steps(goal))
+        assert (goal.ended, result.result.result, rig.plant.sample) == ('canceled', FAILED, 0)
+
+
+def test_entities_are_listed_at_ten_times_real_time() -> None:
+    with bench(*words(start_paused='false', real_time_factor=10.0)) as b:
+        rig = Rig(b)
+        for _ in range(50):
+            assert rig.call('GetEntities', filters=EntityFilters()).entities == ['crane']
+            assert rig.call('GetEntityState', entity='crane').result.result == OK
+            b.until(lambda: rig.plant.sample > 0, 'samples')
+        assert rig.state() == PLAYING
 
 
 def test_entities() -> None:
@@ -548,10 +639,18 @@ def test_a_real_service_waits_for_its_steps() -> None:
 
         async def step(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
             done = Future()
-            plant.simulation.step_many(30, done.set_result)
+            plant.simulation.step_many(30, lambda left, _: done.set_result(left))
             response.success = not await done
             return response
 
         plant.create_service(Trigger, '~/step_thirty', step)
         assert b.call(Trigger, 'plant/step_thirty').success
         assert plant.sample == 30
+        # A client that is destroyed before its response.
+        client = b.driver.create_client(Trigger, 'plant/step_thirty')
+        b.until(client.service_is_ready, 'service')
+        client.call_async(Trigger.Request())
+        b.driver.destroy_client(client)
+        b.until(lambda: plant.sample == 60, 'steps without a client')
+        assert b.call(Trigger, 'plant/step_thirty').success
+        assert plant.sample == 90
