@@ -6,6 +6,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any, TypeVar, overload
@@ -137,18 +138,29 @@ def _outcomes(jobs: Sequence[_Job], processes: int) -> Iterator[tuple[int, objec
         return
     # Not forked: a fork of a process with threads, such as a node, may hang.
     context = multiprocessing.get_context('spawn')
-    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+    with ProcessPoolExecutor(processes, context, _prepare_worker) as pool:
         with _deaf_to_interrupts():
             futures = {pool.submit(_run, job): k for k, job in enumerate(jobs)}
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
         except BaseException:
-            # On an interruption, do not wait for running jobs.
-            for process in list((pool._processes or {}).values()):
-                process.terminate()
-            pool.shutdown(wait=False, cancel_futures=True)
+            # On an interruption, do not wait for running jobs, but for the end of the processes: a
+            # second Ctrl-C would interrupt the interpreter's own wait for them, at its exit.
+            with _deaf_to_interrupts():
+                for process in list((pool._processes or {}).values()):
+                    process.terminate()
+                pool.shutdown(cancel_futures=True)
             raise
+
+
+def _prepare_worker() -> None:
+    """
+    Give tqdm a lock without a semaphore, for the progress bars of the runs in this process.
+
+    Its own lock is a named semaphore, which a process that is terminated does not remove.
+    """
+    tqdm.set_lock(threading.RLock())
 
 
 @contextlib.contextmanager

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from multiprocessing.synchronize import SemLock
+
 import numpy as np
 import pytest
 
@@ -64,6 +67,16 @@ def test_a_run_that_fails_leaves_the_others(boom, booms):
         assert "pose = 'nowhere'" in lost.message
         assert 'runs away' in partly.message
         assert len(partly.table) > 20
+
+
+def locks_of_worker(_):
+    return [type(lock).__name__ for lock in gc.get_objects() if isinstance(lock, SemLock)]
+
+
+def test_workers_hold_no_semaphore_that_a_terminated_process_would_leave(booms):
+    locks = simulate_many(booms[:2], RELEASE, processes=2, measure=locks_of_worker)
+    # Those of the pool's queues are there, which this process removes; not that of tqdm.
+    assert [set(names) for names in locks] == [{'Lock', 'BoundedSemaphore'}] * 2
 
 
 @pytest.mark.parametrize('processes', [1, 2])

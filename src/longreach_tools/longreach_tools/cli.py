@@ -181,6 +181,8 @@ def console() -> None:
             _complain(f'longreach: stdout: {error.strerror}')
             _give_up(sys.stdout)
             code = code or 1
+        # What is left is the interpreter's exit, where a second Ctrl-C only prints tracebacks.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(code)
 
 

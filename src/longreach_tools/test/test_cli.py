@@ -363,6 +363,13 @@ def test_a_stdout_that_takes_nothing_is_an_error(tmp_path: Path, unbuffered: str
     assert line.endswith('Bad file descriptor')
 
 
+def test_ctrl_c_during_the_exit_prints_no_traceback() -> None:
+    late = 'import atexit, os, signal; atexit.register(os.kill, os.getpid(), signal.SIGINT); '
+    command = [sys.executable, '-c', late + PROGRAM[-1], '--help']
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, '')
+
+
 def test_sigterm_ends_a_command_and_removes_what_is_half_done(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, '-c', COMMAND, 'do', 'writes', '--file', str(tmp_path / 'a.csv')],
