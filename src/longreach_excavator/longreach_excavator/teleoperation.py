@@ -1,26 +1,26 @@
 """
 Teleoperation: conversion of joystick deflections or joint velocities to spool positions.
 
-Sticks open valves, as on the real machine: deflection less its dead zone, bent by a curve, is the
-share of the valve's opening. The two patterns that most machines have:
+As on a real machine, joysticks command valve openings: the deflection beyond the dead zone, shaped
+by an expo curve, is the relative opening of the valve. The two common control patterns:
 
-    stick   direction    iso      sae      forward or left does
+    stick   direction    iso      sae      motion for forward or left
     left    fore-aft     arm      boom     arm out; boom down
-    left    sideways     swing    swing    nothing: the machine stays in its plane
+    left    sideways     swing    swing    none: the model is planar
     right   fore-aft     boom     arm      boom down; arm out
     right   sideways     bucket   bucket   curl in
 
-Velocities are fed forward through the valve's law (Henikl 2015, (24)). With the load F = p_1 A_1 -
-p_2 A_2, supply p_s, tank p_t, openings a and r a to head and rod side, and steady flows q_1 =
-A_1 v, q_2 = A_2 v,
+Velocities are commanded by feedforward through the valve's flow equation (Henikl 2015, (24)). With
+the load F = p_1 A_1 - p_2 A_2, supply pressure p_s, tank pressure p_t, opening areas a and r a to
+head and rod side, and steady flows q_1 = A_1 v, q_2 = A_2 v,
 
     v > 0:  p_1 = p_s - (A_1 v / c a)^2,  p_2 = p_t + (A_2 v / c r a)^2
             ->  (c a / v)^2 = (A_1^3 + A_2^3 / r^2) / (p_s A_1 - p_t A_2 - F)
 
-and for v < 0 the same with p_t and p_s exchanged and the signs of the divisor turned. The load is
-known before anything moves, which single pressures are not. A load that drives its cylinder faster
-than the supply can fill it empties that chamber; then the other side's throttle alone is what
-holds it.
+and for v < 0 the same with p_t and p_s exchanged and the sign of the divisor reversed. The load is
+known before the motion begins; the single pressures are not. Where a load drives its cylinder
+faster than the supply can fill the chamber, that chamber cavitates, and only the metering orifice
+of the other chamber limits the velocity.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = [
     'stick_curve',
 ]
 
-# For boom, arm, bucket: axis of a stick, and which way forward or left runs the piston.
+# For boom, arm, bucket: stick axis, and sign of the piston's motion for forward or left.
 _SIDEWAYS = ('right_sideways', 1.0)
 _PATTERNS = {
     'iso': (('right_fore_aft', -1.0), ('left_fore_aft', -1.0), _SIDEWAYS),
@@ -67,56 +67,58 @@ _AXES = ('left_fore_aft', 'left_sideways', 'right_fore_aft', 'right_sideways')
 
 @dataclasses.dataclass(frozen=True)
 class StickAxis(Parameters):
-    """Where a stick's direction is in sensor_msgs/Joy."""
+    """Index and sign of a stick's direction in the axes of sensor_msgs/Joy."""
 
-    axis: int = quantity('place in the axes, from 0 on', '', at_least=0, at_most=63)
-    sign: int = quantity('1 or -1: of forward, or of left', '', at_least=-1, at_most=1)
+    axis: int = quantity('index in the axes, from 0', '', at_least=0, at_most=63)
+    sign: int = quantity('sign of the value for forward or left', '', at_least=-1, at_most=1)
 
     def check(self) -> None:
-        """Raise InputError for a stick that would do nothing."""
+        """Raise InputError for a sign of 0."""
         if not self.sign:
             raise InputError('sign = 0, allowed: -1 | 1')
 
 
 @dataclasses.dataclass(frozen=True)
 class TeleoperationParameters(Parameters):
-    """A whole teleoperation file."""
+    """Parameters of a teleoperation file."""
 
-    pattern: str = choice('which stick moves what', PATTERNS)
+    pattern: str = choice('control pattern: which stick moves which joint', PATTERNS)
     left_fore_aft: StickAxis = quantity('left stick, forward')
     left_sideways: StickAxis = quantity('left stick, to the left')
     right_fore_aft: StickAxis = quantity('right stick, forward')
     right_sideways: StickAxis = quantity('right stick, to the left')
     dead_zone: float = quantity(
-        'deflection up to which a stick is in its middle', at_least=0.0, at_most=0.9
+        'deflection below which a stick counts as centred', at_least=0.0, at_most=0.9
     )
     expo: float = quantity(
-        'from 0, in proportion to the deflection, to 1, to its third power',
+        'shape of the curve: 0 linear, 1 cubic',
         at_least=0.0,
         at_most=1.0,
     )
     deadman: int | None = quantity(
-        'button that must be pressed all the time; none: no such button',
+        'index of the button that must be held down; none: no such button',
         '',
         at_least=0,
         at_most=63,
     )
-    timeout: float = quantity('age of an order at which it ends', 's', above=0.0, at_most=60.0)
+    timeout: float = quantity(
+        'time without a command after which the valves close', 's', above=0.0, at_most=60.0
+    )
     load_time: float = quantity(
-        'time constant of the filter of the loads', 's', at_least=0.0, at_most=10.0
+        'time constant of the low-pass filter of the loads', 's', at_least=0.0, at_most=10.0
     )
     feedback: float = quantity(
-        "share of a velocity's error that is added to it", at_least=0.0, at_most=10.0
+        'gain of the velocity error added to a commanded velocity', at_least=0.0, at_most=10.0
     )
 
     def check(self) -> None:
-        """Raise InputError when two directions share an axis."""
+        """Raise InputError when two directions use the same axis."""
         taken: dict[int, str] = {}
         for name in _AXES:
             axis = getattr(self, name).axis
             if axis in taken:
                 raise InputError(
-                    f'{name}.axis = {axis} is that of {taken[axis]}, too, allowed: one of its own'
+                    f'{name}.axis = {axis} is also used by {taken[axis]}, allowed: an unused axis'
                 )
             taken[axis] = name
 
@@ -132,42 +134,42 @@ class Measurement(NamedTuple):
 
 
 class Order(NamedTuple):
-    """Order of the operator: spool positions, or joint velocities."""
+    """Command of the operator: spool positions, or joint velocities."""
 
     spools: tuple[float, ...] = ()  # of boom, arm, bucket, in [-1, 1]
     rates: tuple[float, ...] = ()  # of theta_2..4 [rad/s]
 
     @property
     def moves(self) -> bool:
-        """Whether it asks for any motion."""
+        """Whether any value is not 0."""
         return any((*self.spools, *self.rates))
 
 
 class TeleoperationState(NamedTuple):
-    """State of the operator's station. Never changed in place."""
+    """State of the operator's station; immutable."""
 
     order: Order = Order()
-    given: float = -math.inf  # time of the order, by any clock [s]
-    engaged: bool = False  # motion has been asked for
+    given: float = -math.inf  # time of the order [s], by the clock of Teleoperation.take
+    engaged: bool = False  # a motion has been commanded
     loads: tuple[float, ...] = ()  # filtered forces of the cylinders [N]
-    time: float = 0.0  # of the sample before [s]
+    time: float = 0.0  # of the previous sample [s]
 
 
 def default_file() -> Path:
-    """Return the teleoperation file that is installed with this package."""
+    """Return the path of the teleoperation file installed with this package."""
     return data_directory('longreach_excavator') / 'config' / 'teleoperation.yaml'
 
 
 def load_teleoperation(file: str | Path | None = None) -> TeleoperationParameters:
-    """Read a teleoperation file, the installed one by default; errors are those of ``load``."""
+    """Read a teleoperation file, by default the installed one; raises as ``load`` does."""
     return load(TeleoperationParameters, file or default_file())
 
 
 def stick_curve(deflection: float, dead_zone: float, expo: float) -> float:
     """
-    Return the opening that a stick asks for, in [-1, 1].
+    Return the relative opening for a stick's deflection, in [-1, 1].
 
-    Nothing within the dead zone; from its edge on x = 0 to 1, bent to (1 - expo) x + expo x^3.
+    0 within the dead zone; outside, x from 0 at its edge to 1 gives (1 - expo) x + expo x^3.
     Deflections beyond 1, which some drivers send, count as 1.
     """
     x = (min(abs(deflection), 1.0) - dead_zone) / (1.0 - dead_zone)
@@ -178,7 +180,7 @@ def stick_curve(deflection: float, dead_zone: float, expo: float) -> float:
 
 def spool_of_opening(opening: float, dead_band: float) -> float:
     """
-    Return the spool position at which a valve opens by a share in [-1, 1], past its dead band.
+    Return the spool position for a relative opening in [-1, 1], beyond the dead band.
 
     The inverse of :func:`longreach_dynamics.hydraulics.valve_opening`; 0 for 0.
     """
@@ -191,24 +193,24 @@ def opening_for_velocity(
     velocity: float, load: float, cylinder: CylinderParameters, oil: OilParameters
 ) -> float:
     """
-    Return the opening of a valve, in [-1, 1], with which its piston goes at a velocity.
+    Return the relative opening of a valve, in [-1, 1], for a piston velocity.
 
-    Steady flow as in the module's docstring, (24) of Henikl 2015 solved for the opening, without
-    its laminar part.
+    Steady flow as in the module's docstring: Henikl 2015, (24), without its laminar term, solved
+    for the opening.
 
     Parameters
     ----------
     velocity : float
-        [m/s], positive runs the piston out.
+        [m/s], positive extends the cylinder.
     load : float
-        Force that the oil carries, p_1 A_1 - p_2 A_2 [N].
+        Force of the oil on the piston, p_1 A_1 - p_2 A_2 [N].
     cylinder : CylinderParameters
     oil : OilParameters
 
     Returns
     -------
     float
-        The full opening, 1 or -1, where even that is too slow for the velocity.
+        1 or -1 where the velocity cannot be reached.
     """
     if velocity == 0.0:
         return 0.0
@@ -218,7 +220,7 @@ def opening_for_velocity(
     throttled = head**3 + rod**3 / ratio**2
     if velocity > 0.0:
         driving = supply * head - tank * rod - load
-        # Past the rod side's throttle, with the head side empty.
+        # Pressure drop across the rod side's orifice when the head side cavitates.
         drop = (oil.vapour_pressure * head - load) / rod - tank
         behind = rod / ratio
     else:
@@ -247,19 +249,19 @@ class Teleoperation:
 
     def order_of_sticks(self, axes: Sequence[float], buttons: Sequence[int] = ()) -> Order:
         """
-        Return what sticks ask for; nothing while the dead man's button is not pressed.
+        Return the command of the joysticks; closed valves unless the deadman button is pressed.
 
         Parameters
         ----------
         axes : sequence of float
             Deflections, -1 to 1.
         buttons : sequence of int
-            0 where not pressed.
+            0: not pressed.
 
         Raises
         ------
         InputError
-            For a deflection that is missing or not finite, or a missing button.
+            When an axis or the deadman button is missing, or a deflection is not finite.
         """
         p = self.parameters
         if p.deadman is not None and p.deadman >= len(buttons):
@@ -276,14 +278,14 @@ class Teleoperation:
 
     def asks_for_swing(self, axes: Sequence[float]) -> bool:
         """
-        Return whether a stick commands the swing, which this machine lacks.
+        Return whether a stick commands the swing, which the planar model does not have.
 
-        Errors are those of :meth:`order_of_sticks`.
+        Raises as :meth:`order_of_sticks` does.
         """
         return abs(self._deflection(axes, 'left_sideways')) > self.parameters.dead_zone
 
     def _deflection(self, axes: Sequence[float], name: str) -> float:
-        """Return by how far a stick is forward or to the left."""
+        """Return the deflection of a stick, positive forward or to the left."""
         stick: StickAxis = getattr(self.parameters, name)
         if stick.axis >= len(axes):
             raise InputError(
@@ -297,13 +299,13 @@ class Teleoperation:
         return stick.sign * axes[stick.axis]
 
     def _spools(self, openings: Sequence[float]) -> tuple[float, ...]:
-        """Return spool positions that open the valves by shares."""
+        """Return the spool positions for relative openings."""
         pairs = zip(openings, self.excavator.cylinders, strict=True)
         return tuple(spool_of_opening(share, c.valve.dead_band) for share, c in pairs)
 
     def take(self, state: TeleoperationState, order: Order, now: float) -> TeleoperationState:
         """
-        Return the state with an order of a time ``now`` [s], the latest.
+        Return the state with a new order, received at the time ``now`` [s].
 
         An order without motion does not engage the station: the excavator follows its scenario
         until a joystick is moved for the first time.
@@ -314,7 +316,7 @@ class Teleoperation:
         self, state: TeleoperationState, measured: Measurement, now: float
     ) -> tuple[TeleoperationState, ExcavatorCommand | None]:
         """
-        Return the state after a sample, and the command to it; None before it is engaged.
+        Return the state after a sample and the command; None before the station is engaged.
 
         Parameters
         ----------
@@ -326,7 +328,7 @@ class Teleoperation:
         Raises
         ------
         InputError
-            For a pose that the linkage cannot reach.
+            When the linkage cannot reach the measured angles.
         """
         state = state._replace(loads=self._loads(state, measured), time=measured.time)
         if not state.engaged:
@@ -341,20 +343,20 @@ class Teleoperation:
         self, rates: Sequence[float], measured: Measurement, state: TeleoperationState
     ) -> tuple[float, ...]:
         """
-        Return spool positions at which the joints turn at rates [rad/s].
+        Return the spool positions for joint velocities.
 
         Parameters
         ----------
         rates : sequence of float
-            Of theta_2..4; those that are 0 close their valves.
+            Of theta_2..4 [rad/s]; 0 closes the valve.
         measured : Measurement
         state : TeleoperationState
-            For its filtered loads.
+            With the filtered loads.
 
         Raises
         ------
         InputError
-            For a pose that the linkage cannot reach.
+            When the linkage cannot reach the measured angles.
         """
         levers = self.excavator.linkage().levers(measured.angles).tolist()
         openings = []

@@ -1,35 +1,34 @@
 """
-Ground that is cut, carried and dumped: heights along x, and the soil in the bucket.
+Terrain that is excavated, carried and dumped: a height profile along x, and the bucket's fill.
 
-The ground is a strip as wide as the bucket, in cells of equal length along x. Each has a height of
-firm soil and one of loose soil on top. All volumes are those of undisturbed soil: it does not
-swell. What leaves one place comes to another, so that firm + loose + bucket is constant but for
-rounding.
+The terrain is a strip as wide as the bucket, divided into cells of equal length along x. Each cell
+has a height of firm soil and a height of loose soil on top. All volumes are those of undisturbed
+soil; swell is neglected. Volume is conserved: firm + loose + bucket is constant up to rounding.
 
-What acts on the bucket, with the mobilisation s of :mod:`longreach_excavator.soil` at the tooth:
+Forces on the bucket, with the mobilisation s of :mod:`longreach_excavator.soil` at the tooth:
 
-- At the tooth, F(h) max(0, s . t) against the direction of cut t = -e^(j phi_1) of the bucket,
-  only while the tooth is in the ground. h is the depth below the firm ground ahead, with a share
-  of the loose soil's height. A part of it that would point into the ground is left out: there is
-  no suction, and soil above a rising tooth acts by its weight in the bucket.
-- On the shell's outside, where it is in firm ground, a pressure in proportion to the depth of
-  penetration d across the surface, b d (1 + c v) with the velocity v outwards, never below 0.
-  Ground that was pressed springs back and keeps no imprint.
-- The weight and inertia of the soil in the bucket, a body with the middle and the radius of
-  gyration of the whole bucket's inside. Its mass is constant within a step.
+- Cutting force at the tooth: F(h) max(0, s . t) against the cutting direction t = -e^(j phi_1) of
+  the bucket, only while the tooth is in the soil. h is the depth below the firm soil ahead of the
+  tooth plus a fraction of the height of the loose soil. A component into the ground is omitted:
+  there is no suction, and soil above a rising tooth acts by its weight in the bucket.
+- Contact force on the outside of the shell in firm soil: a pressure b d (1 + c v), with the
+  penetration d normal to the surface and the outward velocity v, and never negative. The contact
+  is elastic: it leaves no imprint.
+- Weight and inertia of the soil in the bucket, a body with the centroid and the radius of gyration
+  of the bucket's full volume. Its mass is constant within a step.
 
-After each step the ground changes:
+After each step the terrain is updated:
 
-- A tooth that has moved in the direction of cut takes what lies above its path in the cells it has
-  passed; it goes into the bucket.
-- The bucket holds what stays in it at the angle of repose, by its attitude; while the tooth is in
-  the ground, the ground closes its mouth and it holds all its inside. What is more falls: in front
-  of the tooth while it cuts, else below the lower end of the mouth.
-- Loose soil slides until it is nowhere steeper than the angle of repose; firm soil stands.
+- When the tooth has moved in the cutting direction, the soil above its path in the cells that it
+  has passed goes into the bucket.
+- The bucket holds the volume below the angle of repose at its attitude; while the tooth is in the
+  soil, the soil closes the mouth and the bucket holds its full volume. Excess soil falls: in front
+  of the tooth while it cuts, otherwise below the lower end of the mouth.
+- Loose soil slides until no slope is steeper than the angle of repose; firm soil does not slide.
 
-Soil that comes into the bucket gets its velocity without an impulse on the bucket. At 0.5 m/s and
-0.6 m of depth that is 0.3 kN, 0.3 % of the resistance. The middle of a part-filled bucket's soil
-is up to 0.3 m from that of its inside.
+Soil that enters the bucket is accelerated without a reaction on the bucket. At 0.5 m/s and 0.6 m
+of depth that force is 0.3 kN, 0.3 % of the resistance. The centroid of the soil in a partly filled
+bucket is up to 0.3 m from that of the full volume.
 """
 
 from __future__ import annotations
@@ -71,46 +70,47 @@ __all__ = [
     'volume_of_ground',
 ]
 
-# The bucket's shell as shares of its length DN, from the lip of the mouth to before the tooth.
+# Corners of the bucket's shell over its length DN, from the lip of the mouth to the last one
+# before the tooth.
 SHELL = (
     0.14 - 0.02j, 0.14 + 0.30j, 0.30 + 0.46j, 0.55 + 0.50j, 0.78 + 0.38j, 0.95 + 0.11j,
 )  # fmt: skip
-# Pieces of the shell on which the ground presses are at most so long, as a share of DN.
+# Longest piece of the shell for the contact force, over DN.
 _PIECE = 0.12
 # Damping of the pressure on the shell, c [s/m].
 _LOSS = 2.0
-# The depth of the tooth from which on the ground closes the mouth of the bucket [m].
+# Depth of the tooth at and below which the soil closes the mouth of the bucket [m].
 _CLOSED = 0.2
-# Falling soil spreads over so many cells to either side.
+# Falling soil spreads over this number of cells to each side.
 _SPREAD = 3
-# Attitudes for which the table of volumes that the bucket holds has values.
+# Number of intervals of attitude in the table of the volumes that the bucket holds.
 _ATTITUDES = 144
-# Place in the part of the state after those of motion: volume in the bucket [m^3], then heights of
-# firm soil and of loose soil [m].
+# Indices in the terrain's part of the state, which follows that of motion: volume in the bucket
+# [m^3], then heights of firm soil and of loose soil [m].
 VOLUME, FIRM = 0, 1
 
 
 class Ground(NamedTuple):
-    """Numbers of the ground and of the bucket's inside."""
+    """Constants of the terrain and of the bucket's volume; the bucket's frame has DN as x axis."""
 
     cells: int  # 0: no terrain
-    start: float  # x of the first cell's middle [m]
+    start: float  # x of the centre of the first cell [m]
     cell: float  # length of a cell [m]
     width: float  # of bucket and ground [m]
     density: float  # [kg/m^3]
     slope: float  # tangent of the angle of repose
     bearing: float  # pressure over penetration, b [Pa/m]
-    loose_share: float
-    cut: complex  # direction of cut t in the bucket's frame
-    shell: np.ndarray  # (pieces, 5): middle from N, outward normal in the bucket's frame, area
-    inside: float  # of the bucket [m^3]
-    held: np.ndarray  # (_ATTITUDES + 1,) [m^3] at attitudes from 0 to a whole turn
+    loose_share: float  # of the loose soil's height that counts as depth
+    cut: complex  # cutting direction t, unit vector in the bucket's frame
+    shell: np.ndarray  # (pieces, 5): centre from N [m], outward unit normal, area [m^2]
+    inside: float  # full volume of the bucket [m^3]
+    held: np.ndarray  # (_ATTITUDES + 1,) volume held [m^3] at attitudes from 0 to 2 pi
     lip: complex  # lip of the mouth in the bucket's frame, from D [m]
     tooth: float  # D to N [m]
-    middle: complex  # of the inside, from D [m]
-    gyration: float  # square of the radius of gyration of the inside [m^2]
-    bucket: np.ndarray  # (4,): mass, centre x and z, inertia of the empty bucket
-    base: np.ndarray  # (4, 3): FIRST, FIRST_IM, SECOND, LENGTH of the links with an empty bucket
+    middle: complex  # centroid of the full volume in the bucket's frame, from D [m]
+    gyration: float  # square of the radius of gyration of the full volume [m^2]
+    bucket: np.ndarray  # (4,) of the empty bucket: mass [kg], centre [m], inertia [kg m^2]
+    base: np.ndarray  # (4, 3) FIRST, FIRST_IM, SECOND, LENGTH of the links with an empty bucket
 
 
 _NO_GROUND = Ground(
@@ -120,7 +120,7 @@ _NO_GROUND = Ground(
 
 
 def no_ground() -> Ground:
-    """Return the numbers of a run without terrain."""
+    """Return the constants of a run without terrain: no cells."""
     return _NO_GROUND
 
 
@@ -132,19 +132,20 @@ def ground_of(
     span: tuple[float, float],
 ) -> Ground:
     """
-    Return the numbers of the ground.
+    Return the constants of the terrain.
 
     Parameters
     ----------
     soil : SoilParameters
     gravity : float
-        [m/s^2]; without it soil has its density under 9.81.
+        [m/s^2]. With 0 the soil's density is its unit weight over 9.81.
     length : float
-        Of the bucket, D to N [m].
+        Length of the bucket, D to N [m].
     table : ndarray
-        Of the chain, with an empty bucket.
+        Link table of the chain with an empty bucket, see
+        :mod:`longreach_dynamics.planar_chain`.
     span : tuple of float
-        From where to where there is ground, x [m].
+        First and last x of the terrain [m].
     """
     terrain, tool = soil.terrain, soil.earthmoving
     inside, middle, gyration, held = bucket_volumes(terrain.repose_deg)
@@ -173,7 +174,7 @@ def ground_of(
 
 
 def _pieces(length: float, width: float) -> np.ndarray:
-    """Return the pieces of the shell's outside, see :class:`Ground`."""
+    """Return the rows of ``Ground.shell`` for a bucket's length and width [m]."""
     corners = np.array([*SHELL, 1.0]) * length
     rows = []
     for first, last in itertools.pairwise(corners):
@@ -192,19 +193,24 @@ def _pieces(length: float, width: float) -> np.ndarray:
 @functools.lru_cache(maxsize=16)
 def bucket_volumes(repose_deg: float) -> tuple[float, complex, float, np.ndarray]:
     """
-    Return the inside of a bucket of length 1 and width 1.
+    Return the volumes of a bucket of length 1 and width 1.
+
+    Parameters
+    ----------
+    repose_deg : float
+        Angle of repose [deg].
 
     Returns
     -------
     inside : float
-        Its volume, up to the line from lip to tooth.
+        Full volume, up to the line from lip to tooth.
     middle : complex
-        Its middle, in the bucket's frame.
+        Centroid of the full volume in the bucket's frame, from D.
     gyration : float
-        Square of its radius of gyration.
+        Square of the radius of gyration of the full volume.
     held : ndarray, shape (_ATTITUDES + 1,)
-        Volume that stays in it, heaped to the angle of repose, at attitudes (angles of DN to the
-        horizontal) from 0 to a whole turn.
+        Volume that the bucket holds, heaped to the angle of repose, at attitudes (angles of DN
+        above the horizontal) from 0 to 2 pi.
     """
     pitch = 0.01
     x, z = np.meshgrid(
@@ -224,7 +230,8 @@ def bucket_volumes(repose_deg: float) -> tuple[float, complex, float, np.ndarray
     for k in range(_ATTITUDES + 1):
         turn = np.exp(2j * np.pi * k / _ATTITUDES)
         lip, tooth, turned = corners[0] * turn, turn, points * turn
-        # The mouth looks to where the tooth cuts; the more it looks down, the less stays.
+        # Outward normal of the mouth. When it points downwards more steeply than the angle of
+        # repose, the bucket is empty.
         looks = -1j * (tooth - lip) / abs(tooth - lip)
         above = np.minimum(lip.real, tooth.real) <= turned.real
         above &= turned.real <= np.maximum(lip.real, tooth.real)
@@ -239,32 +246,44 @@ def bucket_volumes(repose_deg: float) -> tuple[float, complex, float, np.ndarray
 
 
 def flat_ground(ground: Ground, surface: float) -> np.ndarray:
-    """Return the state of flat firm ground at a height [m] and of an empty bucket."""
+    """Return the terrain's state with flat firm soil at a height [m] and an empty bucket."""
     state = np.zeros(FIRM + 2 * ground.cells)
     state[FIRM : FIRM + ground.cells] = surface
     return state
 
 
 def heights(state: np.ndarray) -> np.ndarray:
-    """Return the heights of the surface (..., cells) [m] of states of the ground (..., size)."""
+    """Return the surface heights (..., cells) [m] of terrain states (..., size)."""
     count = (state.shape[-1] - FIRM) // 2
     return np.asarray(state[..., FIRM : FIRM + count] + state[..., FIRM + count :])
 
 
 def places(ground: Ground) -> np.ndarray:
-    """Return x of the middles of the cells (cells,) [m]."""
+    """Return x of the centres of the cells (cells,) [m]."""
     return np.asarray(ground.start + ground.cell * np.arange(ground.cells))
 
 
 def volume_of_ground(ground: Ground, state: np.ndarray, bottom: float) -> np.ndarray:
-    """Return the volume of soil above a height [m], with that in the bucket [m^3], (...)."""
+    """Return the volume (...) [m^3] of soil above the height ``bottom`` [m] and in the bucket."""
     piled = (heights(state) - bottom).sum(axis=-1) * ground.cell * ground.width
     return np.asarray(piled + state[..., VOLUME])
 
 
 @njit
 def _height(x, first, ground, state):  # type: ignore[no-untyped-def]
-    """Return a height [m] of the firm (FIRM) or loose soil between middles of cells; flat ends."""
+    """
+    Return the height [m] of firm or loose soil, linear between cell centres, constant outside.
+
+    Parameters
+    ----------
+    x : float
+        [m].
+    first : int
+        Index of the first cell's height in the state: FIRM, or FIRM + cells for loose soil.
+    ground : Ground
+    state : ndarray, shape (FIRM + 2 cells,)
+        State of the terrain.
+    """
     place = (x - ground.start) / ground.cell
     if place <= 0.0:
         return state[first]
@@ -278,11 +297,25 @@ def _height(x, first, ground, state):  # type: ignore[no-untyped-def]
 @njit
 def depth_ahead(place, forward, ground, state):  # type: ignore[no-untyped-def]
     """
-    Return the depth of the tooth that counts [m].
+    Return the effective depth of the tooth [m], below the surface ahead of it.
 
-    Below the ground a cell and a half ahead, which the tooth has not yet lowered, and nearer where
-    it cuts steeply; ``place`` is the tooth's, ``forward`` the part along x of the direction of
-    cut. Loose soil counts by its share.
+    The surface is taken up to 1.5 cells ahead, where the tooth has not yet lowered it, and nearer
+    for a steep cut. Loose soil counts with the fraction ``loose_share`` of its height.
+
+    Parameters
+    ----------
+    place : complex
+        Position of the tooth [m].
+    forward : float
+        x component of the cutting direction (unit vector).
+    ground : Ground
+    state : ndarray, shape (FIRM + 2 cells,)
+        State of the terrain.
+
+    Returns
+    -------
+    float
+        [m]; negative above the surface.
     """
     x = place.real + 1.5 * ground.cell * min(max(2.0 * forward, -1.0), 1.0)
     firm = _height(x, FIRM, ground, state)
@@ -296,17 +329,27 @@ def depth_ahead(place, forward, ground, state):  # type: ignore[no-untyped-def]
 @njit
 def _penetration(point, outward, ground, state):  # type: ignore[no-untyped-def]
     """
-    Return how deep a point is in firm ground [m], across its surface; at most 0 outside.
+    Return the penetration of a point of the shell into firm soil [m]; at most 0 outside.
 
-    The surface is a plane through the ground above the point and that beside it, against
-    ``outward``, the horizontal part of the normal there.
+    It is the distance to the straight line through two points of the surface: above the point, and
+    where the surface has the height of the point, in the direction opposite to the normal.
+
+    Parameters
+    ----------
+    point : complex
+        Position [m].
+    outward : float
+        x component of the shell's outward normal.
+    ground : Ground
+    state : ndarray, shape (FIRM + 2 cells,)
+        State of the terrain.
     """
     below = _height(point.real, FIRM, ground, state) - point.imag
     if below <= 0.0:
         return below
     step = -ground.cell if outward > 0.0 else ground.cell
     x, last = point.real, below
-    # Farther away than it is below, the ground beside changes little.
+    # A surface point farther away than twice the depth would change the result little.
     count = int(2.0 * below / ground.cell) + 1
     for _ in range(count):
         x += step
@@ -321,25 +364,32 @@ def _penetration(point, outward, ground, state):  # type: ignore[no-untyped-def]
 @njit
 def contact_of_shell(place, velocity, rate, z4, ground, state):  # type: ignore[no-untyped-def]
     """
-    Return the force of the ground on the shell.
+    Return the contact force of the soil on the shell.
 
     Parameters
     ----------
     place, velocity : complex
-        Of the tooth [m], [m/s].
+        Position [m] and velocity [m/s] of the tooth.
     rate : float
-        Of the bucket against the world [rad/s].
+        Absolute angular velocity of the bucket [rad/s].
     z4 : complex
-        Direction of DN.
+        Unit vector along DN.
     ground : Ground
-    state : ndarray
-        Of the ground.
+    state : ndarray, shape (FIRM + 2 cells,)
+        State of the terrain.
 
     Returns
     -------
-    fx, fz, moment, power, stiffness, damping : float
-        Force [N], moment about the tooth [N m], power on the ground [W], and sums of stiffness
-        [N/m] and damping [N s/m].
+    fx, fz : float
+        Force [N].
+    moment : float
+        Moment about the tooth [N m].
+    power : float
+        Power transferred to the soil [W].
+    stiffness : float
+        Sum over the pieces in contact [N/m].
+    damping : float
+        Sum over the pieces in contact [N s/m].
     """
     fx, fz, moment, power, stiffness, damping = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(ground.shell.shape[0]):
@@ -366,7 +416,17 @@ def contact_of_shell(place, velocity, rate, z4, ground, state):  # type: ignore[
 
 @njit
 def carry(ground, state, chain):  # type: ignore[no-untyped-def]
-    """Let the chain's bucket have the mass of the soil in it, see :mod:`planar_chain`."""
+    """
+    Add the mass of the soil in the bucket to the chain's link table, in place.
+
+    Parameters
+    ----------
+    ground : Ground
+    state : ndarray, shape (FIRM + 2 cells,)
+        State of the terrain.
+    chain : ndarray
+        Link table, see :mod:`longreach_dynamics.planar_chain`.
+    """
     soil = ground.density * state[VOLUME]
     empty, inertia = ground.bucket[0], ground.bucket[3]
     own = complex(ground.bucket[1], ground.bucket[2])
@@ -388,7 +448,17 @@ def carry(ground, state, chain):  # type: ignore[no-untyped-def]
 
 @njit
 def _cut(before, after, ground, state):  # type: ignore[no-untyped-def]
-    """Take what lies above the path of the tooth, and return its volume [m^3]."""
+    """
+    Remove the soil above the path of the tooth, and return its volume [m^3].
+
+    Parameters
+    ----------
+    before, after : complex
+        Positions of the tooth before and after the step [m].
+    ground : Ground
+    state : ndarray, shape (FIRM + 2 cells,)
+        State of the terrain, changed in place.
+    """
     way = after.real - before.real
     if way == 0.0:
         return 0.0
@@ -411,7 +481,7 @@ def _cut(before, after, ground, state):  # type: ignore[no-untyped-def]
         out = max(ahead - after.imag, 0.0) * passed / ground.cell
         leaves = high >= left + ground.cell if forward > 0 else low <= left
         if leaves:
-            # What is left is above the path at the cell's middle.
+            # The tooth has left the cell: all soil above the path at the cell's centre goes.
             slant = min(max(0.5 * rise * ground.cell, -ground.cell), ground.cell)
             out = max(remains + slant, 0.0)
         else:
@@ -425,7 +495,19 @@ def _cut(before, after, ground, state):  # type: ignore[no-untyped-def]
 
 @njit
 def _drop(x, volume, ground, state):  # type: ignore[no-untyped-def]
-    """Let a volume [m^3] of loose soil fall about a place x."""
+    """
+    Add a volume of loose soil around x, in a triangular profile.
+
+    Parameters
+    ----------
+    x : float
+        Centre [m].
+    volume : float
+        [m^3].
+    ground : Ground
+    state : ndarray, shape (FIRM + 2 cells,)
+        State of the terrain, changed in place.
+    """
     n = ground.cells
     middle = math.floor((x - ground.start) / ground.cell + 0.5)
     whole = float((_SPREAD + 1) * (_SPREAD + 1))
@@ -437,7 +519,15 @@ def _drop(x, volume, ground, state):  # type: ignore[no-untyped-def]
 
 @njit
 def _slide(ground, state):  # type: ignore[no-untyped-def]
-    """Let loose soil slide where it is steeper than the angle of repose, there and back."""
+    """
+    Move loose soil down slopes steeper than the angle of repose, in one pass in each direction.
+
+    Parameters
+    ----------
+    ground : Ground
+    state : ndarray, shape (FIRM + 2 cells,)
+        State of the terrain, changed in place.
+    """
     n, steepest = ground.cells, ground.slope * ground.cell
     for way in range(2):
         for j in range(n - 1):
@@ -456,7 +546,17 @@ def _slide(ground, state):  # type: ignore[no-untyped-def]
 
 @njit
 def _holds(attitude, depth, ground):  # type: ignore[no-untyped-def]
-    """Return the volume [m^3] that the bucket holds at an attitude [rad] and depth [m]."""
+    """
+    Return the volume that the bucket holds [m^3].
+
+    Parameters
+    ----------
+    attitude : float
+        Angle of DN above the horizontal [rad].
+    depth : float
+        Effective depth of the tooth [m]; from 0 to ``_CLOSED`` the soil closes the mouth.
+    ground : Ground
+    """
     place = attitude / (2.0 * math.pi)
     place = (place - math.floor(place)) * (ground.held.shape[0] - 1)
     k = min(int(place), ground.held.shape[0] - 2)
@@ -469,21 +569,21 @@ def _holds(attitude, depth, ground):  # type: ignore[no-untyped-def]
 @njit
 def move_soil(joint, before, after, z4, attitude, ground, state):  # type: ignore[no-untyped-def]
     """
-    Change the ground after a step, in place.
+    Update the terrain after a step, in place.
 
     Parameters
     ----------
     joint : complex
-        Place of the bucket's joint D now [m].
+        Position of the bucket's joint D after the step [m].
     before, after : complex
-        Places of the tooth before the step, and now [m].
+        Positions of the tooth before and after the step [m].
     z4 : complex
-        Direction of DN now.
+        Unit vector along DN after the step.
     attitude : float
-        Its angle to the horizontal [rad].
+        Angle of DN above the horizontal [rad].
     ground : Ground
-    state : ndarray
-        Of the ground.
+    state : ndarray, shape (FIRM + 2 cells,)
+        State of the terrain.
     """
     cut = ground.cut * z4
     moved = after - before

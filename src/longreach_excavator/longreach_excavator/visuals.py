@@ -1,7 +1,7 @@
 """
-What RViz shows of an excavator besides its links: forces, the ground, soil in the bucket.
+Markers of an excavator for RViz: forces, the terrain, soil in the bucket.
 
-Places and vectors are x and z in the frame ``excavator_base``.
+Positions and vectors are x and z in the frame ``excavator_base``.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ __all__ = [
 
 # Length of an arrow over its force [m/N]: 1 m for 50 kN.
 FORCE_SCALE = 1.0 / 50e3
-# The soil is seen from the front of the tracks to beyond the reach, as shares of the boom and of
-# the whole machine stretched out.
+# Ends of the line of the soil's surface: near end over the boom's length, far end over the reach of
+# the stretched machine.
 _NEAR, _BEYOND = 0.35, 1.1
 
 
 class Arrow(NamedTuple):
-    """A force, drawn from where it acts."""
+    """A force, drawn from its point of application."""
 
     name: str  # as in longreach_excavator.motion.OBSERVED
     start: tuple[float, float]  # [m]
@@ -44,25 +44,25 @@ class Arrow(NamedTuple):
 
 
 class Load(NamedTuple):
-    """Soil in the bucket, drawn as a cylinder across the plane, of its volume."""
+    """Soil in the bucket, drawn as a cylinder of equal volume, normal to the plane."""
 
-    middle: tuple[float, float]  # x and z [m]
+    middle: tuple[float, float]  # centre, x and z [m]
     diameter: float  # [m]
     width: float  # [m]
 
 
 def bucket_load(ground: Ground, y: np.ndarray, tooth: complex) -> Load:
     """
-    Return the soil in the bucket of a state.
+    Return the cylinder for the soil in the bucket.
 
     Parameters
     ----------
     ground : Ground
         Of a run with terrain.
     y : ndarray
-        State.
+        State of the excavator with the terrain.
     tooth : complex
-        Place of the tooth [m].
+        Position of the tooth [m].
     """
     middle = tooth + (ground.middle - ground.tooth) * np.exp(1j * y[:RATE].sum())
     diameter = 2.0 * np.sqrt(y[SIZE + VOLUME] / (np.pi * ground.width))
@@ -70,7 +70,7 @@ def bucket_load(ground: Ground, y: np.ndarray, tooth: complex) -> Load:
 
 
 def ground_line(ground: Ground, y: np.ndarray) -> np.ndarray:
-    """Return the line of the ground's surface of a state, (cells, 2), x and z [m]."""
+    """Return the surface of the terrain in a state ``y``, (cells, 2), x and z [m]."""
     return np.column_stack([places(ground), heights(y[SIZE:])])
 
 
@@ -85,13 +85,13 @@ def force_arrows(
     excavator : ExcavatorParameters
     state : ExcavatorState
     observed : mapping
-        What :meth:`longreach_excavator.simulation.Excavator.observed` returns of the state.
+        As returned by :meth:`longreach_excavator.simulation.Excavator.observed`.
 
     Returns
     -------
     tuple of Arrow
-        ``boom_chassis``, ``arm_boom``, ``bucket_arm``: the forces that boom, arm and bucket feel
-        in their joints; ``soil``. Always all four.
+        ``boom_chassis``, ``arm_boom``, ``bucket_arm``: the forces on boom, arm and bucket in their
+        joints; ``soil``: the force on the tooth. Always four.
     """
     names = ('boom_chassis', 'arm_boom', 'bucket_arm', 'soil')
     places = dict(zip(names, pin_places(excavator, state.y[:3]).tolist(), strict=True))
@@ -107,19 +107,19 @@ def force_arrows(
 
 def soil_line(excavator: ExcavatorParameters, surface: float) -> np.ndarray:
     """
-    Return the line of the soil's surface, from in front of the tracks to beyond the reach.
+    Return the line of a flat soil surface, from in front of the tracks to beyond the reach.
 
     Parameters
     ----------
     excavator : ExcavatorParameters
     surface : float
-        Height of the soil, z [m]; -inf for none, see
+        Height of the soil, z [m]; -inf for no soil, see
         :meth:`longreach_excavator.scenario.Scenario.surface_height`.
 
     Returns
     -------
-    ndarray, shape (2, 2) or, without soil, (0, 2)
-        x and z [m].
+    ndarray, shape (2, 2)
+        x and z [m]; shape (0, 2) without soil.
 
     Raises
     ------

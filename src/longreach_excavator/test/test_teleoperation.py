@@ -445,7 +445,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
         ('pattern: iso', 'pattern: cat', r"pattern = 'cat', allowed: iso \| sae"),
         ('{axis: 0, sign: 1}', '{axis: -1, sign: 1}', r'axis = -1, allowed: \[0, 63\]'),
         ('{axis: 0, sign: 1}', '{axis: 0, sign: 0}', r'left_sideways: sign = 0, allowed: -1 \| 1'),
-        ('{axis: 0, sign: 1}', '{axis: 4, sign: 1}', r'axis = 4 is that of left_sideways, too'),
+        ('{axis: 0, sign: 1}', '{axis: 4, sign: 1}', r'axis = 4 is also used by left_sideways'),
         ('dead_zone: 0.1', 'dead_zone: 1.0', r'dead_zone = 1\.0, allowed: \[0, 0\.9\]'),
         ('expo: 0.5', 'expo: .nan', r'expo = nan, allowed: \[0, 1\]'),
         ('timeout: 0.5', 'timeout: 0.0', r'timeout = 0\.0, allowed: \(0, 60\] s'),
