@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from longreach_dynamics.errors import InputError
+from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.scenario import DEPTHS, MODES, Scenario, dig_scenario
 from longreach_excavator.soil import LAWS
@@ -19,6 +20,8 @@ __all__ = [
     'digging_scenario',
 ]
 
+# Cylinders that carry the bucket's joint.
+_STANDING = CYLINDERS[:2]
 _LITRES_PER_MINUTE = 1e-3 / 60.0  # [m^3/s]
 
 
@@ -59,6 +62,14 @@ def add_digging(parser: argparse.ArgumentParser, duration: str) -> None:
         help='forces of the cylinders, or pressures, over time (default: (5.8) to (5.10));'
         ' modes printed and thesis only',
     )
+    parser.add_argument(
+        '--held',
+        action='store_const',
+        const=_STANDING,
+        default=(),
+        help="lock boom and arm at their lengths, so that the bucket's joint stands still, as"
+        ' (4.1) assumes; mode hydraulic only',
+    )
     parser.add_argument('--pose', default='dig', help='initial pose of the file (default: dig)')
     parser.add_argument('--duration', type=positive, default=7.0, help=duration)
 
@@ -82,5 +93,11 @@ def digging_scenario(arguments: argparse.Namespace, cohesion: float | None = Non
     """Return the digging scenario of the arguments, in soil of a cohesion [Pa]."""
     forces = '' if arguments.forces is None else str(arguments.forces)
     return dig_scenario(
-        arguments.mode, cohesion, arguments.duration, forces, arguments.pose, arguments.depth
+        arguments.mode,
+        cohesion,
+        arguments.duration,
+        forces,
+        arguments.pose,
+        arguments.depth,
+        arguments.held,
     )

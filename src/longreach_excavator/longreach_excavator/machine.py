@@ -98,6 +98,7 @@ class Excavator:
             joint,
             fixed_direction=fixed,
             terrain=self.scenario.terrain_span(excavator),
+            held=self.scenario.held_lengths(excavator),
         )
         object.__setattr__(self, '_constants', constants)
         object.__setattr__(self, '_given', self.scenario.given_forces(excavator))

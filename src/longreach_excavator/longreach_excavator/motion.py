@@ -28,6 +28,7 @@ DOP853, as the other machines do.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,10 @@ from numba import njit
 from longreach_dynamics.hydraulics import Actuators, actuators_of, stop_force
 from longreach_dynamics.hydraulics.actuators import (
     DEAD_BAND,
+    HEAD_AREA,
+    HEAD_VOLUME,
+    ROD_AREA,
+    ROD_VOLUME,
     STROKE,
     VAPOUR,
     VISCOUS,
@@ -208,6 +213,7 @@ def constants_of(
     *,
     fixed_direction: bool = False,
     terrain: tuple[float, float] | None = None,
+    held: Mapping[int, float] | None = None,
 ) -> Constants:
     """
     Return the constants of an excavator for compiled code.
@@ -226,6 +232,8 @@ def constants_of(
     terrain : tuple of float, optional
         Interval of the ground that is cut and carried, x [m]. It is flat at first, at the height
         ``surface``.
+    held : mapping of int to float, optional
+        Index and length [m] of each cylinder that is locked: stops on both sides.
     """
     soil = excavator.soil
     turn = math.radians(soil.phi_1_deg) if fixed_direction else math.nan
@@ -236,6 +244,13 @@ def constants_of(
         np.array([[c.retracted] for c in driven]),
         viscous=[c.viscous for c in driven],
     )
+    for k, length in (held or {}).items():
+        row = actuators.table[k]
+        position = length - row[RETRACTED]
+        row[RETRACTED], row[STROKE] = length, 0.0
+        # The chambers keep the volumes that they have there.
+        row[HEAD_VOLUME] += row[HEAD_AREA] * position
+        row[ROD_VOLUME] -= row[ROD_AREA] * position
     medium = Medium(
         excavator.stops.stiffness,
         excavator.stops.loss,

@@ -346,6 +346,6 @@ class ExcavatorRun(Run[ExcavatorParameters]):
             f"depth: swing assumes the bucket's joint D at rest, but it moved {largest:.3g} m"
             f' (allowed without this message: {STANDING_JOINT:g} m): at the deepest, t ='
             f' {self.column("time")[k]:.3g} s, the law differs by {more} from that at the depth'
-            ' below the surface, see depth: surface'
+            ' below the surface; take depth: surface, or lock boom and arm (held)'
         )
         return (text,)

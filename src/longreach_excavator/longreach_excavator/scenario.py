@@ -12,7 +12,8 @@ Scenarios of an excavator: initial pose, soil and commands over time, read from 
 With ``mode: printed`` the forces of the cylinders are prescribed: the thesis' trend lines, or
 those of a CSV file. ``mode: thesis`` is the same without the extensions of the thesis' model:
 pistons have no friction, and the soil's force has the direction phi_1 in the bucket and its full
-magnitude from the start. Cylinders named in ``loose`` exert no force.
+magnitude from the start. Cylinders named in ``loose`` exert no force; those named in ``held`` are
+locked.
 """
 
 from __future__ import annotations
@@ -75,6 +76,9 @@ class Scenario(Parameters):
         default='',
     )
     loose: tuple[str, ...] = quantity('cylinders that exert no force', '', default=())
+    held: tuple[str, ...] = quantity(
+        'cylinders that stops on both sides lock at their length at time 0', '', default=()
+    )
     soil: bool = quantity('whether there is soil', default=True)
     surface: float | None = quantity(
         "height of the soil over the boom's foot; none: that of the bucket's edge at time 0, with"
@@ -111,17 +115,19 @@ class Scenario(Parameters):
         """Raise InputError when values contradict each other."""
         if bool(self.pose) == bool(self.pose_deg):
             raise InputError('pose and pose_deg: allowed: one of them')
-        if self.is_driven and (self.valve_commands or self.loose):
-            raise InputError('valve_commands and loose belong to mode: hydraulic')
+        if self.is_driven and (self.valve_commands or self.loose or self.held):
+            raise InputError('valve_commands, loose and held belong to mode: hydraulic')
         if not self.is_driven and self.forces:
             raise InputError('forces belongs to mode: printed or thesis')
         if self.mode == 'thesis' and self.soil and self.depth != 'swing':
             raise InputError(f'depth = {self.depth!r}, allowed with mode: thesis: swing')
-        for name in self.loose:
-            if name not in CYLINDERS or self.loose.count(name) > 1:
-                raise InputError(
-                    f'loose has {name!r}, allowed, each once: {" | ".join(CYLINDERS)}'
-                )
+        for key in ('loose', 'held'):
+            names = getattr(self, key)
+            for name in names:
+                if name not in CYLINDERS or names.count(name) > 1:
+                    raise InputError(
+                        f'{key} has {name!r}, allowed, each once: {" | ".join(CYLINDERS)}'
+                    )
         check_order([item.time for item in self.valve_commands], 'valve_commands')
 
     @property
@@ -157,6 +163,11 @@ class Scenario(Parameters):
         reach = excavator.bucket.length if terrain else excavator.soil.sweep_radius
         edge = reach * np.sin(bucket)
         return float(self._joint_height(excavator) + edge)
+
+    def held_lengths(self, excavator: ExcavatorParameters) -> dict[int, float]:
+        """Return index and length [m] of each cylinder that is held."""
+        lengths = excavator.linkage().lengths(self.angles(excavator))
+        return {k: float(lengths[k]) for k in map(CYLINDERS.index, self.held)}
 
     def counted_joint(self, excavator: ExcavatorParameters) -> float:
         """Return the fixed height of the bucket's joint for the depth, z [m]; NaN: actual."""
@@ -240,6 +251,7 @@ def dig_scenario(
     forces: str = '',
     pose: str = 'dig',
     depth: str = 'swing',
+    held: tuple[str, ...] = (),
 ) -> Scenario:
     """
     Return the thesis' digging: the bucket alone turns through the soil (4.3).
@@ -258,6 +270,8 @@ def dig_scenario(
         Initial pose; it puts the bucket's edge at the soil's surface.
     depth : str
         One of DEPTHS.
+    held : tuple of str
+        Cylinders that are locked; (4.1) assumes that boom and arm are.
 
     Raises
     ------
@@ -274,6 +288,7 @@ def dig_scenario(
         cohesion=cohesion,
         sweep_deg=SWEEP_DEG,
         valve_commands=curl,
+        held=held,
     )
 
 

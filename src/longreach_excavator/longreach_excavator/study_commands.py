@@ -38,7 +38,7 @@ __all__ = ['configure_studies']
 # What the table for people shows of all columns.
 _SHOWN = ('pin_force_', 'force_l', 'force_p', 'power_')
 # What a scenario says in place of arguments, and what these are if nobody gives them.
-_REPLACED = {'mode': 'hydraulic', 'pose': 'dig', 'forces': None, 'depth': 'swing'}
+_REPLACED = {'mode': 'hydraulic', 'pose': 'dig', 'forces': None, 'depth': 'swing', 'held': ()}
 
 
 def configure_studies(commands: Any) -> None:
@@ -97,7 +97,8 @@ def configure_studies(commands: Any) -> None:
         '--scenario',
         metavar='SCENARIO.yaml',
         type=Path,
-        help='what was done while measuring, in place of --pose, --mode, --forces, --depth',
+        help='what was done while measuring, in place of --pose, --mode, --forces, --depth and'
+        ' --held',
     )
     cohesion.add_argument('--lowest', type=positive, default=BOUNDS[0], help='to try [Pa]')
     cohesion.add_argument('--highest', type=positive, default=BOUNDS[1], help='to try [Pa]')

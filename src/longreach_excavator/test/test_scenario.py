@@ -164,7 +164,11 @@ def test_commands_hold_until_the_next(excavator: ExcavatorParameters) -> None:
         ('[0, 0, 1]', '[0, 0, .nan]', 'valve_commands[0].spools[2] = nan, allowed: [-1, 1]'),
         ('[0, 0, 1]', '[0, 1]', 'valve_commands[0].spools has 2 values, allowed: 3'),
         ('[0, 0, 1]', '0.5', 'valve_commands[0].spools = 0.5, allowed: a list'),
-        ('depth: swing', 'mode: printed', 'valve_commands and loose belong to mode: hydraulic'),
+        (
+            'depth: swing',
+            'mode: printed',
+            'valve_commands, loose and held belong to mode: hydraulic',
+        ),
     ],
 )
 def test_mistakes(

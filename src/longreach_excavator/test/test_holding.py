@@ -1,0 +1,169 @@
+"""What holds boom and arm during the digging: closed valves, or locks; docs/excavator.md."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.parameters import ExcavatorParameters, default_file, load_excavator
+from longreach_excavator.results import ExcavatorRun
+from longreach_excavator.scenario import Scenario, dig_scenario
+from longreach_excavator.simulation import simulate
+from longreach_excavator.soil import resistance_at
+from longreach_tools.testing import Outcome
+
+STANDING = ('boom', 'arm')
+HALF_OF_SUPPLY, SUPPLY = 144e5, 288e5
+
+
+def motion_of_d(run: ExcavatorRun) -> float:
+    """Return how far the bucket's joint moved [m]."""
+    return float(np.abs(run.bucket_joint()).max())
+
+
+def excess_of_swing(run: ExcavatorRun) -> float:
+    """Return by which share the law is above that at the depth below the surface at 3 s."""
+    k = int(np.searchsorted(run.column('time'), 3.0))
+    depth = run.column('depth')[k]
+    there = np.array([depth, depth - run.bucket_joint()[k].imag])
+    counted, below = resistance_at(run.parameters.soil, there)
+    return float(counted / below - 1.0)
+
+
+def dug(excavator: ExcavatorParameters, step: float = 1e-3) -> ExcavatorRun:
+    return simulate(excavator, dig_scenario(cohesion=17e3), step)
+
+
+def without(excavator: ExcavatorParameters, **parts: None) -> ExcavatorParameters:
+    """Return an excavator without some valves or hoses."""
+    return excavator.replace(cylinders=tuple(c.replace(**parts) for c in excavator.cylinders))
+
+
+@pytest.mark.parametrize(
+    ('pressure', 'modulus', 'moved'),
+    [
+        (60e5, 1.7e9, 0.114),
+        (HALF_OF_SUPPLY, 1.7e9, 0.096),
+        (HALF_OF_SUPPLY, 1.6e9, 0.102),
+        (HALF_OF_SUPPLY, 1.4e9, 0.116),
+        (HALF_OF_SUPPLY, 1.2e9, 0.136),
+        (SUPPLY, 1.7e9, 0.088),
+    ],
+)
+def test_motion_on_closed_valves(
+    excavator: ExcavatorParameters, pressure: float, modulus: float, moved: float
+) -> None:
+    softer = excavator.with_value('oil.bulk_modulus', modulus)
+    run = dug(softer.with_value('oil.preload', pressure))
+    assert motion_of_d(run) == pytest.approx(moved, abs=5e-4)
+
+
+def test_motion_is_that_of_the_oils_springs(excavator: ExcavatorParameters) -> None:
+    """Without cavitation the pistons move by force over beta (A_1^2 / V_1 + A_2^2 / V_2)."""
+    run = dug(excavator.with_value('oil.preload', SUPPLY))
+    for c, stiffness, most in zip(
+        run.parameters.cylinders[:2], (64e6, 36e6), (7.1e-3, 13.1e-3), strict=True
+    ):
+        length, force = run.column(f'length_{c.name}'), run.column(f'force_{c.name}')
+        place = length[0] - c.retracted
+        spring = c.head_area**2 / (c.head_volume + c.head_area * place)
+        spring += c.rod_area**2 / (c.rod_volume - c.rod_area * place)
+        spring *= excavator.oil.bulk_modulus
+        assert spring == pytest.approx(stiffness, rel=0.01)
+        k = int(np.abs(length - length[0]).argmax())
+        moved = length[k] - length[0]
+        assert abs(moved) == pytest.approx(most, abs=1e-4)
+        assert moved == pytest.approx((force[0] - force[k]) / spring, rel=0.01)
+
+
+def test_what_lines_hoses_and_make_up_valves_add(excavator: ExcavatorParameters) -> None:
+    stiff = excavator.with_value('oil.preload', SUPPLY)
+    for name in STANDING:
+        stiff = stiff.with_value(f'cylinders.{name}.line_volume', 1e-4)
+    realistic = load_excavator(default_file().parent / 'excavator_realistic.yaml')
+    moved = [
+        motion_of_d(run)
+        for run in (
+            dug(stiff, 2.5e-4),
+            dug(without(realistic, make_up=None, hose=None), 5e-4),
+            dug(without(realistic, make_up=None)),
+            dug(without(realistic, relief=None)),
+            dug(realistic),
+        )
+    ]
+    assert moved == pytest.approx([0.069, 0.114, 0.146, 0.150, 0.150], abs=6e-4)
+
+
+def test_arm_carries_more_than_the_supply_gives(excavator: ExcavatorParameters) -> None:
+    run = dug(excavator)
+    arm = excavator.cylinders[CYLINDERS.index('arm')]
+    assert run.column('force_arm').max() == pytest.approx(457e3, rel=0.01)
+    assert run.column('force_arm').max() > 1.1 * excavator.oil.supply_pressure * arm.head_area
+
+
+def test_locked_boom_and_arm_hold_the_joint(excavator: ExcavatorParameters) -> None:
+    runs = {
+        (cohesion, depth): simulate(
+            excavator, dig_scenario(cohesion=cohesion, depth=depth, held=STANDING)
+        )
+        for cohesion in (17e3, 20e3)
+        for depth in ('swing', 'surface')
+    }
+    usual = runs[17e3, 'swing']
+    assert motion_of_d(usual) == pytest.approx(0.010, abs=5e-4)
+    assert excess_of_swing(usual) == pytest.approx(0.016, abs=1e-3)
+    assert not any('joint D' in text for text in usual.warnings())
+    assert usual.time_to_sweep() == pytest.approx(6.05, abs=0.01)
+    assert runs[17e3, 'surface'].time_to_sweep() == pytest.approx(5.77, abs=0.01)
+    assert runs[20e3, 'swing'].stalled()
+    assert runs[20e3, 'surface'].stalled()
+    assert max(run.energy_error() for run in runs.values()) < 1e-8
+    # The pin carries the oil's force and the lock's, which is a spring to both sides.
+    for name in STANDING:
+        length = usual.column(f'length_{name}')
+        lock = usual.column(f'pin_force_{name}') - usual.column(f'force_{name}')
+        spring = -excavator.stops.stiffness * (length - length[0])
+        np.testing.assert_allclose(lock, spring, atol=0.01 * np.abs(spring).max())
+
+
+@pytest.mark.parametrize(
+    ('file', 'excess'), [('excavator.yaml', 0.183), ('excavator_realistic.yaml', 0.317)]
+)
+def test_law_is_too_high_on_closed_valves(file: str, excess: float) -> None:
+    run = dug(load_excavator(default_file().parent / file))
+    assert excess_of_swing(run) == pytest.approx(excess, abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    ('file', 'pressure', 'held', 'stall'),
+    [
+        ('excavator.yaml', 60e5, (), (18.1e3, 20.7e3)),
+        ('excavator_realistic.yaml', 60e5, (), (17.9e3, 22.8e3)),
+        ('excavator.yaml', HALF_OF_SUPPLY, (), (18.0e3, 20.6e3)),
+        ('excavator.yaml', 60e5, STANDING, (18.0e3, 18.3e3)),
+    ],
+)
+def test_cohesion_at_which_the_bucket_stalls(
+    file: str, pressure: float, held: tuple[str, ...], stall: tuple[float, float]
+) -> None:
+    excavator = load_excavator(default_file().parent / file).with_value('oil.preload', pressure)
+    for depth, limit in zip(('swing', 'surface'), stall, strict=True):
+        for cohesion, stalls in ((limit - 100.0, False), (limit + 100.0, True)):
+            scenario = dig_scenario(cohesion=cohesion, duration=20.0, depth=depth, held=held)
+            assert simulate(excavator, scenario).stalled() == stalls
+
+
+def test_command_locks_boom_and_arm(capsys: pytest.CaptureFixture[str]) -> None:
+    found = Outcome(capsys, 'excavator', 'dig', '--held', '--format', 'json')
+    assert found.json['bucket_joint_moved_m'] < 0.011
+    assert 'swing' not in found.err
+    Outcome(capsys, 'excavator', 'dig', '--held', '--mode', 'printed').refused(
+        'valve_commands, loose and held belong to mode: hydraulic'
+    )
+
+
+def test_what_can_be_held() -> None:
+    with pytest.raises(InputError, match=r"held has 'blade', allowed, each once: boom \| arm"):
+        Scenario(duration=1.0, pose='dig', held=('blade',))
