@@ -1,8 +1,8 @@
 """
-What all tests of the tree share: ROS that cannot be seen from outside this run.
+Configuration of all tests: an isolated ROS environment, and the order of the test files.
 
-Set here, at import, because rclpy reads these variables when it starts, and because every process
-that a test starts inherits them. A test that needs more isolation sets its own.
+The environment variables are set at import, because rclpy reads them when it starts, and because
+every process that a test starts inherits them. A test that needs more isolation sets its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOCKS: list[TextIO] = []
 
 def _free_domain() -> str:
     """Return a ROS domain that no other test run or worker of this machine uses."""
-    # Domains above 101 take ports that the system hands out to others.
+    # Domains above 101 use ports that the system also assigns dynamically.
     for step in range(101):
         domain = 1 + (os.getpid() + step) % 101
         with contextlib.suppress(OSError):
@@ -37,28 +37,28 @@ def _free_domain() -> str:
 
 os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
 os.environ['ROS_DOMAIN_ID'] = _free_domain()
-# For tests that want one without what others of this process have left.
+# For tests that need a domain without nodes left by other tests of this process.
 os.environ['LONGREACH_TEST_QUIET_DOMAIN'] = _free_domain()
 os.environ['ROS_LOG_DIR'] = _LOGS
 os.environ['MPLBACKEND'] = 'Agg'
 os.environ.pop('ROS_LOCALHOST_ONLY', None)
 
-# Long files are begun first: one at the end would let all cores but its own wait. How long a file
-# takes is known from the last run; of files that have not run yet it is guessed by these [s].
+# Long files run first; otherwise a long one at the end would leave the other cores idle. Durations
+# are those of the last run; for files that have not run yet they are estimated from these [s].
 _DURATIONS = 'longreach/durations'
 _LAUNCH_FILE, _TEST = 100.0, 0.3
 _measured: dict[str, float] = {}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leave the order of files to this file: pytest-xdist would begin with the most tests."""
+    """Disable the order of pytest-xdist, which begins with the file that has most tests."""
     if hasattr(config.option, 'loadscopereorder'):
         config.option.loadscopereorder = False
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what ``slow_after`` says, before -m looks at marks, and put long files first."""
+    """Apply the marker ``slow_after`` before -m is evaluated, and put long files first."""
     seen: dict[str, int] = {}
     for item in items:
         for mark in item.iter_markers('slow_after'):
@@ -88,10 +88,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _file(of: pytest.Item | pytest.TestReport) -> str:
-    """Return the file of a test, from the root of the tree."""
+    """Return the file of a test, relative to the root of the tree."""
     return of.nodeid.partition('::')[0]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:  # noqa: ARG001
-    """Remove the logs that ROS has written."""
+    """Remove the logs of ROS."""
     shutil.rmtree(_LOGS, ignore_errors=True)

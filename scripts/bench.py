@@ -1,12 +1,12 @@
 """
-Measure how fast Longreach is beside what one would use instead; what ``make bench`` calls.
+Measure the speed of Longreach and of alternatives to it; called by ``make bench``.
 
     bench.py [--quick] [--only a,b,...]
 
-The sections are those of the files ``bench_*.py`` beside this one: each may have ``SECTIONS``, by
-letter, and ``PLANTS``, launches whose processor time is measured, by name. All numbers come from
-one run on one machine, so that their ratios mean something. Nothing is asserted. About six minutes
-on two cores.
+The sections are those of the files ``bench_*.py`` in this directory: each may have ``SECTIONS``,
+by letter, and ``PLANTS``, launches whose processor time is measured, by name. All numbers come
+from one run on one machine, so that their ratios are comparable. Nothing is asserted. About six
+minutes on two cores.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from bench_table import Section, format_rows, machine_line
 
 
 def collect(directory: Path) -> dict[str, Section]:
-    """Return the sections of all files ``bench_*.py`` by letter; their plants go to bench_ros."""
+    """Return the sections of all files ``bench_*.py`` by letter; add their plants to bench_ros."""
     sections: dict[str, Section] = {}
     for file in sorted(directory.glob('bench_*.py')):
         module = importlib.import_module(file.stem)
         found: dict[str, Section] = getattr(module, 'SECTIONS', {})
         if twice := sections.keys() & found.keys():
-            raise ValueError(f'{file}: sections {sorted(twice)} are taken; choose other letters')
+            raise ValueError(f'{file}: sections {sorted(twice)} exist; choose other letters')
         sections |= found
         bench_ros.PLANTS.update(getattr(module, 'PLANTS', {}))
     return dict(sorted(sections.items()))
@@ -37,7 +37,7 @@ SECTIONS = collect(Path(__file__).parent)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the sections that were asked for and return the exit code."""
+    """Run the selected sections and return the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         epilog='\n'.join(f'{letter}  {section.title}' for letter, section in SECTIONS.items()),
@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run(letters: list[str], quick: bool) -> int:
-    """Measure and print the sections that were asked for."""
+    """Measure and print the selected sections."""
     for letter in letters:
         section = SECTIONS[letter]
         if sys.stderr.isatty():
@@ -71,7 +71,7 @@ def run(letters: list[str], quick: bool) -> int:
 
 
 def _letters(text: str) -> list[str]:
-    """Return the sections that ``--only`` names."""
+    """Return the letters of ``--only``."""
     letters = text.split(',')
     for letter in letters:
         if letter not in SECTIONS:

@@ -1,9 +1,9 @@
 """
-The boom's release of a load in the library, and in what one would use instead.
+Benchmark of the release of the boom's load: the library and alternative programs.
 
-SciPy's solve_ivp gets the library's own compiled right-hand side, at tolerances with which its tip
-stays within a millimetre of the reference, as the library's does with steps of 1 ms. Exudyn has
-other mechanics (see bench_boom_exudyn.py), so its rows carry no error, and no stick and slip.
+SciPy's solve_ivp uses the library's compiled right-hand side, with tolerances at which its tip is
+within 1 mm of the reference, as the library's is with steps of 1 ms. Exudyn has another mechanical
+model (see bench_boom_exudyn.py), so its rows have no error, and no stick and slip.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.state import BoomCommand, StateParts
 
-# Relative tolerances with which each stays below 1 mm.
+# Relative tolerances at which the errors are below 1 mm.
 METHODS = (('LSODA', 1e-5), ('Radau', 1e-4))
 # Elements for each beam: f1 within 0.3 %, and converged to a millimetre.
 EXUDYN_MESHES = (4, 16)
-# [s]; short beams between stiff joints move fast.
+# Step for short beams, whose frequencies are high [s].
 SHORT_STEP = 5e-4
 
 
@@ -101,12 +101,12 @@ def right_hand_side(boom: Boom, modes: np.ndarray) -> Any:
 
 
 def scales(y: np.ndarray) -> np.ndarray:
-    """Return what is large for each component: pressures are counted in Pa."""
+    """Return a large value of each component, for absolute tolerances."""
     return np.where(np.abs(y) > 1e3, 1e6, 1.0)
 
 
 def exudyn_rows(duration: float, quick: bool) -> Iterator[Row]:
-    """Yield Exudyn's rows, or one that says why there are none."""
+    """Yield Exudyn's rows, or one row with the reason why there are none."""
     data = exudyn_data(load_boom())
     for mesh in EXUDYN_MESHES[: 1 if quick else None]:
         name = f'Exudyn, {mesh} ANCF elements a beam'

@@ -1,22 +1,22 @@
 """
-The concrete-pump boom in Exudyn: what one would use for flexible beams without Longreach.
+The concrete-pump boom in Exudyn, an alternative program for flexible beams.
 
     bench_boom_exudyn.py [--quick]      tables of convergence: meshes and steps, error and time
 
-The same data as the boom of Longreach, in other mechanics: planar ANCF cables with large
-deflections and axial forces instead of assumed modes. Each beam is a row of elements, each with
-the mean mass and the mean bending stiffness of its stretch. The boom hangs in static equilibrium
-with a load at its tip; the load goes at t = 0.
+The data are those of the boom of Longreach, the mechanical model is another one: planar ANCF cable
+elements with large deflections and axial forces instead of assumed modes. Each element has the
+mean mass and the mean bending stiffness of its section. The boom is in static equilibrium with a
+load at its tip; the load is released at t = 0.
 
-- ``locked``: no piston moves. The joints are rigid, and the place x_m of the first beam, where
-  its cylinder holds it, stays on the line through the first joint.
+- ``locked``: no piston moves. The joints are rigid, and the point x_m of the first beam, where
+  its cylinder supports it, stays on the line through the first joint.
 - ``oil``: closed valves. Oil and viscous friction of each cylinder are a spring and a damper on
-  the joint, by the lever f'(phi). Pressures have no states of their own, and pistons no stick.
+  the joint, by the lever f'(phi). There are no states for the pressures and no stiction.
 
-Cylinder 1 pushes the first beam across its axis at x_m, as in the paper's model (Henikl 2015,
-eq. 20): the part of its force along the beam is left out on both sides. The damping of the
-deflections (eq. 8) is relative to the frame of each beam; its matrix is that of the pose at the
-start. Angles and places are in the boom's plane, x forward, z up.
+Cylinder 1 acts normal to the axis of the first beam at x_m, as in the paper's model (Henikl 2015,
+eq. 20); the force component along the beam is neglected in both programs. The damping of the
+deflections (eq. 8) is relative to the frame of each beam, with the matrix of the initial pose.
+Angles and positions are in the boom's plane, x forward, z up.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """
-A chain of three rigid links in the library, and in what one would use instead.
+Benchmark of a chain of three rigid links: the library and alternative programs.
 
-Each program is called from Python, with arrays of its own kind made beforehand; what it returns
-is a new array. The links are the boom, arm and bucket of an excavator as slender rods. The free
-swing starts from rest; each program gets the fastest of its methods that keeps the angles within
-1e-6 rad over 20 s, with the largest step or tolerance that does. A program that is not installed
-has a row that says so; none of them is needed for anything else.
+Each program is called from Python, with prepared arrays of its own type; it returns a new array.
+The links are the boom, arm and bucket of an excavator as slender rods. The free swing starts from
+rest; of each program the fastest method with errors of the angles below 1e-6 rad over 20 s is
+used, with the largest possible step or tolerance. For a program that is not installed, the table
+has a row with a note.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GRAVITY = 9.81
 NAMES = ('boom', 'arm', 'bucket')
 
 # State and torques of the evaluations, and angles at the beginning of the swing [rad]. From a
-# higher start the motion is chaotic, and no error says anything.
+# higher start the motion is chaotic, and errors are not comparable.
 Q, V, A = np.array([[0.4, -1.1, 0.7], [0.3, -0.8, 1.2], [1.5, -2.0, 0.5]])
 START = np.array([-0.5, 0.4, -0.3])
 SAMPLE = 0.1  # [s]
@@ -46,7 +46,7 @@ EXUDYN_STEP = SAMPLE / 9.0
 
 
 class Program(NamedTuple):
-    """What one program offers; each callable returns numbers to compare."""
+    """Functions of one program; each returns numbers to compare."""
 
     inverse: Callable[[], np.ndarray] | None = None
     forward: Callable[[], np.ndarray] | None = None
@@ -232,7 +232,7 @@ def drake() -> Program:
 
 
 def exudyn() -> Program:
-    """Return Exudyn with minimal coordinates and its explicit solver, which checks nothing."""
+    """Return Exudyn with minimal coordinates and its explicit solver, without error control."""
     exu, item = module('exudyn', 'exudyn'), module('exudyn.itemInterface', 'exudyn')
 
     def move(duration: float) -> np.ndarray:
@@ -296,7 +296,7 @@ PROGRAMS = {
 
 
 def programs() -> Iterator[tuple[str, Program]]:
-    """Yield the programs; the note of one that is not installed says so."""
+    """Yield the programs; one that is not installed has a note."""
     for name, make in PROGRAMS.items():
         try:
             yield name, make()

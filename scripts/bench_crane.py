@@ -1,10 +1,10 @@
 """
-The crane's tasks in the library, and in the program that one would write with SciPy instead.
+Benchmark of the crane's tasks: the library and an equivalent program with SciPy.
 
-That program has the same equations, written in plain Python with the mass matrix solved by hand,
-and the library's own controller; scipy.integrate.solve_ivp takes it from sampling instant to
-sampling instant. Tolerances are set so that each stays within about 1e-9 of the same reference,
-the library at the tightest tolerance that floating point allows; the table prints by how much.
+That program has the same equations, in plain Python with the mass matrix inverted by hand, and the
+library's controller; scipy.integrate.solve_ivp integrates between the sampling instants. With the
+chosen tolerances all errors are about 1e-9 against the same reference, the library at the tightest
+tolerance that floating point allows; the table has the errors.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from longreach_crane.scenario import Disturbance, Scenario, cycle_count
 from longreach_crane.simulation import simulate
 from longreach_crane.state import Command, CraneState
 
-# Tolerances with which each method reaches 1e-9, and how often it is repeated at most.
+# Methods with tolerances for errors of 1e-9, and largest number of repetitions.
 TASK_B = (('RK45', 3e-9, 3), ('LSODA', 1e-11, 3), ('Radau', 1e-5, 2))
 TASK_A = (('DOP853', 3e-12, 5), ('LSODA', 1e-12, 5), ('Radau', 3e-10, 2))
 TASK_A_LIBRARY = 1e-12
@@ -39,7 +39,7 @@ Advance = Callable[[np.ndarray, Command, float, float], np.ndarray]
 
 
 class Inputs(NamedTuple):
-    """What is constant from one sampling instant to the next."""
+    """Quantities that are constant between sampling instants."""
 
     force: float  # desired force of the motor [N]
     disturbance: float  # on the load [N]

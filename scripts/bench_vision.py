@@ -1,12 +1,12 @@
 """
-Centres of circular markers by the library, and by what one would use instead.
+Benchmark of the centres of circular markers: the library and alternative programs.
 
-All get the same windows, rendered by the tests' own renderer: radii of 10 to 30 px, tilt to
-60 deg, cards and clutter. All know roughly where the marker is and how large, as a tracker does,
-and choose among what they find by that; an AprilTag stands in the same place, its side the
-marker's diameter. The error is the distance per axis from the projected centre, RMS of those
-within 0.5 px; the others count as wrong. False accepts are those in windows with clutter and no
-marker. A program that is not installed has a row that says so.
+All process the same windows, rendered by the tests' own renderer: radii of 10 to 30 px, tilt up to
+60 deg, cards and clutter. All get approximate position and size of the marker, as from a tracker,
+and select their result by these; AprilTags are at the same positions, with the marker's diameter
+as side length. The error is the distance per axis from the projected centre, as RMS of those
+within 0.5 px; the others count as wrong. False accepts are detections in windows with clutter and
+without a marker. For a program that is not installed, the table has a row with a note.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from longreach_vision.detection import TRACKED, detect
 
 TESTS = Path(__file__).resolve().parent.parent / 'src/longreach_vision/test'
 NAN = float('nan')
-# An ellipse is the marker within these: distance [px], deviation of the radius, of the area.
+# An ellipse counts as the marker within these limits: distance [px], relative deviations of radius
+# and area.
 DISTANCE, RADIUS, AREA = 12.0, 0.3, 0.15
 # Grey levels of a tag are those of the marker; it needs a bright border.
 TAG_CELLS = 8
@@ -39,7 +40,7 @@ Call = Callable[[], 'np.ndarray | None']
 
 
 class Window(NamedTuple):
-    """A rendered window, what is known of it, and its true centre [px]."""
+    """A rendered window, the given approximate values, and the true centre [px]."""
 
     image: np.ndarray
     at: np.ndarray
@@ -50,7 +51,7 @@ class Window(NamedTuple):
 
 
 class Program(NamedTuple):
-    """Makes a call for a window, which returns the centre or None."""
+    """A program; ``make`` returns a function from windows to calls, which return the centre."""
 
     name: str
     make: Callable[[], Callable[[Window], Call]]
@@ -58,7 +59,7 @@ class Program(NamedTuple):
 
 
 def longreach() -> Callable[[Window], Call]:
-    """Return the library's detector; only what it trusts counts as found."""
+    """Return the library's detector; only detections with status TRACKED count."""
 
     def prepare(window: Window) -> Call:
         c = window.camera
@@ -110,7 +111,7 @@ def blob() -> Callable[[Window], Call]:
         detector = cv2.SimpleBlobDetector.create(parameters)
 
         def call() -> np.ndarray | None:
-            # The size of a blob says little where it is tilted: only the place chooses.
+            # The size of a tilted blob is unreliable: selection by position only.
             found = [(*point.pt, window.radius) for point in detector.detect(window.image)]
             return most_likely(np.array(found), window)
 
@@ -162,7 +163,7 @@ PROGRAMS = (
 
 
 def most_likely(ellipses: np.ndarray, window: Window) -> np.ndarray | None:
-    """Return the centre of the ellipse (centre, radius) that suits what is known best, or None."""
+    """Return the centre of the ellipse that is closest to the approximate values, or None."""
     if ellipses.size == 0:
         return None
     away = np.hypot(*(ellipses[:, :2] - window.at).T) / DISTANCE
@@ -179,7 +180,7 @@ def tag_texture(dark: float, bright: float) -> np.ndarray:
 
 
 def with_tag(scene: Any, evaluation: Any) -> Any:
-    """Return a scene with a tag in the marker's place, on a card that shows its border."""
+    """Return a scene with a tag instead of the marker, on a card with a bright border."""
     dark, bright = sorted((scene.background, scene.marker))
     card = scene.card and evaluation.Card(max(scene.card.size, 1.6), 'square')
     texture = tag_texture(dark, bright)
@@ -227,7 +228,7 @@ def centres(quick: bool) -> list[Row]:
             false = sum(prepare(window)() is not None for window in empty)
             results[program.name] = summary(seen[program.tag], centers, false, without)
         times: dict[str, list[float]] = {name: [] for name in calls}
-        # In turns, so that a change of the machine's speed meets all of them.
+        # Interleaved, so that a change of the machine's speed affects all of them.
         for _ in range(rounds):
             for name, markers in calls.items():
                 times[name].append(median_time(markers))
@@ -243,7 +244,7 @@ def centres(quick: bool) -> list[Row]:
 
 
 def disturbances(quick: bool) -> list[Row]:
-    """Time the library's detector under each disturbance; the notes say what comes out."""
+    """Time the library's detector under each disturbance; the notes have the results."""
     count = 40 if quick else 200
     evaluation = load_evaluation()
     prepare = longreach()
@@ -289,7 +290,7 @@ def median_time(calls: list[Call]) -> float:
 
 
 def summary(seen: list[Window], centers: list[np.ndarray | None], false: int, empty: int) -> str:
-    """Return how exact and how reliable centres are."""
+    """Return the accuracy and the reliability of centres as text."""
     errors = np.array(
         [
             center - window.center

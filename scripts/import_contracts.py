@@ -1,18 +1,18 @@
 """
-Check the directions of imports between packages; what ``make lint`` and a test call.
+Check the directions of imports between packages; called by ``make lint`` and by a test.
 
-The contracts follow from the tree, so that a new package is held by them without a change here.
-A package is what has a ``setup.py`` below ``src/``. ``longreach_dynamics``, ``longreach_node`` and
+The contracts are derived from the tree, so that they also apply to a new package. A package is a
+directory with a ``setup.py`` below ``src/``. ``longreach_dynamics``, ``longreach_node`` and
 ``longreach_tools`` are shared; every other one is a machine, or works on machines. The name of a
-module tells what it may import:
+module determines its allowed imports:
 
 ``conversions``, ``nodes``, ``remote``, ``NAME_node``, ``NAME_ros``
     ROS and messages
 ``commands``, ``NAME_commands``, ``arguments``, ``figures``, ``NAME_figures``, ``recording``,
 ``NAME_output``, ``NAME_files``
-    the command ``longreach`` and plotting, ROS only by way of ``remote``
+    the command ``longreach`` and plotting, ROS only through ``remote``
 all others
-    the library of the machine: neither ROS nor plotting nor the command
+    the library of the machine: no ROS, no plotting, no command
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ COMMAND_MODULES = re.compile(
     r'commands|\w+_commands|arguments|figures|\w+_figures|recording|\w+_output|\w+_files'
 )
 MESSAGE_PACKAGES = re.compile(r'\w+_(msgs|srvs|interfaces)')
-# Which nodes a command finds is decided where nodes decide it, before rclpy is imported. What all
-# machines' commands tell nodes that run is imported when they run.
+# Commands use the nodes' module for the range of discovery, before rclpy is imported. The modules
+# that call running nodes are imported when a command runs.
 ALLOWED = (
     'longreach_tools.** -> longreach_node.middleware',
     'longreach_tools.machine_command -> longreach_node.remote',
@@ -50,7 +50,7 @@ def packages(root: Path) -> list[str]:
 
 
 def imported(root: Path) -> set[str]:
-    """Return the top-level names of all that the packages of a tree import."""
+    """Return the top-level names of all modules that the packages of a tree import."""
     found = set()
     for name in packages(root):
         for path in (root / 'src' / name / name).rglob('*.py'):

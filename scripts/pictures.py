@@ -1,9 +1,8 @@
 """
-Make the pictures of README.md and docs/ again; what ``make pictures`` calls.
+Make the pictures of README.md and docs/ again; called by ``make pictures``.
 
-The pages name the commands: each ``longreach ... docs/pictures/NAME`` between backquotes is run,
-and each indented block of commands in which a picture is named, line by line. So a new page needs
-nothing here.
+The commands are read from the pages: each ``longreach ... docs/pictures/NAME`` between backquotes,
+and each line of an indented block of commands that names a picture.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = 'docs/pictures/'
-# Where commands that pictures need first put their files; emptied before they run.
+# Directory for intermediate files of these commands; emptied before they run.
 SCRATCH = 'out/pictures_of_docs'
 
 
 def commands(root: Path) -> Iterator[list[str]]:
-    """Yield the commands of all pages as words, each once, in the order in which they stand."""
+    """Yield the commands of all pages as words, each once, in order of appearance."""
     seen = set()
     for page in (root / 'README.md', *sorted((root / 'docs').glob('*.md'))):
         text = page.read_text(encoding='utf-8')

@@ -1,8 +1,8 @@
 """
-Run the demonstrations of all machines; what ``make demo`` calls.
+Run the demonstrations of all machines; called by ``make demo``.
 
-A machine takes part by an entry point of the group ``longreach.demos``, whose name is its command:
-``longreach NAME demo`` is called. Ends with the first that fails, with its exit code.
+For each entry point of the group ``longreach.demos``, ``longreach NAME demo`` is run with the name
+of the entry point. The first failure ends the script, with the exit code of the command.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """
-Run all checks that need no execution of the code; what ``make lint`` calls.
+Run all static checks; called by ``make lint``.
 
-ruff (rules and format), mypy on the libraries and the scripts, strict by pyproject.toml, and the
-import directions of import_contracts.py. All run, even when an earlier one fails. Exit code: 0 if
-all passed, else 1.
+ruff (rules and format), mypy on the libraries and the scripts (strict, see pyproject.toml), and
+the import directions of import_contracts.py. All of them run, even when an earlier one fails. Exit
+code: 0 if all passed, otherwise 1.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from workspace import PIP_ONLY_TESTS
 
 ROOT = Path(__file__).resolve().parent.parent
-# Messages are generated, and bringup holds no Python.
+# The messages are generated, and bringup has no Python code.
 LIBRARIES = sorted(
     str(path.relative_to(ROOT))
     for path in ROOT.glob('src/longreach_*/longreach_*')
@@ -28,7 +28,7 @@ LIBRARIES = sorted(
 
 
 class Check(NamedTuple):
-    """A command, and the module that it comes with."""
+    """A command, and the module that provides it."""
 
     name: str
     module: str
@@ -44,7 +44,7 @@ CHECKS = (
 
 
 def main() -> int:
-    """Run all checks, say how each ended, return the exit code."""
+    """Run all checks, print their results, return the exit code."""
     failed = []
     for check in CHECKS:
         started = time.monotonic()

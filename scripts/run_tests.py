@@ -1,11 +1,11 @@
 """
-Run the tests of the tree on two cores; what ``make test`` and ``make test-all`` call.
+Run the tests of the tree on two cores; called by ``make test`` and ``make test-all``.
 
     run_tests.py [--all] [ARGUMENT OF PYTEST ...]
 
 Without ``--all``, tests that are marked as slow are left out. Paths among the arguments replace
-the default ``src test``. The exit code is pytest's, 1 when something is missing. A file's tests
-stay together on one core, so that nodes which a module starts once are not started twice.
+the default ``src test``. The exit code is pytest's, or 1 when a module is missing. The tests of a
+file run on one core, so that nodes shared by the tests of a module are started once only.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # Module -> requirement.
 NEEDED = {'pytest': 'pytest', 'xdist': 'pytest-xdist', 'pytest_timeout': 'pytest-timeout'}
 OPTIONS = ['-n', '2', '--dist', 'loadfile']
-# An installed ROS hands these plugins to every pytest on the machine. Longreach does not use them,
-# and they end a run of recent versions of pytest with an internal error.
+# An installed ROS adds these plugins to every pytest on the machine. Longreach does not use them,
+# and with recent versions of pytest they cause an internal error.
 for _plugin in ('launch_pytest', 'launch_ros', 'launch_testing'):
     OPTIONS += ['-p', f'no:{_plugin}']
 
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
     paths = [] if chosen else ['src', 'test']
     everything = '--all' in arguments
     arguments = [word for word in arguments if word != '--all']
-    # A later -m among the arguments counts instead of this one.
+    # A later -m among the arguments replaces this one.
     quick = [] if everything else ['-m', 'not slow']
     command = [sys.executable, '-m', 'pytest', *OPTIONS, *quick, *paths, *arguments]
     return subprocess.call(command, cwd=ROOT)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """
-Run a node for some minutes and report its memory and processor time.
+Run a node for several minutes and report its memory and processor time.
 
     python3 scripts/soak.py --seconds 600 ros2 run longreach_boom plant
     python3 scripts/soak.py --seconds 600 install/longreach_boom/lib/longreach_boom/plant
 
-The first quarter is for caches and compilation. Exit code 1 when the memory grows by more than
-half a megabyte per minute after that: rclpy's own spin_until_future_complete costs 5.
+The first quarter is excluded because of caches and compilation. Exit code 1 when the memory then
+grows by more than half a megabyte per minute; rclpy's spin_until_future_complete leaks 5.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
 """
-Prepare the workspace and run commands in it; every make target calls this first.
+Prepare the workspace and run commands in it; called by every make target.
 
     workspace.py setup            prepare the environment, build the packages, compile the kernels
-    workspace.py setup --comparisons   the same, with the programs that Longreach is compared with
+    workspace.py setup --comparisons   the same, with the programs for comparisons
     workspace.py run -- CMD ...   run a command in that environment
-    workspace.py lock             pin requirements.in and comparisons.in anew in the lock files
-    workspace.py pip-only         print what an installed ROS needs from PyPI besides rosdep
+    workspace.py lock             update the lock files from requirements.in and comparisons.in
+    workspace.py pip-only         print PyPI packages that an installed ROS needs besides rosdep
 
-Where ROS_DISTRO is set, that ROS is the environment. Elsewhere it is the virtual environment
-.venv, filled from PyPI with the versions and hashes of requirements.lock; comparisons.lock goes on
-top of it for tests and benchmark. Only Python's standard library is used here, because no other
-package is installed yet.
+If ROS_DISTRO is set, that ROS is the environment. Otherwise it is the virtual environment .venv,
+with the packages of requirements.lock from PyPI, and those of comparisons.lock for tests and
+benchmarks. Only Python's standard library is used here, because no other package is installed yet.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ LOCK = ROOT / 'requirements.lock'
 COMPARISONS_LOCK = ROOT / 'comparisons.lock'
 LOGS = ROOT / 'log'
 BUILT = ('build', 'install')
-# Raise it when make_venv changes what it makes of the same lock file.
+# To be increased when make_venv creates something else from the same lock file.
 VENV_RECIPE = 1
 SUPPORTED_DISTRO = 'jazzy'
 # Expected to work, and what is known about them.
@@ -48,7 +47,7 @@ NEWER_DISTROS = {
 }
 SUPPORTED_PYTHONS = ((3, 11), (3, 12))
 UNUSABLE_IN_PATH = re.compile(r'[\s:;"\'$`\\]')
-# Variables with which another environment, sourced in the same shell, would leak into the build.
+# Variables by which another environment, sourced in the same shell, would affect the build.
 FOREIGN_VARIABLES = (
     'AMENT_PREFIX_PATH',
     'CMAKE_PREFIX_PATH',
@@ -58,8 +57,8 @@ FOREIGN_VARIABLES = (
     'PYTHONPATH',
     '_ROS_WHEELS_BOOTSTRAP_COMPLETE',
 )
-# Python packages that rosdep cannot install on Ubuntu 24.04: module -> requirement. Its keys that
-# end in -pip do not get past a Python that apt manages, and apt's numba is older than Python 3.12.
+# Python packages that rosdep cannot install on Ubuntu 24.04: module -> requirement. Keys that end
+# in -pip fail with a Python managed by apt, and apt's numba does not support Python 3.12.
 PIP_ONLY = {'apsw': 'apsw==3.54.1.0', 'numba': 'numba==0.68.1', 'rosbags': 'rosbags==0.11.9'}
 PIP_ONLY_TESTS = {
     'casadi': 'casadi==3.8.2',
@@ -68,7 +67,7 @@ PIP_ONLY_TESTS = {
     'ruff': 'ruff==0.17.6',
     'yaml-stubs': 'types-pyyaml==6.0.12.20261113',
 }
-# Optional: without them a test is skipped, and a row of the benchmark is left out with a note.
+# Optional: without them tests are skipped, and rows of the benchmarks omitted with a note.
 PIP_ONLY_COMPARISONS = {
     'exudyn': 'exudyn==1.13.6',
     'mujoco': 'mujoco==4.0.0',
@@ -131,7 +130,7 @@ def setup(comparisons: bool = False) -> None:
 
 
 def uses_installed_ros() -> bool:
-    """Tell whether the ROS that ROS_DISTRO names is to be used."""
+    """Return whether the ROS of ROS_DISTRO is used."""
     return bool(os.environ.get('ROS_DISTRO'))
 
 
@@ -153,7 +152,7 @@ def check_distro() -> None:
 
 
 def check_installed_ros(comparisons: bool) -> None:
-    """Report which tools and Python packages an installed ROS lacks."""
+    """Report tools and Python packages that are missing beside an installed ROS."""
     if shutil.which('colcon') is None:
         raise SetupError(
             'colcon was not found; install it with: apt install python3-colcon-common-extensions'
@@ -177,7 +176,7 @@ def check_installed_ros(comparisons: bool) -> None:
 
 @contextlib.contextmanager
 def only_one() -> Iterator[None]:
-    """Lock this tree for one set-up at a time; a second one waits."""
+    """Allow one set-up of this tree at a time; another one waits."""
     LOGS.mkdir(exist_ok=True)
     with (LOGS / 'setup.lock').open('w') as file:
         try:
@@ -209,7 +208,7 @@ def make_venv() -> None:
     remove(*(ROOT / name for name in BUILT))
     announce(f'creating .venv with Python {sys.version.split()[0]}')
     call([sys.executable, '-m', 'venv', str(VENV)], 'venv', os.environ.copy())
-    # First the tools that the few source packages are built with, so that these too are pinned.
+    # First the build tools of the few source packages, so that these are pinned as well.
     tools = [name for name in ('pip', 'setuptools', 'wheel') if name in blocks]
     first = LOGS / 'requirements-tools.lock'
     first.write_text(''.join(blocks[name] for name in tools))
@@ -222,8 +221,8 @@ def make_venv() -> None:
 
 
 def add_comparisons() -> None:
-    """Install the programs that tests and benchmark compare with, unless .venv has them."""
-    # Inside .venv, so that it disappears with it.
+    """Install the programs for comparisons in tests and benchmarks, unless .venv has them."""
+    # Inside .venv, so that it is removed together with it.
     stamp = VENV / 'comparisons.json'
     wanted = {'lock': hashlib.sha256(COMPARISONS_LOCK.read_bytes()).hexdigest()}
     if read_json(stamp) == wanted:
@@ -249,7 +248,7 @@ def install(lock: Path, name: str, *options: str) -> None:
 
 
 def check_host() -> None:
-    """Check the tree's path, and what the machine must have to make .venv and build with it."""
+    """Check the tree's path and the tools needed to create .venv and build with it."""
     if found := UNUSABLE_IN_PATH.search(str(ROOT)):
         raise SetupError(
             f'the path {str(ROOT)!r} contains {found[0]!r}, which the scripts and CMake files in'
@@ -436,7 +435,7 @@ def pin() -> None:
     subprocess.run(command, cwd=ROOT, check=True)
 
 
-# --- small things ---------------------------------------------------------------------------
+# --- helpers --------------------------------------------------------------------------------
 
 
 def call(

@@ -188,7 +188,7 @@ def test_urdf_is_printed(capsys):
         (('modes', '--pose', '0,0,0,nan'), '--pose 0,0,0,nan, allowed: sprawled, site, upright'),
         (('modes', '--pose', 'flat'), '--pose flat, allowed: sprawled, site, upright'),
         (('modes', '--pose', '2,0,0,0'), 'angle of joint beam_1 = 114.592 deg'),
-        (('modes', '--pose', '70,-50,-35,-30'), 'if it is deg, add --degrees'),
+        (('modes', '--pose', '70,-50,-35,-30'), 'add --degrees'),
         (('statics', '--sweep', '0:1:99999999999'), 'allowed: 1 to 100000'),
         (('modes', '--count', '0'), 'allowed: 1 to'),
         (('modes', '--elements', '100000'), 'allowed: 1 to 200'),

@@ -30,8 +30,8 @@ __all__ = [
 
 # Length of an arrow over its force [m/N]: 1 m for 50 kN.
 FORCE_SCALE = 1.0 / 50e3
-# Ends of the line of the soil's surface: near end over the boom's length, far end over the reach of
-# the stretched machine.
+# Ends of the line of the soil's surface: near end over the boom's length, far end over the reach
+# of the stretched machine.
 _NEAR, _BEYOND = 0.35, 1.1
 
 

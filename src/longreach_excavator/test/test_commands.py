@@ -257,7 +257,7 @@ def test_pose_in_angles_and_lengths_is_one(capsys):
         (('--pose', '20,-95,70', '--degrees'), 'theta_4 (bucket) = 70 deg, allowed'),
         (('--pose', '20,-95,39'), 'add --degrees'),
         (('--pose', '1,2'), 'pose has 2 angles, allowed: 3'),
-        (('--pose', 'up'), '3 angles with commas between'),
+        (('--pose', 'up'), '3 angles separated by commas'),
         (('--lengths', '2.5,2.6,1.5'), 'length of the bucket cylinder = 1.5 m, allowed'),
         (('--lengths', '2.5,2.6,2.7'), 'theta_4 (bucket)'),
         (('--lengths', '2.5,2.6'), 'three finite numbers'),

@@ -1,14 +1,14 @@
 """
-The command ``longreach`` and what its subcommands share.
+The command ``longreach`` and common parts of its subcommands.
 
 ``cli``        the command itself; packages add subcommands as entry points
 ``arguments``  types of arguments
 ``options``    options and subcommands that machines have in common
 ``output``     results as tables, JSON, CSV and pictures
-``comparison`` a recorded run beside the library's
-``demo``       demonstrations: run, record, compare, draw
+``comparison`` comparison of a recorded run with the library's
+``demo``       demonstrations: launch, record, compare, draw
 ``launch``     ``longreach launch``
 ``bag``        ``longreach bag``
-``testing``    what tests of machines share
+``testing``    common parts of the machines' tests
 ``warm_up``    compiles the kernels of all packages
 """

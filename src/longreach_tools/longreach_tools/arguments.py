@@ -43,7 +43,7 @@ def positive(text: str) -> float:
 
 
 def not_negative(text: str) -> float:
-    """Return a finite number from 0 on."""
+    """Return a finite number of 0 or more."""
     value = finite(text)
     if value < 0.0:
         raise argparse.ArgumentTypeError(f'{text}, allowed: 0 or more')
@@ -69,7 +69,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def sweep(text: str) -> np.ndarray:
-    """Return the numbers, shape (COUNT,), that START:STOP:COUNT means."""
+    """Return COUNT equally spaced numbers for START:STOP:COUNT, shape (COUNT,)."""
     import numpy as np
 
     try:
@@ -82,24 +82,24 @@ def sweep(text: str) -> np.ndarray:
 
 
 def allow_lists(parser: argparse.ArgumentParser) -> None:
-    """Accept ``--pose -5,0,0,0`` and ``--sweep -5:85:19``, which begin like options."""
-    # argparse recognises single negative numbers only, by this private pattern.
+    """Accept values that begin like options, such as ``--pose -5,0,0,0``, ``--sweep -5:85:19``."""
+    # argparse accepts only single negative numbers, by this private pattern.
     parser._negative_number_matcher = re.compile(r'^-[\d.][\d.,:eE+-]*$')
 
 
 def add_network(parser: argparse.ArgumentParser) -> None:
-    """Add ``--network``, for a command that talks to nodes; the command ``longreach`` reads it."""
+    """Add ``--network`` to a command that talks to nodes; ``longreach`` itself evaluates it."""
     parser.add_argument(
         '--network',
         action='store_true',
-        help='talk to nodes on other machines, too (default: on this machine only)',
+        help='also talk to nodes on other computers (default: on this computer only)',
     )
 
 
 def count(most: int) -> Callable[[str], int]:
     """Return the type of whole numbers from 1 to ``most``."""
 
-    # argparse uses the function's name when the text is not a number.
+    # argparse names the function in its error when the text is not a number.
     def whole_number(text: str) -> int:
         value = int(text)
         if not 1 <= value <= most:
@@ -110,5 +110,5 @@ def count(most: int) -> Callable[[str], int]:
 
 
 def optional_file(text: str) -> Path | None:
-    """Return a path; None for an empty text, which launch files pass for no file."""
+    """Return a path, or None for an empty text, which launch files pass for no file."""
     return Path(text) if text else None

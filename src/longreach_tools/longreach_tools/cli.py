@@ -4,21 +4,20 @@ The command ``longreach``.
 Each subcommand is an entry point of the group ``longreach.commands``: a module with
 
 ``SUMMARY``
-    one line for ``longreach --help``: a literal, because the module is not imported for that,
+    one line for ``longreach --help``; a literal, because the module is not imported for the help,
 ``configure(parser)``
     adds its arguments to an :class:`argparse.ArgumentParser` and calls
-    ``parser.set_defaults(run=function)``; subcommands of its own may each set another ``run``,
+    ``parser.set_defaults(run=function)``; nested subcommands may each set another ``run``,
 ``run(arguments)``
-    does the work and returns the exit code, None for 0.
+    runs the command and returns the exit code, None for 0.
 
-A command that talks to nodes takes ``--network`` (:func:`longreach_tools.arguments.add_network`).
-It finds nodes on this machine only, unless that option or the user's environment says otherwise.
+A command that talks to nodes has ``--network`` (:func:`longreach_tools.arguments.add_network`).
+It finds nodes on this computer only, unless that option or the user's environment says otherwise.
 
-So a package adds a command without a change here. Only the module of the subcommand that is
-called is imported. Bad input is an InputError (exit code 2), any other expected failure a
-LongreachError (exit code 1); both are printed as one line, without a traceback.
-SIGTERM ends a command as Ctrl-C does, so that ``finally`` removes incomplete results; a command
-that waits for signals sets its own handlers.
+Only the module of the called subcommand is imported. Bad input is an InputError (exit code 2), any
+other expected failure a LongreachError (exit code 1); both are printed as one line, without a
+traceback. SIGTERM ends a command as Ctrl-C does, so that ``finally`` removes incomplete results; a
+command that waits for signals sets its own handlers.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _AGAIN = 0.02
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser that reports errors in one line, with the command that shows the help."""
+    """An argument parser that reports an error in one line, with the command for the help."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
         _complain(f'{self.prog}: {message}; see: {self.prog} --help')
@@ -75,17 +74,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     Run ``longreach`` and return its exit code.
 
-    It is 0 done, 1 failed, 2 bad input, 130 interrupted, 143 ended by SIGTERM.
+    Exit codes: 0 success, 1 failure, 2 bad input, 130 interrupted, 143 ended by SIGTERM.
 
     Parameters
     ----------
     arguments : sequence of str, optional
-        What follows ``longreach``; the process's own arguments by default.
+        Arguments of ``longreach``; by default those of the process.
 
     Raises
     ------
     BrokenPipeError
-        When the reader of stdout has gone.
+        When the reader of stdout has closed it.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     commands = {point.name: point for point in metadata.entry_points(group=COMMAND_GROUP)}
@@ -121,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(f'longreach {name}: {error}')
         return 1
     except OSError as error:
-        # Commands name the files that they open; printing is what knows no name.
+        # Commands name the files that they open; an error without a name comes from printing.
         _complain(f'longreach {name}: {error.filename or "stdout"}: {error.strerror or error}')
         return 1
     except KeyboardInterrupt:
@@ -167,7 +166,7 @@ def _complain(message: str) -> None:
 
 
 def console() -> None:
-    """Run the console script; a pipe that its reader closes early is no error."""
+    """Run the console script; a pipe closed early by its reader is not an error."""
     _open_closed_streams()
     use_dds_profile()
     code = 0
@@ -190,11 +189,11 @@ def _open_closed_streams() -> None:
     """
     Connect standard streams that the caller has closed to the null device.
 
-    Otherwise the next file opened gets their numbers, and receives the output of children.
+    Otherwise the next opened file gets their descriptor, and receives the output of children.
     """
     for name, mode in (('stdin', 'r'), ('stdout', 'w'), ('stderr', 'w')):
         if getattr(sys, name) is None:
-            # The number is the lowest that is free: that of the stream.
+            # The lowest free descriptor is that of the closed stream.
             stream = Path(os.devnull).open(mode)  # noqa: SIM115
             os.set_inheritable(stream.fileno(), True)
             setattr(sys, name, stream)

@@ -1,4 +1,4 @@
-"""Results of runs, and recorded runs beside the library's: what commands print and write."""
+"""Output of commands: results of runs, and comparison of a recorded run with the library's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from longreach_tools.output import print_result, summary_table, table, write_csv
 __all__ = ['SAME', 'differences_table', 'hand_out', 'report_comparison']
 
 SAME = 1e-9
-"""Up to here a recording and the library's run are the same [SI units]."""
+"""Largest difference at which a recording equals the library's run [SI units]."""
 
 AnyRun = TypeVar('AnyRun', bound=Run[Any])
 
@@ -28,21 +28,22 @@ def hand_out(
     text: str | None = None,
 ) -> int:
     """
-    Write CSV and picture of a run where asked for, print its summary, and return the exit code.
+    Write the requested CSV file and figure of a run, print its summary, return the exit code.
 
     Parameters
     ----------
     arguments : Namespace
-        With ``format``, ``csv``, and ``plot`` where something can be drawn.
+        With ``format``, ``csv``, and ``plot`` if ``draw`` is given.
     machine : str
-        Name of its command.
+        Name of the machine's command.
     run : Run
-        One that failed is handed out as far as it went; the exit code is then 1.
+        Of a failed run the rows before the failure are written; the exit code is then 1.
     draw : callable, optional
+        Takes file and run; draws the figure.
     more : mapping, optional
-        Printed before the summary as JSON.
+        Additional JSON entries, before the summary.
     text : str, optional
-        For people; by default the table of the summary.
+        Printed instead of the table of the summary.
     """
     if arguments.csv is not None:
         write_csv(arguments.csv, run.columns.names, run.table)
@@ -68,35 +69,35 @@ def report_comparison(
     what: str = 'sample',
 ) -> int:
     """
-    Print how a recording differs from the library's run, and return the exit code.
+    Print the differences between a recording and the library's run, and return the exit code.
 
     Parameters
     ----------
     arguments : Namespace
-        With ``bag``, and what :func:`hand_out` asks for.
+        With ``bag`` and those of :func:`hand_out`.
     machine : str
-        Name of its command.
+        Name of the machine's command.
     recorded, expected : Run
     advice : str
-        What to name, and what differs in any case.
+        Printed when they differ: which options to give, and which runs always differ.
     draw : callable, optional
-        Draws the recorded run.
+        Takes file and run; draws the recorded run.
     text : str
-        About the recorded run, for people.
+        Summary of the recorded run, printed before the differences.
     what : str
-        What a row is called.
+        Term for a row.
 
     Returns
     -------
     int
-        0 when all differences are rounding and no row is missing, else 1.
+        0 when all differences are at most ``SAME`` and no row is missing, otherwise 1.
     """
     expected.check()
     differences = compare_runs(recorded, expected, what)
     units = {column.name: column.unit for column in recorded.columns}
     lines = [text, ''] * bool(text) + [differences_table(differences, units)]
     (missing,) = (count for name, count in differences.items() if name.endswith('s_missing'))
-    # Written so that NaN is a difference.
+    # In this form NaN counts as a difference.
     same = not missing and all(differences[name] <= SAME for name in recorded.columns.names[1:])
     ends = [float(run.column('time')[-1]) for run in (recorded, expected)]
     if same:
@@ -117,7 +118,7 @@ def report_comparison(
 
 
 def _part(recorded: float, expected: float) -> str:
-    """Return up to where two runs were compared when they do not end together [s]."""
+    """Return a text on the compared part when the end times of two runs [s] differ."""
     if abs(recorded - expected) < 1e-6:
         return ''
     longer = 'recording' if recorded > expected else "library's run"
@@ -126,6 +127,6 @@ def _part(recorded: float, expected: float) -> str:
 
 
 def differences_table(differences: Mapping[str, float], units: Mapping[str, str]) -> str:
-    """Return what :func:`longreach_dynamics.runs.compare_runs` found as a table for people."""
+    """Return the differences from :func:`longreach_dynamics.runs.compare_runs` as a table."""
     rows = [(name, value, units.get(name, '')) for name, value in differences.items()]
     return table(('largest difference from the library', 'value', 'unit'), rows)

@@ -1,4 +1,4 @@
-"""Demonstrations of the machines: launch, record, compare and draw by printed commands."""
+"""Demonstrations of the machines: commands that are printed and run, with a recording."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ def demonstrate(
     **files: Path,
 ) -> int:
     """
-    Record a launch, call commands on the recording, and say what to try next.
+    Record a launch, run commands on the recording, and print what to try next.
 
     Parameters
     ----------
     out : path
-        Directory for bag and picture; made if it is not there.
+        Directory for the bag and the figure; created if missing.
     name : str
-        Name of both.
+        Name of bag and figure.
     launch : sequence of str
-        What follows ``longreach launch``; the recorder is added, RViz is left out.
+        Arguments of ``longreach launch``; recording is added, RViz is switched off.
     calls : sequence of sequence of str
-        What follows ``longreach``, command by command. Words may be ``{bag}``, ``{picture}`` or
-        the name of one of the files.
+        Arguments of ``longreach`` for each command. Words may contain ``{bag}``, ``{picture}`` and
+        the names of ``files`` in braces.
     advice : str
-        Printed when all went well, with the same names in it.
+        Printed after success, with the same placeholders.
     **files : path
-        Shown relative to where the user is.
+        Inserted as paths relative to the working directory.
 
     Returns
     -------
     int
-        Exit code of the first call that fails, 0 when none does.
+        Exit code of the first command that fails, otherwise 0.
 
     Raises
     ------
     InputError
-        When the directory cannot be used.
+        When nothing can be written into the directory.
     LongreachError
         When the launch fails.
     """
@@ -71,12 +71,12 @@ def demonstrate(
 
 def prepare(out: Path) -> Path:
     """
-    Make the directory of a demonstration, if it is not there, and return it.
+    Create the directory of a demonstration if it is missing, and return it.
 
     Raises
     ------
     InputError
-        When it cannot be made, or nothing can be written into it.
+        When it cannot be created, or nothing can be written into it.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -84,20 +84,20 @@ def prepare(out: Path) -> Path:
             pass
     except OSError as error:
         raise InputError(
-            f'--out {out} cannot be used: {error.strerror}; name a directory that is writable, or'
-            ' that can be made'
+            f'--out {out} cannot be used: {error.strerror}; give a writable directory, or one that'
+            ' can be created'
         ) from error
     return out
 
 
 def call_in_sight(words: Sequence[str]) -> int:
-    """Print a command as it would be typed, run it, and return its exit code."""
+    """Print a command line, run it, and return its exit code."""
     print('$ ' + ' '.join(words), flush=True)
     with subprocess.Popen(words) as process:
         try:
             return process.wait()
         except BaseException:
-            # subprocess would kill it: a launch then could not end its nodes one by one.
+            # subprocess would kill it, and a launch could not stop its nodes in order.
             process.terminate()
             process.wait()
             raise
@@ -110,10 +110,10 @@ def remove_old_bag(bag: Path) -> None:
     Raises
     ------
     InputError
-        When the directory is something else than a bag.
+        When the path exists and is not a bag.
     """
     if not bag.exists():
         return
     if not bag.is_dir() or not any(bag.glob('*.mcap')):
-        raise InputError(f'{bag} is there and is no bag; move it away or choose another --out')
+        raise InputError(f'{bag} exists and is not a bag; move it away or choose another --out')
     shutil.rmtree(bag)

@@ -1,8 +1,8 @@
 """
 Common parts of the commands of machines.
 
-Subcommands ``run``, ``compare``, ``urdf`` and ``demo``, those that call a plant that runs as a
-node, and what becomes of a run. Figures, recordings and ROS are imported when they are used.
+Subcommands ``run``, ``compare``, ``urdf`` and ``demo``, subcommands that call a running plant
+node, and the output of a run. Figures, recordings and ROS are imported when they are used.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ Scenario = TypeVar('Scenario')
 
 
 def lazily(name: str) -> Callable[..., Any]:
-    """Return a function that imports ``module:function`` when it is called, and calls that."""
+    """Return a function that imports ``module:function`` at its first call and calls it."""
     module, function = name.split(':')
     return lambda *words: getattr(import_module(module), function)(*words)
 
 
 def check_files(arguments: argparse.Namespace, *inputs: str | Path) -> None:
     """
-    Refuse results that cannot be written, or would take the place of what is read.
+    Refuse output files that cannot be written, or that are also input files.
 
     Parameters
     ----------
     arguments : Namespace
-        Of any command: ``csv`` and ``plot`` are written, other paths are read.
+        Of any command: ``csv`` and ``plot`` are output files, other paths input files.
     *inputs : path
-        What is read besides.
+        Further input files.
 
     Raises
     ------
     InputError
-        With the file.
+        With the name of the file.
     """
     results = {name: getattr(arguments, name, None) for name in ('csv', 'plot')}
     check_output(**results)
@@ -68,31 +68,32 @@ class MachineCommand(Generic[Machine, Scenario]):
     Attributes
     ----------
     name : str
-        Of the command and the launch file, and the usual namespace.
+        Name of the command and of the launch file, and default namespace.
     load : callable
         Takes the arguments; returns the machine.
     simulate : callable
         Takes machine, scenario and arguments; returns the run.
     draw_run : callable
-        Takes file and run.
+        Takes file and run; draws the figure.
     read_run : callable
         Takes bag, namespace and machine; returns the recorded run.
     load_scenario : callable, optional
-        Takes a file, the machine and the arguments. Without it ``usual`` is the only scenario.
+        Takes a file, the machine and the arguments; returns the scenario. Without it ``usual`` is
+        the only scenario.
     default_file : callable, optional
-        Returns the machine's installed file.
+        Returns the path of the machine's installed file.
     describe : callable, optional
         Takes machine and prefix; returns the URDF.
     add_file : callable, optional
         Adds ``--file`` to a parser.
     scenarios : str
-        Prefix of the names of its scenario files.
+        Prefix of the names of the machine's scenario files.
     usual : (str, callable), optional
-        Name of the scenario that ``compare`` takes without ``--scenario``, and what returns it.
+        Name of the default scenario of ``compare``, and the function that returns it.
     title : callable, optional
-        Takes the arguments; returns what JSON holds before the summary of a run.
+        Takes the arguments; returns the JSON entries before the summary of a run.
     text : callable, optional
-        Takes a run; returns its summary for people.
+        Takes a run; returns its summary as text.
     """
 
     name: str
@@ -110,16 +111,16 @@ class MachineCommand(Generic[Machine, Scenario]):
     text: Callable[[Any], str] | None = None
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
-        """Add ``run``, ``compare`` and the services of a plant: enough for a small machine."""
+        """Add ``run``, ``compare`` and the services of a plant: sufficient for a small machine."""
         commands = parser.add_subparsers(required=True, metavar='COMMAND')
         add_results(self.add_run(commands), 'a table of all rows', 'a picture')
-        self.add_compare(commands, 'It may be of another machine file or scenario')
+        self.add_compare(commands, 'It may be a run of another machine file or scenario')
         self.add_services(commands)
 
     # --- runs --------------------------------------------------------------------------------
 
     def add_run(self, commands: Any) -> argparse.ArgumentParser:
-        """Add the subcommand ``run`` with SCENARIO; options and results are the machine's."""
+        """Add the subcommand ``run`` with SCENARIO; the caller adds its options."""
         parser: argparse.ArgumentParser = commands.add_parser('run', help='run a scenario file')
         if self.load_scenario is not None:
             parser.add_argument('scenario', metavar='SCENARIO', type=Path, help='a file or a name')
@@ -159,18 +160,18 @@ class MachineCommand(Generic[Machine, Scenario]):
         commands : subparsers
             Of the machine's command.
         advice : str
-            What to name when a recording is another run, and what differs in any case.
+            Printed when the runs differ: which options to give, and which runs always differ.
         step : float, optional
-            Adds ``--step``, what the plant's step was by default [s], which no recording holds.
+            Adds ``--step`` with this default, the step of the plant [s], which is not recorded.
             The sample time is that of the recording.
         what : str
-            What a row is called.
+            Term for a row.
 
         Returns
         -------
         ArgumentParser
-            For options of the machine's own. With a ``--plot`` the recorded run is drawn, and
-            summarised for people.
+            For further options. If ``--plot`` is added, the recorded run is drawn and its summary
+            printed.
         """
         parser: argparse.ArgumentParser = commands.add_parser(
             'compare', help='compare a recorded run with the library'
@@ -183,7 +184,7 @@ class MachineCommand(Generic[Machine, Scenario]):
                 metavar='SCENARIO.yaml',
                 type=Path,
                 required=self.usual is None,
-                help=f'scenario that was run{usual}',
+                help=f'scenario of the recorded run{usual}',
             )
         parser.add_argument(
             '--namespace', default=self.name, help='namespace of the recorded topics'
@@ -197,7 +198,7 @@ class MachineCommand(Generic[Machine, Scenario]):
             )
         add_format(parser)
         parser.add_argument(
-            '--csv', metavar='FILE', type=Path, help='the recorded run, row by row'
+            '--csv', metavar='FILE', type=Path, help='write the recorded run, row by row'
         )
         parser.set_defaults(run=functools.partial(self._compare, advice, what))
         return parser
@@ -229,7 +230,7 @@ class MachineCommand(Generic[Machine, Scenario]):
         assert self.add_file is not None
         self.add_file(parser)
         parser.add_argument(
-            '--prefix', default='', help='before the names of frames, as in north/'
+            '--prefix', default='', help='prefix of the frame names, such as north/'
         )
         parser.set_defaults(run=self._print_urdf)
 
@@ -251,10 +252,10 @@ class MachineCommand(Generic[Machine, Scenario]):
         ),
     ) -> None:
         """
-        Add the subcommand ``demo``: the launch file as a user would call it, then other commands.
+        Add the subcommand ``demo``: a recorded launch, then other commands.
 
-        Parameters are those of :func:`longreach_tools.demo.demonstrate`; ``text`` is the help,
-        ``calls`` are subcommands of this one.
+        The parameters are those of :func:`longreach_tools.demo.demonstrate`; ``text`` is the help
+        text, ``calls`` are subcommands of this command.
         """
 
         def run(arguments: argparse.Namespace) -> int:
@@ -274,22 +275,22 @@ class MachineCommand(Generic[Machine, Scenario]):
 
     def add_services(self, commands: Any, own: Mapping[str, str] | None = None) -> None:
         """
-        Add subcommands that call services without arguments of a plant that runs as a node.
+        Add subcommands that call services without arguments of a running plant node.
 
         Parameters
         ----------
         commands : subparsers
             Of the machine's command.
         own : mapping, optional
-            Subcommands and their help for services that only this machine has; ``release-load``
-            calls ``release_load``.
+            Names and help texts for services of this machine only; ``release-load`` calls
+            ``release_load``.
         """
         services = {
             **(own or {}),
             'pause': f'pause the simulation of a running {self.name}',
             'resume': 'resume it',
-            'step': 'advance by one sample, while paused',
-            'reset': 'go back to the initial state at time 0',
+            'step': 'advance a paused simulation by one sample',
+            'reset': 'reset it to the initial state at time 0',
         }
         for name, text in services.items():
             parser = commands.add_parser(name, help=text)
@@ -297,7 +298,7 @@ class MachineCommand(Generic[Machine, Scenario]):
             parser.set_defaults(run=self._call_plant, service=name.replace('-', '_'))
 
     def _call_plant(self, arguments: argparse.Namespace) -> None:
-        """Run a command that is a service of the plant."""
+        """Run a subcommand that calls a service of the plant."""
         from longreach_node.remote import call_plant
 
         start = f'longreach launch {self.name}'
@@ -305,9 +306,9 @@ class MachineCommand(Generic[Machine, Scenario]):
 
     def add_valves(self, commands: Any, topic: str, others: str, stands_still: str) -> None:
         """
-        Add the subcommand ``valves``, which commands those of a plant that runs as a node.
+        Add the subcommand ``valves``, which commands the valves of a running plant node.
 
-        Parameters are those of :func:`longreach_node.remote_valves.command_valves`.
+        The parameters are those of :func:`longreach_node.remote_valves.command_valves`.
         """
 
         def bounded(text: str) -> tuple[float, ...]:
@@ -333,7 +334,9 @@ class MachineCommand(Generic[Machine, Scenario]):
             told = ', '.join(f'{value:g}' for value in arguments.values)
             print(f'valves at {told} for {arguments.duration:g} s over {where}, then closed')
 
-        parser = commands.add_parser('valves', help='move the valves while nobody else does')
+        parser = commands.add_parser(
+            'valves', help='command the valves, when no other node commands them'
+        )
         allow_lists(parser)
         parser.add_argument(
             'values',
@@ -345,28 +348,28 @@ class MachineCommand(Generic[Machine, Scenario]):
             '--duration',
             type=positive,
             default=1.0,
-            help='in real time, then closed [s] (default: 1)',
+            help='real time after which they are closed [s] (default: 1)',
         )
         add_whom(parser, self.name)
         parser.set_defaults(run=run)
 
     def add_move(self, commands: Any, joints: str) -> None:
-        """Add the subcommand ``move``, for the controller; ``joints`` is what the help says."""
+        """Add the subcommand ``move``; ``joints`` is the term for joints in its help."""
         parser = commands.add_parser(
-            'move', help=f'let the controller of a running {self.name} move joints'
+            'move', help=f'send a trajectory to the controller of a running {self.name}'
         )
         allow_lists(parser)
         parser.add_argument('angles', metavar='A1,A2,..', type=numbers, help='joint angles [rad]')
         parser.add_argument('--degrees', action='store_true', help='angles are in degrees')
         parser.add_argument(
-            '--time', type=positive, required=True, help='until they are there [s of simulation]'
+            '--time', type=positive, required=True, help='duration [s of simulation time]'
         )
         parser.add_argument(
             '--joints',
             metavar='NAME,NAME,..',
             type=names,
             default=(),
-            help=f'{joints} that the angles are for; the others stay (default: all {joints})',
+            help=f'{joints} to move; the others hold their positions (default: all {joints})',
         )
         add_whom(parser, self.name)
         parser.set_defaults(run=self._move)
@@ -380,8 +383,8 @@ class MachineCommand(Generic[Machine, Scenario]):
             angles = tuple(math.radians(angle) for angle in angles)
         elif max(map(abs, angles)) > 2.0 * math.pi:
             raise InputError(
-                f'angles up to {max(angles, key=abs):g} rad, allowed: up to a turn; if they are'
-                ' deg, add --degrees'
+                f'angles up to {max(angles, key=abs):g} rad, allowed: [-2 pi, 2 pi]; add --degrees'
+                ' for angles in degrees'
             )
         topic = send_trajectory(
             angles,
@@ -391,4 +394,4 @@ class MachineCommand(Generic[Machine, Scenario]):
             arguments.timeout,
             f'longreach launch {self.name}',
         )
-        print(f'the controller has taken the trajectory of {arguments.time:g} s from {topic}')
+        print(f'the controller accepted a trajectory of {arguments.time:g} s on {topic}')

@@ -1,4 +1,4 @@
-"""Poses as arguments."""
+"""Poses as command-line arguments."""
 
 from __future__ import annotations
 
@@ -22,25 +22,23 @@ def pose_of(
     Parameters
     ----------
     arguments : Namespace
-        With ``pose``, a name or numbers with commas between, or None; and ``degrees``.
+        With ``pose``, a name, comma-separated numbers or None, and ``degrees``.
     machine : JointedMachine
     joints : int
-        How many angles there are.
+        Number of joints.
     usual : str
-        The pose without ``--pose``, if the machine has it; else its first one.
+        Default pose, if the machine has it; otherwise the default is its first pose.
 
     Raises
     ------
     InputError
-        For an unknown name, numbers that are none, and angles of more than a turn.
+        For an unknown name, text that is not a list of numbers, or angles beyond 2 pi.
     """
     names = [pose.name for pose in machine.poses]
     text: str | None = arguments.pose
     if text is None:
         if not names:
-            raise InputError(
-                "the machine's file has no pose; add one to it, or give --pose a,b,.."
-            )
+            raise InputError("the machine's file has no poses; add one, or give --pose a,b,..")
         text = usual if usual in names else names[0]
     if text in names:
         return machine.pose(text)
@@ -48,10 +46,10 @@ def pose_of(
         angles = np.array(numbers(text))
     except argparse.ArgumentTypeError as error:
         raise InputError(
-            f'--pose {text}, allowed: {", ".join(names)}, or {joints} angles with commas between'
+            f'--pose {text}, allowed: {", ".join(names)}, or {joints} angles separated by commas'
         ) from error
     if not arguments.degrees and np.abs(angles).max() > 2.0 * np.pi:
         raise InputError(
-            f'--pose {text} [rad], allowed: up to a turn; if it is deg, add --degrees'
+            f'--pose {text} [rad], allowed: [-2 pi, 2 pi]; add --degrees for angles in degrees'
         )
     return np.radians(angles) if arguments.degrees else angles

@@ -1,4 +1,4 @@
-"""Recorded runs as tables, by the columns of a machine."""
+"""Recorded runs as tables with the columns of a machine."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def read_columns(
     bag: str | Path, namespace: str, columns: Sequence[Column], machine: str
 ) -> np.ndarray:
     """
-    Return what a recording holds of a machine's columns.
+    Return a table of a machine's columns from a recording.
 
-    Rows are the samples for which all topics of the columns were recorded, paired by stamp.
+    Rows are the samples with messages on all topics of the columns, paired by stamp.
 
     Parameters
     ----------
     bag : path
     namespace : str
-        Of the recorded topics.
+        Namespace of the recorded topics.
     columns : sequence of Column
-        The first one is time [s], all others have a source.
+        The first one is time [s]; all others have a source.
     machine : str
-        What error messages call it.
+        Name of the machine for error messages.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def read_columns(
     Raises
     ------
     InputError
-        When the bag holds no such run, or one of another machine.
+        When the bag has no run of this machine.
     """
     sources = list(dict.fromkeys(source for column in columns[1:] for source in _sources(column)))
     topics = list(dict.fromkeys(source.topic for source in sources))
@@ -61,16 +61,16 @@ def read_columns(
 
 
 def _sources(column: Column) -> tuple[Source, ...]:
-    """Return what a column is read from."""
+    """Return the message fields from which a column is read."""
     if column.source is None:
-        raise ValueError(f'{column.name} is in no message')
+        raise ValueError(f'{column.name} is not in any message')
     return column.source.sources if isinstance(column.source, Derived) else (column.source,)
 
 
 def _read(
     topic: str, messages: Sequence[Any], field: str, sources: Sequence[Source], machine: str
 ) -> np.ndarray:
-    """Return one field of messages, of the entries that sources name, (messages, sources)."""
+    """Return one field of all messages, for the entries named by sources (messages, sources)."""
     if not sources[0].name:
         return np.array([[attrgetter(field)(message)] for message in messages], dtype=float)
     listed, _, part = field.partition('.')

@@ -1,4 +1,4 @@
-"""The scenarios that are installed with Longreach, by their names."""
+"""Installed scenarios by name."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def find_scenario(given: Path, beginning: str, machine: str) -> Path:
     beginning : str
         Prefix of the names of the machine's files, such as ``boom_`` or ``task_``.
     machine : str
-        Its name may be left out: ``wave`` is ``boom_wave.yaml`` of the boom.
+        Name of the machine, which may be omitted: ``wave`` is ``boom_wave.yaml`` of the boom.
 
     Raises
     ------
     InputError
-        When a name without an ending is neither a file nor installed, with the names that are.
+        When a name without a suffix is neither a file nor installed; lists the installed names.
     """
     if given.exists() or given.suffix or given.parent != Path():
         return given

@@ -1,8 +1,8 @@
 """
-What the tests of machines share: calls of the command, launches as a user starts them, recordings.
+Common parts of the machines' tests: calls of the command, launches as processes, recordings.
 
-Every process of a launch carries a mark, so that a test sees what is left of it. Set
-ROS_DOMAIN_ID and ROS_AUTOMATIC_DISCOVERY_RANGE before, so that nobody outside takes part.
+Every process of a launch has a marker in its environment, by which a test finds processes that are
+left over. Set ROS_DOMAIN_ID and ROS_AUTOMATIC_DISCOVERY_RANGE before, to keep other nodes out.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from longreach_tools.cli import main
 __all__ = ['DEADLINE', 'Launch', 'Outcome', 'contents', 'launch', 'longreach', 'write_bag']
 
 DEADLINE = 90.0
-"""Longest wait for a process, or for what it does [s]."""
+"""Longest wait for a process or for an effect of it [s]."""
 
 _MARKER = 'LONGREACH_TEST_MARKER'
 _LONGREACH = [sys.executable, '-c', 'from longreach_tools.cli import console; console()']
 
 
 class _Captured(Protocol):
-    """What pytest's ``capsys`` is to these tests."""
+    """Interface of pytest's ``capsys`` as used here."""
 
     def readouterr(self) -> tuple[str, str]:
         """Return what was written to stdout and stderr since the last call."""
@@ -42,16 +42,16 @@ class _Captured(Protocol):
 
 class Outcome:
     """
-    Exit code, stdout and stderr of one call of ``longreach``, in this process.
+    Exit code, stdout and stderr of one call of ``longreach`` in this process.
 
     Parameters
     ----------
     capsys : CaptureFixture
         pytest's fixture.
     machine : str
-        The command, such as ``crane``.
+        The subcommand, such as ``crane``.
     words : object
-        What follows it.
+        Its arguments.
     """
 
     def __init__(self, capsys: _Captured, machine: str, *words: object) -> None:
@@ -61,12 +61,12 @@ class Outcome:
 
     @property
     def json(self) -> Any:
-        """What the call printed as JSON, in which NaN is not allowed."""
+        """The printed JSON; NaN is refused."""
         assert self.code == 0, self.err
         return json.loads(self.out, parse_constant=_no_constant)
 
     def refused(self, text: str, code: int = 2) -> None:
-        """Check for one line on stderr that says so, and nothing else."""
+        """Check the exit code, and that the only output is one line on stderr with ``text``."""
         assert (self.code, self.out) == (code, ''), f'exit code {self.code}: {self.out}{self.err}'
         (line,) = self.err.splitlines()
         assert line.startswith(f'longreach {self._machine}'), line
@@ -74,12 +74,12 @@ class Outcome:
 
 
 def _no_constant(name: str) -> NoReturn:
-    """Refuse what json takes for a number although JSON does not know it."""
-    raise AssertionError(f'{name} is no JSON')
+    """Refuse NaN and infinities, which Python's json accepts although JSON has none."""
+    raise AssertionError(f'{name} is not valid JSON')
 
 
 def longreach(*words: object) -> subprocess.CompletedProcess[str]:
-    """Run ``longreach`` to its end in a process of its own."""
+    """Run ``longreach`` in a process of its own and wait for its end."""
     return subprocess.run(
         [*_LONGREACH, *map(str, words)],
         capture_output=True,
@@ -91,16 +91,16 @@ def longreach(*words: object) -> subprocess.CompletedProcess[str]:
 
 class Launch:
     """
-    A running ``longreach launch``, its output in a file.
+    A running ``longreach launch`` with its output in a file.
 
     Parameters
     ----------
     machine : str
         Name of the launch file.
     directory : path
-        Where it is started, and its log is written.
+        Working directory, and directory of the log.
     arguments : object
-        Of the launch file, such as ``lockstep:=true``.
+        Launch arguments, such as ``lockstep:=true``.
     """
 
     def __init__(self, machine: str, directory: Path, *arguments: object) -> None:
@@ -117,7 +117,7 @@ class Launch:
             )
 
     def text(self) -> str:
-        """Return what all its processes have printed."""
+        """Return the output of all its processes."""
         return self._log.read_text(errors='replace')
 
     def until(self, condition: Callable[[], object], what: str) -> None:
@@ -127,7 +127,7 @@ class Launch:
         Raises
         ------
         AssertionError
-            When that takes longer than the deadline.
+            After the deadline.
         """
         end = time.monotonic() + DEADLINE
         while not condition():
@@ -135,17 +135,17 @@ class Launch:
             time.sleep(0.02)
 
     def says(self, text: str) -> None:
-        """Wait until a text is in the output."""
+        """Wait until the output contains a text."""
         self.until(lambda: text in self.text(), repr(text))
 
     def pid(self, name: str) -> int:
-        """Return the latest process of a name such as plant-1."""
+        """Return the id of the latest process with a name such as plant-1."""
         started = rf'\[{name}\]: process started with pid \[(\d+)\]'
         self.until(lambda: re.search(started, self.text()), f'start of {name}')
         return int(re.findall(started, self.text())[-1])
 
     def wait(self) -> int:
-        """Wait for the end, make sure that nothing is left, and return the exit code."""
+        """Wait for the end, check that no process is left, and return the exit code."""
         try:
             code = self.process.wait(DEADLINE)
         except subprocess.TimeoutExpired:
@@ -155,7 +155,7 @@ class Launch:
         return code
 
     def alive(self) -> list[int]:
-        """Return all processes that carry the mark of this launch."""
+        """Return the ids of all processes with the marker of this launch."""
         mark = self._mark.encode()
         found = []
         for directory in Path('/proc').iterdir():
@@ -165,7 +165,7 @@ class Launch:
         return found
 
     def close(self) -> None:
-        """Kill what is left."""
+        """Kill the processes that are left."""
         for pid in self.alive():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -174,7 +174,7 @@ class Launch:
 
 @contextlib.contextmanager
 def launch(machine: str, directory: Path, *arguments: object) -> Iterator[Launch]:
-    """Give a :class:`Launch` of which nothing is left afterwards."""
+    """Yield a :class:`Launch`; kill all its processes afterwards."""
     running = Launch(machine, directory, *arguments)
     try:
         yield running
@@ -183,7 +183,7 @@ def launch(machine: str, directory: Path, *arguments: object) -> Iterator[Launch
 
 
 def contents(bag: Path) -> dict[str, list[tuple[int, bytes]]]:
-    """Return time [ns] and bytes of all messages of a properly closed bag, by topic, in order."""
+    """Return time [ns] and bytes of all messages of a complete bag, by topic, in order."""
     found: dict[str, list[tuple[int, bytes]]] = {}
     with open_bag(bag) as opened:
         assert not opened.problem, opened.problem
@@ -194,16 +194,16 @@ def contents(bag: Path) -> dict[str, list[tuple[int, bytes]]]:
 
 def write_bag(path: Path, namespace: str, rows: Iterable[tuple[str, int, Any]]) -> Path:
     """
-    Write a recording in the way of any other program, and return its path.
+    Write a bag with the library ``rosbags``, as another program would, and return its path.
 
     Parameters
     ----------
     path : path
-        Directory to be made.
+        Directory to create.
     namespace : str
-        Of the topics.
+        Namespace of the topics.
     rows : iterable of (str, int, message)
-        Topic in the namespace, bag time [ns], and a message of rclpy.
+        Topic in the namespace, bag time [ns], message of rclpy.
     """
     from rclpy.serialization import serialize_message
     from rosbags import rosbag2

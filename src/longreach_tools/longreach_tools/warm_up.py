@@ -1,8 +1,8 @@
 """
-Compile the numerical kernels of all installed packages, so that their first use is fast.
+Compile the numerical kernels of all installed packages in advance.
 
 Each entry point of the group ``longreach.warm_up`` is a function without arguments that calls
-the kernels of its package once; what is compiled already is loaded and costs nothing.
+the kernels of its package once; kernels that are compiled already are loaded from the cache.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def test_the_directory_of_a_demonstration(tmp_path: Path) -> None:
         ('file/out', 'Not a directory'),
         ('n' * 300, 'File name too long'),
     ):
-        with pytest.raises(InputError, match=f'cannot be used: {error}; name a directory'):
+        with pytest.raises(InputError, match=f'cannot be used: {error}; give a writable'):
             prepare(tmp_path / place)
     if os.geteuid():
         tmp_path.chmod(0o500)
@@ -118,10 +118,10 @@ def test_only_a_bag_is_removed(tmp_path: Path) -> None:
     other = tmp_path / 'letters'
     other.mkdir()
     (other / 'letter.txt').write_text('dear')
-    with pytest.raises(InputError, match='is no bag; move it away or choose another --out'):
+    with pytest.raises(InputError, match='is not a bag; move it away or choose another --out'):
         remove_old_bag(other)
     assert (other / 'letter.txt').exists()
-    with pytest.raises(InputError, match='is no bag'):
+    with pytest.raises(InputError, match='is not a bag'):
         remove_old_bag(other / 'letter.txt')
     bag = tmp_path / 'bag'
     bag.mkdir()

@@ -201,7 +201,7 @@ def test_command_hands_over_to_real_launch(monkeypatch: pytest.MonkeyPatch) -> N
     [
         (['needed:=1', 'need:=1'], "no argument 'need'; allowed: mode, needed, optional"),
         (['needed:=1', 'mode:=medium'], "argument 'mode' is 'medium'; allowed: fast, slow"),
-        (['needed:=1', 'network:=perhaps'], "argument network: 'perhaps' is no condition"),
+        (['needed:=1', 'network:=perhaps'], "argument network: 'perhaps' is not a condition"),
     ],
 )
 def test_real_launch_refuses_arguments_as_the_stand_in_does(

@@ -163,13 +163,13 @@ def test_typed_value(text: str, kind: str, value: object) -> None:
 @pytest.mark.parametrize(
     ('text', 'kind', 'complaint'),
     [
-        ('1.5', 'int', "'1.5' is no int"),
-        ('x', 'float', "'x' is no float"),
+        ('1.5', 'int', "'1.5' is not of type int"),
+        ('x', 'float', "'x' is not of type float"),
         ('2', 'bool', 'neither true nor false'),
         ('[1, 2.0]', 'yaml', 'a list of several types'),
         ('{a: 1}', 'yaml', 'is a dict; allowed: bool, int, float, str or a list'),
         ('', 'yaml', 'is empty; allowed: bool'),
-        ('[1', 'yaml', 'is no YAML'),
+        ('[1', 'yaml', 'is not YAML'),
     ],
 )
 def test_refused_value(text: str, kind: str, complaint: str) -> None:
@@ -181,7 +181,7 @@ def test_conditions_and_flags() -> None:
     assert [parse_condition(text) for text in ('true', ' True', '1')] == [True] * 3
     assert [parse_condition(text) for text in ('FALSE', '0 ')] == [False] * 2
     assert [parse_flag(text) for text in ('yes', 'On', 'TRUE', '1')] == [True] * 4
-    with pytest.raises(ValueError, match="'yes' is no condition; allowed: true, false, 1, 0"):
+    with pytest.raises(ValueError, match="'yes' is not a condition; allowed: true, false, 1, 0"):
         parse_condition('yes')
     with pytest.raises(ValueError, match='neither true nor false'):
         parse_flag('tRUE')

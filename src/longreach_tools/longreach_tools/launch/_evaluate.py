@@ -31,7 +31,7 @@ def evaluate_launch_file(
     path: Path, arguments: Mapping[str, str], environment: Mapping[str, str]
 ) -> Plan:
     """
-    Return what a launch file asks for.
+    Return the plan of a launch file.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def evaluate_launch_file(
     arguments : mapping
         Values of its arguments by name.
     environment : mapping
-        Environment of the processes, and where packages are found.
+        Environment of the processes, also used to find packages.
 
     Raises
     ------

@@ -1,10 +1,10 @@
 """
 End all processes of a launch that is itself killed with SIGKILL.
 
-This takes two means. Each child asks the kernel for SIGINT when its parent dies
-(Linux: PR_SET_PDEATHSIG); that reaches the child only, once. A guardian process, forked from the
-launch, notices the death by the end of a pipe and ends the children's process groups with SIGINT,
-SIGTERM and SIGKILL. The launch has one thread only, which both fork and PR_SET_PDEATHSIG need.
+Two mechanisms are used. Each child requests SIGINT from the kernel for the death of its parent
+(Linux: PR_SET_PDEATHSIG); only the child gets this signal, once. A guardian process, forked from
+the launch, detects the death by the end of a pipe and ends the children's process groups with
+SIGINT, SIGTERM and SIGKILL. The launch has one thread only, as fork and PR_SET_PDEATHSIG require.
 """
 
 from __future__ import annotations

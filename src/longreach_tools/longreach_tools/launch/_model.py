@@ -29,7 +29,7 @@ __all__ = [
 
 
 class UnsupportedError(InputError):
-    """A launch file needs what only ROS 2 launch can do."""
+    """A launch file uses a feature that only ROS 2 launch has."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Location:
         return InputError(f'{self}: {text}')
 
     def unsupported(self, what: str) -> UnsupportedError:
-        """Return the error about something that only ROS 2 launch can do."""
+        """Return the error for a feature that only ROS 2 launch has."""
         return UnsupportedError(
             f'{self}: {what} is not supported by longreach launch; install ROS 2 launch and use:'
             f' ros2 launch {self.file}'
@@ -97,7 +97,7 @@ class Entity:
         return cast('Template | None', self.attributes.get(name))
 
     def literal(self, name: str, default: str) -> str:
-        """Return an attribute that is taken as it stands."""
+        """Return an attribute without substitutions."""
         return cast('str', self.attributes.get(name, default))
 
     def flag(self, name: str, default: bool) -> bool:
@@ -127,9 +127,9 @@ class ProcessSpecification:
 
     Times are in seconds. ``command`` is passed to the system word by word, or joined with spaces
     to one line for ``/bin/sh`` if ``shell`` is set. ``respawn_max_retries`` below zero means no
-    limit. ``ends_all``: when it ends, everything ends. ``output`` is a mode of ``_output``, or
-    ``inherit``: the process writes where the launch does. ``node`` is the node's full name, as
-    far as the launch file says it.
+    limit. ``ends_all``: the whole launch ends with this process. ``output`` is a mode of
+    ``_output``, or ``inherit``: the process has the output streams of the launch. ``node`` is the
+    node's full name as far as the launch file gives it.
     """
 
     name: str
@@ -158,7 +158,7 @@ class LogLine:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a launch file with its arguments asks for, in order."""
+    """Steps of a launch file with its arguments, in order."""
 
     steps: tuple[ProcessSpecification | LogLine, ...]
 

@@ -50,7 +50,7 @@ def join_namespace(base: str | None, namespace: str | None) -> str | None:
     joined = '/' + joined.strip('/') if joined.strip('/') else '/'
     if not _NAMESPACE.fullmatch(joined):
         raise ValueError(
-            f'{joined!r} is no namespace; allowed: names of letters, digits and _, '
+            f'{joined!r} is not a namespace; allowed: names of letters, digits and _, '
             'separated by /, none starting with a digit'
         )
     return joined
@@ -65,9 +65,9 @@ def node_process(entity: Entity, scope: Scope, number: int) -> ProcessSpecificat
     entity : Entity
         The tag.
     scope : Scope
-        Where it stands.
+        Scope of the tag.
     number : int
-        What distinguishes its process name.
+        Suffix of the process name.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def node_process(entity: Entity, scope: Scope, number: int) -> ProcessSpecificat
     name = optional_text(entity, 'name', scope)
     if name is not None and not _NODE_NAME.fullmatch(name):
         raise entity.location.error(
-            f'name: {name!r} is no node name; allowed: letters, digits and _, no digit first'
+            f'name: {name!r} is not a node name; allowed: letters, digits and _, no digit first'
         )
     try:
         namespace = join_namespace(
@@ -216,7 +216,7 @@ def parameter_value(source: str, kind: str, scope: Scope) -> Value:
         return convert(evaluate(parse_template(source), scope), kind)
     value: object = source
     if not source.startswith('$('):
-        # A text that is no YAML, such as "@x", is a str as it stands.
+        # A text that is not YAML, such as "@x", is used as a str.
         with contextlib.suppress(ValueError):
             value = plain_value(source)
     if isinstance(value, list):

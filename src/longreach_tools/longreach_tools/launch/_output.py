@@ -1,7 +1,7 @@
 """
-What a launch shows and writes to its log directory.
+Output of a launch on the screen and in its log directory.
 
-Lines are bytes; each is written at once, after the name of its process. Standard output of a
+Lines are bytes; each is written at once, preceded by the name of its process. Standard output of a
 process goes to standard output, its standard error to standard error.
 The attribute ``output`` selects the destination: ``screen``; ``log`` (launch.log, standard error
 also on the screen); ``both``.
@@ -73,7 +73,7 @@ class Output:
     Parameters
     ----------
     directory : Path
-        Log directory; made if it does not exist.
+        Log directory; created if missing.
 
     Raises
     ------
@@ -90,7 +90,7 @@ class Output:
         except OSError as error:
             raise LongreachError(
                 f'log directory {directory} cannot be written: {error.strerror}; '
-                'set ROS_LOG_DIR to a directory that can'
+                'set ROS_LOG_DIR to a writable directory'
             ) from error
 
     def line(self, process: str, mode: str, line: bytes, *, error: bool) -> None:

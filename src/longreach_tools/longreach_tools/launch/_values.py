@@ -1,8 +1,8 @@
 """
 Typed values from text, by the rules of YAML 1.1 as launch applies them.
 
-Scalars are bool, int, float and str; lists hold one type. ``10`` is an int and ``10.0`` a float:
-ROS refuses one for the other, so nothing is rounded or widened here without being asked to.
+Scalars are bool, int, float and str; all entries of a list have one type. ``10`` is an int and
+``10.0`` a float; they are not converted into each other, because ROS refuses the wrong one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TYPES: dict[str, type[Scalar] | None] = {
     'int': int,
     'yaml': None,
 }
-"""Type of a parameter by the attribute ``type``; None: as YAML has it."""
+"""Type of a parameter by the attribute ``type``; None: the type that YAML gives."""
 
 _TRUE = ('true', 'yes', 'on')
 _FALSE = ('false', 'no', 'off')
@@ -49,7 +49,7 @@ def parse_flag(text: str) -> bool:
     word = text.strip()
     if word in ('0', '1'):
         return word == '1'
-    # YAML knows these words in three spellings: true, True, TRUE.
+    # YAML has three spellings of these words: true, True, TRUE.
     lower = word.lower()
     if word in (lower, lower.capitalize(), lower.upper()) and lower in (*_TRUE, *_FALSE):
         return lower in _TRUE
@@ -70,24 +70,24 @@ def parse_condition(text: str) -> bool:
         return True
     if word in ('false', '0'):
         return False
-    raise ValueError(f'{text!r} is no condition; allowed: true, false, 1, 0')
+    raise ValueError(f'{text!r} is not a condition; allowed: true, false, 1, 0')
 
 
 def plain_value(text: str) -> object:
     """
-    Return what YAML makes of a text.
+    Return the value of a YAML text.
 
     Raises
     ------
     ValueError
-        It is no YAML.
+        The text is not valid YAML.
     """
     import yaml  # not for launch files without parameters
 
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ValueError(f'{text!r} is no YAML: {" ".join(str(error).split())}') from error
+        raise ValueError(f'{text!r} is not YAML: {" ".join(str(error).split())}') from error
 
 
 def convert(text: str, kind: str) -> Value:
@@ -115,17 +115,17 @@ def convert(text: str, kind: str) -> Value:
     try:
         return read(text)
     except ValueError as error:
-        raise ValueError(f'{text!r} is no {scalar.__name__}') from error
+        raise ValueError(f'{text!r} is not of type {scalar.__name__}') from error
 
 
 def check_value(value: object, text: str) -> Value:
     """
-    Return a value that a parameter can have.
+    Return a value if a parameter can have it.
 
     Raises
     ------
     ValueError
-        It is none: a mapping, nothing at all, or a list of several types.
+        For a mapping, an empty value, or a list of several types.
     """
     if isinstance(value, bool | int | float | str):
         return value

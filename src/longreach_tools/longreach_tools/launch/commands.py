@@ -1,11 +1,11 @@
 """
-Run a launch file: start its nodes, show what they write, end them together.
+Run a launch file: start its nodes, print their output, end them together.
 
-NAME is a launch file of longreach_bringup, FILE the path of any other. Where ROS 2 launch is
-installed it runs the file; elsewhere a stand-in runs the same XML.
+NAME is a launch file of longreach_bringup, FILE the path of any other one. If ROS 2 launch is
+installed, it runs the file; otherwise a built-in replacement runs the same XML.
 
-Exit code: 0 if all nodes ended well or left when asked to, else that of the first node that
-failed (128 + n for signal n); 2 if the file or an argument cannot be used, and nothing is started.
+Exit code: 0 if all nodes succeeded or ended on request, otherwise that of the first node that
+failed (128 + n for signal n); 2, before anything is started, for a bad file or argument.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ._values import parse_condition
 
 __all__ = ['SUMMARY', 'configure', 'run']
 
-SUMMARY = 'run a launch file: its nodes, their output, their end'
+SUMMARY = 'run a launch file'
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -48,17 +48,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         '-s', '--show-args', action='store_true', help='list the arguments of the launch file'
     )
     parser.add_argument(
-        '-p', '--print', action='store_true', help='print what would be run, and run nothing'
+        '-p', '--print', action='store_true', help='print the processes without running them'
     )
     parser.add_argument(
         '--network',
         # Not ``network``: the argument network:=true of the launch file means the same.
         dest='on_network',
         action='store_true',
-        help='nodes on other machines take part, too (default: on this machine only); the same as '
+        help='include nodes on other computers (default: this computer only); the same as '
         'network:=true',
     )
-    # Options may stand between the file and its arguments, too.
+    # Options may also stand between the file and its arguments.
     parser.parse_args = parser.parse_intermixed_args  # type: ignore[method-assign]
     parser.set_defaults(run=run)
 
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         if _real.is_installed():
             check_given(path, given, environment)
     except UnsupportedError:
-        # ROS 2 launch can do what the stand-in cannot.
+        # ROS 2 launch supports more than the replacement.
         if not _real.is_installed():
             raise
         if arguments.show_args or arguments.print:
@@ -131,7 +131,7 @@ def _network(given: Mapping[str, str]) -> bool:
 
 
 def _describe_arguments(path: Path, given: dict[str, str], environment: dict[str, str]) -> str:
-    """Return the list of arguments that a launch file takes."""
+    """Return the list of a launch file's arguments."""
     lines = [f'arguments of {path} (name:=value):']
     found = survey(path, given, environment)
     for argument in found.values():
@@ -145,7 +145,7 @@ def _describe_arguments(path: Path, given: dict[str, str], environment: dict[str
         lines = [f'{path} has no arguments']
     if 'network' not in found:
         lines.append("and of every launch file:\n  network: default 'false'")
-        lines.append('      true: nodes on other machines take part; false: on this machine only')
+        lines.append('      true: include nodes on other computers; false: this computer only')
     return '\n'.join(lines)
 
 
@@ -161,7 +161,7 @@ def _describe_plan(plan: Plan, environment: dict[str, str]) -> str:
 
 
 def _describe_process(process: ProcessSpecification, environment: dict[str, str]) -> list[str]:
-    """Return the lines about a process: command, parameter files, what is not the default."""
+    """Return the description of a process: command, parameter files, non-default attributes."""
     words = command_words(process, lambda number, _: f'PARAMETERS_{number}')
     command = ' '.join(words) if process.shell else shlex.join(words)
     lines = [f'{process.name}: {command}']
@@ -176,6 +176,6 @@ def _describe_process(process: ProcessSpecification, environment: dict[str, str]
         f'cwd {process.cwd}': process.cwd is not None,
         f'output {process.output}': True,
         f'respawn after {process.respawn_delay:g} s': process.respawn,
-        'its end ends everything': process.ends_all,
+        'the launch ends with it': process.ends_all,
     }
     return [*lines, *(f'  {note}' for note, shown in notes.items() if shown)]
