@@ -13,9 +13,10 @@ from longreach_excavator.breakout import BREAKOUTS, Breakout, breakout
 from longreach_excavator.forces import MEASURED_TIME, agreement, printed_forces
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import load_excavator
-from longreach_excavator.scenario import DEPTHS, dig_scenario
+from longreach_excavator.scenario import DEPTHS, MODES, dig_scenario
 from longreach_excavator.simulation import simulate
-from longreach_tools.arguments import not_negative
+from longreach_excavator.step_study import COHESIONS, STEPS, step_study
+from longreach_tools.arguments import not_negative, numbers
 from longreach_tools.machine_command import check_files
 from longreach_tools.options import add_results
 from longreach_tools.output import print_result, table, write_csv
@@ -38,6 +39,21 @@ def configure_digging(commands: Any) -> None:
     )
     add_results(forces, 'computed and measured forces', 'both over time')
     forces.set_defaults(run=_run_forces)
+
+    study = commands.add_parser(
+        'steps',
+        help="force in the boom's foot with several cohesions and step sizes (figures 5.33, 5.34)",
+    )
+    add_excavator(study)
+    study.add_argument('--mode', choices=MODES, default='thesis', help='as of dig')
+    study.add_argument(
+        '--cohesion', type=numbers, default=COHESIONS, help='list [Pa] (default: 10 to 20 kPa)'
+    )
+    study.add_argument(
+        '--step', type=numbers, default=STEPS, help='list [s] (default: 0.01,0.002)'
+    )
+    add_results(study, 'cohesion, step, time and force of all rows', 'the forces over time')
+    study.set_defaults(run=_run_steps)
 
     out = commands.add_parser(
         'breakout', help='breakout forces of bucket and arm over their strokes, and pin loads'
@@ -97,6 +113,43 @@ def _run_forces(arguments: argparse.Namespace) -> None:
         ],
     )
     print_result({name: a._asdict() for name, a in rows.items()}, text, arguments.format)
+
+
+def _run_steps(arguments: argparse.Namespace) -> None:
+    """Run ``steps``."""
+    check_files(arguments)
+    excavator = load_excavator(arguments.file)
+    cases = step_study(excavator, arguments.mode, arguments.cohesion, arguments.step)
+    if arguments.csv is not None:
+        rows = [
+            np.column_stack([np.tile((c.cohesion, c.step), (len(c.times), 1)), c.times, c.force])
+            for c in cases
+        ]
+        write_csv(arguments.csv, ('cohesion', 'step', 'time', 'force_a'), np.concatenate(rows))
+    if arguments.plot is not None:
+        from longreach_excavator.figures import draw_steps
+
+        draw_steps(arguments.plot, cases)
+    found = [case.summary() for case in cases]
+    head = ('step [s]', 'C [Pa]', 'peak in A [kN]', 'at [s]', 'sweep [s]', 'error', 'result')
+    shown = [
+        (
+            one['step_s'],
+            one['cohesion_pa'],
+            *(
+                '-' if value is None else value
+                for value in (
+                    one['peak_n'] and 1e-3 * one['peak_n'],
+                    one['peak_time_s'],
+                    one['time_to_sweep_s'],
+                    one['difference'] and f'{one["difference"]:.1e}',
+                )
+            ),
+            one['message'] or 'complete',
+        )
+        for one in found
+    ]
+    print_result(found, table(head, shown), arguments.format)
 
 
 def _run_breakout(arguments: argparse.Namespace) -> None:

@@ -15,6 +15,7 @@ from longreach_excavator.linkage import CYLINDERS, bucket_cylinder
 from longreach_excavator.motion import RATE, SIZE
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import REACTIONS, ExcavatorRun
+from longreach_excavator.step_study import StepCase
 from longreach_excavator.terrain import FIRM, heights, places
 from longreach_excavator.visuals import bucket_load
 from longreach_tools.output import figure, legend
@@ -26,6 +27,7 @@ __all__ = [
     'draw_inverse',
     'draw_pose',
     'draw_run',
+    'draw_steps',
     'pins',
 ]
 
@@ -251,6 +253,32 @@ def draw_forces(
             legend(axis, 2)
         axes[-1].set_xlabel('time [s]')
         axes[-1].set_xlim(times[0], times[-1])
+
+
+def draw_steps(file: str | Path, cases: list[StepCase]) -> None:
+    """
+    Draw the force in the boom's foot over time, a panel for each step size.
+
+    Parameters
+    ----------
+    file : path
+        Picture to write; its ending decides the format.
+    cases : list of StepCase
+    """
+    steps = list(dict.fromkeys(case.step for case in cases))
+    cohesions = list(dict.fromkeys(case.cohesion for case in cases))
+    with figure(file, size=(9.0, 1.0 + 3.0 * len(steps)), rows=len(steps)) as axes:
+        for axis, step in zip(axes, steps, strict=True):
+            for case in cases:
+                if case.step == step:
+                    label = f'{1e-3 * case.cohesion:g} kPa'
+                    label += '' if case.run else ': refused'
+                    color = f'C{cohesions.index(case.cohesion)}'
+                    force = 1e-3 * case.force
+                    axis.plot(case.times, force, color=color, marker='.', label=label)
+            axis.set_ylabel(f'in A, step {step:g} s [kN]')
+            legend(axis, 4)
+        axes[-1].set_xlabel('time [s]')
 
 
 def draw_breakout(file: str | Path, found: list[Breakout]) -> None:

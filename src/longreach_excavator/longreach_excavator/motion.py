@@ -228,7 +228,7 @@ def constants_of(
         height.
     fixed_direction : bool
         Whether the soil's force has the thesis' direction phi_1 in the bucket, with the moment
-        M_45, instead of acting against the motion.
+        M_45, instead of acting against the motion; there are then no stops either.
     terrain : tuple of float, optional
         Interval of the ground that is cut and carried, x [m]. It is flat at first, at the height
         ``surface``.
@@ -252,7 +252,7 @@ def constants_of(
         row[HEAD_VOLUME] += row[HEAD_AREA] * position
         row[ROD_VOLUME] -= row[ROD_AREA] * position
     medium = Medium(
-        excavator.stops.stiffness,
+        0.0 if fixed_direction else excavator.stops.stiffness,
         excavator.stops.loss,
         surface if terrain is None else -math.inf,
         joint,
@@ -494,12 +494,14 @@ def derivative(y, spools, forces, p, room, dy):  # type: ignore[no-untyped-def]
         dy[WORK + i] = force * velocity
         lost += friction * velocity + stop_loss
     place, velocity, _, push = tooth_motion(y, pins, medium, chain)
-    sx, sz = y[SOIL], y[SOIL + 1]
-    dy[SOIL], dy[SOIL + 1] = mobilisation_rate(velocity.real, velocity.imag, sx, sz, medium.shear)
     if math.isnan(medium.along.real):
-        moment = 0.0
+        sx, sz, moment = y[SOIL], y[SOIL + 1], 0.0
+        dy[SOIL], dy[SOIL + 1] = mobilisation_rate(
+            velocity.real, velocity.imag, sx, sz, medium.shear
+        )
     else:
         sx, sz, moment = _fixed_direction(push, medium, chain)
+        dy[SOIL] = dy[SOIL + 1] = 0.0
     if push > 0.0:
         add_wrench(2, pins.n, 0.0, -push * sx, -push * sz, moment, chain)
     dy[SOIL_WORK] = push * (sx * velocity.real + sz * velocity.imag)
@@ -532,6 +534,9 @@ def _parts(y, step, p, room):  # type: ignore[no-untyped-def]
     room : Room
         Work space, overwritten.
     """
+    if not math.isnan(p.medium.along.real):
+        # The thesis has no stops, and its soil no shear displacement.
+        return 1
     parts, chain, table = 1, room.chain, p.actuators.table
     cylinders(y, p.pins, room.lengths, room.levers)
     for i in range(3):

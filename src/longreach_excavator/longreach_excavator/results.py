@@ -318,7 +318,7 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         }
 
     def warnings(self) -> tuple[str, ...]:
-        """Return warnings about cavitation, and about the error of depth: swing."""
+        """Return warnings about cavitation, missing stops, and the error of depth: swing."""
         vapour = self.parameters.oil.vapour_pressure
         given = self.machine.given_forces(np.zeros(1))[0]
         empty = tuple(
@@ -328,7 +328,12 @@ class ExcavatorRun(Run[ExcavatorParameters]):
             if np.isnan(force)
             and self.stack([f'{side}_{name}' for side in _SIDES]).min() <= vapour
         )
-        return empty + self._swing_warning()
+        passed = self.stopped() if self.machine.scenario.mode == 'thesis' else ()
+        beyond = tuple(
+            f'{name} passed an end of its stroke, where mode: thesis has no stop'
+            for name in passed
+        )
+        return empty + beyond + self._swing_warning()
 
     def _swing_warning(self) -> tuple[str, ...]:
         """Return a warning if depth: swing is used although the bucket's joint has moved."""

@@ -14,6 +14,7 @@ from longreach_excavator.motion import RATE, SIZE, evaluate
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import simulate
+from longreach_excavator.step_study import step_study
 from longreach_tools.testing import Outcome
 
 
@@ -48,7 +49,7 @@ def test_accelerations_are_those_of_the_printed_vectors(excavator: ExcavatorPara
 def test_sweep_of_the_thesis_and_of_ours(excavator: ExcavatorParameters) -> None:
     """Friction of the pistons, which the thesis does not have, is what differs most."""
     runs = {
-        mode: simulate(excavator, dig_scenario(mode, 17e3, duration=0.3), sample_time=1e-3)
+        mode: simulate(excavator, dig_scenario(mode, 17e3, duration=0.3), 5e-4, 1e-3)
         for mode in ('printed', 'thesis')
     }
     sweeps = {mode: run.time_to_sweep() for mode, run in runs.items()}
@@ -78,6 +79,52 @@ def test_the_thesis_has_one_law(excavator: ExcavatorParameters) -> None:
     with pytest.raises(InputError, match=r"law = 'earthmoving'.*mode: thesis: zelenin"):
         Excavator(other, dig_scenario('thesis'))
     Excavator(other, Scenario(duration=1.0, pose='dig', mode='thesis', soil=False))
+
+
+def test_thesis_has_no_stops(excavator: ExcavatorParameters) -> None:
+    boom, arm, bucket = excavator.cylinders
+    short = boom.replace(retracted=2.64, stroke=0.5)
+    near_its_end = excavator.replace(cylinders=(short, arm, bucket), poses=excavator.poses[:1])
+    run = simulate(near_its_end, dig_scenario('thesis', 17e3), sample_time=1e-3)
+    assert run.stopped() == ('boom',)
+    assert run.column('energy_spring').max() == 0.0
+    assert 'boom passed an end of its stroke, where mode: thesis has no stop' in run.warnings()
+
+
+def test_error_of_steps_is_of_fourth_order(excavator: ExcavatorParameters) -> None:
+    cases = step_study(excavator, cohesions=(17e3,), steps=(0.01, 0.005, 0.0025))
+    errors = [case.difference for case in cases]
+    # The law h^1.35 begins with a kink, so that the order is that of long steps only.
+    assert errors[0] > 8.0 * errors[1] > 16.0 * errors[2] > 0.0
+
+
+def test_steps_as_docs_give_them(capsys, tmp_path) -> None:
+    files = ('--csv', tmp_path / 's.csv', '--plot', tmp_path / 's.svg')
+    found = Outcome(capsys, 'excavator', 'steps', *files, '--format', 'json').json
+    assert [(one['step_s'], one['cohesion_pa']) for one in found] == [
+        (step, 1e3 * cohesion) for step in (0.01, 0.002) for cohesion in (10, 15, 17, 20)
+    ]
+    peaks = [340.3, 335.6, 333.8, 331.2, 342.2, 336.7, 334.7, 332.0]
+    assert [one['peak_n'] for one in found] == pytest.approx([1e3 * p for p in peaks], abs=60.0)
+    assert [one['peak_time_s'] for one in found] == pytest.approx([0.07] * 4 + [0.068] * 4)
+    assert max(one['difference'] for one in found[:4]) == pytest.approx(1.4e-4, rel=0.05)
+    assert max(one['difference'] for one in found[4:]) == pytest.approx(2.4e-6, rel=0.05)
+    assert not any(one['message'] for one in found)
+    rows = np.genfromtxt(tmp_path / 's.csv', delimiter=',', names=True)
+    assert rows['force_a'].max() == pytest.approx(max(one['peak_n'] for one in found))
+    assert b'<svg' in (tmp_path / 's.svg').read_bytes()
+
+
+def test_a_step_that_is_refused_is_a_row(capsys, tmp_path) -> None:
+    words = ('steps', '--mode', 'hydraulic', '--cohesion', 17000, '--step', '0.01,0.001')
+    files = ('--csv', tmp_path / 's.csv', '--plot', tmp_path / 's.svg')
+    refused, done = Outcome(capsys, 'excavator', *words, *files, '--format', 'json').json
+    assert refused['peak_n'] is None
+    assert refused['message'].startswith('step = 0.01 s, allowed for this excavator: at most')
+    assert done['message'] == ''
+    assert done['peak_n'] == pytest.approx(264.4e3, abs=100.0)
+    rows = np.genfromtxt(tmp_path / 's.csv', delimiter=',', names=True)
+    assert set(rows['step']) == {0.001}
 
 
 def test_agreement_of_forces() -> None:
