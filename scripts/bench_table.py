@@ -32,9 +32,20 @@ class Row(NamedTuple):
     note: str = ''
 
 
-def measure(action: Callable[[], Result], repeats: int) -> tuple[tuple[float, ...], Result]:
+def measure(
+    action: Callable[[], Result], repeats: int, warm: bool = True
+) -> tuple[tuple[float, ...], Result]:
     """
     Run an action several times.
+
+    Parameters
+    ----------
+    action : callable
+        What is timed.
+    repeats : int
+        How often.
+    warm : bool
+        Run it once more before, untimed: the first run compiles what is not compiled yet.
 
     Returns
     -------
@@ -43,6 +54,8 @@ def measure(action: Callable[[], Result], repeats: int) -> tuple[tuple[float, ..
     result
         What the last one returned.
     """
+    if warm:
+        action()
     times = []
     for _ in range(repeats):
         started = time.perf_counter()
