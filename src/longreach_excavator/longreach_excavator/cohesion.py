@@ -34,7 +34,7 @@ from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import SAMPLE_TIME, STEP
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.results import ExcavatorRun
-from longreach_excavator.scenario import Scenario
+from longreach_excavator.scenario import FIXED_DEPTHS, Scenario
 from longreach_excavator.simulation import simulate
 
 __all__ = [
@@ -348,6 +348,11 @@ def fit_cohesion(
     """
     if not scenario.soil:
         raise InputError('the scenario has soil: false, allowed: true, to find its cohesion')
+    if scenario.depth not in FIXED_DEPTHS:
+        raise InputError(
+            f'depth = {scenario.depth!r}, allowed to find a cohesion: {" | ".join(FIXED_DEPTHS)};'
+            ' forces on ground that slides change in jumps, and a search ends beside the best fit'
+        )
     _check_bounds(excavator, bounds)
     sigma = _noise(data, noise)
     runs = _Runs(excavator, scenario, data, step)

@@ -44,7 +44,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics.actuators import VISCOUS
-from longreach_dynamics.kernels import kernel
+from longreach_dynamics.kernels import kernel, read_only
 from longreach_dynamics.planar_chain import (
     FORCE,
     FORCE_IM,
@@ -58,6 +58,7 @@ from longreach_excavator.linkage import CYLINDERS, cylinders
 from longreach_excavator.motion import (
     HEAD,
     RATE,
+    SIZE,
     constants_of,
     load_links,
     room_for,
@@ -65,6 +66,7 @@ from longreach_excavator.motion import (
 )
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.scenario import FIXED_DEPTHS
+from longreach_excavator.terrain import FIRM, VOLUME, carry, ground_of
 
 __all__ = [
     'COLUMNS',
@@ -82,6 +84,8 @@ __all__ = [
 SOIL_SOURCES = ('file', 'law', 'none')
 # Names of the columns with the force on the tooth: of measurements, and of `dig --csv`.
 TOOTH_COLUMNS = (('force_x', 'force_z'), ('soil_x', 'soil_z'))
+# What else soil does to the bucket, with depth: terrain or mode: thesis.
+LOAD_COLUMNS = ('soil_moment', 'bucket_mass')
 
 _JOINTS = (2, 3, 4)
 _ANGLES, _RATES, _ACCELERATIONS = (
@@ -131,7 +135,7 @@ _LOADS = tuple(name for name, unit in _ALL.items() if unit in ('N', 'N m', 'W', 
 _FEWEST_ROWS = 4
 _FEWEST_SMOOTHED = 5
 # Larger values mean wrong units or times [rad/s], [rad/s^2], [N].
-_LARGEST = {'rates': 1e3, 'accelerations': 1e6, 'tooth_forces': 1e8}
+_LARGEST = {'rates': 1e3, 'accelerations': 1e6, 'tooth_forces': 1e8, 'loads': 1e8}
 # Stops are elastic, and measured angles have errors: a pose may exceed a stroke by this [rad].
 _BEYOND = math.radians(1.0)
 
@@ -149,13 +153,16 @@ class Motion:
         Of theta_2, theta_3, theta_4 [rad], [rad/s], [rad/s^2].
     tooth_forces : ndarray, shape (rows, 2), optional
         Force on the tooth, forward and up in the world's axes [N].
+    loads : ndarray, shape (rows, 2), optional
+        Moment of the soil about the tooth [N m], and mass of the soil in the bucket [kg].
     name : str
         Name in error messages.
 
     Raises
     ------
     InputError
-        For shapes that do not fit, numbers that are not finite, and times that do not increase.
+        For shapes that do not fit, numbers that are not finite, masses below 0, and times that do
+        not increase.
     """
 
     times: np.ndarray
@@ -164,14 +171,15 @@ class Motion:
     accelerations: np.ndarray
     tooth_forces: np.ndarray | None = None
     name: str = 'motion'
+    loads: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         """Check the arrays, and store them contiguous, as compiled code needs them."""
         rows = np.size(self.times)
         shapes: dict[str, tuple[int, ...]] = {'times': (rows,)}
         shapes |= dict.fromkeys(('angles', 'rates', 'accelerations'), (rows, 3))
-        if self.tooth_forces is not None:
-            shapes['tooth_forces'] = (rows, 2)
+        given = (name for name in ('tooth_forces', 'loads') if getattr(self, name) is not None)
+        shapes |= dict.fromkeys(given, (rows, 2))
         if not rows:
             raise InputError(f'{self.name} has no rows, allowed: one or more')
         for field, shape in shapes.items():
@@ -193,6 +201,8 @@ class Motion:
                     ' look at units and times'
                 )
             object.__setattr__(self, field, values)
+        if self.loads is not None and (lightest := self.loads[:, 1].min()) < 0.0:
+            raise InputError(f'{self.name}: bucket_mass = {lightest:g} kg, allowed: 0 or more')
         wrong = np.flatnonzero(np.diff(self.times) <= 0.0)
         if wrong.size:
             k = int(wrong[0]) + 1
@@ -224,7 +234,8 @@ def motion_from(table: Table, cutoff: float | None = None) -> Motion:
     table : Table
         Columns time [s], theta_2 to theta_4 [rad]; omega_2 to omega_4 [rad/s] and alpha_2 to
         alpha_4 [rad/s^2] if they are known; force_x and force_z [N] if a force acts on the
-        tooth, in the world's axes. Names of angles may end in _deg. Files of ``dig --csv``
+        tooth, in the world's axes; soil_moment [N m] about the tooth and bucket_mass [kg] of the
+        soil in the bucket, by default 0. Names of angles may end in _deg. Files of ``dig --csv``
         can be read: their force is in soil_x and soil_z.
     cutoff : float, optional
         Frequency above which angles are filtered [Hz]. Rates and accelerations are then computed
@@ -252,7 +263,11 @@ def motion_from(table: Table, cutoff: float | None = None) -> Motion:
         rates = spline(times, 1) if rates is None else rates
         accelerations = spline(times, order) if accelerations is None else accelerations
     tooth = [table.stack(pair) for pair in TOOTH_COLUMNS if any(part in table for part in pair)]
-    return Motion(times, angles, rates, accelerations, tooth[0] if tooth else None, name)
+    loads = None
+    if any(column in table for column in LOAD_COLUMNS):
+        zero = np.zeros_like(times)
+        loads = np.stack([table.get(column, zero) for column in LOAD_COLUMNS], axis=1)
+    return Motion(times, angles, rates, accelerations, tooth[0] if tooth else None, name, loads)
 
 
 def _has(table: Table, names: tuple[str, ...]) -> bool:
@@ -309,7 +324,7 @@ def _smoothed(
 
 
 @kernel
-def _invert(times, motion, tooth, law, p, rows):  # type: ignore[no-untyped-def]
+def _invert(times, motion, tooth, loads, law, p, rows):  # type: ignore[no-untyped-def]
     """
     Compute the loads of a motion, one row of _WRITTEN each; arguments are not checked.
 
@@ -321,6 +336,8 @@ def _invert(times, motion, tooth, law, p, rows):  # type: ignore[no-untyped-def]
         Angles [rad], rates [rad/s], accelerations [rad/s^2].
     tooth : ndarray, shape (rows, 2)
         Force on the tooth, x and z in the world's axes [N]; not read with ``law``.
+    loads : ndarray, shape (rows, 2)
+        Moment of the soil [N m]; mass of the soil in the bucket [kg], read if there is a ground.
     law : bool
         Whether the force on the tooth follows from the soil's law.
     p : Constants
@@ -328,12 +345,16 @@ def _invert(times, motion, tooth, law, p, rows):  # type: ignore[no-untyped-def]
     rows : ndarray, shape (rows, len(_WRITTEN))
         Output; units as in _WRITTEN.
     """
-    room, table, pins, medium = room_for(p, motion[0]), p.actuators.table, p.pins, p.medium
+    room = room_for(p, np.zeros(SIZE + FIRM))
+    table, pins, medium = p.actuators.table, p.pins, p.medium
     chain, lengths, arms, torque = room.chain, room.lengths, room.levers, room.torque
     pushes = np.empty(3)
     way, speed, mobilised = complex(0.0, 0.0), 0.0, complex(0.0, 0.0)
     for k in range(motion.shape[0]):
         y, row = motion[k], rows[k]
+        if p.ground.cells > 0:
+            room.ground[VOLUME] = loads[k, 1] / p.ground.density
+            carry(p.ground, room.ground, chain)
         place_links(y[:RATE], y[RATE:HEAD], chain)
         place, velocity, depth, push = tooth_motion(y, pins, medium, chain)
         # s' = (v - |v| s) / K over the travel between rows, with a direction that turns evenly.
@@ -352,7 +373,7 @@ def _invert(times, motion, tooth, law, p, rows):  # type: ignore[no-untyped-def]
                 lag = -math.expm1(-travel) / travel
                 mobilised = way - lag * (way - before) + kept * (mobilised - before)
         soil = -push * mobilised if law else complex(tooth[k, 0], tooth[k, 1])
-        add_wrench(2, pins.n, 0.0, soil.real, soil.imag, 0.0, chain)
+        add_wrench(2, pins.n, 0.0, soil.real, soil.imag, loads[k, 0], chain)
         torque[:] = y[HEAD:]
         newton_euler(torque, chain)
         cylinders(y, pins, lengths, arms)
@@ -456,9 +477,10 @@ def inverse(
     excavator : ExcavatorParameters
     motion : Motion
     soil : str
-        Source of the force on the tooth. file: columns of the motion, no force if it has none;
-        law: the excavator's soil, against the motion of the tooth, in the first row fully
-        mobilised if the tooth moves and zero if it is at rest; none: no force.
+        Source of the force on the tooth. file: columns of the motion, with the soil's moment and
+        the soil in the bucket, 0 if it has none; law: the excavator's soil, against the motion of
+        the tooth, in the first row fully mobilised if the tooth moves and zero if it is at rest,
+        and an empty bucket; none: no force, empty bucket.
     surface : float, optional
         Height of the soil, z [m]; by default that of the bucket's edge in the first row.
     depth : str
@@ -484,12 +506,19 @@ def inverse(
     if not abs(surface) <= 100.0:
         raise InputError(f'surface = {surface} m, allowed: [-100, 100] m')
     constants = constants_of(excavator, surface, joint if depth == 'swing' else math.nan)
-    tooth = np.zeros((rows, 2))
+    tooth, loads = np.zeros((rows, 2)), np.zeros((rows, 2))
     if soil == 'file' and motion.tooth_forces is not None:
         tooth = motion.tooth_forces
+    if soil == 'file' and motion.loads is not None:
+        loads = motion.loads
+    if loads[:, 1].any():
+        # Of the ground, only what is in the bucket is used.
+        chain, length = constants.chain, excavator.bucket.length
+        ground = ground_of(excavator.soil, excavator.gravity, length, chain, (0.0, 1.0))
+        constants = read_only(constants._replace(ground=ground))
     moving = np.concatenate([motion.angles, motion.rates, motion.accelerations], axis=1)
     written = np.empty((rows, len(_WRITTEN)))
-    _invert(motion.times, moving, tooth, soil == 'law', constants, written)
+    _invert(motion.times, moving, tooth, loads, soil == 'law', constants, written)
     table = np.concatenate([motion.times[:, None], moving, written, _sizes(written)], axis=1)
     table = np.concatenate([table, _in_links(motion, written)], axis=1)
     return InverseResult(excavator, COLUMNS, table, motion)

@@ -52,7 +52,8 @@ def configure_studies(commands: Any) -> None:
         type=Path,
         required=True,
         help='time, theta_2 to theta_4 [rad] (or _deg), and if known omega_2 .., alpha_2 ..,'
-        ' force_x, force_z on the tooth; what dig --csv writes will do',
+        ' force_x, force_z on the tooth, soil_moment about it, bucket_mass in the bucket; what dig'
+        ' --csv writes will do',
     )
     inverse.add_argument(
         '--cutoff',
@@ -63,7 +64,8 @@ def configure_studies(commands: Any) -> None:
         '--soil',
         choices=loads.SOIL_SOURCES,
         default='file',
-        help="force on the tooth: of the file, by the soil's law, or none (default: file)",
+        help="force on the tooth: of the file, with its moment and bucket mass, by the soil's law,"
+        ' or none (default: file)',
     )
     inverse.add_argument(
         '--surface',
@@ -204,7 +206,7 @@ def _other_depth(
     excavator: ExcavatorParameters, scenario: Scenario, data: Measurements, *rest: Any
 ) -> dict[str, Any]:
     """Return which depth a fit has used, and the cohesion of a fit with the other one."""
-    if not scenario.soil or scenario.mode == 'thesis' or scenario.depth not in FIXED_DEPTHS:
+    if scenario.mode == 'thesis':
         return {'depth': scenario.depth}
     other = 'surface' if scenario.depth == 'swing' else 'swing'
     try:

@@ -366,6 +366,10 @@ def test_other_bad_arguments_are_refused(excavator: ExcavatorParameters) -> None
     data = Measurements(('theta_4',), np.zeros((1, 1)))
     with pytest.raises(InputError, match='soil: false'):
         fit_cohesion(excavator, blind(1.0).replace(soil=False), data)
+    with pytest.raises(
+        InputError, match=r"depth = 'terrain', allowed .*: surface \| swing; forces"
+    ):
+        fit_cohesion(excavator, blind(1.0).replace(depth='terrain'), data)
     with pytest.raises(InputError, match=r"noise of 'force_lk', allowed: of theta_4"):
         fit_cohesion(excavator, blind(1.0), data, noise={'force_lk': 1.0})
     with pytest.raises(InputError, match=r'noise of theta_4 = 0\.0, allowed: \(0, inf\) rad'):

@@ -82,6 +82,33 @@ def forces_on(result: InverseResult, link: str, world: bool) -> np.ndarray:
 # Against runs
 
 
+@pytest.mark.parametrize('depth', ['terrain', 'swing'])
+def test_loads_of_soil_in_the_bucket_are_its_own(
+    excavator: ExcavatorParameters, depth: str
+) -> None:
+    """Of soil that is carried, and of the thesis' moment on the bucket."""
+    if depth == 'terrain':
+        dug = simulate(excavator, dig_scenario(cohesion=12e3, depth=depth))
+        assert dug.column('bucket_mass').max() > 500.0
+    else:
+        turned = excavator.with_value('soil.m_45', -4e3)
+        dug = simulate(turned, dig_scenario('thesis', 12e3), sample_time=1e-3)
+    found = inverse(dug.parameters, motion_from(table_of(dug)))
+    for name in (*(f'pin_force_{name}' for name in CYLINDERS), 'force_lk', 'force_pk'):
+        expected = dug.column(name)
+        np.testing.assert_allclose(found.column(name), expected, atol=1e-9 * np.ptp(expected))
+    for pin, joint in (('a', 'boom_chassis'), ('c', 'arm_boom'), ('d', 'bucket_arm')):
+        expected = dug.magnitude(joint)
+        np.testing.assert_allclose(found.column(f'pin_{pin}'), expected, rtol=1e-9)
+
+
+def test_soil_in_the_bucket_has_no_negative_mass(excavator: ExcavatorParameters) -> None:
+    still = np.zeros((1, 3))
+    pose = excavator.pose('dig')[None]
+    with pytest.raises(InputError, match='bucket_mass = -1 kg, allowed: 0 or more'):
+        Motion(np.zeros(1), pose, still, still, loads=np.array([[0.0, -1.0]]))
+
+
 def test_loads_of_a_simulated_dig_are_its_own(run: ExcavatorRun) -> None:
     found = inverse(run.machine.parameters, motion_from(table_of(run)))
     same = [*(f'{kind}_{name}' for kind in ('force', 'pin_force', 'length') for name in CYLINDERS)]
