@@ -6,25 +6,25 @@ and phi_r' of a joint are s_r = f(phi_r) and v_r = f'(phi_r) phi_r' of its pisto
 
     e = s_r - s_p - (F - F_slow) / k,    F = p_1 A_1 - p_2 A_2,
 
-it asks for the piston velocity v_r + K_p e + K_i int e dt, and finds the spool position that gives
-it from the valve equation, Henikl 2015, (24), the measured pressures and the dead band.
+the desired piston velocity is v_r + K_p e + K_i int e dt. The spool position for it is computed
+from the valve equation, Henikl 2015, (24), the measured pressures and the dead band.
 
-What a spool does: its opening A_v lets A_v u_1 into the head side and A_v u_2 out of the rod side,
-u = alpha sqrt(2 / rho) sqrt(dp). While the force F stays, (23) makes of both the velocity
+Velocity for a spool position: the opening A_v gives the flows A_v u_1 into the head side and
+A_v u_2 out of the rod side, u = alpha sqrt(2 / rho) sqrt(dp). For a constant force F, (23) gives
 
     v = A_v (k_1 u_1 / A_1 + k_2 u_2 / A_2) / k,    k_j = beta A_j^2 / V_j,    k = k_1 + k_2:
 
-the mean of what each side would give alone, weighted by the stiffness k_j of its oil. In steady
-motion both sides agree, and it reads A_v = A_1 v / u_1.
+the mean of the velocities for each side alone, weighted by the stiffness k_j of its oil. In steady
+motion both sides agree, and A_v = A_1 v / u_1.
 
-Why the force is in the error: a swinging boom compresses the oil, and the piston gives way by
-F / k. A valve that works against that drives the swing; at K_p = 2 / s it grows until the pumps
-give no more. So the motion on the oil is left out. F_slow is F behind two first-order lags in a
-row: weight and lasting loads are not left out, and what remains of the swing is not driven.
+Reason for the force in the error: a swinging boom compresses the oil, which moves the piston by
+F / k. A valve that responds to this motion excites the swing; at K_p = 2 / s it grows to the limit
+of the supply. The part due to the compression of the oil is therefore subtracted. F_slow is F
+filtered by two first-order lags in series: weight and lasting loads remain in the error, and the
+remaining swing is not excited.
 
-At a reference at rest the valve closes when the error is small, and opens again only when it has
-grown: otherwise static friction would make the piston hunt. Nothing damps the vibration that a
-motion leaves.
+When the reference is at rest, the valve closes at a small error and opens again at a larger one;
+otherwise static friction would cause a limit cycle. Vibrations after a motion are not damped.
 """
 
 from __future__ import annotations
@@ -55,8 +55,7 @@ class Pid(NamedTuple):
     PID controllers with feed-forward, bounds and anti-windup, one for each element of an array.
 
     u = u_f + K_p e + I + K_d de/dt with I' = K_i e, bounded. The integral does not grow while the
-    actuator gives less than what is asked for (conditional integration), and has a bound of its
-    own.
+    actuator is saturated (conditional integration), and has a bound of its own.
     """
 
     proportional: float
@@ -72,7 +71,7 @@ class Pid(NamedTuple):
         feed_forward: np.ndarray | float = 0.0,
         error_rate: np.ndarray | float = 0.0,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return u as asked for, and within its bounds; arguments are of one shape."""
+        """Return u without and with its bounds; all arguments have the same shape."""
         wanted = feed_forward + self.proportional * error + integral
         if self.derivative:
             wanted = wanted + self.derivative * error_rate
@@ -92,11 +91,11 @@ class Pid(NamedTuple):
         Parameters
         ----------
         integral, error, wanted : ndarray
-            I, e, and u as asked for.
+            I, e, and u without bounds.
         limited : ndarray of bool
-            Where the actuator gives less than ``wanted``.
+            True where the actuator is saturated.
         interval : float
-            Of the cycles [s].
+            Sample time [s].
         """
         grown = integral + self.integral * interval * error
         grown = np.clip(grown, -self.integral_limit, self.integral_limit)
@@ -119,11 +118,11 @@ class PistonControllerParameters(Parameters):
         'growth of piston velocity per error, K_i', '1/s^2', at_least=0.0, at_most=500.0
     )
     integral_limit: float = quantity(
-        'largest piston velocity that the integral asks for', 'm/s', at_least=0.0
+        'largest desired piston velocity of the integral part', 'm/s', at_least=0.0
     )
-    maximum_velocity: float = quantity('largest piston velocity asked for', 'm/s', above=0.0)
+    maximum_velocity: float = quantity('largest desired piston velocity', 'm/s', above=0.0)
     force_time: float = quantity(
-        'time constant of the lags that tell weight from vibration in a cylinder force',
+        'time constant of the filters that separate weight from vibration in a cylinder force',
         's',
         above=0.0,
         at_most=1e3,
@@ -170,7 +169,7 @@ class JointController:
     ----------
     gains : PistonControllerParameters
     cylinders : Actuators
-        What the controller knows of cylinders, valves and oil.
+        Nominal data of cylinders, valves and oil.
     sample_time : float
         Interval of cycles [s].
 
@@ -229,7 +228,7 @@ class JointController:
         Raises
         ------
         InputError
-            When an array has another shape or holds what is not finite.
+            When an array has another shape or values that are not finite.
         """
         for name, values in (
             ('reference.angles', reference.angles),

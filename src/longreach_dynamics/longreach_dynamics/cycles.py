@@ -1,18 +1,19 @@
 """
-Which control cycle a sample belongs to, by its stamp.
+Assignment of samples to control cycles by their stamps.
 
-Stamps count cycles, arrival times do not, so that a stream which is played back is the same to a
-controller as when it was recorded. Two stamps in a row may be off by less than half a cycle.
+Cycles are determined by the stamps, not by the arrival times, so that a recorded stream that is
+played back gives the same cycles. The distance of consecutive stamps may deviate by less than half
+a cycle.
 
-A single sample with an older stamp is ignored: it may be delayed, doubled or from another source.
-Time has begun anew, as after a reset of the plant, when
+A single sample with an older stamp is ignored: it may be delayed, duplicated or from another
+source. Time has restarted, as after a reset of the plant, when
 
-* the sample lies more than ``restart_after`` back or has the stamp 0, and
-* the next sample continues from it, at most ``restart_after`` later, or the same sample is sent
-  again after ``ASKED_AGAIN`` (a plant in lockstep repeats what is not answered).
+* the sample is more than ``restart_after`` older or has the stamp 0, and
+* the next sample follows it within ``restart_after``, or the same sample is sent again after
+  ``ASKED_AGAIN`` (a plant in lockstep repeats samples that are not answered).
 
-In lockstep a sample of stamp 0 is a new beginning at once: the plant waits for its answer, and
-nobody else sends samples. Negative stamps are never used.
+In lockstep a sample with stamp 0 is a restart at once: the plant waits for its answer, and there
+is no other source of samples. Negative stamps are never used.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ ASKED_AGAIN = 0.25
 
 
 class Kind(Enum):
-    """What a sample is, compared with the latest one before."""
+    """Kind of a sample relative to the latest one before it."""
 
     NEW = 'new'
     DUPLICATE = 'duplicate'  # of the latest cycle
-    REPEATED = 'repeated'  # the same, so late that the plant asks for the answer again
-    LATE = 'late'  # of a cycle before that, or of one that was predicted
-    OLDER = 'older'  # far back: kept until the next sample tells whether time began anew
-    RESTART = 'restart'  # time began anew
+    REPEATED = 'repeated'  # the same, repeated by a plant that has no answer
+    LATE = 'late'  # of an earlier cycle, or of one that was predicted
+    OLDER = 'older'  # much older: kept until the next sample shows whether time restarted
+    RESTART = 'restart'  # time restarted
     INVALID = 'invalid'  # negative stamp
 
 
@@ -154,15 +155,15 @@ class SampleOrder(Generic[Payload]):
         return Arrival(self._older(Sample(stamp, payload, now)))
 
     def _is_asked_again(self, now: float) -> bool:
-        """Tell whether a sample that comes again at a wall time [s] asks for its answer."""
+        """Return whether a sample repeated at a wall time [s] is a request for its answer."""
         return now - self._answered > ASKED_AGAIN
 
     def _goes_on(self, stamp: int) -> bool:
-        """Tell whether a stamp continues from the sample that was kept."""
+        """Return whether a stamp continues from the sample that was kept."""
         return self.kept is not None and 0 < stamp - self.kept.stamp <= self._restart_after * 1e9
 
     def _older(self, sample: Sample[Payload]) -> Kind:
-        """Compare a sample that may be a new beginning with the one kept before, or keep it."""
+        """Compare a sample that may be a restart with the one kept before, or keep it."""
         if self._goes_on(sample.stamp):
             return Kind.RESTART
         before = self.kept

@@ -13,7 +13,7 @@ class InputError(LongreachError, ValueError):
     """
     Input that cannot be used: a file, a value, an argument.
 
-    The text says what was wrong, what was got, what is allowed and what to do.
+    The text names the quantity, the given value, the allowed values and the remedy.
     """
 
 

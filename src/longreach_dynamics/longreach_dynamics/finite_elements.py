@@ -437,7 +437,7 @@ class _Chain:
         q = np.zeros(self.size)
         free = slice(self._joints, self.size)
         step = np.zeros(self.size)
-        # What overflows is not finite in the end, and every comparison with it is false.
+        # Overflows give results that are not finite, for which every comparison is false.
         with np.errstate(all='ignore'):
             for _ in range(_MOST_STEPS):
                 gradient, hessian = self.weight(q)
@@ -535,7 +535,7 @@ def _plane(places: np.ndarray) -> np.ndarray:
 
 
 def _positive_definite(matrix: np.ndarray) -> bool:
-    """Tell whether a symmetric matrix is finite and has a Cholesky factor."""
+    """Return whether a symmetric matrix is finite and has a Cholesky factor."""
     try:
         return bool(np.isfinite(np.linalg.cholesky(matrix)).all())
     except np.linalg.LinAlgError:

@@ -1,4 +1,4 @@
-"""What a machine is to the programs that drive it: a parameter object plus pure functions."""
+"""The interface of machines to simulators: a parameter object and pure functions."""
 
 from __future__ import annotations
 
@@ -99,17 +99,17 @@ def step_count(time: float, step: float, what: str) -> int:
 
 def check_rows(rows: int, width: int, what: str, remedy: str) -> None:
     """
-    Check that the tables of a run fit into memory, before any is taken.
+    Check that the tables of a run fit into memory, before any is allocated.
 
     Parameters
     ----------
     rows : int
     width : int
-        Numbers of a row, states and columns together.
+        Numbers per row, states and columns together.
     what : str
-        What gives so many rows, named first.
+        Quantities that determine the number of rows; the message begins with them.
     remedy : str
-        What to do.
+        Remedy, for the message.
 
     Raises
     ------

@@ -30,7 +30,7 @@ from longreach_dynamics.resources import open_text
 __all__ = ['Parameters', 'Rule', 'choice', 'from_mapping', 'load', 'load_yaml', 'quantity']
 
 
-# What a float can hold.
+# Largest integer that is accepted; a float can represent it.
 _LARGEST_INTEGER = 10**300
 
 # Of a YAML file: characters, and values with those that aliases repeat.
@@ -47,7 +47,7 @@ _SHOWN.maxlevel = 3
 @dataclasses.dataclass(frozen=True)
 class Rule:
     """
-    What is allowed for a field, and what it means.
+    Allowed values and meaning of a field.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Rule:
         return f'{low}, {high}{unit}'
 
     def allows(self, value: float) -> bool:
-        """Tell whether a number is finite and within the bounds."""
+        """Return whether a number is finite and within the bounds."""
         return (
             math.isfinite(value)
             and (self.at_least is None or value >= self.at_least)

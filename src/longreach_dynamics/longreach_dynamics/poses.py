@@ -23,7 +23,7 @@ class Pose(Parameters):
 
 class JointedMachine:
     """
-    What the parameters of machines with joints share; a base of frozen dataclasses.
+    Common part of the parameters of machines with joints; a base of frozen dataclasses.
 
     A dataclass makes its own hash unless its body says ``__hash__ = JointedMachine.__hash__``.
     """

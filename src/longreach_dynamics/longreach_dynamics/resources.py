@@ -21,12 +21,12 @@ _MOST_NAMES = 20
 @contextlib.contextmanager
 def open_text(file: str | Path, encoding: str = 'utf-8') -> Iterator[TextIO]:
     """
-    Open a text file for reading: a regular file, or a pipe that somebody writes to.
+    Open a text file for reading: a regular file, or a pipe with a writer.
 
     Raises
     ------
     InputError
-        When it cannot be opened, is a directory or a device, or what is read is not text.
+        When it cannot be opened, is a directory or a device, or does not contain text.
     """
     try:
         # Of a pipe without a writer nothing is read, where a blocking call would wait for good.

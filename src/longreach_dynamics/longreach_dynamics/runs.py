@@ -74,9 +74,9 @@ class Column:
     meaning : str
         For documents.
     source : Source, Derived or None
-        Where a recording holds it; None: nowhere.
+        Its message field in a recording; None: not recorded.
     family : str
-        What documents call it and its siblings, such as ``phi_i``; empty: its name.
+        Common name of similar columns in documents, such as ``phi_i``; empty: the column's name.
     """
 
     name: str
@@ -252,15 +252,15 @@ class Run(Generic[Parameters]):
         return max(round(float(np.diff(times).min()) / step), 1) * step if len(times) > 1 else step
 
     def summary(self) -> dict[str, Any]:
-        """Return what the run is asked for first, as plain numbers; None of a run without rows."""
+        """Return the main results as plain numbers; None for a run without rows."""
         return {'duration': float(self.column('time')[-1]) if len(self.table) else None}
 
     def warnings(self) -> tuple[str, ...]:
-        """Return what users should know about the run, a line each."""
+        """Return warnings about the run, one line each."""
         return ()
 
     def report(self) -> dict[str, Any]:
-        """Return the summary with units, status and message; None for what is not finite."""
+        """Return the summary with units, status and message; None for non-finite values."""
         return {
             **_finite(self.summary()),
             'units': dict(self.UNITS),
@@ -295,7 +295,7 @@ def compare_runs(recorded: Run[Any], expected: Run[Any], what: str = 'sample') -
     recorded, expected : Run
         The second has all columns of the first.
     what : str
-        What a row is called.
+        Term for a row.
 
     Returns
     -------

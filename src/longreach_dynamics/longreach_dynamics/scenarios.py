@@ -1,4 +1,4 @@
-"""What scenarios of machines with valves share: commands at times, and a pose to rest in."""
+"""Common parts of scenarios of machines with valves: timed commands, and an initial pose."""
 
 from __future__ import annotations
 

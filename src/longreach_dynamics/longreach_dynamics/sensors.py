@@ -86,17 +86,17 @@ class SensorGroup:
         self._drift = _for_each(f'{name}.drift', kind.drift, count)
 
     def due(self, sample: int) -> bool:
-        """Tell whether these sensors are read at a sample of the plant, counted from 0."""
+        """Return whether these sensors are read at a sample of the plant, counted from 0."""
         return sample % self._every == 0
 
     def show(self, truth: np.ndarray, warmth: float, sample: int) -> np.ndarray:
         """
-        Return what the sensors show, shape (count,).
+        Return the readings of the sensors, shape (count,).
 
         Parameters
         ----------
         truth : ndarray, shape (count,)
-            What is measured.
+            True values.
         warmth : float
             Temperature less that of the calibration [K].
         sample : int

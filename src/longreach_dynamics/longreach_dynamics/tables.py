@@ -51,7 +51,7 @@ class Table(dict[str, np.ndarray]):
         return np.stack([self[name] for name in names], axis=1)
 
     def has(self, names: Sequence[str]) -> bool:
-        """Tell whether all these columns are there."""
+        """Return whether all these columns are there."""
         return all(name in self for name in names)
 
 
@@ -144,7 +144,7 @@ def _numbers(row: list[str], names: list[str], where: str) -> list[float]:
 
 
 def _is_finite(cell: str) -> bool:
-    """Tell whether a cell is a finite number."""
+    """Return whether a cell is a finite number."""
     with contextlib.suppress(ValueError):
         return math.isfinite(float(cell))
     return False

@@ -1,12 +1,12 @@
 """
-What a joint controller follows: a trajectory, a stream of positions, a pose that it holds.
+References of a joint controller: a trajectory, a stream of positions, a pose to hold.
 
-What is sent by hand comes before what was planned. A controller that begins in mid-run, or that
-has not received samples for some time, finds the machine away from the reference. The trajectory
-then goes on late: from where the machine is to the end of the nearest part of the path that was
-due, and from there as planned, no joint faster or with a larger acceleration than planned. The
-same is done for a machine that does not follow: one that stays further from the reference than
-``FAR`` and hardly moves towards it, as when its valves get no commands.
+Orders of a user take precedence over the scenario. When a controller starts during a run, or has
+received no samples for some time, the machine may be away from the reference. The trajectory is
+then resumed with a delay: from the present position to the end of the nearest part of the path
+that was due, and from there as planned, with no larger velocity or acceleration of a joint than
+planned. The same applies when the machine does not follow: when it stays further from the
+reference than ``FAR`` and hardly moves towards it, as when its valves get no commands.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from longreach_dynamics.trajectories import (
 
 __all__ = ['FAR', 'FollowerState', 'Order', 'TrajectoryFollower', 'resumed']
 
-# A first point at time 0 is where the joint is, but for this [rad].
+# Largest deviation of a first point at time 0 from the present position [rad].
 _JUMP = math.radians(0.5)
-# A machine that is so near to the reference goes on in time [rad].
+# Up to this deviation from the reference a trajectory continues without a delay [rad].
 _NEAR = math.radians(0.5)
 # On an order to stop the joints come to rest within this time [s].
 _STOPPING_TIME = 0.5
@@ -79,7 +79,7 @@ class _Away(NamedTuple):
 
 
 class Measured(Protocol):
-    """What a controller measures in one cycle."""
+    """Measurements of a controller in one cycle."""
 
     @property
     def angles(self) -> np.ndarray:
@@ -149,7 +149,7 @@ class TrajectoryFollower(Generic[Measurement, Command]):
     def open_loop(self, time: float) -> Command:
         """Return the command at a time [s] of a run without a trajectory."""
 
-    # --- what is followed --------------------------------------------------------------------
+    # --- references --------------------------------------------------------------------------
 
     def begin(self, angles: np.ndarray, time: float = 0.0) -> FollowerState:
         """Return the state before the first cycle; in mid-run as by :meth:`resume`."""
@@ -313,7 +313,7 @@ class TrajectoryFollower(Generic[Measurement, Command]):
 
 def resumed(trajectory: Trajectory, time: float, angles: np.ndarray) -> Trajectory:
     """
-    Return what is left of a trajectory for a machine that is not where it should be.
+    Return the rest of a trajectory for a machine that is away from its reference.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from longreach_dynamics.trajectories import Trajectory
 
 __all__ = ['Goal', 'Outcome', 'Tolerances', 'Verdict', 'positions_of']
 
-# Where a goal asks for nothing else [rad], [s].
+# Default tolerances of a goal [rad], [s].
 PATH, GOAL, GOAL_TIME = math.radians(5.0), math.radians(1.0), 5.0
 
 
@@ -41,7 +41,7 @@ class Verdict(NamedTuple):
 
 
 class Tolerances(NamedTuple):
-    """What is allowed; inf is without limit."""
+    """Allowed deviations; inf: no limit."""
 
     path: np.ndarray  # (N,) [rad]
     goal: np.ndarray  # (N,) [rad]
@@ -57,7 +57,7 @@ class Goal(NamedTuple):
 
     def judge(self, time: float, angles: np.ndarray) -> Verdict | None:
         """
-        Return the end of the goal at a time [s], or None while it goes on.
+        Return the result of the goal at a time [s], or None while it is active.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class Goal(NamedTuple):
         return min(after, self.trajectory.times.size - 1)
 
     def _text(self, what: str, errors: np.ndarray, allowed: np.ndarray) -> str:
-        """Name the joint that is worst, by how much, and what is allowed."""
+        """Return a text with the joint of the largest deviation, its value and the tolerance."""
         # NaN counts as the largest.
         k = int(np.argmax(errors - allowed))
         return (

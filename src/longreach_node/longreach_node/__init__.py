@@ -1,5 +1,5 @@
 """
-What the nodes share, and what talks to them.
+Common parts of the nodes, and of commands that communicate with nodes.
 
 ``entry``       start and end of a node's process
 ``executor``    the executor of the nodes

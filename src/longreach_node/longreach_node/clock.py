@@ -1,9 +1,9 @@
 """
 Clocks of nodes: one for timers, and one for time-outs that notices when /clock has stopped.
 
-With ``use_sim_time`` a pause must not look like a dead sensor: simulation time stands still then,
-and the simulation repeats it on /clock. When /clock falls silent as well, no simulation runs any
-more, and time goes on by the wall.
+With ``use_sim_time`` a pause must not cause a time-out: simulation time stops during a pause, and
+the simulation repeats it on /clock. When /clock has stopped as well, no simulation is running, and
+time continues with the wall clock.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def steady_clock() -> Clock:
     """
     Return the clock for a timer.
 
-    A timer without it follows ``use_sim_time``: it stands still while nobody publishes /clock, and
-    in the node that publishes it for ever.
+    A timer with the node's clock follows ``use_sim_time``: it stops while /clock is not published;
+    in the node that publishes /clock it would never start.
     """
     return Clock(clock_type=ClockType.STEADY_TIME)
 

@@ -1,4 +1,4 @@
-"""What a simulator node asks the ROS graph: who is connected, and who is there twice."""
+"""Checks of the ROS graph for simulator nodes: missing connections, duplicate nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from longreach_node.simulator_parameters import SimulatorParameters
 
 __all__ = ['Discovery', 'Start']
 
-# What is missing is named after this time [s]: discovery usually takes less.
+# Missing connections are reported after this time [s]; discovery usually takes less.
 _SOON = 0.3
 
 
@@ -38,7 +38,7 @@ class Discovery:
         listeners: int,
     ) -> str:
         """
-        Return what is not connected yet, or an empty text.
+        Return a text on missing connections, empty if there are none.
 
         Parameters
         ----------
@@ -64,7 +64,7 @@ class Discovery:
         return ''
 
     def hears(self, name: str, publisher: Publisher) -> bool:
-        """Tell whether a node of some name listens to a publisher."""
+        """Return whether a node of some name listens to a publisher."""
         known = self._node.get_subscriptions_info_by_topic(publisher.topic_name)
         return any(other.node_name == name for other in known)
 
@@ -86,17 +86,16 @@ class Discovery:
 
     def doubled(self, topic: str) -> str:
         """
-        Return what is on the graph twice but may be there once, and what to do about it.
+        Return a text on duplicates in the graph with the remedy, empty if there are none.
 
         Parameters
         ----------
         topic : str
-            A topic that only this node may publish, ``/clock``; empty if it does not either.
+            A topic of which this node must be the only publisher, ``/clock``; empty: none.
 
         Returns
         -------
         str
-            Empty when all is well.
         """
         problems = []
         others = self.other_publishers(topic) if topic else []
@@ -107,8 +106,8 @@ class Discovery:
             )
         if self.namesakes():
             problems.append(
-                f'another node is named {self._node.get_fully_qualified_name()}, too; start it in'
-                ' a namespace of its own (one that was killed disappears after 10 s)'
+                f'another node has the name {self._node.get_fully_qualified_name()}; start it in'
+                ' its own namespace (a killed node disappears after 10 s)'
             )
         return '; '.join(problems)
 
@@ -123,8 +122,8 @@ class Start:
     discovery : Discovery
     settings : SimulatorParameters
     description : str
-        What runs, and how. It is written to the log when the first sample was published, or when
-        that has to wait: the first line of a log takes a tenth of a second.
+        Machine and settings. Logged after the first sample, or when that has to wait, because the
+        first log message takes 0.1 s.
     """
 
     def __init__(
@@ -145,7 +144,7 @@ class Start:
         watchers: Iterable[tuple[Publisher, str]],
     ) -> bool:
         """
-        Tell whether everything is connected, or has been waited for long enough.
+        Return whether everything is connected, or the waiting time is over.
 
         Parameters
         ----------

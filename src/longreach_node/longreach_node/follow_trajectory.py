@@ -1,8 +1,8 @@
 """
-The action ``~/follow_joint_trajectory``, for MoveIt and all who use joint_trajectory_controller.
+The action ``~/follow_joint_trajectory``, for MoveIt and clients of joint_trajectory_controller.
 
-This is the only module that asks whether ``control_msgs`` is installed; without it there is no
-action, and a line in the log says so. Whether a goal is reached is decided in
+Only this module imports ``control_msgs``; without that package there is no action, and a log
+message says so. The tolerances of a goal are checked in
 :mod:`longreach_dynamics.trajectory_goals`.
 """
 

@@ -31,7 +31,7 @@ def hydraulic_state(
     spool: Sequence[float] = (),
 ) -> HydraulicState:
     """
-    Return the state of cylinders and valves as a message; what is not measured stays empty.
+    Return the state of cylinders and valves as a message; fields that are not measured are empty.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def named_values(
     topic : str
         For errors.
     what : str
-        What is named, such as ``joint``.
+        Term for the names, such as ``joint``.
     names : sequence of str
     values : sequence of float
         One for each name.

@@ -36,7 +36,7 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
     ----------
     command_topic : str
     advice : str
-        What to do when several nodes command the valves.
+        Remedy when several nodes command the valves, for the warning.
     """
 
     command_topic = 'valve_command'

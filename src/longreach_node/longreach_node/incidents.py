@@ -17,7 +17,7 @@ class Incidents:
     Parameters
     ----------
     kinds : sequence of str
-        What can go wrong, in the plural: ``overruns``, ``refused commands``.
+        Kinds of incidents, in the plural: ``overruns``, ``refused commands``.
     """
 
     def __init__(self, kinds: Sequence[str]) -> None:

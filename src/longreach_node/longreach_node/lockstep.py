@@ -18,7 +18,7 @@ class Lockstep:
     timeout : float
         Longest wait for an answer [s of wall time].
     start_timeout : float
-        What the first answer may take longer, because of discovery [s of wall time].
+        Additional time for the first answer, because of discovery [s of wall time].
     longest_turn : float
         Between two calls of :meth:`listen` no more than this counts as time in which an answer
         could have come [s]: a node that did not run itself did not listen either.
@@ -44,7 +44,7 @@ class Lockstep:
 
     def asks_again(self, sample: int) -> bool:
         """
-        Tell whether the sample is to be published again.
+        Return whether the sample is to be published again.
 
         Discovery is not simultaneous on both sides: the sample, or the answer, may have been sent
         before the other side could hear it.
@@ -59,5 +59,5 @@ class Lockstep:
         return self.timeout + (0.0 if sample else self._start_timeout)
 
     def is_overdue(self, sample: int) -> bool:
-        """Tell whether the longest wait is over."""
+        """Return whether the longest wait is over."""
         return self._listened > self.limit(sample)

@@ -71,7 +71,7 @@ def check_domain() -> None:
     text = os.environ.get(_DOMAIN, '').strip()
     if not text:
         return
-    # rcl reads hexadecimal numbers, too.
+    # rcl also reads hexadecimal numbers.
     if re.fullmatch(r'[0-9]+', text):
         number = int(text)
     elif re.fullmatch(r'0[xX][0-9a-fA-F]+', text):
@@ -111,8 +111,8 @@ def limit_discovery(network: bool = False) -> str:
         for name, local in ((_RANGE, 'LOCALHOST'), (_RANGE, 'OFF'), (_ONLY_LOCAL, '1')):
             if os.environ.get(name) == local:
                 raise InputError(
-                    f'the network is asked for, but {name} = {local}; unset it, or leave out'
-                    ' --network (network:=true)'
+                    f'--network (network:=true) contradicts {name} = {local}; unset it, or'
+                    ' omit the option'
                 )
     if any(os.environ.get(name) for name in _USERS_CHOICE):
         return ''

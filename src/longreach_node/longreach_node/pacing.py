@@ -1,9 +1,9 @@
 """
-When the next sample of a simulation is due; without ROS, and with the time as an argument.
+Schedule of the samples of a simulation; without ROS, and with the time as an argument.
 
 real time (``factor`` > 0)
-    Sample k is due at k / (rate factor) after the origin. What cannot be made up for is dropped
-    from the schedule.
+    Sample k is due at k / (rate factor) after the origin. A delay that is too long is dropped from
+    the schedule.
 as fast as possible (``factor`` = 0)
     The next sample is always due.
 """
@@ -12,9 +12,9 @@ from __future__ import annotations
 
 __all__ = ['SHORTEST_PERIOD', 'Pacing']
 
-# A delay that is not made up for [s of wall time].
+# Longest delay for which the simulation catches up [s of wall time].
 BACKLOG = 0.2
-# As fast as possible: time at a stretch, before others get their turn [s of wall time].
+# As fast as possible: longest uninterrupted time before other callbacks run [s of wall time].
 RUSH = 2e-3
 # The shortest period of a node's timer [s].
 SHORTEST_PERIOD = 1e-3
@@ -64,7 +64,7 @@ class Pacing:
 
     def is_overrun(self, begun: float, now: float, sample: int) -> bool:
         """
-        Tell whether the simulation is too far behind to make up for it.
+        Return whether the simulation is too far behind to catch up.
 
         Parameters
         ----------
@@ -76,5 +76,5 @@ class Pacing:
         return self.factor > 0.0 and late
 
     def is_turn_over(self, begun: float, now: float, rush: bool) -> bool:
-        """Tell whether others must get their turn, as fast as possible or in a ``rush``."""
+        """Return whether other callbacks must run, as fast as possible or in a ``rush``."""
         return (rush or self.factor == 0.0) and now - begun >= RUSH

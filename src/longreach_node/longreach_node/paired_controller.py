@@ -1,9 +1,9 @@
 """
-Base of nodes that answer samples of which ``joint_states`` and ``hydraulics`` are the halves.
+Base of nodes that answer samples consisting of ``joint_states`` and ``hydraulics``.
 
-A cycle runs for each stamp of which both have come. Time is that of the stamps, so that in
-lockstep the commands are those of the library. What happens with missing, late and doubled
-samples is decided in :mod:`longreach_node.paired_samples`.
+A cycle runs for each stamp for which both have arrived. Time is that of the stamps, so that in
+lockstep the commands are those of the library. Missing, late and duplicate samples are handled in
+:mod:`longreach_node.paired_samples`.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class PairedControllerNode(Node, Generic[Command]):
         topic : str
             On which commands are published.
         what : str
-            What this node works with.
+            Description of the node's settings, for the log.
         sample_time : float
             Of the plant [s], to count missed samples; 0: unknown.
         lockstep : bool
             The plant waits for each command; otherwise stale samples are not used.
         incidents : sequence of str
-            What else can go wrong, for :meth:`count`.
+            Further kinds of incidents, for :meth:`count`.
         """
         self._samples = PairedSamples(sample_time, lockstep)
         self._incidents = Incidents(incidents)
@@ -147,7 +147,7 @@ class PairedControllerNode(Node, Generic[Command]):
                     return
 
     def _carry_out(self, actions: Sequence[Action]) -> None:
-        """Do what the order of the samples asks for."""
+        """Carry out the actions that follow from the order of the samples."""
         for action in actions:
             if isinstance(action, Run):
                 self._run(action)
@@ -171,11 +171,11 @@ class PairedControllerNode(Node, Generic[Command]):
         if action.report:
             self._report(stamp)
         if command is not None:
-            # Last: in lockstep the plant goes on as soon as it has this.
+            # Last: in lockstep the plant continues when it has received this.
             self._commands.publish(command)
 
     def _report(self, stamp: int) -> None:
-        """Publish diagnostics; what was counted before the report before it is no warning."""
+        """Publish diagnostics; WARN for samples that were not used since the last report."""
         level, text = diagnostics.OK, self.state_text()
         if self._samples.grown():
             level = diagnostics.WARN

@@ -44,7 +44,7 @@ class Staleness:
 
     def is_stale(self, sent: int, received: int, now: float) -> bool:
         """
-        Tell whether a message has waited for longer than ``STALE``.
+        Return whether a message has waited for longer than ``STALE``.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class PairedSamples:
     Attributes
     ----------
     counts : dict of str to int
-        What was missed, late, stale, unpaired and invalid so far.
+        Numbers of missed, late, stale, unpaired and invalid samples.
     """
 
     def __init__(self, sample_time: float, lockstep: bool) -> None:
@@ -138,7 +138,7 @@ class PairedSamples:
         return [Note('warn', text)]
 
     def first(self, stamp: int, message: Any, now: float) -> list[Action]:
-        """Take one half, stamp in [ns], at a steady time [s]; return what is to be done."""
+        """Take one half, stamp in [ns], at a steady time [s]; return the resulting actions."""
         pair = self._pairs.add_first(stamp, message)
         return self._unpaired() + self._on_pair(pair, now)
 
@@ -157,18 +157,18 @@ class PairedSamples:
         return self._missed(stamp, latest)
 
     def invalid(self, stamp: int, error: Exception) -> Note:
-        """Count a sample that cannot be used, and return what to say."""
+        """Count a sample that cannot be used, and return the message."""
         self.counts['invalid'] += 1
         return Note('warn', f'sample of {stamp * 1e-9:.6f} s is not used: {error}')
 
     def grown(self) -> bool:
-        """Tell whether anything was counted since this was asked last."""
+        """Return whether a count has grown since the last call."""
         total = sum(self.counts.values())
         grown, self._reported = total > self._reported, total
         return grown
 
     def _on_pair(self, pair: Pair[Any, Any] | None, now: float) -> list[Action]:
-        """Return what is to be done with a pair, if there is one."""
+        """Return the actions for a pair, if there is one."""
         if pair is None:
             return []
         latest = self._order.latest

@@ -36,9 +36,9 @@ _TYPES = {
     float: Parameter.Type.DOUBLE,
     str: Parameter.Type.STRING,
 }
-# What an INTEGER parameter can hold.
+# Largest value of an INTEGER parameter.
 _LARGEST_INTEGER = 2**63 - 1
-# What ROS itself declares on a node, or may find in a parameter file for all nodes.
+# Parameters of ROS itself, declared on a node or given in a parameter file for all nodes.
 _ROS_OWN = ('use_sim_time', 'start_type_description_service')
 _ROS_PREFIXES = ('qos_overrides.',)
 
@@ -218,10 +218,10 @@ def table(cls: type[Parameters]) -> str:
 
 def file_table(cls: type[Parameters]) -> str:
     """
-    Return what may stand in a YAML file as a table in Markdown, for a README.
+    Return the keys of a YAML file as a table in Markdown, for a README.
 
-    Names have dots for what is nested, and NAME for an entry of a list, as
-    :meth:`longreach_dynamics.parameters.Parameters.with_value` takes them.
+    Nested names have dots, and NAME stands for an entry of a list, as in
+    :meth:`longreach_dynamics.parameters.Parameters.with_value`.
     """
     lines = ['| name | unit | default | allowed | meaning |', '| --- | --- | --- | --- | --- |']
     return '\n'.join([*lines, *_rows_of(cls)])

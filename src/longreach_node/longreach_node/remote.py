@@ -26,7 +26,7 @@ from longreach_node.stamps import nanoseconds_of
 
 __all__ = ['Remote', 'call_plant', 'remote']
 
-# What the middleware still takes as a duration [s].
+# Longest duration that the middleware accepts [s].
 _LONGEST = 1e6
 # Between commands that are repeated [s]: a fraction of a plant's usual command_timeout.
 _PERIOD = 0.02
@@ -63,7 +63,7 @@ class Remote:
         Raises
         ------
         LongreachError
-            When it does not within the timeout: what is missing, and what to do.
+            When it does not within the timeout; with the remedy.
         """
         deadline = time.monotonic() + self.timeout
         while not condition():
@@ -85,7 +85,7 @@ class Remote:
         Raises
         ------
         LongreachError
-            When nobody offers it, no answer comes, or the answer is a refusal.
+            When the service is not available, does not respond, or refuses.
         """
         client = self.node.create_client(kind, name)
         service = client.service_name
@@ -156,7 +156,7 @@ class Remote:
         ----------
         publisher : Publisher
         others : str
-            What other publishers do, and the remedy; ``{topic}`` stands for the topic.
+            Message when there are other publishers, with ``{topic}`` for the topic.
 
         Raises
         ------
@@ -227,7 +227,7 @@ class Remote:
         machine : str
             Name of the machine, for the error message.
         remedy : str
-            What to do when time stands still.
+            Remedy when simulation time has stopped, for the error message.
 
         Raises
         ------

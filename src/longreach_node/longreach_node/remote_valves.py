@@ -28,7 +28,7 @@ def command_valves(
     """
     Command the valves for some time, close them, and return the topic.
 
-    They are closed when this is interrupted, too.
+    They are also closed when the function is interrupted.
 
     Parameters
     ----------
@@ -44,16 +44,16 @@ def command_valves(
     machine : str
         Its name, for ``longreach launch`` and errors.
     others : str
-        What others who command do, and what to do about it, ``{topic}`` for the topic.
+        Message when other nodes command the valves, with ``{topic}`` for the topic.
     stands_still : str
-        What to do when the machine's time stands still.
+        Remedy when simulation time has stopped, for the error message.
 
     Raises
     ------
     InputError
         When the machine has another number of cylinders.
     LongreachError
-        When there is no plant, its time stands still, or somebody else commands the valves.
+        When there is no plant, its time has stopped, or another node commands the valves.
     """
     with remote('valves', namespace, timeout, f'longreach launch {machine}') as far:
         publisher = far.sole_publisher(ValveCommand, topic, others)

@@ -18,9 +18,9 @@ _PERIOD = 1.0
 
 class SilenceWatch:
     """
-    Warns once for each silence of a topic, and says when it has ended.
+    Warns once when no messages of a topic arrive, and logs when they arrive again.
 
-    A paused simulation is silent, too, so that this is no error.
+    This is not an error: a paused simulation publishes no samples either.
 
     Parameters
     ----------

@@ -39,13 +39,13 @@ _UNHEARD = 500
 
 
 class Host(Protocol):
-    """What a simulation needs of the node that it runs in."""
+    """Interface of the node in which a simulation runs."""
 
     def publish_sample(self) -> None:
         """Publish the present sample; in lockstep an answer to it may come before this returns."""
 
     def publish_again(self) -> None:
-        """Publish the present sample again: nobody has answered it."""
+        """Publish the present sample again, because it was not answered."""
 
     def publish_clock(self) -> None:
         """Publish the present time again."""
@@ -60,7 +60,7 @@ class Host(Protocol):
         """Call :meth:`Simulation.tick` every ``period`` seconds of wall time from now on."""
 
     def has_ended(self) -> bool:
-        """Tell whether the process was told to end."""
+        """Return whether the process was told to end."""
 
     def warn(self, text: str) -> None:
         """Write a warning to the log, not more often than once per second for each place."""
@@ -325,7 +325,7 @@ class Simulation(Generic[State, Command]):
         self._begin_anew()
 
     def stop_steps(self, reason: str) -> None:
-        """Simulate no more of the samples that :meth:`step_many` was asked for."""
+        """Cancel the remaining samples of :meth:`step_many`."""
         left, self._steps_left = self._steps_left, 0
         on_done, self._on_steps_done = self._on_steps_done, None
         if on_done is not None:

@@ -1,8 +1,8 @@
 """
 The services of ``simulation_interfaces`` on a simulator node, where that package is installed.
 
-This is the only module that asks whether it is. Types that the installed version lacks are left
-out, which the log says. What is answered is in :mod:`~longreach_node.standard_interface`.
+Only this module imports the package. Types that the installed version does not have are omitted,
+with a log message. The responses are computed in :mod:`~longreach_node.standard_interface`.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ lockstep (``lockstep`` = true, with either factor)
 The node ticks by the steady clock, whatever ``use_sim_time`` says: it makes simulation time, and
 must not wait for it.
 
-What needs no node is in :mod:`~longreach_node.simulation`, start, end and what is common to all
-machines' topics in :mod:`~longreach_node.simulator_host`.
+The part without ROS is in :mod:`~longreach_node.simulation`; start, end and the common topics of
+all machines are in :mod:`~longreach_node.simulator_host`.
 """
 
 from __future__ import annotations
@@ -114,10 +114,10 @@ class SimulatorNode(Node, Generic[State, Command]):
 
     def create_publisher(self, *arguments: Any, **named: Any) -> Publisher:
         """
-        Create a publisher that is not asked for QoS events at each turn.
+        Create a publisher without QoS events.
 
-        They would take a quarter of the time of a plant in real time. A subscriber with another
-        QoS reads about it in its own log.
+        Polling them would take a quarter of the time of a plant in real time. An incompatible
+        subscriber reports the problem in its own log.
         """
         named.setdefault('event_callbacks', PublisherEventCallbacks(use_default_callbacks=False))
         return super().create_publisher(*arguments, **named)
@@ -129,7 +129,7 @@ class SimulatorNode(Node, Generic[State, Command]):
         raise NotImplementedError
 
     def publish_again(self, nanoseconds: int) -> None:
-        """Publish what is answered once more: in lockstep no answer to this sample has come."""
+        """Publish the outputs again: in lockstep no answer to this sample has arrived."""
         self.publish_outputs(nanoseconds)
 
     def publish_drawing(self, nanoseconds: int) -> None:
@@ -161,15 +161,15 @@ class SimulatorNode(Node, Generic[State, Command]):
 
     def warn_of_others(self, commands: Subscription, what: str, advice: str) -> None:
         """
-        Warn when several nodes send commands, which then act in turn.
+        Warn when several nodes send commands, of which the latest acts.
 
         Parameters
         ----------
         commands : Subscription
         what : str
-            What they command, such as ``the valves``.
+            The commanded part, such as ``the valves``.
         advice : str
-            What to do about it.
+            Remedy, for the message.
         """
         self._command_topic = commands.topic_name
         senders = commands.get_publisher_count()
@@ -179,12 +179,12 @@ class SimulatorNode(Node, Generic[State, Command]):
             )
 
     def is_heard(self, publisher: Publisher) -> bool:
-        """Tell whether a message is needed: it has a listener, or is kept for those to come."""
+        """Return whether a message is needed: for a subscriber, or kept for later subscribers."""
         return self._latched or publisher.get_subscription_count() > 0
 
     def is_looked_at(self, publisher: Publisher, rate: float) -> bool:
         """
-        Tell whether a drawing is due at this sample, and somebody listens.
+        Return whether a drawing is due at this sample and has a subscriber.
 
         Parameters
         ----------

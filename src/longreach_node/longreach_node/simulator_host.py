@@ -32,7 +32,7 @@ _PATIENCE = 2.0
 
 class SimulatorHost:
     """
-    What a :class:`~longreach_node.simulation.Simulation` needs of its node.
+    The node's part of a :class:`~longreach_node.simulation.Simulation`.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class SimulatorHost:
         Its ``simulation`` is made before the first tick.
     settings : SimulatorParameters
     description : str
-        What runs, and how, for the log.
+        Machine and settings, for the log.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class SimulatorHost:
             self._node.get_logger().warning(doubled)
         self._doubled = doubled
 
-    # --- what the simulation asks for --------------------------------------------------------
+    # --- called by the simulation ------------------------------------------------------------
 
     def publish_sample(self) -> None:
         """Publish everything about the present sample."""
@@ -108,11 +108,11 @@ class SimulatorHost:
         self._diagnostics.publish(stamp_of(nanoseconds), level, text, values)
 
     def publish_again(self) -> None:
-        """Publish again what is to be answered."""
+        """Publish the present sample again."""
         self._node.publish_again(seconds_to_nanoseconds(self._node.time))
 
     def publish_clock(self) -> None:
-        """Publish simulation time, where that is asked for."""
+        """Publish simulation time, unless ``publish_clock`` is false."""
         if self._clock is not None:
             now = stamp_of(seconds_to_nanoseconds(self._node.time))
             self._clock.publish(Clock(clock=now))
@@ -135,7 +135,7 @@ class SimulatorHost:
             publisher.wait_for_all_acked(Duration(seconds=_PATIENCE))
 
     def has_ended(self) -> bool:
-        """Tell whether the process was told to end."""
+        """Return whether the process was told to end."""
         return not self._node.context.ok()
 
     def warn(self, text: str, interval: float = 1.0) -> None:

@@ -61,7 +61,7 @@ class SimulatorParameters(FrameParameters):
         'publish simulation time on /clock; only one node of a ROS graph may', default=True
     )
     companions: int = quantity(
-        'other simulations on the graph that must finish, too, before this node ends',
+        'number of other simulations that must finish before this node ends',
         at_least=0,
         default=0,
     )
@@ -86,7 +86,7 @@ class SimulatorParameters(FrameParameters):
         return round(1.0 / (self.publish_rate * self.step))
 
     def description(self, machine: object) -> str:
-        """Return what runs, and how, as a line for the log."""
+        """Return the machine and its settings as a line for the log."""
         factor = self.real_time_factor
         files = [(name, getattr(self, name, '')) for name in ('file', 'scenario')]
         return ', '.join(

@@ -2,11 +2,11 @@
 The answers of a simulator node to the services of ``simulation_interfaces``; without a node.
 
 ``simulation_interfaces`` is the package in which Gazebo, O3DE and Isaac Sim agree on the services
-of a simulator. A step in its sense is one sample here: what is published is published at samples.
-The one entity is the machine. It stands on the ground, so that its pose cannot be set.
+of a simulator. One of its steps is one sample here, because messages are published at samples. The
+only entity is the machine. It is fixed to the ground, so that its pose cannot be set.
 
-Types and constants are those of the installed version, which this class is given: 1.5 with Jazzy,
-2.1 with newer distributions.
+Types and constants are those of the installed version, passed to the class: 1.5 with Jazzy, 2.1
+with newer distributions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rclpy.task import Future
 
 __all__ = ['SERVICES', 'Simulated', 'StandardInterface']
 
-# Services by type, in the order in which they are created: the first one tells of the others.
+# Services by type, in order of creation: the first one describes the others.
 SERVICES = {
     'GetSimulatorFeatures': 'get_simulator_features',
     'GetSimulationState': 'get_simulation_state',
@@ -32,7 +32,7 @@ SERVICES = {
     'GetEntitiesStates': 'get_entities_states',
     'SetEntityState': 'set_entity_state',
 }
-# What each type that is installed makes possible, by the names in SimulatorFeatures.
+# Features of each installed type, by the names in SimulatorFeatures.
 _FEATURES = {
     'GetSimulationState': ('SIMULATION_STATE_GETTING',),
     'SetSimulationState': ('SIMULATION_STATE_SETTING', 'SIMULATION_STATE_PAUSE'),
@@ -51,7 +51,7 @@ _CANCELLED = 'the goal was cancelled'
 
 
 class Simulated(Protocol):
-    """What is asked of a simulator node."""
+    """Interface of a simulator node."""
 
     entity: str
     frame: str
@@ -294,7 +294,7 @@ class StandardInterface:
         return left, reason
 
     def _refuse_rest(self, response: Any, left: int, reason: str) -> Any:
-        """Tell that not all steps were made."""
+        """Return an answer for steps that were not all made."""
         return self._refuse(
             response, 'OPERATION_FAILED', f'{left} steps were not simulated: {reason}'
         )
@@ -376,7 +376,7 @@ class StandardInterface:
         return response
 
     def _refuse(self, response: Any, kind: str, text: str) -> Any:
-        """Return an answer that says what is wrong."""
+        """Return an answer with an error code and text."""
         response.result.result = getattr(self._result, f'RESULT_{kind}')
         response.result.error_message = text
         return response

@@ -29,7 +29,7 @@ from longreach_node.paired_controller import PairedControllerNode
 __all__ = ['LEFT_BEHIND', 'TrajectoryControllerNode']
 
 LEFT_BEHIND = 'left behind'
-"""What a subclass names as an incident to :meth:`PairedControllerNode.listen`."""
+"""Kind of incident, for :meth:`PairedControllerNode.listen`."""
 
 Command = TypeVar('Command')
 
@@ -45,7 +45,7 @@ class TrajectoryControllerNode(PairedControllerNode[Command]):
     Attributes
     ----------
     machine : str
-        What error messages call it.
+        Name of the machine for error messages.
     frame : str
         Of the commands.
     follower : TrajectoryFollower
@@ -138,7 +138,7 @@ class TrajectoryControllerNode(PairedControllerNode[Command]):
         self._state = state
 
     def _plan(self, message: JointTrajectory) -> tuple[Trajectory, Callable[[], None]]:
-        """Return the trajectory that a message asks for, and a function that begins it."""
+        """Return the trajectory of a message, and a function that starts it."""
         state, measured = self._present()
         order = order_from_message(message, self._names)
         state = self.follower.follow(state, order, self._time, measured.angles)

@@ -570,7 +570,7 @@ def test_two_plants_of_one_name_are_told_by_both(capfd: Any) -> None:
         first, second = b.add(Toy), b.add(Toy)
         b.until(lambda: first.host._doubled and second.host._doubled, 'warnings')
     said = ''.join(capfd.readouterr())
-    assert said.count('another node is named /toy, too; start it in a namespace of its own') == 2
+    assert said.count('another node has the name /toy; start it in its own namespace') == 2
 
 
 def test_it_says_what_it_runs_and_waits_for(capfd: Any) -> None:

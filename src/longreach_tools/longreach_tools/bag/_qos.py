@@ -92,7 +92,7 @@ def subscription_profile(offered: Sequence[Qos]) -> Any:
 
 
 def is_looser(profile: Any, other: Any) -> bool:
-    """Tell whether one rclpy QoSProfile hears publishers that another does not hear."""
+    """Return whether one rclpy QoSProfile hears publishers that another does not hear."""
     return bool(
         (profile.reliability != other.reliability and profile.reliability.name == 'BEST_EFFORT')
         or (profile.durability != other.durability and profile.durability.name == 'VOLATILE')

@@ -133,7 +133,7 @@ def store_of(
 
 
 def is_message(store: Typestore, typename: str, data: bytes) -> bool:
-    """Tell whether bytes are a whole message of a type."""
+    """Return whether bytes are a whole message of a type."""
     from rosbags.serde import SerdeError
 
     try:

@@ -42,7 +42,7 @@ def flag(entity: Entity, name: str, scope: Scope) -> bool:
 
 
 def condition(entity: Entity, scope: Scope) -> bool:
-    """Tell whether ``if`` and ``unless`` of an entity let it take part."""
+    """Return whether ``if`` and ``unless`` of an entity let it take part."""
 
     def read(template: Template) -> bool:
         return parse_condition(evaluate(template, scope))

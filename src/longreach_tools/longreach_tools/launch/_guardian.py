@@ -43,7 +43,7 @@ def signal_group(group: int, number: int) -> None:
 
 
 def group_is_alive(group: int) -> bool:
-    """Tell whether a process group has a member that runs (a zombie does not)."""
+    """Return whether a process group has a member that runs (a zombie does not)."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

@@ -76,7 +76,7 @@ def find_executable(package: str, name: str, environment: Mapping[str, str]) -> 
 
 
 def _is_executable(path: Path) -> bool:
-    """Tell whether a path is a file that can be run."""
+    """Return whether a path is a file that can be run."""
     return path.is_file() and os.access(path, os.X_OK)
 
 

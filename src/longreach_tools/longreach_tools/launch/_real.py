@@ -35,7 +35,7 @@ _ON_SHUTDOWN = (-2, -15, 130, 143)
 
 
 def is_installed() -> bool:
-    """Tell whether launch, launch_ros and launch_xml can be imported."""
+    """Return whether launch, launch_ros and launch_xml can be imported."""
     specs = [importlib.util.find_spec(name) for name in _MODULES]
     # A folder named launch in the working directory looks like a package without an origin.
     return all(spec is not None and spec.origin is not None for spec in specs)
