@@ -22,7 +22,14 @@ from numba import njit
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, quantity
 
-__all__ = ['Linkage', 'lever_arm', 'piston_and_arm', 'piston_position', 'pistons_and_arms']
+__all__ = [
+    'Linkage',
+    'arm_slope',
+    'lever_arm',
+    'piston_and_arm',
+    'piston_position',
+    'pistons_and_arms',
+]
 
 _KINDS = ('triangle', 'rocker')
 
@@ -43,6 +50,17 @@ def piston_and_arm(rows, i, angle):  # type: ignore[no-untyped-def]
     r, k = rows[i, 1], rows[i, 2]
     position = r * ((1.0 - k) * angle + k * math.sin(angle)) + rows[i, 4]
     return position, r * ((1.0 - k) + k * math.cos(angle))
+
+
+@njit
+def arm_slope(rows, i, angle):  # type: ignore[no-untyped-def]
+    """Return d^2 f / dphi^2 [m] of a linkage at a joint angle [rad]; rows as above."""
+    if rows[i, 0] == 0.0:
+        position, arm = piston_and_arm(rows, i, angle)
+        length = position + rows[i, 4]
+        product = rows[i, 1] * rows[i, 2] * math.cos(angle + rows[i, 3])
+        return (product - arm * arm) / length
+    return -rows[i, 1] * rows[i, 2] * math.sin(angle)
 
 
 @njit
@@ -138,7 +156,7 @@ class Linkage(Parameters):
         InputError
             When no angle of the rising branch has this position.
         """
-        low, high = self._rising_branch()
+        low, high = self.angles_of_rise()
         lowest, highest = self.position(low), self.position(high)
         if not lowest <= position <= highest:
             raise InputError(
@@ -172,8 +190,8 @@ class Linkage(Parameters):
         """
         return self.angle(0.0), self.angle(stroke)
 
-    def _rising_branch(self) -> tuple[float, float]:
-        """Return the angles [rad] between which f rises."""
+    def angles_of_rise(self) -> tuple[float, float]:
+        """Return the angles [rad] between which f rises and the linkage has a lever."""
         if self.kind == 'triangle':
             return -float(self.row()[3]), math.pi - float(self.row()[3])
         return -2.0 * math.pi, 2.0 * math.pi

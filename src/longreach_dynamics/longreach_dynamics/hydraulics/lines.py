@@ -1,0 +1,359 @@
+"""
+Actuators behind lines with inertia: hoses as linear graphs have them.
+
+Each of N actuators, cylinders and motors, has two lines. From the source to the actuator a line is
+an orifice of the directional valve and an inertance I in a row, a capacitance C to the ground, and
+a resistance R to the actuator's port:
+
+    I Q_1' = P_S1 - C_R Q_1 |Q_1| - P_1        C P_1' = Q_1 - (flow into port 1)
+    I Q_2' = P_2 - C_R Q_2 |Q_2| - P_S2        C P_2' = (flow out of port 2) - Q_2
+
+P_1, P_2 [Pa] are the pressures of the capacitances, Q_1 [m^3/s] flows into line 1 and Q_2 out of
+line 2. A spool position u > 0 makes P_S1 the supply pressure and P_S2 the tank pressure, any other
+the reverse. C_R(u) is that of a table of openings; the valve is closed for |u| up to its dead
+band. The sides may be negative: linear capacitances do not cavitate.
+
+Of a cylinder, R is quadratic: the ports have the pressures P_1 - R q |q| and P_2 + R q |q| of the
+flows q = A s'. Of a motor, R is linear, and there are leakages between the ports and from each to
+the tank: the pressures of both ports follow from two linear equations.
+
+A closed valve separates the lines from the sources: no oil flows through it. Q is then the state
+of Papadopoulos and Gonthier (2002), (14), (15): it follows, with a time constant, the flow that
+the source would drive through the greatest resistance, so that it is continuous when the valve
+opens and closes.
+
+Compiled functions take one actuator i of a table as :func:`lines_of` makes it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.linkages import Linkage
+from longreach_dynamics.parameters import Parameters, quantity
+
+__all__ = [
+    'AREA_1',
+    'AREA_2',
+    'CAPACITANCE',
+    'DEAD_BAND',
+    'INERTANCE',
+    'LEAK_ACROSS',
+    'LEAK_TANK',
+    'MOTOR',
+    'RESIDUAL_TIME',
+    'RESISTANCE',
+    'TANK',
+    'VISCOUS',
+    'LineParameters',
+    'LinedCylinder',
+    'LinedMotor',
+    'Lines',
+    'OrificeParameters',
+    'lines_of',
+    'orifice_resistances',
+    'orifice_response',
+    'orifice_step',
+    'ports',
+    'residual_flow',
+    'sources',
+]
+
+# Columns of the table, one row for each actuator; the first LINKAGE are those of a linkage.
+_LINKAGE = 5
+MOTOR, AREA_1, AREA_2, VISCOUS, INERTANCE, CAPACITANCE, RESISTANCE = range(_LINKAGE, 12)
+LEAK_ACROSS, LEAK_TANK, ORIFICE_1, ORIFICE_2, DEAD_BAND, LEAST, RESIDUAL_TIME = range(12, 19)
+_SUPPLY, TANK, _COLUMNS = range(19, 22)
+
+
+@dataclasses.dataclass(frozen=True)
+class LineParameters(Parameters):
+    """A line between a valve and an actuator; both lines of an actuator are equal."""
+
+    inertance: float = quantity('inertance, I', 'kg/m^4', at_least=1e3, at_most=1e12)
+    capacitance: float = quantity(
+        'volume per pressure of line and chamber, C', 'm^3/Pa', at_least=1e-15, at_most=1e-6
+    )
+    resistance: float = quantity(
+        'pressure per flow [Pa s/m^3] of a motor; per flow squared [Pa s^2/m^6] of a cylinder',
+        '',
+        at_least=0.0,
+        at_most=1e16,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class OrificeParameters(Parameters):
+    """A directional valve as two orifices, dp = C_R Q |Q| with C_R = resistance / s^2."""
+
+    resistance: float = quantity(
+        'C_R of both orifices at full spool', 'Pa s^2/m^6', at_least=1e6, at_most=1e18
+    )
+    dead_band: float = quantity(
+        'spool position up to which it is closed', at_least=0.0, at_most=0.9
+    )
+    least: float = quantity('smallest opening s of the open valve', above=0.0, at_most=1.0)
+    residual_time: float = quantity(
+        'time constant of the flow state of the closed valve', 's', above=0.0, at_most=10.0
+    )
+    resistance_2: float | None = quantity(
+        'C_R of orifice 2, if it is another',
+        'Pa s^2/m^6',
+        at_least=1e6,
+        at_most=1e18,
+        default=None,
+    )
+    openings: tuple[tuple[float, float], ...] = quantity(
+        'pairs of x = (|u| - dead_band) / (1 - dead_band) and s, linear in between; left out: s ='
+        ' x',
+        at_least=0.0,
+        at_most=1.0,
+        default=((0.0, 0.0), (1.0, 1.0)),
+    )
+
+    def check(self) -> None:
+        """Raise InputError when the openings are no rising table from x = 0 to 1."""
+        pairs = list(itertools.pairwise(self.openings))
+        rising = all(x0 < x1 and s0 <= s1 for (x0, s0), (x1, s1) in pairs)
+        if not (pairs and rising and self.openings[0][0] == 0.0 and self.openings[-1][0] == 1.0):
+            raise InputError(
+                f'openings = {self.openings}, allowed: 2 or more pairs, x rising from 0 to 1, s'
+                ' not falling'
+            )
+
+    def switching_spools(self) -> tuple[float, ...]:
+        """Return spool positions at which the valve opens, or C_R has a kink."""
+        x, s = np.array(self.openings).T
+        if self.least > s[0]:
+            x = np.append(x, np.interp(self.least, s, x))
+        opened = self.dead_band + (1.0 - self.dead_band) * np.unique(x)
+        return (*(-opened[::-1]).tolist(), 0.0, *opened.tolist())
+
+
+@dataclasses.dataclass(frozen=True)
+class LinedCylinder(Parameters):
+    """A cylinder behind two lines."""
+
+    head_area: float = quantity('area of the head side, A_1', 'm^2', at_least=1e-6, at_most=10.0)
+    rod_area: float = quantity('area of the rod side, A_2', 'm^2', at_least=1e-6, at_most=10.0)
+    viscous: float = quantity('viscous friction of the piston', 'N s/m', at_least=0.0)
+    linkage: Linkage = quantity('between piston and joint')
+    line: LineParameters = quantity('lines')
+    valve: OrificeParameters = quantity('valve')
+
+
+@dataclasses.dataclass(frozen=True)
+class LinedMotor(Parameters):
+    """A hydraulic motor with a gear behind two lines."""
+
+    displacement: float = quantity(
+        'displacement per revolution of the motor', 'm^3', at_least=1e-9, at_most=1.0
+    )
+    gear: float = quantity(
+        'turns of the motor for a turn of the joint', at_least=1e-3, at_most=1e6
+    )
+    leakage_across: float = quantity('pressure per flow between the ports', 'Pa s/m^3', above=0.0)
+    leakage_tank: float = quantity(
+        'pressure per flow from each port to the tank', 'Pa s/m^3', above=0.0
+    )
+    line: LineParameters = quantity('lines')
+    valve: OrificeParameters = quantity('valve')
+
+    @property
+    def volume(self) -> float:
+        """Volume per angle of the joint, N D_m [m^3/rad]."""
+        return self.displacement / (2.0 * math.pi) * self.gear
+
+
+class Lines(NamedTuple):
+    """Actuators and their lines in numbers; see :func:`lines_of`."""
+
+    table: np.ndarray  # (N, columns), see AREA_1 and following
+    openings: np.ndarray  # (N, 2, points): x, s
+
+
+def lines_of(
+    actuators: Sequence[LinedCylinder | LinedMotor],
+    supply: float,
+    tank: float,
+    viscous: Sequence[float | None],
+) -> Lines:
+    """
+    Return the table of a machine's actuators.
+
+    Parameters
+    ----------
+    actuators : sequence of LinedCylinder or LinedMotor
+        A motor turns its joint directly.
+    supply, tank : float
+        Pressures of pump and tank [Pa].
+    viscous : sequence of float or None
+        Friction at the joint of each motor [N m s/rad]; None for cylinders, which have their own.
+    """
+    N = len(actuators)
+    table = np.zeros((N, _COLUMNS))
+    points = max(len(a.valve.openings) for a in actuators)
+    openings = np.ones((N, 2, points))
+    table[:, _SUPPLY], table[:, TANK] = supply, tank
+    for i, (a, friction) in enumerate(zip(actuators, viscous, strict=True)):
+        row, line, valve = table[i], a.line, a.valve
+        if isinstance(a, LinedMotor):
+            row[:_LINKAGE] = Linkage.straight(1.0, 0.0).row()
+            row[MOTOR], row[AREA_1], row[AREA_2] = 1.0, a.volume, a.volume
+            row[LEAK_ACROSS], row[LEAK_TANK] = a.leakage_across, a.leakage_tank
+            row[VISCOUS] = friction
+        else:
+            row[:_LINKAGE] = a.linkage.row()
+            row[AREA_1], row[AREA_2], row[VISCOUS] = a.head_area, a.rod_area, a.viscous
+        row[INERTANCE], row[CAPACITANCE] = line.inertance, line.capacitance
+        row[RESISTANCE] = line.resistance
+        row[ORIFICE_1], row[ORIFICE_2] = valve.resistance, valve.resistance_2 or valve.resistance
+        row[DEAD_BAND], row[LEAST] = valve.dead_band, valve.least
+        row[RESIDUAL_TIME] = valve.residual_time
+        openings[i, :, : len(valve.openings)] = np.array(valve.openings).T
+        # What is behind the end of a shorter table is never reached.
+        openings[i, 0, len(valve.openings) :] = 2.0
+    return Lines(table, openings)
+
+
+@njit
+def sources(spool, i, table):  # type: ignore[no-untyped-def]
+    """Return P_S1 and P_S2 [Pa] of a spool position."""
+    if spool > 0.0:
+        return table[i, _SUPPLY], table[i, TANK]
+    return table[i, TANK], table[i, _SUPPLY]
+
+
+@njit
+def orifice_resistances(spool, i, lines):  # type: ignore[no-untyped-def]
+    """Return C_R of both orifices [Pa s^2/m^6] of an open valve; of a closed one the greatest."""
+    table, openings = lines
+    band, s = table[i, DEAD_BAND], table[i, LEAST]
+    x = (min(abs(spool), 1.0) - band) / (1.0 - band)
+    if x > 0.0:
+        k = 1
+        while x > openings[i, 0, k]:
+            k += 1
+        x0, x1 = openings[i, 0, k - 1], openings[i, 0, k]
+        s0, s1 = openings[i, 1, k - 1], openings[i, 1, k]
+        s = max(s, s0 + (x - x0) / (x1 - x0) * (s1 - s0))
+    share = 1.0 / (s * s)
+    return table[i, ORIFICE_1] * share, table[i, ORIFICE_2] * share
+
+
+@njit
+def residual_flow(drop, resistance):  # type: ignore[no-untyped-def]
+    """Return the flow that a pressure difference [Pa] drives through C_R, (14) [m^3/s]."""
+    return math.copysign(math.sqrt(abs(drop) / resistance), drop)
+
+
+@njit
+def orifice_step(flow, drop, resistance, inertance, duration):  # type: ignore[no-untyped-def]
+    """
+    Return the flow through orifice and inertance after a time, and the volume until then.
+
+    The exact solution of I Q' = dp - C_R Q |Q| at constant dp, hence stable for any duration.
+
+    Parameters
+    ----------
+    flow : float
+        Q at the beginning [m^3/s].
+    drop : float
+        Pressure difference dp over both [Pa].
+    resistance : float
+        C_R [Pa s^2/m^6], above 0.
+    inertance : float
+        I [kg/m^4].
+    duration : float
+        [s].
+
+    Returns
+    -------
+    flow : float
+        [m^3/s].
+    volume : float
+        [m^3].
+    """
+    # With the sign of dp taken out, dp is positive or 0.
+    sign = 1.0 if drop > 0.0 or (drop == 0.0 and flow >= 0.0) else -1.0
+    Q, rate = sign * flow, resistance / inertance
+    steady = math.sqrt(abs(drop) / resistance)
+    if steady * rate * duration < 1e-9:
+        # Hardly any dp: 1 / Q grows in proportion to time.
+        slowed = 1.0 + rate * duration * abs(Q)
+        after = Q / slowed + duration * abs(drop) / inertance
+        return sign * after, sign * math.copysign(math.log(slowed) / rate, Q)
+    volume = 0.0
+    if Q < 0.0:
+        # Against dp: Q = -steady tan(..) until it stands still.
+        standing = math.atan2(-Q, steady) / (steady * rate)
+        lasts = min(standing, duration)
+        turn = math.tan(lasts * steady * rate)
+        # cos(..) - (Q / steady) sin(..) by which the flow has fallen.
+        volume = -math.log((steady - Q * turn) / (steady * math.sqrt(1.0 + turn * turn))) / rate
+        if standing >= duration:
+            return sign * steady * (Q + steady * turn) / (steady - Q * turn), sign * volume
+        Q, duration = 0.0, duration - standing
+    decay = math.exp(-2.0 * steady * rate * duration)
+    turn = (1.0 - decay) / (1.0 + decay)
+    grown = 0.5 * ((1.0 + Q / steady) + (1.0 - Q / steady) * decay)
+    volume += steady * duration + math.log(grown) / rate
+    return sign * steady * (Q + steady * turn) / (steady + Q * turn), sign * volume
+
+
+@njit
+def orifice_response(flow, resistance, inertance, duration):  # type: ignore[no-untyped-def]
+    """
+    Return by how much a flow has changed per pressure that has grown evenly [m^3/(s Pa)].
+
+    Of I q' = p t / duration - 2 C_R |Q| q, linear about the flow Q: q(duration) / p.
+    """
+    slope = 2.0 * resistance * abs(flow)
+    x = slope * duration / inertance
+    if x < 1e-3:
+        return 0.5 * duration / inertance * (1.0 - x / 3.0)
+    return (1.0 + math.expm1(-x) / x) / slope
+
+
+@njit
+def ports(p1, p2, speed, i, table):  # type: ignore[no-untyped-def]
+    """
+    Return what happens between the capacitances and an actuator.
+
+    Parameters
+    ----------
+    p1, p2 : float
+        Pressures of the capacitances [Pa].
+    speed : float
+        Of the piston [m/s], or of the motor's joint [rad/s].
+    i : int
+        Index of the actuator.
+    table : ndarray, shape (N, columns)
+
+    Returns
+    -------
+    port_1, port_2 : float
+        Pressures at the actuator [Pa].
+    into, out : float
+        Flows from line 1 into port 1, and out of port 2 into line 2 [m^3/s].
+    """
+    q1, q2, R = table[i, AREA_1] * speed, table[i, AREA_2] * speed, table[i, RESISTANCE]
+    if table[i, MOTOR] == 0.0:
+        return p1 - R * q1 * abs(q1), p2 + R * q2 * abs(q2), q1, q2
+    # (p1 - e) = R (q + (e - f) / L + (e - t) / T),  (f - p2) = R (q + (e - f) / L - (f - t) / T)
+    # in e + f and e - f.
+    across, tank = R / table[i, LEAK_ACROSS], R / table[i, LEAK_TANK]
+    sums = (p1 + p2 + 2.0 * tank * table[i, TANK]) / (1.0 + tank)
+    difference = (p1 - p2 - 2.0 * R * q1) / (1.0 + 2.0 * across + tank)
+    e, f = 0.5 * (sums + difference), 0.5 * (sums - difference)
+    between = q1 + difference / table[i, LEAK_ACROSS]
+    into = between + (e - table[i, TANK]) / table[i, LEAK_TANK]
+    return e, f, into, between - (f - table[i, TANK]) / table[i, LEAK_TANK]

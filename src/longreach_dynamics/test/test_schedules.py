@@ -1,0 +1,55 @@
+"""Inputs between knots: values, jumps, crossings, errors."""
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.schedules import check_knots, constant_schedule, schedule_of
+
+
+def value(schedule, time, i=0):
+    k = np.clip(np.searchsorted(schedule.edges, time) - 1, 0, len(schedule.starts) - 1)
+    return schedule.starts[k, i] + schedule.slopes[k, i] * (time - schedule.edges[k])
+
+
+def test_values_are_those_between_knots():
+    knots = [(0.5, 0.2), (1, -0.3), (1, 0.4), (3, 0.4), (4, 0)]
+    schedule = schedule_of([knots, [(0.0, -0.1)]], [(-0.05, 0, 0.05), ()])
+    for time in (0.1, 0.7, 0.9999, 1.0001, 2, 3.3, 7):
+        before = [knot for knot in knots if knot[0] <= 1] if time < 1 else knots[2:]
+        assert value(schedule, time) == pytest.approx(
+            np.interp(time, *np.array(before).T), abs=1e-12
+        )
+        assert value(schedule, time, 1) == -0.1
+
+
+def test_intervals_end_where_levels_are_crossed():
+    schedule = schedule_of([[(0, 0), (1, 0.5), (2, -0.5)]], [(-0.05, 0, 0.05)])
+    assert schedule.edges[:-1] == pytest.approx([0, 0.1, 1, 1.45, 1.5, 1.55, 2])
+    assert (np.diff(schedule.edges) > 0).all()
+
+
+def test_jump_across_the_band_has_no_interval():
+    schedule = schedule_of([[(0, 0.3), (1, 0.3), (1, -0.3), (2, -0.3)]], [(-0.05, 0, 0.05)])
+    assert schedule.edges[:3] == pytest.approx([0, 1, 2])
+    assert schedule.starts[:, 0] == pytest.approx([0.3, -0.3, -0.3])
+
+
+def test_constant_inputs():
+    schedule = constant_schedule([0.2, -1.0])
+    assert (value(schedule, 5e5), value(schedule, 0.0, 1)) == (0.2, -1.0)
+
+
+@pytest.mark.parametrize(
+    ('knots', 'what'),
+    [
+        ([], 'no knots'),
+        ([(0, 0), (1, 1.5)], r'\[1\] = 1.5'),
+        ([(0, 0), (1, 0), (0.5, 0)], 'sort'),
+        ([(0, 0), (1, 0), (1, 0.1), (1, 0)], 'three times'),
+        ([(0, float('nan'))], 'nan'),
+    ],
+)
+def test_wrong_knots_are_named(knots, what):
+    with pytest.raises(InputError, match=what):
+        check_knots(knots, 'spools.boom')

@@ -1,0 +1,9 @@
+"""
+Simulation of a forestry machine: Papadopoulos and Gonthier (2002), corrected.
+
+``parameters``             bodies, motor, cylinders, lines, valves
+``model``                  equations of the full and of the reduced model
+``machine``, ``scenario``  the harvester as a machine; spools and initial state of a run
+``simulation``             runs as tables
+``commands``, ``figures``  the command ``longreach harvester``
+"""

@@ -1,0 +1,376 @@
+"""The harvester as a machine for nodes and simulated runs, in its full and its reduced model."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics.lines import AREA_1, AREA_2, ports
+from longreach_dynamics.kernels import kernel, read_only
+from longreach_dynamics.linkages import piston_and_arm
+from longreach_dynamics.machine import ByScenario, JointSample, step_time
+from longreach_dynamics.runs import PartialRunError
+from longreach_dynamics.schedules import Schedule, constant_schedule
+from longreach_harvester.model import (
+    BOOK,
+    DEAD_POINT,
+    DONE,
+    NOT_FINITE,
+    SIZE,
+    Model,
+    energies,
+    full_step,
+    is_closed,
+    masses,
+    reduced_step,
+    switch,
+    weights,
+)
+from longreach_harvester.parameters import JOINTS, HarvesterParameters
+from longreach_harvester.scenario import Scenario
+
+__all__ = [
+    'MODELS',
+    'OBSERVED',
+    'ROW',
+    'SAMPLE_TIME',
+    'STEP',
+    'Harvester',
+    'HarvesterState',
+    'energies_of',
+    'forces_of',
+]
+
+MODELS = ('full', 'reduced')
+STEP = 1e-3  # [s]
+SAMPLE_TIME = 0.01  # [s], of rows
+# What a row holds: y, spools, modes (1: closed), BOOK.
+OBSERVED = SIZE
+ROW = SIZE + 3 + 3 + len(BOOK)
+_LONGEST_STEP = 0.02
+# Largest product of a step of the full model and a frequency of the machine [rad]: the midpoint
+# step lets an undamped oscillation grow by its fourth power over 8 in a step.
+_STABILITY = 0.3
+# A step does not end this close before an edge of the schedule [s].
+_CLOSE = 1e-12
+# Counters: how often valves opened or closed, the lowest pressure [Pa] and when [s].
+_SWITCHINGS, _LOWEST, _LOWEST_AT, _COUNTERS = 0, 1, 2, 3
+
+
+class HarvesterState(NamedTuple):
+    """State of the harvester. Never changed in place."""
+
+    y: np.ndarray  # (18,) see model
+    closed: np.ndarray  # (3,) of bool, modes of the valves
+    book: np.ndarray  # (5,) energies since time 0 [J], see BOOK
+    counters: np.ndarray  # (3,) switchings of valves, lowest pressure [Pa], when [s]
+    spools: tuple[float, ...]  # positions now
+
+
+@kernel
+def _advance(y, closed, book, counters, schedule, model, step, first, steps, every, rows):  # type: ignore[no-untyped-def]
+    """
+    Take steps in place, and record; return how many were taken, and how it ended.
+
+    Steps are cut where the schedule has an edge, so that modes and sources change between two.
+    """
+    edges, starts, slopes = schedule
+    u, now, work = np.zeros(3), np.zeros(3, np.bool_), np.zeros((4, SIZE))
+    last = starts.shape[0] - 1
+    k = 0
+    while k < last and edges[k + 1] <= first * step + _CLOSE:
+        k += 1
+    for n in range(steps):
+        t, end = (first + n) * step, (first + n + 1) * step
+        while t < end:
+            while k < last and edges[k + 1] <= t + _CLOSE:
+                k += 1
+            stop = edges[k + 1] if k < last and edges[k + 1] < end - _CLOSE else end
+            h = stop - t
+            for i in range(3):
+                u[i] = starts[k, i] + slopes[k, i] * (0.5 * (t + stop) - edges[k])
+                now[i] = is_closed(u[i], i, model)
+                counters[_SWITCHINGS] += now[i] != closed[i]
+            switch(y, closed, now, u, model, book)
+            if model.reduced:
+                for i in range(3):
+                    u[i] += 0.5 * h * slopes[k, i]
+                valid = reduced_step(y, u, closed, h, model, work, book)
+            else:
+                valid = full_step(y, u, closed, h, model, work, book)
+            if not valid:
+                return n, DEAD_POINT
+            t = stop
+        if not math.isfinite(y.sum()):
+            return n, NOT_FINITE
+        lowest = np.inf
+        for i in range(3):
+            # Without compliance, oil that an opening valve slows down has no lowest pressure.
+            if closed[i] or not model.reduced:
+                lowest = min(lowest, y[6 + i], y[9 + i])
+        if lowest < counters[_LOWEST]:
+            counters[_LOWEST], counters[_LOWEST_AT] = lowest, end
+        if every and (first + n + 1) % every == 0:
+            row = rows[(first + n + 1) // every - first // every - 1]
+            row[:SIZE] = y
+            for i in range(3):
+                row[SIZE + i] = starts[k, i] + slopes[k, i] * (end - edges[k])
+                row[SIZE + 3 + i] = closed[i]
+            row[SIZE + 6 :] = book
+    return steps, DONE
+
+
+@kernel
+def forces_of(rows, model, forces):  # type: ignore[no-untyped-def]
+    """Write forces of the actuators at their ports for rows of states, (rows, 3) [N m], [N]."""
+    table = model.lines[0]
+    for n in range(rows.shape[0]):
+        for i in range(3):
+            _, arm = piston_and_arm(table, i, rows[n, i])
+            speed = arm * rows[n, 3 + i]
+            port_1, port_2, _, _ = ports(rows[n, 6 + i], rows[n, 9 + i], speed, i, table)
+            forces[n, i] = table[i, AREA_1] * port_1 - table[i, AREA_2] * port_2
+
+
+@kernel
+def energies_of(rows, model, found):  # type: ignore[no-untyped-def]
+    """Write kinetic, potential energy, that of compressed and moving oil of rows (rows, 4) [J]."""
+    for n in range(rows.shape[0]):
+        closed = rows[n, SIZE + 3 : SIZE + 6] != 0.0
+        found[n, 0], found[n, 1], found[n, 2], found[n, 3] = energies(rows[n], closed, model)
+
+
+@dataclasses.dataclass(frozen=True)
+class Harvester:
+    """
+    The harvester as a machine; implements :class:`longreach_dynamics.machine.Machine`.
+
+    Commands are spool positions of swing, boom and stick in [-1, 1], or :data:`BY_SCENARIO`.
+
+    Parameters
+    ----------
+    parameters : HarvesterParameters
+    scenario : Scenario
+    step : float
+        Length of a step [s]; steps are cut where a spool has a knot or crosses its dead band.
+    model : str
+        One of MODELS.
+    switching : bool
+        Closed valves let no oil through; else what the greatest resistance lets through.
+    as_printed : bool
+        +P_S2 in the return lines, as (A6a) of the paper has it.
+
+    Raises
+    ------
+    InputError
+        For a pose that linkages or initial pressures do not allow, and a step that is too long.
+    """
+
+    parameters: HarvesterParameters
+    scenario: Scenario
+    step: float = STEP
+    model: str = 'full'
+    switching: bool = True
+    as_printed: bool = False
+
+    def __post_init__(self) -> None:
+        """Check pose, pressures and step."""
+        if self.model not in MODELS:
+            raise InputError(f'model = {self.model!r}, allowed: {" | ".join(MODELS)}')
+        if not 1e-6 <= self.step <= _LONGEST_STEP:
+            raise InputError(f'step = {self.step} s, allowed: [1e-06, {_LONGEST_STEP:g}] s')
+        lines = read_only(self.parameters.lines())
+        model = Model(
+            self.parameters.bodies(),
+            (lines.table, lines.openings),
+            self.switching,
+            self.model == 'reduced',
+            self.as_printed,
+        )
+        object.__setattr__(self, '_constants', model)
+        object.__setattr__(self, '_schedule', self.scenario.schedule(self.parameters))
+        object.__setattr__(self, '_initial', self._at_rest(self._arms()))
+        if self.model == 'full':
+            self._check_step()
+
+    @property
+    def constants(self) -> Model:
+        """Constants for compiled code."""
+        known: Model = self.__dict__['_constants']
+        return known
+
+    def _arms(self) -> np.ndarray:
+        """Return the lever arms at time 0, (3,) [1, m, m]."""
+        arms = np.ones(3)
+        for i, name in enumerate(JOINTS[1:], 1):
+            actuator, angle = self.parameters.actuators[i], self.scenario.angles[i]
+            linkage = actuator.linkage  # type: ignore[union-attr]
+            low, high = linkage.angles_of_rise()
+            if not low < angle < high:
+                raise InputError(
+                    f'angles: {name} = {angle:g} rad, allowed by its linkage:'
+                    f' ({low:.6g}, {high:.6g}) rad'
+                )
+            arms[i] = linkage.arm(angle)
+        return arms
+
+    def _at_rest(self, arms: np.ndarray) -> HarvesterState:
+        """Return the state at time 0."""
+        scenario, table = self.scenario, self.constants.lines[0]
+        y = np.zeros(SIZE)
+        y[:3] = scenario.angles
+        y[[6, 9]] = scenario.swing_pressure
+        y[10:12] = scenario.rod_pressure
+        held = np.array(weights(y, self.constants.bodies)) / arms[1:]
+        y[7:9] = (held + table[1:, AREA_2] * y[10:12]) / table[1:, AREA_1]
+        for name, pressure in zip(JOINTS[1:], y[7:9], strict=True):
+            if pressure < 0.0:
+                raise InputError(
+                    f'rod_pressure = {scenario.rod_pressure:g} Pa leaves the head side of the'
+                    f' {name} at {pressure:.4g} Pa, allowed: at least 0; give a higher one'
+                )
+        closed = np.full(3, self.switching)
+        schedule: Schedule = self.__dict__['_schedule']
+        counters = np.array([0.0, y[6:12].min(), 0.0])
+        return HarvesterState(y, closed, np.zeros(5), counters, tuple(schedule.starts[0].tolist()))
+
+    def _check_step(self) -> None:
+        """Raise InputError when the step is too long for oil and bodies at time 0."""
+        table, y = self.constants.lines[0], self.initial_state().y
+        M11, M22, M23, M33 = masses(y, self.constants.bodies)
+        mass = np.array([[M11, 0.0, 0.0], [0.0, M22, M23], [0.0, M23, M33]])
+        C = np.array([a.line.capacitance for a in self.parameters.actuators])
+        I = np.array([a.line.inertance for a in self.parameters.actuators])  # noqa: E741
+        stiffness = self._arms() ** 2 * (table[:, AREA_1] ** 2 + table[:, AREA_2] ** 2) / C
+        squares = np.linalg.eigvals(np.linalg.solve(mass, np.diag(stiffness))).real
+        fastest = math.sqrt(max(squares.max(), (1.0 / (I * C)).max()))
+        if self.step * fastest > _STABILITY:
+            raise InputError(
+                f'step = {self.step:g} s, allowed for this harvester: at most'
+                f' {_STABILITY / fastest:.2g} s; small capacitances and inertances need short'
+                ' steps, or model = reduced'
+            )
+
+    def initial_state(self) -> HarvesterState:
+        """Return the harvester at rest in the scenario's pose, without flow."""
+        state: HarvesterState = self.__dict__['_initial']
+        return state
+
+    def advance(
+        self,
+        state: HarvesterState,
+        command: tuple[float, ...] | ByScenario,
+        time: float,
+        duration: float,
+    ) -> HarvesterState:
+        """
+        Return the state ``duration`` [s] after ``time`` [s]; both are rounded to whole steps.
+
+        Raises
+        ------
+        InputError
+            For a command that is not allowed.
+        IntegrationError
+            When the state does not stay finite, or a linkage passes its dead point.
+        """
+        steps = round(duration / self.step)
+        return self.advance_recorded(state, command, round(time / self.step), steps, 0)[0]
+
+    def advance_recorded(
+        self,
+        state: HarvesterState,
+        command: tuple[float, ...] | ByScenario,
+        first: int,
+        steps: int,
+        every: int,
+    ) -> tuple[HarvesterState, np.ndarray]:
+        """
+        Advance and record.
+
+        Parameters
+        ----------
+        state : HarvesterState
+        command : tuple of 3 floats, or BY_SCENARIO
+        first, steps : int
+            Steps from time 0 to ``state``, and steps to take.
+        every : int
+            Interval of rows in steps; 0: no rows.
+
+        Returns
+        -------
+        state : HarvesterState
+        rows : ndarray, shape (rows, ROW)
+            y, spools, modes and BOOK after every ``every``-th step, counted from step 0.
+
+        Raises
+        ------
+        InputError
+            For a command that is not allowed.
+        PartialRunError
+            With what happened in the step that failed, and the rows up to there.
+        """
+        schedule = self._schedule_of(command)
+        rows = np.empty(((first + steps) // every - first // every if every else 0, ROW))
+        y, closed, book, counters = (array.copy() for array in state[:4])
+        constants = self.constants
+        taken, status = _advance(
+            y, closed, book, counters, schedule, constants, self.step, first, steps, every, rows
+        )
+        time = step_time(first + taken, self.step)
+        if status != DONE:
+            kept = (first + taken) // every - first // every if every else 0
+            raise PartialRunError(self._failure(status, time, y), rows[:kept])
+        spools = _spools(schedule, time)
+        return HarvesterState(y, closed, book, counters, spools), rows
+
+    def _schedule_of(self, command: tuple[float, ...] | ByScenario) -> Schedule:
+        """Return the schedule of a command."""
+        if isinstance(command, ByScenario):
+            known: Schedule = self.__dict__['_schedule']
+            return known
+        # Written so that NaN is refused.
+        if len(command) != len(JOINTS) or not all(abs(spool) <= 1.0 for spool in command):
+            raise InputError(f'spools = {tuple(command)}, allowed: {len(JOINTS)} in [-1, 1]')
+        return constant_schedule(command)
+
+    def _failure(self, status: int, time: float, y: np.ndarray) -> str:
+        """Return the message of a step that failed."""
+        reason = 'a number is not finite; take a shorter step, or look for parameters of'
+        reason += ' impossible size'
+        if status == DEAD_POINT:
+            boom, stick = y[1:3]
+            reason = (
+                f'a linkage passes its dead point at boom = {boom:.4g}, stick = {stick:.4g} rad;'
+                ' let the spools move less, as the machine has no ends of strokes'
+            )
+        return f'the harvester cannot go on in the step at t = {time:g} s: {reason}'
+
+    def joint_sample(
+        self,
+        state: HarvesterState,
+        command: tuple[float, ...] | ByScenario,  # noqa: ARG002
+    ) -> JointSample:
+        """Return angles [rad], rates [rad/s] and torques of the actuators [N m] of the joints."""
+        forces = np.empty((1, 3))
+        forces_of(state.y[None], self.constants, forces)
+        arms = [
+            piston_and_arm(self.constants.lines[0], i, angle)[1]
+            for i, angle in enumerate(state.y[:3])
+        ]
+        return JointSample(
+            JOINTS,
+            tuple(state.y[:3].tolist()),
+            tuple(state.y[3:6].tolist()),
+            tuple((forces[0] * arms).tolist()),
+        )
+
+
+def _spools(schedule: Schedule, time: float) -> tuple[float, ...]:
+    """Return the inputs of a schedule at a time [s]; at a jump those before it."""
+    k = int(np.searchsorted(schedule.edges[:-1], time, side='left')) - 1
+    k = min(max(k, 0), len(schedule.starts) - 1)
+    return tuple((schedule.starts[k] + schedule.slopes[k] * (time - schedule.edges[k])).tolist())

@@ -1,0 +1,126 @@
+"""Parameters of a harvester: bodies, motor, cylinders, lines, valves."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics.lines import LinedCylinder, LinedMotor, Lines, lines_of
+from longreach_dynamics.parameters import Parameters, load, quantity
+from longreach_dynamics.resources import data_directory
+from longreach_harvester.model import Bodies
+
+__all__ = ['JOINTS', 'HarvesterParameters', 'default_file', 'load_harvester']
+
+JOINTS = ('swing', 'boom', 'stick')
+
+
+@dataclasses.dataclass(frozen=True)
+class SwingParameters(Parameters):
+    """What turns about the vertical, without boom and stick."""
+
+    inertia: float = quantity(
+        'moment of inertia about the vertical', 'kg m^2', at_least=1.0, at_most=1e8
+    )
+    offset: float = quantity(
+        'pivot of the boom in front of the swing axis', 'm', at_least=-10.0, at_most=10.0
+    )
+    viscous: float = quantity('viscous friction of the joint', 'N m s/rad', at_least=0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class BeamParameters(Parameters):
+    """Boom or stick: a rigid body whose centre of gravity is on the line of its pins."""
+
+    length: float = quantity('length', 'm', at_least=0.01, at_most=100.0)
+    mass: float = quantity('mass', 'kg', at_least=0.1, at_most=1e6)
+    centre: float = quantity(
+        'centre of gravity from the inner pin', 'm', at_least=0.0, at_most=100.0
+    )
+    transverse_inertia: float = quantity(
+        'moment of inertia about both transverse axes through the centre of gravity',
+        'kg m^2',
+        at_least=0.0,
+        at_most=1e8,
+    )
+    axial_inertia: float = quantity(
+        'moment of inertia about its own axis', 'kg m^2', at_least=0.0, at_most=1e8
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class HeadParameters(Parameters):
+    """The harvester head: a point mass at the end of the stick."""
+
+    mass: float = quantity('mass', 'kg', at_least=0.0, at_most=1e6)
+
+
+@dataclasses.dataclass(frozen=True)
+class HarvesterParameters(Parameters):
+    """The contents of a harvester file."""
+
+    gravity: float = quantity('gravity', 'm/s^2', at_least=0.0, at_most=100.0)
+    swing: SwingParameters = quantity('slewing platform')
+    boom: BeamParameters = quantity('boom')
+    stick: BeamParameters = quantity('stick')
+    head: HeadParameters = quantity('harvester head')
+    supply_pressure: float = quantity('supply pressure', 'Pa', at_least=1e5, at_most=1e8)
+    tank_pressure: float = quantity('tank pressure', 'Pa', at_least=0.0, at_most=1e7)
+    swing_motor: LinedMotor = quantity('motor of the swing joint')
+    boom_cylinder: LinedCylinder = quantity('cylinder of the boom')
+    stick_cylinder: LinedCylinder = quantity('cylinder of the stick')
+
+    def check(self) -> None:
+        """Raise InputError for pressures in the wrong order and linkages that are no triangle."""
+        if not self.tank_pressure < self.supply_pressure:
+            raise InputError(
+                f'tank_pressure = {self.tank_pressure:g} Pa, allowed: below supply_pressure ='
+                f' {self.supply_pressure:g} Pa'
+            )
+
+    @property
+    def actuators(self) -> tuple[LinedMotor, LinedCylinder, LinedCylinder]:
+        """Actuators in the order of JOINTS."""
+        return self.swing_motor, self.boom_cylinder, self.stick_cylinder
+
+    def bodies(self) -> Bodies:
+        """Return the constants of the equations of motion."""
+        b, s, head = self.boom, self.stick, self.head.mass
+        return Bodies(
+            gravity=self.gravity,
+            offset=self.swing.offset,
+            length=b.length,
+            swing=self.swing.inertia,
+            boom_mass=b.mass,
+            boom_centre=b.centre,
+            boom_across=b.transverse_inertia,
+            boom_along=b.axial_inertia,
+            stick_mass=s.mass + head,
+            stick_moment=s.mass * s.centre + head * s.length,
+            stick_second=s.mass * s.centre**2 + head * s.length**2,
+            stick_across=s.transverse_inertia,
+            stick_along=s.axial_inertia,
+        )
+
+    def lines(self) -> Lines:
+        """Return the table of the actuators and their lines."""
+        friction = (self.swing.viscous, None, None)
+        return lines_of(self.actuators, self.supply_pressure, self.tank_pressure, friction)
+
+
+def default_file() -> Path:
+    """Return the installed file of the standard machine."""
+    return data_directory('longreach_harvester') / 'config' / 'harvester.yaml'
+
+
+def load_harvester(file: str | Path | None = None) -> HarvesterParameters:
+    """
+    Read a harvester file; None for the standard machine.
+
+    Raises
+    ------
+    InputError
+        With file, key, value and what is allowed.
+    """
+    return load(HarvesterParameters, file or default_file())

@@ -1,0 +1,64 @@
+"""What a run of the harvester begins with, and how its spools move."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from longreach_dynamics.parameters import Parameters, load, quantity
+from longreach_dynamics.schedules import Knots, Schedule, check_knots, schedule_of
+from longreach_harvester.parameters import JOINTS, HarvesterParameters
+
+__all__ = ['Scenario', 'SpoolKnots', 'load_scenario']
+
+_CLOSED = ((0.0, 0.0),)
+
+
+@dataclasses.dataclass(frozen=True)
+class SpoolKnots(Parameters):
+    """Spool positions, straight lines between knots; two knots at one time are a jump."""
+
+    swing: tuple[tuple[float, float], ...] = quantity('time [s], spool', default=_CLOSED)
+    boom: tuple[tuple[float, float], ...] = quantity('time [s], spool', default=_CLOSED)
+    stick: tuple[tuple[float, float], ...] = quantity('time [s], spool', default=_CLOSED)
+
+    def check(self) -> None:
+        """Raise InputError for knots that are not in order, or beyond the stroke of a spool."""
+        for name in JOINTS:
+            check_knots(getattr(self, name), f'spools.{name}')
+
+    def of_joints(self) -> tuple[Knots, ...]:
+        """Return the knots in the order of JOINTS."""
+        return self.swing, self.boom, self.stick
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario(Parameters):
+    """Contents of a scenario file: the machine begins at rest, its weight in the head sides."""
+
+    duration: float = quantity('length of the simulation', 's', above=0.0, at_most=1e6)
+    angles: tuple[float, ...] = quantity('swing, boom, stick at time 0', 'rad', length=3)
+    swing_pressure: float = quantity(
+        'in both lines of the motor at time 0', 'Pa', at_least=0.0, at_most=1e8, default=1e7
+    )
+    rod_pressure: float = quantity(
+        'in the rod sides at time 0', 'Pa', at_least=0.0, at_most=1e8, default=7e6
+    )
+    spools: SpoolKnots = quantity('of the three valves; left out: closed', default=SpoolKnots())
+
+    def schedule(self, harvester: HarvesterParameters) -> Schedule:
+        """Return the spools in intervals in which neither modes nor sources change."""
+        levels = [actuator.valve.switching_spools() for actuator in harvester.actuators]
+        return schedule_of(self.spools.of_joints(), levels)
+
+
+def load_scenario(file: str | Path) -> Scenario:
+    """
+    Read a scenario file.
+
+    Raises
+    ------
+    InputError
+        With file, key, value and what is allowed.
+    """
+    return load(Scenario, file)

@@ -1,0 +1,208 @@
+"""Simulated runs of the harvester: tables of what is observed, and their summaries."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from longreach_dynamics.machine import BY_SCENARIO, sample_counts, step_time
+from longreach_dynamics.runs import Column, Columns, PartialRunError, Run, Source, each
+from longreach_harvester.machine import (
+    SAMPLE_TIME,
+    Harvester,
+    HarvesterState,
+    energies_of,
+    forces_of,
+)
+from longreach_harvester.model import BOOK, SIZE
+from longreach_harvester.parameters import JOINTS, HarvesterParameters, load_harvester
+from longreach_harvester.scenario import Scenario
+
+__all__ = ['COLUMNS', 'HarvesterRun', 'series', 'simulate', 'warm_up']
+
+
+def _joints(field: str) -> list[Source]:
+    """Return where recordings hold a quantity of the joints."""
+    return [Source('joint_states', field, name) for name in JOINTS]
+
+
+def _oil(field: str) -> list[Source]:
+    """Return where recordings hold a quantity of the actuators' oil."""
+    return [Source('hydraulics', field, name) for name in JOINTS]
+
+
+_STORED = ('kinetic', 'potential', 'oil', 'moving_oil')
+COLUMNS = Columns(
+    (
+        Column('time', 's', 'of the sample'),
+        *each('q_*', JOINTS, 'rad', 'joint angles', _joints('position')),
+        *each('rate_*', JOINTS, 'rad/s', 'joint rates', _joints('velocity')),
+        *each('spool_*', JOINTS, '1', 'spool positions', _oil('spool')),
+        *each('p_1_*', JOINTS, 'Pa', 'pressures of the capacitances', _oil('head_pressure')),
+        *each('p_2_*', JOINTS, 'Pa', 'pressures of the capacitances', _oil('rod_pressure')),
+        *each('q_1_*', JOINTS, 'm^3/s', 'flows of orifices 1 into the lines', _oil('head_flow')),
+        *each('q_2_*', JOINTS, 'm^3/s', 'flows of lines 2 into the orifices', _oil('rod_flow')),
+        *each('force_*', JOINTS[:1], 'N m', 'of the motor on the swing joint'),
+        *each('force_*', JOINTS[1:], 'N', 'of the oil on the pistons'),
+        *each('closed_*', JOINTS, '', '1: the valve is closed, the flow no oil'),
+        *each('work_*', BOOK[:1], 'J', 'of the supply since time 0'),
+        *each('loss_*', BOOK[1:], 'J', 'losses since time 0'),
+        *each('energy_*', _STORED, 'J', 'of bodies and oil'),
+    )
+)
+"""Columns of :func:`series`."""
+
+# Most steps in one call of compiled code, a fraction of a second.
+_PIECE = 100_000
+# Smallest scale of the energy balance [J].
+_SMALL_ENERGY = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class HarvesterRun(Run[HarvesterParameters]):
+    """
+    A run of the harvester.
+
+    Parameters
+    ----------
+    state : HarvesterState or None
+        At its end; None for a recorded run.
+    wall_time : float
+        That the simulation took [s].
+    """
+
+    UNITS: ClassVar[Mapping[str, str]] = {
+        'duration': 's',
+        'final': 'as in the table',
+        'lowest': 'as in the table',
+        'highest': 'as in the table',
+        'energy_error': '1',
+        'lowest_pressure': 'Pa',
+        'wall_time': 's',
+    }
+
+    state: HarvesterState | None = None
+    wall_time: float = 0.0
+
+    def energy_error(self) -> float:
+        """
+        Return the largest error of the energy balance over the energy turned over.
+
+        That is what the supply gave and the losses took, and the changes of what is stored.
+        """
+        if not len(self.table):
+            return 0.0
+        stored = self.stack([f'energy_{name}' for name in _STORED])
+        given = self.stack([f'work_{name}' for name in BOOK[:1]])
+        lost = self.stack([f'loss_{name}' for name in BOOK[1:]])
+        error = (stored - stored[0]).sum(axis=1) - given.sum(axis=1) + lost.sum(axis=1)
+        turned = np.abs(np.c_[given[-1:], lost[-1:]]).sum() + np.ptp(stored, axis=0).sum()
+        return float(np.abs(error).max() / max(turned, _SMALL_ENERGY))
+
+    def summary(self) -> dict[str, Any]:
+        """Return final state, extrema, error of the energy balance, switchings, speed."""
+        found = super().summary()
+        if not len(self.table):
+            return found
+        names = self.columns.names[1 : 1 + 3 * 8]
+        shown = self.stack(names)
+        found |= {
+            'final': dict(zip(names, shown[-1].tolist(), strict=True)),
+            'lowest': dict(zip(names, shown.min(axis=0).tolist(), strict=True)),
+            'highest': dict(zip(names, shown.max(axis=0).tolist(), strict=True)),
+            'energy_error': self.energy_error(),
+        }
+        if self.state is not None:
+            found |= {
+                'switchings': int(self.state.counters[0]),
+                'lowest_pressure': float(self.state.counters[1]),
+                'wall_time': self.wall_time,
+                'real_time_factor': found['duration'] / max(self.wall_time, 1e-9),
+            }
+        return found
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return that a pressure fell below zero, which linear capacitances allow."""
+        if self.state is None or self.state.counters[1] >= 0.0:
+            return ()
+        _, lowest, at = self.state.counters.tolist()
+        text = (
+            f'a pressure falls to {lowest:.3g} Pa at {at:g} s: oil would cavitate, what follows is'
+            ' not valid; let spools move more slowly or raise the initial pressures'
+        )
+        return (text,)
+
+
+def series(machine: Harvester, times: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """
+    Return the observed quantities of a run, (rows, columns) as in COLUMNS.
+
+    Parameters
+    ----------
+    machine : Harvester
+    times : ndarray, shape (rows,)
+        [s].
+    rows : ndarray, shape (rows, ROW)
+        As :meth:`Harvester.advance_recorded` returns them.
+    """
+    forces, stored = np.empty((len(rows), 3)), np.empty((len(rows), 4))
+    forces_of(rows, machine.constants, forces)
+    energies_of(rows, machine.constants, stored)
+    y, spools, rest = rows[:, :SIZE], rows[:, SIZE : SIZE + 3], rows[:, SIZE + 3 :]
+    return np.hstack([times[:, None], y[:, :6], spools, y[:, 6:], forces, rest, stored])
+
+
+def simulate(machine: Harvester, sample_time: float = SAMPLE_TIME) -> HarvesterRun:
+    """
+    Simulate the scenario of a harvester.
+
+    A run that cannot go on ends with the last valid row; its message states the reason.
+
+    Parameters
+    ----------
+    machine : Harvester
+    sample_time : float
+        Interval of rows [s], a whole number of steps.
+
+    Raises
+    ------
+    InputError
+        When scenario and steps do not fit together.
+    """
+    every, samples = sample_counts(machine.scenario.duration, sample_time, machine.step)
+    state = machine.initial_state()
+    first = np.r_[state.y, state.spools, state.closed, state.book]
+    tables, message = [first[None]], ''
+    piece = max(1, _PIECE // every) * every
+    started = time.perf_counter()
+    for begin in range(0, samples * every, piece):
+        steps = min(piece, samples * every - begin)
+        try:
+            state, rows = machine.advance_recorded(state, BY_SCENARIO, begin, steps, every)
+        except PartialRunError as error:
+            message, (rows,) = str(error), error.recorded
+        tables.append(rows)
+        if message:
+            break
+    wall_time = time.perf_counter() - started
+    table = np.concatenate(tables)
+    times = np.array([step_time(k * every, machine.step) for k in range(len(table))])
+    return HarvesterRun(
+        machine.parameters,
+        COLUMNS,
+        series(machine, times, table),
+        message=message,
+        state=state,
+        wall_time=wall_time,
+    )
+
+
+def warm_up() -> None:
+    """Compile the kernels, or load them from the cache."""
+    for model in ('full', 'reduced'):
+        scenario = Scenario(duration=0.01, angles=(0.0, 0.55, -1.2))
+        simulate(Harvester(load_harvester(), scenario, model=model))

@@ -1,0 +1,100 @@
+"""``longreach harvester``: what it prints, writes and refuses."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from longreach_harvester.parameters import default_file
+from longreach_tools.testing import Outcome
+
+PNG = b'\x89PNG'
+SHORT = """
+duration: 1.0
+angles: [0.0, 0.55, -1.2]
+spools: {stick: [[0, 0], [0.2, 0.3], [0.5, 0.3], [0.5, 0.0]]}
+"""
+
+
+@pytest.fixture
+def short(tmp_path):
+    file = tmp_path / 'short.yaml'
+    file.write_text(SHORT)
+    return file
+
+
+def test_run_prints_and_writes_its_results(capsys, short, tmp_path):
+    table, picture = tmp_path / 'run.csv', tmp_path / 'run.png'
+    found = Outcome(
+        capsys, 'harvester', 'run', short, '--step', 0.00025, '--format', 'json',
+        '--csv', table, '--plot', picture,
+    ).json  # fmt: skip
+    assert {'final', 'lowest', 'highest', 'wall_time', 'real_time_factor'} <= set(found)
+    assert found['switchings'] == 2
+    assert found['energy_error'] < 1e-5
+    assert found['status'] == 'complete'
+    assert picture.read_bytes().startswith(PNG)
+    with table.open() as stream:
+        head, *rows = csv.reader(stream)
+    rows = np.array(rows, dtype=float)
+    assert head[:4] == ['time', 'q_swing', 'q_boom', 'q_stick']
+    assert rows[-1, head.index('q_stick')] == found['final']['q_stick']
+    assert rows[-1, 0] == 1.0
+
+
+def test_run_for_people(capsys, short):
+    text = Outcome(capsys, 'harvester', 'run', short).out
+    assert 'q_stick' in text
+    assert 'real_time_factor' in text
+
+
+def final(capsys, *words):
+    return Outcome(capsys, 'harvester', 'run', *words, '--format', 'json').json['final']
+
+
+def test_options_choose_the_model(capsys, short):
+    angles = [
+        final(capsys, short, *words)['q_stick']
+        for words in ((), ('--model', 'reduced'), ('--switching', 'off'), ('--as-printed',))
+    ]
+    assert len(set(angles[:3])) == 3
+    # With the tank at 0 the printed sign shows only for negative spools.
+    assert angles[3] == angles[0]
+    assert np.ptp(angles) < 0.05
+
+
+def test_as_printed_the_stick_hangs(capsys):
+    """The return line pushes against the supply: 0.5 rad above where it shall be."""
+    corrected = final(capsys, 'open_loop')['q_stick']
+    printed = final(capsys, 'open_loop', '--as-printed')['q_stick']
+    assert printed == pytest.approx(-0.53, abs=0.01)
+    assert corrected < -1.0
+
+
+def test_another_machine_file(capsys, short, tmp_path):
+    file = tmp_path / 'mine.yaml'
+    file.write_text(default_file().read_text().replace('mass: 850.0', 'mass: 1500.0'))
+    assert final(capsys, short, '--file', file) != final(capsys, short)
+
+
+@pytest.mark.parametrize(
+    ('text', 'what'),
+    [
+        (SHORT.replace('0.5, 0.0', '0.4, 0.0'), 'spools.stick'),
+        (SHORT.replace('stick', 'arm'), 'arm is unknown'),
+        (SHORT.replace('0.55', '5.5'), 'boom = 5.5'),
+        (SHORT.replace('1.0', '1.00001'), 'duration'),
+    ],
+)
+def test_wrong_scenarios_are_refused(capsys, tmp_path, text, what):
+    file = tmp_path / 'wrong.yaml'
+    file.write_text(text)
+    outcome = Outcome(capsys, 'harvester', 'run', file)
+    assert outcome.code == 2
+    assert what in outcome.err
+
+
+def test_steps_that_are_too_long_are_refused(capsys, short):
+    outcome = Outcome(capsys, 'harvester', 'run', short, '--step', 0.005)
+    assert outcome.code == 2
+    assert 'at most 0.00' in outcome.err

@@ -1,0 +1,103 @@
+"""Equations of motion against Lagrange's, actuator space, power balance of each mode."""
+
+import casadi as ca
+import harvester_reference as reference
+import numpy as np
+import pytest
+from harvesters import STANDARD, changed, scenario
+
+from longreach_dynamics.hydraulics.lines import AREA_1, AREA_2, VISCOUS
+from longreach_dynamics.linkages import piston_and_arm
+from longreach_harvester.machine import Harvester
+from longreach_harvester.model import (
+    accelerations,
+    actuator_space,
+    bias,
+    energies,
+    masses,
+    rates,
+    weights,
+)
+
+
+def states(count=20):
+    random = np.random.default_rng(4)
+    for _ in range(count):
+        q = random.uniform((-3, -1.0, -2.4), (3, 1.4, 0.3))
+        yield q, random.uniform(-2, 2, 3), random.uniform(-1e5, 1e5, 3)
+
+
+@pytest.mark.parametrize('parameters', [STANDARD, changed()])
+def test_accelerations_are_those_of_lagranges_equations(parameters):
+    expected, bodies = reference.equations(parameters), parameters.bodies()
+    for q, v, torque in states():
+        a, M, h = (np.array(found) for found in expected(q, v, torque))
+        assert accelerations(q, v, *torque, bodies) == pytest.approx(a.ravel(), rel=1e-9)
+        M11, M22, M23, M33 = masses(q, bodies)
+        mine = np.array([[M11, 0, 0], [0, M22, M23], [0, M23, M33]])
+        assert np.abs(mine - M).max() < 1e-9 * M.max()
+        assert np.abs(np.array(bias(q, v, bodies)) - h.ravel()).max() < 1e-9 * np.abs(h).max()
+        still = np.array(bias(q, np.zeros(3), bodies))
+        assert still == pytest.approx([0.0, *weights(q, bodies)])
+
+
+def test_energies_are_those_of_the_second_derivation():
+    q, v = reference.symbols()
+    f = ca.Function('e', [q, v], list(reference.energies(STANDARD, q, v)))
+    model = Harvester(STANDARD, scenario()).constants
+    for angles, speeds, _ in states():
+        y = np.r_[angles, speeds, np.zeros(12)]
+        found = energies(y, np.ones(3, bool), model)
+        assert found[:2] == pytest.approx([float(e) for e in f(angles, speeds)], rel=1e-9)
+
+
+def test_actuator_space_is_joint_space():
+    model = Harvester(STANDARD, scenario()).constants
+    rows = model.lines[0]
+    for q, v, torque in states():
+        a = np.array(accelerations(q, v, *torque, model.bodies))
+        arms = np.array([piston_and_arm(rows, i, q[i])[1] for i in range(3)])
+        step = 1e-5
+        later = np.array([piston_and_arm(rows, i, q[i] + step * v[i])[1] for i in range(3)])
+        sooner = np.array([piston_and_arm(rows, i, q[i] - step * v[i])[1] for i in range(3)])
+        accelerated = arms * a + (later - sooner) / (2 * step) * v
+        M_eq, F_s = actuator_space(q, v, a, model)
+        assert M_eq * accelerated + F_s == pytest.approx(torque / arms, rel=1e-5, abs=1.0)
+        # The difference quotient is the only error: with the model's own x'' it is rounding.
+        slopes = (torque / arms - F_s) / M_eq - arms * a
+        assert slopes == pytest.approx((later - sooner) / (2 * step) * v, rel=1e-4, abs=1e-6)
+
+
+def test_power_of_oil_and_bodies_is_balanced():
+    """What flows into the lines is stored, lost in lines and leakages, or rubbed away."""
+    model = Harvester(changed(), scenario()).constants
+    random = np.random.default_rng(3)
+    for q, v, _ in states():
+        y = np.r_[q, 0.3 * v, random.uniform(0, 2e7, 6), np.zeros(6)]
+        f1, f2 = random.uniform(-1e-3, 1e-3, (2, 3))
+        dy, powers = np.zeros(12), np.zeros(5)
+        assert rates(y, f1, f2, model, dy, powers)
+        step = 1e-6
+        closed = np.ones(3, bool)
+        ends = [
+            energies(np.r_[y[:12] + s * dy, np.zeros(6)], closed, model) for s in (-step, step)
+        ]
+        stored = (sum(ends[1]) - sum(ends[0])) / (2 * step)
+        given = y[6:9] @ f1 - y[9:12] @ f2
+        scale = np.abs(y[6:9] * f1).sum() + np.abs(y[9:12] * f2).sum()
+        assert stored + powers[2] + powers[3] == pytest.approx(given, abs=1e-5 * scale)
+
+
+def test_forces_of_the_pistons_lift():
+    model = Harvester(STANDARD, scenario()).constants
+    y, table = Harvester(STANDARD, scenario()).initial_state().y, model.lines[0]
+    dy, powers = np.zeros(12), np.zeros(5)
+    rates(y, np.zeros(3), np.zeros(3), model, dy, powers)
+    assert np.abs(dy[3:6]).max() < 1e-9, 'at rest'
+    y = y.copy()
+    y[6:9] += 1e6
+    rates(y, np.zeros(3), np.zeros(3), model, dy, powers)
+    assert (dy[3:6] != 0).all()
+    assert dy[3] > 0
+    assert table[1, AREA_1] > table[1, AREA_2]
+    assert table[0, VISCOUS] == STANDARD.swing.viscous

@@ -1,0 +1,21 @@
+"""The tables in the package's README are those of files and columns."""
+
+from pathlib import Path
+
+import pytest
+
+from longreach_harvester.parameters import HarvesterParameters
+from longreach_harvester.scenario import Scenario
+from longreach_harvester.simulation import COLUMNS
+from longreach_node.parameters import file_table
+
+README = (Path(__file__).resolve().parent.parent / 'README.md').read_text(encoding='utf-8')
+
+
+@pytest.mark.parametrize('cls', [HarvesterParameters, Scenario])
+def test_readme_has_the_table_of_a_file(cls):
+    assert file_table(cls) in README, f'the table shall be\n{file_table(cls)}'
+
+
+def test_readme_has_the_table_of_the_columns():
+    assert COLUMNS.markdown() in README, f'the table shall be\n{COLUMNS.markdown()}'
