@@ -6,6 +6,7 @@ import argparse
 import os
 from typing import Any
 
+from longreach_dynamics.resources import data_directory
 from longreach_tools.arguments import positive
 from longreach_tools.demo import demonstrate
 from longreach_tools.options import add_demo
@@ -28,10 +29,11 @@ def _run_demo(arguments: argparse.Namespace) -> int:
     """Run ``demo``: launch boom, cameras and tracker, then compare with the truth."""
     out, cores = arguments.out, len(os.sched_getaffinity(0))
     scale = arguments.scale or (1.0 if cores > 1 else 0.5)
+    truck = data_directory('longreach_boom') / 'config' / 'boom_on_truck.yaml'
     return demonstrate(
         out,
         'vision',
-        ('vision', 'boom:=true', f'scale:={scale}', 'duration:=20.0'),
+        ('vision', 'boom:=true', f'scale:={scale}', 'duration:=20.0', f'boom_file:={truck}'),
         [
             ('vision', 'compare', '{bag}', '--plot', '{picture}'),
             (
@@ -39,19 +41,19 @@ def _run_demo(arguments: argparse.Namespace) -> int:
                 'simulate',
                 '{bag}',
                 *('--scale', f'{scale:g}'),
-                *('--reaction', 'truck=0.002', '--movement', 'truck={reaction}'),
+                *('--movement', 'truck={reaction}'),
             ),
         ],
         _NEXT,
         reaction=out / 'vision_reaction.png',
         rig=installed_rig(),
+        boom=truck,
     )
 
 
 _NEXT = """
 The bag is in {bag}, the pictures in {picture} and {reaction}.
-The simulated truck is rigid: its motion of +-2 mm in the second picture is assumed, in
-proportion to the bending moment at the foot of the boom.
+The truck of the second picture is simulated on springs ({boom}).
 Next steps, after . install/setup.bash:
   longreach vision render {bag} --duration 2 --scale 0.5 --out out/seen
   longreach vision track out/seen/left out/seen/right --config {rig} --scale 0.5 \\

@@ -68,7 +68,7 @@ def _add_motion(parser: argparse.ArgumentParser) -> None:
         '--reaction',
         metavar='MARKER=AMPLITUDE',
         help='additional vertical motion of a marker of a BAG, in proportion to the strain of the'
-        ' first beam, with this amplitude [m]: a truck on soft ground',
+        ' first beam, with this amplitude [m]: for bags of a boom on a fixed truck',
     )
     add_scale(parser)
 

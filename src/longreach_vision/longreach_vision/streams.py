@@ -36,6 +36,8 @@ __all__ = [
 ]
 
 _SECOND = 1_000_000_000  # [ns]
+# Movement below which a marker counts as being at rest: rounding of recorded positions [m].
+_AT_REST = 1e-6
 
 
 class Picture(NamedTuple):
@@ -182,8 +184,8 @@ def with_reaction(
     """
     Return a path in which one marker also moves vertically in proportion to a load.
 
-    The simulated boom has a rigid support. A real truck gives way in proportion to the bending
-    moment at the foot of the boom, to which the strain of the first beam is proportional.
+    For a boom that was simulated on a fixed truck: a real truck gives way in proportion to the
+    bending moment at the foot of the boom, to which the strain of the first beam is proportional.
 
     Parameters
     ----------
@@ -200,7 +202,7 @@ def with_reaction(
     Raises
     ------
     InputError
-        If the marker is not in the path, or the load does not change.
+        If the marker is not in the path or moves in it, or the load does not change.
     """
     path.of([name])
     k = path.names.index(name)
@@ -212,6 +214,12 @@ def with_reaction(
     motion = [path.at(time) for time in path.times]
     positions = np.array([position for position, _ in motion])
     velocities = np.array([velocity for _, velocity in motion])
+    moved = float(np.ptp(positions[:, k], axis=0).max())
+    if moved > _AT_REST:
+        raise InputError(
+            f'{name} moves by {1e3 * moved:.3g} mm in the recording itself, allowed for a motion'
+            f' added by the strain: a marker at rest; leave --reaction out'
+        )
     rise = 2.0 * amplitude * (np.interp(path.times, times, load) - load[0]) / span
     positions[:, k, 2] += rise
     if path.times.size > 1:

@@ -129,6 +129,9 @@ def test_reactions_that_are_none():
     for load in (np.ones(2), np.array([0.0, np.nan])):
         with pytest.raises(InputError, match='does not change'):
             with_reaction(path, 'one', 0.002, times, load)
+    # A truck that was simulated on springs has its own motion.
+    with pytest.raises(InputError, match='two moves by 100 mm in the recording itself'):
+        with_reaction(path, 'two', 0.002, times, np.array([0.0, 1.0]))
 
 
 def test_the_tracker_follows_pair_by_pair():

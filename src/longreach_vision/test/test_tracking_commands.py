@@ -516,6 +516,9 @@ def test_the_demo_calls_what_a_user_would(monkeypatch, tmp_path):
         launch, first, second = calls.pop()
         assert launch[:2] == ('vision', 'boom:=true')
         assert scale is None or f'scale:={scale}' in launch
+        # The truck that the cameras see is that of the model, nothing is added.
+        assert Path(launch[-1].removeprefix('boom_file:=')).name == 'boom_on_truck.yaml'
+        assert '--reaction' not in second
         # Launch files take a number with a point for one.
         assert re.fullmatch(r'scale:=\d\.\d+', launch[2])
         for one in (first, second):
