@@ -17,9 +17,9 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from longreach_boom.kinematics import HOSE_JOINT, swing_angles, swinging_cylinders
+from longreach_boom.kinematics import HOSE_JOINT, TRUCK_JOINTS, swing_angles, swinging_cylinders
 from longreach_boom.model import Constants, constants_of
-from longreach_boom.parameters import BeamParameters, BoomParameters
+from longreach_boom.parameters import BeamParameters, BoomParameters, TruckParameters
 from longreach_dynamics.urdf import (
     LIFT,
     Limit,
@@ -57,6 +57,10 @@ _PIECES, WIDTH = 4, 0.8
 # Joint limits, larger than values in joint_states: deflection over beam length [1], slope [rad].
 _DEFLECTION = 0.25
 _SLOPE = 1.0
+# Joint limits of a truck on springs [m, rad].
+_TRUCK_HEAVE, _TRUCK_PITCH = 1.0, 0.5
+# Frame at joint 1 on a truck on springs.
+_TRUCK_FRAME = 'truck'
 # Size of the end hose [m].
 _HOSE = (0.14, 0.14, 2.5)
 
@@ -93,16 +97,19 @@ def robot_description(boom: BoomParameters, prefix: str = '') -> str:
     """
     root = new_robot('boom', _MATERIALS)
     base = add_link(root, ROOT_FRAME)
+    carrier = ROOT_FRAME
+    if boom.truck is not None:
+        base, carrier = _add_truck(root, boom.truck), _TRUCK_FRAME
     for material, size, centre in _TRUCK:
         add_box(base, material, size, centre)
     constants = constants_of(boom)
-    inboard = ROOT_FRAME
+    inboard = carrier
     for index, (beam, cylinder) in enumerate(zip(boom.beams, boom.cylinders, strict=True)):
         _add_beam(root, boom, constants, index, inboard)
         if cylinder.linkage.kind == 'triangle':
             _add_swinging(root, boom, constants, index, inboard)
         else:
-            _add_along(root, boom, constants, index)
+            _add_along(root, boom, constants, index, carrier)
         inboard = f'{beam.name}_tip'
     hose = add_link(root, 'end_hose')
     add_box(hose, 'dark', _HOSE, (0.0, 0.0, -_HOSE[2] / 2.0))
@@ -113,6 +120,30 @@ def robot_description(boom: BoomParameters, prefix: str = '') -> str:
         'lifts. Cylinders and hose have no mass of their own, as in the model.',
         prefix,
     )
+
+
+def _add_truck(root: Element, truck: TruckParameters) -> Element:
+    """Add a truck on springs, with joints for heave and pitch; return the link at joint 1."""
+    heave, pitch = TRUCK_JOINTS
+    add_link(root, 'truck_lift')
+    add_joint(
+        root, heave, 'prismatic', ROOT_FRAME, 'truck_lift',
+        origin=(truck.x, 0.0, truck.z), axis=(0.0, 0.0, 1.0),
+        limit=Limit(-_TRUCK_HEAVE, _TRUCK_HEAVE, 0.0, 10.0),
+    )  # fmt: skip
+    centre = add_link(root, 'truck_centre')
+    across = truck.inertia
+    add_inertial(centre, truck.mass, (0.0, 0.0, 0.0), (across, across, across))
+    add_joint(
+        root, pitch, 'revolute', 'truck_lift', 'truck_centre',
+        axis=LIFT, limit=Limit(-_TRUCK_PITCH, _TRUCK_PITCH, 0.0, 10.0),
+    )  # fmt: skip
+    link = add_link(root, _TRUCK_FRAME)
+    add_joint(
+        root, f'{_TRUCK_FRAME}_mount', 'fixed', 'truck_centre', _TRUCK_FRAME,
+        origin=(-truck.x, 0.0, -truck.z),
+    )  # fmt: skip
+    return link
 
 
 def _add_beam(
@@ -172,7 +203,9 @@ def _add_swinging(
     )  # fmt: skip
 
 
-def _add_along(root: Element, boom: BoomParameters, constants: Constants, index: int) -> None:
+def _add_along(
+    root: Element, boom: BoomParameters, constants: Constants, index: int, carrier: str
+) -> None:
     """Add a cylinder of kind rocker; its extended rod ends at the tip of the previous beam."""
     cylinder = boom.cylinders[index]
     retracted = 1.2 * cylinder.stroke
@@ -182,7 +215,7 @@ def _add_along(root: Element, boom: BoomParameters, constants: Constants, index:
     if index == 0:
         # The first beam has no previous one: upright in front of the slewing gear.
         place, upright = (1.0 + cylinder.bore, 0.0, -reach), (0.0, -math.pi / 2.0, 0.0)
-        add_joint(root, name, 'fixed', ROOT_FRAME, barrel, place, turn=upright)
+        add_joint(root, name, 'fixed', carrier, barrel, place, turn=upright)
         return
     before = boom.beams[index - 1]
     below = float(half_height(before, 0.0)) + cylinder.bore

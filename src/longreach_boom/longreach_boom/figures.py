@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from longreach_boom.kinematics import truck_frame
 from longreach_boom.model import boom_bases
 from longreach_boom.modes import NaturalModes
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import BoomRun
+from longreach_boom.state import truck_of
 from longreach_dynamics.beams import self_weight_line, tip_force_line
 from longreach_tools.output import figure, legend
 
@@ -33,9 +35,10 @@ def draw_run(file: str | Path, result: BoomRun) -> None:
     time = result.column('time')
     followed = result.reference is not None
     opened = bool(np.any(result.columns_like('spool') != 0.0))
-    more = followed + opened
-    with figure(file, size=(9.0, 10.0 + 2.0 * more), rows=5 + more) as axes:
-        force, strain, piston, ahead, above = axes[-5:]
+    moves = boom.truck is not None
+    rows = 5 + followed + opened + moves
+    with figure(file, size=(9.0, 2.0 * rows), rows=rows) as axes:
+        force, strain, piston, ahead, above = axes[rows - 5 - moves : rows - moves]
         if result.reference is not None:
             axes[0].set_ylabel(r'joint $\varphi$ [deg]')
             for i in range(boom.size):
@@ -47,7 +50,7 @@ def draw_run(file: str | Path, result: BoomRun) -> None:
                 axes[0].plot(time, phi, color=f'C{i}', label=f'joint {i + 1}')
             legend(axes[0], boom.size + 1)
         if opened:
-            pressure = axes[-6]
+            pressure = axes[rows - 6 - moves]
             for i in range(boom.size):
                 head = f'head side {i + 1}' if i == 0 else f'{i + 1}'
                 pressure.plot(time, result.column(f'p_head_{i + 1}', 'bar'), f'C{i}-', label=head)
@@ -76,8 +79,14 @@ def draw_run(file: str | Path, result: BoomRun) -> None:
         piston.set_ylabel(r'piston $\Delta s_p$ [mm]')
         ahead.set_ylabel('beam tip $x - x(0)$ [m]')
         above.set_ylabel('beam tip $z - z(0)$ [m]')
-        above.set_xlabel('time [s]')
-        above.set_xlim(time[0], time[-1])
+        truck = truck_of(result.states, boom)
+        if truck is not None:
+            # Henikl 2015, figure 15: upwards at joint 1, where the slewing gear is.
+            gear = truck_frame(boom, truck.T).origin.imag
+            axes[-1].plot(time, 1e3 * (gear - gear[0]), color='C4')
+            axes[-1].set_ylabel('slewing gear\n$z - z(0)$ [mm]')
+        axes[-1].set_xlabel('time [s]')
+        axes[-1].set_xlim(time[0], time[-1])
         for axis in (force, strain, piston, ahead, above):
             legend(axis, boom.size)
 

@@ -19,6 +19,7 @@ from longreach_boom.parameters import BoomParameters
 
 __all__ = [
     'HOSE_JOINT',
+    'TRUCK_JOINTS',
     'Frame',
     'PointMotion',
     'beam_frames',
@@ -28,11 +29,14 @@ __all__ = [
     'swing_joints',
     'swing_ratios',
     'swinging_cylinders',
+    'truck_frame',
     'velocity_on_beam',
 ]
 
 # Joint between the tip of the last beam and the end hose, which hangs down.
 HOSE_JOINT = 'end_hose_joint'
+# Joints of a truck on springs: vertical, and about its centre of mass.
+TRUCK_JOINTS = ('truck_heave', 'truck_pitch')
 
 
 class Frame(NamedTuple):
@@ -44,12 +48,36 @@ class Frame(NamedTuple):
     origin_rate: Any  # [m/s]
 
 
+_FIXED = Frame(1.0 + 0.0j, 0.0j, 0.0j, 0.0j)
+
+
+def truck_frame(boom: BoomParameters, truck: Any) -> Frame:
+    """
+    Return the frame of the truck, whose origin is joint 1 when its springs are relaxed.
+
+    Parameters
+    ----------
+    boom : BoomParameters
+    truck : sequence of 4 floats or ndarrays, or None
+        Heave [m], pitch [rad] and their rates; None for a fixed truck.
+    """
+    if truck is None or boom.truck is None:
+        return _FIXED
+    heave, pitch, heave_rate, pitch_rate = truck
+    centre = complex(boom.truck.x, boom.truck.z)
+    turn = (np.exp if isinstance(pitch, np.ndarray) else cmath.exp)(1j * pitch)
+    turn_rate = 1j * pitch_rate * turn
+    origin = centre + 1j * heave - turn * centre
+    return Frame(turn, turn_rate, origin, 1j * heave_rate - turn_rate * centre)
+
+
 def beam_frames(
     lengths: Sequence[float],
     printed: bool,
     angles: Sequence[Any],
     rates: Sequence[Any],
     bending: Sequence[tuple[Any, Any, Any, Any]],
+    root: Frame = _FIXED,
 ) -> list[Frame]:
     """
     Return the frames of the beams, followed by the frame of the tip; Henikl 2015, (1) to (5).
@@ -64,9 +92,11 @@ def beam_frames(
         Joint angles [rad] and their rates [rad/s].
     bending : sequence of 4 floats or ndarrays, shape (K, 4)
         Deflection of each tip [m], its rate [m/s], the slope [rad] and its rate [rad/s].
+    root : Frame
+        What carries the first beam.
     """
     frames = []
-    z, z_rate, d, d_rate = 1.0 + 0.0j, 0.0j, 0.0j, 0.0j
+    z, z_rate, d, d_rate = root
     for length, angle, rate, bent in zip(lengths, angles, rates, bending, strict=True):
         exp = np.exp if isinstance(angle, np.ndarray) else cmath.exp
         w, w_rate, slope, slope_rate = bent
@@ -123,7 +153,13 @@ class PointMotion(NamedTuple):
 
 
 def point_motion(
-    boom: BoomParameters, q: np.ndarray, v: np.ndarray, beam: int, x: float, offset: float = 0.0
+    boom: BoomParameters,
+    q: np.ndarray,
+    v: np.ndarray,
+    beam: int,
+    x: float,
+    offset: float = 0.0,
+    truck: np.ndarray | None = None,
 ) -> PointMotion:
     """
     Return position, velocity and inclination at a point of a beam; Henikl 2015, (1) to (5), (39).
@@ -139,6 +175,8 @@ def point_motion(
         Position along the beam [m].
     offset : float
         Distance from the neutral line along the normal of the bent beam [m].
+    truck : ndarray, shape (..., 4), optional
+        Heave [m], pitch [rad] and their rates.
     """
     N = boom.size
     bases, q, v = boom_bases(boom), np.asarray(q), np.asarray(v)
@@ -153,11 +191,12 @@ def point_motion(
     bending = [bent(i, length) for i, length in enumerate(lengths)]
     angles = [np.asarray(q[..., i]) for i in range(beam + 1)]
     rates = [v[..., i] for i in range(beam + 1)]
-    frames = beam_frames(lengths, boom.ritz.rotation == 'printed', angles, rates, bending)
+    root = truck_frame(boom, None if truck is None else np.moveaxis(np.asarray(truck), -1, 0))
+    frames = beam_frames(lengths, boom.ritz.rotation == 'printed', angles, rates, bending, root)
     here = bent(beam, x)
     place = place_on_beam(frames[beam], x, offset, here[0], here[2])
     velocity = velocity_on_beam(frames[beam], x, offset, here)
-    inclination = np.zeros(q.shape[:-1])
+    inclination = np.zeros(q.shape[:-1]) if truck is None else truck[..., 1]
     for i in range(beam + 1):
         inclination = inclination + angles[i] + (here if i == beam else bending[i])[2]
     return PointMotion(

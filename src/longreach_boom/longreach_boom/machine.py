@@ -16,6 +16,7 @@ import numpy as np
 
 from longreach_boom.kinematics import (
     HOSE_JOINT,
+    TRUCK_JOINTS,
     swing_angles,
     swing_joints,
     swing_ratios,
@@ -31,6 +32,7 @@ from longreach_boom.state import (
     BoomState,
     StateParts,
     hydraulic_forces,
+    truck_of,
 )
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError
@@ -135,10 +137,8 @@ class Boom:
         boom, loads = self.parameters, self.scenario.initial_loads(self.parameters)
         rest = equilibrium(boom, self.scenario.angles(boom), loads)
         zeros = np.zeros(boom.size)
-        y = np.concatenate(
-            [rest.q, np.zeros(rest.q.size), rest.head_pressures, rest.rod_pressures, zeros]
-        )
-        self._check_step(rest.q, rest.forces, loads)
+        y = rest.state(zeros)
+        self._check_step(rest.coordinates, rest.forces, loads)
         static = self.constants(loads).actuators.static
         modes = np.where(static > 0.0, STUCK, OUTWARDS).astype(np.int64)
         return BoomState(y, modes, loads)
@@ -318,7 +318,14 @@ class Boom:
         positions += swing_angles(boom, angles).tolist()
         velocities += (swing_ratios(boom, angles) * parts.v[swinging]).tolist()
         # The end hose hangs down: it turns back all angles and slopes before it.
-        before = (*range(N), *range(3 * N, 4 * N))
+        before = [*range(N), *range(3 * N, 4 * N)]
+        truck = truck_of(state.y, boom)
+        if truck is not None:
+            names += TRUCK_JOINTS
+            positions += truck[:2].tolist()
+            velocities += truck[2:].tolist()
+            efforts += [0.0, 0.0]
+            before.append(len(positions) - 1)
         names.append(HOSE_JOINT)
         positions.append(-sum(positions[k] for k in before))
         velocities.append(-sum(velocities[k] for k in before))
@@ -369,7 +376,7 @@ def longest_step(
         constants = constants_of(parameters, loads, scenario.friction)
         for pose in poses:
             rest = equilibrium(parameters, pose, loads)
-            fastest = max(fastest, _fastest(rest.q, rest.forces, constants))
+            fastest = max(fastest, _fastest(rest.coordinates, rest.forces, constants))
     reason = ''
     for count in range(1, _MOST_PARTS + 1):
         step = sample_time / count

@@ -16,6 +16,13 @@ is h^2. A column dr/dq_k of the Jacobian is tau_k + lambda_k r wherever r lies o
 coordinate k. The inertia, forces and weight of the outboard part therefore enter through five
 integrals, accumulated from the tip inwards: int dm, int r dm, int |r|^2 dm, int r'' dm and
 int conj(r) r'' dm. The cost is O(n^2).
+
+A truck on springs adds two coordinates after those, heave s and pitch theta. With c, the position
+of its centre at rest,
+
+    d_1 = c + j s - e^(j theta) c,    z_1 = e^(j theta) e^(j phi_1).
+
+Their columns are j and j (r - c - j s).
 """
 
 from __future__ import annotations
@@ -27,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from longreach_boom.parameters import BoomParameters
+from longreach_boom.parameters import BoomParameters, TruckParameters
 from longreach_dynamics.beams import RitzBasis, ritz_basis
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import Actuators, actuators_of
@@ -44,6 +51,7 @@ __all__ = [
     'constants_of',
     'mass_and_forces',
     'mass_integrals',
+    'row_count',
     'workspace',
 ]
 
@@ -63,6 +71,16 @@ class Load(NamedTuple):
     position: float  # along it [m]
 
 
+class TruckConstants(NamedTuple):
+    """Constants of a truck on springs; pairs are of heave and pitch."""
+
+    x: float  # centre of mass, from joint 1 [m]
+    z: float  # [m]
+    inertia: tuple[float, float]  # [kg, kg m^2]
+    stiffness: tuple[float, float]  # [N/m, N m/rad]
+    damping: tuple[float, float]  # [N s/m, N m s]
+
+
 class Constants(NamedTuple):
     """Constants of :class:`BoomParameters` for compiled code: N beams, F functions each."""
 
@@ -71,6 +89,9 @@ class Constants(NamedTuple):
     functions: int  # F
     beams: np.ndarray  # (N, 5 + 4 F + 3 F^2), see LENGTH and following
     actuators: Actuators
+    truck: (
+        TruckConstants | None
+    )  # None: fixed. Both are compiled apart, so neither costs the other
 
     def _vectors(self, index: int) -> np.ndarray:
         """Return a block of the beam table with one number for each function, shape (N, F)."""
@@ -236,8 +257,20 @@ def constants_of(
             coulomb=[scale * c.friction.coulomb for c in cylinders],
             static=[scale * c.friction.static for c in cylinders],
         ),
+        truck=None if boom.truck is None else _truck_constants(boom.truck),
     )
     return read_only(constants)
+
+
+def _truck_constants(truck: TruckParameters) -> TruckConstants:
+    """Return the constants of a truck on springs."""
+    return TruckConstants(
+        truck.x,
+        truck.z,
+        (truck.mass, truck.inertia),
+        (truck.heave_stiffness, truck.pitch_stiffness),
+        (truck.heave_damping, truck.pitch_damping),
+    )
 
 
 # Rows of the workspace: Jacobian columns tau + lambda r, then for each beam its frame and origin,
@@ -250,9 +283,15 @@ FORCES, CHANGES, HELD = range(14, 17)
 
 
 @njit
-def workspace(N, n):  # type: ignore[no-untyped-def]
-    """Return a workspace (HELD + N, n) for :func:`mass_and_forces`: N beams, n coordinates."""
-    return np.empty((HELD + N, n))
+def row_count(p):  # type: ignore[no-untyped-def]
+    """Return the number of coordinates, those of a truck on springs included."""
+    return p.beams.shape[0] * (1 + p.functions) + (0 if p.truck is None else 2)
+
+
+@njit
+def workspace(N, rows):  # type: ignore[no-untyped-def]
+    """Return a workspace (HELD + N, rows) for :func:`mass_and_forces` of N beams."""
+    return np.empty((HELD + N, rows))
 
 
 @njit
@@ -282,28 +321,40 @@ def _couple(M, k, last, P, Q, work):  # type: ignore[no-untyped-def]
 
 
 @njit
-def mass_and_forces(y, n, beam, gravity, printed, M, f, work):  # type: ignore[no-untyped-def]
+def _couple_truck(M, n, row, P, Q, work):  # type: ignore[no-untyped-def]
+    """Compute the inertia between a row and heave and pitch; arguments as for :func:`_couple`."""
+    for k in range(n, n + 2):
+        tau = complex(work[TAU, k], work[TAU_IM, k])
+        M[k, row] = (P * tau + Q * complex(work[LAM, k], work[LAM_IM, k])).real
+
+
+@njit
+def mass_and_forces(y, n, beam, truck, gravity, printed, M, f, work):  # type: ignore[no-untyped-def]
     """
     Compute the lower triangle of M(q), and c(q, q') + D q' + g(q).
 
     Rows are ordered by beam, (phi_1, h_1^1..h_1^F, phi_2, ...), with row i (1 + F) for phi_i, so
-    that the coordinates inboard of a coordinate are the rows before it.
+    that the coordinates of the chain inboard of a coordinate are the rows before it. Heave and
+    pitch of a truck on springs are the last two rows.
 
     Parameters
     ----------
     y : ndarray, shape (2 n,) or longer
-        q and q' in the paper's order; further entries are not used.
+        q and q' in the paper's order. With a truck on springs the last four entries are its heave
+        [m], pitch [rad] and their rates; other entries are not used.
     n : int
-        Number of coordinates, N (1 + F).
+        Number of coordinates of the chain, N (1 + F).
     beam : ndarray, shape (N, 5 + 4 F + 3 F^2)
         Table of the beams, see LENGTH and following.
+    truck : TruckConstants or None
+        Constants of a truck on springs; None: it is fixed, and compiled without this part.
     gravity : float
         g [m/s^2].
     printed : bool
         Rotation at the tips as printed in the paper.
-    M : ndarray, shape (n, n)
-        Output: mass matrix, lower triangle.
-    f : ndarray, shape (n,)
+    M : ndarray, shape (rows, rows)
+        Output: mass matrix, lower triangle; n rows, or n + 2 with a truck on springs.
+    f : ndarray, shape (rows,)
         Output: generalised forces [N m, N].
     work : ndarray from :func:`workspace`
         Output: Jacobian columns, frames and accelerations for q'' = 0.
@@ -319,6 +370,15 @@ def mass_and_forces(y, n, beam, gravity, printed, M, f, work):  # type: ignore[n
     # Outwards: frames z_i and origins d_i, and their accelerations where q'' = 0.
     z, z_vel, z_acc = complex(1.0), complex(0.0), complex(0.0)
     d, d_acc = complex(0.0), complex(0.0)
+    if truck is not None:
+        heave, pitch, pitch_vel = y[y.size - 4], y[y.size - 3], y[y.size - 1]
+        centre = complex(truck.x, truck.z)
+        z = complex(math.cos(pitch), math.sin(pitch))
+        z_vel, z_acc = complex(0.0, pitch_vel) * z, -pitch_vel * pitch_vel * z
+        d, d_acc = centre + complex(0.0, heave) - z * centre, -z_acc * centre
+        work[TAU, n], work[TAU_IM, n], work[LAM, n], work[LAM_IM, n] = 0.0, 1.0, 0.0, 0.0
+        work[TAU, n + 1], work[TAU_IM, n + 1] = centre.imag + heave, -centre.real
+        work[LAM, n + 1], work[LAM_IM, n + 1] = 0.0, 1.0
     for i in range(N):
         turn = complex(math.cos(y[i]), math.sin(y[i]))
         rate = complex(0.0, y[n + i])
@@ -414,6 +474,8 @@ def mass_and_forces(y, n, beam, gravity, printed, M, f, work):  # type: ignore[n
             P += own * beam[i, mass_eta + e]
             Q += own * (d * beam[i, mass_eta + e] + z * arm)
             _couple(M, row, base, P, Q, work)
+            if truck is not None:
+                _couple_truck(M, n, row, P, Q, work)
         # Add the beam to the outboard part.
         s1 = complex(beam[i, MOMENT], eta_mass)
         s2 = beam[i, INERTIA] + square
@@ -437,5 +499,19 @@ def mass_and_forces(y, n, beam, gravity, printed, M, f, work):  # type: ignore[n
         P = conj_tau * mass + conj_lam * complex(first.real, -first.imag)
         Q = conj_tau * first + conj_lam * second
         _couple(M, base, base, P, Q, work)
+        if truck is not None:
+            _couple_truck(M, n, base, P, Q, work)
         torque = (conj_tau * push + conj_lam * twist).real
         f[base] = torque + beam[i, JOINT_DAMPING] * y[n + i]
+    if truck is not None:
+        for k in range(2):
+            row = n + k
+            conj_tau = complex(work[TAU, row], -work[TAU_IM, row])
+            conj_lam = complex(work[LAM, row], -work[LAM_IM, row])
+            P = conj_tau * mass + conj_lam * complex(first.real, -first.imag)
+            Q = conj_tau * first + conj_lam * second
+            _couple_truck(M, n, row, P, Q, work)
+            M[row, row] += truck.inertia[k]
+            f[row] = (conj_tau * push + conj_lam * twist).real
+            f[row] += truck.stiffness[k] * y[y.size - 4 + k]
+            f[row] += truck.damping[k] * y[y.size - 2 + k]

@@ -18,10 +18,10 @@ import numpy as np
 from longreach_boom.kinematics import point_motion
 from longreach_boom.model import Constants, Load, boom_bases, constants_of
 from longreach_boom.motion import inertia
-from longreach_boom.parameters import BoomParameters
+from longreach_boom.parameters import BoomParameters, TruckParameters
 from longreach_boom.statics import equilibrium, tangent_stiffness
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.finite_elements import ChainBeam, chain_modes
+from longreach_dynamics.finite_elements import ChainBase, ChainBeam, chain_modes
 from longreach_dynamics.hydraulics import oil_stiffness
 from longreach_dynamics.linkages import pistons_and_arms
 
@@ -94,9 +94,9 @@ def natural_modes(
     if about == 'straight':
         boom.check_pose(angles)
         boom = boom.replace(gravity=0.0)
-        q = np.concatenate([angles, np.zeros(N * boom.ritz.functions)])
+        q = np.concatenate([angles, np.zeros(N * boom.ritz.functions + (2 if boom.truck else 0))])
     else:
-        q = equilibrium(boom, angles, loads).q
+        q = equilibrium(boom, angles, loads).coordinates
     constants = constants_of(boom, loads)
     M, D, K = _linear_model(q, constants)
     springs = None
@@ -130,11 +130,24 @@ def natural_modes(
         gravity=boom.gravity,
         sagged=about == 'equilibrium',
         foreshortening=False,
+        base=None if boom.truck is None else chain_base(boom.truck),
     )
     count = min(count, free.size, reference.frequencies.size)
     rest, shapes = _shapes(boom, q, free, vectors[:, :count])
     return NaturalModes(
         frequencies[:count], ratios[:count], reference.frequencies[:count], rest, shapes
+    )
+
+
+def chain_base(truck: TruckParameters) -> ChainBase:
+    """Return the truck as finite elements take it."""
+    return ChainBase(
+        truck.x,
+        truck.z,
+        truck.mass,
+        truck.inertia,
+        truck.heave_stiffness,
+        truck.pitch_stiffness,
     )
 
 
@@ -144,11 +157,15 @@ def _linear_model(
     """Return M, D and K (n, n) of small motion about a state at rest."""
     N, n = constants.length.size, q.size
     M, f = np.empty((n, n)), np.empty(n)
-    inertia(np.concatenate([q, np.zeros(n)]), constants, M, f)
+    own = n - (0 if constants.truck is None else 2)
+    still = np.zeros(n - own)
+    inertia(np.concatenate([q[:own], np.zeros(own), q[own:], still]), constants, M, f)
     D = np.zeros((n, n))
+    if constants.truck is not None:
+        D[range(own, n), range(own, n)] = constants.truck.damping
     D[range(N), range(N)] = constants.joint_damping
     for i in range(N):
-        D[N + i :: N, N + i :: N] = constants.damping[i]
+        D[N + i : own : N, N + i : own : N] = constants.damping[i]
     return M, D, tangent_stiffness(q, constants)
 
 
@@ -170,8 +187,8 @@ def fastest_rate(q: np.ndarray, forces: np.ndarray, constants: Constants) -> flo
 
     Parameters
     ----------
-    q : ndarray, shape (n,)
-        Coordinates at rest.
+    q : ndarray, shape (n,) or (n + 2,)
+        Coordinates at rest; with a truck on springs, followed by its heave and pitch.
     forces : ndarray, shape (N,)
         Forces of the cylinders [N].
     constants : Constants
@@ -219,11 +236,14 @@ def _shapes(
     rates = np.zeros((vectors.shape[1], q.size))
     rates[:, free] = vectors.T
     states = np.broadcast_to(q, rates.shape)
+    n = boom.size * (1 + boom.ritz.functions)
+    truck = np.concatenate([states[:, n:], rates[:, n:]], axis=1) if boom.truck else None
     rest, shapes = [], []
     for i, beam in enumerate(boom.beams):
         # The velocity for rates equal to a mode vector is the first-order displacement.
         motions = [
-            point_motion(boom, states, rates, i, x) for x in np.linspace(0.0, beam.length, _POINTS)
+            point_motion(boom, states[:, :n], rates[:, :n], i, x, truck=truck)
+            for x in np.linspace(0.0, beam.length, _POINTS)
         ]
         rest.append([motion.position[0] for motion in motions])
         shapes.append(np.stack([motion.velocity for motion in motions], axis=1))

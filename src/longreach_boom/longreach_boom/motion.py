@@ -2,10 +2,10 @@
 Motion of the boom: Runge-Kutta steps of fixed length, with pistons that stick and slip.
 
 State y = (q, q', p_1, p_2, s_v), 2 n + 3 N numbers: coordinates, their rates, pressures of head
-and rod side [Pa], spool positions. In addition, each piston has a mode: it slides outwards or
-inwards, sticks, or rests against an end of its stroke. Modes change only between steps; within a
-step of the classical method of order 4 friction keeps its direction, so the right-hand side is
-smooth.
+and rod side [Pa], spool positions. A truck on springs adds four at the end: heave [m], pitch [rad]
+and their rates. In addition, each piston has a mode: it slides outwards or inwards, sticks, or
+rests against an end of its stroke. Modes change only between steps; within a step of the classical
+method of order 4 friction keeps its direction, so the right-hand side is smooth.
 
 A piston that sticks is stopped by an impulse, which changes the other velocities through the
 coupled inertia: v_free += M_ff^-1 M_fs v_s. (Setting only v_s to zero can add energy.) Whether
@@ -18,7 +18,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from longreach_boom.model import CHANGES, FORCES, FUNCTIONS, HELD, mass_and_forces, workspace
+from longreach_boom.model import (
+    CHANGES,
+    FORCES,
+    FUNCTIONS,
+    HELD,
+    mass_and_forces,
+    row_count,
+    workspace,
+)
 from longreach_dynamics.hydraulics.actuators import (
     COULOMB,
     STATIC,
@@ -71,7 +79,7 @@ STEEPEST = 1.0
 
 
 @njit
-def _take_out_held(modes, M, work):  # type: ignore[no-untyped-def]
+def _take_out_held(modes, width, M, work):  # type: ignore[no-untyped-def]
     """
     Replace the rows and columns of held joints by those of the identity.
 
@@ -79,26 +87,27 @@ def _take_out_held(modes, M, work):  # type: ignore[no-untyped-def]
     ----------
     modes : ndarray of int64, shape (N,)
         Modes of the pistons.
-    M : ndarray, shape (n, n)
+    width : int
+        Number of rows of a beam, 1 + F.
+    M : ndarray, shape (rows, rows)
         Mass matrix, lower triangle; changed in place.
     work : ndarray from :func:`longreach_boom.model.workspace`
         Output: row HELD + i receives the full row of M of each held joint i.
     """
-    N, n = modes.size, M.shape[0]
-    width = n // N
+    N, rows = modes.size, M.shape[0]
     for i in range(N):
         if is_held(modes[i]):
             row = i * width
             for k in range(row + 1):
                 work[HELD + i, k] = M[row, k]
-            for k in range(row + 1, n):
+            for k in range(row + 1, rows):
                 work[HELD + i, k] = M[k, row]
     for i in range(N):
         if is_held(modes[i]):
             row = i * width
             for k in range(row):
                 M[row, k] = 0.0
-            for k in range(row + 1, n):
+            for k in range(row + 1, rows):
                 M[k, row] = 0.0
             M[row, row] = 1.0
 
@@ -110,7 +119,7 @@ def _derivative(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-de
 
     Parameters
     ----------
-    y : ndarray, shape (2 n + 3 N,)
+    y : ndarray, shape (2 n + 3 N,) or (2 n + 3 N + 4,)
         State.
     modes : ndarray of int64, shape (N,)
         Modes of the pistons.
@@ -118,18 +127,18 @@ def _derivative(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-de
         Commanded spool positions, in [-1, 1].
     p : Constants
         Constants of the boom.
-    M : ndarray, shape (n, n)
+    M : ndarray, shape (rows, rows)
         Workspace for the mass matrix, in the row order of :func:`mass_and_forces`.
     work : ndarray from :func:`longreach_boom.model.workspace`
         Output: row FORCES holds c + D q' + g, row CHANGES holds q'', in the same order.
-    dy : ndarray, shape (2 n + 3 N,)
+    dy : ndarray, shape (2 n + 3 N,) or (2 n + 3 N + 4,)
         Output: time derivative of ``y``.
     """
     f, acc, table = work[FORCES], work[CHANGES], p.actuators.table
-    N, n = modes.size, f.size
+    N, n = modes.size, f.size - (0 if p.truck is None else 2)
     width = n // N
-    mass_and_forces(y, n, p.beams, p.gravity, p.printed, M, f, work)
-    for k in range(n):
+    mass_and_forces(y, n, p.beams, p.truck, p.gravity, p.printed, M, f, work)
+    for k in range(f.size):
         acc[k] = -f[k]
     rail = rail_pressure(y, 2 * n, table)
     for i in range(N):
@@ -141,7 +150,7 @@ def _derivative(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-de
         else:
             force -= table[i, VISCOUS] * velocity + table[i, COULOMB] * modes[i]
             acc[i * width] += force * arm
-    _take_out_held(modes, M, work)
+    _take_out_held(modes, width, M, work)
     definite = cholesky(M)
     cholesky_solve(M, acc)
     for i in range(N):
@@ -149,11 +158,14 @@ def _derivative(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-de
             k = N * e + i
             dy[k] = y[n + k]
             dy[n + k] = acc[i * width + e]
+    if p.truck is not None:
+        for k in range(2):
+            dy[y.size - 4 + k], dy[y.size - 2 + k] = y[y.size - 2 + k], acc[n + k]
     return definite
 
 
 @njit
-def _overload(y, i, modes, table, work):  # type: ignore[no-untyped-def]
+def _overload(y, i, modes, width, table, work):  # type: ignore[no-untyped-def]
     """
     Return the signed excess of the force on a held piston over the force that holds it [N].
 
@@ -161,24 +173,24 @@ def _overload(y, i, modes, table, work):  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    y : ndarray, shape (2 n + 3 N,)
+    y : ndarray, shape (2 n + 3 N,) or (2 n + 3 N + 4,)
         State.
     i : int
         Index of the piston.
     modes : ndarray of int64, shape (N,)
         Modes of the pistons.
+    width : int
+        Number of rows of a beam, 1 + F.
     table : ndarray, shape (N, columns)
         Table of the actuators.
     work : ndarray from :func:`longreach_boom.model.workspace`
         Workspace with the results of :func:`_derivative` for the same state.
     """
-    N, n = modes.size, work.shape[1]
-    row = i * (n // N)
-    needed = work[FORCES, row]
-    for k in range(n):
+    needed = work[FORCES, i * width]
+    for k in range(work.shape[1]):
         needed += work[HELD + i, k] * work[CHANGES, k]
     _, arm = piston_and_arm(table, i, y[i])
-    net = actuator_force(y, 2 * n, i, table)
+    net = actuator_force(y, 2 * modes.size * width, i, table)
     # At a dead centre of the linkage the piston carries no torque.
     net -= needed / arm if arm != 0.0 else 0.0
     return overload(net, modes[i], table[i, STATIC])
@@ -192,14 +204,14 @@ def _settle(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-def]
 
     Arguments and return value as for :func:`_derivative`; ``modes`` is changed in place.
     """
-    N, table = modes.size, p.actuators.table
+    N, width, table = modes.size, 1 + p.functions, p.actuators.table
     definite = True
     for _ in range(N + 1):
         definite = _derivative(y, modes, spools, p, M, work, dy)
         worst, loose = 0.0, -1
         for i in range(N):
             if is_held(modes[i]):
-                over = _overload(y, i, modes, table, work)
+                over = _overload(y, i, modes, width, table, work)
                 if abs(over) > abs(worst):
                     worst, loose = over, i
         if loose < 0:
@@ -217,23 +229,23 @@ def _stop(y, modes, p, M, work):  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    y : ndarray, shape (2 n + 3 N,)
+    y : ndarray, shape (2 n + 3 N,) or (2 n + 3 N + 4,)
         State; its velocities are changed in place.
     modes : ndarray of int64, shape (N,)
         Modes of the pistons.
     p : Constants
         Constants of the boom.
-    M : ndarray, shape (n, n)
+    M : ndarray, shape (rows, rows)
         Workspace for the mass matrix, in the row order of :func:`mass_and_forces`.
     work : ndarray from :func:`longreach_boom.model.workspace`
         Workspace.
     """
     change = work[CHANGES]
-    N, n = modes.size, change.size
-    width = n // N
-    mass_and_forces(y, n, p.beams, p.gravity, p.printed, M, work[FORCES], work)
+    N, width = modes.size, 1 + p.functions
+    n = N * width
+    mass_and_forces(y, n, p.beams, p.truck, p.gravity, p.printed, M, work[FORCES], work)
     # Momentum along every free coordinate is conserved: M_ff (change of v_f) = M_fs v_s.
-    for k in range(n):
+    for k in range(change.size):
         change[k] = 0.0
         for i in range(N):
             row = i * width
@@ -242,7 +254,7 @@ def _stop(y, modes, p, M, work):  # type: ignore[no-untyped-def]
     for i in range(N):
         if is_held(modes[i]):
             change[i * width] = -y[n + i]
-    _take_out_held(modes, M, work)
+    _take_out_held(modes, width, M, work)
     if not cholesky(M):
         return False
     cholesky_solve(M, change)
@@ -251,18 +263,22 @@ def _stop(y, modes, p, M, work):  # type: ignore[no-untyped-def]
             y[n + N * e + i] += change[i * width + e]
         if is_held(modes[i]):
             y[n + i] = 0.0
+    for k in range(change.size - n):
+        y[y.size - 2 + k] += change[n + k]
     return True
 
 
 @njit(inline='always')
-def _has_passed(y, modes, table, after):  # type: ignore[no-untyped-def]
+def _has_passed(y, n, modes, table, after):  # type: ignore[no-untyped-def]
     """
     Return whether the velocity of a piston has changed sign or a piston has reached a stroke end.
 
     Parameters
     ----------
-    y : ndarray, shape (2 n + 3 N,)
+    y : ndarray, shape (2 n + 3 N,) or (2 n + 3 N + 4,)
         State.
+    n : int
+        N (1 + F).
     modes : ndarray of int64, shape (N,)
         Modes of the pistons.
     table : ndarray, shape (N, columns)
@@ -270,7 +286,7 @@ def _has_passed(y, modes, table, after):  # type: ignore[no-untyped-def]
     after : ndarray of int64, shape (N,)
         Output: the new modes; may be the same array as ``modes``.
     """
-    n, passed = (y.size - 3 * modes.size) // 2, False
+    passed = False
     for i in range(modes.size):
         mode = modes[i]
         if not is_held(mode):
@@ -290,10 +306,11 @@ def _change_modes(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-
     slides in the new direction. An impulse that stops one piston may reverse another, so all are
     checked again. Arguments as for :func:`_derivative`; ``y`` and ``modes`` are changed in place.
     """
-    N, n, table = modes.size, work.shape[1], p.actuators.table
+    N, width, table = modes.size, 1 + p.functions, p.actuators.table
+    n = N * width
     for _ in range(N + 1):
-        before, saved = modes.copy(), y[n : 2 * n].copy()
-        if not _has_passed(y, before, table, modes):
+        before, saved = modes.copy(), y.copy()
+        if not _has_passed(y, n, before, table, modes):
             return DONE
         for _ in range(N + 1):
             if not _stop(y, modes, p, M, work):
@@ -305,14 +322,14 @@ def _change_modes(y, modes, spools, p, M, work, dy):  # type: ignore[no-untyped-
                 # Pistons held before are checked at the start of the next step.
                 if modes[i] != STUCK or is_held(before[i]):
                     continue
-                if _overload(y, i, modes, table, work) != 0.0:
-                    modes[i] = OUTWARDS if saved[i] > 0.0 else INWARDS
+                if _overload(y, i, modes, width, table, work) != 0.0:
+                    modes[i] = OUTWARDS if saved[n + i] > 0.0 else INWARDS
                     again = True
             if not again:
                 break
-            for k in range(n):
-                y[n + k] = saved[k]
-    return UNSETTLED if _has_passed(y, modes, table, modes) else DONE
+            for k in range(y.size):
+                y[k] = saved[k]
+    return UNSETTLED if _has_passed(y, n, modes, table, modes) else DONE
 
 
 @kernel
@@ -322,7 +339,7 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
 
     Parameters
     ----------
-    y : ndarray, shape (2 n + 3 N,)
+    y : ndarray, shape (2 n + 3 N,) or (2 n + 3 N + 4,)
         State, changed in place: the state after the last step, or before the step that failed.
     modes : ndarray of int64, shape (N,)
         Modes of the pistons, changed in place like ``y``.
@@ -350,10 +367,10 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
     status : int
         DONE, or the reason why fewer than ``steps`` were taken.
     """
-    N, size = modes.size, y.size
-    n = (size - 3 * N) // 2
-    M, work, actuators = np.empty((n, n)), workspace(N, n), p.actuators.table
-    tip_slope, after = FUNCTIONS + n // N - 1, np.empty(N, dtype=np.int64)
+    N, F, size, rows = modes.size, p.functions, y.size, row_count(p)
+    n = N * (1 + F)
+    M, work, actuators = np.empty((rows, rows)), workspace(N, rows), p.actuators.table
+    tip_slope, after = FUNCTIONS + F, np.empty(N, dtype=np.int64)
     k1, k2, k3, k4 = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     trial, last, start = np.empty(size), np.empty(size), np.empty(N, dtype=np.int64)
     for taken in range(steps):
@@ -374,15 +391,18 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
         for k in range(size):
             y[k] += step / 6.0 * (k1[k] + 2.0 * (k2[k] + k3[k]) + k4[k])
         changed = DONE
-        if _has_passed(y, modes, actuators, after):
+        if _has_passed(y, n, modes, actuators, after):
             changed = _change_modes(y, modes, spools, p, M, work, k1)
         good = True
         for k in range(size):
             # NaN fails this comparison, too; pressures have no such limit.
             good &= abs(y[k]) < (_RUNAWAY if k < 2 * n else np.inf)
+        if p.truck is not None:
+            for k in range(size - 4, size):
+                good &= abs(y[k]) < _RUNAWAY
         for i in range(N):
             slope = 0.0
-            for e in range(n // N - 1):
+            for e in range(F):
                 slope += p.beams[i, tip_slope + e] * y[N * (1 + e) + i]
             good &= abs(slope) < STEEPEST
         status = changed
@@ -413,16 +433,15 @@ def advance_motion(y, modes, spools, p, step, first, steps, every, table, mode_t
 @njit
 def _inertia(y, p, M, f):  # type: ignore[no-untyped-def]
     """Compute M(q) and c + D q' + g in the order of q; arguments as for :func:`evaluate`."""
-    N, n = p.beams.shape[0], f.size
-    width, rows, forces = n // N, np.empty((n, n)), np.empty(n)
-    mass_and_forces(y, n, p.beams, p.gravity, p.printed, rows, forces, workspace(N, n))
-    for i in range(N):
-        for e in range(width):
-            row, k = i * width + e, N * e + i
-            f[k] = forces[row]
-            for other in range(row + 1):
-                column = N * (other % width) + other // width
-                M[k, column] = M[column, k] = rows[row, other]
+    N, width, size = p.beams.shape[0], 1 + p.functions, f.size
+    n, rows, forces = N * width, np.empty((size, size)), np.empty(size)
+    mass_and_forces(y, n, p.beams, p.truck, p.gravity, p.printed, rows, forces, workspace(N, size))
+    for row in range(size):
+        k = N * (row % width) + row // width if row < n else row
+        f[k] = forces[row]
+        for other in range(row + 1):
+            column = N * (other % width) + other // width if other < n else other
+            M[k, column] = M[column, k] = rows[row, other]
 
 
 @kernel
@@ -434,7 +453,7 @@ def evaluate(y, modes, spools, p, M, f, dy):  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    y : ndarray, shape (2 n + 3 N,)
+    y : ndarray, shape (2 n + 3 N,) or (2 n + 3 N + 4,)
         State.
     modes : ndarray of int64, shape (N,)
         Modes of the pistons.
@@ -442,15 +461,15 @@ def evaluate(y, modes, spools, p, M, f, dy):  # type: ignore[no-untyped-def]
         Commanded spool positions, in [-1, 1].
     p : Constants
         Constants of the boom.
-    M : ndarray, shape (n, n)
-        Output: mass matrix, in the order of q.
-    f : ndarray, shape (n,)
-        Output: generalised forces [N m, N], in the order of q.
-    dy : ndarray, shape (2 n + 3 N,)
+    M : ndarray, shape (rows, rows)
+        Output: mass matrix, in the order of q, then heave and pitch of a truck on springs.
+    f : ndarray, shape (rows,)
+        Output: generalised forces [N m, N], in that order.
+    dy : ndarray, shape (2 n + 3 N,) or (2 n + 3 N + 4,)
         Output: time derivative of ``y``.
     """
-    N, n = modes.size, f.size
-    _derivative(y, modes, spools, p, np.empty((n, n)), workspace(N, n), dy)
+    N, rows = modes.size, f.size
+    _derivative(y, modes, spools, p, np.empty((rows, rows)), workspace(N, rows), dy)
     # Computed again: _derivative overwrites M with the Cholesky factor of its free part.
     _inertia(y, p, M, f)
 
@@ -463,13 +482,13 @@ def inertia(y, p, M, f):  # type: ignore[no-untyped-def]
     Parameters
     ----------
     y : ndarray, shape (2 n,) or longer
-        q and q'; further entries are not used.
+        q and q'; with a truck on springs the last four entries are used, too.
     p : Constants
         Constants of the boom; oil and friction are not used.
-    M : ndarray, shape (n, n)
-        Output: mass matrix, in the order of q.
-    f : ndarray, shape (n,)
-        Output: generalised forces [N m, N], in the order of q.
+    M : ndarray, shape (rows, rows)
+        Output: mass matrix, in the order of :func:`evaluate`.
+    f : ndarray, shape (rows,)
+        Output: generalised forces [N m, N], in that order.
     """
     _inertia(y, p, M, f)
 
@@ -483,13 +502,12 @@ def impulse_stop(y, modes, p):  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    y : ndarray, shape (2 n + 3 N,)
+    y : ndarray, shape (2 n + 3 N,) or (2 n + 3 N + 4,)
         State, changed in place.
     modes : ndarray of int64, shape (N,)
         Modes of the pistons.
     p : Constants
         Constants of the boom.
     """
-    N = modes.size
-    n = (y.size - 3 * N) // 2
-    return _stop(y, modes, p, np.empty((n, n)), workspace(N, n))
+    N, rows = modes.size, row_count(p)
+    return _stop(y, modes, p, np.empty((rows, rows)), workspace(N, rows))

@@ -36,6 +36,7 @@ __all__ = [
     'Marker',
     'RitzParameters',
     'StrainGauge',
+    'TruckParameters',
     'default_file',
     'load_boom',
 ]
@@ -192,6 +193,24 @@ class CylinderParameters(Cylinder):
 
 
 @dataclasses.dataclass(frozen=True)
+class TruckParameters(Parameters):
+    """
+    Truck as a rigid body on a vertical and a rotational spring at its centre of mass.
+
+    The springs are at rest under the truck's own weight: they carry only what the boom adds.
+    """
+
+    x: float = quantity('its centre of mass, forward of joint 1', 'm', at_least=-50.0, at_most=50)
+    z: float = quantity('its centre of mass, above joint 1', 'm', at_least=-50.0, at_most=50.0)
+    mass: float = quantity('mass', 'kg', above=0.0, at_most=1e7)
+    inertia: float = quantity('pitch inertia about its centre', 'kg m^2', above=0.0, at_most=1e9)
+    heave_stiffness: float = quantity('vertical stiffness', 'N/m', above=0.0, at_most=1e12)
+    heave_damping: float = quantity('vertical damping', 'N s/m', at_least=0.0, at_most=1e10)
+    pitch_stiffness: float = quantity('rotational stiffness', 'N m/rad', above=0.0, at_most=1e13)
+    pitch_damping: float = quantity('rotational damping', 'N m s', at_least=0.0, at_most=1e11)
+
+
+@dataclasses.dataclass(frozen=True)
 class RitzParameters(Parameters):
     """Model of bending."""
 
@@ -215,10 +234,10 @@ class Marker(Parameters):
     """A marker for cameras, on a beam or on the truck."""
 
     name: str = quantity('name', '')
-    beam: str = quantity('name of its beam; empty: fixed in the world', '', default='')
-    position: float = quantity('position along the beam, or x in the world', 'm', default=0.0)
+    beam: str = quantity('name of its beam; empty: fixed to the truck', '', default='')
+    position: float = quantity('position along the beam, or x from joint 1', 'm', default=0.0)
     offset: float = quantity(
-        'offset along the normal of the beam, or z in the world', 'm', default=0.0
+        'offset along the normal of the beam, or z from joint 1', 'm', default=0.0
     )
 
 
@@ -237,6 +256,7 @@ class BoomParameters(JointedMachine, Parameters):
     controller: PistonControllerParameters = quantity('joint position controller')
     poses: tuple[Pose, ...] = quantity('named poses', default=())
     markers: tuple[Marker, ...] = quantity('markers for cameras', default=())
+    truck: TruckParameters | None = quantity('truck on springs; none: it is fixed', default=None)
 
     def check(self) -> None:
         """Raise InputError when numbers of beams, names or poses are inconsistent."""

@@ -50,8 +50,9 @@ class Phase:
     def __init__(self, constants: Constants, modes: np.ndarray, spools: np.ndarray) -> None:
         self.constants, self.modes, self.spools = constants, modes, spools
         N, F = constants.length.size, constants.functions
-        n = N * (1 + F)
-        self._M, self._f = np.empty((n, n)), np.empty(n)
+        self._n = N * (1 + F)
+        rows = self._n + (0 if constants.truck is None else 2)
+        self._M, self._f = np.empty((rows, rows)), np.empty(rows)
         self._known: tuple[bytes, np.ndarray] | None = None
 
     @property
@@ -70,8 +71,10 @@ class Phase:
         key = y.tobytes()
         if self._known is None or self._known[0] != key:
             p = self.constants
-            N, n = p.length.size, self._f.size
-            acceleration = self.derivative(0.0, y)[n : 2 * n]
+            N, n = p.length.size, self._n
+            rates = self.derivative(0.0, y)
+            truck = rates[:0] if p.truck is None else rates[-2:]
+            acceleration = np.concatenate([rates[n : 2 * n], truck])
             arms = np.array([piston_and_arm(p.linkage, i, y[i])[1] for i in range(N)])
             needed = (self._M[:N] @ acceleration + self._f[:N]) / arms
             a = p.actuators
@@ -82,13 +85,14 @@ class Phase:
     def stopped(self, y: np.ndarray) -> np.ndarray:
         """Return the state after impulses have stopped all held pistons."""
         self.derivative(0.0, y)
-        n = self._f.size
-        held = np.concatenate([self.held, np.zeros(n - self.held.size, dtype=bool)])
-        after = y.copy()
-        v = after[n : 2 * n]
+        n, rows = self._n, self._f.size
+        held = np.concatenate([self.held, np.zeros(rows - self.held.size, dtype=bool)])
+        after, last = y.copy(), y.size - (rows - n)
+        v = np.concatenate([y[n : 2 * n], y[last:]])
         coupled = self._M[np.ix_(~held, held)] @ v[held]
         v[~held] += np.linalg.solve(self._M[np.ix_(~held, ~held)], coupled)
         v[held] = 0.0
+        after[n : 2 * n], after[last:] = v[:n], v[n:]
         return after
 
     def loosened(self, y: np.ndarray) -> Phase:
@@ -115,7 +119,7 @@ class Phase:
         """Return the event function, which rises through zero when a piston changes to a mode."""
         p = self.constants
         if mode == STUCK:
-            return float(-self.modes[piston] * y[self._f.size + piston])
+            return float(-self.modes[piston] * y[self._n + piston])
         if mode in (AT_ROD_END, AT_HEAD_END):
             position = float(piston_and_arm(p.linkage, piston, y[piston])[0])
             return position - p.actuators.stroke[piston] if mode == AT_ROD_END else -position

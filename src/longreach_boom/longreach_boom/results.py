@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from longreach_boom.kinematics import beam_frames, point_motion
+from longreach_boom.kinematics import TRUCK_JOINTS, beam_frames, point_motion, truck_frame
 from longreach_boom.model import constants_of
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.state import StateParts, hydraulic_forces, piston_positions
+from longreach_boom.state import StateParts, hydraulic_forces, piston_positions, truck_of
 from longreach_dynamics.hydraulics import port_columns, port_series
 from longreach_dynamics.runs import Column, Columns, Derived, Run, Source, each
 
@@ -33,16 +33,18 @@ def columns_of(boom: BoomParameters) -> Columns:
     def column(family: str, unit: str, meaning: str, sources: list[Source]) -> list[Column]:
         return each(family, numbers, unit, meaning, sources, mark='i')
 
+    truck = [Source('joint_states', 'position', name) for name in TRUCK_JOINTS if boom.truck]
     angles = joints('position', beams, '_joint')
     bent = (
         *angles,
         *joints('position', beams, '_deflection'),
         *joints('position', beams, '_slope'),
+        *truck,
     )
-    tip = 'tip of the last beam, from joint 1'
+    tip = 'tip of the last beam, from joint 1 at rest'
 
     def tips(family: str, axis: int) -> list[Column]:
-        meaning = 'tip of each beam, from joint 1'
+        meaning = 'tip of each beam, from joint 1 at rest'
         sources = [Derived(bent, partial(_tip, boom, axis, k)) for k in numbers]
         return each(family, numbers, 'm', meaning, sources, mark='i')
 
@@ -70,6 +72,16 @@ def columns_of(boom: BoomParameters) -> Columns:
             *tips('tip_x_i', 0),
             *tips('tip_z_i', 1),
             *port_columns(constants_of(boom).actuators, numbers, mark='i'),
+            *(
+                Column(name, unit, f'of the truck, {what}', source)
+                for name, unit, what, source in zip(
+                    TRUCK_JOINTS,
+                    ('m', 'rad'),
+                    ('upwards', 'its front upwards'),
+                    truck,
+                    strict=False,
+                )
+            ),
         )
     )
 
@@ -85,17 +97,20 @@ def _tip(boom: BoomParameters, axis: int, number: int, values: np.ndarray) -> np
         0 for x, 1 for z.
     number : int
         Number of the beam, from 1 on.
-    values : ndarray, shape (rows, 3 N)
-        Joint angles [rad], deflections [m] and slopes of the beams' tips.
+    values : ndarray, shape (rows, 3 N) or (rows, 3 N + 2)
+        Joint angles [rad], deflections [m] and slopes of the beams' tips; with a truck on springs,
+        followed by its heave [m] and pitch [rad].
     """
-    angles, deflections, slopes = np.split(values.T, 3)
+    angles, deflections, slopes = np.split(values.T[: 3 * boom.size], 3)
     still = np.zeros(len(values))
+    moved = [*values.T[3 * boom.size :], still, still] if boom.truck else None
     tip = beam_frames(
         [beam.length for beam in boom.beams],
         boom.ritz.rotation == 'printed',
         list(angles),
         [still] * boom.size,
         [(w, still, slope, still) for w, slope in zip(deflections, slopes, strict=True)],
+        truck_frame(boom, moved),
     )[number].origin
     return np.asarray(tip.imag if axis else tip.real)
 
@@ -127,9 +142,11 @@ def series(
     """
     constants = constants_of(boom)
     parts = StateParts.of(states, boom)
+    n = boom.size * (1 + boom.ritz.functions)
+    truck = truck_of(states, boom)
     tips = np.stack(
         [
-            point_motion(boom, parts.q, parts.v, i, beam.length).position
+            point_motion(boom, parts.q, parts.v, i, beam.length, truck=truck).position
             for i, beam in enumerate(boom.beams)
         ],
         axis=-1,
@@ -149,7 +166,8 @@ def series(
             modes,
             tips[:, 0],
             tips[:, 1],
-            port_series(constants.actuators, states[:, -3 * boom.size :]),
+            port_series(constants.actuators, states[:, 2 * n : 2 * n + 3 * boom.size]),
+            *([] if truck is None else [truck[:, :2]]),
         ],
         axis=1,
     )

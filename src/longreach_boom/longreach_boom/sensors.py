@@ -17,7 +17,7 @@ import numpy as np
 
 from longreach_boom.model import boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.state import BoomState, StateParts, piston_positions
+from longreach_boom.state import BoomState, StateParts, piston_positions, truck_of
 from longreach_boom.strain import strains
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, quantity
@@ -125,7 +125,10 @@ class Sensors:
         warmth = self._temperature.at(sample / self._sample_rate)
         roots = tips = heads = rods = encoders = gauges = None
         if self._inclination.due(sample):
-            shown = self._inclination.show(self._inclinations(parts, bending), warmth, sample)
+            truck = truck_of(state.y, self._boom)
+            tilt = 0.0 if truck is None else float(truck[1])
+            angles = tilt + self._inclinations(parts, bending)
+            shown = self._inclination.show(angles, warmth, sample)
             roots, tips = shown[:N], shown[N:]
         if self._pressure.due(sample):
             pressures = np.concatenate([parts.head_pressures, parts.rod_pressures])

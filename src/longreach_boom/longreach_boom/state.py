@@ -17,6 +17,7 @@ __all__ = [
     'closed_valves',
     'hydraulic_forces',
     'piston_positions',
+    'truck_of',
 ]
 
 
@@ -38,13 +39,13 @@ class BoomState(NamedTuple):
     Where documented, functions also accept a table of states with the same loads.
     """
 
-    y: np.ndarray  # (2 n + 3 N,): q, q', p_1, p_2, s_v; see longreach_boom.motion
+    y: np.ndarray  # (2 n + 3 N,) or 4 more: q, q', p_1, p_2, s_v, truck; see longreach_boom.motion
     modes: np.ndarray  # (N,) of int64
     loads: tuple[Load, ...] = ()
 
 
 class StateParts(NamedTuple):
-    """The parts of one or many states y (..., 2 n + 3 N)."""
+    """The parts of one or many states y (..., 2 n + 3 N), or 4 more with the truck's."""
 
     q: np.ndarray  # (..., n)
     v: np.ndarray  # (..., n)
@@ -68,8 +69,13 @@ class StateParts(NamedTuple):
             y[..., n : 2 * n],
             np.maximum(y[..., 2 * n : 2 * n + N], vapour),
             np.maximum(y[..., 2 * n + N : 2 * n + 2 * N], vapour),
-            y[..., 2 * n + 2 * N :],
+            y[..., 2 * n + 2 * N : 2 * n + 3 * N],
         )
+
+
+def truck_of(y: np.ndarray, boom: BoomParameters) -> np.ndarray | None:
+    """Return heave [m], pitch [rad] and their rates (..., 4); None for a fixed truck."""
+    return None if boom.truck is None else y[..., -4:]
 
 
 def hydraulic_forces(parts: StateParts, constants: Constants) -> np.ndarray:

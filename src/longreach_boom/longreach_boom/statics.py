@@ -33,13 +33,27 @@ class Equilibrium(NamedTuple):
     head_pressures: np.ndarray  # (N,) p_1 [Pa]
     rod_pressures: np.ndarray  # (N,) p_2 [Pa]
     tip: np.ndarray  # (2,) x and z [m]
+    truck: np.ndarray  # (2,) heave [m] and pitch [rad]; (0,) for a fixed truck
+
+    @property
+    def coordinates(self) -> np.ndarray:
+        """Return q, heave and pitch."""
+        return np.concatenate([self.q, self.truck])
+
+    def state(self, spools: np.ndarray) -> np.ndarray:
+        """Return y of this boom at rest with spools (N,), see longreach_boom.motion."""
+        still, pressures = np.zeros(self.q.size), (self.head_pressures, self.rod_pressures)
+        return np.concatenate(
+            [self.q, still, *pressures, spools, self.truck, np.zeros(self.truck.size)]
+        )
 
 
 def potential_forces(q: np.ndarray, constants: Constants) -> np.ndarray:
-    """Return g(q) of Henikl 2015, (22), shape (n,)."""
-    n = q.size
-    M, g = np.empty((n, n)), np.empty(n)
-    inertia(np.concatenate([q, np.zeros(n)]), constants, M, g)
+    """Return g(q) of Henikl 2015, (22), shape (n,); with a truck of q, heave and pitch."""
+    size = q.size
+    n = size - (0 if constants.truck is None else 2)
+    M, g = np.empty((size, size)), np.empty(size)
+    inertia(np.concatenate([q[:n], np.zeros(n), q[n:], np.zeros(size - n)]), constants, M, g)
     return g
 
 
@@ -80,7 +94,8 @@ def equilibrium(
     constants = constants_of(boom, loads)
     N = boom.size
     n = N * (1 + boom.ritz.functions)
-    q = np.concatenate([angles, np.zeros(n - N)])
+    # Newton's method solves for heave and pitch of a truck on springs as for the deflections.
+    q = np.concatenate([angles, np.zeros(n - N + (2 if boom.truck else 0))])
     scale = float(constants.mass.sum()) * max(boom.gravity, 1e-9)
     for _ in range(50):
         residual = potential_forces(q, constants)[N:]
@@ -95,7 +110,7 @@ def equilibrium(
     residual = potential_forces(q, constants)[N:]
     settled = bool(np.abs(residual).max() < 1e-9 * scale)
     # Newton's method may also converge to saddle points, and to large deflections.
-    slopes = np.array([p @ q[N + i :: N] for i, p in enumerate(constants.tip_slope)])
+    slopes = np.array([p @ q[N + i : n : N] for i, p in enumerate(constants.tip_slope)])
     settled = settled and bool(np.abs(slopes).max() < STEEPEST)
     settled = settled and np.linalg.eigvalsh(K).min() > 0.0
     if not settled:
@@ -108,8 +123,12 @@ def equilibrium(
     forces = g[:N] / arms[0]
     a = constants.actuators
     head, rod = holding_pressures(forces, a.head_area, a.rod_area, boom.oil)
-    tip = point_motion(boom, q, np.zeros(n), N - 1, boom.beams[-1].length).position
-    return Equilibrium(q, forces, head, rod, tip)
+    truck = q[n:]
+    moved = np.concatenate([truck, np.zeros(2)]) if boom.truck else None
+    tip = point_motion(
+        boom, q[:n], np.zeros(n), N - 1, boom.beams[-1].length, truck=moved
+    ).position
+    return Equilibrium(q[:n], forces, head, rod, tip, truck)
 
 
 def boom_reach(boom: BoomParameters) -> float:
@@ -129,7 +148,7 @@ def static_row(
     rest = equilibrium(boom, angles, loads)
     constants = constants_of(boom, loads)
     N = boom.size
-    at_rest = np.concatenate([rest.q, np.zeros(rest.q.size + 3 * N)])
+    at_rest = rest.state(np.zeros(N))
     strain = strains(boom, BoomState(at_rest, np.full(N, STUCK, dtype=np.int64), loads))
     deflection = [float(rest.q[N + i :: N] @ constants.tip[i]) for i in range(N)]
     share = rest.forces / (boom.oil.supply_pressure * constants.actuators.head_area)

@@ -47,6 +47,7 @@ from longreach_boom.model import (
     boom_bases,
     constants_of,
     mass_integrals,
+    row_count,
     workspace,
 )
 from longreach_boom.motion import _derivative
@@ -165,7 +166,7 @@ def _sections(
 
 
 @njit
-def _accelerate(p, N, n, work):  # type: ignore[no-untyped-def]
+def _accelerate(p, N, work):  # type: ignore[no-untyped-def]
     """
     Add the contributions of q'' and gravity to the accelerations of the beam frames.
 
@@ -173,14 +174,18 @@ def _accelerate(p, N, n, work):  # type: ignore[no-untyped-def]
     ----------
     p : Constants
         Constants of the boom.
-    N, n : int
-        Numbers of beams and of coordinates.
+    N : int
+        Number of beams.
     work : ndarray from :func:`longreach_boom.model.workspace`
         Results of :func:`longreach_boom.motion._derivative`: rows Z_ACC and D_ACC for q'' = 0,
         q'' in CHANGES. Rows Z_ACC to D_ACC_IM are changed in place.
     """
     # A column of the Jacobian is tau + lambda r, so sums of them give r'' of any point r.
-    shift, spin, width = complex(0.0, p.gravity), complex(0.0), n // N
+    shift, spin, width = complex(0.0, p.gravity), complex(0.0), 1 + p.functions
+    for row in range(N * width, work.shape[1]):
+        # The truck on springs.
+        shift += complex(work[TAU, row], work[TAU_IM, row]) * work[CHANGES, row]
+        spin += complex(work[LAM, row], work[LAM_IM, row]) * work[CHANGES, row]
     for i in range(N):
         z, d = complex(work[Z, i], work[Z_IM, i]), complex(work[D, i], work[D_IM, i])
         for row in range(i * width, (i + 1) * width):
@@ -285,13 +290,14 @@ def fill_curvatures(states, modes, p, table, first, by_moment, bent):  # type: i
         Output: curvatures [1/m].
     """
     N, F = modes.shape[1], p.functions
-    n, curvature = N * (1 + F), _FUNCTIONS + F
-    M, work, dy, spools = np.empty((n, n)), workspace(N, n), np.empty(2 * n + 3 * N), np.zeros(N)
+    n, curvature, rows = N * (1 + F), _FUNCTIONS + F, row_count(p)
+    M, work, spools = np.empty((rows, rows)), workspace(N, rows), np.zeros(N)
+    dy = np.empty(states.shape[1])
     for k in range(states.shape[0]):
         y = states[k]
         if by_moment:
             _derivative(y, modes[k], spools, p, M, work, dy)
-            _accelerate(p, N, n, work)
+            _accelerate(p, N, work)
             _moments(y, p, table, first, work, bent[k])
         for i in range(N):
             # From the tip inwards, so that the moment at the root is overwritten last.

@@ -12,10 +12,16 @@ from typing import NamedTuple
 import numpy as np
 
 from longreach_boom.description import WIDTH, half_height
-from longreach_boom.kinematics import Frame, beam_frames, place_on_beam, velocity_on_beam
+from longreach_boom.kinematics import (
+    Frame,
+    beam_frames,
+    place_on_beam,
+    truck_frame,
+    velocity_on_beam,
+)
 from longreach_boom.model import Constants, boom_bases, constants_of
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.state import BoomState
+from longreach_boom.state import BoomState, truck_of
 from longreach_boom.strain import curvatures
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.kernels import read_only
@@ -60,6 +66,12 @@ def _coordinates(boom: BoomParameters, state: BoomState) -> tuple[list[float], l
     return state.y[:n].tolist(), state.y[n : 2 * n].tolist()
 
 
+def _root(boom: BoomParameters, state: BoomState) -> Frame:
+    """Return the frame of the truck."""
+    truck = truck_of(state.y, boom)
+    return truck_frame(boom, None if truck is None else truck.tolist())
+
+
 def _bent(
     eta: list[float], eta_slope: list[float], q: list[float], v: list[float], beam: int, N: int
 ) -> tuple[float, float, float, float]:
@@ -78,13 +90,13 @@ def _bent(
     return w, w_rate, slope, slope_rate
 
 
-def _frames(constants: Constants, q: list[float], v: list[float]) -> list[Frame]:
+def _frames(constants: Constants, q: list[float], v: list[float], root: Frame) -> list[Frame]:
     """Return the frames of all beams."""
     lengths = constants.length.tolist()
     N = len(lengths)
     shapes = zip(constants.tip.tolist(), constants.tip_slope.tolist(), strict=True)
     bending = [_bent(*shape, q, v, i, N) for i, shape in enumerate(shapes)]
-    return beam_frames(lengths, constants.printed, q[:N], v[:N], bending)[:N]
+    return beam_frames(lengths, constants.printed, q[:N], v[:N], bending, root)[:N]
 
 
 class _Lines(NamedTuple):
@@ -136,7 +148,8 @@ def shape_of(
     q, v = _coordinates(boom, state)
     N = boom.size
     shapes = []
-    frames = _frames(constants_of(boom), q, v)
+    root = _root(boom, state)
+    frames = _frames(constants_of(boom), q, v, root)
     tables = _lines(boom, points)
     places = tuple(tuple(lines.places.tolist()) for lines in tables)
     bent = curvatures(boom, state, places, friction).reshape(N, points)
@@ -194,8 +207,8 @@ def stress_colours(stress: np.ndarray, yield_strength: float = YIELD_STRENGTH) -
 class _MarkerTable(NamedTuple):
     """Position of a marker, and the Ritz functions at it."""
 
-    beam: int  # index; -1: at rest
-    place: complex  # along the beam and along its normal; at rest: in the world [m]
+    beam: int  # index; -1: on the truck
+    place: complex  # along the beam and along its normal; on the truck: from joint 1 [m]
     eta: list[float]  # (F,)
     eta_slope: list[float]  # (F,)
 
@@ -230,11 +243,13 @@ def marker_positions(boom: BoomParameters, state: BoomState) -> MarkerMotion:
     """
     q, v = _coordinates(boom, state)
     N = boom.size
-    frames = _frames(constants_of(boom), q, v)
+    root = _root(boom, state)
+    frames = _frames(constants_of(boom), q, v, root)
     names, tables = _marker_tables(boom)
     positions, velocities = [], []
     for table in tables:
-        at, rate = table.place, 0.0j
+        at = root.origin + root.turn * table.place
+        rate = root.origin_rate + root.turn_rate * table.place
         if table.beam >= 0:
             bent = _bent(table.eta, table.eta_slope, q, v, table.beam, N)
             along, offset = table.place.real, table.place.imag

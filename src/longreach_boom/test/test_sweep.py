@@ -40,7 +40,8 @@ def test_nothing_is_compiled_for_other_parameters(booms, boom):
     simulate(boom, RELEASE)
     before = len(advance_motion.signatures)
     simulate_many(booms, RELEASE, processes=1)
-    assert len(advance_motion.signatures) == before == 1
+    # One for a fixed truck, one on springs.
+    assert len(advance_motion.signatures) == before <= 2
 
 
 def test_progress_is_shown_when_asked_for(booms, capsys):

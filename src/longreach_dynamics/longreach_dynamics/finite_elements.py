@@ -56,7 +56,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
 
-__all__ = ['ChainBeam', 'Modes', 'chain_equilibrium', 'chain_modes', 'chain_points']
+__all__ = ['ChainBase', 'ChainBeam', 'Modes', 'chain_equilibrium', 'chain_modes', 'chain_points']
 
 _GAUSS_POINTS = 6
 # Places on a beam that are nearer than this part of its length are one node.
@@ -92,6 +92,21 @@ class ChainBeam(NamedTuple):
     masses: tuple[tuple[float, float], ...] = ()  # point masses: x [m], m [kg]
 
 
+class ChainBase(NamedTuple):
+    """
+    Rigid body below the root of the chain, on a vertical and a rotational spring.
+
+    The springs are at rest under the body's own weight; the root of the chain is then the origin.
+    """
+
+    x: float  # of its centre of mass, at which the springs act [m]
+    z: float  # [m]
+    mass: float  # [kg]
+    inertia: float  # about the centre [kg m^2]
+    heave_stiffness: float  # [N/m]
+    pitch_stiffness: float  # [N m/rad]
+
+
 class Modes(NamedTuple):
     """
     Natural frequencies and the chain displaced in each mode.
@@ -114,6 +129,7 @@ def chain_modes(
     gravity: float = 0.0,
     sagged: bool = False,
     foreshortening: bool = True,
+    base: ChainBase | None = None,
 ) -> Modes:
     """
     Return the lowest natural frequencies of a chain and their shapes.
@@ -135,6 +151,8 @@ def chain_modes(
         Whether modes are about the static equilibrium under gravity, else about straight beams.
     foreshortening : bool
         Whether a beam that bends gets shorter along its own line.
+    base : ChainBase, optional
+        Rigid body below the root of the chain; None: the root is fixed.
 
     Returns
     -------
@@ -150,7 +168,7 @@ def chain_modes(
     """
     _check(beams, elements, joint_stiffness, gravity)
     joints = np.asarray([] if joint_stiffness is None else joint_stiffness, dtype=float)
-    chain = _Chain(beams, elements, joints, gravity, foreshortening)
+    chain = _Chain(beams, elements, joints, gravity, foreshortening, base)
     if count not in range(1, chain.size + 1):
         raise InputError(
             f'count = {count}, allowed with {chain.size} degrees of freedom: [1, {chain.size}];'
@@ -333,7 +351,7 @@ class _Chain:
     The parts of a chain and what they have in common.
 
     The coordinates q are the free delta phi_i, none where ``joints`` (beams,) or (0,) [N m/rad] is
-    empty, and those of the parts, in order.
+    empty, those of the parts, in order, and heave and pitch of a base.
     """
 
     def __init__(
@@ -343,12 +361,14 @@ class _Chain:
         joints: np.ndarray,
         gravity: float,
         foreshortening: bool,
+        base: ChainBase | None = None,
     ) -> None:
+        self._base, self._gravity = base, gravity
         self._parts = [_Part(index, beam, elements) for index, beam in enumerate(beams)]
         self._joints = joints.size
         self._foreshortening = foreshortening
         ends = joints.size + np.cumsum([0, *(part.size for part in self._parts)])
-        self.size = int(ends[-1])
+        self.size = int(ends[-1]) + (0 if base is None else 2)
         self._own = [slice(int(a), int(b)) for a, b in itertools.pairwise(ends)]
 
         self.stiffness = np.zeros((self.size, self.size))
@@ -369,6 +389,10 @@ class _Chain:
             self._slopes.append(part.deflection(part.points)[1])
             outboard = part.outboard_mass() + sum(later.mass for later in self._parts[index + 1 :])
             self._lifts.append(gravity * part.weights * outboard)
+        if base is not None:
+            self._theta[:, -1] = 1.0
+            self.stiffness[-2, -2] = base.heave_stiffness
+            self.stiffness[-1, -1] = base.pitch_stiffness
 
     def weight(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return gradient (size,) and Hessian (size, size) of the potential of the weight at q."""
@@ -392,6 +416,13 @@ class _Chain:
             mixed = np.outer((1j * moved).imag, theta)
             hessian[own] += mixed
             hessian[:, own] += mixed.T
+        if self._base is not None:
+            # The base moves the whole chain.
+            weight = self._gravity * sum(part.mass for part in self._parts)
+            arm = np.exp(1j * q[-1]) * complex(self._base.x, self._base.z)
+            gradient[-2] += weight
+            gradient[-1] -= weight * arm.real
+            hessian[-1, -1] += weight * arm.imag
         return gradient, hessian
 
     def inertia(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -402,6 +433,11 @@ class _Chain:
         """
         M = np.zeros((self.size, self.size))
         place, root = 0j, np.zeros(self.size, dtype=complex)
+        if self._base is not None:
+            M[-2, -2], M[-1, -1] = self._base.mass, self._base.inertia
+            centre = complex(self._base.x, self._base.z)
+            place = centre + 1j * q[-2] - np.exp(1j * q[-1]) * centre
+            root[-2], root[-1] = 1j, -1j * np.exp(1j * q[-1]) * centre
         places, rows = [np.array([place])], [root[np.newaxis]]
         for part, own, theta in zip(self._parts, self._own, self._theta, strict=True):
             z = np.exp(1j * (part.beam.angle + theta @ q))

@@ -20,6 +20,7 @@ from scipy.optimize import brentq, minimize
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.finite_elements import (
+    ChainBase,
     ChainBeam,
     chain_equilibrium,
     chain_modes,
@@ -793,3 +794,21 @@ def test_what_cannot_be_resolved_is_no_result() -> None:
         chain_modes([stiff, uniform()], elements=2, count=8)
     with pytest.raises(LongreachError, match='beyond comparison with the stiffness'):
         chain_modes([uniform(angle=UP)], gravity=1e200)
+
+
+def test_a_base_on_springs_carries_a_rigid_beam() -> None:
+    length, density = 6.0, 50.0
+    base = ChainBase(-1.5, -0.8, 900.0, 2000.0, 4e5, 3e6)
+    beam = ChainBeam(length, lambda _: np.array(density), lambda _: np.array(1e13), 0.0)
+    mass, arm = density * length, length / 2.0 - base.x
+    about = mass * (length**2 / 12.0 + arm**2 + base.z**2)
+    M = np.array([[base.mass + mass, mass * arm], [mass * arm, base.inertia + about]])
+    K = np.diag([base.heave_stiffness, base.pitch_stiffness])
+    expected = np.sqrt(linalg.eigh(K, M, eigvals_only=True)) / (2.0 * math.pi)
+    modes = chain_modes([beam], count=2, base=base)
+    np.testing.assert_allclose(modes.frequencies, expected, rtol=1e-6)
+    # Weight: the beam's centre is above the base's, which makes it softer; at rest it tilts.
+    heavy = K - np.diag([0.0, mass * 9.81 * -base.z])
+    expected = np.sqrt(linalg.eigh(heavy, M, eigvals_only=True)) / (2.0 * math.pi)
+    modes = chain_modes([beam], count=2, base=base, gravity=9.81)
+    np.testing.assert_allclose(modes.frequencies, expected, rtol=1e-6)
