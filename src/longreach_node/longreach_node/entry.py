@@ -71,7 +71,7 @@ def spin_until(executor: Any, done: Any | None) -> None:
     ----------
     executor : Executor
     done : Future or None
-        None: until the context is shut down.
+        None: until the context is shut down. An exception that it holds is raised.
     """
     if done is None:
         executor.spin()
@@ -80,6 +80,8 @@ def spin_until(executor: Any, done: Any | None) -> None:
     done.add_done_callback(lambda _: executor.wake())
     while executor.context.ok() and not done.done():
         executor.spin_once()
+    if done.done() and (error := done.exception()) is not None:
+        raise error
 
 
 def _refusal(text: str) -> int:

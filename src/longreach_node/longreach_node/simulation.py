@@ -68,6 +68,9 @@ class Host(Protocol):
     def on_end(self) -> None:
         """Take note of the last sample."""
 
+    def fail(self, error: LongreachError) -> None:
+        """End with an error, once the requests of steps have their responses."""
+
 
 class Simulation(Generic[State, Command]):
     """
@@ -228,7 +231,16 @@ class Simulation(Generic[State, Command]):
                 f'no command for {silent:.2f} s (command_timeout ='
                 f' {self.run.settings.command_timeout:g} s): {self.run.safe_command} acts'
             )
-        if not self.run.advance(lambda: not self._host.has_ended()):
+        try:
+            reached = self.run.advance(lambda: not self._host.has_ended())
+        except LongreachError as error:
+            if not self.stepping:
+                raise
+            # The request gets its response before the node ends.
+            self.stop_steps(str(error))
+            self._host.fail(error)
+            return
+        if not reached:
             return
         if self._steps_left:
             self._steps_left -= 1

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rclpy.duration import Duration
 from rosgraph_msgs.msg import Clock
 
+from longreach_dynamics.errors import LongreachError
 from longreach_node import diagnostics, qos
 from longreach_node.clock import steady_clock
 from longreach_node.companions import Companions
@@ -51,6 +52,7 @@ class SimulatorHost:
         self._start = Start(node, self._discovery, settings, description)
         self._companions = Companions(node, settings.companions)
         self.quitting = False
+        self._error: LongreachError | None = None
         self._doubled = ''
         self._looked = self._asked = 0.0
         self._warned: dict[str, float] = {}
@@ -172,6 +174,11 @@ class SimulatorHost:
         ):
             self._end()
 
+    def fail(self, error: LongreachError) -> None:
+        """End with an error, once the requests of steps have their responses."""
+        self._error = error
+        self.quit()
+
     def quit(self) -> None:
         """End soon, without waiting for other nodes."""
         self.quitting = True
@@ -180,5 +187,9 @@ class SimulatorHost:
     def _end(self) -> None:
         """End the process, unless a response is still to be sent: it is tried again."""
         standard = self._node.standard
-        if standard is None or not standard.answering:
+        if standard is not None and standard.answering:
+            return
+        if self._error is not None:
+            self._node.done.set_exception(self._error)
+        else:
             self._node.done.set_result(None)

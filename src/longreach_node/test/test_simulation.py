@@ -95,6 +95,9 @@ class Rig:
     def on_end(self) -> None:
         self.ended = True
 
+    def fail(self, error: LongreachError) -> None:
+        self.failed = str(error)
+
 
 @pytest.fixture
 def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
@@ -375,6 +378,25 @@ def test_many_steps_that_are_interrupted(wall: Wall, how: str, reason: str) -> N
     if how == 'pause':
         rig.tick()
         assert rig.samples == before
+
+
+def test_many_steps_that_fail(wall: Wall, monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[tuple[int, str]] = []
+    rig = Rig(wall, start_paused=True)
+    wall.step = 5e-3
+    rig.simulation.step_many(10, lambda *rest: left.append(rest))
+    rig.tick()
+
+    def diverge(*_: float) -> float:
+        raise LongreachError('x diverges at 0.01 s')
+
+    monkeypatch.setattr(rig.run.machine, 'advance', diverge)
+    rig.tick()
+    assert (left, rig.failed) == ([(9, 'x diverges at 0.01 s')], 'x diverges at 0.01 s')
+    # Without a request the node fails at once.
+    rig.simulation.resume()
+    with pytest.raises(LongreachError, match='x diverges'):
+        rig.tick(0.1)
 
 
 def test_a_single_step_does_not_disturb_many(wall: Wall) -> None:

@@ -19,8 +19,10 @@ from rclpy.task import Future
 from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 
+from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.machine import JointSample
 from longreach_node import simulation_interfaces
+from longreach_node.entry import spin_until
 from longreach_node.parameters import declare
 from longreach_node.simulation_interfaces import add_standard_services, installed_types
 from longreach_node.simulator import SimulatorNode, SimulatorParameters
@@ -448,6 +450,27 @@ def test_the_action_is_interrupted(how: str) -> None:
         made = len(goal.feedback)
         b.until(lambda: rig.plant.sample > 3 or how in ('stop', 'reset', 'quit'))
         assert len(goal.feedback) == made
+
+
+def test_steps_that_fail_get_their_response_before_the_node_ends() -> None:
+    with bench(*words()) as b:
+        rig = Rig(b)
+        goal = Goal(10**9)
+        task = rig.begin(rig.interface.simulate_steps(goal))
+        b.until(lambda: len(goal.feedback) > 5, 'feedback')
+
+        def diverge(*_: float) -> tuple[float, float]:
+            raise LongreachError('the pendulum diverges')
+
+        rig.plant.machine.advance = diverge
+        b.until(rig.plant.done.done, 'end of the node')
+        assert task.done()
+        assert task.result().result.error_message.endswith(
+            'steps were not simulated: the pendulum diverges'
+        )
+        assert goal.ended == 'aborted'
+        with pytest.raises(LongreachError, match='the pendulum diverges'):
+            spin_until(b._executor, rig.plant.done)
 
 
 def test_other_requests_while_steps_are_made() -> None:
