@@ -67,7 +67,7 @@ def add_digging(parser: argparse.ArgumentParser, duration: str) -> None:
         action='store_const',
         const=_STANDING,
         default=(),
-        help="lock boom and arm at their lengths, so that the bucket's joint stands still, as"
+        help="lock boom and arm at their lengths, so that the bucket's joint does not move, as"
         ' (4.1) assumes; mode hydraulic only',
     )
     parser.add_argument('--pose', default='dig', help='initial pose of the file (default: dig)')

@@ -184,7 +184,7 @@ def _check_sample_time(sample_time: float, scenario: Scenario) -> None:
 def _check_energy(result: ExcavatorRun) -> None:
     """Raise LongreachError for a run whose energy balance has too large an error."""
     error = result.energy_error()
-    # Written so that NaN fails, too.
+    # In this form NaN fails as well.
     if not error <= _WORST_ENERGY:
         raise LongreachError(
             f'the energy balance of the run is wrong by a share of {error:.2g}, allowed: up to'

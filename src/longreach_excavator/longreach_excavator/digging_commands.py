@@ -30,12 +30,12 @@ _PINS = 'acdefijklp'
 def configure_digging(commands: Any) -> None:
     """Add these subcommands to those of ``longreach excavator``."""
     forces = commands.add_parser(
-        'forces', help='cylinder forces of the digging beside the measured ones, (5.8) to (5.10)'
+        'forces', help='compare cylinder forces of the digging with the measured (5.8) to (5.10)'
     )
     add_excavator(forces)
     forces.add_argument('--cohesion', type=not_negative, help='[Pa] (default: that of the file)')
     forces.add_argument(
-        '--depth', choices=DEPTHS, default='swing', help='as of dig (default: swing)'
+        '--depth', choices=DEPTHS, default='swing', help='as for dig (default: swing)'
     )
     add_results(forces, 'computed and measured forces', 'both over time')
     forces.set_defaults(run=_run_forces)
@@ -45,7 +45,7 @@ def configure_digging(commands: Any) -> None:
         help="force in the boom's foot with several cohesions and step sizes (figures 5.33, 5.34)",
     )
     add_excavator(study)
-    study.add_argument('--mode', choices=MODES, default='thesis', help='as of dig')
+    study.add_argument('--mode', choices=MODES, default='thesis', help='as for dig')
     study.add_argument(
         '--cohesion', type=numbers, default=COHESIONS, help='list [Pa] (default: 10 to 20 kPa)'
     )
@@ -60,7 +60,7 @@ def configure_digging(commands: Any) -> None:
     )
     add_excavator(out)
     out.add_argument(
-        '--pose', default='dig', help='of the file, for the joints that stand (default: dig)'
+        '--pose', default='dig', help='pose of the file, for the other joints (default: dig)'
     )
     add_results(
         out,

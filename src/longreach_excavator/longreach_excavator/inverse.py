@@ -84,7 +84,7 @@ __all__ = [
 SOIL_SOURCES = ('file', 'law', 'none')
 # Names of the columns with the force on the tooth: of measurements, and of `dig --csv`.
 TOOTH_COLUMNS = (('force_x', 'force_z'), ('soil_x', 'soil_z'))
-# What else soil does to the bucket, with depth: terrain or mode: thesis.
+# Further loads of the soil on the bucket, with depth: terrain or mode: thesis.
 LOAD_COLUMNS = ('soil_moment', 'bucket_mass')
 
 _JOINTS = (2, 3, 4)
@@ -512,7 +512,7 @@ def inverse(
     if soil == 'file' and motion.loads is not None:
         loads = motion.loads
     if loads[:, 1].any():
-        # Of the ground, only what is in the bucket is used.
+        # Only the bucket's part of the terrain's constants is used.
         chain, length = constants.chain, excavator.bucket.length
         ground = ground_of(excavator.soil, excavator.gravity, length, chain, (0.0, 1.0))
         constants = read_only(constants._replace(ground=ground))

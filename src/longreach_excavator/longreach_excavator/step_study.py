@@ -2,7 +2,7 @@
 Force in the boom's foot with several cohesions and step sizes, Ozunlu 2009, figures 5.33 and 5.34.
 
 The thesis finds peaks in the results of a commercial program at steps of 0.01 s and 0.002 s, and
-asks whether the steps cause them. Here each run with steps of order 4, as in the thesis, is
+discusses whether the steps cause them. Here each run with steps of order 4, as in the thesis, is
 compared with one of order 8 with error control, at the same instants.
 """
 

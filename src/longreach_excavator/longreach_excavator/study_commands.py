@@ -35,9 +35,9 @@ from longreach_tools.output import print_result, summary_table, table, write_csv
 
 __all__ = ['configure_studies']
 
-# What the table for people shows of all columns.
+# Prefixes of the columns that are shown in the table.
 _SHOWN = ('pin_force_', 'force_l', 'force_p', 'power_')
-# What a scenario says in place of arguments, and what these are if nobody gives them.
+# Arguments that a scenario replaces, with their defaults.
 _REPLACED = {'mode': 'hydraulic', 'pose': 'dig', 'forces': None, 'depth': 'swing', 'held': ()}
 
 
@@ -58,7 +58,7 @@ def configure_studies(commands: Any) -> None:
     inverse.add_argument(
         '--cutoff',
         type=positive,
-        help='of measured angles: what is faster is smoothed away [Hz] (default: they are exact)',
+        help='cut-off frequency of the filter for measured angles [Hz] (default: no filter)',
     )
     inverse.add_argument(
         '--soil',
@@ -84,7 +84,7 @@ def configure_studies(commands: Any) -> None:
     inverse.set_defaults(run=_run_inverse)
 
     cohesion = commands.add_parser(
-        'cohesion', help='the cohesion that fits measured rod forces or a final pose'
+        'cohesion', help='estimate the cohesion from measured rod forces or a final pose'
     )
     cohesion.add_argument(
         '--data',
@@ -99,11 +99,11 @@ def configure_studies(commands: Any) -> None:
         '--scenario',
         metavar='SCENARIO.yaml',
         type=Path,
-        help='what was done while measuring, in place of --pose, --mode, --forces, --depth and'
+        help='scenario of the measurement, instead of --pose, --mode, --forces, --depth and'
         ' --held',
     )
-    cohesion.add_argument('--lowest', type=positive, default=BOUNDS[0], help='to try [Pa]')
-    cohesion.add_argument('--highest', type=positive, default=BOUNDS[1], help='to try [Pa]')
+    cohesion.add_argument('--lowest', type=positive, default=BOUNDS[0], help='lower bound [Pa]')
+    cohesion.add_argument('--highest', type=positive, default=BOUNDS[1], help='upper bound [Pa]')
     cohesion.add_argument(
         '--noise',
         metavar='COLUMN=VALUE',
@@ -123,7 +123,7 @@ def configure_studies(commands: Any) -> None:
         '--youngs-modulus',
         type=positive,
         default=STEEL,
-        help=f'of the rod [Pa] (default: {STEEL:g})',
+        help=f"Young's modulus of the rod [Pa] (default: {STEEL:g})",
     )
     add_results(cohesion, 'measured and fitted columns', 'the fit, and how well values fit')
     cohesion.set_defaults(run=_run_cohesion)
