@@ -12,6 +12,7 @@ import numpy as np
 from longreach_dynamics.machine import BY_SCENARIO, sample_counts, step_time
 from longreach_dynamics.runs import Column, Columns, PartialRunError, Run, Source, each
 from longreach_harvester.machine import (
+    ROW,
     SAMPLE_TIME,
     Harvester,
     HarvesterState,
@@ -173,7 +174,8 @@ def simulate(machine: Harvester, sample_time: float = SAMPLE_TIME) -> HarvesterR
     InputError
         When scenario and steps do not fit together.
     """
-    every, samples = sample_counts(machine.scenario.duration, sample_time, machine.step)
+    width = ROW + len(COLUMNS)
+    every, samples = sample_counts(machine.scenario.duration, sample_time, machine.step, width)
     state = machine.initial_state()
     first = np.r_[state.y, state.spools, state.closed, state.book]
     tables, message = [first[None]], ''
