@@ -13,10 +13,10 @@ from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_dynamics.errors import InputError
+from longreach_excavator.columns import REACTIONS
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import HEAD, ROD, SIZE, SOIL, SPOOL
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.results import REACTIONS
 from longreach_excavator.state import CLOSED, ExcavatorCommand
 from longreach_excavator.teleoperation import Measurement
 from longreach_excavator.terrain import FIRM, VOLUME, Ground
@@ -43,7 +43,7 @@ __all__ = [
     'terrain_to_message',
 ]
 
-# Names in reactions: joints, cylinders, connecting rods, as in motion.OBSERVED.
+# Names in reactions: joints, cylinders, connecting rods, as in columns.OBSERVED.
 PINS = (*REACTIONS, *CYLINDERS, 'lk', 'pk')
 
 _JOINTS = tuple(f'{name}_joint' for name in CYLINDERS)

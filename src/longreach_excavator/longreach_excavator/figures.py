@@ -10,11 +10,12 @@ import numpy as np
 
 from longreach_excavator.breakout import Breakout, breakout
 from longreach_excavator.cohesion import CohesionFit
+from longreach_excavator.columns import REACTIONS
 from longreach_excavator.inverse import COLUMNS, InverseResult
 from longreach_excavator.linkage import CYLINDERS, bucket_cylinder
 from longreach_excavator.motion import RATE, SIZE
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.results import REACTIONS, ExcavatorRun
+from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.step_study import StepCase
 from longreach_excavator.terrain import FIRM, heights, places
 from longreach_excavator.visuals import bucket_load

@@ -356,17 +356,6 @@ class Linkage:
         """
         return self._evaluate(q)[1]
 
-    def velocities(self, q: np.ndarray, rates: np.ndarray) -> np.ndarray:
-        """
-        Return the velocities of the pistons [m/s], positive extends.
-
-        Parameters
-        ----------
-        q, rates : ndarray, shape (..., 3)
-            Angles [rad] and their rates [rad/s]. Errors are those of :meth:`lengths`.
-        """
-        return np.asarray(self.levers(q) * np.asarray(rates, dtype=float))
-
     def rod_forces(self, q: np.ndarray, force: np.ndarray) -> RodForces:
         """
         Return the tensions of the rods LK and PK [N], shape (...).

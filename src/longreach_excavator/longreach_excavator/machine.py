@@ -19,12 +19,12 @@ from longreach_dynamics.hydraulics import STABILITY, port_rates, smallest_volume
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_time
 from longreach_dynamics.runs import PartialRunError
 from longreach_dynamics.scenarios import spools_at
+from longreach_excavator.columns import OBSERVED
 from longreach_excavator.forces import STRONGEST, GivenForces
 from longreach_excavator.kinematics import moving_joints
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.motion import (
     HEAD,
-    OBSERVED,
     RATE,
     ROD,
     SIZE,
@@ -356,7 +356,7 @@ class Excavator:
         )
 
     def observed(self, state: ExcavatorState) -> dict[str, float]:
-        """Return the quantities of motion.OBSERVED of one state, by name."""
+        """Return the quantities of columns.OBSERVED of one state, by name."""
         rows = np.empty((1, len(OBSERVED)))
         observe(state.y[None], _array(state.forces), self.constants, rows)
         return dict(zip(OBSERVED, rows[0].tolist(), strict=True))

@@ -67,6 +67,7 @@ from longreach_dynamics.planar_chain import (
     place_links,
 )
 from longreach_dynamics.stepping import nonstiff_integrator
+from longreach_excavator.columns import OBSERVED
 from longreach_excavator.linkage import (
     Pins,
     arm_cylinder,
@@ -91,7 +92,6 @@ from longreach_excavator.terrain import (
 __all__ = [
     'HEAD',
     'LOSS',
-    'OBSERVED',
     'RATE',
     'RETRACTED',
     'ROD',
@@ -120,54 +120,15 @@ RATE, HEAD, ROD, SPOOL, SOIL, WORK, SOIL_WORK, LOSS, SIZE = 3, 6, 9, 12, 15, 17,
 # Column of the table of actuators with the length of the retracted cylinder [m].
 RETRACTED = 0
 
-# Columns of observe(); x before z.
-OBSERVED = (
-    *(f'alpha_{k}' for k in (2, 3, 4)),
-    *(f'length_{name}' for name in ('boom', 'arm', 'bucket')),
-    *(f'force_{name}' for name in ('boom', 'arm', 'bucket')),
-    *(f'pin_force_{name}' for name in ('boom', 'arm', 'bucket')),
-    'force_lk',
-    'force_pk',
-    *(f'{pin}_{axis}' for pin in ('boom_chassis', 'arm_boom', 'bucket_arm') for axis in 'xz'),
-    *(f'{part}_{axis}' for part in ('boom', 'arm', 'bucket') for axis in 'xz'),
-    *(f'{rod}_{axis}' for rod in ('lk', 'pk') for axis in 'xz'),
-    'soil_x',
-    'soil_z',
-    'depth',
-    'tip_x',
-    'tip_z',
-    *(f'{side}_flow_{name}' for side in ('head', 'rod') for name in ('boom', 'arm', 'bucket')),
-    'soil_moment',
-    'bucket_volume',
-    'bucket_mass',
-)
-# Start indices of the groups of OBSERVED.
-_ALPHA, _LENGTH, _FORCE, _PIN_FORCE, _TENSION_LK, _TENSION_PK, _JOINTS = (
-    OBSERVED.index(name)
-    for name in (
-        'alpha_2',
-        'length_boom',
-        'force_boom',
-        'pin_force_boom',
-        'force_lk',
-        'force_pk',
-        'boom_chassis_x',
-    )
-)
-_PUSH_BOOM, _PUSH_ARM, _PUSH_BUCKET, _PUSH_LK, _PUSH_PK, _PUSH_SOIL = (
-    OBSERVED.index(f'{part}_x') for part in ('boom', 'arm', 'bucket', 'lk', 'pk', 'soil')
-)
-_DEPTH, _TIP, _HEAD_FLOW, _ROD_FLOW, _MOMENT, _VOLUME = (
-    OBSERVED.index(name)
-    for name in (
-        'depth',
-        'tip_x',
-        'head_flow_boom',
-        'rod_flow_boom',
-        'soil_moment',
-        'bucket_volume',
-    )
-)
+# Indices of OBSERVED; of a group the first one.
+_at = OBSERVED.index
+_ALPHA, _LENGTH, _FORCE = _at('alpha_2'), _at('length_boom'), _at('force_boom')
+_PIN_FORCE, _TENSION_LK, _TENSION_PK = _at('pin_force_boom'), _at('force_lk'), _at('force_pk')
+_JOINTS, _PUSH_BOOM, _PUSH_ARM = _at('boom_chassis_x'), _at('boom_x'), _at('arm_x')
+_PUSH_BUCKET, _PUSH_LK, _PUSH_PK = _at('bucket_x'), _at('lk_x'), _at('pk_x')
+_PUSH_SOIL, _DEPTH, _TIP = _at('soil_x'), _at('depth'), _at('tip_x')
+_HEAD_FLOW, _ROD_FLOW = _at('head_flow_boom'), _at('rod_flow_boom')
+_MOMENT, _VOLUME = _at('soil_moment'), _at('bucket_volume')
 # Bound of angles and rates beyond which a run has diverged [rad, rad/s]; printed forces: 30 rad/s.
 _RUNAWAY = 1e3
 # Number of parts of a step with a kink in the derivative, which would cause errors of up to 1e-5

@@ -57,7 +57,7 @@ class _Excavator(Excavator):
     """An excavator that computes its forces once for each state, not for each topic."""
 
     def observed(self, state: ExcavatorState) -> dict[str, float]:
-        """Return the quantities of motion.OBSERVED of one state; the last result is cached."""
+        """Return the quantities of columns.OBSERVED of one state; the last result is cached."""
         known: tuple[ExcavatorState, dict[str, float]] | None = self.__dict__.get('_observed')
         if known is None or known[0] is not state:
             known = (state, super().observed(state))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from longreach_dynamics.runs import Column, Columns, Run, Source
+from longreach_excavator.columns import COLUMNS
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.results import COLUMNS
 from longreach_tools.bag import absolute_name, open_bag
 from longreach_tools.recording import read_columns
 

@@ -8,7 +8,8 @@ the surface.
 Zelenin: F = k C h^n with k = 10 m^0.65 and n = 1.35 (Ozunlu 2009, (4.1), with the unit that k
 needs when C is in Pa and h in m). Zelenin's C counts the blows of a penetrometer, and his h is in
 cm; the thesis uses the cohesion in its place, so that C is a fitted parameter of the soil and not
-the result of a shear test.
+the result of a shear test. (5.7) has R = 1448 mm beside a cohesion in Pa: that is 1000^1.35 =
+11 220 times too much, 1e9 N for a machine of 20 t.
 
 Earthmoving: the fundamental earthmoving equation (Reece 1964; McKyes 1985) of a wide blade that
 pushes a wedge of soil up a plane of failure, F = w (gamma h^2 N_gamma + c h N_c + q h N_q +
@@ -52,7 +53,6 @@ __all__ = [
     'resistance_at',
     'wedge_angle',
     'wedge_factors',
-    'zelenin_of_swing',
 ]
 
 LAWS = ('zelenin', 'earthmoving')
@@ -356,48 +356,9 @@ def resistance_at(soil: SoilParameters, depths: np.ndarray) -> np.ndarray:
     InputError
         For depths that are not finite.
     """
-    return _law(_finite('depths', depths), coefficients(soil))
-
-
-def zelenin_of_swing(
-    soil: SoilParameters, swing: np.ndarray | float, half_sweep: float
-) -> np.ndarray:
-    """
-    Return Zelenin's resistance for a bucket that turns about a joint at rest, Ozunlu 2009, (4.1).
-
-    The depth is h = R (cos(phi - Phi) - cos(phi)). The printed (5.7) puts R = 1448 mm beside a
-    cohesion in Pa. That is 1000^1.35 = 11 220 times too much, 1e9 N for a machine of 20 t:
-    the factor has the unit m^0.65, and R belongs in metres.
-
-    Parameters
-    ----------
-    soil : SoilParameters
-        The soil; its ``law`` is ignored.
-    swing : ndarray or float
-        Swing angles Phi from where the tooth enters the soil [rad]; any shape.
-    half_sweep : float
-        Half of the angle between entry and exit, phi [rad].
-
-    Returns
-    -------
-    ndarray
-        [N], of the shape of ``swing``; 0 above the surface.
-
-    Raises
-    ------
-    InputError
-        For angles that are not finite, or a half sweep outside (0, pi).
-    """
-    if not 0.0 < half_sweep < math.pi:
-        raise InputError(f'half_sweep = {half_sweep!r}, allowed: (0, pi) rad')
-    angles = _finite('swing', swing)
-    depths = soil.sweep_radius * (np.cos(half_sweep - angles) - math.cos(half_sweep))
-    return _law(depths, coefficients(soil.replace(law='zelenin')))
-
-
-def _law(depths: np.ndarray, law: tuple[float, float, float, float]) -> np.ndarray:
-    """Return :func:`resistance` of arrays."""
-    linear, quadratic, power, exponent = law
+    if not np.isfinite(depths).all():
+        raise InputError('depths has values that are not finite, allowed: finite numbers')
+    linear, quadratic, power, exponent = coefficients(soil)
     inside = np.maximum(depths, 0.0)
     return np.asarray((linear + quadratic * inside) * inside + power * inside**exponent)
 
@@ -409,11 +370,3 @@ def _angles(tool: EarthmovingParameters) -> tuple[float, float, float]:
         math.radians(tool.internal_friction_deg),
         math.radians(tool.blade_friction_deg),
     )
-
-
-def _finite(name: str, values: np.ndarray | float) -> np.ndarray:
-    """Return values as an array, or raise InputError for those that are not finite."""
-    array = np.asarray(values, dtype=float)
-    if not np.all(np.isfinite(array)):
-        raise InputError(f'{name} has values that are not finite, allowed: finite numbers')
-    return array

@@ -38,7 +38,7 @@ _NEAR, _BEYOND = 0.35, 1.1
 class Arrow(NamedTuple):
     """A force, drawn from its point of application."""
 
-    name: str  # as in longreach_excavator.motion.OBSERVED
+    name: str  # as in longreach_excavator.columns.OBSERVED
     start: tuple[float, float]  # [m]
     vector: tuple[float, float]  # FORCE_SCALE times the force [m]; zero when there is none
 

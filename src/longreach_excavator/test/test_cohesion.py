@@ -20,8 +20,9 @@ from longreach_excavator.cohesion import (
     measurements_from,
     read_measurements,
 )
+from longreach_excavator.columns import COLUMNS
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.results import COLUMNS, ExcavatorRun
+from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import Scenario, dig_scenario
 from longreach_excavator.simulation import simulate
 

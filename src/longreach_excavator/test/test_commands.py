@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.resources import share_directory
+from longreach_excavator.columns import COLUMNS
 from longreach_excavator.parameters import default_file, load_excavator
-from longreach_excavator.results import COLUMNS
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_tools.testing import Outcome

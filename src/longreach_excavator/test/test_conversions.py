@@ -17,8 +17,9 @@ from visualization_msgs.msg import Marker
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_excavator import conversions
+from longreach_excavator.columns import OBSERVED
 from longreach_excavator.machine import Excavator
-from longreach_excavator.motion import HEAD, OBSERVED, ROD, SIZE, SPOOL
+from longreach_excavator.motion import HEAD, ROD, SIZE, SPOOL
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.state import CLOSED, ExcavatorCommand

@@ -11,6 +11,7 @@ import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.tables import Table
+from longreach_excavator.columns import COLUMNS as RUN_COLUMNS
 from longreach_excavator.inverse import (
     COLUMNS,
     InverseResult,
@@ -21,7 +22,6 @@ from longreach_excavator.inverse import (
 )
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.results import COLUMNS as RUN_COLUMNS
 from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate

@@ -476,10 +476,3 @@ def test_pins_are_those_of_the_file(excavator: ExcavatorParameters) -> None:
         excavator.bucket.llk,
         excavator.bucket.lpk,
     )
-
-
-def test_velocities_are_differences_of_lengths(excavator: ExcavatorParameters) -> None:
-    linkage = excavator.linkage()
-    q, rates, h = excavator.pose('dig'), np.array([0.2, -0.4, 0.7]), 1e-6
-    moved = linkage.lengths(q + h * rates) - linkage.lengths(q - h * rates)
-    np.testing.assert_allclose(linkage.velocities(q, rates), moved / (2.0 * h), atol=1e-9)

@@ -12,12 +12,12 @@ import pytest
 
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.scenarios import ValveCommand
+from longreach_excavator.columns import OBSERVED
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import (
     HEAD,
     LOSS,
-    OBSERVED,
     RATE,
     ROD,
     SIZE,
@@ -32,7 +32,7 @@ from longreach_excavator.motion import (
 )
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.scenario import Scenario, dig_scenario
-from longreach_excavator.soil import zelenin_of_swing
+from longreach_excavator.soil import resistance_at
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 
 MakeExcavator = Callable[..., ExcavatorParameters]
@@ -473,7 +473,8 @@ def stalling_cohesion(excavator: ExcavatorParameters, force: float) -> float:
     center = q.sum(axis=1) + math.radians(bucket.center_deg)
     weight = bucket.mass * excavator.gravity * bucket.center * np.cos(center)
     turning = weight - force * excavator.linkage().levers(q)[:, 2]
-    per_pascal = zelenin_of_swing(excavator.soil.replace(cohesion=1.0), swing, HALF_SWEEP)
+    depth = excavator.soil.sweep_radius * (np.cos(HALF_SWEEP - swing) - math.cos(HALF_SWEEP))
+    per_pascal = resistance_at(excavator.soil.replace(cohesion=1.0), depth)
     return float((turning / (per_pascal * bucket.length)).min())
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from longreach_dynamics.parameters import Parameters
+from longreach_excavator.columns import COLUMNS
 from longreach_excavator.operator_node import OperatorNodeParameters
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.plant_node import PlantParameters
-from longreach_excavator.results import COLUMNS
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.teleoperation import TeleoperationParameters
 from longreach_node.parameters import file_table, table

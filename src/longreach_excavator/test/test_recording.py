@@ -13,9 +13,10 @@ from std_msgs.msg import Header
 
 from longreach_dynamics.runs import compare_runs
 from longreach_excavator import conversions
+from longreach_excavator.columns import COLUMNS
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.recording import read_run
-from longreach_excavator.results import COLUMNS, ExcavatorRun
+from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
 from longreach_excavator.state import CLOSED, ExcavatorState

@@ -19,11 +19,11 @@ from scipy.integrate import solve_ivp
 
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.scenarios import ValveCommand
+from longreach_excavator.columns import OBSERVED
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import (
     HEAD,
-    OBSERVED,
     RATE,
     ROD,
     SIZE,

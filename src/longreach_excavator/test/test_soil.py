@@ -22,7 +22,6 @@ from longreach_excavator.soil import (
     resistance_at,
     wedge_angle,
     wedge_factors,
-    zelenin_of_swing,
 )
 
 CONTENT: dict[str, Any] = {
@@ -85,7 +84,6 @@ def without(law: str, soil: SoilParameters = SOIL) -> SoilParameters:
 @pytest.mark.parametrize(('cohesion', 'peak'), PEAKS.items())
 def test_peaks_of_the_thesis(cohesion: float, peak: float) -> None:
     soil = SOIL.replace(cohesion=cohesion)
-    assert zelenin_of_swing(soil, HALF_SWEEP, HALF_SWEEP) == pytest.approx(peak, rel=1e-12)
     assert resistance(DEEPEST, *coefficients(soil)) == pytest.approx(peak, rel=1e-12)
     # As the notes round them.
     assert round(peak / 1e3) == {10e3: 51, 15e3: 76, 17e3: 86, 20e3: 102}[cohesion]
@@ -96,26 +94,6 @@ def test_printed_millimetres_mean_a_giganewton() -> None:
     assert printed == pytest.approx(970.28e6, rel=1e-5)
     with pytest.raises(InputError, match=r'sweep_radius = 1448\.0, allowed: \(0, 10\] m'):
         SOIL.replace(sweep_radius=1448.0)
-
-
-def test_swing_is_the_depth_of_a_circle() -> None:
-    swing = np.linspace(0.0, 2.0 * HALF_SWEEP, 41).reshape(1, 41)
-    # A tooth on a circle whose centre is R cos(phi) above the soil.
-    tooth = 1.448 * np.exp(1j * (-math.pi / 2.0 - HALF_SWEEP + swing))
-    depths = -(1.448 * math.cos(HALF_SWEEP) + tooth.imag)
-    forces = zelenin_of_swing(SOIL, swing, HALF_SWEEP)
-    assert forces.shape == (1, 41)
-    # Depths at the edge are rounding.
-    np.testing.assert_allclose(forces, resistance_at(SOIL, depths), rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(forces, forces[:, ::-1], rtol=1e-11, atol=1e-12)
-    assert forces[0, 20] == np.max(forces)
-    outside = np.array([-0.5, -1e-6, 2.0 * HALF_SWEEP + 1e-6, 2.5])
-    np.testing.assert_array_equal(zelenin_of_swing(SOIL, outside, HALF_SWEEP), 0.0)
-
-
-def test_swing_is_zelenins_whatever_the_law() -> None:
-    expected = zelenin_of_swing(SOIL, 0.7, HALF_SWEEP)
-    assert zelenin_of_swing(without('earthmoving'), 0.7, HALF_SWEEP) == expected
 
 
 def test_units_of_zelenins_factor() -> None:
@@ -500,11 +478,6 @@ def test_adhesion_must_fit_the_soil() -> None:
 def test_arguments_are_checked() -> None:
     with pytest.raises(InputError, match='depths has values that are not finite'):
         resistance_at(SOIL, np.array([0.1, np.nan]))
-    with pytest.raises(InputError, match='swing has values that are not finite'):
-        zelenin_of_swing(SOIL, np.inf, HALF_SWEEP)
-    for half_sweep in (0.0, -1.0, 54.45, math.nan):
-        with pytest.raises(InputError, match=r'half_sweep = .*, allowed: \(0, pi\) rad'):
-            zelenin_of_swing(SOIL, 0.1, half_sweep)
     for beta in (0.0, largest_angle(BLADE), math.nan):
         with pytest.raises(InputError, match=r'beta = .* rad, allowed: \(0, 1\.5'):
             wedge_factors(BLADE, beta)

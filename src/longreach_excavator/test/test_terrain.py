@@ -12,9 +12,10 @@ from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.planar_chain import CENTER, CENTER_IM, FIRST, INERTIA, MASS, SECOND
 from longreach_dynamics.resources import share_directory
 from longreach_dynamics.scenarios import ValveCommand
+from longreach_excavator.columns import OBSERVED
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.machine import STEP, Excavator
-from longreach_excavator.motion import HEAD, OBSERVED, RATE, ROD, SIZE, SOIL, SPOOL, Constants
+from longreach_excavator.motion import HEAD, RATE, ROD, SIZE, SOIL, SPOOL, Constants
 from longreach_excavator.parameters import ExcavatorParameters, load_excavator
 from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import Scenario, dig_scenario, load_scenario, resting_scenario
