@@ -6,7 +6,7 @@ import math
 
 from numba import njit
 
-__all__ = ['cholesky', 'cholesky_of', 'cholesky_solve', 'cholesky_solve_of', 'lu', 'lu_solve']
+__all__ = ['cholesky', 'cholesky_solve', 'ldl_of', 'ldl_solve_of', 'lu', 'lu_solve']
 
 
 @njit
@@ -17,12 +17,7 @@ def cholesky(matrix):  # type: ignore[no-untyped-def]
     Only the lower triangle is read; the diagonal of the factor is stored as its inverse. What lies
     above the diagonal stays. Returns False when the matrix is not positive definite.
     """
-    return cholesky_of(matrix, matrix.shape[0])
-
-
-@njit(inline='always')
-def cholesky_of(matrix, n):  # type: ignore[no-untyped-def]
-    """Do :func:`cholesky` where it is called: for a constant n its loops are unrolled."""
+    n = matrix.shape[0]
     for j in range(n):
         total = matrix[j, j]
         for k in range(j):
@@ -43,12 +38,7 @@ def cholesky_of(matrix, n):  # type: ignore[no-untyped-def]
 @njit
 def cholesky_solve(factor, vector):  # type: ignore[no-untyped-def]
     """Overwrite a vector (n,) with the solution of the system that :func:`cholesky` factored."""
-    cholesky_solve_of(factor, vector, vector.size)
-
-
-@njit(inline='always')
-def cholesky_solve_of(factor, vector, n):  # type: ignore[no-untyped-def]
-    """Do :func:`cholesky_solve` where it is called: for a constant n its loops are unrolled."""
+    n = vector.size
     for i in range(n):
         total = vector[i]
         for k in range(i):
@@ -59,6 +49,47 @@ def cholesky_solve_of(factor, vector, n):  # type: ignore[no-untyped-def]
         for k in range(i + 1, n):
             total -= factor[k, i] * vector[k]
         vector[i] = total * factor[i, i]
+
+
+@njit(inline='always')
+def ldl_of(matrix, n):  # type: ignore[no-untyped-def]
+    """
+    Overwrite the lower triangle of a symmetric matrix (n, n) with L D and the inverse of D.
+
+    The matrix is L D L^T, with ones on the diagonal of L; 1/D is stored on the diagonal. For a few
+    rows it is faster than :func:`cholesky`, as it takes no square roots, and for a constant n its
+    loops are unrolled. What lies above the diagonal stays. Returns False when the matrix is not
+    positive definite.
+    """
+    for j in range(n):
+        total = matrix[j, j]
+        for k in range(j):
+            total -= matrix[j, k] * matrix[j, k] * matrix[k, k]
+        # Written so that NaN fails, too.
+        if not total > 0.0:
+            return False
+        matrix[j, j] = 1.0 / total
+        for i in range(j + 1, n):
+            total = matrix[i, j]
+            for k in range(j):
+                total -= matrix[i, k] * matrix[j, k] * matrix[k, k]
+            matrix[i, j] = total
+    return True
+
+
+@njit(inline='always')
+def ldl_solve_of(factor, vector, n):  # type: ignore[no-untyped-def]
+    """Overwrite a vector (n,) with the solution of the system that :func:`ldl_of` factored."""
+    for i in range(n):
+        total = vector[i]
+        for k in range(i):
+            total -= factor[i, k] * vector[k]
+        vector[i] = total * factor[i, i]
+    for i in range(n - 1, -1, -1):
+        total = 0.0
+        for k in range(i + 1, n):
+            total += factor[k, i] * vector[k]
+        vector[i] -= total * factor[i, i]
 
 
 @njit

@@ -35,8 +35,13 @@ from numba import njit
 from longreach_dynamics._array_calls import ArrayCall, matrix, own_matrix, vector
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.kernels import kernel
-from longreach_dynamics.linear_algebra import cholesky_of, cholesky_solve_of
-from longreach_dynamics.stepping import nonstiff_integrator, raise_for
+from longreach_dynamics.linear_algebra import ldl_of, ldl_solve_of
+from longreach_dynamics.stepping import (
+    EVALUATIONS,
+    WORK_ROWS,
+    continued_nonstiff_integrator,
+    raise_for,
+)
 
 __all__ = [
     'PlanarChain',
@@ -194,8 +199,8 @@ def _accelerations(torque, table, n):  # type: ignore[no-untyped-def]
             own -= across * table[RATE, i] * table[RATE, i]
         torque[j] = own
         matrix[j, j] = table[SECOND, j]
-    definite = cholesky_of(matrix, n)
-    cholesky_solve_of(matrix, torque, n)
+    definite = ldl_of(matrix, n)
+    ldl_solve_of(matrix, torque, n)
     for i in range(n - 1, 0, -1):
         torque[i] -= torque[i - 1]
     return definite
@@ -309,20 +314,22 @@ def _free_motion(_, x, torque, table, dx):  # type: ignore[no-untyped-def]
     accelerations(dx[n:], table)
 
 
-_integrate = nonstiff_integrator(_free_motion)
+_advance = continued_nonstiff_integrator(_free_motion)
 
 
 @kernel
 def _swing(x, interval, tolerance, table, states):  # type: ignore[no-untyped-def]
     """Write states (rows, 2 n) of a chain without torques; return the status of the last one."""
     torque, step, status = np.zeros(table.shape[1]), interval, 0
+    work = np.empty((WORK_ROWS, x.size))
+    _free_motion(0.0, x, torque, table, work[0])
     for row in range(states.shape[0]):
         if row > 0:
             # Steps of equal length: a short last one would be wasted.
             step = interval / math.ceil(interval / step)
             time = (row - 1) * interval
-            x, _, step, status = _integrate(
-                time, interval, x, torque, table, tolerance, tolerance, step
+            _, step, status = _advance(
+                time, interval, x, work, torque, table, tolerance, tolerance, step, EVALUATIONS
             )
             if status != 0:
                 break

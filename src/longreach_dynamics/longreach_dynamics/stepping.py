@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from enum import IntEnum
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numba import njit
@@ -38,8 +38,10 @@ from longreach_dynamics.linear_algebra import lu, lu_solve
 
 __all__ = [
     'EVALUATIONS',
+    'WORK_ROWS',
     'IntegrationError',
     'Status',
+    'continued_nonstiff_integrator',
     'nonstiff_integrator',
     'raise_for',
     'stiff_integrator',
@@ -47,6 +49,8 @@ __all__ = [
 
 # Default budget of one interval: about a second of a small model.
 EVALUATIONS = 1_000_000
+# Rows of the work array of continued_nonstiff_integrator.
+WORK_ROWS = 14
 
 RightHandSide = Callable[..., None]
 Integrator = Callable[..., tuple[np.ndarray, int, float, int]]
@@ -130,6 +134,7 @@ def nonstiff_integrator(right_hand_side: RightHandSide) -> Integrator:
 
     For smooth motion at tight tolerances. What is returned is described in the module's docstring.
     """
+    advance = continued_nonstiff_integrator(right_hand_side)
 
     @njit
     def integrate(  # type: ignore[no-untyped-def]
@@ -143,23 +148,47 @@ def nonstiff_integrator(right_hand_side: RightHandSide) -> Integrator:
         first_step,
         budget=EVALUATIONS,
     ):
-        n = state.size
         x = state.copy()
-        stages = np.empty((12, n))
-        trial = np.empty(n)
-        scale = np.empty(n)
+        work = np.empty((WORK_ROWS, x.size))
+        right_hand_side(time, x, inputs, parameters, work[0])
+        evaluations, step, status = advance(
+            time, duration, x, work, inputs, parameters, relative, absolute, first_step, budget
+        )
+        return x, evaluations + 1, step, status
+
+    return cast('Integrator', integrate)
+
+
+def continued_nonstiff_integrator(right_hand_side: RightHandSide) -> Callable[..., Any]:
+    """
+    Return the integrator of :func:`nonstiff_integrator` for intervals that follow one another.
+
+    It is called as ``advance(time, duration, x, work, inputs, parameters, relative, absolute,
+    first_step, budget)`` and returns ``evaluations, next_step, status``. ``x`` (n,) is
+    overwritten with the state at the end. ``work`` (WORK_ROWS, n) has the derivative at ``x`` in
+    its first row, at the start and at the end, so that an interval that goes on from the one
+    before evaluates nothing twice.
+    """
+
+    @njit
+    def advance(  # type: ignore[no-untyped-def]
+        time, duration, x, work, inputs, parameters, relative, absolute, first_step, budget
+    ):
+        n = x.size
+        stages = work[:12]
+        trial = work[12]
+        scale = work[13]
         done = 0.0
         step = min(first_step, duration)
-        evaluations = 1
-        right_hand_side(time, x, inputs, parameters, stages[0])
+        evaluations = 0
         while done < duration:
             # The last step ends on the end of the interval to the last bit.
             last = step >= duration - done
             h = duration - done if last else step
             if h < 1e-15 * max(abs(time + done), duration):
-                return x, evaluations, step, 1
+                return evaluations, step, 1
             if evaluations >= budget:
-                return x, evaluations, step, 3
+                return evaluations, step, 3
             for i in range(1, 12):
                 for k in range(n):
                     trial[k] = STAGES[i, 0] * stages[0, k]
@@ -193,7 +222,7 @@ def nonstiff_integrator(right_hand_side: RightHandSide) -> Integrator:
                 error = h * error_5 / math.sqrt((error_5 + 0.01 * error_3) * n)
             if not math.isfinite(error):
                 if h < 1e-12 * duration:
-                    return x, evaluations, step, 2
+                    return evaluations, step, 2
                 step = 0.1 * h
                 continue
             factor = 6.0 if error == 0.0 else min(6.0, max(0.2, 0.9 * error ** (-1.0 / 8.0)))
@@ -206,9 +235,9 @@ def nonstiff_integrator(right_hand_side: RightHandSide) -> Integrator:
                 evaluations += 1
             else:
                 step = min(1.0, factor) * h
-        return x, evaluations, step, 0
+        return evaluations, step, 0
 
-    return cast('Integrator', integrate)
+    return cast('Callable[..., Any]', advance)
 
 
 _S6 = math.sqrt(6.0)

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from longreach_dynamics.linear_algebra import cholesky, cholesky_solve, lu, lu_solve
+from longreach_dynamics.linear_algebra import (
+    cholesky,
+    cholesky_solve,
+    ldl_of,
+    ldl_solve_of,
+    lu,
+    lu_solve,
+)
 
 
 def definite(random: np.random.Generator, size: int, condition: float = 1e4) -> np.ndarray:
@@ -38,6 +45,21 @@ def test_solution_is_lapacks(size: int) -> None:
     assert cholesky(factor)
     cholesky_solve(factor, solution)
     np.testing.assert_allclose(solution, expected, rtol=1e-9, atol=1e-9 * abs(expected).max())
+
+
+@pytest.mark.parametrize('size', [1, 2, 3, 8, 12])
+def test_solution_without_square_roots_is_lapacks(size: int) -> None:
+    random = np.random.default_rng(300 + size)
+    matrix, vector = definite(random, size), random.normal(size=size)
+    expected = linalg.solve(matrix, vector, assume_a='pos')
+    factor, solution = np.tril(matrix) + np.triu(np.full((size, size), math.nan), 1), vector.copy()
+    assert ldl_of(factor, size)
+    ldl_solve_of(factor, solution, size)
+    np.testing.assert_allclose(solution, expected, rtol=1e-9, atol=1e-9 * abs(expected).max())
+    spoilt = matrix.copy()
+    spoilt[size // 2, size // 2] = math.nan
+    assert not ldl_of(spoilt, size)
+    assert not ldl_of(-matrix, size)
 
 
 def test_solution_of_an_ill_conditioned_system_has_a_small_residual() -> None:

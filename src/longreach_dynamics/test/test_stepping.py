@@ -20,8 +20,10 @@ from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.kernels import kernel
 from longreach_dynamics.stepping import (
     EVALUATIONS,
+    WORK_ROWS,
     IntegrationError,
     Status,
+    continued_nonstiff_integrator,
     nonstiff_integrator,
     raise_for,
     stiff_integrator,
@@ -104,6 +106,7 @@ def runner(integrate: Callable[..., tuple[np.ndarray, int, float, int]]) -> Run:
 
 
 _nonstiff, _stiff = nonstiff_integrator(problem), stiff_integrator(problem)
+_continued = continued_nonstiff_integrator(problem)
 
 
 # Kept between runs, because compiling takes longer than all these tests.
@@ -115,6 +118,11 @@ def nonstiff(time, duration, x, u, p, relative, absolute, step, budget):  # type
 @kernel
 def stiff(time, duration, x, u, p, relative, absolute, step, budget):  # type: ignore[no-untyped-def]
     return _stiff(time, duration, x, u, p, relative, absolute, step, budget)
+
+
+@kernel
+def continued(time, duration, x, work, u, p, relative, absolute, step, budget):  # type: ignore[no-untyped-def]
+    return _continued(time, duration, x, work, u, p, relative, absolute, step, budget)
 
 
 NONSTIFF, STIFF = runner(nonstiff), runner(stiff)
@@ -352,3 +360,19 @@ def test_raise_for_tells_where_and_what(status: Status, what: str) -> None:
 def test_a_spent_budget_has_its_remedy() -> None:
     with pytest.raises(IntegrationError, match='Reduce friction or stiffness'):
         raise_for(Status.BUDGET_SPENT, 0.0, np.zeros(1))
+
+
+def test_intervals_that_follow_one_another_evaluate_nothing_twice() -> None:
+    """The states of single intervals, with one evaluation less for each."""
+    u, p = np.array([float(PENDULUM), 0.0, 0.0]), 2.0
+    x = np.array([1.0, 0.0])
+    work = np.empty((WORK_ROWS, 2))
+    problem(0.0, x, u, p, work[0])
+    state = [1.0, 0.0]
+    for k in range(5):
+        single = NONSTIFF(PENDULUM, p, state, 1.0, first_step=0.1, time=float(k))
+        count, _, status = continued(float(k), 1.0, x, work, u, p, 1e-10, 1e-12, 0.1, EVALUATIONS)
+        assert status == 0
+        assert count == single.evaluations - 1
+        np.testing.assert_array_equal(x, single.state)
+        state = single.state.tolist()
