@@ -1,4 +1,4 @@
-"""Machines over ROS, by the commands that a user types: lockstep, real time, starting times."""
+"""Benchmarks of machines over ROS, by commands: lockstep, real time, starting times."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ PLANTS: dict[str, tuple[str, ...]] = {}
 
 
 class BenchmarkError(Exception):
-    """A command that did not do what is measured; the text has its last output."""
+    """A measured command failed; the text has its last output."""
 
 
 @contextlib.contextmanager
 def hermetic_ros() -> Iterator[None]:
-    """Give this process and its children a ROS domain of their own, and no logs at home."""
+    """Give this process and its children their own ROS domain and a temporary log directory."""
     with tempfile.TemporaryDirectory(prefix='longreach-bench-') as logs:
         os.environ['ROS_DOMAIN_ID'] = str(1 + os.getpid() % 101)
         os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
@@ -41,9 +41,10 @@ def hermetic_ros() -> Iterator[None]:
 
 def lockstep(quick: bool) -> list[Row]:
     """
-    Task C in lockstep, simulated as fast as it can: launch file, two nodes, every message.
+    Measure Task C in lockstep, as fast as possible: launch file, two nodes, all messages.
 
-    The cycles per second leave out start and end: they come from the difference to a run of 1 s.
+    The cycles per second exclude start and end: they are computed from the difference to a run of
+    1 s.
     """
     end = 20.0 if quick else 60.0
     repeats = 1 if quick else 3
@@ -62,7 +63,7 @@ def lockstep(quick: bool) -> list[Row]:
 
 
 def _run_lockstep(duration: float, recorded: bool, repeats: int) -> tuple[float, ...]:
-    """Return how long the whole command takes, from start to exit [s]."""
+    """Return the durations of the whole command, from start to exit [s]."""
     times: list[float] = []
     for _ in range(repeats):
         with tempfile.TemporaryDirectory(prefix='longreach-bench-') as directory:
@@ -74,7 +75,7 @@ def _run_lockstep(duration: float, recorded: bool, repeats: int) -> tuple[float,
 
 
 def starts(quick: bool) -> list[Row]:
-    """How long things take to start, from the call to the end or to the first message."""
+    """Measure starting times, from the call to the end or to the first message."""
     repeats = 2 if quick else 5
     python = sys.executable
     commands = {
@@ -95,16 +96,16 @@ def starts(quick: bool) -> list[Row]:
 
 
 def plants(quick: bool) -> list[Row]:
-    """Processor time of plants per second of real time, all their outputs published."""
+    """Measure the processor time of plants per second of real time, with all outputs published."""
     return [_plant_row(name, command, quick) for name, command in PLANTS.items()]
 
 
 def _plant_row(name: str, command: Sequence[str], quick: bool) -> Row:
     """
-    Return the processor time that a plant takes per second of real time, alone on its topics.
+    Return the processor time of a plant per second of real time, without other nodes.
 
-    Start and end are left out: it is the difference between a long and a short run. A first one
-    compiles what is not compiled yet.
+    Start and end are excluded: it is computed from the difference of a long and a short run. An
+    additional first run compiles the kernels.
     """
     _call((*command, 'duration:=0.5'))
     short, long = 4.0, 9.0 if quick else 24.0
@@ -114,7 +115,7 @@ def _plant_row(name: str, command: Sequence[str], quick: bool) -> Row:
 
 
 def _processor_time(command: Sequence[str]) -> float:
-    """Return the processor time that a command takes from start to exit, with its children [s]."""
+    """Return the processor time of a command and its children, from start to exit [s]."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     _call(command)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -140,7 +141,7 @@ def _call(command: Sequence[str]) -> None:
 
 def _first_message() -> float:
     """Return the time from starting the launch file in real time to the first sample [s]."""
-    # Only here: the other sections run where ROS is not installed.
+    # Imported here: the other sections also run without ROS.
     import rclpy
     from longreach_msgs.msg import CraneSensors
     from rclpy.context import Context

@@ -1,4 +1,4 @@
-"""What the benchmarks share: repeated measurement, and a table of times and ratios."""
+"""Common parts of the benchmarks: repeated measurement, and a table of times and ratios."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Result = TypeVar('Result')
 
 
 class Section(NamedTuple):
-    """A group of rows that are compared with each other, made by the files ``bench_*.py``."""
+    """A group of rows that are compared with each other."""
 
     title: str
     rows: Callable[[bool], list[Row]]
@@ -23,12 +23,12 @@ class Section(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One measured thing."""
+    """One measurement."""
 
     name: str
     times: tuple[float, ...]  # of each repetition [s]
     error: float | None = None  # against the reference
-    part: tuple[float, ...] = ()  # of ``times``, what the section compares besides [s]
+    part: tuple[float, ...] = ()  # a part of ``times`` that is compared separately [s]
     note: str = ''
 
 
@@ -41,18 +41,18 @@ def measure(
     Parameters
     ----------
     action : callable
-        What is timed.
+        Function to measure.
     repeats : int
-        How often.
+        Number of measured runs.
     warm : bool
-        Run it once more before, untimed: the first run compiles what is not compiled yet.
+        Whether to run it once before without measurement, which compiles kernels.
 
     Returns
     -------
     times : tuple of float
         Wall-clock time of each run [s].
     result
-        What the last one returned.
+        Return value of the last run.
     """
     if warm:
         action()
@@ -102,7 +102,7 @@ def format_rows(rows: Sequence[Row], part: str = '') -> str:
 
 
 def machine_line() -> str:
-    """Return on what the benchmark runs: processor, cores, load, Python."""
+    """Return a description of the machine: processor, cores, load, Python."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path('/proc/cpuinfo')
     if cpuinfo.exists():

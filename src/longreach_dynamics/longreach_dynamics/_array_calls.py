@@ -4,12 +4,13 @@ Calls of kernels with arrays from Python in a tenth of a microsecond.
 numba's own way into compiled code looks up the types of all arguments and wraps each array, a
 tenth of a microsecond for each: more than the dynamics of a few links. A :class:`ArrayCall` hands
 over the array objects as they are, and the kernel reads and checks their headers itself, with
-:func:`vector` and :func:`matrix`. What these refuse with TypeError is for the caller to convert.
+:func:`vector` and :func:`matrix`. Arguments that these refuse with TypeError must be converted by
+the caller.
 
-What this buys: half a microsecond for the dynamics of three links instead of one. What it costs:
-the headers are those of CPython with its lock and of NumPy's C interface (struct
-PyArrayObject_fields in ndarraytypes.h, stable between versions). The first call compares them with
-what NumPy says of an array; where they differ, kernels are called in numba's own way.
+The dynamics of three links take half a microsecond instead of one. The method depends on the
+headers of CPython (with its lock) and of NumPy's C interface (struct PyArrayObject_fields in
+ndarraytypes.h, stable between versions). The first call compares them with NumPy's own data of an
+array; if they differ, kernels are called in numba's own way.
 """
 
 from __future__ import annotations
@@ -188,7 +189,7 @@ class ArrayCall:
 
 
 def _headers_are_known() -> bool:
-    """Tell whether array objects are what this module takes them for."""
+    """Return whether array objects have the expected layout."""
     array = np.empty((2, 3))[1:]
     words = (ctypes.c_int64 * _WORDS).from_address(id(array))
     form = int.from_bytes(ctypes.string_at(words[_DTYPE] + 8 * _FORMAT, 8), 'little')

@@ -1,18 +1,17 @@
 """
-Compiled functions whose cache notices every change that matters.
+Compiled functions with a cache that is invalidated by every relevant change.
 
-numba's cache asks only whether the file of the outermost function has another size or time of
-change: an edited right-hand side in another file would silently go on as the old machine code, and
-a copied or freshly unpacked tree would compile everything again. :func:`kernel` therefore replaces
-that question by a digest of what is compiled: the text of the files of all compiled functions that
-the outermost one reaches, and of plain ones for which there are overloads, and the values of the
-constants that these take from elsewhere. Where the files are, and when they were written, does not
-matter.
+numba's cache compares only the size and the modification time of the file of the outermost
+function: after a change of a right-hand side in another file the old machine code would be used,
+and a copied or freshly unpacked tree would be compiled again. :func:`kernel` therefore compares a
+digest of everything that is compiled: the text of the files of all compiled functions that are
+reached from the outermost one, and of plain ones with overloads, and the values of the global
+constants that these use. Location and modification time of the files have no effect.
 
-The outermost function of a computation is a ``@kernel`` and lives in the machine's package; what
-it calls, shared integrators included, is plain ``@njit`` and is compiled into it. Any of them may
-be generated code, in a file that exists when it is imported. Parameters are NamedTuples of
-numbers, so that a new value never compiles anything anew.
+The outermost function of a computation is a ``@kernel`` in the machine's package; the functions
+that it calls, including shared integrators, are plain ``@njit`` and compiled into it. Any of them
+may be generated code, in a file that exists when it is imported. Parameters are NamedTuples of
+numbers, so that new values need no compilation.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ __all__ = ['kernel', 'read_only']
 Function = TypeVar('Function', bound=Callable[..., Any])
 Constants = TypeVar('Constants', bound=tuple[Any, ...])
 
-# Types of what numba compiles, too, but has no file that could be followed: classes made by
-# jitclass, and functions made by cfunc.
+# Types that numba compiles but whose source files cannot be determined: classes of jitclass, and
+# functions of cfunc.
 _NOT_FOLLOWED = ('JitClassType', 'CFunc')
 
 
@@ -110,7 +109,7 @@ def _digest(function: FunctionType) -> str:
     for reached in _reached(function):
         files.add(_file_digest(reached.__code__.co_filename))
         values = _named(reached)
-        # What stands for a plain function in compiled code is beside it: numba's overloads.
+        # Overloads, which numba compiles in place of a plain function, are in the same file.
         plain = [value for value in _flat(values.values()) if isinstance(value, FunctionType)]
         files |= {_file_digest(value.__code__.co_filename) for value in plain}
         constants += [

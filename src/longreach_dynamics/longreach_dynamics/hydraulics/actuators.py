@@ -330,7 +330,7 @@ def rail_pressure(y, at, table):  # type: ignore[no-untyped-def]
             low, high, opened = min(low, fed), max(high, fed), True
     if not opened:
         return supply
-    # What the valves take less what the pump gives rises with the pressure.
+    # The flow into the valves less that of the pump increases with the pressure.
     rail = supply
     for _ in range(_MOST_ROUNDS):
         behind = (supply - rail) / band
@@ -379,7 +379,7 @@ def spool_flows(y, at, i, rail, table):  # type: ignore[no-untyped-def]
     i : int
         Index of the cylinder.
     rail : float
-        What :func:`rail_pressure` returns [Pa].
+        Pressure of the rail, from :func:`rail_pressure` [Pa].
     table : ndarray, shape (N, COLUMNS)
         See STROKE and following.
 
@@ -388,7 +388,7 @@ def spool_flows(y, at, i, rail, table):  # type: ignore[no-untyped-def]
     q1, q2 : float
         Into the head side and out of the rod side [m^3/s].
     p1, p2 : float
-        Pressures that the piston feels [Pa].
+        Pressures on the piston [Pa].
     """
     N = table.shape[0]
     p1 = chamber_pressure(y[at + i], table[i, VAPOUR])
@@ -487,7 +487,7 @@ def actuator_rates(y, at, i, position, velocity, command, rail, table, dy):  # t
     command : float
         Commanded spool position.
     rail : float
-        What :func:`rail_pressure` returns [Pa].
+        Pressure of the rail, from :func:`rail_pressure` [Pa].
     table : ndarray, shape (N, COLUMNS)
         See STROKE and following.
     dy : ndarray

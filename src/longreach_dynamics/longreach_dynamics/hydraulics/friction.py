@@ -1,10 +1,10 @@
 """
-Friction of pistons, ends of their strokes, and when a piston sticks or comes loose.
+Friction of pistons, ends of their strokes, and transitions between sticking and sliding.
 
-A piston slides outwards or inwards, sticks, or rests against an end of its stroke; modes change
-between steps only. Sliding, it feels viscous and Coulomb friction, Henikl 2015, (25); standing, it
-is held by up to its static friction, (26), (27). An end of the stroke holds any force that presses
-against it. A machine may take springs for the ends instead (:func:`stop_force`).
+A piston slides outwards or inwards, sticks, or rests at an end of its stroke; modes change between
+steps only. A sliding piston has viscous and Coulomb friction, Henikl 2015, (25); a piston at rest
+is held by up to its static friction, (26), (27). An end of the stroke supports any force towards
+it. A machine may use springs for the ends instead (:func:`stop_force`).
 """
 
 from __future__ import annotations
@@ -23,28 +23,29 @@ __all__ = [
     'stop_force',
 ]
 
-# Modes. At an end of the stroke a piston is held like a stuck one, by a force that only pushes:
-# run in with the head side empty, run out with the rod side empty.
+# Modes. At an end of the stroke a piston is held as a sticking one, by a unilateral force: at the
+# head end the cylinder is retracted, at the rod end extended.
 INWARDS, STUCK, OUTWARDS = -1, 0, 1
 AT_HEAD_END, AT_ROD_END = -2, 2
 
 
 @njit
 def is_held(mode):  # type: ignore[no-untyped-def]
-    """Tell whether a piston in a mode stands."""
+    """Return whether a piston in a mode is at rest."""
     return mode != INWARDS and mode != OUTWARDS
 
 
 @njit
 def overload(net, mode, static):  # type: ignore[no-untyped-def]
     """
-    Return by how much the force on a standing piston is more than holds it [N]; 0.0 if it holds.
+    Return the excess of the force on a piston at rest over the holding force [N]; 0.0 if it holds.
 
     Parameters
     ----------
     net : float
-        Force that friction has to hold, positive outwards [N].
+        Force to be held by friction, positive outwards [N].
     mode : int
+        Mode of the piston, at rest.
     static : float
         Static friction [N].
     """
@@ -58,17 +59,18 @@ def overload(net, mode, static):  # type: ignore[no-untyped-def]
 @njit
 def next_mode(mode, velocity, position, stroke, static):  # type: ignore[no-untyped-def]
     """
-    Return the mode of a piston after a step: it stops where it has turned, or its stroke ends.
+    Return the mode of a piston after a step: it stops when it reverses or its stroke ends.
 
     Parameters
     ----------
     mode : int
+        Mode before the step.
     velocity : float
-        Of the piston, or anything of its sign.
+        Velocity of the piston, or any number of the same sign.
     position, stroke : float
-        [m].
+        Position of the piston, and its stroke [m].
     static : float
-        Static friction [N]; 0: the piston turns and does not stick.
+        Static friction [N]; 0: the piston reverses without sticking.
     """
     if is_held(mode):
         return mode
@@ -91,9 +93,9 @@ def stop_force(position, velocity, stroke, stiffness, loss):  # type: ignore[no-
     position, velocity : float
         Of the piston [m], [m/s].
     stroke : float
-        [m].
+        Stroke [m].
     stiffness : float
-        [N/m].
+        Stiffness of the springs [N/m].
     loss : float
         Damping force over spring force and velocity [s/m] (Hunt and Crossley 1975).
     """
@@ -102,6 +104,6 @@ def stop_force(position, velocity, stroke, stiffness, loss):  # type: ignore[no-
         return 0.0, 0.0
     way = 1.0 if position < 0.5 * stroke else -1.0
     spring = stiffness * beyond
-    # Towards the end it grows with the speed; a stop does not pull.
+    # The force increases with the velocity towards the end; it is unilateral.
     force = max(spring * (1.0 - loss * way * velocity), 0.0)
     return way * force, (spring - force) * way * velocity

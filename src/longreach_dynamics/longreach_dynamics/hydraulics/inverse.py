@@ -1,8 +1,8 @@
 """
-Cylinders the other way round: pressures that hold a force, spool positions that give a velocity.
+Inverse problems of cylinders: pressures for a force, spool positions for a velocity.
 
-And what oil and valves ask of a step: the stiffness of the oil column, and how fast the flows
-through open valves change the pressures.
+Also the quantities that limit the step length: the stiffness of the oil column, and the rates at
+which the flows through open valves change the pressures.
 """
 
 from __future__ import annotations
@@ -142,11 +142,11 @@ def _fill_spools(velocities, k1, k2, y, table, spools):  # type: ignore[no-untyp
     k1, k2 : ndarray, shape (N,)
         Stiffness of the oil [N/m].
     y : ndarray, shape (3 N,)
-        Pressures [Pa], and room for spool positions.
+        Pressures [Pa], and space for spool positions.
     table : ndarray, shape (N, COLUMNS)
-        Of the actuators.
+        Constants of the actuators, see STROKE and following in ``actuators``.
     spools : ndarray, shape (N,)
-        What is found; 0 where it shall be so.
+        Receives the spool positions; not changed where the velocity is 0.
     """
     for i in range(velocities.size):
         velocity = velocities[i]
@@ -157,8 +157,8 @@ def _fill_spools(velocities, k1, k2, y, table, spools):  # type: ignore[no-untyp
         fastest = _velocity(sign, k1[i], k2[i], y, i, table)
         share = velocity / fastest if sign * fastest > 0.0 else math.inf
         if table[i, HOSE_LOSS] + table[i, HOLDING_AREA] > 0.0 and share < 1.0:
-            # Hoses and counterbalance valves take less of small openings: regula falsi, which
-            # halves the value at an end that stays (Illinois).
+            # With hoses and counterbalance valves the velocity is not proportional to the opening:
+            # regula falsi, Illinois variant.
             low, high, below, above = 0.0, 1.0, -abs(velocity), abs(fastest) - abs(velocity)
             for _ in range(_MOST_ROUNDS):
                 share = (low * above - high * below) / (above - below)
@@ -175,7 +175,22 @@ def _fill_spools(velocities, k1, k2, y, table, spools):  # type: ignore[no-untyp
 
 @njit
 def _velocity(spool, k1, k2, y, i, table):  # type: ignore[no-untyped-def]
-    """Return the velocity at which the force of cylinder i stays at a spool position [m/s]."""
+    """
+    Return the velocity at which the force of a cylinder is constant [m/s].
+
+    Parameters
+    ----------
+    spool : float
+        Spool position.
+    k1, k2 : float
+        Stiffness of the oil in head and rod side [N/m].
+    y : ndarray, shape (3 N,)
+        Pressures [Pa], and space for the spool position, which is written.
+    i : int
+        Index of the cylinder.
+    table : ndarray, shape (N, COLUMNS)
+        Constants of the actuators.
+    """
     y[2 * table.shape[0] + i] = spool
     q1, q2, _, _ = spool_flows(y, 0, i, table[i, SUPPLY], table)
     return (k1 * q1 / table[i, HEAD_AREA] + k2 * q2 / table[i, ROD_AREA]) / (k1 + k2)
@@ -190,7 +205,7 @@ def spool_rates(a: Actuators) -> np.ndarray:
     """
     Return the fastest rates at which flows through open valves change pressures, (N,) [1/s].
 
-    Where hardly any pressure drives the flow, it is laminar, and at the smallest volume.
+    They occur for laminar flow at a small pressure difference, in the smallest volume.
     """
     opening = np.maximum(a.head_opening, a.rod_opening)
     per_pressure = a.flow_coefficient / math.sqrt(a.laminar) * opening
@@ -199,10 +214,10 @@ def spool_rates(a: Actuators) -> np.ndarray:
 
 def port_rates(a: Actuators) -> np.ndarray:
     """
-    Return the fastest rates at which valves that pressures open change pressures, (N,) [1/s].
+    Return the fastest rates at which pressure-operated valves change pressures, (N,) [1/s].
 
-    Relief, make-up and counterbalance valves: the slope of each valve's flow over the pressures
-    that open it, at its steepest, in the smallest volume.
+    Relief, make-up and counterbalance valves: the largest slope of each valve's flow over the
+    pressure that opens it, in the smallest volume.
     """
     table = a.table
     rates = np.zeros(len(table))
@@ -219,7 +234,7 @@ def port_rates(a: Actuators) -> np.ndarray:
         for area, drops in valves:
             if area > 0.0:
                 flows = area * opening * drops / (drops**2 + a.laminar**2) ** 0.25
-                # Secants are not quite as steep as the steepest tangent.
+                # The slope of a secant is slightly below that of the steepest tangent.
                 steepest = 1.01 * np.max(np.diff(flows) / np.diff(drops))
                 # Fully open, it is an orifice.
                 orifice = area / (drops[-1] ** 2 + a.laminar**2) ** 0.25
@@ -232,10 +247,10 @@ def _counterbalance_rates(a: Actuators) -> np.ndarray:
     """
     Return the fastest rates at which counterbalance valves change pressures, (N,) [1/s].
 
-    The slope over the load pressure, of a poppet in a row with the opening of the full spool, at
-    the pressure that opens it without a pilot. The pilot pressure does not depend on the load
-    pressure but through the piston, so that its slope adds to the stiffness of the oil, not to
-    this rate.
+    The slope over the load pressure of a poppet in series with the fully open directional valve,
+    at the pressure that opens it without a pilot. The pilot pressure depends on the load pressure
+    only through the motion of the piston, so that its slope contributes to the stiffness of the
+    oil and not to this rate.
     """
     table = a.table
     rates = np.zeros(len(table))

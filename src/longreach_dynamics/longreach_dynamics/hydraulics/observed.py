@@ -1,4 +1,4 @@
-"""What a run shows of relief and make-up valves and of a limited pump, as columns."""
+"""Columns of a run for relief and make-up valves and for a pump of limited flow."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def port_columns(a: Actuators, keys: Sequence[object], mark: str = '*') -> list[
     keys : sequence
         Of the cylinders, for names.
     mark : str
-        What stands for a key in documents.
+        Placeholder of a key in documents.
     """
     columns: list[Column] = []
     if _has_ports(a):
@@ -73,12 +73,12 @@ def port_series(a: Actuators, states: np.ndarray) -> np.ndarray:
 
 
 def _has_ports(a: Actuators) -> bool:
-    """Tell whether a cylinder has a relief or a make-up valve."""
+    """Return whether a cylinder has a relief or a make-up valve."""
     return bool((a.table[:, [RELIEF_AREA, MAKE_UP_AREA]] > 0.0).any())
 
 
 def _has_pump(a: Actuators) -> bool:
-    """Tell whether the flow of the pump is limited."""
+    """Return whether the flow of the pump is limited."""
     return bool(np.isfinite(a.table[0, PUMP_FLOW]))
 
 

@@ -1,15 +1,15 @@
 """
 Elements of hydraulic circuits: orifices, valves and chambers, compiled functions of numbers.
 
-Head side 1 (pushes the piston out), rod side 2. Pressures are absolute [Pa], flows [m^3/s]
-positive into chamber 1 and out of chamber 2, spool positions a share of the spool's travel in
+Head side 1 (extends the cylinder), rod side 2. Pressures are absolute [Pa], flows [m^3/s] positive
+into chamber 1 and out of chamber 2. Spool positions are relative to the spool's travel, in
 [-1, 1]; a positive one connects the supply with chamber 1. Source: Henikl 2015, (23), (24).
 
-Cavitation: (23) conserves oil; it is the derivative of p = beta ln(V_oil / V). Where it leads
-below the vapour pressure, p goes on as a measure of how much oil is missing, V - V_oil = V (1 -
-exp((p - p_v) / beta)), to which an inflow counts by the volume of oil, see :func:`oil_share`. The
-piston feels :func:`chamber_pressure`, which stops at the vapour pressure. So oil is neither lost
-nor made, and nothing is discontinuous.
+Cavitation: (23) conserves oil; it is the derivative of p = beta ln(V_oil / V). Below the vapour
+pressure p_v the state p represents the missing volume of oil, V - V_oil = V (1 - exp((p - p_v) /
+beta)), and flows are related to the volume of oil, see :func:`oil_share`. The pressure on the
+piston is :func:`chamber_pressure`, at least p_v. Oil is thus conserved, and all functions are
+continuous.
 """
 
 from __future__ import annotations
@@ -33,16 +33,32 @@ __all__ = [
 @njit
 def signed_root(difference, smallest):  # type: ignore[no-untyped-def]
     """
-    Return sign(d) sqrt(|d|) of a pressure difference [Pa], with a finite slope at zero.
+    Return sign(d) sqrt(|d|) [Pa^(1/2)] with a finite slope at zero: d / (d^2 + s^2)^(1/4).
 
-    Below about ``smallest`` [Pa] the flow is laminar: d / (d^2 + smallest^2)^(1/4).
+    Parameters
+    ----------
+    difference : float
+        Pressure difference d [Pa].
+    smallest : float
+        Pressure difference s below which the flow is about laminar [Pa], above 0.
     """
     return difference / math.sqrt(math.sqrt(difference * difference + smallest * smallest))
 
 
 @njit
 def valve_opening(spool, dead_band, area):  # type: ignore[no-untyped-def]
-    """Return the opening area [m^2] of a valve; none while the spool is within the dead band."""
+    """
+    Return the opening area of a valve [m^2]; 0 while the spool is within the dead band.
+
+    Parameters
+    ----------
+    spool : float
+        Spool position, -1 to 1.
+    dead_band : float
+        Spool position at which the valve begins to open, below 1.
+    area : float
+        Opening area at full spool travel [m^2].
+    """
     beyond = (abs(spool) - dead_band) / (1.0 - dead_band)
     return area * min(beyond, 1.0) if beyond > 0.0 else 0.0
 
@@ -50,14 +66,14 @@ def valve_opening(spool, dead_band, area):  # type: ignore[no-untyped-def]
 @njit
 def behind_hose(opening, loss):  # type: ignore[no-untyped-def]
     """
-    Return the opening area [m^2] of a valve and a hose in a row.
+    Return the equivalent opening area [m^2] of a valve and a hose in series.
 
     Parameters
     ----------
     opening : float
-        Of the valve [m^2].
+        Opening area of the valve [m^2].
     loss : float
-        1 / A^2 of the orifice that has the pressure drop of the hose [1/m^4].
+        1 / A^2 of the orifice with the pressure drop of the hose [1/m^4]; 0: no hose.
     """
     return opening / math.sqrt(1.0 + loss * opening * opening)
 
@@ -65,21 +81,22 @@ def behind_hose(opening, loss):  # type: ignore[no-untyped-def]
 @njit
 def pilot_opening(excess, override, area):  # type: ignore[no-untyped-def]
     """
-    Return the opening area [m^2] of a valve that a pressure opens: a relief or a check valve.
+    Return the opening area [m^2] of a pressure-operated valve, such as a relief valve.
 
     Parameters
     ----------
     excess : float
-        Pressure beyond that at which it begins to open [Pa].
+        Pressure above that at which it begins to open [Pa].
     override : float
         Excess at which it is fully open [Pa].
     area : float
-        Opening when fully open [m^2].
+        Opening area when fully open [m^2].
 
     Returns
     -------
     float
-        area x^2 (3 - 2 x) with x = excess / override: no jump and no kink at either end.
+        area x^2 (3 - 2 x) with x = excess / override, limited to [0, area]; continuously
+        differentiable.
     """
     share = excess / override
     if share <= 0.0:
@@ -92,8 +109,22 @@ def valve_flows(spool, p1, p2, supply, tank, opening_1, opening_2, coefficient, 
     """
     Return the flows q1 into the head side and q2 out of the rod side [m^3/s]; Henikl 2015, (24).
 
-    For a negative spool position both are negative, which the printed equation leaves out.
-    ``coefficient`` is alpha sqrt(2 / rho).
+    For a negative spool position both are negative; the printed equation omits the signs.
+
+    Parameters
+    ----------
+    spool : float
+        Spool position; only its sign is used.
+    p1, p2 : float
+        Pressures of head and rod side [Pa].
+    supply, tank : float
+        Pressures of supply and tank [Pa].
+    opening_1, opening_2 : float
+        Opening areas to head and rod side [m^2].
+    coefficient : float
+        alpha sqrt(2 / rho) [m^(3/2) kg^(-1/2)].
+    smallest : float
+        See :func:`signed_root` [Pa].
     """
     if opening_1 == 0.0 and opening_2 == 0.0:
         return 0.0, 0.0
@@ -111,7 +142,18 @@ def pressure_rates(position, velocity, q1, q2, area_1, area_2, volume_1, volume_
     """
     Return the time derivatives of both chamber pressures [Pa/s]; Henikl 2015, (23).
 
-    ``volume_1`` and ``volume_2`` are the volumes V_01, V_02 with the piston at position 0.
+    Parameters
+    ----------
+    position, velocity : float
+        Of the piston [m], [m/s].
+    q1, q2 : float
+        Flows into the head side and out of the rod side [m^3/s].
+    area_1, area_2 : float
+        Piston areas of head and rod side [m^2].
+    volume_1, volume_2 : float
+        Chamber volumes V_01, V_02 with the piston at position 0 [m^3].
+    bulk_modulus : float
+        [Pa].
     """
     rate_1 = bulk_modulus / (volume_1 + area_1 * position) * (q1 - area_1 * velocity)
     rate_2 = bulk_modulus / (volume_2 - area_2 * position) * (area_2 * velocity - q2)
@@ -121,15 +163,24 @@ def pressure_rates(position, velocity, q1, q2, area_1, area_2, volume_1, volume_
 @njit
 def oil_share(pressure, vapour, bulk_modulus):  # type: ignore[no-untyped-def]
     """
-    Return V_oil / V of a chamber: 1, or less below the vapour pressure [Pa].
+    Return V_oil / V of a chamber: 1, or less below the vapour pressure.
 
-    There q / V_oil in place of q / V in (23) fills it again; hand ``q / oil_share`` to
-    :func:`pressure_rates`.
+    While a chamber cavitates, (23) holds with q / V_oil instead of q / V: pass ``q / oil_share``
+    to :func:`pressure_rates`.
+
+    Parameters
+    ----------
+    pressure : float
+        State p of the chamber [Pa].
+    vapour : float
+        Vapour pressure [Pa].
+    bulk_modulus : float
+        [Pa].
     """
     if pressure >= vapour:
         return 1.0
     exponent = (pressure - vapour) / bulk_modulus
-    # No machine empties a chamber so far; a state that diverges must not divide by zero.
+    # Not reached by any machine; it prevents a division by zero when a state diverges.
     if exponent < -50.0:
         exponent = -50.0
     return math.exp(exponent)
@@ -137,5 +188,5 @@ def oil_share(pressure, vapour, bulk_modulus):  # type: ignore[no-untyped-def]
 
 @njit
 def chamber_pressure(pressure, vapour):  # type: ignore[no-untyped-def]
-    """Return the pressure that the piston feels [Pa]: never below that of the vapour."""
+    """Return the pressure on the piston for a state p [Pa]: at least the vapour pressure [Pa]."""
     return max(pressure, vapour)
