@@ -7,18 +7,38 @@ Hydraulics with hoses in full, or reduced to resistances; closed valves that loc
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_harvester.control import load_controller, references
+from longreach_harvester.kinematics import angles_at, tip_at
 from longreach_harvester.machine import MODELS, SAMPLE_TIME, STEP, Harvester
-from longreach_harvester.parameters import HarvesterParameters, default_file, load_harvester
+from longreach_harvester.parameters import (
+    JOINTS,
+    HarvesterParameters,
+    default_file,
+    load_harvester,
+)
 from longreach_harvester.scenario import Scenario, load_scenario
-from longreach_harvester.simulation import HarvesterRun, simulate
-from longreach_tools.machine_command import MachineCommand, lazily
+from longreach_harvester.simulation import COLUMNS, HarvesterRun, simulate
+from longreach_tools.arguments import allow_lists, numbers
+from longreach_tools.machine_command import MachineCommand, check_files, lazily
 from longreach_tools.options import add_file, add_results, add_steps
-from longreach_tools.output import summary_table, table
+from longreach_tools.output import (
+    add_format,
+    print_result,
+    summary_table,
+    table,
+    write_csv,
+)
 
 __all__ = ['SUMMARY', 'configure']
 
 SUMMARY = 'a forestry machine with hoses (Papadopoulos and Gonthier 2002)'
+# Steps of both models in compare-models [s].
+_STEPS = {'full': 1e-3, 'reduced': 5e-3}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +49,37 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_model(run)
     add_steps(run, STEP, SAMPLE_TIME, 'interval of rows')
     add_results(run, 'a table of all rows', 'angles, spools, pressures and flows over time')
+
+    models = commands.add_parser(
+        'compare-models', help='full against reduced model: figures 5 and 8 to 11 of the paper'
+    )
+    models.add_argument(
+        'scenario', metavar='SCENARIO', type=Path, nargs='?', default=Path('sine'),
+        help='a file or a name (default: sine)',
+    )  # fmt: skip
+    _add_harvester(models)
+    add_results(
+        models,
+        'both runs beside each other',
+        'errors and voltage of the stick, pressures of stick and boom',
+    )
+    models.set_defaults(run=_compare_models)
+
+    pose = commands.add_parser('pose', help='tip, levers and holding pressures of a pose at rest')
+    allow_lists(pose)
+    _add_harvester(pose)
+    which = pose.add_mutually_exclusive_group()
+    which.add_argument(
+        '--angles',
+        type=numbers,
+        metavar='SWING,BOOM,STICK',
+        default=(0.0, 0.55, -1.2),
+        help='[rad] (default: 0,0.55,-1.2)',
+    )
+    which.add_argument('--tip', type=numbers, metavar='X,Y,Z', help='end of the stick [m]')
+    pose.add_argument('--degrees', action='store_true', help='angles are in degrees')
+    add_format(pose)
+    pose.set_defaults(run=_pose)
 
 
 def _add_harvester(parser: argparse.ArgumentParser) -> None:
@@ -72,6 +123,93 @@ def _simulate(
     # Not to be counted: the code that is compiled or loaded in the first step.
     machine.advance(machine.initial_state(), (0.0, 0.0, 0.0), 0.0, machine.step)
     return simulate(machine, arguments.sample_time)
+
+
+def _compare_models(arguments: argparse.Namespace) -> int:
+    """Run ``compare-models``."""
+    check_files(arguments)
+    harvester = HARVESTER.load(arguments)
+    scenario = HARVESTER.scenario_of(arguments, harvester)
+    runs = {}
+    for model, step in _STEPS.items():
+        arguments.step, arguments.sample_time = step, SAMPLE_TIME
+        arguments.model, arguments.switching, arguments.as_printed = model, 'on', False
+        runs[model] = _simulate(harvester, scenario, arguments)
+        runs[model].check()
+    full, reduced = runs.values()
+    names = [c.name for c in COLUMNS if c.name.startswith(('q_s', 'q_b', 'p_1', 'p_2'))]
+    largest = np.abs(full.stack(names) - reduced.stack(names)).max(axis=0)
+    result = {
+        'steps': _STEPS,
+        'largest_difference': dict(zip(names, largest.tolist(), strict=True)),
+        'real_time_factor': {
+            name: run.summary()['real_time_factor'] for name, run in runs.items()
+        },
+    }
+    if arguments.csv is not None:
+        head = [f'{column}_{model}' for model in runs for column in COLUMNS.names[1:]]
+        both = np.hstack([full.table, reduced.table[:, 1:]])
+        write_csv(arguments.csv, ['time', *head], both)
+    if arguments.plot is not None:
+        from longreach_harvester.figures import draw_models
+
+        wanted = references(harvester, scenario, full.column('time'))
+        draw_models(arguments.plot, runs, wanted, load_controller().stick)
+    rows = [(name, value, COLUMNS.unit(name)) for name, value in zip(names, largest, strict=True)]
+    text = table(('full against reduced', 'largest difference', 'unit'), rows)
+    speeds = [(name, _STEPS[name], value) for name, value in result['real_time_factor'].items()]
+    text += '\n\n' + table(('model', 'step [s]', 'times real time'), speeds)
+    print_result(result, text, arguments.format)
+    return 0
+
+
+def _pose(arguments: argparse.Namespace) -> None:
+    """Run ``pose``."""
+    harvester = load_harvester(arguments.file)
+    if arguments.tip is not None:
+        if len(arguments.tip) != len(JOINTS):
+            raise InputError(f'--tip has {len(arguments.tip)} numbers, allowed: X,Y,Z')
+        angles = angles_at(harvester, arguments.tip)
+    else:
+        angles = np.array(arguments.angles)
+        if angles.size != len(JOINTS):
+            raise InputError(f'--angles has {angles.size} numbers, allowed: {", ".join(JOINTS)}')
+        angles = np.radians(angles) if arguments.degrees else angles
+    machine = Harvester(harvester, Scenario(duration=1.0, angles=tuple(angles.tolist())))
+    y = machine.initial_state().y
+    sample = machine.joint_sample(machine.initial_state(), (0.0, 0.0, 0.0))
+    efforts = dict(zip(sample.names, sample.efforts, strict=True))
+    tip = tip_at(harvester, angles)
+    rows = []
+    for i, name in enumerate(JOINTS[1:], 1):
+        linkage = machine.parameters.actuators[i].linkage  # type: ignore[union-attr]
+        angle = float(angles[i])
+        lever = linkage.arm(angle)
+        rows.append(
+            {
+                'joint': name,
+                'angle': angle,
+                'length': linkage.position(angle) + float(linkage.row()[4]),
+                'lever': lever,
+                'force': efforts[name] / lever,
+                'head_pressure': float(y[6 + i]),
+                'rod_pressure': float(y[9 + i]),
+            }
+        )
+    result = {'angles': angles.tolist(), 'tip': tip.tolist(), 'cylinders': rows}
+    head = (
+        'joint',
+        'angle [rad]',
+        'length [m]',
+        'lever [m]',
+        'force [N]',
+        'head [Pa]',
+        'rod [Pa]',
+    )
+    text = table(head, [tuple(row.values()) for row in rows])
+    x, y_tip, z = tip.tolist()
+    text += f'\n\ntip: x = {x:.4f} m, y = {y_tip:.4f} m, z = {z:.4f} m'
+    print_result(result, text, arguments.format)
 
 
 def _summary_text(run: HarvesterRun) -> str:

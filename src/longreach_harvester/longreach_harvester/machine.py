@@ -12,9 +12,17 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics.lines import AREA_1, AREA_2, ports
 from longreach_dynamics.kernels import kernel, read_only
 from longreach_dynamics.linkages import piston_and_arm
-from longreach_dynamics.machine import ByScenario, JointSample, step_time
+from longreach_dynamics.machine import (
+    BY_SCENARIO,
+    ByScenario,
+    JointSample,
+    step_count,
+    step_time,
+)
 from longreach_dynamics.runs import PartialRunError
 from longreach_dynamics.schedules import Schedule, constant_schedule
+from longreach_dynamics.valve_pid import new_memory, pid_cycle
+from longreach_harvester.control import ControllerParameters, load_controller, references
 from longreach_harvester.model import (
     BOOK,
     DEAD_POINT,
@@ -60,6 +68,9 @@ _CLOSE = 1e-12
 # Counters: how often valves opened or closed, the lowest pressure [Pa] and when [s].
 _SWITCHINGS, _LOWEST, _LOWEST_AT, _COUNTERS = 0, 1, 2, 3
 
+# References, gains, steps of a cycle.
+_NO_CONTROL = (np.empty((0, 3)), np.empty((0, 9)), 0)
+
 
 class HarvesterState(NamedTuple):
     """State of the harvester. Never changed in place."""
@@ -69,23 +80,32 @@ class HarvesterState(NamedTuple):
     book: np.ndarray  # (5,) energies since time 0 [J], see BOOK
     counters: np.ndarray  # (3,) switchings of valves, lowest pressure [Pa], when [s]
     spools: tuple[float, ...]  # positions now
+    memory: np.ndarray  # (3, 3) of the controllers, see longreach_dynamics.valve_pid
 
 
 @kernel
-def _advance(y, closed, book, counters, schedule, model, step, first, steps, every, rows):  # type: ignore[no-untyped-def]
+def _advance(  # type: ignore[no-untyped-def]
+    y, closed, book, counters, memory, schedule, control, model, step, first, steps, every, rows
+):
     """
     Take steps in place, and record; return how many were taken, and how it ended.
+
+    Where ``control`` has cycles, these write the spools of the schedule.
 
     Steps are cut where the schedule has an edge, so that modes and sources change between two.
     """
     edges, starts, slopes = schedule
     u, now, work = np.zeros(3), np.zeros(3, np.bool_), np.zeros((4, SIZE))
+    references, gains, cycle = control
     last = starts.shape[0] - 1
     k = 0
     while k < last and edges[k + 1] <= first * step + _CLOSE:
         k += 1
     for n in range(steps):
         t, end = (first + n) * step, (first + n + 1) * step
+        if cycle and (first + n) % cycle == 0:
+            wanted = references[min((first + n) // cycle, references.shape[0] - 1)]
+            pid_cycle(y[:3], wanted, memory, gains, cycle * step, starts[0])
         while t < end:
             while k < last and edges[k + 1] <= t + _CLOSE:
                 k += 1
@@ -163,6 +183,8 @@ class Harvester:
         Closed valves let no oil through; else what the greatest resistance lets through.
     as_printed : bool
         +P_S2 in the return lines, as (A6a) of the paper has it.
+    controller : ControllerParameters, optional
+        Of a scenario under control; None: the installed file.
 
     Raises
     ------
@@ -176,6 +198,7 @@ class Harvester:
     model: str = 'full'
     switching: bool = True
     as_printed: bool = False
+    controller: ControllerParameters | None = None
 
     def __post_init__(self) -> None:
         """Check pose, pressures and step."""
@@ -193,9 +216,24 @@ class Harvester:
         )
         object.__setattr__(self, '_constants', model)
         object.__setattr__(self, '_schedule', self.scenario.schedule(self.parameters))
+        object.__setattr__(self, '_control', self._control_of(self.scenario))
         object.__setattr__(self, '_initial', self._at_rest(self._arms()))
         if self.model == 'full':
             self._check_step()
+
+    def _control_of(self, scenario: Scenario) -> tuple[np.ndarray, np.ndarray, int]:
+        """Return references of the cycles, gains, and steps of a cycle; 0: no control."""
+        if not scenario.is_controlled:
+            return _NO_CONTROL
+        controller = self.controller or load_controller()
+        interval = controller.sample_time
+        cycle = step_count(interval, self.step, 'sample_time of the controller')
+        times = interval * np.arange(round(scenario.duration / interval) + 1)
+        return (
+            references(self.parameters, scenario, times),
+            controller.table(self.parameters),
+            cycle,
+        )
 
     @property
     def constants(self) -> Model:
@@ -236,7 +274,8 @@ class Harvester:
         closed = np.full(3, self.switching)
         schedule: Schedule = self.__dict__['_schedule']
         counters = np.array([0.0, y[6:12].min(), 0.0])
-        return HarvesterState(y, closed, np.zeros(5), counters, tuple(schedule.starts[0].tolist()))
+        spools = tuple(schedule.starts[0].tolist())
+        return HarvesterState(y, closed, np.zeros(5), counters, spools, new_memory(len(JOINTS)))
 
     def _check_step(self) -> None:
         """Raise InputError when the step is too long for oil and bodies at time 0."""
@@ -313,19 +352,22 @@ class Harvester:
         PartialRunError
             With what happened in the step that failed, and the rows up to there.
         """
-        schedule = self._schedule_of(command)
+        schedule, control = self._schedule_of(command), _NO_CONTROL
+        if command is BY_SCENARIO and self.scenario.is_controlled:
+            # The cycles write on it.
+            schedule, control = constant_schedule(state.spools), self.__dict__['_control']
         rows = np.empty(((first + steps) // every - first // every if every else 0, ROW))
         y, closed, book, counters = (array.copy() for array in state[:4])
-        constants = self.constants
-        taken, status = _advance(
-            y, closed, book, counters, schedule, constants, self.step, first, steps, every, rows
-        )
+        memory, constants = state.memory.copy(), self.constants
+        modes = (y, closed, book, counters, memory)
+        run = (self.step, first, steps, every, rows)
+        taken, status = _advance(*modes, schedule, control, constants, *run)
         time = step_time(first + taken, self.step)
         if status != DONE:
             kept = (first + taken) // every - first // every if every else 0
             raise PartialRunError(self._failure(status, time, y), rows[:kept])
         spools = _spools(schedule, time)
-        return HarvesterState(y, closed, book, counters, spools), rows
+        return HarvesterState(y, closed, book, counters, spools, memory), rows
 
     def _schedule_of(self, command: tuple[float, ...] | ByScenario) -> Schedule:
         """Return the schedule of a command."""

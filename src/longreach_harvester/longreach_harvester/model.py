@@ -411,19 +411,7 @@ def _lock(y, spool, i, model):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _open_cylinder(speed, u, i, model):  # type: ignore[no-untyped-def]
-    """Return F(s') and -dF/ds' of a cylinder whose oil only meets resistances, section 4."""
-    table = model.lines[0]
-    C_1, C_2 = orifice_resistances(u, i, model.lines)
-    side_1, side_2 = sources(u, i, table)
-    side_2 = -side_2 if model.as_printed else side_2
-    A_1, A_2, R = table[i, AREA_1], table[i, AREA_2], table[i, RESISTANCE]
-    K = (C_1 + R) * A_1**3 + (C_2 + R) * A_2**3
-    return A_1 * side_1 - A_2 * side_2 - K * speed * abs(speed), 2.0 * K * abs(speed)
-
-
-@njit
-def _open_motor(speed, flow_1, flow_2, u, i, model):  # type: ignore[no-untyped-def]
+def _open_motor(speed, flow_1, flow_2, side_1, side_2, C_1, C_2, i, table):  # type: ignore[no-untyped-def]
     """
     Return what a motor does whose oil only meets resistances, linear about two flows.
 
@@ -434,10 +422,6 @@ def _open_motor(speed, flow_1, flow_2, u, i, model):  # type: ignore[no-untyped-
     flow_1, flow_2 : float
         Flows of the linear equations at the speed, for the next iteration [m^3/s].
     """
-    table = model.lines[0]
-    C_1, C_2 = orifice_resistances(u, i, model.lines)
-    side_1, side_2 = sources(u, i, table)
-    side_2 = -side_2 if model.as_printed else side_2
     D, R, tank = table[i, AREA_1], table[i, RESISTANCE], table[i, TANK]
     across, leak = 1.0 / table[i, LEAK_ACROSS], 1.0 / table[i, LEAK_TANK]
     # e = E - r_1 Q_1 and f = F + r_2 Q_2, with Q of each port as in ports().
@@ -474,10 +458,9 @@ def _closed(speed, h, y, i, model):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _root(rate, slope, gain):  # type: ignore[no-untyped-def]
-    """Return x of x + gain x |x| = rate, at least as steep as ``slope``."""
-    size = 2.0 * abs(rate) / (slope + math.sqrt(slope * slope + 4.0 * gain * abs(rate)))
-    return math.copysign(size, rate)
+def _root(rate, gain):  # type: ignore[no-untyped-def]
+    """Return x of x + gain x |x| = rate."""
+    return 2.0 * rate / (1.0 + math.sqrt(1.0 + 4.0 * gain * abs(rate)))
 
 
 @njit
@@ -492,7 +475,15 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
     Parameters and result are those of :func:`full_step`, but u is that at the end of the step.
     """
     b, table = model.bodies, model.lines[0]
-    middle, w, arms, forces = work[0], work[1], work[2], work[3]
+    middle, w, arms, drives, gains = (
+        work[0, :3],
+        work[0, 3:6],
+        work[0, 6:9],
+        work[0, 9:12],
+        work[0, 12:15],
+    )
+    sides_1, sides_2, C_1, C_2 = work[1, :3], work[1, 3:6], work[1, 6:9], work[1, 9:12]
+    flows_1, flows_2, forces, slopes = work[2, :3], work[2, 3:6], work[2, 6:9], work[2, 9:12]
     for k in range(3):
         middle[k] = y[k] + 0.5 * h * y[_RATE + k]
     v = y[_RATE:_P1]
@@ -502,21 +493,24 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
     for i in range(3):
         _, arms[i] = piston_and_arm(table, i, middle[i])
         valid = valid and arms[i] > 0.0
-        arms[3 + i] = M11 if i == 0 else (M22 if i == 1 else M33)
-        arms[6 + i] = h1 if i == 0 else (h2 if i == 1 else h3)
+        inertia, load = (
+            M11 if i == 0 else (M22 if i == 1 else M33),
+            h1 if i == 0 else (h2 if i == 1 else h3),
+        )
         w[i] = v[i]
-        forces[3 + i], forces[6 + i] = y[_Q1 + i], y[_Q2 + i]
+        C_1[i], C_2[i] = orifice_resistances(u[i], i, model.lines)
+        sides_1[i], side = sources(u[i], i, table)
+        sides_2[i] = -side if model.as_printed else side
         if not closed[i]:
-            gain = h * arms[i] ** 3 / arms[3 + i]
-            drive, K = (
-                _open_cylinder(0.0, u[i], i, model)[0],
-                0.5 * _open_cylinder(1.0, u[i], i, model)[1],
-            )
-            rate = v[i] + h * (arms[i] * drive - arms[6 + i]) / arms[3 + i]
-            w[i] = _root(rate, 1.0, gain * K)
-            forces[3 + i] = forces[6 + i] = table[i, AREA_1] * arms[i] * w[i]
+            A_1, A_2, R = table[i, AREA_1], table[i, AREA_2], table[i, RESISTANCE]
+            R = R if table[i, MOTOR] == 0.0 else 0.0
+            drives[i] = A_1 * sides_1[i] - A_2 * sides_2[i]
+            gains[i] = (C_1[i] + R) * A_1**3 + (C_2[i] + R) * A_2**3
+            rate = v[i] + h * (arms[i] * drives[i] - load) / inertia
+            w[i] = _root(rate, h * gains[i] * arms[i] ** 3 / inertia)
+            flows_1[i] = flows_2[i] = A_1 * arms[i] * w[i]
     for _ in range(_MOST_ROUNDS):
-        # forces[:3] are torques at w, forces[9:12] what they lose per rate.
+        # Torques at w, and what they lose per rate.
         for i in range(3):
             a, mean = arms[i], 0.5 * (v[i] + w[i])
             if closed[i]:
@@ -525,22 +519,24 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
                 slope = 0.5 * (slope + table[i, VISCOUS])
             else:
                 if table[i, MOTOR] == 0.0:
-                    force, slope = _open_cylinder(a * w[i], u[i], i, model)
+                    speed = abs(a * w[i])
+                    force = drives[i] - gains[i] * a * w[i] * speed
+                    slope = 2.0 * gains[i] * speed
                 else:
-                    force, slope, Q1, Q2 = _open_motor(
-                        a * w[i], forces[3 + i], forces[6 + i], u[i], i, model
+                    ends = (sides_1[i], sides_2[i], C_1[i], C_2[i], i, table)
+                    force, slope, flows_1[i], flows_2[i] = _open_motor(
+                        a * w[i], flows_1[i], flows_2[i], *ends
                     )
-                    forces[3 + i], forces[6 + i] = Q1, Q2
                 force -= table[i, VISCOUS] * a * w[i]
                 slope += table[i, VISCOUS]
-            forces[i], forces[9 + i] = a * force, a * a * slope
+            forces[i], slopes[i] = a * force, a * a * slope
         # Newton: (M + h slopes) dw = M (v - w) + h (torques - bias).
         r1 = M11 * (v[0] - w[0]) + h * (forces[0] - h1)
         r2 = M22 * (v[1] - w[1]) + M23 * (v[2] - w[2]) + h * (forces[1] - h2)
         r3 = M23 * (v[1] - w[1]) + M33 * (v[2] - w[2]) + h * (forces[2] - h3)
-        D22, D33 = M22 + h * forces[10], M33 + h * forces[11]
+        D22, D33 = M22 + h * slopes[1], M33 + h * slopes[2]
         determinant = D22 * D33 - M23 * M23
-        d1 = r1 / (M11 + h * forces[9])
+        d1 = r1 / (M11 + h * slopes[0])
         d2, d3 = (D33 * r2 - M23 * r3) / determinant, (D22 * r3 - M23 * r2) / determinant
         w[0] += d1
         w[1] += d2
@@ -551,9 +547,7 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
     for i in range(3):
         mean = 0.5 * (v[i] + w[i])
         y[i] += h * mean
-        C_1, C_2 = orifice_resistances(u[i], i, model.lines)
-        side_1, side_2 = sources(u[i], i, table)
-        outside = -side_2 if model.as_printed else side_2
+        side_1, outside = sides_1[i], sides_2[i]
         if closed[i]:
             speed = arms[i] * mean
             force, _, into, out = _closed(speed, h, y, i, model)
@@ -565,15 +559,15 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
             y[_P1 + i] -= h * into / table[i, CAPACITANCE]
             y[_P2 + i] += h * out / table[i, CAPACITANCE]
             share = -math.expm1(-h / table[i, RESIDUAL_TIME])
-            y[_Q1 + i] += share * (residual_flow(side_1 - y[_P1 + i], C_1) - y[_Q1 + i])
-            y[_Q2 + i] += share * (residual_flow(y[_P2 + i] - outside, C_2) - y[_Q2 + i])
+            y[_Q1 + i] += share * (residual_flow(side_1 - y[_P1 + i], C_1[i]) - y[_Q1 + i])
+            y[_Q2 + i] += share * (residual_flow(y[_P2 + i] - outside, C_2[i]) - y[_Q2 + i])
         else:
             speed = arms[i] * w[i]
             Q1, Q2 = table[i, AREA_1] * speed, table[i, AREA_2] * speed
             if table[i, MOTOR] != 0.0:
-                Q1, Q2 = forces[3 + i], forces[6 + i]
+                Q1, Q2 = flows_1[i], flows_2[i]
             y[_Q1 + i], y[_Q2 + i] = Q1, Q2
-            p1, p2 = side_1 - C_1 * Q1 * abs(Q1), outside + C_2 * Q2 * abs(Q2)
+            p1, p2 = side_1 - C_1[i] * Q1 * abs(Q1), outside + C_2[i] * Q2 * abs(Q2)
             y[_P1 + i], y[_P2 + i] = p1, p2
             # The forces are those of the end, and work along the mean motion.
             force = forces[i] / arms[i] + table[i, VISCOUS] * speed

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.schedules import Knots, Schedule, check_knots, schedule_of
+from longreach_harvester.kinematics import TipSegment
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
 
-__all__ = ['Scenario', 'SpoolKnots', 'load_scenario']
+__all__ = ['Scenario', 'Sine', 'Sines', 'SpoolKnots', 'load_scenario']
 
 _CLOSED = ((0.0, 0.0),)
 
@@ -33,6 +35,27 @@ class SpoolKnots(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
+class Sine(Parameters):
+    """A sine: from the angle of time 0, at rest, to twice the amplitude beyond it and back."""
+
+    amplitude: float = quantity('amplitude', 'rad', at_least=-3.0, at_most=3.0)
+    period: float = quantity('period', 's', at_least=0.1, at_most=1e6)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sines(Parameters):
+    """Which joints follow a sine under their controllers; the valves of the others are closed."""
+
+    swing: Sine | None = quantity('sine', '', default=None)
+    boom: Sine | None = quantity('sine', '', default=None)
+    stick: Sine | None = quantity('sine', '', default=None)
+
+    def of_joints(self) -> tuple[Sine | None, ...]:
+        """Return the sines in the order of JOINTS."""
+        return self.swing, self.boom, self.stick
+
+
+@dataclasses.dataclass(frozen=True)
 class Scenario(Parameters):
     """Contents of a scenario file: the machine begins at rest, its weight in the head sides."""
 
@@ -45,6 +68,22 @@ class Scenario(Parameters):
         'in the rod sides at time 0', 'Pa', at_least=0.0, at_most=1e8, default=7e6
     )
     spools: SpoolKnots = quantity('of the three valves; left out: closed', default=SpoolKnots())
+
+    sines: Sines = quantity('joints under controllers, in place of spools', default=Sines())
+    tip: tuple[TipSegment, ...] = quantity(
+        'path of the tip under controllers, in place of spools', default=()
+    )
+
+    def check(self) -> None:
+        """Raise InputError for spools that are given beside controllers."""
+        moving = self.spools != SpoolKnots(), self.sines != Sines(), bool(self.tip)
+        if sum(moving) > 1:
+            raise InputError('of spools, sines and tip several are given, allowed: one')
+
+    @property
+    def is_controlled(self) -> bool:
+        """Whether controllers move the spools."""
+        return bool(self.tip) or any(sine is not None for sine in self.sines.of_joints())
 
     def schedule(self, harvester: HarvesterParameters) -> Schedule:
         """Return the spools in intervals in which neither modes nor sources change."""

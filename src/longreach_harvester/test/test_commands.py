@@ -84,17 +84,67 @@ def test_another_machine_file(capsys, short, tmp_path):
         (SHORT.replace('stick', 'arm'), 'arm is unknown'),
         (SHORT.replace('0.55', '5.5'), 'boom = 5.5'),
         (SHORT.replace('1.0', '1.00001'), 'duration'),
+        (SHORT + 'sines: {boom: {amplitude: 0.1, period: 4}}', 'allowed: one'),
+        (
+            SHORT.split('spools')[0] + 'tip: [{kind: line, duration: 1, to: [9, 0, 0]}]',
+            'tip[0]',
+        ),
+        (
+            SHORT.split('spools')[0] + 'tip: [{kind: circle, duration: 1, to: [5, 0, 0]}]',
+            'centre and normal',
+        ),
     ],
 )
 def test_wrong_scenarios_are_refused(capsys, tmp_path, text, what):
     file = tmp_path / 'wrong.yaml'
     file.write_text(text)
-    outcome = Outcome(capsys, 'harvester', 'run', file)
-    assert outcome.code == 2
-    assert what in outcome.err
+    Outcome(capsys, 'harvester', 'run', file).refused(what)
 
 
 def test_steps_that_are_too_long_are_refused(capsys, short):
-    outcome = Outcome(capsys, 'harvester', 'run', short, '--step', 0.005)
-    assert outcome.code == 2
-    assert 'at most 0.00' in outcome.err
+    Outcome(capsys, 'harvester', 'run', short, '--step', 0.005).refused('at most 0.00')
+
+
+# --- controlled runs, poses -----------------------------------------------------------------
+
+
+def test_compare_models_draws_the_figures_of_the_paper(capsys, tmp_path):
+    table, picture = tmp_path / 'both.csv', tmp_path / 'both.png'
+    words = ('--format', 'json', '--csv', table, '--plot', picture)
+    found = Outcome(capsys, 'harvester', 'compare-models', *words).json
+    assert found['largest_difference']['q_stick'] < 2e-3
+    assert found['largest_difference']['q_boom'] < 1e-3
+    assert set(found['real_time_factor']) == {'full', 'reduced'}
+    assert picture.read_bytes().startswith(PNG)
+    with table.open() as stream:
+        head, *rows = csv.reader(stream)
+    places = [head.index(f'q_stick_{model}') for model in ('full', 'reduced')]
+    angles = np.array(rows, dtype=float)[:, places]
+    assert np.abs(angles[:, 0] - angles[:, 1]).max() == pytest.approx(
+        found['largest_difference']['q_stick']
+    )
+
+
+def test_pose_of_a_tip_and_of_angles_agree(capsys):
+    by_tip = Outcome(capsys, 'harvester', 'pose', '--tip', '5,1,0', '--format', 'json').json
+    assert by_tip['tip'] == pytest.approx([5, 1, 0])
+    angles = ','.join(map(str, np.degrees(by_tip['angles'])))
+    words = ('pose', '--angles', angles, '--degrees', '--format', 'json')
+    assert Outcome(capsys, 'harvester', *words).json['tip'] == pytest.approx([5, 1, 0])
+    boom, stick = by_tip['cylinders']
+    assert boom['force'] > stick['force'] > 0
+    assert 'tip: x = 5' in Outcome(capsys, 'harvester', 'pose', '--tip', '5,1,0').out
+
+
+@pytest.mark.parametrize(
+    ('words', 'what'),
+    [
+        (('--tip', '9,0,0'), 'from the boom pivot'),
+        (('--tip', '0,0,1'), 'swing axis'),
+        (('--tip', '1,2'), 'X,Y,Z'),
+        (('--angles', '0,1'), '--angles has 2'),
+        (('--angles', '0,3,0'), 'boom = 3'),
+    ],
+)
+def test_impossible_poses_are_refused(capsys, words, what):
+    Outcome(capsys, 'harvester', 'pose', *words).refused(what)

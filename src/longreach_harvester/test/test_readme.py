@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from longreach_harvester.control import ControllerParameters
 from longreach_harvester.parameters import HarvesterParameters
 from longreach_harvester.scenario import Scenario
 from longreach_harvester.simulation import COLUMNS
@@ -12,7 +13,7 @@ from longreach_node.parameters import file_table
 README = (Path(__file__).resolve().parent.parent / 'README.md').read_text(encoding='utf-8')
 
 
-@pytest.mark.parametrize('cls', [HarvesterParameters, Scenario])
+@pytest.mark.parametrize('cls', [HarvesterParameters, Scenario, ControllerParameters])
 def test_readme_has_the_table_of_a_file(cls):
     assert file_table(cls) in README, f'the table shall be\n{file_table(cls)}'
 

@@ -1,0 +1,107 @@
+"""
+PID controllers of joints whose outputs are voltages of proportional valves, as compiled code.
+
+For each joint, with the error e = reference - angle at each cycle of the interval T,
+
+    volts = K_f r' + K_p e + I + K_d (e - e_before) / T,    I grows by K_i e T,
+
+with the rate r' of the reference since the cycle before, bounded. The integral has a bound of its
+own, and does not grow while the output is at its bound and the error would drive it further
+(conditional integration). Volts are a share of full_volts; beyond ``smallest`` of them the spool
+jumps over the dead band of its valve,
+
+    spool = sign(share) (dead_band + (1 - dead_band) |share|),
+
+below it is closed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numba import njit
+
+from longreach_dynamics.parameters import Parameters, quantity
+
+__all__ = ['ValvePidParameters', 'new_memory', 'pid_cycle', 'pid_table']
+
+
+@dataclasses.dataclass(frozen=True)
+class ValvePidParameters(Parameters):
+    """The controller of one joint."""
+
+    proportional: float = quantity('voltage per error, K_p', 'V/rad', at_least=0.0, at_most=1e5)
+    integral: float = quantity('its growth per error, K_i', 'V/(rad s)', at_least=0.0, at_most=1e5)
+    derivative: float = quantity(
+        'voltage per rate of the error, K_d', 'V s/rad', at_least=0.0, at_most=1e5
+    )
+    feed_forward: float = quantity(
+        'voltage per rate of the reference, K_f', 'V s/rad', at_least=0.0, at_most=1e5
+    )
+    limit: float = quantity('largest voltage', 'V', above=0.0, at_most=1e3)
+    integral_limit: float = quantity('largest I', 'V', at_least=0.0, at_most=1e3)
+    full_volts: float = quantity(
+        'voltage of the full stroke of the spool', 'V', above=0.0, at_most=1e3
+    )
+    smallest: float = quantity(
+        'share of full_volts below which the valve stays closed', at_least=0.0, below=1.0
+    )
+
+
+def pid_table(
+    controllers: Sequence[ValvePidParameters], dead_bands: Sequence[float]
+) -> np.ndarray:
+    """Return the controllers in numbers, one row for each joint."""
+    names = (
+        *('proportional', 'integral', 'derivative', 'feed_forward', 'limit'),
+        *('integral_limit', 'full_volts', 'smallest'),
+    )
+    rows = [
+        [*(getattr(c, name) for name in names), band]
+        for c, band in zip(controllers, dead_bands, strict=True)
+    ]
+    return np.array(rows)
+
+
+def new_memory(joints: int) -> np.ndarray:
+    """Return the memory before the first cycle, (3, N): I [V], last error and reference [rad]."""
+    return np.array([np.zeros(joints), np.full(joints, np.nan), np.full(joints, np.nan)])
+
+
+@njit
+def pid_cycle(angles, references, memory, table, interval, spools):  # type: ignore[no-untyped-def]
+    """
+    Run one cycle: write spool positions, and the memory for the next one.
+
+    Parameters
+    ----------
+    angles, references : ndarray, shape (N,)
+        [rad]. A joint whose reference is NaN has its valve closed.
+    memory : ndarray, shape (3, N)
+    table : ndarray, shape (N, 9)
+        As :func:`pid_table` makes it.
+    interval : float
+        Of the cycles, T [s].
+    spools : ndarray, shape (N,)
+    """
+    for i in range(spools.size):
+        if math.isnan(references[i]):
+            spools[i], memory[0, i], memory[1, i], memory[2, i] = 0.0, 0.0, np.nan, np.nan
+            continue
+        K_p, K_i, K_d, K_f, limit, most, full, smallest, band = table[i]
+        e, before = references[i] - angles[i], memory[1, i]
+        wanted = K_p * e + memory[0, i]
+        if not math.isnan(before):
+            wanted += K_d * (e - before) / interval
+            wanted += K_f * (references[i] - memory[2, i]) / interval
+        volts = min(max(wanted, -limit), limit)
+        if volts == wanted or e * wanted <= 0.0:
+            memory[0, i] = min(max(memory[0, i] + K_i * e * interval, -most), most)
+        memory[1, i], memory[2, i] = e, references[i]
+        share = min(max(volts / full, -1.0), 1.0)
+        spools[i] = 0.0
+        if abs(share) > smallest:
+            spools[i] = math.copysign(band + (1.0 - band) * abs(share), share)

@@ -1,0 +1,159 @@
+"""Controlled runs: the tip's place and paths, what controllers follow, how well."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from harvesters import STANDARD, scenario
+
+from longreach_dynamics.machine import BY_SCENARIO
+from longreach_dynamics.valve_pid import new_memory, pid_cycle
+from longreach_harvester.control import load_controller, references
+from longreach_harvester.kinematics import (
+    TipSegment,
+    angles_at,
+    cylinder_place,
+    tip_at,
+    tip_path,
+)
+from longreach_harvester.machine import Harvester
+from longreach_harvester.scenario import Scenario, load_scenario
+from longreach_harvester.simulation import simulate
+from longreach_tools.scenarios import find_scenario
+
+ANGLES = ('q_swing', 'q_boom', 'q_stick')
+
+
+def shipped(name):
+    return load_scenario(find_scenario(Path(name), 'harvester_', 'harvester'))
+
+
+# --- places ---------------------------------------------------------------------------------
+
+
+def test_angles_of_a_tip_and_back():
+    random = np.random.default_rng(1)
+    for _ in range(50):
+        q = random.uniform((-3, -0.6, -2.2), (3, 1.2, -0.1))
+        if np.hypot(*tip_at(STANDARD, q)[:2]) > 0.5 and tip_at(STANDARD, (0, *q[1:]))[0] > 0:
+            assert angles_at(STANDARD, tip_at(STANDARD, q)) == pytest.approx(q, abs=1e-9)
+
+
+def test_lines_are_straight_and_circles_are_round():
+    start = np.array([0.1, 0.5, -1.2])
+    centre = np.array([5.0, 0.5, 0.5])
+    segments = [
+        TipSegment(kind='line', duration=2.0, to=(5.0, 0.5, 0.0)),
+        TipSegment(kind='circle', duration=3.0, centre=tuple(centre), normal=(0.2, 2.0, 0.0)),
+    ]
+    times = np.linspace(0, 6, 601)
+    tip = tip_at(STANDARD, tip_path(STANDARD, start, segments, times))
+    begin, end = tip_at(STANDARD, start), np.array([5.0, 0.5, 0.0])
+    along = (end - begin) / np.linalg.norm(end - begin)
+    off = np.cross(tip[:201] - begin, along)
+    assert np.abs(off).max() < 1e-9
+    axis = np.array([0.2, 2.0, 0.0]) / np.hypot(0.2, 2.0)
+    radii = np.linalg.norm(np.cross(tip[201:] - centre, axis), axis=1)
+    assert np.ptp(radii) < 1e-9
+    assert np.ptp((tip[201:] - centre) @ axis) < 1e-9
+    assert tip[-1] == pytest.approx(end), 'a full turn'
+    # At rest at both ends of each.
+    assert np.abs(np.diff(tip, axis=0)[[0, 199, 200, 499, 550]]).max() < 1e-5
+
+
+def test_cylinders_have_the_length_of_their_linkage():
+    for cylinder in (STANDARD.boom_cylinder, STANDARD.stick_cylinder):
+        row = cylinder.linkage.row()
+        for angle, rod_angle in ((0.3, 0.0), (-0.9, -0.4)):
+            place = cylinder_place(cylinder, angle, rod_angle)
+            assert place.length == pytest.approx(cylinder.linkage.position(angle) + row[4])
+            assert abs(place.barrel) == pytest.approx(row[1])
+
+
+# --- the controllers ------------------------------------------------------------------------
+
+
+def cycle(error, memory=None, **changes):
+    controller = load_controller()
+    stick = controller.stick.replace(**{'derivative': 0.0, **changes})
+    table = controller.replace(stick=stick).table(STANDARD)[2:]
+    memory = new_memory(1) if memory is None else memory
+    spools = np.zeros(1)
+    pid_cycle(np.zeros(1), np.array([error]), memory, table, 0.01, spools)
+    return spools[0], memory
+
+
+def test_output_jumps_over_the_dead_band():
+    gains = {'proportional': 50.0, 'full_volts': 10.0, 'smallest': 0.002, 'limit': 8.0}
+    for error in (0.05, -0.05):
+        spool, _ = cycle(error, **gains)
+        assert spool == pytest.approx(np.sign(error) * (0.05 + 0.95 * 0.25))
+    assert cycle(3e-4, **gains)[0] == 0.0
+    assert cycle(9.0, **gains)[0] == pytest.approx(0.05 + 0.95 * 0.8)
+
+
+def test_integral_does_not_grow_at_the_bound():
+    _, memory = cycle(0.01, proportional=10.0, integral=5.0)
+    assert memory[0, 0] == pytest.approx(5.0 * 0.01 * 0.01)
+    _, memory = cycle(9.0, proportional=10.0, integral=5.0)
+    assert memory[0, 0] == 0.0
+    for _ in range(1000):
+        _, memory = cycle(0.05, memory, proportional=10.0, integral=50.0, integral_limit=0.5)
+    assert memory[0, 0] == 0.5
+
+
+def test_rates_of_error_and_reference_count_from_the_second_cycle_on():
+    gains = {'proportional': 0.0, 'integral': 0.0, 'derivative': 2.0, 'feed_forward': 3.0}
+    first, memory = cycle(0.01, **gains)
+    assert first == 0.0
+    second, _ = cycle(0.02, memory, **gains)
+    assert second == pytest.approx(0.05 + 0.95 * (2.0 + 3.0) * 0.01 / 0.01 / 10.0)
+
+
+def test_joints_without_a_reference_have_closed_valves():
+    assert cycle(np.nan)[0] == 0.0
+    wanted = references(STANDARD, shipped('sine'), np.array([0.0, 2.5]))
+    assert np.isnan(wanted[:, :2]).all()
+    assert wanted[:, 2] == pytest.approx([-1.6, -1.2])
+
+
+# --- runs -----------------------------------------------------------------------------------
+
+
+def test_stick_follows_a_sine_and_the_boom_stays_locked():
+    chosen = shipped('sine').replace(duration=10.0)
+    run = simulate(Harvester(STANDARD, chosen))
+    wanted = references(STANDARD, chosen, run.column('time'))
+    assert np.abs(wanted[:, 2] - run.column('q_stick')).max() < 0.02
+    assert np.ptp(run.column('q_boom')) < 5e-3
+    assert run.column('spool_boom').any() == 0
+    fine = simulate(Harvester(STANDARD, chosen, 1e-4)).column('q_stick')
+    assert np.abs(run.column('q_stick') - fine).max() < 1e-4
+    reduced = simulate(Harvester(STANDARD, chosen, 5e-3, 'reduced')).column('q_stick')
+    assert np.abs(reduced - fine).max() < 2e-3
+
+
+def test_tip_follows_lines_and_circles():
+    chosen = shipped('tip')
+    run = simulate(Harvester(STANDARD, chosen))
+    wanted = tip_at(STANDARD, references(STANDARD, chosen, run.column('time')))
+    error = np.linalg.norm(tip_at(STANDARD, run.stack(ANGLES)) - wanted, axis=1)
+    assert error.max() < 0.1
+    assert np.ptp(wanted, axis=0).min() > 0.5
+
+
+def test_controlled_runs_do_not_depend_on_the_division_into_calls():
+    machine = Harvester(STANDARD, shipped('sine'), 1e-3)
+    whole = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, 1.5)
+    state = machine.initial_state()
+    for begin, duration in ((0.0, 0.004), (0.004, 0.733), (0.737, 0.763)):
+        state = machine.advance(state, BY_SCENARIO, begin, duration)
+    assert np.array_equal(state.y, whole.y)
+    assert np.array_equal(state.memory, whole.memory, equal_nan=True)
+
+
+def test_paths_that_leave_the_reach_are_refused():
+    chosen = scenario().replace(tip=(TipSegment(kind='line', duration=1.0, to=(9, 0, 0)),))
+    with pytest.raises(ValueError, match='tip'):
+        Harvester(STANDARD, chosen)
+    assert isinstance(chosen, Scenario)
