@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from longreach_dynamics.errors import InputError
@@ -18,6 +19,7 @@ __all__ = [
     'add_excavator',
     'digging_excavator',
     'digging_scenario',
+    'say',
 ]
 
 # Cylinders that carry the bucket's joint.
@@ -101,3 +103,8 @@ def digging_scenario(arguments: argparse.Namespace, cohesion: float | None = Non
         arguments.depth,
         arguments.held,
     )
+
+
+def say(text: str) -> None:
+    """Print a line beside the result, on stderr."""
+    print(f'longreach excavator: {text}', file=sys.stderr)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 import numpy as np
 
-from longreach_excavator.arguments import add_excavator
+from longreach_excavator.arguments import add_excavator, say
 from longreach_excavator.breakout import BREAKOUTS, Breakout, breakout
 from longreach_excavator.forces import MEASURED_TIME, agreement, printed_forces
 from longreach_excavator.linkage import CYLINDERS
@@ -99,20 +98,12 @@ def _run_forces(arguments: argparse.Namespace) -> None:
         'correlation',
         f'computed / measured at {0.5 * MEASURED_TIME:g} s',
     )
-    text = table(
-        head,
-        [
-            (
-                name,
-                f'{100.0 * a.rms:.0f}',
-                f'{a.opposite:.2f}',
-                f'{a.correlation:.2f}',
-                f'{a.ratio:.2f}',
-            )
-            for name, a in rows.items()
-        ],
-    )
-    print_result({name: a._asdict() for name, a in rows.items()}, text, arguments.format)
+    shown = [
+        (name, f'{100.0 * a.rms:.0f}', *(f'{value:.2f}' for value in a[1:]))
+        for name, a in rows.items()
+    ]
+    found = {name: a._asdict() for name, a in rows.items()}
+    print_result(found, table(head, shown), arguments.format)
 
 
 def _run_steps(arguments: argparse.Namespace) -> None:
@@ -194,11 +185,9 @@ def _run_breakout(arguments: argparse.Namespace) -> None:
             held = one['holding_n'][cylinder.name]
             most = supply * (cylinder.head_area if held > 0.0 else cylinder.rod_area)
             if abs(held) > most:
-                print(
-                    f'longreach excavator: for the breakout of the {name} the {cylinder.name}'
-                    f' would have to hold {1e-3 * abs(held):.0f} kN, the supply pressure gives'
-                    f' {1e-3 * most:.0f} kN',
-                    file=sys.stderr,
+                say(
+                    f'for the breakout of the {name} the {cylinder.name} would have to hold'
+                    f' {1e-3 * abs(held):.0f} kN, the supply pressure gives {1e-3 * most:.0f} kN'
                 )
 
 

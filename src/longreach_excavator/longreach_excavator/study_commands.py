@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from longreach_excavator.arguments import (
     add_excavator,
     digging_excavator,
     digging_scenario,
+    say,
 )
 from longreach_excavator.cohesion import (
     BOUNDS,
@@ -150,18 +150,13 @@ def _run_inverse(arguments: argparse.Namespace) -> None:
     head = ('load', 'unit', 'lowest', 'at [s]', 'highest', 'at [s]')
     print_result(result.summary(), table(head, rows), arguments.format)
     if arguments.soil == 'law' and arguments.surface is None:
-        _say("the soil begins at the bucket's edge in the first row; --surface puts it elsewhere")
+        say("the soil begins at the bucket's edge in the first row; --surface puts it elsewhere")
     supply = excavator.oil.supply_pressure
     for cylinder in excavator.cylinders:
         force = result.column(f'force_{cylinder.name}')
         # The supply against an empty other side.
         if force.max() > supply * cylinder.head_area or force.min() < -supply * cylinder.rod_area:
-            _say(f'{cylinder.name} needs more than the supply pressure of {supply:g} Pa')
-
-
-def _say(text: str) -> None:
-    """Say something beside the result."""
-    print(f'longreach excavator: {text}', file=sys.stderr)
+            say(f'{cylinder.name} needs more than the supply pressure of {supply:g} Pa')
 
 
 def _noise(text: str) -> tuple[str, float]:
@@ -212,7 +207,7 @@ def _other_depth(
     try:
         fit = fit_cohesion(excavator, scenario.replace(depth=other), data, *rest)
     except LongreachError as error:
-        _say(f'with depth: {other} there is no fit: {error}')
+        say(f'with depth: {other} there is no fit: {error}')
         return {'depth': scenario.depth, f'cohesion_with_depth_{other}_pa': None}
     return {'depth': scenario.depth, f'cohesion_with_depth_{other}_pa': fit.cohesion}
 
