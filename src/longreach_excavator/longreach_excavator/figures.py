@@ -273,7 +273,7 @@ def draw_steps(file: str | Path, cases: list[StepCase]) -> None:
             for case in cases:
                 if case.step == step:
                     label = f'{1e-3 * case.cohesion:g} kPa'
-                    label += '' if case.run else ': refused'
+                    label += '' if case.times.size else ': refused'
                     color = f'C{cohesions.index(case.cohesion)}'
                     force = 1e-3 * case.force
                     axis.plot(case.times, force, color=color, marker='.', label=label)

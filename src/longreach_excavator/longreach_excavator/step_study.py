@@ -16,7 +16,6 @@ import numpy as np
 from longreach_dynamics.errors import LongreachError
 from longreach_excavator.forces import MEASURED_TIME
 from longreach_excavator.parameters import ExcavatorParameters
-from longreach_excavator.results import ExcavatorRun
 from longreach_excavator.scenario import dig_scenario
 from longreach_excavator.simulation import simulate
 
@@ -33,34 +32,27 @@ _FOOT = 'boom_chassis'
 
 
 class StepCase(NamedTuple):
-    """A digging with one cohesion and one step size."""
+    """A digging with one cohesion and one step size, in steps of order 4 with a row for each."""
 
     cohesion: float  # [Pa]
     step: float  # [s]
-    run: ExcavatorRun | None  # steps of order 4, a row for each; None if it was refused
-    difference: float  # largest one from the run of order 8, as a share of the peak
     message: str  # why it was refused, or ended early; empty for a complete run
-
-    @property
-    def force(self) -> np.ndarray:
-        """Force in the boom's foot (rows,) [N]; no rows of a run that was refused."""
-        return np.empty(0) if self.run is None else self.run.magnitude(_FOOT)
-
-    @property
-    def times(self) -> np.ndarray:
-        """Times of the rows [s]."""
-        return np.empty(0) if self.run is None else self.run.column('time')
+    times: np.ndarray = np.empty(0)  # (rows,) [s]; no rows if it was refused
+    force: np.ndarray = np.empty(0)  # (rows,) in the boom's foot [N]
+    sweep: float | None = None  # time at which the sweep ends [s]
+    difference: float | None = None  # largest one from order 8, as a share of the peak
 
     def summary(self) -> dict[str, Any]:
         """Return peak, its time, end of the sweep and difference as plain numbers, or None."""
-        found: dict[str, Any] = {'cohesion_pa': self.cohesion, 'step_s': self.step}
-        known = self.run is not None
-        k = int(self.force.argmax()) if known else 0
-        return found | {
-            'peak_n': float(self.force[k]) if known else None,
-            'peak_time_s': float(self.times[k]) if known else None,
-            'time_to_sweep_s': self.run.time_to_sweep() if self.run else None,
-            'difference': self.difference if np.isfinite(self.difference) else None,
+        rows = range(len(self.times))
+        peak = max(rows, key=self.force.__getitem__, default=None)
+        return {
+            'cohesion_pa': self.cohesion,
+            'step_s': self.step,
+            'peak_n': None if peak is None else float(self.force[peak]),
+            'peak_time_s': None if peak is None else float(self.times[peak]),
+            'time_to_sweep_s': self.sweep,
+            'difference': self.difference,
             'message': self.message,
         }
 
@@ -87,9 +79,10 @@ def _case(excavator: ExcavatorParameters, mode: str, cohesion: float, step: floa
         run = simulate(excavator, scenario, step, step)
         exact = simulate(excavator, scenario, step, step, _TOLERANCE)
     except LongreachError as error:
-        return StepCase(cohesion, step, None, np.nan, str(error))
-    case = StepCase(cohesion, step, run, np.nan, run.message or exact.message)
-    expected = exact.magnitude(_FOOT)
-    rows = min(len(expected), len(case.force))
-    away = np.abs(case.force[:rows] - expected[:rows]).max() / expected.max()
-    return case._replace(difference=float(away))
+        return StepCase(cohesion, step, str(error))
+    force, expected = run.magnitude(_FOOT), exact.magnitude(_FOOT)
+    rows = min(len(expected), len(force))
+    away = float(np.abs(force[:rows] - expected[:rows]).max() / expected.max())
+    message = run.message or exact.message
+    times, sweep = run.column('time'), run.time_to_sweep()
+    return StepCase(cohesion, step, message, times, force, sweep, away)
