@@ -24,7 +24,6 @@ from longreach_boom.visuals import marker_positions, shape_of, stress_colours
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
 from longreach_node import qos
-from longreach_node.frames import header_at
 from longreach_node.hydraulic_plant import HydraulicPlantNode
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorParameters
@@ -114,8 +113,7 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
         )
         self._on_settings(settings)
         self.outputs += self._sensors.publishers
-        self._shape = self.create_publisher(MarkerArray, 'shape', qos.VISUAL)
-        self._visual_rate = settings.visual_rate
+        self.draw_on('shape', settings.visual_rate)
         self.create_service(AttachLoad, '~/attach_load', self._on_attach)
         self.create_service(Trigger, '~/release_load', self._on_release)
         waits = settings.lockstep or bool(scenario.trajectory)
@@ -136,7 +134,7 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
         return conversions.hydraulics_to_message(self._cylinders, parts, flows, header)
 
     def publish_own(self, header: Header) -> None:
-        """Publish strains, markers, sensors and the shape."""
+        """Publish strains, markers and sensors."""
         if self.is_heard(self._strain):
             shown = strains(self._boom.parameters, self.state, self._boom.scenario.friction)
             self._strain.publish(conversions.strains_to_message(self._beams, shown, header))
@@ -144,20 +142,13 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
             motion = marker_positions(self._boom.parameters, self.state)
             self._markers.publish(conversions.markers_to_message(motion, header))
         self._sensors.publish(self.state, self.sample, header)
-        if self.is_looked_at(self._shape, self._visual_rate):
-            self._publish_shape(header)
 
-    def publish_drawing(self, nanoseconds: int) -> None:
-        """Publish the shape, unless ``visual_rate`` is 0."""
-        if self._visual_rate:
-            self._publish_shape(header_at(nanoseconds, self.frame))
-
-    def _publish_shape(self, header: Header) -> None:
-        """Publish the bent beams with their stress."""
+    def drawing(self, header: Header) -> MarkerArray:
+        """Return the bent beams with their stress."""
         friction = self._boom.scenario.friction
         shapes = shape_of(self._boom.parameters, self.state, _POINTS, friction)
         colours = [stress_colours(shape.stress) for shape in shapes]
-        self._shape.publish(conversions.shape_to_message(shapes, colours, header))
+        return conversions.shape_to_message(shapes, colours, header)
 
     def _on_attach(
         self, request: AttachLoad.Request, response: AttachLoad.Response

@@ -20,7 +20,6 @@ from longreach_excavator.simulation import warm_up
 from longreach_excavator.state import CLOSED, ExcavatorCommand, ExcavatorState
 from longreach_excavator.visuals import bucket_load, force_arrows, ground_line, soil_line
 from longreach_node import qos
-from longreach_node.frames import header_at
 from longreach_node.hydraulic_plant import HydraulicPlantNode
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorParameters
@@ -106,8 +105,7 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
         if self._excavator.constants.ground.cells:
             self._terrain = self.create_publisher(Terrain, 'terrain', stream)
             self.outputs.append(self._terrain)
-        self._forces = self.create_publisher(MarkerArray, 'forces', qos.VISUAL)
-        self._visual_rate = settings.visual_rate
+        self.draw_on('forces', settings.visual_rate)
         settings = settings.replace(duration=_end(settings.duration, scenario))
         self.run(self._excavator, settings, CLOSED, settings.lockstep)
 
@@ -122,22 +120,15 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
         return conversions.hydraulics_to_message(self.state.y, observed, vapour, header)
 
     def publish_own(self, header: Header) -> None:
-        """Publish reactions, the soil's force, the ground, and the markers."""
+        """Publish reactions, the soil's force and the ground."""
         observed, ground = self._excavator.observed(self.state), self._excavator.constants.ground
         if ground.cells:
             self._terrain.publish(conversions.terrain_to_message(ground, self.state.y, header))
         self._reactions.publish(conversions.reactions_to_message(observed, header))
         self._soil_force.publish(conversions.soil_force_to_message(observed, header))
-        if self.is_looked_at(self._forces, self._visual_rate):
-            self._publish_forces(header)
 
-    def publish_drawing(self, nanoseconds: int) -> None:
-        """Publish the markers of forces and soil, unless visual_rate is 0."""
-        if self._visual_rate:
-            self._publish_forces(header_at(nanoseconds, self.frame))
-
-    def _publish_forces(self, header: Header) -> None:
-        """Publish the markers of forces and soil."""
+    def drawing(self, header: Header) -> MarkerArray:
+        """Return the markers of forces and soil."""
         observed, ground = self._excavator.observed(self.state), self._excavator.constants.ground
         arrows = force_arrows(self._excavator.parameters, self.state, observed)
         surface, load = self._surface, None
@@ -145,4 +136,4 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
             tooth = complex(observed['tip_x'], observed['tip_z'])
             surface = ground_line(ground, self.state.y)
             load = bucket_load(ground, self.state.y, tooth)
-        self._forces.publish(conversions.forces_to_message(arrows, surface, header, load))
+        return conversions.forces_to_message(arrows, surface, header, load)

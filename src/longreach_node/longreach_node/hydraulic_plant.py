@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from longreach_msgs.msg import HydraulicState, ValveCommand
+from rclpy.publisher import Publisher
 from std_msgs.msg import Header
+from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, Machine
@@ -30,7 +32,8 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
 
     A subclass sets the class attributes, calls :meth:`open` in its constructor before it creates
     its own publishers and :meth:`run` at the end, and provides :meth:`command_of`,
-    :meth:`hydraulic_state` and, where it publishes more, :meth:`publish_own`.
+    :meth:`hydraulic_state` and, where it publishes more, :meth:`publish_own`; with :meth:`draw_on`
+    also :meth:`drawing`.
 
     Attributes
     ----------
@@ -44,6 +47,8 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
 
     def __init__(self) -> None:
         super().__init__('plant', safe_command=BY_SCENARIO)
+        self._drawings: Publisher | None = None
+        self._drawing_rate = 0.0
 
     def open(self, settings: SimulatorParameters) -> None:
         """Create the publisher of ``hydraulics`` and the subscription to commands."""
@@ -54,6 +59,11 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
         self._commands = self.create_subscription(
             ValveCommand, self.command_topic, self._on_command, qos.STREAM
         )
+
+    def draw_on(self, topic: str, rate: float) -> None:
+        """Publish :meth:`drawing` on a topic, ``rate`` [Hz] of simulation; 0: never."""
+        self._drawings = self.create_publisher(MarkerArray, topic, qos.VISUAL)
+        self._drawing_rate = rate
 
     def run(
         self,
@@ -93,12 +103,18 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
     def publish_own(self, header: Header) -> None:
         """Publish other messages about the present state, once for each sample; none here."""
 
+    def drawing(self, header: Header) -> MarkerArray:
+        """Return the markers that show the present state."""
+        raise NotImplementedError
+
     # --- what it does ------------------------------------------------------------------------
 
     def publish_outputs(self, nanoseconds: int) -> None:
         """Publish the outputs of the present state."""
         header = header_at(nanoseconds, self.frame)
         self.publish_own(header)
+        if self._drawings and self.is_looked_at(self._drawings, self._drawing_rate):
+            self._drawings.publish(self.drawing(header))
         # Last: in lockstep the controller answers to this.
         self._publish_hydraulics(header)
 
@@ -107,6 +123,11 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
         header = header_at(nanoseconds, self.frame)
         self.publish_joints(header.stamp)
         self._publish_hydraulics(header)
+
+    def publish_drawing(self, nanoseconds: int) -> None:
+        """Publish the drawing of the present state, unless its rate is 0."""
+        if self._drawings and self._drawing_rate:
+            self._drawings.publish(self.drawing(header_at(nanoseconds, self.frame)))
 
     def _publish_hydraulics(self, header: Header) -> None:
         """Publish cylinders and valves, for whoever listens."""
