@@ -24,7 +24,9 @@ setup(
     license='Apache-2.0',
     extras_require={'test': ['pytest']},
     entry_points={
+        'console_scripts': ['plant = longreach_harvester.plant_node:main'],
         'longreach.commands': ['harvester = longreach_harvester.commands'],
+        'longreach.demos': ['harvester = longreach_harvester.commands'],
         'longreach.warm_up': ['harvester = longreach_harvester.simulation:warm_up'],
     },
 )

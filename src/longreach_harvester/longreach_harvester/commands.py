@@ -50,6 +50,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_steps(run, STEP, SAMPLE_TIME, 'interval of rows')
     add_results(run, 'a table of all rows', 'angles, spools, pressures and flows over time')
 
+    compare = HARVESTER.add_compare(
+        commands,
+        'Name what was run with --scenario, --file, --model and --step; commands by hand differ,'
+        ' too',
+        step=STEP,
+    )
+    _add_harvester(compare)
+    _add_model(compare)
+    HARVESTER.add_urdf(commands)
+    HARVESTER.add_services(commands)
+    HARVESTER.add_valves(
+        commands,
+        'valve_command',
+        'commands the valves on {topic}, too; stop it to move them by hand',
+        'if it is paused, longreach harvester resume lets it go on',
+    )
+    HARVESTER.add_demo(
+        commands,
+        'the open loop over ROS: run, record, compare, draw',
+        'open_loop',
+        ('real_time_factor:=0.0', 'duration:=12.0'),
+        _NEXT,
+    )
+
     models = commands.add_parser(
         'compare-models', help='full against reduced model: figures 5 and 8 to 11 of the paper'
     )
@@ -221,6 +245,16 @@ def _summary_text(run: HarvesterRun) -> str:
     return f'{table(head, rows)}\n\n{summary_table(summary, run.UNITS)}'
 
 
+_NEXT = """
+The bag is in {bag}, the picture in {picture}. What to try next, after . install/setup.bash:
+  longreach harvester compare-models --plot out/models.png
+  longreach harvester run tip --plot out/tip.png
+  longreach launch harvester scenario:=none        in real time; Ctrl-C ends it
+  longreach harvester valves 0,0.1,0.1             meanwhile, in another terminal
+  cp {file} my_harvester.yaml
+                                                   change a number in it, then:
+  longreach harvester run open_loop --file my_harvester.yaml --plot out/mine.png"""
+
 HARVESTER = MachineCommand(
     name='harvester',
     load=lambda arguments: load_harvester(arguments.file),
@@ -229,6 +263,7 @@ HARVESTER = MachineCommand(
     read_run=lazily('longreach_harvester.recording:read_run'),
     draw_run=lazily('longreach_harvester.figures:draw_run'),
     default_file=default_file,
+    describe=lazily('longreach_harvester.description:robot_description'),
     add_file=_add_harvester,
     scenarios='harvester_',
     text=_summary_text,

@@ -23,6 +23,7 @@ from longreach_dynamics.runs import PartialRunError
 from longreach_dynamics.schedules import Schedule, constant_schedule
 from longreach_dynamics.valve_pid import new_memory, pid_cycle
 from longreach_harvester.control import ControllerParameters, load_controller, references
+from longreach_harvester.description import moving_joints
 from longreach_harvester.model import (
     BOOK,
     DEAD_POINT,
@@ -396,19 +397,12 @@ class Harvester:
         state: HarvesterState,
         command: tuple[float, ...] | ByScenario,  # noqa: ARG002
     ) -> JointSample:
-        """Return angles [rad], rates [rad/s] and torques of the actuators [N m] of the joints."""
+        """Return joints with torques, and cylinders with forces, of the robot description."""
         forces = np.empty((1, 3))
         forces_of(state.y[None], self.constants, forces)
-        arms = [
-            piston_and_arm(self.constants.lines[0], i, angle)[1]
-            for i, angle in enumerate(state.y[:3])
-        ]
-        return JointSample(
-            JOINTS,
-            tuple(state.y[:3].tolist()),
-            tuple(state.y[3:6].tolist()),
-            tuple((forces[0] * arms).tolist()),
-        )
+        rows = self.constants.lines[0]
+        arms = [piston_and_arm(rows, i, angle)[1] for i, angle in enumerate(state.y[:3])]
+        return moving_joints(self.parameters, state.y, forces[0] * arms, forces[0])
 
 
 def _spools(schedule: Schedule, time: float) -> tuple[float, ...]:

@@ -11,9 +11,11 @@ from longreach_dynamics.schedules import Knots, Schedule, check_knots, schedule_
 from longreach_harvester.kinematics import TipSegment
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
 
-__all__ = ['Scenario', 'Sine', 'Sines', 'SpoolKnots', 'load_scenario']
+__all__ = ['Scenario', 'Sine', 'Sines', 'SpoolKnots', 'load_scenario', 'resting_scenario']
 
 _CLOSED = ((0.0, 0.0),)
+# Swing, boom, stick [rad].
+_RESTING = (0.0, 0.55, -1.2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +91,11 @@ class Scenario(Parameters):
         """Return the spools in intervals in which neither modes nor sources change."""
         levels = [actuator.valve.switching_spools() for actuator in harvester.actuators]
         return schedule_of(self.spools.of_joints(), levels)
+
+
+def resting_scenario() -> Scenario:
+    """Return a harvester at rest in the pose of the standard scenarios, all valves closed."""
+    return Scenario(duration=1.0, angles=_RESTING)
 
 
 def load_scenario(file: str | Path) -> Scenario:

@@ -47,8 +47,20 @@ COLUMNS = Columns(
         *each('p_2_*', JOINTS, 'Pa', 'pressures of the capacitances', _oil('rod_pressure')),
         *each('q_1_*', JOINTS, 'm^3/s', 'flows of orifices 1 into the lines', _oil('head_flow')),
         *each('q_2_*', JOINTS, 'm^3/s', 'flows of lines 2 into the orifices', _oil('rod_flow')),
-        *each('force_*', JOINTS[:1], 'N m', 'of the motor on the swing joint'),
-        *each('force_*', JOINTS[1:], 'N', 'of the oil on the pistons'),
+        *each(
+            'force_*',
+            JOINTS[:1],
+            'N m',
+            'of the motor on the swing joint',
+            [Source('joint_states', 'effort', 'swing')],
+        ),
+        *each(
+            'force_*',
+            JOINTS[1:],
+            'N',
+            'of the oil on the pistons',
+            [Source('joint_states', 'effort', f'{name}_cylinder') for name in JOINTS[1:]],
+        ),
         *each('closed_*', JOINTS, '', '1: the valve is closed, the flow no oil'),
         *each('work_*', BOOK[:1], 'J', 'of the supply since time 0'),
         *each('loss_*', BOOK[1:], 'J', 'losses since time 0'),
@@ -115,10 +127,10 @@ class HarvesterRun(Run[HarvesterParameters]):
             'final': dict(zip(names, shown[-1].tolist(), strict=True)),
             'lowest': dict(zip(names, shown.min(axis=0).tolist(), strict=True)),
             'highest': dict(zip(names, shown.max(axis=0).tolist(), strict=True)),
-            'energy_error': self.energy_error(),
         }
         if self.state is not None:
             found |= {
+                'energy_error': self.energy_error(),
                 'switchings': int(self.state.counters[0]),
                 'lowest_pressure': float(self.state.counters[1]),
                 'wall_time': self.wall_time,

@@ -6,11 +6,16 @@ import pytest
 
 from longreach_harvester.control import ControllerParameters
 from longreach_harvester.parameters import HarvesterParameters
+from longreach_harvester.plant_node import PlantParameters
 from longreach_harvester.scenario import Scenario
 from longreach_harvester.simulation import COLUMNS
-from longreach_node.parameters import file_table
+from longreach_node.parameters import file_table, table
 
 README = (Path(__file__).resolve().parent.parent / 'README.md').read_text(encoding='utf-8')
+
+
+def test_readme_has_the_table_of_the_node():
+    assert table(PlantParameters) in README, f'the table shall be\n{table(PlantParameters)}'
 
 
 @pytest.mark.parametrize('cls', [HarvesterParameters, Scenario, ControllerParameters])

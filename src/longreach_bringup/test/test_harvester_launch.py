@@ -1,0 +1,40 @@
+"""The shipped launch file of the harvester, started as a user would, from the outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from longreach_tools.testing import Outcome, launch
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize(
+    ('scenario', 'duration', 'words', 'options'),
+    [
+        ('sine', 3.0, (), ()),
+        ('open_loop', 9.0, ('model:=reduced',), ('--model', 'reduced')),
+        ('tip', 5.0, ('switching:=false',), ('--switching', 'off')),
+    ],
+)
+def test_a_bag_equals_the_library(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    scenario: str,
+    duration: float,
+    words: tuple[str, ...],
+    options: tuple[str, ...],
+) -> None:
+    fast = ('real_time_factor:=0.0', f'duration:={duration}', 'record:=bag')
+    with launch('harvester', tmp_path, f'scenario:={scenario}', *fast, *words) as running:
+        assert running.wait() == 0, running.text()
+    called = ('compare', tmp_path / 'bag', '--scenario', scenario, '--format', 'json')
+    found = Outcome(capsys, 'harvester', *called, *options).json
+    assert found['same']
+    assert found['compared_until'] == duration
+    assert set(found['differences'].values()) == {0.0, round(duration / 0.01) + 1}
+    assert len(found['differences']) == 26
+    # Another run is no such recording.
+    other = Outcome(capsys, 'harvester', *called, *options, '--as-printed')
+    assert other.code == 1

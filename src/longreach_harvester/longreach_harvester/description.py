@@ -1,0 +1,181 @@
+"""
+The robot description of a harvester, made from its harvester file.
+
+Frames: ``harvester_base`` is the root, on the swing axis at the height of the boom's pivot, x
+forward, z up. Boom and stick have their frames at their inner pins, x along them; ``tip`` is the
+end of the stick, where the head is. Cylinders swing about the pins of their barrels; their rods
+meet the links because all joint positions come from the same linkage. A linkage that is no
+triangle has no drawn cylinder.
+"""
+
+from __future__ import annotations
+
+import math
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from longreach_dynamics.machine import JointSample
+from longreach_dynamics.urdf import (
+    FORWARD,
+    LIFT,
+    Limit,
+    Vector,
+    add_box,
+    add_cylinder,
+    add_inertial,
+    add_joint,
+    add_link,
+    add_tube,
+    document,
+    new_robot,
+)
+from longreach_harvester.kinematics import cylinder_place
+from longreach_harvester.parameters import JOINTS, BeamParameters, HarvesterParameters
+
+__all__ = ['ROOT_FRAME', 'TIP_FRAME', 'drawn_cylinders', 'moving_joints', 'robot_description']
+
+ROOT_FRAME, TIP_FRAME = 'harvester_base', 'tip'
+# Pins of the rods, as angles from the axes of boom and stick [rad].
+_ROD_ANGLES = {'boom': 0.0, 'stick': -0.4}
+# What carries the machine, below the pivot of the boom: sizes and centres [m].
+_CARRIER = (
+    ('dark', (2.6, 0.5, 0.9), (-0.4, 0.85, -1.35)),
+    ('dark', (2.6, 0.5, 0.9), (-0.4, -0.85, -1.35)),
+    ('steel', (2.2, 1.2, 0.4), (-0.4, 0.0, -1.2)),
+)
+_PLATFORM = (
+    ('yellow', (2.4, 1.8, 0.5), (-0.7, 0.0, -0.7)),
+    ('yellow', (0.9, 1.7, 0.5), (-1.4, 0.0, -0.2)),
+    ('glass', (1.0, 0.8, 1.0), (0.0, 0.6, 0.05)),
+)
+# Widths of boom and stick, and of barrels and rods over their length [m].
+_WIDTHS, _BARREL, _ROD = (0.28, 0.22), 0.07, 0.04
+# Mass of the platform, on the swing axis, where only its inertia counts [kg].
+_PLATFORM_MASS = 1000.0
+_EFFORT, _RATE = 1e6, 10.0
+
+
+def drawn_cylinders(p: HarvesterParameters) -> tuple[str, ...]:
+    """Return the joints whose cylinders are in the description."""
+    return tuple(
+        name
+        for name, actuator in zip(JOINTS[1:], p.actuators[1:], strict=True)
+        if actuator.linkage.kind == 'triangle'
+    )
+
+
+def moving_joints(
+    p: HarvesterParameters, y: np.ndarray, efforts: np.ndarray, forces: np.ndarray
+) -> JointSample:
+    """
+    Return all joints of the description: angles, then barrel and rod of each cylinder.
+
+    Parameters
+    ----------
+    p : HarvesterParameters
+    y : ndarray, shape (18,)
+        State.
+    efforts, forces : ndarray, shape (3,)
+        Torques of the joints [N m], forces of motor and cylinders [N m], [N].
+    """
+    names, places = list(JOINTS), y[:3].tolist()
+    rates, shown = y[3:6].tolist(), efforts.tolist()
+    for name in drawn_cylinders(p):
+        i = JOINTS.index(name)
+        cylinder = p.actuators[i]
+        angle, rate, rod = float(y[i]), float(y[3 + i]), _ROD_ANGLES[name]
+        place = cylinder_place(cylinder, angle, rod)  # type: ignore[arg-type]
+        linkage = cylinder.linkage  # type: ignore[union-attr]
+        arm, far = linkage.arm(angle), float(linkage.row()[2])
+        # Of the rod's pin, the motion across the cylinder turns it.
+        across = far * math.cos(angle + rod - place.angle)
+        names += [f'{name}_barrel', f'{name}_cylinder']
+        places += [place.angle, place.length - float(linkage.row()[4])]
+        rates += [across * rate / place.length, arm * rate]
+        shown += [0.0, float(forces[i])]
+    return JointSample(tuple(names), tuple(places), tuple(rates), tuple(shown))
+
+
+def robot_description(p: HarvesterParameters, prefix: str = '') -> str:
+    """
+    Return the URDF of a harvester, with the joints of :func:`moving_joints`.
+
+    Parameters
+    ----------
+    p : HarvesterParameters
+    prefix : str
+        Put before the names of frames.
+    """
+    root = new_robot('harvester', ('yellow', 'steel', 'dark', 'chrome', 'glass'))
+    base = add_link(root, ROOT_FRAME)
+    for material, size, centre in _CARRIER:
+        add_box(base, material, size, centre)
+    platform = add_link(root, 'platform')
+    for material, size, centre in _PLATFORM:
+        add_box(platform, material, size, centre)
+    add_inertial(platform, _PLATFORM_MASS, (0.0, 0.0, 0.0), (0.0, 0.0, p.swing.inertia))
+    add_joint(root, 'swing', 'continuous', ROOT_FRAME, 'platform', axis=(0.0, 0.0, 1.0))
+    foot = (p.swing.offset, 0.0, 0.0)
+    _add_beam(root, p, 'boom', p.boom, 'platform', foot)
+    _add_beam(root, p, 'stick', p.stick, 'boom', (p.boom.length, 0.0, 0.0))
+    head = add_link(root, TIP_FRAME)
+    add_box(head, 'dark', (0.5, 0.6, 0.9), (0.0, 0.0, -0.45))
+    add_cylinder(head, 'steel', 0.25, 0.5, (0.0, 0.0, -1.0), (math.pi / 2.0, 0.0, 0.0))
+    add_inertial(head, p.head.mass, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+    end = (p.stick.length, 0.0, 0.0)
+    add_joint(root, 'head', 'fixed', 'stick', TIP_FRAME, end)
+    for name, parent, pivot in (('boom', 'platform', foot), ('stick', 'boom', p.boom.length)):
+        if name in drawn_cylinders(p):
+            at = pivot if isinstance(pivot, tuple) else (pivot, 0.0, 0.0)
+            _add_cylinder(root, p, name, parent, at)
+    return document(
+        root,
+        '`longreach harvester urdf` makes this of a harvester file. x forward, z up; a positive\n'
+        'angle lifts. Cylinders have no mass of their own, the head is a point mass.',
+        prefix,
+    )
+
+
+def _range(p: HarvesterParameters, name: str) -> tuple[float, float]:
+    """Return the angles between which the linkage of a joint has a lever [rad]."""
+    linkage = p.actuators[JOINTS.index(name)].linkage  # type: ignore[union-attr]
+    low, high = linkage.angles_of_rise()
+    return float(low), float(high)
+
+
+def _add_beam(
+    root: Element,
+    p: HarvesterParameters,
+    name: str,
+    beam: BeamParameters,
+    parent: str,
+    origin: Vector,
+) -> None:
+    """Add boom or stick with its joint."""
+    link = add_link(root, name)
+    width = _WIDTHS[JOINTS.index(name) - 1]
+    add_box(link, 'yellow', (beam.length, width, width), (beam.length / 2.0, 0.0, 0.0))
+    moments = (beam.axial_inertia, beam.transverse_inertia, beam.transverse_inertia)
+    add_inertial(link, beam.mass, (beam.centre, 0.0, 0.0), moments)
+    limit = Limit(*_range(p, name), _EFFORT, _RATE)
+    add_joint(root, name, 'revolute', parent, name, origin, axis=LIFT, limit=limit)
+
+
+def _add_cylinder(
+    root: Element, p: HarvesterParameters, name: str, parent: str, pivot: Vector
+) -> None:
+    """Add barrel and rod of a cylinder; they reach from the shortest length to the longest."""
+    cylinder = p.actuators[JOINTS.index(name)]
+    _, near, far, _, retracted = cylinder.linkage.row().tolist()  # type: ignore[union-attr]
+    barrel = cylinder_place(cylinder, 0.0, _ROD_ANGLES[name]).barrel  # type: ignore[arg-type]
+    shortest, longest = abs(near - far), near + far
+    links = f'{name}_barrel_link', f'{name}_rod_link'
+    body, rod = (add_link(root, link) for link in links)
+    add_tube(body, 'steel', _BARREL, 0.0, shortest)
+    add_tube(rod, 'chrome', _ROD, -min(shortest, longest - shortest), 0.0)
+    origin = (pivot[0] + barrel.real, pivot[1], pivot[2] + barrel.imag)
+    add_joint(root, f'{name}_barrel', 'continuous', parent, links[0], origin, axis=LIFT)
+    limit = Limit(shortest - retracted, longest - retracted, _EFFORT, _RATE)
+    ends = (*links, (retracted, 0.0, 0.0))
+    add_joint(root, f'{name}_cylinder', 'prismatic', *ends, axis=FORWARD, limit=limit)

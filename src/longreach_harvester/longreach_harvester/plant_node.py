@@ -1,0 +1,84 @@
+"""The harvester as a node: takes ``valve_command``, gives ``joint_states`` and ``hydraulics``."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from longreach_msgs.msg import HydraulicState, ValveCommand
+from std_msgs.msg import Header
+
+from longreach_dynamics.parameters import choice, quantity
+from longreach_harvester.control import load_controller
+from longreach_harvester.description import ROOT_FRAME
+from longreach_harvester.machine import MODELS, SAMPLE_TIME, STEP, Harvester, HarvesterState
+from longreach_harvester.parameters import JOINTS, load_harvester
+from longreach_harvester.scenario import load_scenario, resting_scenario
+from longreach_harvester.simulation import warm_up
+from longreach_node.entry import node_entry
+from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
+from longreach_node.hydraulic_plant import HydraulicPlantNode
+from longreach_node.parameters import declare
+from longreach_node.simulator import SimulatorParameters
+
+__all__ = ['PlantNode', 'PlantParameters', 'main']
+
+
+@dataclasses.dataclass(frozen=True)
+class PlantParameters(SimulatorParameters):
+    """Parameters of the plant node."""
+
+    file: str = quantity('harvester file; empty: the standard machine', '', default='')
+    scenario: str = quantity(
+        'scenario file; empty: at rest, all valves closed, until it is commanded', '', default=''
+    )
+    controller: str = quantity(
+        'controller file for scenarios under control; empty: the installed one', '', default=''
+    )
+    model: str = choice('full: with lines; reduced: resistances', MODELS, default='full')
+    switching: bool = quantity('whether closed valves lock', default=True)
+    as_printed: bool = quantity('with +P_S2 in the return lines, as printed', default=False)
+    step: float = quantity('length of a simulation step', 's', above=0.0, default=STEP)
+    publish_rate: float = quantity(
+        'samples per second of simulation',
+        'Hz',
+        above=0.0,
+        at_most=1e5,
+        default=1.0 / SAMPLE_TIME,
+    )
+
+
+class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
+    """The harvester, simulated."""
+
+    root_frame = ROOT_FRAME
+    advice = 'stop the other node to move the valves by hand'
+
+    def __init__(self) -> None:
+        super().__init__()
+        settings = declare(self, PlantParameters)
+        warm_up()
+        machine = Harvester(
+            load_harvester(settings.file or None),
+            load_scenario(settings.scenario) if settings.scenario else resting_scenario(),
+            settings.step,
+            settings.model,
+            settings.switching,
+            settings.as_printed,
+            load_controller(settings.controller or None),
+        )
+        self.open(settings)
+        self.run(machine, settings, (0.0,) * len(JOINTS), settings.lockstep)
+
+    def command_of(self, message: ValveCommand) -> tuple[float, ...]:
+        """Return the spool positions of a message."""
+        return spools_from_message(message, JOINTS, 'valve_command')
+
+    def hydraulic_state(self, header: Header) -> HydraulicState:
+        """Return pressures, flows and spools."""
+        p1, p2, q1, q2 = np.split(self.state.y[6:], 4)
+        flows = (q1.tolist(), q2.tolist())
+        return hydraulic_state(JOINTS, p1, p2, header, *flows, self.state.spools)
+
+
+main = node_entry('longreach_harvester.plant_node:PlantNode')

@@ -1,0 +1,82 @@
+"""The robot description: dynamics by Pinocchio, joints that close the loops of the cylinders."""
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from harvesters import STANDARD, changed, scenario
+
+from longreach_harvester.description import drawn_cylinders, robot_description
+from longreach_harvester.machine import Harvester
+from longreach_harvester.model import accelerations
+
+pinocchio = pytest.importorskip('pinocchio')
+
+
+def rigid(parameters):
+    """Return Pinocchio's model of the description without the drawn cylinders."""
+    root = ElementTree.fromstring(robot_description(parameters).encode())
+    for element in list(root):
+        if any(word in element.get('name', '') for word in ('_barrel', '_rod', '_cylinder')):
+            root.remove(element)
+    model = pinocchio.buildModelFromXML(ElementTree.tostring(root, encoding='unicode'))
+    model.gravity.linear = np.array([0.0, 0.0, -parameters.gravity])
+    return model
+
+
+@pytest.mark.parametrize('parameters', [STANDARD, changed()])
+def test_accelerations_are_those_of_pinocchio(parameters):
+    model = rigid(parameters)
+    data, random = model.createData(), np.random.default_rng(6)
+    assert list(model.names)[1:] == ['swing', 'boom', 'stick']
+    for _ in range(20):
+        q = random.uniform((-3, -1.0, -2.4), (3, 1.4, 0.3))
+        v, torque = random.uniform(-2, 2, 3), random.uniform(-1e5, 1e5, 3)
+        place = np.r_[np.cos(q[0]), np.sin(q[0]), q[1:]]
+        expected = pinocchio.aba(model, data, place, v, torque)
+        assert accelerations(q, v, *torque, parameters.bodies()) == pytest.approx(
+            expected, rel=1e-9
+        )
+
+
+def test_rods_meet_the_links_and_rates_are_derivatives():
+    machine = Harvester(STANDARD, scenario(boom=[[0, 0.3]], stick=[[0, -0.4]]))
+    state = machine.advance(machine.initial_state(), (0.1, 0.3, -0.4), 0.0, 0.6)
+    model = pinocchio.buildModelFromXML(robot_description(STANDARD))
+    data = model.createData()
+
+    def placed(state):
+        sample = machine.joint_sample(state, (0.0, 0.0, 0.0))
+        by_name = dict(zip(sample.names, sample.positions, strict=True))
+        q = pinocchio.neutral(model)
+        for name in list(model.names)[1:]:
+            joint = model.joints[model.getJointId(name)]
+            angle = by_name[name]
+            q[joint.idx_q : joint.idx_q + joint.nq] = (
+                [np.cos(angle), np.sin(angle)] if joint.nq == 2 else [angle]
+            )
+        pinocchio.framesForwardKinematics(model, data, q)
+        return sample
+
+    sample = placed(state)
+    for name, far, rod_angle in (('boom', 0.45, 0.0), ('stick', 0.4, -0.4)):
+        link = data.oMf[model.getFrameId(name, pinocchio.BODY)]
+        pin = link.act(far * np.array([np.cos(rod_angle), 0.0, np.sin(rod_angle)]))
+        rod = data.oMf[model.getFrameId(f'{name}_rod_link', pinocchio.BODY)].translation
+        assert rod == pytest.approx(pin, abs=1e-9)
+    step = 1e-6
+    ahead = state._replace(y=np.r_[state.y[:3] + step * state.y[3:6], state.y[3:]])
+    later = machine.joint_sample(ahead, (0.0, 0.0, 0.0))
+    rates = (np.array(later.positions) - sample.positions) / step
+    assert np.array(sample.velocities) == pytest.approx(rates, rel=1e-4, abs=1e-7)
+    assert np.abs(sample.velocities[3:]).min() > 1e-3
+
+
+def test_prefixes_and_linkages_without_a_triangle():
+    assert '"north/harvester_base"' in robot_description(STANDARD, 'north/')
+    rocker = {'kind': 'rocker', 'lever': 0.4, 'shape': 0.0, 'offset': 0.5}
+    cylinder = STANDARD.boom_cylinder.replace(linkage=rocker)
+    machine = STANDARD.replace(boom_cylinder=cylinder)
+    assert drawn_cylinders(machine) == ('stick',)
+    assert 'boom_barrel' not in robot_description(machine)
+    assert len(Harvester(machine, scenario()).initial_state().y) == 18
