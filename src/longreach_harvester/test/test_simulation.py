@@ -163,7 +163,7 @@ def test_constant_commands_are_knots_that_do_not_change():
     assert np.array_equal(by_command.y, machine.advance(start, BY_SCENARIO, 0.0, 0.5).y)
     assert by_command.spools == (0.0, 0.2, -0.3)
     sample = machine.joint_sample(by_command, (0.0, 0.2, -0.3))
-    assert sample.names == JOINTS
+    assert sample.names[:3] == JOINTS
     assert sample.positions[1] > 0.55
     assert sample.efforts[1] > 0.0
 
