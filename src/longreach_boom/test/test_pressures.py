@@ -57,7 +57,8 @@ def test_wave_with_a_load_stays_within_the_limits(friction: bool, boom: BoomPara
 @pytest.mark.parametrize('spool', [1.0, -1.0])
 @pytest.mark.parametrize('joint', range(4))
 @pytest.mark.parametrize(
-    ('pose', 'loads'), [('site', ()), ('site', (LOAD,)), ('sprawled', ()), ('upright', ())]
+    ('pose', 'loads'),
+    [(pose, loads) for pose in ('site', 'sprawled', 'upright') for loads in ((), (LOAD,))],
 )
 def test_full_steps_stay_within_the_limits(
     pose: str, loads: tuple[HangingLoad, ...], joint: int, spool: float, boom: BoomParameters
@@ -88,15 +89,43 @@ def test_papers_valves_intensify_and_cavitate(paper_boom: BoomParameters) -> Non
     assert full_step(paper_boom, 0, 1.0, pose='site').cavitated
 
 
+@pytest.mark.parametrize(('loads', 'largest'), [((), 2.0e-3), ((LOAD,), 2.6e-3)])
 def test_wave_is_followed_as_well_as_with_the_papers_valves(
-    boom: BoomParameters, paper_boom: BoomParameters
+    loads: tuple[HangingLoad, ...],
+    largest: float,
+    boom: BoomParameters,
+    paper_boom: BoomParameters,
 ) -> None:
     errors = []
     for parameters in (boom, paper_boom):
         wave = load_scenario(SCENARIOS / 'boom_wave.yaml', parameters, STEP)
-        errors.append(simulate(parameters, wave).joint_error())
+        errors.append(simulate(parameters, wave.replace(loads=loads)).joint_error())
     assert np.all(np.array(errors[0]) <= errors[1])
-    assert errors[0][1] < 2e-3
+    assert errors[0][1] < largest
+
+
+def test_openings_of_counterbalance_valves_are_columns(
+    boom: BoomParameters, paper_boom: BoomParameters
+) -> None:
+    run = full_step(boom, 1, -1.0, pose='site')
+    sides = [run.columns_like(f'counterbalance_{side}') for side in ('head', 'rod')]
+    valve, oil = boom.cylinders[1].counterbalance, boom.oil
+    assert valve is not None
+    assert valve.head is not None
+    # Piston 2 retracts: its rod line opens the poppet of the head side.
+    head, rod = run.column('p_head_2'), run.column('p_rod_2')
+    pilot = np.where(run.column('spool_2') < -0.05, rod, oil.tank_pressure)
+    excess = head + valve.pilot_ratio * (pilot - oil.tank_pressure)
+    share = np.clip((excess - oil.tank_pressure - valve.head) / valve.override, 0.0, 1.0)
+    opening = share**2 * (3.0 - 2.0 * share)
+    np.testing.assert_allclose(run.column('counterbalance_head_2'), opening, atol=1e-12)
+    assert opening[0] == opening[-1] == 0.0
+    assert opening.max() == 1.0
+    # The other valves stay closed.
+    assert np.all(np.delete(sides[0], 1, axis=1) == 0.0)
+    assert np.all(sides[1] == 0.0)
+    short = Scenario(duration=0.1, pose='site')
+    assert not any('counter' in name for name in simulate(paper_boom, short).columns.names)
 
 
 def test_steps_of_half_the_length_agree(boom: BoomParameters) -> None:

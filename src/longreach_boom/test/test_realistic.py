@@ -44,19 +44,20 @@ def test_pump_is_shared(realistic: BoomParameters) -> None:
     assert taken[0].sum(axis=1).max() <= realistic.oil.pump.flow
 
 
-def test_flows_of_relief_and_make_up_valves_and_of_the_pump_are_columns(
+def test_what_valves_and_the_pump_do_is_in_columns(
     realistic: BoomParameters,
 ) -> None:
     command = ValveCommand(0.0, (1.0, 0.9, -0.9, 1.0))
     scenario = Scenario(duration=0.5, pose='site', valve_commands=(command,))
     low = realistic.with_value('cylinders.cylinder_1.relief', RELIEF)
     run = simulate(low, scenario)
-    plain = tuple(c.replace(relief=None, make_up=None) for c in low.cylinders)
+    plain = tuple(c.replace(relief=None, make_up=None, counterbalance=None) for c in low.cylinders)
     bare = low.replace(cylinders=plain, oil=low.oil.replace(pump=None))
     usual = simulate(bare, scenario)
     added = run.columns.names[len(usual.columns.names) :]
     flows = [f'port_{side}_{i}' for side in ('head', 'rod') for i in range(1, 5)]
-    assert added == (*flows, 'rail_pressure', 'rail_flow')
+    holding = [f'counterbalance_{side}_{i}' for side in ('head', 'rod') for i in range(1, 5)]
+    assert added == (*flows, 'rail_pressure', 'rail_flow', *holding)
     oil, tank = low.oil, low.oil.tank_pressure
     p = run.column('p_head_1')
     share = np.clip((p - RELIEF.head) / RELIEF.override, 0.0, 1.0)

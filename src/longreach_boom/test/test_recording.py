@@ -86,8 +86,9 @@ def test_a_recording_is_the_run(boom: BoomParameters, expected: BoomRun, tmp_pat
     differences = compare_runs(recorded, expected)
     assert differences.pop('samples_compared') == 201
     assert differences.pop('samples_missing') == 0
-    # Modes of pistons and flows through relief and make-up valves are in no message.
-    unsent = {name for name in columns_of(boom).names if name.startswith(('mode', 'port'))}
+    # Modes of pistons, flows through relief and make-up valves, and openings are in no message.
+    of = ('mode', 'port', 'counterbalance')
+    unsent = {name for name in columns_of(boom).names if name.startswith(of)}
     assert set(differences) == set(columns_of(boom).names) - unsent - {'time'}
     # The tip is put together anew, of numbers up to 36 m; all else is in the messages.
     tips = [name for name in differences if name.startswith('tip_')]

@@ -103,6 +103,22 @@ def test_make_up_that_could_never_open_is_refused() -> None:
     with pytest.raises(InputError, match=r'one: make_up\.cracking = 90000 Pa, allowed: below .*'):
         actuators(CYLINDER.replace(make_up=MAKE_UP.replace(cracking=0.9e5)), oil=poor)
 
+    charged = MAKE_UP.replace(supply=2e5, cracking=2e5)
+    with pytest.raises(InputError, match=r'below make_up\.supply - vapour_pressure = 190000 Pa'):
+        actuators(CYLINDER.replace(make_up=charged), oil=poor)
+
+
+def test_make_up_from_a_charge_line() -> None:
+    # The tank's pressure does not matter, neither for the flow nor for its slope.
+    charged = MAKE_UP.replace(supply=30e5)
+    a = actuators(CYLINDER.replace(make_up=charged))
+    assert port_flows(29.9e5, HEAD_RELIEF, 0, a.table) == 0.0
+    tank = actuators(CYLINDER.replace(make_up=MAKE_UP), oil=OIL.replace(tank_pressure=30e5))
+    for p in np.linspace(0.0, 29e5, 30):
+        flow = port_flows(p, HEAD_RELIEF, 0, a.table)
+        assert flow == port_flows(p, HEAD_RELIEF, 0, tank.table) > 0.0
+    assert port_rates(a)[0] == port_rates(tank)[0]
+
 
 def test_valves_that_stay_closed_change_no_bit() -> None:
     random = np.random.default_rng(4)

@@ -24,6 +24,7 @@ from longreach_dynamics.hydraulics.actuators import (
     MAKE_UP_AREA,
     MAKE_UP_OVERRIDE,
     MAKE_UP_PRESSURE,
+    MAKE_UP_SUPPLY,
     RELIEF_AREA,
     RELIEF_OVERRIDE,
     ROD_AREA,
@@ -229,7 +230,7 @@ def port_rates(a: Actuators) -> np.ndarray:
             (row[RELIEF_AREA], row[setting] - a.tank + share * row[RELIEF_OVERRIDE])
             for setting in (HEAD_RELIEF, ROD_RELIEF)
         ]
-        cracking = a.tank - row[MAKE_UP_PRESSURE]
+        cracking = row[MAKE_UP_SUPPLY] - row[MAKE_UP_PRESSURE]
         valves.append((row[MAKE_UP_AREA], cracking + share * row[MAKE_UP_OVERRIDE]))
         for area, drops in valves:
             if area > 0.0:

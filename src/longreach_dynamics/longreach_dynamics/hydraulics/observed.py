@@ -1,19 +1,26 @@
-"""Columns of a run for relief and make-up valves and for a pump of limited flow."""
+"""Columns of a run for relief, make-up and counterbalance valves, and for a limited pump."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+from numba import njit
 
 from longreach_dynamics.hydraulics.actuators import (
+    DEAD_BAND,
+    HEAD_HOLDING,
     HEAD_RELIEF,
+    HOLDING_AREA,
     MAKE_UP_AREA,
     PUMP_FLOW,
     RELIEF_AREA,
+    ROD_HOLDING,
     ROD_RELIEF,
+    TANK,
     VAPOUR,
     Actuators,
+    poppet_opening,
     port_flows,
     rail_pressure,
     spool_flows,
@@ -47,12 +54,21 @@ def port_columns(a: Actuators, keys: Sequence[object], mark: str = '*') -> list[
             Column('rail_pressure', 'Pa', 'with which the pump feeds the valves'),
             Column('rail_flow', 'm^3/s', 'what the pump gives'),
         ]
+    if _has_holding(a):
+        for side in ('head', 'rod'):
+            meaning = (
+                f'opening of the counterbalance valve of the {side} side: 0 closed, 1 fully open'
+            )
+            columns += each(f'counterbalance_{side}_{mark}', keys, '1', meaning, mark=mark)
     return columns
 
 
 def port_series(a: Actuators, states: np.ndarray) -> np.ndarray:
     """
-    Return the flows through relief and make-up valves, and pressure and flow of the pump's rail.
+    Return what relief and make-up valves, the pump's rail and counterbalance valves do.
+
+    An opening is that of the poppet for oil that leaves the chamber, 1 where a chamber has no
+    valve. While the directional valve is in its dead band, its lines are taken as relieved.
 
     Parameters
     ----------
@@ -66,9 +82,9 @@ def port_series(a: Actuators, states: np.ndarray) -> np.ndarray:
         Columns as in :func:`port_columns`.
     """
     N = len(a.table)
-    seen = np.empty((len(states), 2 * N + 2))
+    seen = np.empty((len(states), 4 * N + 2))
     _observe(np.ascontiguousarray(states), a.table, seen)
-    shown = np.repeat([_has_ports(a), _has_pump(a)], [2 * N, 2])
+    shown = np.repeat([_has_ports(a), _has_pump(a), _has_holding(a)], [2 * N, 2, 2 * N])
     return np.asarray(seen[:, shown])
 
 
@@ -82,9 +98,14 @@ def _has_pump(a: Actuators) -> bool:
     return bool(np.isfinite(a.table[0, PUMP_FLOW]))
 
 
+def _has_holding(a: Actuators) -> bool:
+    """Tell whether a cylinder has a counterbalance valve."""
+    return bool((a.table[:, HOLDING_AREA] > 0.0).any())
+
+
 @kernel
 def _observe(states, table, seen):  # type: ignore[no-untyped-def]
-    """Write flows into head and rod sides, the rail's pressure and flow, row by row."""
+    """Write flows into chambers, the rail's pressure and flow, and openings of poppets by row."""
     N = table.shape[0]
     for row in range(states.shape[0]):
         y = states[row]
@@ -93,7 +114,26 @@ def _observe(states, table, seen):  # type: ignore[no-untyped-def]
             for side, relief in ((0, HEAD_RELIEF), (1, ROD_RELIEF)):
                 p = chamber_pressure(y[side * N + i], table[i, VAPOUR])
                 seen[row, side * N + i] = port_flows(p, relief, i, table)
+            _observe_holding(y, i, rail, table, seen[row, 2 * N + 2 :])
             q1, q2, _, _ = spool_flows(y, 0, i, rail, table)
             # A retracting piston is fed through the rod side.
             flow += q1 if y[2 * N + i] >= 0.0 else -q2
         seen[row, 2 * N], seen[row, 2 * N + 1] = rail, flow
+
+
+@njit
+def _observe_holding(y, i, rail, table, seen):  # type: ignore[no-untyped-def]
+    """Write the openings (2 N,) of the poppets of cylinder i as shares of the fully open ones."""
+    N, spool = table.shape[0], y[2 * table.shape[0] + i]
+    head = chamber_pressure(y[i], table[i, VAPOUR])
+    rod = chamber_pressure(y[N + i], table[i, VAPOUR])
+    tank = table[i, TANK]
+    for side, setting in ((0, table[i, HEAD_HOLDING]), (1, table[i, ROD_HOLDING])):
+        load, other = (head, rod) if side == 0 else (rod, head)
+        # The line of the other chamber is fed while this chamber empties.
+        leaves = spool < -table[i, DEAD_BAND] if side == 0 else spool > table[i, DEAD_BAND]
+        pilot = min(other, rail) if leaves else tank
+        share = 1.0
+        if setting > 0.0:
+            share = poppet_opening(load, pilot, setting, i, table) / table[i, HOLDING_AREA]
+        seen[side * N + i] = share

@@ -131,15 +131,22 @@ class ReliefParameters(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class MakeUpParameters(Parameters):
-    """Make-up (anti-cavitation) valves of both chambers, which let oil in from the tank."""
+    """Make-up (anti-cavitation) valves of both chambers, from the tank or a charge line."""
 
     cracking: float = quantity(
-        'pressure below the tank pressure at which they open', 'Pa', at_least=0.0, at_most=1e6
+        'pressure below that of their supply at which they open', 'Pa', at_least=0.0, at_most=1e6
     )
     override: float = quantity(
-        'pressure below that at which they are fully open', 'Pa', at_least=1e3, at_most=1e6
+        'pressure below that at which they are fully open', 'Pa', at_least=1e3, at_most=5e6
     )
     area: float = quantity('opening of each when fully open', 'm^2', at_least=1e-8, at_most=1e-2)
+    supply: float | None = quantity(
+        'pressure of the charge line that feeds them; left out: they are fed from the tank',
+        'Pa',
+        at_least=0.0,
+        at_most=1e7,
+        default=None,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
