@@ -136,12 +136,15 @@ def _advance(  # type: ignore[no-untyped-def]
         if lowest < counters[_LOWEST]:
             counters[_LOWEST], counters[_LOWEST_AT] = lowest, end
         if every and (first + n + 1) % every == 0:
-            row = rows[(first + n + 1) // every - first // every - 1]
-            row[:SIZE] = y
+            r = (first + n + 1) // every - first // every - 1
+            # Loops, as assignments of slices took as long as a step of the reduced model.
+            for i in range(SIZE):
+                rows[r, i] = y[i]
             for i in range(3):
-                row[SIZE + i] = starts[k, i] + slopes[k, i] * (end - edges[k])
-                row[SIZE + 3 + i] = closed[i]
-            row[SIZE + 6 :] = book
+                rows[r, SIZE + i] = starts[k, i] + slopes[k, i] * (end - edges[k])
+                rows[r, SIZE + 3 + i] = closed[i]
+            for i in range(book.size):
+                rows[r, SIZE + 6 + i] = book[i]
     return steps, DONE
 
 

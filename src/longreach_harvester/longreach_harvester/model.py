@@ -54,6 +54,7 @@ __all__ = [
     'accelerations',
     'actuator_space',
     'bias',
+    'derivatives',
     'energies',
     'full_step',
     'is_closed',
@@ -72,9 +73,9 @@ _SUPPLIED, _ORIFICES, _LINES, _FRICTION, _SWITCHING = range(5)
 _RATE, _P1, _P2, _Q1, _Q2, SIZE = 3, 6, 9, 12, 15, 18
 
 
-# Rounds of Newton's method in a step of the reduced model, and when it has converged; from its
-# first guess it takes two to four.
-_MOST_ROUNDS, _SOLVED = 50, 1e-9
+# Rounds of Newton's method in a step of the reduced model, from its first guess two to four; and
+# the last change [1], whose square is what is left.
+_MOST_ROUNDS, _SOLVED = 50, 1e-6
 
 
 class Bodies(NamedTuple):
@@ -357,6 +358,39 @@ def full_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped-de
 
 
 @njit
+def derivatives(y, u, closed, model, dy):  # type: ignore[no-untyped-def]
+    """
+    Write the time derivatives of the full model, (A6) corrected, for general integrators.
+
+    Parameters
+    ----------
+    y : ndarray, shape (18,)
+    u : ndarray, shape (3,)
+        Spools.
+    closed : ndarray of bool, shape (3,)
+        Modes of the valves.
+    model : Model
+    dy : ndarray, shape (18,)
+    """
+    table = model.lines[0]
+    f1, f2 = np.zeros(3), np.zeros(3)
+    for i in range(3):
+        side_1, side_2 = sources(u[i], i, table)
+        C_1, C_2 = orifice_resistances(u[i], i, model.lines)
+        Q1, Q2 = y[_Q1 + i], y[_Q2 + i]
+        drop_1 = side_1 - y[_P1 + i]
+        drop_2 = y[_P2 + i] + side_2 if model.as_printed else y[_P2 + i] - side_2
+        if closed[i]:
+            dy[_Q1 + i] = (residual_flow(drop_1, C_1) - Q1) / table[i, RESIDUAL_TIME]
+            dy[_Q2 + i] = (residual_flow(drop_2, C_2) - Q2) / table[i, RESIDUAL_TIME]
+        else:
+            f1[i], f2[i] = Q1, Q2
+            dy[_Q1 + i] = (drop_1 - C_1 * Q1 * abs(Q1)) / table[i, INERTANCE]
+            dy[_Q2 + i] = (drop_2 - C_2 * Q2 * abs(Q2)) / table[i, INERTANCE]
+    return rates(y, f1, f2, model, dy, np.empty(len(BOOK)))
+
+
+@njit
 def switch(y, closed, now, u, model, book):  # type: ignore[no-untyped-def]
     """
     Set the modes of the valves, and enter the energy that the model loses or gains by that.
@@ -439,22 +473,13 @@ def _open_motor(speed, flow_1, flow_2, side_1, side_2, C_1, C_2, i, table):  # t
 
 
 @njit
-def _closed(speed, h, y, i, model):  # type: ignore[no-untyped-def]
-    """
-    Return force, slope and flows of an actuator on locked oil, (18) to (24), for a mean speed.
-
-    The pressures are those in the middle of the step.
-    """
-    table = model.lines[0]
-    p1, p2, half = y[_P1 + i], y[_P2 + i], 0.5 * h / table[i, CAPACITANCE]
+def _locked(speed, h, y, i, table):  # type: ignore[no-untyped-def]
+    """Return force and flows of an actuator on locked oil, (18) to (20), amid a step."""
+    half = 0.5 * h / table[i, CAPACITANCE]
+    p1, p2 = y[_P1 + i], y[_P2 + i]
     _, _, into, out = ports(p1, p2, speed, i, table)
     port_1, port_2, into, out = ports(p1 - half * into, p2 + half * out, speed, i, table)
-    A_1, A_2, R = table[i, AREA_1], table[i, AREA_2], table[i, RESISTANCE]
-    slope = half * (A_1 * A_1 + A_2 * A_2)
-    slope += (
-        2.0 * R * (A_1**3 + A_2**3) * abs(speed) if table[i, MOTOR] == 0.0 else 2.0 * R * A_1**2
-    )
-    return A_1 * port_1 - A_2 * port_2, slope, into, out
+    return table[i, AREA_1] * port_1 - table[i, AREA_2] * port_2, into, out
 
 
 @njit
@@ -475,13 +500,9 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
     Parameters and result are those of :func:`full_step`, but u is that at the end of the step.
     """
     b, table = model.bodies, model.lines[0]
-    middle, w, arms, drives, gains = (
-        work[0, :3],
-        work[0, 3:6],
-        work[0, 6:9],
-        work[0, 9:12],
-        work[0, 12:15],
-    )
+    # The oil of an actuator gives drives - damps s' - gains s' |s'|.
+    middle, w, arms = work[0, :3], work[0, 3:6], work[0, 6:9]
+    drives, damps, gains = work[3, :3], work[3, 3:6], work[3, 6:9]
     sides_1, sides_2, C_1, C_2 = work[1, :3], work[1, 3:6], work[1, 6:9], work[1, 9:12]
     flows_1, flows_2, forces, slopes = work[2, :3], work[2, 3:6], work[2, 6:9], work[2, 9:12]
     for k in range(3):
@@ -501,9 +522,14 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
         C_1[i], C_2[i] = orifice_resistances(u[i], i, model.lines)
         sides_1[i], side = sources(u[i], i, table)
         sides_2[i] = -side if model.as_printed else side
-        if not closed[i]:
-            A_1, A_2, R = table[i, AREA_1], table[i, AREA_2], table[i, RESISTANCE]
-            R = R if table[i, MOTOR] == 0.0 else 0.0
+        A_1, A_2, R = table[i, AREA_1], table[i, AREA_2], table[i, RESISTANCE]
+        R, damps[i] = R if table[i, MOTOR] == 0.0 else 0.0, table[i, VISCOUS]
+        if closed[i]:
+            # The mean of both ends counts, which has (20) as its spring.
+            drives[i], _, _ = _locked(0.0, h, y, i, table)
+            gains[i] = R * (A_1**3 + A_2**3)
+            damps[i] += drives[i] - _locked(1.0, h, y, i, table)[0] - gains[i]
+        else:
             drives[i] = A_1 * sides_1[i] - A_2 * sides_2[i]
             gains[i] = (C_1[i] + R) * A_1**3 + (C_2[i] + R) * A_2**3
             rate = v[i] + h * (arms[i] * drives[i] - load) / inertia
@@ -512,23 +538,20 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
     for _ in range(_MOST_ROUNDS):
         # Torques at w, and what they lose per rate.
         for i in range(3):
-            a, mean = arms[i], 0.5 * (v[i] + w[i])
+            a, part = arms[i], 1.0
+            speed = a * w[i]
             if closed[i]:
-                force, slope, _, _ = _closed(a * mean, h, y, i, model)
-                force -= table[i, VISCOUS] * a * mean
-                slope = 0.5 * (slope + table[i, VISCOUS])
+                speed, part = 0.5 * a * (v[i] + w[i]), 0.5
+            if closed[i] or table[i, MOTOR] == 0.0:
+                force = drives[i] - (damps[i] + gains[i] * abs(speed)) * speed
+                slope = part * (damps[i] + 2.0 * gains[i] * abs(speed))
             else:
-                if table[i, MOTOR] == 0.0:
-                    speed = abs(a * w[i])
-                    force = drives[i] - gains[i] * a * w[i] * speed
-                    slope = 2.0 * gains[i] * speed
-                else:
-                    ends = (sides_1[i], sides_2[i], C_1[i], C_2[i], i, table)
-                    force, slope, flows_1[i], flows_2[i] = _open_motor(
-                        a * w[i], flows_1[i], flows_2[i], *ends
-                    )
-                force -= table[i, VISCOUS] * a * w[i]
-                slope += table[i, VISCOUS]
+                ends = (sides_1[i], sides_2[i], C_1[i], C_2[i], i, table)
+                force, slope, flows_1[i], flows_2[i] = _open_motor(
+                    speed, flows_1[i], flows_2[i], *ends
+                )
+                force -= damps[i] * speed
+                slope += damps[i]
             forces[i], slopes[i] = a * force, a * a * slope
         # Newton: (M + h slopes) dw = M (v - w) + h (torques - bias).
         r1 = M11 * (v[0] - w[0]) + h * (forces[0] - h1)
@@ -550,7 +573,7 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
         side_1, outside = sides_1[i], sides_2[i]
         if closed[i]:
             speed = arms[i] * mean
-            force, _, into, out = _closed(speed, h, y, i, model)
+            force, into, out = _locked(speed, h, y, i, table)
             book[_LINES] += h * (
                 (y[_P1 + i] - 0.5 * h * into / table[i, CAPACITANCE]) * into
                 - (y[_P2 + i] + 0.5 * h * out / table[i, CAPACITANCE]) * out

@@ -13,6 +13,7 @@ from longreach_harvester.model import (
     accelerations,
     actuator_space,
     bias,
+    derivatives,
     energies,
     masses,
     rates,
@@ -101,3 +102,19 @@ def test_forces_of_the_pistons_lift():
     assert dy[3] > 0
     assert table[1, AREA_1] > table[1, AREA_2]
     assert table[0, VISCOUS] == STANDARD.swing.viscous
+
+
+@pytest.mark.parametrize('options', [{}, {'as_printed': True}, {'switching': False}])
+def test_right_hand_side_is_that_of_the_second_derivation(options):
+    f, _ = reference.right_hand_side(changed(), **options)
+    model = Harvester(changed(), scenario(), **options).constants
+    random = np.random.default_rng(8)
+    for q, v, _ in states():
+        y = np.r_[q, 0.3 * v, random.uniform(0, 2e7, 6), random.uniform(-1e-3, 1e-3, 6)]
+        u = random.uniform(-0.2, 0.2, 3)
+        bands = [a.valve.dead_band for a in changed().actuators]
+        closed = np.abs(u) <= bands
+        expected = np.asarray(f(y, u, closed.astype(float))).ravel()
+        found = np.empty(18)
+        assert derivatives(y, u, closed & options.get('switching', True), model, found)
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
