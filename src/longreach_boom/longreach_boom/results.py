@@ -12,6 +12,7 @@ from longreach_boom.kinematics import TRUCK_JOINTS, beam_frames, point_motion, t
 from longreach_boom.model import constants_of
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.state import StateParts, hydraulic_forces, piston_positions, truck_of
+from longreach_boom.statics import beyond_relief
 from longreach_dynamics.hydraulics import port_columns, port_series
 from longreach_dynamics.runs import Column, Columns, Derived, Run, Source, each
 
@@ -242,10 +243,6 @@ class BoomRun(Run[BoomParameters]):
         boom = self.parameters
         head, rod = (self.columns_like(side)[0] for side in ('p_head', 'p_rod'))
         start = np.maximum(head, rod)
-        let_down = [
-            c.relief is not None and bool(head[i] > c.relief.head or rod[i] > c.relief.rod)
-            for i, c in enumerate(boom.cylinders)
-        ]
         overloaded = start > boom.oil.supply_pressure
         return (
             *(
@@ -255,9 +252,8 @@ class BoomRun(Run[BoomParameters]):
                 if over
             ),
             *(
-                f'{cylinder.name} carries more at rest than its relief valve holds: it gives way'
-                for cylinder, over in zip(boom.cylinders, let_down, strict=True)
-                if over
+                f'{name} carries more at rest than its relief valve holds: it gives way'
+                for name in beyond_relief(boom, head, rod)
             ),
             *(
                 f'{name} ran out of oil for some time (cavitation): its pressure stood at the'

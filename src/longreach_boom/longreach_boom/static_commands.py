@@ -165,6 +165,8 @@ def _static_text(boom: BoomParameters, row: dict[str, Any]) -> str:
     text = table(head, rows) + f'\n\ntip of the boom: x = {x:.4f} m, z = {z:.4f} m'
     for name in row['beyond_supply']:
         text += f'\n{name} needs more than the supply pressure: it cannot lift this'
+    for name in row['beyond_relief']:
+        text += f'\n{name} carries more than its relief valve holds: it gives way'
     return text
 
 

@@ -22,7 +22,14 @@ from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.hydraulics import holding_pressures
 from longreach_dynamics.linkages import pistons_and_arms
 
-__all__ = ['Equilibrium', 'equilibrium', 'potential_forces', 'static_row', 'tangent_stiffness']
+__all__ = [
+    'Equilibrium',
+    'beyond_relief',
+    'equilibrium',
+    'potential_forces',
+    'static_row',
+    'tangent_stiffness',
+]
 
 
 class Equilibrium(NamedTuple):
@@ -100,7 +107,11 @@ def equilibrium(
     for _ in range(50):
         residual = potential_forces(q, constants)[N:]
         K = tangent_stiffness(q, constants)[N:, N:]
-        change = np.linalg.solve(K, residual)
+        try:
+            change = np.linalg.solve(K, residual)
+        except np.linalg.LinAlgError:
+            # Singular to rounding: springs that are too weak by many powers of ten.
+            break
         q[N:] -= change
         # Newton's method has converged when the change is of the order of rounding.
         if np.abs(change).max() < 1e-14 * boom_reach(boom):
@@ -114,9 +125,15 @@ def equilibrium(
     settled = settled and bool(np.abs(slopes).max() < STEEPEST)
     settled = settled and np.linalg.eigvalsh(K).min() > 0.0
     if not settled:
+        weak, raised = 'the beams', 'second_moment'
+        if boom.truck:
+            weak, raised = (
+                'beams or springs of the truck',
+                "second_moment, the truck's stiffnesses,",
+            )
         raise LongreachError(
-            f'no static equilibrium found at the angles {np.degrees(angles).tolist()} deg: the'
-            ' beams are too weak for this weight; raise second_moment or lower mass and load'
+            f'no static equilibrium found at the angles {np.degrees(angles).tolist()} deg:'
+            f' {weak} are too weak for this weight; raise {raised} or lower mass and load'
         )
     g = potential_forces(q, constants)
     _, arms = pistons_and_arms(constants.linkage, q[None, :N])
@@ -136,6 +153,15 @@ def boom_reach(boom: BoomParameters) -> float:
     return sum(beam.length for beam in boom.beams)
 
 
+def beyond_relief(boom: BoomParameters, head: np.ndarray, rod: np.ndarray) -> list[str]:
+    """Return the cylinders whose relief valves open at pressures [Pa] of both sides, (N,)."""
+    return [
+        c.name
+        for i, c in enumerate(boom.cylinders)
+        if c.relief is not None and (head[i] > c.relief.head or rod[i] > c.relief.rod)
+    ]
+
+
 def static_row(
     boom: BoomParameters, angles: np.ndarray, loads: tuple[Load, ...] = ()
 ) -> dict[str, Any]:
@@ -143,7 +169,8 @@ def static_row(
     Return an equilibrium as Python numbers and lists.
 
     Angles [rad], forces [N] and as a share of p_s A_1, pressures [Pa], tip deflections w(L) [m],
-    strains of the gauges, tip [m], and cylinders that would need more than the supply pressure.
+    strains of the gauges, tip [m], and cylinders that would need more than the supply pressure, or
+    than their relief valves hold.
     """
     rest = equilibrium(boom, angles, loads)
     constants = constants_of(boom, loads)
@@ -167,4 +194,5 @@ def static_row(
             for cylinder, pressure in zip(boom.cylinders, highest, strict=True)
             if pressure > boom.oil.supply_pressure
         ],
+        'beyond_relief': beyond_relief(boom, rest.head_pressures, rest.rod_pressures),
     }

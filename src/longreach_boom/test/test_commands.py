@@ -93,6 +93,16 @@ def test_statics_show_forces_and_pressures(capsys):
     assert 'needs more than the supply pressure' in heavy.out
 
 
+def test_statics_say_which_relief_valves_do_not_hold(capsys):
+    words = ('statics', '--load', 250)
+    # Sprawled with 250 kg, cylinder_3 has 314 bar: below the supply, above its relief valve.
+    found = Outcome(capsys, 'boom', *words, '--format', 'json').json
+    assert found['beyond_supply'] == ['cylinder_4']
+    assert found['beyond_relief'] == ['cylinder_3', 'cylinder_4']
+    text = Outcome(capsys, 'boom', *words).out
+    assert 'cylinder_3 carries more than its relief valve holds' in text
+
+
 def test_sweep_over_the_first_joint(capsys, tmp_path):
     file, picture = tmp_path / 'sweep.csv', tmp_path / 'sweep.png'
     words = ('statics', '--sweep=-5:85:7', '--degrees', '--csv', file, '--plot', picture)

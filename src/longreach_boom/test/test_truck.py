@@ -23,6 +23,7 @@ from longreach_boom.state import BoomState, closed_valves, truck_of
 from longreach_boom.statics import equilibrium, potential_forces
 from longreach_boom.strain import strains
 from longreach_boom.visuals import marker_positions, shape_of
+from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.finite_elements import ChainBeam, _Chain
 from longreach_dynamics.runs import Derived
 
@@ -202,6 +203,15 @@ def test_a_stiff_truck_stands(boom: BoomParameters) -> None:
     found = natural_modes(boom.replace(truck=stiff), SITE, count=3)
     standing = natural_modes(boom.replace(truck=None), SITE, count=3)
     np.testing.assert_allclose(found.frequencies, standing.frequencies, rtol=1e-5)
+
+
+@pytest.mark.parametrize('stiffness', [1e-12, 1e-6])
+@pytest.mark.parametrize('spring', ['heave_stiffness', 'pitch_stiffness'])
+def test_springs_that_carry_nothing_are_named(
+    boom: BoomParameters, spring: str, stiffness: float
+) -> None:
+    with pytest.raises(LongreachError, match=r'springs of the truck are too weak.*stiffnesses'):
+        equilibrium(boom.with_value(f'truck.{spring}', stiffness), SITE)
 
 
 def test_strain_at_rest(boom: BoomParameters) -> None:
