@@ -7,6 +7,7 @@ Hydraulics with hoses in full, or reduced to resistances; closed valves that loc
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +23,13 @@ from longreach_harvester.parameters import (
     load_harvester,
 )
 from longreach_harvester.scenario import Scenario, load_scenario
-from longreach_harvester.simulation import COLUMNS, HarvesterRun, simulate
-from longreach_tools.arguments import allow_lists, numbers
+from longreach_harvester.simulation import (
+    COLUMNS,
+    HarvesterRun,
+    simulate,
+    with_step_error,
+)
+from longreach_tools.arguments import allow_lists, numbers, sweep
 from longreach_tools.machine_command import MachineCommand, check_files, lazily
 from longreach_tools.options import add_file, add_results, add_steps
 from longreach_tools.output import (
@@ -49,6 +55,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_model(run)
     add_steps(run, STEP, SAMPLE_TIME, 'interval of rows')
     add_results(run, 'a table of all rows', 'angles, spools, pressures and flows over time')
+    run.add_argument(
+        '--step-error',
+        action='store_true',
+        help='estimate the error of the angles by a second run with half the step',
+    )
+
+    many = commands.add_parser('sweep', help='runs for a range of values of a parameter')
+    allow_lists(many)
+    many.add_argument('parameter', help='for example head.mass or boom_cylinder.line.capacitance')
+    many.add_argument('values', metavar='START:STOP:COUNT', type=sweep)
+    many.add_argument(
+        '--scenario', type=Path, default=Path('open_loop'), help='(default: open_loop)'
+    )
+    _add_harvester(many)
+    _add_model(many)
+    add_steps(many, STEP, SAMPLE_TIME, 'interval of rows')
+    add_format(many)
+    many.add_argument('--csv', metavar='FILE', type=Path, help='a row for each value')
+    many.set_defaults(run=_sweep)
 
     compare = HARVESTER.add_compare(
         commands,
@@ -146,7 +171,48 @@ def _simulate(
     )
     # Not to be counted: the code that is compiled or loaded in the first step.
     machine.advance(machine.initial_state(), (0.0, 0.0, 0.0), 0.0, machine.step)
-    return simulate(machine, arguments.sample_time)
+    run = simulate(machine, arguments.sample_time)
+    if getattr(arguments, 'step_error', False):
+        return with_step_error(machine, run, arguments.sample_time)
+    return run
+
+
+def _sweep(arguments: argparse.Namespace) -> int:
+    """Run ``sweep``."""
+    check_files(arguments)
+    harvester = HARVESTER.load(arguments)
+    # All values are checked before the first run.
+    machines = [
+        harvester.with_value(arguments.parameter, value) for value in arguments.values.tolist()
+    ]
+    scenario = HARVESTER.scenario_of(arguments, harvester)
+    names = [f'{what}_{name}' for what in ('q', 'highest_p_1') for name in JOINTS]
+    rows, messages = [], []
+    for value, machine in zip(arguments.values.tolist(), machines, strict=True):
+        run = _simulate(machine, scenario, arguments)
+        pressures = run.stack([f'p_1_{name}' for name in JOINTS]).max(axis=0)
+        final = run.stack([f'q_{name}' for name in JOINTS])[-1]
+        rows.append([value, *final.tolist(), *pressures.tolist()])
+        messages.append(run.message)
+        for line in filter(None, (run.message, *run.warnings())):
+            print(
+                f'longreach harvester: {arguments.parameter} = {value:g}: {line}', file=sys.stderr
+            )
+    head = (arguments.parameter, *names)
+    if arguments.csv is not None:
+        write_csv(arguments.csv, head, np.array(rows))
+    units = (*('rad',) * len(JOINTS), *('Pa',) * len(JOINTS))
+    result = {
+        'parameter': arguments.parameter,
+        'units': dict(zip(names, units, strict=True)),
+        'rows': [
+            dict(zip(head, row, strict=True)) | {'message': message}
+            for row, message in zip(rows, messages, strict=True)
+        ],
+    }
+    heads = [head[0], *(f'{name} [{unit}]' for name, unit in result['units'].items())]
+    print_result(result, table(heads, rows), arguments.format)
+    return int(any(messages))
 
 
 def _compare_models(arguments: argparse.Namespace) -> int:

@@ -148,3 +148,29 @@ def test_pose_of_a_tip_and_of_angles_agree(capsys):
 )
 def test_impossible_poses_are_refused(capsys, words, what):
     Outcome(capsys, 'harvester', 'pose', *words).refused(what)
+
+
+def test_step_error_is_that_of_much_shorter_steps_or_more(capsys, short):
+    found = Outcome(capsys, 'harvester', 'run', short, '--step-error', '--format', 'json').json
+    fine = final(capsys, short, '--step', 0.00002)
+    error = abs(found['final']['q_stick'] - fine['q_stick'])
+    assert 0.5 * error < found['step_error']['q_stick'] < 1e-3
+    assert error < found['step_error']['q_stick']
+
+
+def test_sweep_of_a_parameter(capsys, short, tmp_path):
+    table = tmp_path / 'sweep.csv'
+    words = ('sweep', 'head.mass', '600:1000:3', '--scenario', short, '--csv', table)
+    found = Outcome(capsys, 'harvester', *words, '--format', 'json').json
+    assert [row['head.mass'] for row in found['rows']] == [600, 800, 1000]
+    assert len({row['q_stick'] for row in found['rows']}) == 3
+    assert np.all(np.diff([row['highest_p_1_boom'] for row in found['rows']]) > 0)
+    assert table.read_text().startswith('head.mass,q_swing')
+    text = Outcome(capsys, 'harvester', *words).out
+    assert 'highest_p_1_boom [Pa]' in text
+
+
+def test_wrong_sweeps_are_refused(capsys, short):
+    words = ('--scenario', short)
+    Outcome(capsys, 'harvester', 'sweep', 'head.weight', '1:2:2', *words).refused('head.weight')
+    Outcome(capsys, 'harvester', 'sweep', 'head.mass', '-1:2:2', *words).refused('head.mass')
