@@ -6,11 +6,11 @@ Hydraulic cylinders with proportional valves.
 ``actuators``    the cylinders of a machine: one table, flows, time derivatives
 ``friction``     sliding, sticking, ends of the stroke
 ``observed``     flows through relief and make-up valves and the pump's rail, as columns of runs
+``lines``        actuators behind lines with inertance, capacitance and resistance; motors
 ``inverse``      holding pressures, spool positions for velocities, check of the step length
 
-Compiled functions take single elements or all actuators of a machine. For other circuits, for
-instance with lines with inertia, call the functions of ``valves`` for each element, with pressures
-and flows in the state.
+Compiled functions take single elements or all actuators of a machine. For other circuits call the
+functions of ``valves`` or ``lines`` for each element, with pressures and flows in the state.
 """
 
 from longreach_dynamics.hydraulics.actuators import (
