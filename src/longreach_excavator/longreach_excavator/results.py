@@ -197,7 +197,12 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         return float(np.abs(change + spent - work).max()) / scale
 
     def summary(self) -> dict[str, Any]:
-        """Return sweep, stall, largest forces and the energy balance as plain numbers."""
+        """
+        Return sweep, stall, largest forces and the energy balance as plain numbers.
+
+        Cylinders whose force is prescribed have None as their peak pressure: no oil is simulated.
+        """
+        given = self.machine.given_forces(np.zeros(1))[0]
         return {
             'mode': self.machine.scenario.mode,
             'cohesion_pa': self.parameters.soil.cohesion,
@@ -210,7 +215,9 @@ class ExcavatorRun(Run[ExcavatorParameters]):
             'peak_reactions_n': {name: float(self.magnitude(name).max()) for name in REACTIONS},
             'peak_pressures_pa': {
                 name: max(float(self.column(f'{side}_{name}').max()) for side in _SIDES)
-                for name in CYLINDERS
+                if np.isnan(force)
+                else None
+                for name, force in zip(CYLINDERS, given, strict=True)
             },
             'at_stroke_end': list(self.stopped()),
             'energy_error': self.energy_error(),
@@ -245,11 +252,14 @@ class ExcavatorRun(Run[ExcavatorParameters]):
         counted, below = resistance_at(
             self.parameters.soil, np.array([depth[k], depth[k] - moved[k].imag])
         )
+        remedy = 'take depth: surface, or lock boom and arm (held)'
+        if scenario.is_driven:
+            remedy = 'take mode: hydraulic and lock boom and arm (held)'
         more = f'{100.0 * (counted / below - 1.0):+.0f} %' if below > 0.0 else 'all'
         text = (
             f"depth: swing assumes the bucket's joint D at rest, but it moved {largest:.3g} m"
             f' (allowed without this message: {STANDING_JOINT:g} m): at the deepest, t ='
             f' {self.column("time")[k]:.3g} s, the law differs by {more} from that at the depth'
-            ' below the surface; take depth: surface, or lock boom and arm (held)'
+            f' below the surface; {remedy}'
         )
         return (text,)

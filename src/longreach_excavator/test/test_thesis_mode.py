@@ -9,6 +9,7 @@ import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_excavator.forces import agreement
+from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import RATE, SIZE, evaluate
 from longreach_excavator.parameters import ExcavatorParameters
@@ -163,3 +164,20 @@ def test_depth_swing_says_how_far_the_joint_moved(capsys) -> None:
     assert 'swing' not in surface.err
     hard = ('dig', '--cohesion', 20000, '--depth', 'surface', '--format', 'json')
     assert not Outcome(capsys, 'excavator', *hard).json['stalled']
+
+
+@pytest.mark.parametrize('mode', ['printed', 'thesis'])
+def test_prescribed_forces_have_no_pressures_and_a_remedy_that_is_allowed(
+    excavator: ExcavatorParameters, mode: str
+) -> None:
+    run = simulate(excavator, dig_scenario(mode, 17e3))
+    assert run.summary()['peak_pressures_pa'] == dict.fromkeys(CYLINDERS)
+    (text,) = (text for text in run.warnings() if 'joint D' in text)
+    assert text.endswith('take mode: hydraulic and lock boom and arm (held)')
+
+
+def test_a_loose_cylinder_has_no_pressure(excavator: ExcavatorParameters) -> None:
+    scenario = Scenario(duration=0.1, pose='reach', soil=False, loose=('arm',))
+    peaks = simulate(excavator, scenario).summary()['peak_pressures_pa']
+    assert peaks['arm'] is None
+    assert peaks['boom'] > 0.0
