@@ -133,8 +133,9 @@ class _View:
         pose: Pose,
         scene: Scene,
         times: FrameTimes,
+        delay: int,
     ) -> None:
-        self.name, self.times = name, times
+        self.name, self.times, self._delay = name, times, delay
         blank = np.zeros((camera.height, camera.width), dtype=np.uint8)
         self._message = conversions.array_to_image(blank, 'mono8', stamp_of(0), frame_id)
         self._info = conversions.camera_to_info(camera, stamp_of(0), frame_id)
@@ -148,9 +149,13 @@ class _View:
         self._simulator.image(frame.positions, frame.velocities, frame.stamp * 1e-9, rng)
         return self._buffer
 
+    def stamp(self, frame: Frame) -> int:
+        """Return the stamp of an image [ns]."""
+        return frame.stamp + self._delay
+
     def publish(self, frame: Frame, unheard: bool) -> None:
         """Publish the drawn image; without subscribers only if ``unheard``."""
-        self._message.header.stamp = self._info.header.stamp = stamp_of(frame.stamp)
+        self._message.header.stamp = self._info.header.stamp = stamp_of(self.stamp(frame))
         self._infos.publish(self._info)
         if unheard or self.images.get_subscription_count():
             self.images.publish(self._message)
@@ -206,6 +211,7 @@ class CameraNode(Node):
                 mounted.pose,
                 self._scene,
                 FrameTimes(settings.frame_rate, settings.skew if index else 0.0),
+                seconds_to_nanoseconds(mounted.delay),
             )
             for index, (name, mounted) in enumerate(rig.cameras.items())
         ]
@@ -345,7 +351,7 @@ class CameraNode(Node):
             self._counts['rendered'] += 1
             view.publish(frame, unheard=self.viewer is None)
             if self.viewer is not None:
-                self.viewer(view.name, frame.stamp, image.copy())
+                self.viewer(view.name, view.stamp(frame), image.copy())
         self._stamp = frame.stamp
 
     def _report(self) -> None:

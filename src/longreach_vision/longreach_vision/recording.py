@@ -170,7 +170,8 @@ class TrackWriter:
         """Write a message."""
         data = bytes(self._store.serialize_cdr(message, kind))
         try:
-            self._writer.write(connection, stamp, data)
+            # A delay in the rig may lead to a stamp before 0, which a log time cannot be.
+            self._writer.write(connection, max(stamp, 0), data)
         except LongreachError as error:
             raise self._failure(error) from error
 

@@ -14,9 +14,11 @@ import re
 from pathlib import Path
 
 import numpy as np
+import yaml
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import Parameters, load, quantity
+from longreach_dynamics.parameters import Parameters, load, load_yaml, quantity
+from longreach_tools.output import writing
 from longreach_vision.cameras import Camera, read_camera
 from longreach_vision.detection import RADII
 from longreach_vision.geometry import Plane, Pose
@@ -27,6 +29,7 @@ __all__ = [
     'Rig',
     'TrackingParameters',
     'load_rig',
+    'write_delay',
 ]
 
 # Names are used in topics and columns.
@@ -36,6 +39,8 @@ _NAME = re.compile(r'[A-Za-z0-9_-]{1,60}')
 _LEAST_DISTANCE, _LEAST_BASELINE = 0.1, 1e-3
 # Bounds of lengths [m] and variances; their squares stay finite.
 _FARTHEST, _LARGEST_VARIANCE = 1e8, 1e16
+# Bound of delays of stamps [s].
+_LONGEST_DELAY = 10.0
 # Bounds in the image [px/s^2, px], from far below the noise to the largest sensors.
 _ACCELERATIONS, _WINDOWS = (1e-3, 1e8), (1e-3, 1e5)
 
@@ -204,10 +209,20 @@ class MarkerOnRig(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class MountedCamera:
-    """A camera with its pose."""
+    """
+    A camera with its pose and the delay of its stamps.
+
+    Parameters
+    ----------
+    camera : Camera
+    pose : Pose
+    delay : float
+        Time from the exposure to the stamp of an image [s]: subtracted from its stamps.
+    """
 
     camera: Camera
     pose: Pose
+    delay: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -317,6 +332,11 @@ class Rig:
         """Names of the markers."""
         return tuple(marker.name for marker in self.markers)
 
+    @property
+    def delays(self) -> dict[str, int]:
+        """Times from the exposure to the stamp of an image, by camera [ns]."""
+        return {name: round(one.delay * 1e9) for name, one in self.cameras.items()}
+
     def plane_of(self, marker: MarkerOnRig) -> Plane:
         """Return the plane in which a marker moves."""
         plane = self.plane
@@ -345,7 +365,7 @@ class Rig:
         if factor == 1.0:
             return self
         cameras = {
-            side: MountedCamera(mounted.camera.scaled(factor), mounted.pose)
+            side: dataclasses.replace(mounted, camera=mounted.camera.scaled(factor))
             for side, mounted in self.cameras.items()
         }
         markers = [marker.scaled(factor) for marker in self.markers]
@@ -380,6 +400,13 @@ class _CameraEntry(Parameters):
         at_most=_LARGEST_VARIANCE,
         length=36,
         default=None,
+    )
+    delay: float = quantity(
+        'time from the exposure to the stamp, subtracted from the stamps of its images',
+        's',
+        at_least=-_LONGEST_DELAY,
+        at_most=_LONGEST_DELAY,
+        default=0.0,
     )
 
 
@@ -463,7 +490,7 @@ def load_rig(path: str | Path) -> Rig:
                 pose = Pose.from_quaternion(entry.orientation, entry.position, covariance)
             except InputError as error:
                 raise InputError(f'{file}: cameras.{side}: {error}') from error
-            cameras[side] = MountedCamera(camera, pose)
+            cameras[side] = MountedCamera(camera, pose, entry.delay)
     plane = values.plane
     try:
         rig = Rig(
@@ -486,3 +513,61 @@ def load_rig(path: str | Path) -> Rig:
 def _square(values: tuple[float, ...] | None, size: int) -> np.ndarray | None:
     """Return a matrix (size, size) from its rows."""
     return None if values is None else np.array(values).reshape(size, size)
+
+
+def write_delay(path: str | Path, camera: str, delay: float, comment: str) -> None:
+    """
+    Write the delay of a camera into a rig file; the rest of the file is kept.
+
+    Parameters
+    ----------
+    path : path
+    camera : str
+    delay : float
+        [s]
+    comment : str
+        Text after the value.
+
+    Raises
+    ------
+    InputError
+        If the delay is too long, or the layout of the file does not allow it; the file is then
+        unchanged.
+    """
+    file = Path(path)
+    if not abs(delay) <= _LONGEST_DELAY:
+        raise InputError(f'delay = {delay:g} s, allowed: at most {_LONGEST_DELAY:g} s')
+    expected = load_yaml(file)
+    expected['cameras'][camera]['delay'] = delay
+    text = file.read_text(encoding='utf-8')
+    entries = _entry_of(_entry_of(yaml.compose(text), 'cameras'), camera)
+    line = f'delay: {delay!r}  # [s], {comment}'
+    first = entries.value[0][0].start_mark
+    known = [(key, value) for key, value in entries.value if key.value == 'delay']
+    if known:
+        start, stop = known[0][0].start_mark.index, known[0][1].end_mark.index
+        # With the comment behind it.
+        stop += len(re.match(r'[ \t]*(#[^\n]*)?', text[stop:])[0])  # type: ignore[index]
+        text = text[:start] + line + text[stop:]
+    else:
+        text = f'{text[: first.index]}{line}\n{" " * first.column}{text[first.index :]}'
+    with writing(file) as unfinished:
+        unfinished.write_text(text, encoding='utf-8')
+        try:
+            fits = load_yaml(unfinished) == expected
+        except InputError:
+            fits = False
+        if not fits:
+            raise InputError(
+                f'{file}: the layout of this file does not allow a delay to be written, allowed:'
+                f' each entry of a camera on a line of its own; write cameras.{camera}.delay:'
+                f' {delay!r} yourself'
+            )
+
+
+def _entry_of(node: yaml.Node | None, key: str) -> yaml.MappingNode:
+    """Return the mapping with a key of another mapping."""
+    assert isinstance(node, yaml.MappingNode)
+    found = next(value for name, value in node.value if name.value == key)
+    assert isinstance(found, yaml.MappingNode)
+    return found

@@ -26,12 +26,13 @@ def render_sequence(
     *,
     seed: int | None = None,
     video: bool = False,
+    delays: Mapping[str, int] | None = None,
 ) -> dict[str, Path]:
     """
     Render what cameras see of a path.
 
     ``out_dir`` gets a folder NAME for each camera, with pictures 000000_0.000000000.png, ... named
-    by number and time [s], or a lossless video NAME.avi; and times.csv with the times.
+    by number and stamp [s], or a lossless video NAME.avi; and times.csv with the times.
 
     Parameters
     ----------
@@ -47,6 +48,8 @@ def render_sequence(
         Seed of the noise; by default that of the look, as in the camera node.
     video : bool
         Write videos instead of pictures, with the mean rate of the times.
+    delays : mapping, optional
+        Time from the exposure to the stamp of a picture, by folder name [ns].
 
     Returns
     -------
@@ -58,7 +61,8 @@ def render_sequence(
     InputError
         For times outside the path, a marker missing in it, a directory that is not empty or cannot
         be
-            created, and videos with an odd number of rows or columns.
+            created, videos with an odd number of rows or columns, and delays with which a stamp is
+            negative or lost in a video.
     LongreachError
         If a file cannot be written.
     """
@@ -70,8 +74,14 @@ def render_sequence(
     paths = {name: path.of(simulator.scene.names) for name, simulator in simulators.items()}
     for time in (at[0], at[-1]):
         path.at(time)
+    late = {name: 1e-9 * (delays or {}).get(name, 0) for name in simulators}
     if video:
         _check_sizes(simulators)
+    if (video and any(late.values())) or at[0] + min(late.values()) < 0.0:
+        raise InputError(
+            f'delays of {late} s and a first time of {at[0]:g} s, allowed: stamps from 0 s on, and'
+            ' no delays in videos, which have no stamps; write pictures, or begin later'
+        )
     directory = Path(out_dir)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise InputError(f'{directory} is not empty; give a new directory')
@@ -87,7 +97,7 @@ def render_sequence(
                 picture = simulator.image(
                     *paths[name].at(time), time, frame_rng(own, name, number)
                 )
-                writer.write(picture, time)
+                writer.write(picture, time + late[name])
             writer.close()
         rows = ''.join(f'{float(time)!r}\n' for time in at)
         (unfinished / 'times.csv').write_text('time\n' + rows, encoding='utf-8')

@@ -254,7 +254,8 @@ def _run_pose(arguments: argparse.Namespace) -> None:
     advice = ''
     if out is not None:
         markers = _markers_text(arguments.marker, out)
-        _write_rig(out, rig_text(found, _calibrations(reference, file, out)) + markers)
+        cameras_and_plane = rig_text(found, _calibrations(reference, file, out), _delays(out))
+        _write_rig(out, cameras_and_plane + markers)
         if markers and not arguments.marker:
             advice = f'\n\n{out} contains an example marker; replace it by your markers'
     if arguments.plot is not None:
@@ -299,7 +300,23 @@ def _calibrations(reference: Reference, file: Path, out: Path) -> dict[str, str]
     return found
 
 
-def rig_text(found: Localisation, calibrations: dict[str, str]) -> str:
+def _delays(out: Path) -> dict[str, Any]:
+    """Return the delays of cameras in an existing rig file, which a new pose does not change."""
+    if not (out.is_file() and out.stat().st_size):
+        return {}
+    cameras = load_yaml(out).get('cameras')
+    if not isinstance(cameras, dict):
+        return {}
+    return {
+        side: entry['delay']
+        for side, entry in cameras.items()
+        if isinstance(entry, dict) and 'delay' in entry
+    }
+
+
+def rig_text(
+    found: Localisation, calibrations: dict[str, str], delays: dict[str, Any] | None = None
+) -> str:
     """
     Return the cameras and the plane of a rig file.
 
@@ -308,6 +325,8 @@ def rig_text(found: Localisation, calibrations: dict[str, str]) -> str:
     found : Localisation
     calibrations : dict of str
         Calibration file by camera, as named in the rig file.
+    delays : dict, optional
+        Delay of stamps by camera [s].
     """
     lines = ['cameras:']
     for side, pose in found.poses.items():
@@ -321,6 +340,8 @@ def rig_text(found: Localisation, calibrations: dict[str, str]) -> str:
             '    covariance:',
             *_rows(pose.covariance),
         ]
+        if delays and side in delays:
+            lines.append(f'    delay: {delays[side]!r}  # [s], of the stamps')
     if found.plane is not None:
         plane = found.plane.plane
         assert plane.covariance is not None

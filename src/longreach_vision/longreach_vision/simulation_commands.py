@@ -110,7 +110,8 @@ def _run_simulate(arguments: argparse.Namespace) -> None:
     path = _shown_motion(arguments).of(rig.names)
     times = frame_times(path, arguments.rate, arguments.duration)
     targets = Targets.of(arguments, rig.names, _read(arguments))
-    images = drawn_pictures(simulators_of(rig, _look_of(arguments)), path, times)
+    simulators = simulators_of(rig, _look_of(arguments))
+    images = drawn_pictures(simulators, path, times, rig.delays)
     track_markers(targets, rig, images, len(times), path)
 
 
@@ -123,7 +124,9 @@ def _run_render(arguments: argparse.Namespace) -> None:
     path = _shown_motion(arguments)
     times = frame_times(path, arguments.rate, arguments.duration)
     simulators = simulators_of(rig, _look_of(arguments))
-    made = render_sequence(simulators, path, times, arguments.out, video=arguments.video)
+    made = render_sequence(
+        simulators, path, times, arguments.out, video=arguments.video, delays=rig.delays
+    )
     size = next(iter(simulators.values())).camera
     print(f'{len(times)} images of {size.width} x {size.height} px of each camera:')
     for name, place in made.items():

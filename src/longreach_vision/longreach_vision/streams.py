@@ -159,10 +159,23 @@ def frame_times(path: MarkerPath, rate: float, duration: float | None = None) ->
 
 
 def drawn_pictures(
-    simulators: Mapping[str, CameraSimulator], path: MarkerPath, times: np.ndarray
+    simulators: Mapping[str, CameraSimulator],
+    path: MarkerPath,
+    times: np.ndarray,
+    delays: Mapping[str, int] | None = None,
 ) -> Iterator[Picture]:
     """
     Yield simulated images of a path, like those of ``render_sequence``.
+
+    Parameters
+    ----------
+    simulators : mapping
+        Simulators by camera.
+    path : MarkerPath
+    times : ndarray, shape (K,)
+        Times of the exposures [s].
+    delays : mapping, optional
+        Time from the exposure to the stamp of an image, by camera [ns].
 
     Raises
     ------
@@ -175,7 +188,8 @@ def drawn_pictures(
             rng = frame_rng(simulator.scene.look.seed, name, number)
             drawn = simulator.image(*paths[name].at(time), time, rng)
             # The simulator reuses its buffer for the next picture.
-            yield Picture(name, round(time * _SECOND), drawn.copy(), f'image {number} of {name}')
+            stamp = round(time * _SECOND) + (delays or {}).get(name, 0)
+            yield Picture(name, stamp, drawn.copy(), f'image {number} of {name}')
 
 
 def with_reaction(
@@ -274,10 +288,11 @@ def _windows(tracker: CameraTracker, time: float) -> dict[str, tuple[float, floa
 def _paired(rig: Rig, pictures: Iterable[Picture]) -> Iterator[ImageSet[np.ndarray]]:
     """Yield paired images."""
     pairs: ImagePairs[np.ndarray] = ImagePairs(tuple(rig.cameras), rig.tracking.gap, TIMEOUT)
+    delays = rig.delays
     try:
         for camera, stamp, image, name in pictures:
             _check_size(rig, camera, image, name)
-            ready = pairs.add(camera, stamp, image)
+            ready = pairs.add(camera, stamp - delays[camera], image)
             if pairs.restarts:
                 # The waiting images have the new time.
                 pairs.clear()

@@ -21,6 +21,7 @@ from longreach_tools.output import (
     table,
     write_csv,
 )
+from longreach_vision.clock_offset import ClockOffset, OffsetEstimator
 from longreach_vision.detection import TRACKED
 from longreach_vision.following import Follower
 from longreach_vision.overlay_files import writing_overlay
@@ -175,6 +176,7 @@ def _track(
         if targets.overlay is not None:
             sinks.append(stack.enter_context(writing_overlay(targets.overlay, rig)))
         follower = Follower(rig)
+        offsets = OffsetEstimator(rig)
         frames = _UntilBroken(follow(follower, images))
         # None: tqdm shows progress only on a terminal.
         for one in tqdm(frames, total=total, disable=None, delay=1.0, unit='pair', leave=False):
@@ -185,6 +187,7 @@ def _track(
                 rows.append(row_of(one.frame, rig.names))
                 for name, known in reasons.items():
                     known.append(one.frame.estimates[name].reason)
+            offsets.add(one.frame)
             for sink in sinks:
                 sink(one)
         if not rows:
@@ -204,7 +207,16 @@ def _track(
         text = f'no marker was tracked in {len(rows)} images: {told}'
         failure = LongreachError(f'{text}; {advice}' if advice else text)
     complete = frames.problem is None
-    hand_out(targets, rig, tracks, path, complete=complete, advice=advice, failure=failure)
+    hand_out(
+        targets,
+        rig,
+        tracks,
+        path,
+        complete=complete,
+        advice=advice,
+        failure=failure,
+        offset=offsets.estimate(),
+    )
 
 
 class _UntilBroken:
@@ -281,6 +293,7 @@ def hand_out(
     complete: bool = True,
     advice: str = '',
     failure: LongreachError | None = None,
+    offset: ClockOffset | None = None,
 ) -> None:
     """
     Plot and print tracks, and their errors if the truth is known.
@@ -298,6 +311,8 @@ def hand_out(
         Advice to the user; empty for none.
     failure : LongreachError, optional
         Raised after printing.
+    offset : ClockOffset, optional
+        Offset of the clocks of two cameras.
 
     Raises
     ------
@@ -323,6 +338,9 @@ def hand_out(
     text = _summary_text(tracks, rows)
     if errors is not None:
         text += '\n\n' + _errors_text(errors)
+    if offset is not None:
+        text += f'\n\n{offset}'
+        advice = '\n\n'.join(filter(None, (advice, offset.warning)))
     span = tracks.times[[0, -1]].tolist()
     print_result(
         {
@@ -331,6 +349,7 @@ def hand_out(
             'complete': complete,
             'markers': rows,
             'errors': errors,
+            'clock_offset': None if offset is None else offset.fields(),
             'advice': advice,
         },
         f'{text}\n\n{advice}' if advice else text,

@@ -31,6 +31,7 @@ from longreach_node.parameters import declare
 from longreach_node.stamps import stamp_of
 from longreach_vision import conversions
 from longreach_vision.cameras import Camera
+from longreach_vision.clock_offset import OffsetEstimator
 from longreach_vision.detection import TRACKED, Observation
 from longreach_vision.following import Follower, size_error, warm_up
 from longreach_vision.images import keep_freed_memory
@@ -48,6 +49,9 @@ _PERIOD = 1.0
 _SILENCE = 2.0
 # Least time between warnings of one kind [s of wall time].
 _WARNINGS = 2.0
+# Time between estimates of the offset of the cameras' clocks [s of wall time], and the number of
+# latest sightings of each marker for it.
+_CLOCKS, _SIGHTINGS = 10.0, 600
 # Largest number of images waiting for their camera_info at the start.
 _EARLY = 6
 # Counters of problems with stamps.
@@ -175,6 +179,9 @@ class MarkerTracker:
         self._pairs: ImagePairs[_Picture] = ImagePairs(
             self.cameras, self._rig.tracking.gap, settings.timeout
         )
+        self._delays = self._rig.delays
+        self._offsets = OffsetEstimator(self._rig, _SIGHTINGS)
+        self._judged = time.monotonic()
         self._restarts = self._jumps = 0
         self._early: list[tuple[str, int, np.ndarray, str]] = []
         self._follower: Follower | None = None
@@ -280,6 +287,7 @@ class MarkerTracker:
             )
             return
         self._report.add_image(camera, good=True)
+        stamp -= self._delays[camera]
         misdated, standing = (self._pairs.counts(what)[camera] for what in _STAMPS)
         ready = self._pairs.add(camera, stamp, _Picture(image, frame_id))
         if self._pairs.restarts != self._restarts:
@@ -321,7 +329,9 @@ class MarkerTracker:
     def _track(self, images: ImageSet[_Picture]) -> None:
         """Track the markers in a set of images, and publish the results."""
         if self._follower is None:
-            self._follower = Follower(self._rig_as_known())
+            rig = self._rig_as_known()
+            self._follower = Follower(rig)
+            self._offsets = OffsetEstimator(rig, _SIGHTINGS)
             self._latest.clear()
         arrays = images.with_images({name: one.image for name, one in images.images.items()})
         self._latest.update({name: (arrays.images[name], at) for name, at in arrays.times.items()})
@@ -332,6 +342,7 @@ class MarkerTracker:
             self._warn('tracking', str(error))
             return
         self._report.add_frame(frame, (time.perf_counter() - begun) / len(images.images))
+        self._offsets.add(frame)
         if self._follower.problem:
             self._warn('start', self._follower.problem)
         self._stamp = images.stamp
@@ -431,11 +442,21 @@ class MarkerTracker:
             self._warned[kind] = now
             self._node.get_logger().warning(text)
 
+    def _judge_clocks(self) -> None:
+        """Estimate the offset of the clocks from the latest sightings, and warn."""
+        offset = self._offsets.estimate(search=False)
+        self._judged = time.monotonic()
+        self._report.offset = offset
+        if offset is not None and offset.warning:
+            self._warn('clocks', offset.warning)
+
     def _on_timer(self) -> None:
         """Publish diagnostics; process waiting images if no more arrive."""
         if self._pairs.waiting and time.monotonic() - self._heard > _SILENCE:
             for images in self._pairs.flush():
                 self._track(images)
+        if time.monotonic() - self._judged > _CLOCKS:
+            self._judge_clocks()
         waits = ''
         if self.is_waiting():
             topics = (one.topic_name for one in (self._observations, self._markers))

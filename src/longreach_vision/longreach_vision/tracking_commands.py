@@ -8,13 +8,15 @@ import dataclasses
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from longreach_dynamics.errors import InputError
+from tqdm import tqdm
+
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools.bag import absolute_name
-from longreach_tools.output import add_format, check_output, write_csv
+from longreach_tools.output import add_format, check_output, print_result, write_csv
 from longreach_vision.arguments import (
     add_namespace,
     add_outputs,
@@ -27,11 +29,13 @@ from longreach_vision.arguments import (
     rig_files,
     rig_of,
 )
+from longreach_vision.clock_offset import OffsetEstimator
+from longreach_vision.following import Follower
 from longreach_vision.recording import read_images, read_tracks, read_truth
-from longreach_vision.rig import Rig
+from longreach_vision.rig import Rig, write_delay
 from longreach_vision.scene import MarkerPath
 from longreach_vision.sources import ImageSource, open_source
-from longreach_vision.streams import pictures_of
+from longreach_vision.streams import Picture, follow, pictures_of
 from longreach_vision.track_output import Targets, hand_out, track_markers
 
 __all__ = ['configure_tracking']
@@ -58,25 +62,31 @@ def configure_tracking(commands: Any) -> None:
         choices=('left', 'right'),
         help='camera of LEFT if RIGHT is not given (default: the first one of the rig)',
     )
-    track.add_argument(
-        '--rate', type=image_rate, help='images per second, instead of the times of the files'
-    )
-    track.add_argument(
-        '--bits', type=int, default=16, help='significant bits of 16-bit images (default: 16)'
-    )
-    track.add_argument(
-        '--start',
-        metavar='CAMERA.MARKER=u,v,r',
-        action='append',
-        default=[],
-        help='pixel and radius in the first image, for each marker not located in the rig',
-    )
+    _add_reading(track)
     track.add_argument(
         '--truth', metavar='PATH.csv|BAG', type=Path, help='true motion of the markers'
     )
     add_scale(track)
     add_outputs(track)
     track.set_defaults(run=_run_track)
+
+    sync = commands.add_parser(
+        'sync',
+        help='measure the clock offset of two cameras, and write it into the rig',
+        description='Tracks moving markers, estimates the time by which stamps of the second'
+        ' camera are later than those of the first, and writes it as delay of the second camera'
+        ' into the rig file.',
+    )
+    sync.add_argument(
+        'left', metavar='RECORDING', help='bag of images; with RIGHT: left video or folder'
+    )
+    sync.add_argument('right', metavar='RIGHT', nargs='?', help='right video or folder')
+    add_namespace(sync)
+    add_rig(sync, required=True)
+    _add_reading(sync)
+    add_scale(sync)
+    add_format(sync)
+    sync.set_defaults(run=_run_sync)
 
     beside = commands.add_parser('compare', help='compare recorded tracks with the recorded truth')
     beside.add_argument('bag', metavar='BAG', type=Path)
@@ -91,6 +101,23 @@ def configure_tracking(commands: Any) -> None:
     beside.set_defaults(run=_run_compare)
 
 
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add arguments for the reading of images and the start of tracking."""
+    parser.add_argument(
+        '--rate', type=image_rate, help='images per second, instead of the times of the files'
+    )
+    parser.add_argument(
+        '--bits', type=int, default=16, help='significant bits of 16-bit images (default: 16)'
+    )
+    parser.add_argument(
+        '--start',
+        metavar='CAMERA.MARKER=u,v,r',
+        action='append',
+        default=[],
+        help='pixel and radius in the first image, for each marker not located in the rig',
+    )
+
+
 # --- track -----------------------------------------------------------------------------------
 
 
@@ -98,7 +125,29 @@ def _run_track(arguments: argparse.Namespace) -> None:
     """Run ``track``."""
     rig = rig_of(arguments)
     path = None if arguments.truth is None else _with_all(rig.names, arguments.truth)
-    read: list[str | Path | None] = [*rig_files(arguments), arguments.truth, arguments.from_bag]
+    with contextlib.ExitStack() as stack:
+        rig, images, total, read = _opened(stack, arguments, rig)
+        targets = Targets.of(arguments, rig.names, [*read, arguments.truth])
+        track_markers(targets, rig, images, total, path)
+
+
+def _opened(
+    stack: contextlib.ExitStack, arguments: argparse.Namespace, rig: Rig
+) -> tuple[Rig, Iterator[Picture], int | None, list[str | Path | None]]:
+    """
+    Open the images of files or a bag.
+
+    Returns
+    -------
+    rig : Rig
+        With the cameras that have images, and the initial pixels of ``--start``.
+    images : iterator of Picture
+    total : int or None
+        Approximate number of images of each camera.
+    read : list of path
+        All input files.
+    """
+    read: list[str | Path | None] = [*rig_files(arguments), arguments.from_bag]
     read += [arguments.left, arguments.right]
     if arguments.from_bag is not None:
         if arguments.left is not None:
@@ -114,10 +163,7 @@ def _run_track(arguments: argparse.Namespace) -> None:
             if arguments.camera in (None, name)
         }
         rig = _started(_with_cameras(rig, tuple(topics)), arguments.start)
-        images = read_images(arguments.from_bag, topics, arguments.bits)
-        targets = Targets.of(arguments, rig.names, read)
-        track_markers(targets, rig, images, None, path)
-        return
+        return rig, read_images(arguments.from_bag, topics, arguments.bits), None, read
     if arguments.left is None:
         raise InputError('LEFT is missing; give a video, a folder of pictures, or --from-bag BAG')
     if arguments.right is not None and (
@@ -127,21 +173,50 @@ def _run_track(arguments: argparse.Namespace) -> None:
             f'LEFT and RIGHT are both {arguments.left}; give the images of two cameras'
         )
     rig = _started(_with_cameras(rig, _cameras_of(arguments, rig)), arguments.start)
+    sources: dict[str, ImageSource] = {}
+    for name, spec in zip(rig.cameras, (arguments.left, arguments.right), strict=False):
+        source = stack.enter_context(open_source(spec, bits=arguments.bits))
+        if source.live:
+            raise InputError(
+                f'{source.name} is a camera, allowed: files; for cameras use the nodes:'
+                ' longreach launch vision'
+            )
+        sources[name] = source
+        read += source.files
+    total = max(source.count for source in sources.values())
+    return rig, pictures_of(sources, arguments.rate), total or None, read
+
+
+# --- sync ------------------------------------------------------------------------------------
+
+
+def _run_sync(arguments: argparse.Namespace) -> None:
+    """Run ``sync``."""
+    arguments.camera = arguments.from_bag = None
+    if arguments.right is None:
+        arguments.left, arguments.from_bag = None, Path(arguments.left)
+    rig = rig_of(arguments)
+    if len(rig.cameras) < 2:
+        raise InputError(f'{arguments.rig} has one camera, allowed: two')
     with contextlib.ExitStack() as stack:
-        sources: dict[str, ImageSource] = {}
-        for name, spec in zip(rig.cameras, (arguments.left, arguments.right), strict=False):
-            source = stack.enter_context(open_source(spec, bits=arguments.bits))
-            if source.live:
-                raise InputError(
-                    f'{source.name} is a camera, allowed: files; for cameras use the nodes:'
-                    ' longreach launch vision'
-                )
-            sources[name] = source
-            read += source.files
-        total = max(source.count for source in sources.values())
-        targets = Targets.of(arguments, rig.names, read)
-        images = pictures_of(sources, arguments.rate)
-        track_markers(targets, rig, images, total or None, path)
+        rig, images, total, _ = _opened(stack, arguments, rig)
+        estimator = OffsetEstimator(rig)
+        frames = follow(Follower(rig), images)
+        for one in tqdm(frames, total=total, disable=None, delay=1.0, unit='pair', leave=False):
+            estimator.add(one.frame)
+    offset = estimator.estimate()
+    assert offset is not None
+    if not offset.is_known:
+        raise LongreachError(f'{offset}; {arguments.rig} is unchanged')
+    second = offset.cameras[1]
+    delay = round(rig.cameras[second].delay + offset.offset, 9)
+    comment = f'standard error {offset.deviation:.2g} s, from {offset.sightings} sightings'
+    write_delay(arguments.rig, second, delay, comment)
+    print_result(
+        {'camera': second, 'delay': delay, **offset.fields()},
+        f'{offset}\n{arguments.rig}: cameras.{second}.delay = {delay:.6f} s',
+        arguments.format,
+    )
 
 
 def _with_all(names: Sequence[str], truth: Path) -> MarkerPath:

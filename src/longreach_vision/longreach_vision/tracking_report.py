@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from longreach_vision.clock_offset import ClockOffset
 from longreach_vision.detection import LOST
 from longreach_vision.stereo import StereoFrame
 from longreach_vision.stereo_pairing import ImagePairs
@@ -32,6 +33,11 @@ class TrackingReport:
         Image topics by camera.
     gap : float
         Largest time between the images of a pair [s].
+
+    Attributes
+    ----------
+    offset : ClockOffset or None
+        Latest estimate of the offset of the cameras' clocks.
     """
 
     def __init__(self, pairs: ImagePairs[Any], topics: Mapping[str, str], gap: float) -> None:
@@ -43,6 +49,7 @@ class TrackingReport:
         self._frames_told = 0
         self._seconds: list[float] = []
         self._statuses: dict[str, str] = {}
+        self.offset: ClockOffset | None = None
 
     def add_image(self, camera: str, *, good: bool) -> None:
         """Count a received image, and whether it is valid."""
@@ -116,6 +123,8 @@ class TrackingReport:
             text = 'images have no partner: estimates use one camera'
         elif lost:
             text = f'lost: {", ".join(lost)}'
+        elif self.offset is not None and self.offset.warning:
+            text = self.offset.warning
         else:
             # A slow camera may not have delivered an image.
             text = 'tracking' if self._seconds else _NEXT
@@ -145,6 +154,12 @@ class TrackingReport:
                 values[f'{camera} {what}'] = self._pairs.counts(what)[camera]
         spent = 1e3 * np.array(self._seconds or [math.nan])
         self._seconds.clear()
+        if self.offset is not None:
+            known = self.offset.is_known
+            values |= {
+                'clock_offset': self.offset.offset if known else math.nan,
+                'clock_offset_deviation': self.offset.deviation,
+            }
         return {
             **values,
             'nearest_gap': self._pairs.nearest_gap,

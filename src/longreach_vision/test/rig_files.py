@@ -24,6 +24,7 @@ def write_rig(rig: Rig, path: str | Path) -> None:
             'position': mounted.pose.translation.tolist(),
             'orientation': mounted.pose.quaternion.tolist(),
             **_entry('covariance', mounted.pose.covariance),
+            **({'delay': mounted.delay} if mounted.delay else {}),
         }
     values = {
         'cameras': cameras,

@@ -206,7 +206,8 @@ def test_pose_writes_the_markers_of_a_rig(capsys, folder):
 def test_pose_keeps_what_else_is_in_a_rig_file(capsys, folder):
     out = folder / 'rig.yaml'
     out.write_text(
-        '# ours\ncameras:\n  left: {calibration: old.yaml}\n  # gone\n\n# the markers\nmarkers:\n'
+        '# ours\ncameras:\n  left: {calibration: old.yaml, delay: 0.015}\n  # gone\n\n'
+        '# the markers\nmarkers:\n'
         '  - {name: a, radius: 0.15}  # here\nplane: {normal: [0, 1, 0], offset: 0}\n'
         '# and this\ntracking: {window: 20}'
     )
@@ -217,6 +218,7 @@ def test_pose_keeps_what_else_is_in_a_rig_file(capsys, folder):
     assert rig['markers'] == [{'name': 'a', 'radius': 0.15}]
     assert rig['tracking'] == {'window': 20}
     assert rig['cameras']['left']['calibration'] == 'camera_example.yaml'
+    assert rig['cameras']['left']['delay'] == 0.015
     assert 'centroid' in rig['plane']
     for kept in ('# ours\n', '\n\n# the markers\nmarkers:', '# here', '# and this\ntracking'):
         assert kept in text

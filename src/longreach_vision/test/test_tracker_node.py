@@ -97,6 +97,14 @@ def shots(count: int, skew: int = 0, first: int = 0, sides: tuple[str, ...] = SI
     return sorted(taken, key=lambda shot: shot.stamp)
 
 
+def stamped_late(taken: list[Shot]) -> list[Shot]:
+    """Return images of which those of the right camera have stamps 15 ms too late."""
+    return [
+        shot._replace(stamp=shot.stamp + 15_000_000) if shot.camera == 'right' else shot
+        for shot in taken
+    ]
+
+
 def by_library(
     taken: list[Shot], tmp_path: Path
 ) -> tuple[list[MarkerObservations], list[MarkerEstimates]]:
@@ -274,6 +282,41 @@ def test_cameras_that_are_not_synchronous_are_interpolated(start: Start, tmp_pat
         places, _ = motion(nanoseconds_of(message.header.stamp) * 1e-9)
         # At 0.2 m/s, the skew alone would be 1.4 mm.
         assert abs(message.estimates[1].triangulated.z - places[1, 2]) < 7e-4
+
+
+def test_an_offset_of_the_clocks_is_reported(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr('longreach_vision.tracker_node._CLOCKS', 0.0)
+    tracker = start(lossless='true')
+    tracker.send(stamped_late(shots(24)))
+    tracker.heard(24)
+    text = tracker.says('stamps of right are', 'longreach vision sync')
+    offset = float(text.split('stamps of right are ')[1].split(' ms')[0])
+    assert offset == pytest.approx(15.0, abs=1.0)
+    assert 'of tip are wrong by up to' in text
+    tracker.bench.until(
+        lambda: [
+            report for report in tracker.reports if 'stamps of right' in report.status[0].message
+        ],
+        'warning in a report',
+    )
+    (warned,) = [r for r in tracker.reports if 'stamps of right' in r.status[0].message][:1]
+    values = {pair.key: pair.value for pair in warned.status[0].values}
+    assert warned.status[0].level == diagnostics.WARN
+    assert float(values['clock_offset']) == pytest.approx(0.015, abs=1e-3)
+
+
+def test_a_delay_of_the_rig_is_subtracted_from_stamps(start: Start, tmp_path: Path) -> None:
+    own = rig()
+    right = dataclasses.replace(own.cameras['right'], delay=0.015)
+    own = dataclasses.replace(own, cameras=own.cameras | {'right': right})
+    tracker = start(own, lossless='true')
+    taken = shots(10)[4:]
+    tracker.send(stamped_late(taken))
+    tracker.heard(8)
+    _, estimated = by_library(taken, tmp_path)
+    assert str(tracker.markers) == str(estimated)
 
 
 def test_with_one_camera_markers_are_in_the_plane(start: Start, tmp_path: Path) -> None:

@@ -1,0 +1,231 @@
+"""The offset between the clocks of two cameras: found, not found, written, corrected."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from known_rig import LENS, POSES
+from small_commands import call, printed, refused
+from small_rig import seen_at, small_path, write_path, write_small_rig
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_vision.clock_offset import ClockOffset, OffsetEstimator
+from longreach_vision.geometry import Plane, Pose
+from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig, write_delay
+from longreach_vision.stereo import StereoFrame
+
+PLACES = np.array([(5.0, 0.0, 1.0), (14.0, 0.0, 8.0), (24.0, 0.0, 3.0)])
+NAMES = ('one', 'two', 'three')
+PIXEL = 0.02  # standard deviation [px]
+UP = (0.0, 0.0, 1.0)
+BASE = POSES['right'].translation - POSES['left'].translation
+
+
+def turned(angle: float) -> Pose:
+    """Return the right camera's pose after a pitch [rad]."""
+    pose, c, s = POSES['right'], math.cos(angle), math.sin(angle)
+    return Pose(pose.rotation @ [[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]], pose.translation)
+
+
+def estimated(
+    offset: float,
+    *,
+    amplitude: float = 1.0,
+    along=UP,
+    duration: float = 8.0,
+    rate: float = 30.0,
+    pitch: float = 0.0,
+    dropped: float = 0.0,
+    wrong: float = 0.0,
+    seed: int = 0,
+    search: bool = True,
+) -> ClockOffset:
+    """
+    Estimate the offset from noisy pixels of three markers that swing.
+
+    The right camera's stamps are late by ``offset`` [s]. ``dropped`` images and ``wrong`` pixels
+    (by 3 px) are shares.
+    """
+    rng = np.random.default_rng(seed)
+    rig = Rig(
+        {side: MountedCamera(LENS, pose) for side, pose in POSES.items()},
+        Plane(np.array([0.0, 1.0, 0.0]), 0.0),
+        tuple(MarkerOnRig(name, 0.18) for name in NAMES),
+    )
+    poses = POSES | {'right': turned(pitch)}
+    estimator = OffsetEstimator(rig)
+
+    def motion(time: float) -> np.ndarray:
+        phases = np.array([0.0, 1.0, 2.0])
+        swing = np.sin(1.6 * time + phases) + 0.3 * np.sin(4.1 * time + 2.0 * phases)
+        return PLACES + amplitude * np.outer(swing, along)
+
+    for k in range(round(duration * rate)):
+        time = k / rate
+        observations = {}
+        for side, at in (('left', time), ('right', time - offset)):
+            if rng.random() < dropped:
+                continue
+            pixels = LENS.project(poses[side].to_camera(motion(at)))
+            pixels += PIXEL * rng.standard_normal(pixels.shape)
+            pixels += 3.0 * (rng.random((3, 1)) < wrong)
+            observations[side] = {
+                name: dataclasses.replace(seen_at(*uv), covariance=PIXEL**2 * np.eye(2))
+                for name, uv in zip(NAMES, pixels, strict=True)
+            }
+        if observations:
+            gap = 0.0 if len(observations) == 2 else math.nan
+            estimator.add(StereoFrame(time, gap, observations, {}))
+    found = estimator.estimate(search=search)
+    assert found is not None
+    return found
+
+
+# The last two: more than one image, and more than a period of the motion's faster part.
+@pytest.mark.parametrize('offset', [0.015, -0.002, 1.0 / 30.0, -0.2, 0.6])
+def test_an_offset_is_found(offset):
+    found = estimated(offset)
+    assert abs(found.offset - offset) < min(3e-4, 3.0 * found.deviation)
+    assert found.is_significant
+    late = 'later' if offset > 0.0 else 'earlier'
+    assert f'stamps of right are {1e3 * abs(found.offset):.2f} ms' in found.warning
+    assert late in found.warning
+    assert found.marker in NAMES
+
+
+def test_the_node_finds_it_without_a_search():
+    found = estimated(0.015, search=False)
+    assert abs(found.offset - 0.015) < min(3e-4, 3.0 * found.deviation)
+
+
+def test_the_stated_error_is_that_of_the_positions():
+    found = estimated(0.015)
+    # Half of the distance covered in 15 ms, as one of two cameras is late.
+    times = np.arange(0.0, 8.0, 1.0 / 30.0)
+    speeds = [
+        np.abs(1.6 * np.cos(1.6 * times + phase) + 1.23 * np.cos(4.1 * times + 2.0 * phase))
+        for phase in (0.0, 1.0, 2.0)
+    ]
+    fastest = max(np.quantile(speed, 0.99) for speed in speeds)
+    assert found.error == pytest.approx(0.5 * 0.015 * fastest, rel=0.1)
+
+
+@pytest.mark.parametrize('trouble', [{'pitch': 1e-3}, {'dropped': 0.05}, {'wrong': 0.03}])
+def test_a_bumped_camera_lost_images_and_wrong_pixels_do_not_mislead(trouble):
+    for offset in (0.0, 0.015):
+        found = estimated(offset, **trouble)
+        assert abs(found.offset - offset) < min(3e-4, 4.0 * found.deviation), trouble
+        assert bool(found.warning) == bool(offset)
+
+
+def test_the_standard_error_is_that_of_the_scatter():
+    found = [estimated(0.004, duration=3.0, seed=seed, search=False) for seed in range(15)]
+    ratios = np.array([(one.offset - 0.004) / one.deviation for one in found])
+    assert 0.5 < np.sqrt(np.mean(ratios**2)) < 1.6
+
+
+@pytest.mark.parametrize(
+    ('amplitude', 'along'),
+    [(0.0, UP), (1.0, tuple(BASE / np.linalg.norm(BASE)))],
+    ids=['at rest', 'along the epipolar lines'],
+)
+def test_what_cannot_be_known_is_said(amplitude, along):
+    found = estimated(0.015, amplitude=amplitude, along=along)
+    assert not found.is_known
+    assert not found.warning
+    assert 'cannot be known (standard error' in str(found)
+    assert f'at {found.speed:.2g} px/s' in str(found)
+
+
+def test_too_few_images():
+    found = estimated(0.015, duration=0.2)
+    assert 'cannot be known from' in str(found)
+    assert found.fields()['deviation'] is None
+
+
+# --- the rig file ----------------------------------------------------------------------------
+
+
+def test_a_delay_is_written_and_replaced(tmp_path):
+    file = write_small_rig(tmp_path)
+    before = file.read_text()
+    write_delay(file, 'right', 0.015, 'first')
+    write_delay(file, 'right', -0.0125, 'standard error 3e-05 s')
+    lines = [line for line in file.read_text().splitlines() if line not in before.splitlines()]
+    assert lines == ['    delay: -0.0125  # [s], standard error 3e-05 s']
+    assert load_rig(file).delays == {'left': 0, 'right': -12_500_000}
+    assert load_rig(file).scaled(0.5).delays == load_rig(file).delays
+
+
+def test_a_file_of_another_layout_is_refused_and_kept(tmp_path):
+    file = write_small_rig(tmp_path)
+    values = yaml.safe_load(file.read_text())
+    file.write_text(yaml.safe_dump(values, default_flow_style=True))
+    before = file.read_text()
+    with pytest.raises(InputError, match=r'write cameras\.right\.delay: 0\.015 yourself'):
+        write_delay(file, 'right', 0.015, 'any')
+    assert file.read_text() == before
+    with pytest.raises(InputError, match='delay = 20 s, allowed: at most 10 s'):
+        write_delay(file, 'right', 20.0, 'any')
+
+
+# --- rendered pictures -----------------------------------------------------------------------
+
+
+def made(folder: Path, duration: float, speed: float = 1.0) -> tuple[Path, tuple[object, ...]]:
+    """Render pictures of which the right ones are stamped 15 ms late, for a rig without delay."""
+    rig = write_small_rig(folder)
+    write_path(small_path(duration, speed), folder / 'path.csv')
+    (folder / 'look.yaml').write_text('clutter: 10\nseed: 3\n')
+    late = folder / 'late.yaml'
+    late.write_text(rig.read_text())
+    write_delay(late, 'right', 0.015, 'planted')
+    look = ('--look', folder / 'look.yaml', '--rate', 30)
+    call('render', folder / 'path.csv', '--rig', late, *look, '--out', folder / 'seen')
+    return rig, (folder / 'seen/left', folder / 'seen/right', '--rig', rig)
+
+
+@pytest.mark.slow
+def test_pictures_with_late_stamps(capsys, tmp_path):
+    rig, seen = made(tmp_path, 2.0)
+    truth = ('--truth', tmp_path / 'path.csv')
+    told = printed(capsys, 'track', *seen, *truth)
+    found = told['clock_offset']
+    assert abs(found['offset'] - 0.015) < min(3e-4, 3.0 * found['deviation'])
+    assert 'stamps of right are' in told['advice']
+    assert 'of two are wrong by up to' in told['advice']
+    assert told['errors'][1]['in_plane']['rms'] > 1e-3
+    synced = printed(capsys, 'sync', *seen)
+    assert load_rig(rig).cameras['right'].delay == synced['delay']
+    assert '# [s], standard error' in rig.read_text()
+    told = printed(capsys, 'track', *seen, *truth, '--bag', tmp_path / 'tracks')
+    assert told['advice'] == ''
+    assert abs(told['clock_offset']['offset']) < 1e-4
+    for one in told['errors']:
+        assert one['in_plane']['rms'] < 6e-5
+        assert one['triangulated']['rms'] < 3e-4
+    # Simulated cameras of this rig add the delay that the tracker subtracts.
+    told = printed(capsys, 'simulate', tmp_path / 'path.csv', '--rig', rig, '--duration', 0.5)
+    assert [one['tracked'] for one in told['errors']] == [8, 8]
+    assert max(one['in_plane']['rms'] for one in told['errors']) < 6e-5
+
+
+@pytest.mark.slow
+def test_pictures_at_rest_are_refused_by_sync(tmp_path):
+    rig, seen = made(tmp_path, 0.6, speed=0.0)
+    before = rig.read_text()
+    refused('cannot be known', 'sync', *seen, kind=LongreachError)
+    assert rig.read_text() == before
+
+
+def test_a_video_cannot_have_delays(tmp_path):
+    rig = write_small_rig(tmp_path)
+    write_path(small_path(0.2), tmp_path / 'path.csv')
+    write_delay(rig, 'right', 0.015, 'any')
+    words = ('render', tmp_path / 'path.csv', '--rig', rig, '--out', tmp_path / 'seen', '--video')
+    refused('no delays in videos', *words)
