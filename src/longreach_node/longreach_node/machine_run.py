@@ -60,7 +60,8 @@ class MachineRun(Generic[State, Command]):
             self.sample = 0
         self.command = self.initial_command
         self.answered = False
-        self._command_sample = self.sample
+        # When the command in force was taken, and the latest sample that was answered.
+        self._command_sample = self._answered_sample = self.sample
 
     @property
     def time(self) -> float:
@@ -86,10 +87,10 @@ class MachineRun(Generic[State, Command]):
         command : Command
         nanoseconds : int
             Stamp of the sample that it answers. In lockstep only the first answer to the present
-            sample is accepted. Otherwise a stamp of zero, as of a message sent by hand, means now,
-            and refused are commands for a sample that was not published yet (such as an answer
-            from before a reset, or one with the wall clock's time), or older than the one in
-            force.
+            sample is accepted. Otherwise a stamp of zero, as of a message sent by hand or of an
+            answer to the first sample, means now, and refused are commands for a sample that was not published yet (such as an
+            answer from before a reset, or one with the wall clock's time), or older than one that
+            was taken.
         started : bool
             Whether the present sample was published.
 
@@ -113,11 +114,14 @@ class MachineRun(Generic[State, Command]):
             if self.answered:
                 return f'{now}, and this sample was answered before'
             self.answered = True
-        elif sample < self._command_sample:
-            in_force = self._command_sample / self.settings.publish_rate
+        elif sample < self._answered_sample:
+            in_force = self._answered_sample / self.settings.publish_rate
             return f'{now}, and the command in force is of {in_force:.6f} s'
         self.command = command
         self._command_sample = sample
+        # One that means now may have been on its way for long: it makes no other one old.
+        if nanoseconds:
+            self._answered_sample = sample
         return ''
 
     def expire_command(self) -> float:

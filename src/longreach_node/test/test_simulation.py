@@ -189,6 +189,8 @@ def test_incidents_are_counted_for_good_and_recent_for_a_while() -> None:
         (False, [4 * CYCLE], 'the simulation is at 0.030000 s. Stamp a command with the time of'),
         (False, [1_795_358_721 * 10**9], 'or with 0 for now'),
         (False, [3 * CYCLE, 2 * CYCLE], 'the command in force is of 0.030000 s'),
+        # The answer to the first sample has stamp 0, too: those to later ones are not older.
+        (False, [0, 2 * CYCLE], ''),
         (True, [3 * CYCLE], ''),
         (True, [2 * CYCLE], 'only the answer to the present sample counts in lockstep'),
         (True, [0], 'only the answer to the present sample counts in lockstep'),
