@@ -14,22 +14,20 @@ import re
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import Parameters, load, load_yaml, quantity
-from longreach_tools.output import writing
+from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_vision.cameras import Camera, read_camera
 from longreach_vision.detection import RADII
 from longreach_vision.geometry import Plane, Pose
 
 __all__ = [
+    'LONGEST_DELAY',
     'MarkerOnRig',
     'MountedCamera',
     'Rig',
     'TrackingParameters',
     'load_rig',
-    'write_delay',
 ]
 
 # Names are used in topics and columns.
@@ -40,7 +38,7 @@ _LEAST_DISTANCE, _LEAST_BASELINE = 0.1, 1e-3
 # Bounds of lengths [m] and variances; their squares stay finite.
 _FARTHEST, _LARGEST_VARIANCE = 1e8, 1e16
 # Bound of delays of stamps [s].
-_LONGEST_DELAY = 10.0
+LONGEST_DELAY = 10.0
 # Bounds in the image [px/s^2, px], from far below the noise to the largest sensors.
 _ACCELERATIONS, _WINDOWS = (1e-3, 1e8), (1e-3, 1e5)
 
@@ -404,8 +402,8 @@ class _CameraEntry(Parameters):
     delay: float = quantity(
         'time from the exposure to the stamp, subtracted from the stamps of its images',
         's',
-        at_least=-_LONGEST_DELAY,
-        at_most=_LONGEST_DELAY,
+        at_least=-LONGEST_DELAY,
+        at_most=LONGEST_DELAY,
         default=0.0,
     )
 
@@ -513,61 +511,3 @@ def load_rig(path: str | Path) -> Rig:
 def _square(values: tuple[float, ...] | None, size: int) -> np.ndarray | None:
     """Return a matrix (size, size) from its rows."""
     return None if values is None else np.array(values).reshape(size, size)
-
-
-def write_delay(path: str | Path, camera: str, delay: float, comment: str) -> None:
-    """
-    Write the delay of a camera into a rig file; the rest of the file is kept.
-
-    Parameters
-    ----------
-    path : path
-    camera : str
-    delay : float
-        [s]
-    comment : str
-        Text after the value.
-
-    Raises
-    ------
-    InputError
-        If the delay is too long, or the layout of the file does not allow it; the file is then
-        unchanged.
-    """
-    file = Path(path)
-    if not abs(delay) <= _LONGEST_DELAY:
-        raise InputError(f'delay = {delay:g} s, allowed: at most {_LONGEST_DELAY:g} s')
-    expected = load_yaml(file)
-    expected['cameras'][camera]['delay'] = delay
-    text = file.read_text(encoding='utf-8')
-    entries = _entry_of(_entry_of(yaml.compose(text), 'cameras'), camera)
-    line = f'delay: {delay!r}  # [s], {comment}'
-    first = entries.value[0][0].start_mark
-    known = [(key, value) for key, value in entries.value if key.value == 'delay']
-    if known:
-        start, stop = known[0][0].start_mark.index, known[0][1].end_mark.index
-        # With the comment behind it.
-        stop += len(re.match(r'[ \t]*(#[^\n]*)?', text[stop:])[0])  # type: ignore[index]
-        text = text[:start] + line + text[stop:]
-    else:
-        text = f'{text[: first.index]}{line}\n{" " * first.column}{text[first.index :]}'
-    with writing(file) as unfinished:
-        unfinished.write_text(text, encoding='utf-8')
-        try:
-            fits = load_yaml(unfinished) == expected
-        except InputError:
-            fits = False
-        if not fits:
-            raise InputError(
-                f'{file}: the layout of this file does not allow a delay to be written, allowed:'
-                f' each entry of a camera on a line of its own; write cameras.{camera}.delay:'
-                f' {delay!r} yourself'
-            )
-
-
-def _entry_of(node: yaml.Node | None, key: str) -> yaml.MappingNode:
-    """Return the mapping with a key of another mapping."""
-    assert isinstance(node, yaml.MappingNode)
-    found = next(value for name, value in node.value if name.value == key)
-    assert isinstance(found, yaml.MappingNode)
-    return found

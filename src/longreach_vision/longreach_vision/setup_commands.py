@@ -32,10 +32,10 @@ from longreach_vision.cameras import MODELS, write_camera
 from longreach_vision.localisation import Localisation, localise
 from longreach_vision.prediction import Prediction
 from longreach_vision.reference import Reference, load_reference, read_cameras
-from longreach_vision.rig import MarkerOnRig
+from longreach_vision.rig import LONGEST_DELAY, MarkerOnRig
 from longreach_vision.sheet import FORMATS, PAGES, lay_out, to_pdf, to_svg
 
-__all__ = ['configure_setup', 'rig_text']
+__all__ = ['configure_setup', 'rig_text', 'write_delay']
 
 # Example marker for a rig file without markers: name and radius [m].
 _EXAMPLE = ('marker_1', 0.15)
@@ -598,3 +598,61 @@ def _warn(warnings: Iterable[str]) -> None:
     """Print warnings on stderr."""
     for text in warnings:
         print(f'longreach vision: {text}', file=sys.stderr)
+
+
+def write_delay(path: str | Path, camera: str, delay: float, comment: str) -> None:
+    """
+    Write the delay of a camera into a rig file; the rest of the file is kept.
+
+    Parameters
+    ----------
+    path : path
+    camera : str
+    delay : float
+        [s]
+    comment : str
+        Text after the value.
+
+    Raises
+    ------
+    InputError
+        If the delay is too long, or the layout of the file does not allow it; the file is then
+        unchanged.
+    """
+    file = Path(path)
+    if not abs(delay) <= LONGEST_DELAY:
+        raise InputError(f'delay = {delay:g} s, allowed: at most {LONGEST_DELAY:g} s')
+    expected = load_yaml(file)
+    expected['cameras'][camera]['delay'] = delay
+    text = file.read_text(encoding='utf-8')
+    entries = _entry_of(_entry_of(yaml.compose(text), 'cameras'), camera)
+    line = f'delay: {delay!r}  # [s], {comment}'
+    first = entries.value[0][0].start_mark
+    known = [(key, value) for key, value in entries.value if key.value == 'delay']
+    if known:
+        start, stop = known[0][0].start_mark.index, known[0][1].end_mark.index
+        # With the comment behind it.
+        stop += len(re.match(r'[ \t]*(#[^\n]*)?', text[stop:])[0])  # type: ignore[index]
+        text = text[:start] + line + text[stop:]
+    else:
+        text = f'{text[: first.index]}{line}\n{" " * first.column}{text[first.index :]}'
+    with writing(file) as unfinished:
+        unfinished.write_text(text, encoding='utf-8')
+        try:
+            fits = load_yaml(unfinished) == expected
+        except InputError:
+            fits = False
+        if not fits:
+            raise InputError(
+                f'{file}: the layout of this file does not allow a delay to be written, allowed:'
+                f' each entry of a camera on a line of its own; write cameras.{camera}.delay:'
+                f' {delay!r} yourself'
+            )
+
+
+def _entry_of(node: yaml.Node | None, key: str) -> yaml.MappingNode:
+    """Return the mapping with a key of another mapping."""
+    assert isinstance(node, yaml.MappingNode)
+    found = next(value for name, value in node.value if name.value == key)
+    assert isinstance(found, yaml.MappingNode)
+    return found

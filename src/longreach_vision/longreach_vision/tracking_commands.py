@@ -32,8 +32,9 @@ from longreach_vision.arguments import (
 from longreach_vision.clock_offset import OffsetEstimator
 from longreach_vision.following import Follower
 from longreach_vision.recording import read_images, read_tracks, read_truth
-from longreach_vision.rig import Rig, write_delay
+from longreach_vision.rig import Rig
 from longreach_vision.scene import MarkerPath
+from longreach_vision.setup_commands import write_delay
 from longreach_vision.sources import ImageSource, open_source
 from longreach_vision.streams import Picture, follow, pictures_of
 from longreach_vision.track_output import Targets, hand_out, track_markers

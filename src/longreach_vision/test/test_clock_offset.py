@@ -16,7 +16,8 @@ from small_rig import seen_at, small_path, write_path, write_small_rig
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision.clock_offset import ClockOffset, OffsetEstimator
 from longreach_vision.geometry import Plane, Pose
-from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig, write_delay
+from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig
+from longreach_vision.setup_commands import write_delay
 from longreach_vision.stereo import StereoFrame
 
 PLACES = np.array([(5.0, 0.0, 1.0), (14.0, 0.0, 8.0), (24.0, 0.0, 3.0)])
