@@ -201,7 +201,7 @@ def _hand_out_sweep(
     result = {'parameter': arguments.parameter, 'units': _SWEPT, 'rows': rows}
     head = (arguments.parameter, *(f'{name} [{unit}]' for name, unit in _SWEPT.items()), 'status')
     cells = [
-        (*row, 'failed' if message else 'complete')
+        (*('-' if math.isnan(x) else x for x in row), 'failed' if message else 'complete')
         for row, message in zip(numbers.tolist(), messages, strict=True)
     ]
     print_result(result, table(head, cells), arguments.format)
@@ -224,7 +224,7 @@ def _measure(run: BoomRun) -> tuple[tuple[float, ...], str]:
     """
     Return the results of a run for a sweep, and its message.
 
-    The joint error is 0 without a controller; a run without rows has NaN.
+    The joint error is NaN without a controller, and all are for a run without rows.
     """
     if not len(run.table):
         return (math.nan,) * len(_SWEPT), run.message
@@ -234,7 +234,7 @@ def _measure(run: BoomRun) -> tuple[tuple[float, ...], str]:
         summary['tip_lowest'],
         max(summary['piston_travel']),
         summary['highest_pressure'],
-        max(summary['joint_error'], default=0.0),
+        max(summary['joint_error'], default=math.nan),
     )
     return numbers, run.message
 

@@ -103,12 +103,16 @@ def draw_sweep(file: str | Path, parameter: str, units: dict[str, str], rows: np
     units : dict
         Of the quantities, by name.
     rows : ndarray, shape (values, 1 + quantities)
-        The parameter's value first; NaN where a run failed.
+        The parameter's value first; NaN where a run failed. Quantities that no run has are left
+        out.
     """
-    with figure(file, size=(8.0, 1.8 * len(units)), rows=len(units)) as axes:
-        for k, (name, unit) in enumerate(units.items(), 1):
-            axes[k - 1].plot(rows[:, 0], rows[:, k], marker='.', color='C0')
-            axes[k - 1].set_ylabel(name.replace('_', '\n', 1).replace('_', ' ') + f' [{unit}]')
+    known = [k for k in range(1, len(units) + 1) if np.isfinite(rows[:, k]).any()]
+    shown = known or range(1, len(units) + 1)
+    with figure(file, size=(8.0, 1.8 * len(shown)), rows=len(shown)) as axes:
+        for axis, k in zip(axes, shown, strict=True):
+            name, unit = list(units.items())[k - 1]
+            axis.plot(rows[:, 0], rows[:, k], marker='.', color='C0')
+            axis.set_ylabel(name.replace('_', '\n', 1).replace('_', ' ') + f' [{unit}]')
         axes[-1].set_xlabel(parameter)
 
 

@@ -102,6 +102,8 @@ def _run_statics(arguments: argparse.Namespace) -> None:
         row = static_row(boom, angles, loads)
         print_result(row, _static_text(boom, row), arguments.format)
         return
+    if not arguments.degrees and np.abs(arguments.sweep).max() > 2.0 * np.pi:
+        raise InputError('--sweep [rad], allowed: [-2 pi, 2 pi]; add --degrees for degrees')
     first = np.radians(arguments.sweep) if arguments.degrees else arguments.sweep
     rows = [static_row(boom, np.append(angle, angles[1:]), loads) for angle in first]
     if arguments.csv is not None:

@@ -364,3 +364,13 @@ def test_an_interrupted_sweep_keeps_the_runs_that_are_done(
         assert head[0] == 'oil.bulk_modulus'
         assert table[:, 0].tolist() == [0.7e9]
         assert picture.read_bytes().startswith(PNG)
+
+
+def test_sweep_without_a_controller_has_no_joint_error(capsys):
+    words = ('sweep', 'oil.bulk_modulus', '1e9:1.2e9:2', '--duration', 0.1, '--processes', 1)
+    rows = Outcome(capsys, 'boom', *words, '--format', 'json').json['rows']
+    assert [row['largest_joint_error'] for row in rows] == [None, None]
+
+
+def test_sweep_of_angles_beyond_a_turn_asks_for_degrees(capsys):
+    Outcome(capsys, 'boom', 'statics', '--sweep', '-5:85:19').refused('add --degrees')

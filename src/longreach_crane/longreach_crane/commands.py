@@ -127,6 +127,12 @@ def _run_task_a(arguments: argparse.Namespace) -> None:
     for name in ('csv', 'plot'):
         if getattr(arguments, name) is not None:
             raise InputError(f'--{name} is for tasks b and c; task a is a table of final values')
+    variants = (arguments.output, arguments.matrices, arguments.brake, arguments.model)
+    if variants != (None, None, 'viscous', 'nonlinear'):
+        raise InputError(
+            '--output, --matrices, --brake and --model are for tasks b and c; task a has no'
+            ' controller, no brake, and compares both models'
+        )
     crane = load_machinery(arguments.file).crane
     rows = [c13r.task_a(crane, disturbance) for disturbance in c13r.DISTURBANCES]
     result = {'task': 'a', 'time': c13r.END, 'rows': [row._asdict() for row in rows]}

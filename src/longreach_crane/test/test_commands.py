@@ -255,7 +255,7 @@ def test_files_that_cannot_be_written(
 
 def test_a_demo_without_a_place(capsys: pytest.CaptureFixture[str], scenario_file: Path) -> None:
     done = Outcome(capsys, 'crane', 'demo', '--out', scenario_file)
-    done.refused(f'--out {scenario_file} cannot be used: File exists; name a directory')
+    done.refused(f'--out {scenario_file} cannot be used: File exists; give a writable')
 
 
 def test_a_picture_of_an_unknown_kind(
@@ -342,3 +342,10 @@ def test_a_recorder_is_no_controller(capsys: pytest.CaptureFixture[str]) -> None
             capsys, 'crane', 'set-point', '1.0', '--namespace', 'north', '--timeout', '0.5'
         )
         done.refused('no controller listens to /north/set_point', code=1)
+
+
+@pytest.mark.parametrize('word', ['--brake=rigid', '--model=linear', '--output=next_cycle'])
+def test_task_a_refuses_variants_that_it_does_not_have(
+    capsys: pytest.CaptureFixture[str], word: str
+) -> None:
+    Outcome(capsys, 'crane', 'c13r', '--task', 'a', word).refused('are for tasks b and c')

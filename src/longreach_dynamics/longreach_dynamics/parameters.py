@@ -393,7 +393,12 @@ def _with_base(values: dict[str, Any], file: Path) -> dict[str, Any]:
     base = values['base']
     if not isinstance(base, str):
         raise InputError(f'{file}: base = {base!r}, allowed: the name of a file beside this one')
-    below = load_yaml(file.parent / base)
+    try:
+        below = load_yaml(file.parent / base)
+    except InputError as error:
+        raise InputError(
+            f'{file}: base = {base!r}: {error}; copy that file beside this one, or give its path'
+        ) from error
     if 'base' in below:
         raise InputError(f'{file}: base = {base!r} has a base itself, allowed: one that has none')
     own = {name: value for name, value in values.items() if name != 'base'}

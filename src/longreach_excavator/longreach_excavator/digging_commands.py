@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from longreach_dynamics.errors import InputError
 from longreach_excavator.arguments import add_excavator, say
 from longreach_excavator.breakout import BREAKOUTS, Breakout, breakout
 from longreach_excavator.forces import MEASURED_TIME, agreement, printed_forces
@@ -111,6 +112,8 @@ def _run_steps(arguments: argparse.Namespace) -> None:
     check_files(arguments)
     excavator = load_excavator(arguments.file)
     cases = step_study(excavator, arguments.mode, arguments.cohesion, arguments.step)
+    if not any(len(case.times) for case in cases):
+        raise InputError(cases[0].message)
     if arguments.csv is not None:
         rows = [
             np.column_stack([np.tile((c.cohesion, c.step), (len(c.times), 1)), c.times, c.force])

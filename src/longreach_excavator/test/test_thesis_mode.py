@@ -181,3 +181,7 @@ def test_a_loose_cylinder_has_no_pressure(excavator: ExcavatorParameters) -> Non
     peaks = simulate(excavator, scenario).summary()['peak_pressures_pa']
     assert peaks['arm'] is None
     assert peaks['boom'] > 0.0
+
+
+def test_a_study_in_which_no_case_can_run_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Outcome(capsys, 'excavator', 'steps', '--step', '1e-7').refused('step')

@@ -88,9 +88,9 @@ class MachineRun(Generic[State, Command]):
         nanoseconds : int
             Stamp of the sample that it answers. In lockstep only the first answer to the present
             sample is accepted. Otherwise a stamp of zero, as of a message sent by hand or of an
-            answer to the first sample, means now, and refused are commands for a sample that was not published yet (such as an
-            answer from before a reset, or one with the wall clock's time), or older than one that
-            was taken.
+            answer to the first sample, means now, and refused are commands for a sample that was
+            not published yet (such as an answer from before a reset, or one with the wall clock's
+            time), or older than one that was taken.
         started : bool
             Whether the present sample was published.
 
