@@ -30,6 +30,7 @@ from longreach_harvester.model import (
     DONE,
     NOT_FINITE,
     SIZE,
+    UNSOLVED,
     Model,
     energies,
     full_step,
@@ -120,11 +121,11 @@ def _advance(  # type: ignore[no-untyped-def]
             if model.reduced:
                 for i in range(3):
                     u[i] += 0.5 * h * slopes[k, i]
-                valid = reduced_step(y, u, closed, h, model, work, book)
+                status = reduced_step(y, u, closed, h, model, work, book)
             else:
-                valid = full_step(y, u, closed, h, model, work, book)
-            if not valid:
-                return n, DEAD_POINT
+                status = full_step(y, u, closed, h, model, work, book)
+            if status != DONE:
+                return n, status
             t = stop
         if not math.isfinite(y.sum()):
             return n, NOT_FINITE
@@ -393,6 +394,8 @@ class Harvester:
                 f'a linkage passes its dead point at boom = {boom:.4g}, stick = {stick:.4g} rad;'
                 ' let the spools move less, as the machine has no ends of strokes'
             )
+        elif status == UNSOLVED and np.all(np.isfinite(y)):
+            reason = 'its implicit equation has no solution by iteration; take a shorter step'
         return f'the harvester cannot go on in the step at t = {time:g} s: {reason}'
 
     def joint_sample(

@@ -49,6 +49,7 @@ __all__ = [
     'DONE',
     'NOT_FINITE',
     'SIZE',
+    'UNSOLVED',
     'Bodies',
     'Model',
     'accelerations',
@@ -65,7 +66,7 @@ __all__ = [
     'weights',
 ]
 
-DONE, NOT_FINITE, DEAD_POINT = range(3)
+DONE, NOT_FINITE, DEAD_POINT, UNSOLVED = range(4)
 # Energy since time 0 [J]: from the pump, lost in orifices, in lines and leakages, in friction, and
 # that of the moving oil that a closing valve stops.
 BOOK = ('supply', 'orifices', 'lines', 'friction', 'switching')
@@ -329,8 +330,9 @@ def full_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped-de
 
     Returns
     -------
-    bool
-        False when a linkage has passed its dead point.
+    int
+        DONE or DEAD_POINT; :func:`reduced_step`: UNSOLVED, too, when its iteration did not
+        converge.
     """
     _through_valves(y, u, closed, 0.5 * h, model, book)
     f1, f2, dy, middle = work[0], work[1], work[2], work[3]
@@ -354,7 +356,7 @@ def full_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped-de
     book[_LINES] += h * f1[3 + _LINES]
     book[_FRICTION] += h * f1[3 + _FRICTION]
     _through_valves(y, u, closed, 0.5 * h, model, book)
-    return valid
+    return DONE if valid else DEAD_POINT
 
 
 @njit
@@ -535,6 +537,7 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
             rate = v[i] + h * (arms[i] * drives[i] - load) / inertia
             w[i] = _root(rate, h * gains[i] * arms[i] ** 3 / inertia)
             flows_1[i] = flows_2[i] = A_1 * arms[i] * w[i]
+    solved = False
     for _ in range(_MOST_ROUNDS):
         # Torques at w, and what they lose per rate.
         for i in range(3):
@@ -565,7 +568,8 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
         w[1] += d2
         w[2] += d3
         change = abs(d1) + abs(d2) + abs(d3)
-        if change <= _SOLVED * (1e-3 + abs(w[0]) + abs(w[1]) + abs(w[2])):
+        solved = change <= _SOLVED * (1e-3 + abs(w[0]) + abs(w[1]) + abs(w[2]))
+        if solved:
             break
     for i in range(3):
         mean = 0.5 * (v[i] + w[i])
@@ -602,7 +606,9 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
         book[_FRICTION] += h * table[i, VISCOUS] * speed * arms[i] * mean
     for k in range(3):
         y[_RATE + k] = w[k]
-    return valid
+    if not valid:
+        return DEAD_POINT
+    return DONE if solved else UNSOLVED
 
 
 @njit

@@ -10,6 +10,7 @@ from harvesters import STANDARD, changed, jumping, scenario
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_harvester.machine import Harvester
+from longreach_harvester.model import SIZE, UNSOLVED, reduced_step
 from longreach_harvester.parameters import JOINTS
 from longreach_harvester.scenario import load_scenario
 from longreach_harvester.simulation import COLUMNS, simulate
@@ -209,3 +210,11 @@ def test_columns_are_those_of_the_documents():
     families = ['q', 'rate', 'spool', 'p_1', 'p_2', 'q_1', 'q_2', 'force']
     expected = [f'{family}_{name}' for family in families for name in JOINTS]
     assert list(COLUMNS.names[: 1 + len(expected)]) == ['time', *expected]
+
+
+def test_a_reduced_step_without_a_solution_says_so():
+    machine = Harvester(STANDARD, jumping(), model='reduced')
+    y, model = machine.initial_state().y.copy(), machine.constants
+    model = model._replace(bodies=model.bodies._replace(gravity=np.nan))
+    step = (y, np.full(3, 0.2), np.zeros(3, bool), 1e-3, model)
+    assert reduced_step(*step, np.zeros((4, SIZE)), np.zeros(5)) == UNSOLVED
