@@ -227,8 +227,8 @@ def test_friction_ends_the_motion_of_the_pistons(boom: BoomParameters) -> None:
 
 def test_table_and_columns(boom: BoomParameters) -> None:
     result = simulate(boom, BUSY, sample_time=0.02)
-    # With flows through relief and make-up valves.
-    assert result.table.shape == (76, 3 + 12 * 4) == (76, len(columns_of(boom)))
+    # With flows through relief and make-up valves, and openings of counterbalance valves.
+    assert result.table.shape == (76, 3 + 14 * 4) == (76, len(columns_of(boom)))
     assert result.column('time') == pytest.approx(np.arange(76) * 0.02, abs=1e-15)
     y = result.states
     p = constants_of(boom)
