@@ -87,7 +87,20 @@ class HarvesterState(NamedTuple):
 
 @kernel
 def _advance(  # type: ignore[no-untyped-def]
-    y, closed, book, counters, memory, schedule, control, model, step, first, steps, every, rows
+    y,
+    closed,
+    book,
+    counters,
+    spools,
+    memory,
+    schedule,
+    control,
+    model,
+    step,
+    first,
+    steps,
+    every,
+    rows,
 ):
     """
     Take steps in place, and record; return how many were taken, and how it ended.
@@ -131,6 +144,7 @@ def _advance(  # type: ignore[no-untyped-def]
             return n, NOT_FINITE
         lowest = np.inf
         for i in range(3):
+            spools[i] = starts[k, i] + slopes[k, i] * (end - edges[k])
             # Without compliance, oil that an opening valve slows down has no lowest pressure.
             if closed[i] or not model.reduced:
                 lowest = min(lowest, y[6 + i], y[9 + i])
@@ -142,7 +156,7 @@ def _advance(  # type: ignore[no-untyped-def]
             for i in range(SIZE):
                 rows[r, i] = y[i]
             for i in range(3):
-                rows[r, SIZE + i] = starts[k, i] + slopes[k, i] * (end - edges[k])
+                rows[r, SIZE + i] = spools[i]
                 rows[r, SIZE + 3 + i] = closed[i]
             for i in range(book.size):
                 rows[r, SIZE + 6 + i] = book[i]
@@ -363,16 +377,15 @@ class Harvester:
             schedule, control = constant_schedule(state.spools), self.__dict__['_control']
         rows = np.empty(((first + steps) // every - first // every if every else 0, ROW))
         y, closed, book, counters = (array.copy() for array in state[:4])
-        memory, constants = state.memory.copy(), self.constants
-        modes = (y, closed, book, counters, memory)
+        spools, memory = np.array(state.spools), state.memory.copy()
+        modes = (y, closed, book, counters, spools, memory)
         run = (self.step, first, steps, every, rows)
-        taken, status = _advance(*modes, schedule, control, constants, *run)
+        taken, status = _advance(*modes, schedule, control, self.constants, *run)
         time = step_time(first + taken, self.step)
         if status != DONE:
             kept = (first + taken) // every - first // every if every else 0
             raise PartialRunError(self._failure(status, time, y), rows[:kept])
-        spools = _spools(schedule, time)
-        return HarvesterState(y, closed, book, counters, spools, memory), rows
+        return HarvesterState(y, closed, book, counters, tuple(spools.tolist()), memory), rows
 
     def _schedule_of(self, command: tuple[float, ...] | ByScenario) -> Schedule:
         """Return the schedule of a command."""
@@ -409,10 +422,3 @@ class Harvester:
         rows = self.constants.lines[0]
         arms = [piston_and_arm(rows, i, angle)[1] for i, angle in enumerate(state.y[:3])]
         return moving_joints(self.parameters, state.y, forces[0] * arms, forces[0])
-
-
-def _spools(schedule: Schedule, time: float) -> tuple[float, ...]:
-    """Return the inputs of a schedule at a time [s]; at a jump those before it."""
-    k = int(np.searchsorted(schedule.edges[:-1], time, side='left')) - 1
-    k = min(max(k, 0), len(schedule.starts) - 1)
-    return tuple((schedule.starts[k] + schedule.slopes[k] * (time - schedule.edges[k])).tolist())
