@@ -22,7 +22,6 @@ from collections import defaultdict, deque
 from typing import NamedTuple
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from longreach_vision.detection import TRACKED
 from longreach_vision.rig import MountedCamera, Rig
@@ -260,6 +259,9 @@ class _Problem:
         # Directions at right angles to the baseline, (3, 2): its length does not change e = 0.
         self._across = np.linalg.svd(self._base[None])[2][1:].T
         self._pairs = pairs
+        # Only here: its import takes longer than most commands.
+        from scipy.interpolate import CubicSpline
+
         self._splines = [CubicSpline(track.times, track.places) for _, _, track in pairs]
         self.interval = float(np.median(np.concatenate([np.diff(p[2].times) for p in pairs])))
         length = float(np.linalg.norm(self._base))
