@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 
 from longreach_crane.machine import Crane
 from longreach_crane.model import FREE, HELD
-from longreach_crane.motion import _advance_nonstiff, _advance_stiff
+from longreach_crane.motion import advance_motion
 from longreach_crane.parameters import CraneParameters, Machinery
 from longreach_crane.results import CraneRun
 from longreach_crane.scenario import Disturbance, InitialState, Scenario, SetPoint
@@ -85,17 +84,11 @@ def test_rigid_brake_holds_and_lets_go(crane: CraneParameters) -> None:
     assert released.x[2] != 0.0
 
 
-def _signatures() -> list[list[object]]:
-    """Return for which types of arguments each kernel of the crane was compiled."""
-    kernels: tuple[Any, ...] = (_advance_nonstiff, _advance_stiff)
-    return [list(kernel.signatures) for kernel in kernels]
-
-
 def test_a_new_number_compiles_nothing(
     crane: CraneParameters, machinery: Machinery, task_c: Scenario
 ) -> None:
     warm_up()
-    before = _signatures()
+    before = list(advance_motion.signatures)  # type: ignore[attr-defined]
     short = task_c.replace(duration=0.05, initial_state=InitialState(angle=0.2))
     for length in (1, 3.3, 12):
         changed = machinery.replace(crane=crane.replace(cable_length=length, car_friction=0))
@@ -104,9 +97,8 @@ def test_a_new_number_compiles_nothing(
                 simulate(changed, short, model, brake, relative=1e-9, absolute=1e-9)
                 plant = Crane(changed.crane, model=model, brake=brake)
                 plant.advance(plant.initial_state(), Command(0.0, True), 0.0, 0.1)
-    assert _signatures() == before
-    assert before[0]
-    assert before[1]
+    assert list(advance_motion.signatures) == before  # type: ignore[attr-defined]
+    assert len(before) >= 1
 
 
 @pytest.mark.parametrize(
@@ -281,10 +273,10 @@ def test_a_scenario_too_long_for_a_table_is_refused(machinery: Machinery) -> Non
 def test_integers_of_time_compile_nothing_anew(machinery: Machinery) -> None:
     crane = Crane(machinery.crane)
     crane.advance(crane.initial_state(), Command(1.0), 0.0, 1.0)
-    signatures = _signatures()
+    signatures = len(advance_motion.signatures)
     state = crane.advance(crane.initial_state(), Command(1.0), 0, 1)
     assert np.all(np.isfinite(state.x))
-    assert _signatures() == signatures
+    assert len(advance_motion.signatures) == signatures
 
 
 def test_a_state_that_blows_up_is_an_error(machinery: Machinery) -> None:
