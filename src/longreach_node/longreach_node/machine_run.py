@@ -115,8 +115,8 @@ class MachineRun(Generic[State, Command]):
                 return f'{now}, and this sample was answered before'
             self.answered = True
         elif sample < self._answered_sample:
-            in_force = self._answered_sample / self.settings.publish_rate
-            return f'{now}, and the command in force is of {in_force:.6f} s'
+            latest = self._answered_sample / self.settings.publish_rate
+            return f'{now}, and a command for the sample of {latest:.6f} s was taken before'
         self.command = command
         self._command_sample = sample
         # One that means now may have been on its way for long: it makes no other one old.

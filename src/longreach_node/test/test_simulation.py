@@ -188,7 +188,7 @@ def test_incidents_are_counted_for_good_and_recent_for_a_while() -> None:
         (False, [2 * CYCLE], ''),
         (False, [4 * CYCLE], 'the simulation is at 0.030000 s. Stamp a command with the time of'),
         (False, [1_795_358_721 * 10**9], 'or with 0 for now'),
-        (False, [3 * CYCLE, 2 * CYCLE], 'the command in force is of 0.030000 s'),
+        (False, [3 * CYCLE, 2 * CYCLE], 'a command for the sample of 0.030000 s was taken before'),
         # The answer to the first sample has stamp 0, too: those to later ones are not older.
         (False, [0, 2 * CYCLE], ''),
         (True, [3 * CYCLE], ''),

@@ -163,6 +163,9 @@ class OffsetEstimator:
     """
 
     def __init__(self, rig: Rig, limit: int = 20_000) -> None:
+        # Here: --help does not wait for it, nor a running tracker at its first estimate.
+        import scipy.interpolate  # noqa: F401
+
         self._rig = rig
         self._seen: dict[tuple[str, str], deque[tuple[float, ...]]] = defaultdict(
             lambda: deque(maxlen=limit)
@@ -259,7 +262,6 @@ class _Problem:
         # Directions at right angles to the baseline, (3, 2): its length does not change e = 0.
         self._across = np.linalg.svd(self._base[None])[2][1:].T
         self._pairs = pairs
-        # Only here: its import takes longer than most commands.
         from scipy.interpolate import CubicSpline
 
         self._splines = [CubicSpline(track.times, track.places) for _, _, track in pairs]
