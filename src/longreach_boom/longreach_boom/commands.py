@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +27,10 @@ from longreach_boom.results import BoomRun
 from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.static_commands import configure_statics
-from longreach_tools.arguments import count, not_negative, positive, sweep
+from longreach_tools.arguments import not_negative, positive
 from longreach_tools.machine_command import MachineCommand, check_files, lazily
 from longreach_tools.options import add_results, add_steps, add_whom
-from longreach_tools.output import print_result, table, write_csv
+from longreach_tools.sweeps import Measured, add_sweep, run_sweep
 
 __all__ = ['SUMMARY', 'configure']
 
@@ -66,9 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_steps(run, STEP, SAMPLE_TIME, automatic=True)
     add_results(run, 'a table of all rows', 'forces, strains, pistons and beam tips over time')
 
-    many = commands.add_parser('sweep', help='runs for a range of values of a parameter')
-    many.add_argument('parameter', help='for example oil.bulk_modulus or beams.beam_1.loss_time')
-    many.add_argument('values', metavar='START:STOP:COUNT', type=sweep)
+    many = add_sweep(commands, 'oil.bulk_modulus or beams.beam_1.loss_time')
     many.add_argument(
         '--scenario',
         metavar='SCENARIO.yaml',
@@ -81,12 +77,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         '--duration', type=positive, default=20.0, help='simulated time [s] (default: 20)'
     )
     add_steps(many, STEP, SAMPLE_TIME, automatic=True)
-    many.add_argument(
-        '--processes',
-        type=count(1000),
-        help='number of parallel runs (default: one for each core)',
-    )
-    add_results(many, 'one row for each value', 'the measured quantities over the parameter')
     many.set_defaults(run=_run_sweep)
 
     BOOM.add_urdf(commands)
@@ -148,7 +138,7 @@ def _run_release(arguments: argparse.Namespace) -> int:
 
 def _run_sweep(arguments: argparse.Namespace) -> int:
     """Run ``sweep``."""
-    from longreach_boom.sweep import InterruptedSweep, simulate_many
+    from longreach_boom.sweep import simulate_many
 
     check_files(arguments)
     boom = boom_of(arguments)
@@ -158,56 +148,14 @@ def _run_sweep(arguments: argparse.Namespace) -> int:
         scenarios = [_release_scenario(arguments, one) for one in booms]
     else:
         scenarios = [BOOM.scenario_of(arguments, one) for one in booms]
-    outcomes: Sequence[tuple[tuple[float, ...], str] | None]
-    try:
-        outcomes = simulate_many(
+    return run_sweep(
+        'boom',
+        arguments,
+        _SWEPT,
+        lambda: simulate_many(
             booms, scenarios, arguments.processes, step=arguments.step, measure=_measure
-        )
-    except InterruptedSweep as interrupt:
-        outcomes = interrupt.outcomes
-    done = [(value, *one) for value, one in zip(values, outcomes, strict=True) if one is not None]
-    if done:
-        _hand_out_sweep(arguments, done)
-    if len(done) < len(values):
-        print(
-            f'longreach boom: interrupted: {len(done)} of {len(values)} runs are done',
-            file=sys.stderr,
-        )
-        return 130
-    return int(any(message for _, _, message in done))
-
-
-def _hand_out_sweep(
-    arguments: argparse.Namespace, done: Sequence[tuple[float, tuple[float, ...], str]]
-) -> None:
-    """Print and write the finished runs of a sweep: values, results and messages."""
-    names = (arguments.parameter, *_SWEPT)
-    numbers = np.array([(value, *row) for value, row, _ in done])
-    messages = [message for _, _, message in done]
-    if arguments.csv is not None:
-        write_csv(arguments.csv, names, numbers)
-    if arguments.plot is not None:
-        from longreach_boom.figures import draw_sweep
-
-        draw_sweep(arguments.plot, arguments.parameter, _SWEPT, numbers)
-    rows = [
-        {
-            name: number if math.isfinite(number) else None
-            for name, number in zip(names, row, strict=True)
-        }
-        | {'message': message}
-        for row, message in zip(numbers.tolist(), messages, strict=True)
-    ]
-    result = {'parameter': arguments.parameter, 'units': _SWEPT, 'rows': rows}
-    head = (arguments.parameter, *(f'{name} [{unit}]' for name, unit in _SWEPT.items()), 'status')
-    cells = [
-        (*('-' if math.isnan(x) else x for x in row), 'failed' if message else 'complete')
-        for row, message in zip(numbers.tolist(), messages, strict=True)
-    ]
-    print_result(result, table(head, cells), arguments.format)
-    for value, _, message in done:
-        if message:
-            print(f'longreach boom: {arguments.parameter} = {value:g}: {message}', file=sys.stderr)
+        ),
+    )
 
 
 # Results of a run in a sweep, with units.
@@ -220,14 +168,14 @@ _SWEPT = {
 }
 
 
-def _measure(run: BoomRun) -> tuple[tuple[float, ...], str]:
+def _measure(run: BoomRun) -> Measured:
     """
-    Return the results of a run for a sweep, and its message.
+    Return the results of a run for a sweep.
 
     The joint error is NaN without a controller, and all are for a run without rows.
     """
     if not len(run.table):
-        return (math.nan,) * len(_SWEPT), run.message
+        return Measured((math.nan,) * len(_SWEPT), run.message)
     summary = run.summary()
     numbers = (
         summary['tip_highest'],
@@ -236,7 +184,7 @@ def _measure(run: BoomRun) -> tuple[tuple[float, ...], str]:
         summary['highest_pressure'],
         max(summary['joint_error'], default=math.nan),
     )
-    return numbers, run.message
+    return Measured(numbers, run.message)
 
 
 _NEXT = """

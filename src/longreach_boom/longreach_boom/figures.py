@@ -16,7 +16,7 @@ from longreach_boom.state import truck_of
 from longreach_dynamics.beams import self_weight_line, tip_force_line
 from longreach_tools.output import figure, legend
 
-__all__ = ['draw_basis', 'draw_modes', 'draw_run', 'draw_statics', 'draw_sweep']
+__all__ = ['draw_basis', 'draw_modes', 'draw_run', 'draw_statics']
 
 
 def draw_run(file: str | Path, result: BoomRun) -> None:
@@ -89,31 +89,6 @@ def draw_run(file: str | Path, result: BoomRun) -> None:
         axes[-1].set_xlim(time[0], time[-1])
         for axis in (force, strain, piston, ahead, above):
             legend(axis, boom.size)
-
-
-def draw_sweep(file: str | Path, parameter: str, units: dict[str, str], rows: np.ndarray) -> None:
-    """
-    Draw the results of a sweep over its parameter, one axis for each quantity.
-
-    Parameters
-    ----------
-    file : path
-    parameter : str
-        Its name.
-    units : dict
-        Of the quantities, by name.
-    rows : ndarray, shape (values, 1 + quantities)
-        The parameter's value first; NaN where a run failed. Quantities that no run has are left
-        out.
-    """
-    known = [k for k in range(1, len(units) + 1) if np.isfinite(rows[:, k]).any()]
-    shown = known or range(1, len(units) + 1)
-    with figure(file, size=(8.0, 1.8 * len(shown)), rows=len(shown)) as axes:
-        for axis, k in zip(axes, shown, strict=True):
-            name, unit = list(units.items())[k - 1]
-            axis.plot(rows[:, 0], rows[:, k], marker='.', color='C0')
-            axis.set_ylabel(name.replace('_', '\n', 1).replace('_', ' ') + f' [{unit}]')
-        axes[-1].set_xlabel(parameter)
 
 
 def draw_statics(

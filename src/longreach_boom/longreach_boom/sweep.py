@@ -1,45 +1,24 @@
-"""Many runs in parallel processes."""
+"""Many runs of booms in parallel processes."""
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import os
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
 import numpy as np
-from tqdm import tqdm
 
 from longreach_boom.machine import STEP
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.results import BoomRun, columns_of
 from longreach_boom.scenario import Scenario
 from longreach_boom.simulation import simulate
-from longreach_dynamics.errors import InputError, LongreachError, unwrapped
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.parallel import run_jobs
 
-__all__ = ['InterruptedSweep', 'simulate_many']
+__all__ = ['simulate_many']
 
 Outcome = TypeVar('Outcome')
 _Job = tuple[BoomParameters, Scenario, float, Callable[[BoomRun], object] | None]
-
-
-class InterruptedSweep(KeyboardInterrupt):
-    """
-    Ctrl-C during :func:`simulate_many`.
-
-    Attributes
-    ----------
-    outcomes : list
-        Results as returned by ``simulate_many``, with None for unfinished runs.
-    """
-
-    def __init__(self, outcomes: list[Any]) -> None:
-        super().__init__()
-        self.outcomes = outcomes
 
 
 @overload
@@ -76,8 +55,8 @@ def simulate_many(
     """
     Simulate many booms.
 
-    Other parameters need no recompilation. The function starts processes, so a script must call it
-    below ``if __name__ == '__main__':``.
+    Other parameters need no recompilation. Processes, progress and interruption are those of
+    :func:`longreach_dynamics.parallel.run_jobs`.
 
     Parameters
     ----------
@@ -111,66 +90,8 @@ def simulate_many(
             f'scenario has {len(scenarios)} entries, allowed: one, or {len(parameters)}, one for'
             ' each boom'
         )
-    if processes is not None and processes < 1:
-        raise InputError(f'processes = {processes}, allowed: at least 1')
     jobs = [(p, s, step, measure) for p, s in zip(parameters, scenarios, strict=True)]
-    processes = min(processes or os.cpu_count() or 1, max(1, len(jobs)))
-    # None for tqdm: only on a terminal.
-    hidden = None if progress is None else not progress
-    outcomes: list[Any] = [None] * len(jobs)
-    try:
-        with tqdm(total=len(jobs), disable=hidden, unit='run') as bar:
-            for k, outcome in _outcomes(jobs, processes):
-                outcomes[k] = outcome
-                bar.update()
-    except (KeyboardInterrupt, SystemError) as error:
-        if not isinstance(unwrapped(error), KeyboardInterrupt):
-            raise
-        raise InterruptedSweep(outcomes) from None
-    return outcomes
-
-
-def _outcomes(jobs: Sequence[_Job], processes: int) -> Iterator[tuple[int, object]]:
-    """Yield the number and the outcome of each job when it has finished."""
-    if processes == 1:
-        for k, job in enumerate(jobs):
-            yield k, _run(job)
-        return
-    # Not forked: a fork of a process with threads, such as a node, may hang.
-    context = multiprocessing.get_context('spawn')
-    with ProcessPoolExecutor(processes, context, _prepare_worker) as pool:
-        with _deaf_to_interrupts():
-            futures = {pool.submit(_run, job): k for k, job in enumerate(jobs)}
-        try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        except BaseException:
-            # On an interruption, do not wait for running jobs, but for the end of the processes: a
-            # second Ctrl-C would interrupt the interpreter's own wait for them, at its exit.
-            with _deaf_to_interrupts():
-                for process in list((pool._processes or {}).values()):
-                    process.terminate()
-                pool.shutdown(cancel_futures=True)
-            raise
-
-
-def _prepare_worker() -> None:
-    """
-    Give tqdm a lock without a semaphore, for the progress bars of the runs in this process.
-
-    Its own lock is a named semaphore, which a process that is terminated does not remove.
-    """
-    tqdm.set_lock(threading.RLock())
-
-
-@contextlib.contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Block SIGINT in processes started in this context; only this process handles Ctrl-C."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return run_jobs(_run, jobs, processes, progress)
 
 
 def _run(job: _Job) -> object:

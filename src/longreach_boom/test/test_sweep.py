@@ -8,12 +8,13 @@ from multiprocessing.synchronize import SemLock
 import numpy as np
 import pytest
 
-from longreach_boom import sweep
 from longreach_boom.motion import advance_motion
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
 from longreach_boom.simulation import simulate
-from longreach_boom.sweep import InterruptedSweep, simulate_many
+from longreach_boom.sweep import simulate_many
+from longreach_dynamics import parallel
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.parallel import InterruptedSweep
 
 RELEASE = Scenario(duration=0.5, pose='site', loads=(HangingLoad(mass=90.0),), release=(0.0,))
 
@@ -85,7 +86,7 @@ def test_workers_hold_no_semaphore_that_a_terminated_process_would_leave(booms):
 def test_interrupted_sweep_has_the_runs_that_are_done(booms, monkeypatch, processes, wrapped):
     finished = 0
 
-    class Bar(sweep.tqdm):
+    class Bar(parallel.tqdm):
         def update(self, n=1):
             nonlocal finished
             finished += n
@@ -94,7 +95,7 @@ def test_interrupted_sweep_has_the_runs_that_are_done(booms, monkeypatch, proces
                     raise SystemError from KeyboardInterrupt()
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(sweep, 'tqdm', Bar)
+    monkeypatch.setattr(parallel, 'tqdm', Bar)
     with pytest.raises(InterruptedSweep) as caught:
         simulate_many([*booms, *booms], RELEASE, processes=processes)
     outcomes = caught.value.outcomes

@@ -7,12 +7,13 @@ Hydraulics with hoses in full, or reduced to resistances; closed valves that loc
 from __future__ import annotations
 
 import argparse
-import sys
+import math
 from pathlib import Path
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.parallel import run_jobs
 from longreach_harvester.control import load_controller, references
 from longreach_harvester.kinematics import angles_at, tip_at
 from longreach_harvester.machine import MODELS, SAMPLE_TIME, STEP, Harvester
@@ -29,7 +30,7 @@ from longreach_harvester.simulation import (
     simulate,
     with_step_error,
 )
-from longreach_tools.arguments import allow_lists, numbers, sweep
+from longreach_tools.arguments import allow_lists, numbers
 from longreach_tools.machine_command import MachineCommand, check_files, lazily
 from longreach_tools.options import add_file, add_results, add_steps
 from longreach_tools.output import (
@@ -39,6 +40,7 @@ from longreach_tools.output import (
     table,
     write_csv,
 )
+from longreach_tools.sweeps import Measured, add_sweep, run_sweep
 
 __all__ = ['SUMMARY', 'configure']
 
@@ -61,18 +63,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help='estimate the error of the angles by a second run with half the step',
     )
 
-    many = commands.add_parser('sweep', help='runs for a range of values of a parameter')
+    many = add_sweep(commands, 'head.mass or boom_cylinder.line.capacitance')
     allow_lists(many)
-    many.add_argument('parameter', help='for example head.mass or boom_cylinder.line.capacitance')
-    many.add_argument('values', metavar='START:STOP:COUNT', type=sweep)
     many.add_argument(
         '--scenario', type=Path, default=Path('open_loop'), help='(default: open_loop)'
     )
     _add_harvester(many)
     _add_model(many)
     add_steps(many, STEP, SAMPLE_TIME, 'interval of rows')
-    add_format(many)
-    many.add_argument('--csv', metavar='FILE', type=Path, help='a row for each value')
     many.set_defaults(run=_sweep)
 
     compare = HARVESTER.add_compare(
@@ -177,42 +175,34 @@ def _simulate(
     return run
 
 
+# Results of a run in a sweep, with units.
+_SWEPT = {f'q_{name}': 'rad' for name in JOINTS} | {f'highest_p_1_{name}': 'Pa' for name in JOINTS}
+
+
 def _sweep(arguments: argparse.Namespace) -> int:
     """Run ``sweep``."""
     check_files(arguments)
     harvester = HARVESTER.load(arguments)
     # All values are checked before the first run.
-    machines = [
+    harvesters = [
         harvester.with_value(arguments.parameter, value) for value in arguments.values.tolist()
     ]
     scenario = HARVESTER.scenario_of(arguments, harvester)
-    names = [f'{what}_{name}' for what in ('q', 'highest_p_1') for name in JOINTS]
-    rows, messages = [], []
-    for value, machine in zip(arguments.values.tolist(), machines, strict=True):
-        run = _simulate(machine, scenario, arguments)
-        pressures = run.stack([f'p_1_{name}' for name in JOINTS]).max(axis=0)
-        final = run.stack([f'q_{name}' for name in JOINTS])[-1]
-        rows.append([value, *final.tolist(), *pressures.tolist()])
-        messages.append(run.message)
-        for line in filter(None, (run.message, *run.warnings())):
-            print(
-                f'longreach harvester: {arguments.parameter} = {value:g}: {line}', file=sys.stderr
-            )
-    head = (arguments.parameter, *names)
-    if arguments.csv is not None:
-        write_csv(arguments.csv, head, np.array(rows))
-    units = (*('rad',) * len(JOINTS), *('Pa',) * len(JOINTS))
-    result = {
-        'parameter': arguments.parameter,
-        'units': dict(zip(names, units, strict=True)),
-        'rows': [
-            dict(zip(head, row, strict=True)) | {'message': message}
-            for row, message in zip(rows, messages, strict=True)
-        ],
-    }
-    heads = [head[0], *(f'{name} [{unit}]' for name, unit in result['units'].items())]
-    print_result(result, table(heads, rows), arguments.format)
-    return int(any(messages))
+    jobs = [(one, scenario, arguments) for one in harvesters]
+    return run_sweep(
+        'harvester', arguments, _SWEPT, lambda: run_jobs(_measure, jobs, arguments.processes)
+    )
+
+
+def _measure(job: tuple[HarvesterParameters, Scenario, argparse.Namespace]) -> Measured:
+    """Return the results of a run for a sweep: angles at the end, highest pressures."""
+    try:
+        run = _simulate(*job)
+    except LongreachError as error:
+        return Measured((math.nan,) * len(_SWEPT), str(error))
+    final = run.stack([f'q_{name}' for name in JOINTS])[-1]
+    pressures = run.stack([f'p_1_{name}' for name in JOINTS]).max(axis=0)
+    return Measured((*final.tolist(), *pressures.tolist()), run.message, run.warnings())
 
 
 def _compare_models(arguments: argparse.Namespace) -> int:
