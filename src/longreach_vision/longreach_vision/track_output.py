@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -38,6 +38,8 @@ __all__ = ['Targets', 'hand_out', 'track_markers']
 _MILLI = 1e3
 # Largest number of reasons listed for each marker.
 _REASONS = 5
+# Sightings of a camera, as a share of the other's, below which it is said to contribute nothing.
+_SILENT = 0.1
 
 
 class Targets(NamedTuple):
@@ -168,6 +170,7 @@ def _track(
     rows: list[list[float]] = []
     reasons: dict[str, list[str]] = {name: [] for name in rig.names}
     first: ImageSet[np.ndarray] | None = None
+    counts = dict.fromkeys(rig.cameras, 0)
     with contextlib.ExitStack() as stack:
         sinks: list[Callable[[Followed], None]] = []
         if targets.bag is not None:
@@ -180,6 +183,8 @@ def _track(
         frames = _UntilBroken(follow(follower, images))
         # None: tqdm shows progress only on a terminal.
         for one in tqdm(frames, total=total, disable=None, delay=1.0, unit='pair', leave=False):
+            for camera in one.images.images:
+                counts[camera] += 1
             if first is None and len(one.images.images) == 2:
                 first = one.images
             # Estimates are written in increasing order of time.
@@ -195,7 +200,7 @@ def _track(
         tracks = Tracks(rig.names, CAMERAS, np.array(rows), reasons)
         if targets.csv is not None:
             write_csv(targets.csv, tracks.columns, tracks.table)
-    advice = _advice(rig, tracks, first)
+    advice = _advice(rig, tracks, first) or _silent(rig, tracks, counts, first)
     failure: LongreachError | None = None
     if frames.problem is not None:
         kind = type(frames.problem)
@@ -216,6 +221,7 @@ def _track(
         advice=advice,
         failure=failure,
         offset=offsets.estimate(),
+        counts=counts,
     )
 
 
@@ -263,6 +269,50 @@ def _advice(rig: Rig, tracks: Tracks, first: ImageSet[np.ndarray] | None) -> str
     )
 
 
+def _silent(
+    rig: Rig, tracks: Tracks, counts: Mapping[str, int], first: ImageSet[np.ndarray] | None
+) -> str:
+    """Return which camera contributes hardly anything although the other one tracks markers."""
+    tracked = {one['camera']: one['tracked'] for one in tracks.sightings()}
+    if len(rig.cameras) < 2:
+        return ''
+    (least, few), (other, many) = sorted(
+        ((name, tracked[name]) for name in rig.cameras), key=lambda one: one[1]
+    )
+    if not few < _SILENT * many:
+        return ''
+    cause = 'check that it is not covered, out of focus or badly exposed, and its pose'
+    if not counts[least]:
+        cause = 'it has no images'
+    elif first is not None:
+        upright, turned = (
+            _in_sight(rig, least, image)
+            for image in (
+                first.images[least],
+                np.ascontiguousarray(first.images[least][::-1, ::-1]),
+            )
+        )
+        if turned > max(upright, len(rig.names) // 2):
+            cause = (
+                f'its images seem to be upside down: turned by 180 degrees, {turned} of'
+                f' {len(rig.names)} markers are tracked in the first one; turn the images, or'
+                ' measure its pose with them'
+            )
+    return (
+        f'{least} contributes {"nothing" if not few else "hardly anything"}: it tracks markers in'
+        f' {few} sightings, {other} in {many}; the positions are those of {other}'
+        f' {"alone" if not few else "mostly"}, in the plane and without a second camera that'
+        f' could contradict; {cause}'
+    )
+
+
+def _in_sight(rig: Rig, camera: str, image: np.ndarray) -> int:
+    """Return the number of markers tracked by one camera in an image."""
+    alone = dataclasses.replace(rig, cameras={camera: rig.cameras[camera]})
+    frame = Follower(alone).update(ImageSet({camera: 0}, {camera: image}, False))
+    return sum(one.status == TRACKED for one in frame.estimates.values())
+
+
 def _exchanged(images: ImageSet[np.ndarray]) -> ImageSet[np.ndarray]:
     """Return a pair with images of left and right exchanged."""
     left, right = (images.images[name] for name in CAMERAS)
@@ -294,6 +344,7 @@ def hand_out(
     advice: str = '',
     failure: LongreachError | None = None,
     offset: ClockOffset | None = None,
+    counts: Mapping[str, int] | None = None,
 ) -> None:
     """
     Plot and print tracks, and their errors if the truth is known.
@@ -313,6 +364,8 @@ def hand_out(
         Raised after printing.
     offset : ClockOffset, optional
         Offset of the clocks of two cameras.
+    counts : mapping, optional
+        Number of images by camera of the rig; None if unknown.
 
     Raises
     ------
@@ -335,7 +388,12 @@ def hand_out(
             name, file = targets.movement
             draw_movement(file, tracks, name, path, offsets)
     rows = tracks.summary()
-    text = _summary_text(tracks, rows)
+    cameras = [
+        one | {'images': None if counts is None else counts[one['camera']]}
+        for one in tracks.sightings()
+        if one['camera'] in (counts or tracks.cameras)
+    ]
+    text = _summary_text(tracks, rows, cameras)
     if errors is not None:
         text += '\n\n' + _errors_text(errors)
     if offset is not None:
@@ -348,6 +406,7 @@ def hand_out(
             'span': span,
             'complete': complete,
             'markers': rows,
+            'cameras': cameras,
             'errors': errors,
             'clock_offset': None if offset is None else offset.fields(),
             'advice': advice,
@@ -364,7 +423,9 @@ def _offsets(rig: Rig) -> dict[str, np.ndarray]:
     return {marker.name: marker.offset * rig.plane.normal for marker in rig.markers}
 
 
-def _summary_text(tracks: Tracks, rows: Sequence[dict[str, Any]]) -> str:
+def _summary_text(
+    tracks: Tracks, rows: Sequence[dict[str, Any]], cameras: Sequence[dict[str, Any]]
+) -> str:
     """Return the summary as text."""
     head = (
         'marker',
@@ -389,6 +450,17 @@ def _summary_text(tracks: Tracks, rows: Sequence[dict[str, Any]]) -> str:
     ]
     first, last = tracks.times[[0, -1]]
     text = f'{len(tracks.times)} images, {first:.3f} to {last:.3f} s\n\n' + table(head, lines)
+    seen = [
+        (
+            one['camera'],
+            '' if one['images'] is None else one['images'],
+            one['tracked'],
+            one['uncertain'],
+            one['sightings'] - one['tracked'] - one['uncertain'],
+        )
+        for one in cameras
+    ]
+    text += '\n\n' + table(('camera', 'images', 'tracked', 'uncertain', 'lost'), seen)
     reasons = [line for row in rows for line in _reason_lines(row['name'], row['reasons'])]
     return '\n'.join([text, '', 'not tracked, by reason:', *reasons]) if reasons else text
 

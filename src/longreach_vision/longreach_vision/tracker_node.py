@@ -349,6 +349,8 @@ class MarkerTracker:
         self._publish(images, frame)
         if self._report.unpaired:
             self._warn('pairs', self._report.unpaired)
+        if self._report.silent:
+            self._warn('sightings', self._report.silent)
 
     def _rig_as_known(self) -> Rig:
         """Return the rig with the current intrinsics."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from longreach_vision.clock_offset import ClockOffset
-from longreach_vision.detection import LOST
+from longreach_vision.detection import LOST, TRACKED
 from longreach_vision.stereo import StereoFrame
 from longreach_vision.stereo_pairing import ImagePairs
 
@@ -19,6 +20,8 @@ __all__ = ['TrackingReport']
 _NEXT = 'waiting for the next image'
 # Number of images without a partner before a warning.
 _UNPAIRED = 5
+# Latest images of a camera in which sightings are counted.
+_SILENT = 30
 
 
 class TrackingReport:
@@ -49,6 +52,10 @@ class TrackingReport:
         self._frames_told = 0
         self._seconds: list[float] = []
         self._statuses: dict[str, str] = {}
+        # Latest images of each camera: the number of markers tracked in each.
+        self._sightings: dict[str, deque[int]] = {
+            camera: deque(maxlen=_SILENT) for camera in topics
+        }
         self.offset: ClockOffset | None = None
 
     def add_image(self, camera: str, *, good: bool) -> None:
@@ -60,6 +67,25 @@ class TrackingReport:
         """Add the result of an image pair, and the computing time per image [s]."""
         self._statuses = {name: one.status for name, one in frame.estimates.items()}
         self._seconds.append(seconds)
+        for camera, seen in frame.observations.items():
+            self._sightings[camera].append(sum(one.status == TRACKED for one in seen.values()))
+
+    @property
+    def silent(self) -> str:
+        """Camera whose images show no marker while the other one tracks some; empty for none."""
+        known = {
+            camera: sum(one) for camera, one in self._sightings.items() if len(one) == _SILENT
+        }
+        silent = [camera for camera, count in known.items() if not count]
+        if len(known) < 2 or len(silent) != 1:
+            return ''
+        (camera,) = silent
+        other = max(known, key=lambda name: known[name])
+        return (
+            f'{camera} tracks no marker in its latest {_SILENT} images, {other} does: estimates'
+            f' use one camera; check that {camera} is not covered, upside down or badly exposed,'
+            ' and its pose'
+        )
 
     @property
     def unpaired(self) -> str:
@@ -121,6 +147,8 @@ class TrackingReport:
             text = 'images wait for their partners' if waiting else 'no valid image'
         elif self.unpaired:
             text = 'images have no partner: estimates use one camera'
+        elif self.silent:
+            text = self.silent
         elif lost:
             text = f'lost: {", ".join(lost)}'
         elif self.offset is not None and self.offset.warning:
@@ -150,6 +178,7 @@ class TrackingReport:
         values: dict[str, object] = {'paired': self._pairs.paired}
         for camera, frames in self._frames.items():
             values |= {f'{camera} frames': frames, f'{camera} bad': self._bad[camera]}
+            values[f'{camera} sightings'] = sum(self._sightings[camera])
             for what in ('dropped', 'late', 'disordered', 'misdated', 'alone'):
                 values[f'{camera} {what}'] = self._pairs.counts(what)[camera]
         spent = 1e3 * np.array(self._seconds or [math.nan])

@@ -267,6 +267,31 @@ class Tracks:
         status = self.column(name, 'status')
         return {text: int((status == k).sum()) for k, text in enumerate(STATUSES)}
 
+    def sightings(self) -> list[dict[str, Any]]:
+        """
+        Return what each camera contributes, as plain numbers.
+
+        ``sightings``: number of rows and markers; ``tracked`` and ``uncertain``: those with this
+        status in the camera's images; ``markers``: the number of tracked ones by marker.
+        """
+        rows = []
+        for camera in self.cameras:
+            status = {name: self.column(name, f'{camera}_status') for name in self.names}
+            counted = {
+                text: {name: int((one == k).sum()) for name, one in status.items()}
+                for k, text in enumerate(STATUSES)
+            }
+            rows.append(
+                {
+                    'camera': camera,
+                    'sightings': len(self.table) * len(self.names),
+                    'tracked': sum(counted[TRACKED].values()),
+                    'uncertain': sum(counted[UNCERTAIN].values()),
+                    'markers': counted[TRACKED],
+                }
+            )
+        return rows
+
     def why_not(self, name: str) -> list[tuple[str, int]]:
         """
         Return reasons why a marker was not tracked, with their counts, most frequent first.

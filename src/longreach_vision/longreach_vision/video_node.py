@@ -104,11 +104,11 @@ class VideoNodeParameters(FrameParameters):
     )
     bits: int = quantity('significant bits of 16-bit pictures', at_least=9, at_most=16, default=16)
     reconnect: float = quantity(
-        'time during which connecting to a lost camera is retried',
+        'time during which connecting to a lost camera is retried, after which the node ends',
         's',
         at_least=0.0,
         at_most=1e6,
-        default=10.0,
+        default=1e6,
     )
 
     def check(self) -> None:

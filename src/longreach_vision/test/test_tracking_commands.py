@@ -14,6 +14,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from independent_views import digitised, view, write_pictures
 from longreach_msgs.msg import MarkerObservations, StrainState
 from rclpy.serialization import deserialize_message
 from rig_files import write_rig
@@ -42,6 +43,44 @@ def table(file: Path) -> dict[str, np.ndarray]:
 
 
 # --- track -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('how', 'text'), [('dead', 'right contributes nothing'), ('turned', 'upside down')]
+)
+def test_a_camera_that_contributes_nothing_is_named(capsys, tmp_path, how, text):
+    rng, times = np.random.default_rng(3), [k / 15.0 for k in range(6)]
+    # Where no marker is if the image is turned.
+    places = np.array([(-0.2, 0.0, 0.7), (0.9, 0.0, 1.1)])
+    markers = tuple(
+        marker.replace(position=tuple(place))
+        for marker, place in zip(small_rig().markers, places.tolist(), strict=True)
+    )
+    rig = dataclasses.replace(small_rig(), markers=markers)
+    write_rig(rig, tmp_path / 'rig.yaml')
+    for side in ('left', 'right'):
+        exact = view(rig, side, lambda _: places)
+        pictures = [digitised(exact, rng) for _ in times]
+        if side == 'right':
+            pictures = [
+                one[::-1, ::-1] if how == 'turned' else np.full_like(one, 12) for one in pictures
+            ]
+        write_pictures(tmp_path / side, pictures, times)
+    words = 'track', tmp_path / 'left', tmp_path / 'right', '--rig', tmp_path / 'rig.yaml'
+    told = printed(capsys, *words)
+    assert [one['tracked'] for one in told['markers']] == [6, 6]
+    left, right = told['cameras']
+    assert (left['camera'], left['images'], left['tracked'], left['sightings']) == (
+        'left',
+        6,
+        12,
+        12,
+    )
+    assert (right['images'], right['tracked'], right['markers']) == (6, 0, {'one': 0, 'two': 0})
+    assert text in told['advice']
+    assert 'those of left alone' in told['advice']
+    call(*words)
+    assert re.search(r'^ +right +6 +0 +0 +12$', capsys.readouterr().out, re.MULTILINE)
 
 
 def test_pictures_become_tracks(capsys, scene, tmp_path):
@@ -416,7 +455,7 @@ def test_other_faults_are_not_taken_for_exchanged_pictures(capsys, scene, tmp_pa
     with contextlib.suppress(LongreachError):
         call('track', left, right, '--config', tmp_path / 'rig.yaml', '--format', 'json')
     told = json.loads(capsys.readouterr().out)
-    assert told['advice'] == ''
+    assert 'exchanged' not in told['advice']
     # It is a fault: the advice was considered.
     assert reason == 'one blind' or all(one['tracked'] == 0 for one in told['markers'])
 
@@ -483,8 +522,9 @@ def test_compare_finds_what_simulate_found(capsys, scene, run, tmp_path):
         *('compare', both, '--config', scene / 'rig.yaml', '--csv', tmp_path / 'a.csv'),
         *('--plot', tmp_path / 'a.png'),
     )
-    # Tracks do not have the covariances of pixels.
-    assert told == expected | {'clock_offset': None}
+    # Tracks do not have the covariances of pixels, nor the number of images.
+    cameras = [one | {'images': None} for one in expected['cameras']]
+    assert told == expected | {'clock_offset': None, 'cameras': cameras}
     assert len(table(tmp_path / 'a.csv')['time']) == FRAMES
     assert (tmp_path / 'a.png').is_file()
     words = ('compare', both, '--config', scene / 'rig.yaml')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from small_rig import seen_at
 
 from longreach_vision.detection import LOST, TRACKED
 from longreach_vision.stereo import Estimate, StereoFrame
@@ -82,6 +83,26 @@ def test_a_missing_camera_is_said() -> None:
     good, text = work.report.state(silent=False)
     assert not good
     assert 'estimates use one camera' in text
+
+
+def test_a_camera_that_sees_no_marker_is_said() -> None:
+    work = Work()
+    for k in range(30):
+        assert work.report.silent == ''
+        work.image(k * FRAME)
+        estimates = {'tip': Estimate('tip', TRACKED, '')}
+        seen = {'left': {'tip': seen_at(9.0, 9.0)}, 'right': {'tip': seen_at(9.0, 9.0, LOST)}}
+        work.report.add_frame(StereoFrame(k * 0.066, 0.0, seen, estimates), 0.002)
+    good, text = work.report.state(silent=False)
+    assert not good
+    assert text.startswith('right tracks no marker in its latest 30 images, left does')
+    values = work.report.values()
+    assert (values['left sightings'], values['right sightings']) == (30, 0)
+    # Both in the dark is the markers' fault.
+    seen['left'] = seen['right']
+    for _ in range(30):
+        work.report.add_frame(StereoFrame(9.0, 0.0, seen, estimates), 0.002)
+    assert work.report.silent == ''
 
 
 def test_images_that_cannot_be_used_are_not_missing() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import cv2
@@ -228,6 +229,20 @@ def test_a_camera_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert values['lost_camera'] >= 1
     # Reports have the time of what is shown, as in a recording of a file.
     assert nanoseconds_of(reports[-1].header.stamp) in {0, *stamps(images)}
+
+
+def test_a_camera_that_is_gone_for_minutes_does_not_end_the_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closed = itertools.repeat(LongreachError('camera 0 cannot be opened'), 5)
+    plugged(monkeypatch, itertools.chain([None], closed, itertools.repeat(None)))
+    clock = itertools.count(0.0, 60.0)
+    monkeypatch.setattr(video_node, 'time', SimpleNamespace(monotonic=lambda: next(clock)))
+    with bench(*words(source='/dev/video0')) as tests:
+        images = tests.listen(Image, 'image_raw', QOS)
+        node = tests.add(VideoNode)
+        tests.until(lambda: len(images) >= 4, 'images of a camera that came back')
+        assert not node.done.done()
 
 
 def test_a_camera_that_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
