@@ -24,7 +24,10 @@ setup(
     license='Apache-2.0',
     extras_require={'test': ['pytest']},
     entry_points={
-        'console_scripts': ['plant = longreach_harvester.plant_node:main'],
+        'console_scripts': [
+            'controller = longreach_harvester.controller_node:main',
+            'plant = longreach_harvester.plant_node:main',
+        ],
         'longreach.commands': ['harvester = longreach_harvester.commands'],
         'longreach.demos': ['harvester = longreach_harvester.commands'],
         'longreach.warm_up': ['harvester = longreach_harvester.simulation:warm_up'],

@@ -9,10 +9,11 @@ import pytest
 from longreach_tools.testing import Outcome, launch
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ('scenario', 'duration', 'words', 'options'),
     [
+        ('tip', 3.0, ('controller:=true', 'lockstep:=true'), ()),
         ('sine', 3.0, (), ()),
         ('open_loop', 9.0, ('model:=reduced',), ('--model', 'reduced')),
         ('tip', 5.0, ('switching:=false',), ('--switching', 'off')),

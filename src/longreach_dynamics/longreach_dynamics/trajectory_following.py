@@ -11,6 +11,7 @@ reference than ``FAR`` and hardly moves towards it, as when its valves get no co
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -101,11 +102,18 @@ class FollowerState(NamedTuple):
     left_behind: int = 0  # how often the reference went on without the machine
 
     def reference(self, time: float, angles: np.ndarray) -> Reference:
-        """Return the reference at a time [s]; that of an open loop is where the machine is."""
+        """
+        Return the reference at a time [s].
+
+        That of an open loop, and of joints that the trajectory leaves alone (NaN), is where the
+        machine is.
+        """
         if self.streamed is not None:
             return self.streamed.moved(0.0)[1]
         if self.trajectory is not None:
-            return self.trajectory.at(time)
+            wanted, rates = self.trajectory.at(time)
+            left = np.isnan(wanted)
+            return Reference(np.where(left, angles, wanted), np.where(left, 0.0, rates))
         return Reference(np.asarray(angles), np.zeros(len(angles)))
 
 
@@ -167,7 +175,8 @@ class TrajectoryFollower(Generic[Measurement, Command]):
             here = np.array(angles)
             return state._replace(streamed=state.streamed._replace(angles=here))
         trajectory = state.trajectory
-        if trajectory is None or np.abs(trajectory.at(time).angles - angles).max() <= _NEAR:
+        error = np.abs(state.reference(time, angles).angles - angles).max()
+        if trajectory is None or error <= _NEAR:
             return state
         return state._replace(
             memory=self.initial_memory(),
@@ -359,7 +368,7 @@ def resumed(trajectory: Trajectory, time: float, angles: np.ndarray) -> Trajecto
         return Trajectory(times, points)
     passing = np.zeros_like(points)
     passing[len(points) - len(trajectory.rates[target:]) :] = trajectory.rates[target:]
-    return CubicTrajectory(times, points, passing)
+    return dataclasses.replace(trajectory, times=times, angles=points, rates=passing)
 
 
 def _planned(peaks: np.ndarray, least: float) -> np.ndarray:

@@ -86,9 +86,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     HARVESTER.add_valves(
         commands,
         'valve_command',
-        'commands the valves on {topic}, too; stop it to move them by hand',
+        'commands the valves on {topic}, too; start the harvester with controller:=false'
+        ' operator:=false to move them by hand',
         'if it is paused, longreach harvester resume lets it go on',
     )
+    HARVESTER.add_move(commands, 'joints')
     HARVESTER.add_demo(
         commands,
         'the open loop over ROS: run, record, compare, draw',

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from longreach_dynamics.machine import step_time
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.resources import data_directory
 from longreach_dynamics.valve_pid import ValvePidParameters, pid_table
@@ -14,7 +15,13 @@ from longreach_harvester.kinematics import tip_path
 from longreach_harvester.parameters import HarvesterParameters
 from longreach_harvester.scenario import Scenario
 
-__all__ = ['ControllerParameters', 'controller_file', 'load_controller', 'references']
+__all__ = [
+    'ControllerParameters',
+    'controller_file',
+    'cycle_times',
+    'load_controller',
+    'references',
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +54,13 @@ def load_controller(file: str | Path | None = None) -> ControllerParameters:
         With file, key, value and what is allowed.
     """
     return load(ControllerParameters, file or controller_file())
+
+
+def cycle_times(scenario: Scenario, controller: ControllerParameters) -> np.ndarray:
+    """Return the times of the cycles up to the end of a scenario [s]."""
+    interval = controller.sample_time
+    counts = range(round(scenario.duration / interval) + 1)
+    return np.array([step_time(k, interval) for k in counts])
 
 
 def references(

@@ -97,17 +97,12 @@ def angles_at(p: HarvesterParameters, tip: Sequence[float] | np.ndarray) -> np.n
         )
     stick = -math.acos(min(1.0, max(-1.0, cosine)))
     boom = math.atan2(z, reach) - math.atan2(b * math.sin(stick), a + b * math.cos(stick))
-    for name, angle, cylinder in (
-        ('boom', boom, p.boom_cylinder),
-        ('stick', stick, p.stick_cylinder),
-    ):
-        low, high = cylinder.linkage.angles_of_rise()
-        if not low < angle < high:
-            raise InputError(
-                f'{place} needs {name} = {angle:.4g} rad, allowed by its linkage:'
-                f' ({low:.4g}, {high:.4g}) rad'
-            )
-    return np.array([math.atan2(y, x), boom, stick])
+    angles = np.array([math.atan2(y, x), boom, stick])
+    try:
+        p.check_pose(angles)
+    except InputError as error:
+        raise InputError(f'{place} needs {error}') from error
+    return angles
 
 
 def tip_path(

@@ -22,7 +22,12 @@ from longreach_dynamics.machine import (
 from longreach_dynamics.runs import PartialRunError
 from longreach_dynamics.schedules import Schedule, constant_schedule
 from longreach_dynamics.valve_pid import new_memory, pid_cycle
-from longreach_harvester.control import ControllerParameters, load_controller, references
+from longreach_harvester.control import (
+    ControllerParameters,
+    cycle_times,
+    load_controller,
+    references,
+)
 from longreach_harvester.description import moving_joints
 from longreach_harvester.model import (
     BOOK,
@@ -247,9 +252,8 @@ class Harvester:
         controller = self.controller or load_controller()
         interval = controller.sample_time
         cycle = step_count(interval, self.step, 'sample_time of the controller')
-        times = interval * np.arange(round(scenario.duration / interval) + 1)
         return (
-            references(self.parameters, scenario, times),
+            references(self.parameters, scenario, cycle_times(scenario, controller)),
             controller.table(self.parameters),
             cycle,
         )
@@ -263,16 +267,13 @@ class Harvester:
     def _arms(self) -> np.ndarray:
         """Return the lever arms at time 0, (3,) [1, m, m]."""
         arms = np.ones(3)
-        for i, name in enumerate(JOINTS[1:], 1):
-            actuator, angle = self.parameters.actuators[i], self.scenario.angles[i]
-            linkage = actuator.linkage  # type: ignore[union-attr]
-            low, high = linkage.angles_of_rise()
-            if not low < angle < high:
-                raise InputError(
-                    f'angles: {name} = {angle:g} rad, allowed by its linkage:'
-                    f' ({low:.6g}, {high:.6g}) rad'
-                )
-            arms[i] = linkage.arm(angle)
+        angles = np.array(self.scenario.angles)
+        try:
+            self.parameters.check_pose(angles)
+        except InputError as error:
+            raise InputError(f'angles: {error}') from error
+        for i, cylinder in enumerate(self.parameters.actuators[1:], 1):
+            arms[i] = cylinder.linkage.arm(angles[i])
         return arms
 
     def _at_rest(self, arms: np.ndarray) -> HarvesterState:

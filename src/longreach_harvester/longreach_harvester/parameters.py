@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import numpy as np
+
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics.lines import LinedCylinder, LinedMotor, Lines, lines_of
 from longreach_dynamics.parameters import Parameters, load, quantity
@@ -83,6 +85,23 @@ class HarvesterParameters(Parameters):
     def actuators(self) -> tuple[LinedMotor, LinedCylinder, LinedCylinder]:
         """Actuators in the order of JOINTS."""
         return self.swing_motor, self.boom_cylinder, self.stick_cylinder
+
+    def joint_limits(self) -> np.ndarray:
+        """Return the lower and upper limits of the joints [rad], (3, 2): those of linkages."""
+        rises = [actuator.linkage.angles_of_rise() for actuator in self.actuators[1:]]
+        return np.array([(-np.inf, np.inf), *rises])
+
+    def check_pose(self, angles: np.ndarray) -> None:
+        """Raise InputError for joint angles (3,) [rad] that the linkages do not allow."""
+        if np.shape(angles) != (len(JOINTS),):
+            raise InputError(f'{np.size(angles)} angles, allowed: {len(JOINTS)}')
+        limits = zip(JOINTS, angles, self.joint_limits(), strict=True)
+        for name, angle, (low, high) in limits:
+            if not low < angle < high:
+                raise InputError(
+                    f'{name} = {angle:.6g} rad, allowed by its linkage:'
+                    f' ({low:.6g}, {high:.6g}) rad'
+                )
 
     def bodies(self) -> Bodies:
         """Return the constants of the equations of motion."""

@@ -52,7 +52,7 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
     """The harvester, simulated."""
 
     root_frame = ROOT_FRAME
-    advice = 'stop the other node to move the valves by hand'
+    advice = 'start with controller:=false operator:=false to command them by hand'
 
     def __init__(self) -> None:
         super().__init__()

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from longreach_harvester.control import ControllerParameters
+from longreach_harvester.controller_node import ControllerNodeParameters
 from longreach_harvester.parameters import HarvesterParameters
 from longreach_harvester.plant_node import PlantParameters
 from longreach_harvester.scenario import Scenario
@@ -14,8 +15,9 @@ from longreach_node.parameters import file_table, table
 README = (Path(__file__).resolve().parent.parent / 'README.md').read_text(encoding='utf-8')
 
 
-def test_readme_has_the_table_of_the_node():
-    assert table(PlantParameters) in README, f'the table shall be\n{table(PlantParameters)}'
+@pytest.mark.parametrize('cls', [PlantParameters, ControllerNodeParameters])
+def test_readme_has_the_table_of_a_node(cls):
+    assert table(cls) in README, f'the table shall be\n{table(cls)}'
 
 
 @pytest.mark.parametrize('cls', [HarvesterParameters, Scenario, ControllerParameters])

@@ -1,0 +1,122 @@
+"""
+The controllers of the harvester with what they follow.
+
+A trajectory that is sent takes precedence over the sines or the path of the scenario, see
+:mod:`longreach_dynamics.trajectory_following`. Without a scenario the harvester holds the pose of
+its first sample.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.splines import CubicTrajectory
+from longreach_dynamics.trajectories import Reference, Trajectory
+from longreach_dynamics.trajectory_following import TrajectoryFollower
+from longreach_dynamics.valve_pid import new_memory, pid_cycle
+from longreach_harvester.control import ControllerParameters, cycle_times, references
+from longreach_harvester.parameters import JOINTS, HarvesterParameters
+from longreach_harvester.scenario import Scenario
+
+__all__ = ['Guidance', 'Measurement']
+
+Spools = tuple[float, ...]
+
+
+class Measurement(NamedTuple):
+    """What the controllers know of the harvester in one cycle."""
+
+    angles: np.ndarray  # (3,) [rad]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Plan(CubicTrajectory):
+    """The references of a scenario; joints that are ``left`` alone have none: valves close."""
+
+    left: tuple[bool, ...] = ()
+
+    def at(self, time: float) -> Reference:
+        """Return the reference at a time [s], NaN for joints that are left alone."""
+        angles, rates = super().at(time)
+        angles = np.where(self.left, np.nan, angles)
+        return Reference(angles, rates)
+
+
+@dataclasses.dataclass(frozen=True)
+class Guidance(TrajectoryFollower[Measurement, Spools]):
+    """
+    The controllers with what they follow.
+
+    Parameters
+    ----------
+    machine : HarvesterParameters
+    controller : ControllerParameters
+        Cycles have its interval.
+    scenario : Scenario or None
+
+    Raises
+    ------
+    InputError
+        For a scenario that moves spools, and a path that leaves the reach of the machine.
+    """
+
+    machine: HarvesterParameters
+    controller: ControllerParameters
+    scenario: Scenario | None = None
+
+    def __post_init__(self) -> None:
+        """Check the scenario and make its plan."""
+        object.__setattr__(self, 'joints', JOINTS)
+        object.__setattr__(self, 'sample_time', self.controller.sample_time)
+        object.__setattr__(self, '_table', self.controller.table(self.machine))
+        object.__setattr__(self, '_plan', self._planned())
+
+    def _planned(self) -> Trajectory | None:
+        """Return what the scenario lets the joints follow."""
+        if self.scenario is None:
+            return None
+        if not self.scenario.is_controlled:
+            raise InputError(
+                'the scenario moves spools, or nothing, allowed with the controller: sines or a'
+                ' path of the tip, or no scenario, to hold the pose; the plant moves spools by'
+                ' itself'
+            )
+        times = cycle_times(self.scenario, self.controller)
+        angles = references(self.machine, self.scenario, times)
+        left = np.isnan(angles).any(axis=0)
+        angles = np.where(left, self.scenario.angles, angles)
+        rates = np.gradient(angles, times, axis=0)
+        # The references end there, and so do those of the library.
+        rates[-1] = 0.0
+        return _Plan(times, angles, rates, tuple(left.tolist()))
+
+    def initial_memory(self) -> np.ndarray:
+        """Return the memory of the controllers before their first cycle."""
+        return new_memory(len(JOINTS))
+
+    def planned(self, angles: np.ndarray) -> Trajectory:
+        """Return what the scenario says; without one the harvester holds its pose."""
+        known: Trajectory | None = self.__dict__['_plan']
+        return Trajectory(np.zeros(1), np.array([angles])) if known is None else known
+
+    def control(
+        self, memory: np.ndarray, measured: Measurement, reference: Reference
+    ) -> tuple[np.ndarray, Spools]:
+        """Return memory and spools after a cycle."""
+        memory, spools = memory.copy(), np.zeros(len(JOINTS))
+        table = self.__dict__['_table']
+        pid_cycle(measured.angles, reference.angles, memory, table, self.sample_time, spools)
+        return memory, tuple(spools.tolist())
+
+    def warm_up(self) -> None:
+        """Compile the functions of a cycle."""
+        angles = np.zeros(len(JOINTS))
+        self.control(self.initial_memory(), Measurement(angles), Reference(angles, angles))
+
+    def open_loop(self, time: float) -> NoReturn:
+        """Raise: there always is a trajectory."""
+        raise AssertionError(f'no trajectory at {time} s')

@@ -1,0 +1,133 @@
+"""The controllers as a node: in lockstep with the plant it is the library's closed loop."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builtin_interfaces.msg import Duration
+from harvesters import STANDARD
+from longreach_msgs.msg import HydraulicState, ValveCommand
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import BY_SCENARIO
+from longreach_harvester.control import load_controller
+from longreach_harvester.controller_node import ControllerNode
+from longreach_harvester.guidance import Guidance, Measurement
+from longreach_harvester.machine import Harvester
+from longreach_harvester.parameters import JOINTS
+from longreach_harvester.plant_node import PlantNode
+from longreach_harvester.scenario import load_scenario
+from longreach_node import paired_samples, qos
+from longreach_node.stamps import stamp_of
+from longreach_node.testing import bench
+from longreach_tools.scenarios import find_scenario
+
+POSE = (0.1, 0.55, -1.2)
+SAMPLE = 10_000_000  # [ns]
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """Let messages wait: this machine may stand still for longer than is usual."""
+    monkeypatch.setattr(paired_samples, 'STALE', math.inf)
+
+
+def shipped(name):
+    return find_scenario(Path(name), 'harvester_', 'harvester')
+
+
+def words(*parameters):
+    return [word for parameter in parameters for word in ('-p', parameter)]
+
+
+@pytest.mark.parametrize('name', ['tip', 'sine'])
+def test_in_lockstep_it_is_the_librarys_closed_loop(name):
+    file = shipped(name)
+    given = [f'{node}:{key}' for node in ('plant', 'controller') for key in
+             (f'scenario:={file}', 'lockstep:=true')]  # fmt: skip
+    given += ['plant:real_time_factor:=0.0', 'plant:duration:=3.0']
+    with bench(*words(*given)) as b:
+        b.add(ControllerNode)
+        plant = b.add(PlantNode)
+        b.until(plant.done.done, 'end')
+    machine = Harvester(STANDARD, load_scenario(file))
+    expected = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, 3.0)
+    np.testing.assert_array_equal(plant.state.y, expected.y)
+    assert plant.state.spools == expected.spools
+    assert np.abs(plant.state.y[2] - machine.scenario.angles[2]) > 0.05
+
+
+class Rig:
+    """A controller, and a driver in the plant's place: the joints stay where they are."""
+
+    def __init__(self, b):
+        self.bench = b
+        self.commands = b.listen(ValveCommand, 'valve_command')
+        self.node = b.add(ControllerNode)
+        self.joints = b.publisher(JointState, 'joint_states')
+        self.hydraulics = b.publisher(HydraulicState, 'hydraulics')
+        self.trajectory = b.publisher(JointTrajectory, 'trajectory', qos.SET_POINT)
+        b.until(lambda: b.driver.count_publishers('valve_command') == 1)
+
+    def send(self, k, angles=POSE):
+        header = Header(stamp=stamp_of(k * SAMPLE))
+        self.joints.publish(JointState(header=header, name=JOINTS, position=angles))
+        self.hydraulics.publish(HydraulicState(header=header, name=JOINTS))
+
+    def spools(self, count):
+        self.bench.until(lambda: len(self.commands) >= count, f'command number {count}')
+        return tuple(self.commands[count - 1].spool)
+
+
+def test_without_a_scenario_it_holds_the_pose_and_follows_what_is_sent(capfd):
+    with bench() as b:
+        rig = Rig(b)
+        rig.send(0)
+        assert rig.spools(1) == (0.0, 0.0, 0.0)
+        rig.send(1, (0.1, 0.54, -1.2))
+        assert rig.spools(2)[1] > 0.05, 'the boom has sunk'
+        point = JointTrajectoryPoint(positions=[0.3], time_from_start=Duration(sec=2))
+        rig.trajectory.publish(JointTrajectory(joint_names=['swing'], points=[point]))
+        b.until(lambda: rig.node._state.trajectory.duration > 1.0, 'trajectory')
+        for k in range(2, 103):
+            rig.send(k)
+        left = rig.spools(103)
+        assert left[0] > 0.1, 'the swing is half of the way behind'
+        assert left[2] == 0.0
+        point.positions = [4.0]
+        rig.trajectory.publish(JointTrajectory(joint_names=['boom'], points=[point]))
+        b.settle()
+    said = ''.join(capfd.readouterr())
+    assert 'trajectory ignored: waypoint 1 of the trajectory: boom = 4 rad, allowed by' in said
+
+
+def test_joints_without_a_sine_stay_closed_until_a_trajectory_moves_them():
+    scenario = load_scenario(shipped('sine'))
+    guidance = Guidance(STANDARD, load_controller(), scenario)
+    away = Measurement(np.array([0.0, 0.60, -1.6]))
+    state, spools = guidance.answer(None, 0.0, 0.0, away)
+    assert spools == (0.0, 0.0, 0.0)
+    # The boom is not looked after, so it is not left behind either.
+    assert guidance.answer(state, 0.0, 0.01, away)[0].left_behind == 0
+    # Taken over anew in mid-run, the stick goes back to its sine, the boom is left alone.
+    late = Measurement(np.array([0.0, 0.60, -1.4]))
+    state, _ = guidance.answer(None, 0.0, 2.0, late)
+    reference = guidance.cycle(state, 3.0, late)[0].trajectory.at(3.0)
+    assert np.isnan(reference.angles[:2]).all()
+    assert np.isfinite(reference.angles[2])
+
+
+@pytest.mark.parametrize(
+    ('word', 'error'),
+    [
+        ('file:=/nowhere.yaml', r'/nowhere\.yaml cannot be read: No such file'),
+        (f'scenario:={shipped("open_loop")}', 'the scenario moves spools, or nothing, allowed'),
+    ],
+)
+def test_refusals(word, error):
+    with bench('-p', f'controller:{word}') as b, pytest.raises(InputError, match=error):
+        b.add(ControllerNode)
