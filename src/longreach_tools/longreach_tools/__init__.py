@@ -9,6 +9,7 @@ The command ``longreach`` and common parts of its subcommands.
 ``demo``       demonstrations: launch, record, compare, draw
 ``launch``     ``longreach launch``
 ``bag``        ``longreach bag``
+``fields``     numbers in messages, by name
 ``testing``    common parts of the machines' tests
 ``warm_up``    compiles the kernels of all packages
 """
