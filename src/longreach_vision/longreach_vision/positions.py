@@ -3,7 +3,8 @@ Points in space from pixels, with covariances: by one camera and a plane, or by 
 
 Covariances are propagated to first order with analytic Jacobians. Inputs without covariance are
 treated as exact. Errors of pixels, of each pose and of the plane are treated as independent;
-:mod:`longreach_vision.geometry` defines their coordinates.
+:mod:`longreach_vision.geometry` defines their coordinates. The part that stems from poses, plane
+and calibration, common to all images, is also given separately: it does not average out.
 
 Kernels take the camera as ``packed`` (16,), :attr:`longreach_vision.cameras.Camera.packed`, and
 its pose T_world_cam as R (3, 3) and t (3,) [m] with covariance ``pose_cov`` (6, 6); kernels for
@@ -50,6 +51,18 @@ class Location(NamedTuple):
     # Squared distance of both rays over its variance, with 1 degree of freedom: 1 on average if
     # the covariances of pixels and poses are correct.
     chi_square: float = math.nan
+    # The part of the covariance from poses, plane and calibration (3, 3) [m^2]; None: zero. These
+    # errors are common to all images: they do not average out.
+    systematic: np.ndarray | None = None
+    # Distance of both rays in the images, with sign, and its standard deviation from the pixels
+    # alone [px].
+    gap: float = math.nan
+    gap_noise: float = math.nan
+
+    @property
+    def noise(self) -> np.ndarray:
+        """The part of the covariance from the pixels (3, 3), independent in each image [m^2]."""
+        return self.covariance if self.systematic is None else self.covariance - self.systematic
 
 
 @njit
@@ -68,7 +81,20 @@ def _propagate(jacobian, covariance, total):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _locate(packed, R, t, pose_cov, plane, plane_cov, pixel, pixel_cov, position, covariance):  # type: ignore[no-untyped-def]
+def _locate(  # type: ignore[no-untyped-def]
+    packed,
+    R,
+    t,
+    pose_cov,
+    plane,
+    plane_cov,
+    pixel,
+    pixel_cov,
+    ray_cov,
+    position,
+    noise,
+    systematic,
+):
     """
     Locate a pixel in a plane.
 
@@ -81,8 +107,12 @@ def _locate(packed, R, t, pose_cov, plane, plane_cov, pixel, pixel_cov, position
     plane_cov : ndarray, shape (3, 3)
     pixel, pixel_cov : ndarray, shapes (2,) and (2, 2)
         [px], [px^2]
-    position, covariance : ndarray, shapes (3,) and (3, 3)
-        Filled [m], [m^2].
+    ray_cov : ndarray, shape (2, 2)
+        Covariance of a pixel from the calibration [px^2].
+    position : ndarray, shape (3,)
+        Filled [m].
+    noise, systematic : ndarray, shape (3, 3)
+        Filled: covariances from the pixel, and from all else [m^2].
 
     Returns
     -------
@@ -116,15 +146,22 @@ def _locate(packed, R, t, pose_cov, plane, plane_cov, pixel, pixel_cov, position
     by_plane[:, 0] = np.sum(axes[1] * (position - centroid)) / along * ray
     by_plane[:, 1] = -np.sum(axes[0] * (position - centroid)) / along * ray
     by_plane[:, 2] = ray / along
-    covariance[:] = 0.0
-    _propagate(by_ray[:, :2], pixel_cov, covariance)
-    _propagate(by_ray[:, 2:], pose_cov, covariance)
-    _propagate(by_plane, plane_cov, covariance)
+    noise[:] = 0.0
+    systematic[:] = 0.0
+    _propagate(by_ray[:, :2], pixel_cov, noise)
+    _propagate(by_ray[:, :2], ray_cov, systematic)
+    _propagate(by_ray[:, 2:], pose_cov, systematic)
+    _propagate(by_plane, plane_cov, systematic)
     return away, cosine
 
 
 def locate_in_plane(
-    camera: Camera, pose: Pose, plane: Plane, pixel: ArrayLike, covariance: ArrayLike
+    camera: Camera,
+    pose: Pose,
+    plane: Plane,
+    pixel: ArrayLike,
+    covariance: ArrayLike,
+    calibration: float = 0.0,
 ) -> Location:
     """
     Locate a pixel in a plane, Henikl 2015, (38).
@@ -138,12 +175,14 @@ def locate_in_plane(
         u, v including distortion [px].
     covariance : array_like, shape (2, 2)
         Covariance of the pixel [px^2].
+    calibration : float
+        Standard deviation of a pixel from the calibration [px].
 
     Returns
     -------
     Location
-        With the covariance from pixel, pose and plane. For an exact plane it is singular along the
-            normal.
+        With the covariance from pixel, calibration, pose and plane. For an exact plane it is
+            singular along the normal.
 
     Raises
     ------
@@ -153,7 +192,7 @@ def locate_in_plane(
     """
     place = checked_array(pixel, (2,), 'pixel')
     pixel_covariance = checked_covariance(covariance, 2, 'covariance of a pixel')
-    position, result = np.empty(3), np.empty((3, 3))
+    position, noise, systematic = np.empty(3), np.empty((3, 3)), np.empty((3, 3))
     away, cosine = _locate(
         camera.packed,
         pose.rotation,
@@ -163,13 +202,15 @@ def locate_in_plane(
         _or_zeros(plane.covariance, 3),
         place,
         pixel_covariance,
+        calibration**2 * np.eye(2),
         position,
-        result,
+        noise,
+        systematic,
     )
     if math.isnan(cosine):
         camera.undistort(place)
     check_meeting(away, cosine)
-    return Location(position, result)
+    return Location(position, noise + systematic, systematic=systematic)
 
 
 @njit
@@ -288,7 +329,9 @@ def _minor(jacobians, left_out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _triangulate(packed, R, t, pose_cov, pixels, pixel_cov, position, covariance, found):  # type: ignore[no-untyped-def]
+def _triangulate(  # type: ignore[no-untyped-def]
+    packed, R, t, pose_cov, pixels, pixel_cov, ray_cov, position, noise, systematic, found
+):
     """
     Triangulate a point.
 
@@ -296,12 +339,15 @@ def _triangulate(packed, R, t, pose_cov, pixels, pixel_cov, position, covariance
     ----------
     packed, R, t, pose_cov, pixels
         Of both cameras, see the module's docstring.
-    pixel_cov : ndarray, shape (2, 2, 2)
-        [px^2]
-    position, covariance : ndarray, shapes (3,) and (3, 3)
-        Filled [m], [m^2].
-    found : ndarray, shape (5,)
-        Filled: angle between the rays [rad], distances along them [m], residual [px], chi_square.
+    pixel_cov, ray_cov : ndarray, shape (2, 2, 2)
+        Covariances of the pixels, and of pixels from the calibration [px^2].
+    position : ndarray, shape (3,)
+        Filled [m].
+    noise, systematic : ndarray, shape (3, 3)
+        Filled: covariances from the pixels, and from all else [m^2].
+    found : ndarray, shape (7,)
+        Filled: angle between the rays [rad], distances along them [m], residual [px], chi_square,
+        gap and its standard deviation from the pixels [px].
 
     Returns
     -------
@@ -310,12 +356,16 @@ def _triangulate(packed, R, t, pose_cov, pixels, pixel_cov, position, covariance
     """
     if not _between_rays(packed, R, t, pixels, position, found):
         return 1
-    weights = np.empty((2, 2, 2))
+    weights, s = np.empty((2, 2, 2)), np.empty((2, 2))
+    residuals, jacobians = np.empty((2, 2)), np.empty((2, 2, 9))
     for c in range(2):
-        s = pixel_cov[c]
+        project_point(packed[c], R[c], t[c], position, jacobians[c])
+        # Without the poses, noise in the pixels' covariances would move a point whose rays miss
+        # each other.
+        s[:] = pixel_cov[c] + ray_cov[c]
+        _propagate(jacobians[c, :, :6].copy(), pose_cov[c], s)
         weights[c] = np.array([[s[1, 1], -s[0, 1]], [-s[1, 0], s[0, 0]]])
         weights[c] /= s[0, 0] * s[1, 1] - s[0, 1] * s[1, 0]
-    residuals, jacobians = np.empty((2, 2)), np.empty((2, 2, 9))
     if not _most_likely(packed, R, t, pixels, weights, position, residuals, jacobians):
         return 2
     found[3] = math.sqrt(np.sum(residuals * residuals) / 2.0)
@@ -323,11 +373,12 @@ def _triangulate(packed, R, t, pose_cov, pixels, pixel_cov, position, covariance
     _normal_equations(jacobians, weights, residuals, matrix, column)
     if not cholesky(matrix):
         return 2
-    off, variance = 0.0, np.zeros((1, 1))
+    off, by_noise, variance, size = 0.0, np.zeros((1, 1)), np.zeros((1, 1)), 0.0
     estimator, by_pose = np.empty((3, 2)), np.empty((3, 6))
     # The combination of residuals that no displacement of the point changes: orthogonal to J.
     q, q_by_pose = np.empty((1, 2)), np.empty((1, 6))
-    covariance[:] = 0.0
+    noise[:] = 0.0
+    systematic[:] = 0.0
     for c in range(2):
         poses = jacobians[c, :, :6].copy()
         by_point = jacobians[c, :, 6:].copy()
@@ -339,15 +390,20 @@ def _triangulate(packed, R, t, pose_cov, pixels, pixel_cov, position, covariance
             estimator[:, j] = column
             q[0, j] = _minor(jacobians, 2 * c + j) * (1.0 - 2.0 * j)
             off += q[0, j] * residuals[c, j]
+            size += q[0, j] ** 2
         for k in range(6):
             q_by_pose[0, k] = q[0, 0] * poses[0, k] + q[0, 1] * poses[1, k]
             for i in range(3):
                 by_pose[i, k] = estimator[i, 0] * poses[0, k] + estimator[i, 1] * poses[1, k]
-        _propagate(estimator, pixel_cov[c], covariance)
-        _propagate(by_pose, pose_cov[c], covariance)
-        _propagate(q, pixel_cov[c], variance)
+        _propagate(estimator, pixel_cov[c], noise)
+        _propagate(estimator, ray_cov[c], systematic)
+        _propagate(by_pose, pose_cov[c], systematic)
+        _propagate(q, pixel_cov[c], by_noise)
+        _propagate(q, ray_cov[c], variance)
         _propagate(q_by_pose, pose_cov[c], variance)
-    found[4] = off * off / variance[0, 0]
+    found[4] = off * off / (by_noise[0, 0] + variance[0, 0])
+    found[5] = off / math.sqrt(size)
+    found[6] = math.sqrt(by_noise[0, 0] / size)
     return 0
 
 
@@ -356,12 +412,13 @@ def triangulate(
     poses: tuple[Pose, Pose],
     pixels: ArrayLike,
     covariances: ArrayLike,
+    calibrations: tuple[float, float] = (0.0, 0.0),
 ) -> Location:
     """
     Triangulate a point seen by two cameras: the maximum-likelihood estimate.
 
-    It minimises the Mahalanobis distance of the pixels from its projections. The position is
-    computed with exact poses; its covariance includes those of the poses.
+    It minimises the Mahalanobis distance of the pixels from its projections, with the covariances
+    of pixels, calibrations and poses.
 
     Parameters
     ----------
@@ -371,11 +428,13 @@ def triangulate(
         u, v including distortion in each camera [px].
     covariances : array_like, shape (2, 2, 2)
         Covariances of the pixels [px^2], positive definite.
+    calibrations : (float, float)
+        Standard deviations of pixels from the calibrations [px].
 
     Returns
     -------
     Location
-        With residual and chi_square.
+        With residual, chi_square, gap and gap_noise.
 
     Raises
     ------
@@ -390,7 +449,8 @@ def triangulate(
             raise InputError(
                 f'covariance of a pixel = {covariance.tolist()}, allowed: positive definite'
             )
-    position, result, found = np.empty(3), np.empty((3, 3)), np.full(5, math.nan)
+    position, found = np.empty(3), np.full(7, math.nan)
+    noise, systematic = np.empty((3, 3)), np.empty((3, 3))
     status = _triangulate(
         np.array([camera.packed for camera in cameras]),
         np.array([pose.rotation for pose in poses]),
@@ -398,8 +458,10 @@ def triangulate(
         np.array([_or_zeros(pose.covariance, 6) for pose in poses]),
         places,
         pixel_covariances,
+        np.array([sigma**2 * np.eye(2) for sigma in calibrations]),
         position,
-        result,
+        noise,
+        systematic,
         found,
     )
     if status == 1:
@@ -411,7 +473,8 @@ def triangulate(
             f'pixels {places.tolist()} have no common point in front of both cameras; check'
             ' the poses, and that both show the same marker'
         )
-    return Location(position, result, float(found[3]), float(found[4]))
+    residual, chi_square, gap, gap_noise = found[3:].tolist()
+    return Location(position, noise + systematic, residual, chi_square, systematic, gap, gap_noise)
 
 
 def _raise_for_rays(angle: float, along_1: float, along_2: float) -> NoReturn:

@@ -32,6 +32,9 @@ class Prediction(NamedTuple):
     point: np.ndarray  # (3,) [m]
     in_plane: dict[str, np.ndarray]  # covariance (3, 3) by camera [m^2]; empty without a plane
     triangulated: np.ndarray | None  # (3, 3) [m^2]; None with one camera
+    # Standard deviation of the length of a movement by 1 m from there in the plane, or, without
+    # one, along the worst axis [m]; NaN if no camera sees both ends.
+    movement: float
 
     @property
     def error(self) -> float:
@@ -67,9 +70,33 @@ class Predictor:
         seen = self._seen(point)
         in_plane = {}
         if self.plane is not None:
-            in_plane = {self.problem.sides[c]: self._in_plane(c, self.plane, point) for c in seen}
-        triangulated = self._triangulated(seen) if len(seen) > 1 else None
-        return Prediction(point, in_plane, triangulated)
+            in_plane = {
+                self.problem.sides[c]: self._spread(*self._in_plane(c, self.plane, point))
+                for c in seen
+            }
+        triangulated = self._spread(*self._triangulated(seen)) if len(seen) > 1 else None
+        return Prediction(point, in_plane, triangulated, self._movement(point))
+
+    def _movement(self, point: np.ndarray) -> float:
+        """Return the standard deviation of a movement by 1 m from a point on [m]."""
+        steps = np.eye(3) if self.plane is None else self.plane.fit.plane.axes
+        found = [self._of_movement(point, point + step, step) for step in steps]
+        return max(found, key=lambda one: (math.isnan(one), one))
+
+    def _of_movement(self, start: np.ndarray, end: np.ndarray, along: np.ndarray) -> float:
+        """Return the standard deviation of a movement, from poses and plane [m]."""
+        ends = [self._seen(point) for point in (start, end)]
+        both = ends[0].keys() & ends[1].keys()
+        if self.plane is not None:
+            kinds = [[self._in_plane(c, self.plane, p) for p in (start, end)] for c in both]
+        elif len(both) > 1:
+            kinds = [[self._triangulated({c: one[c] for c in both}) for one in ends]]
+        else:
+            kinds = []
+        changes = [along @ (there - here) for (_, here), (_, there) in kinds]
+        return min(
+            (math.sqrt(float(one @ self.covariance @ one)) for one in changes), default=math.nan
+        )
 
     def is_seen(self, point: np.ndarray) -> bool:
         """Return whether at least one camera sees a point (3,) of the world [m]."""
@@ -111,14 +138,16 @@ class Predictor:
         rows[:, 6 * c : 6 * c + 6] = by_pose
         return rows
 
-    def _triangulated(self, seen: dict[int, np.ndarray]) -> np.ndarray:
-        """Return the covariance of a triangulated point."""
+    def _triangulated(self, seen: dict[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the derivatives of a triangulated point by pixels and by all unknowns."""
         by_point, by_all = self._jacobians(seen)
         estimator = np.linalg.solve(by_point.T @ by_point, by_point.T)
-        return self._spread(estimator, estimator @ by_all)
+        return estimator, estimator @ by_all
 
-    def _in_plane(self, c: int, plane: EstimatedPlane, point: np.ndarray) -> np.ndarray:
-        """Return the covariance of a point located in the plane by one camera."""
+    def _in_plane(
+        self, c: int, plane: EstimatedPlane, point: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the derivatives of a point in the plane by pixels and by all unknowns."""
         flat, pose = plane.fit.plane, self.state.poses[c]
         on = point - float(flat.distance(point)) * flat.normal
         _, jacobians = projected(self.problem.cameras[c], pose, on[None])
@@ -127,9 +156,7 @@ class Predictor:
         offsets = flat.axes @ (on - flat.centroid)
         by_plane = np.array([[offsets[1], -offsets[0], 1.0]]) @ plane.jacobian
         solver = np.linalg.inv(np.vstack([by_point, flat.normal]))
-        return self._spread(
-            solver[:, :2], solver @ np.vstack([-self._by_all(c, by_pose), by_plane])
-        )
+        return solver[:, :2], solver @ np.vstack([-self._by_all(c, by_pose), by_plane])
 
     def _spread(self, by_pixels: np.ndarray, by_all: np.ndarray) -> np.ndarray:
         """Return the covariance from pixels and from all unknowns."""

@@ -339,7 +339,9 @@ def _place(one: Any) -> list[float]:
     for kind in KINDS:
         place = getattr(one, kind)
         variances = getattr(one, f'{kind}_covariance')[::4]
-        located.append(((place.x, place.y, place.z), variances))
+        # Older recordings lack the part from the pixels.
+        noise = getattr(one, f'{kind}_noise_covariance', np.full(9, math.nan))[::4]
+        located.append(((place.x, place.y, place.z), variances, noise))
     return place_columns(
         one.status, one.cameras, located, (one.out_of_plane, one.out_of_plane_deviation)
     )

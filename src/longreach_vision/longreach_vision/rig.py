@@ -109,11 +109,11 @@ class TrackingParameters(Parameters):
         default=0.05,
     )
     ray_gap: float = quantity(
-        'reprojection error at which a marker is flagged',
+        'reprojection error at which a marker is flagged, if it exceeds 5 standard deviations',
         'px',
         at_least=_WINDOWS[0],
         at_most=_WINDOWS[1],
-        default=2.0,
+        default=0.1,
     )
 
     def check(self) -> None:
@@ -216,11 +216,14 @@ class MountedCamera:
     pose : Pose
     delay : float
         Time from the exposure to the stamp of an image [s]: subtracted from its stamps.
+    calibration_deviation : float
+        Standard deviation of a pixel from errors of the calibration [px].
     """
 
     camera: Camera
     pose: Pose
     delay: float = 0.0
+    calibration_deviation: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -363,7 +366,11 @@ class Rig:
         if factor == 1.0:
             return self
         cameras = {
-            side: dataclasses.replace(mounted, camera=mounted.camera.scaled(factor))
+            side: dataclasses.replace(
+                mounted,
+                camera=mounted.camera.scaled(factor),
+                calibration_deviation=mounted.calibration_deviation * factor,
+            )
             for side, mounted in self.cameras.items()
         }
         markers = [marker.scaled(factor) for marker in self.markers]
@@ -404,6 +411,14 @@ class _CameraEntry(Parameters):
         's',
         at_least=-LONGEST_DELAY,
         at_most=LONGEST_DELAY,
+        default=0.0,
+    )
+    calibration_deviation: float = quantity(
+        'standard deviation of a pixel from errors of the calibration, common to all images; the'
+        ' uncertainty of rays that calibrate prints',
+        'px',
+        at_least=0.0,
+        at_most=_WINDOWS[1],
         default=0.0,
     )
 
@@ -488,7 +503,7 @@ def load_rig(path: str | Path) -> Rig:
                 pose = Pose.from_quaternion(entry.orientation, entry.position, covariance)
             except InputError as error:
                 raise InputError(f'{file}: cameras.{side}: {error}') from error
-            cameras[side] = MountedCamera(camera, pose, entry.delay)
+            cameras[side] = MountedCamera(camera, pose, entry.delay, entry.calibration_deviation)
     plane = values.plane
     try:
         rig = Rig(

@@ -447,6 +447,7 @@ def _prediction(value: Prediction) -> dict[str, Any]:
         'in_plane': {side: _deviations(cov) for side, cov in value.in_plane.items()},
         'triangulated': None if space is None else _deviations(space),
         'error': None if math.isnan(value.error) else value.error,
+        'movement': None if math.isnan(value.movement) else value.movement,
     }
 
 
@@ -550,6 +551,8 @@ def _tip_lines(tip: Prediction) -> Iterable[str]:
     for name, cov in rows:
         x, y, z = (1e3 * value for value in _deviations(cov))
         yield f'a marker at ({place}) m, {name}: ± {x:.1f}, {y:.1f}, {z:.1f} mm along x, y, z'
+    if not math.isnan(tip.movement):
+        yield f'a movement by 1 m from there: ± {1e3 * tip.movement:.2f} mm'
 
 
 # --- marker ---------------------------------------------------------------------------------

@@ -44,6 +44,9 @@ _HINT = 16.0
 _MOVED = 0.05
 # Time between the positions from which a velocity in the other camera is computed [s].
 _SHORT = 1e-3
+# Sightings in the mean difference of two cameras' positions: more would lag behind a marker that
+# moves.
+_REMEMBERED = 5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -121,6 +124,20 @@ class _View:
     )
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Apart:
+    """Difference of a marker's positions by two cameras, second minus first, in the plane."""
+
+    count: int  # sightings in the mean
+    apart: np.ndarray  # (3,), mean of the latest ones [m]
+    noise_apart: np.ndarray  # (3, 3), of the mean [m^2]
+    systematic_apart: np.ndarray  # (3, 3), of the difference [m^2]
+    systematic: np.ndarray  # (3, 3), of the merged position [m^2]
+    gains: dict[str, np.ndarray]  # (3, 3) by camera: from its position to the merged one
+    places: dict[str, np.ndarray]  # (3,) by camera, latest positions [m]
+    drift: float  # variance of the difference per square of a distance moved
+
+
 class StereoTracker:
     """
     Tracks markers with the cameras of a rig.
@@ -138,6 +155,7 @@ class StereoTracker:
             for side, mounted in rig.cameras.items()
         }
         self._planes = {marker.name: rig.plane_of(marker) for marker in rig.markers}
+        self._apart: dict[str, _Apart] = {}
         # Reasons for markers that were not found at the start, or in a search.
         self._missing: dict[str, str] = {}
 
@@ -380,7 +398,8 @@ class StereoTracker:
             return Estimate(marker.name, LOST, str(error))
         sides = tuple(view.side for view in used)
         if len(used) == 1:
-            return Estimate(marker.name, status, reason, sides, located[0])
+            alone = self._as_with_both(marker.name, sides[0], located[0])
+            return Estimate(marker.name, status, reason, sides, alone)
         try:
             point = self._triangulate(used)
         except InputError as error:
@@ -395,11 +414,14 @@ class StereoTracker:
         is_flat = abs(away) <= tracking.out_of_plane + _SURE * deviation
         in_plane = located[_surest(located)]
         if is_flat:
-            in_plane = self._merge(sides, located, plane)
+            in_plane = self._merge(sides, located, plane, marker.name, status == TRACKED)
+        if abs(away) > _SURE * deviation:
+            in_plane = self._off_plane(in_plane, sides, plane, away)
         if point.residual > tracking.ray_gap and point.chi_square > _RAYS_MISS:
             reason = (
-                f'the rays of both cameras miss each other by {point.residual:.1f} px: different'
-                ' markers, or wrong poses'
+                f'the rays of both cameras miss each other by {point.residual:.2g} px,'
+                f' {math.sqrt(point.chi_square):.2g} standard deviations: different markers, or'
+                ' wrong poses or times'
             )
         elif not is_flat:
             reason = (
@@ -413,7 +435,14 @@ class StereoTracker:
 
     def _locate(self, view: _View, plane: Plane) -> Location:
         mounted = self.rig.cameras[view.side]
-        return locate_in_plane(mounted.camera, mounted.pose, plane, view.center, view.covariance)
+        return locate_in_plane(
+            mounted.camera,
+            mounted.pose,
+            plane,
+            view.center,
+            view.covariance,
+            mounted.calibration_deviation,
+        )
 
     def _triangulate(self, views: list[_View]) -> Location:
         one, other = (self.rig.cameras[view.side] for view in views)
@@ -422,9 +451,95 @@ class StereoTracker:
             (one.pose, other.pose),
             np.array([view.center for view in views]),
             np.array([view.covariance for view in views]),
+            (one.calibration_deviation, other.calibration_deviation),
         )
 
-    def _merge(self, sides: tuple[str, ...], located: list[Location], plane: Plane) -> Location:
+    def _off_plane(
+        self, found: Location, sides: tuple[str, ...], plane: Plane, away: float
+    ) -> Location:
+        """
+        Add to a covariance the error of a position in the plane of a marker that is off it.
+
+        At a distance h from the plane the position is displaced by h (r / n.r - n) along each ray
+        r; the larger of the displacements of two cameras is a bound for their mean. Its direction
+        is left open.
+        """
+        shifts = []
+        for side in sides:
+            ray = found.position - self.rig.cameras[side].pose.translation
+            shifts.append(away * math.dist(ray / (plane.normal @ ray), plane.normal))
+        extra = max(shifts) ** 2 * plane.axes.T @ plane.axes
+        systematic = np.zeros((3, 3)) if found.systematic is None else found.systematic
+        return found._replace(covariance=found.covariance + extra, systematic=systematic + extra)
+
+    def _as_with_both(self, name: str, side: str, alone: Location) -> Location:
+        """
+        Return the position that both cameras would give, from one of them.
+
+        Errors of poses and plane separate the positions of two cameras by a vector that changes
+        slowly with the place. It is known from the latest images of both, so that the position
+        does not jump where one camera is hidden. It is trusted less the farther the marker has
+        moved, as far as the poses are uncertain.
+        """
+        known = self._apart.get(name)
+        if known is None or alone.systematic is None:
+            return alone
+        moved = alone.position - known.places[side]
+        lost = known.drift * float(moved @ moved)
+        total = float(np.trace(known.systematic_apart))
+        trust = total / (total + lost) if lost > 0.0 else 1.0
+        gain = trust * known.gains[side]
+        systematic = trust * known.systematic + (1.0 - trust) * alone.systematic
+        noise = alone.noise + gain @ known.noise_apart @ gain.T
+        return Location(
+            alone.position + gain @ known.apart, noise + systematic, systematic=systematic
+        )
+
+    def _note_apart(
+        self,
+        name: str,
+        sides: tuple[str, ...],
+        located: list[Location],
+        plane: Plane,
+        gain: np.ndarray,
+        mixed: Location,
+        apart: np.ndarray,
+    ) -> None:
+        """Remember by how much the positions of two cameras differ, see :meth:`_as_with_both`."""
+        first, second = located
+        before = self._apart.get(name)
+        count = 1 if before is None else min(before.count + 1, _REMEMBERED)
+        mean = second.position - first.position
+        if before is not None:
+            mean = before.apart + (mean - before.apart) / count
+        drift = 0.0
+        for side, one in zip(sides, located, strict=True):
+            pose = self.rig.cameras[side].pose
+            if pose.covariance is not None:
+                away = one.position - pose.translation
+                drift += float(np.trace(pose.covariance[:3, :3]))
+                drift += float(np.trace(pose.covariance[3:, 3:]) / (away @ away))
+        assert mixed.systematic is not None
+        noise = first.noise + second.noise
+        self._apart[name] = _Apart(
+            count,
+            mean,
+            noise / count,
+            apart - noise,
+            mixed.systematic,
+            {sides[0]: gain, sides[1]: gain - plane.axes.T @ plane.axes},
+            dict(zip(sides, (first.position, second.position), strict=True)),
+            drift,
+        )
+
+    def _merge(
+        self,
+        sides: tuple[str, ...],
+        located: list[Location],
+        plane: Plane,
+        name: str = '',
+        trusted: bool = False,
+    ) -> Location:
         """
         Return the minimum-variance linear combination of two positions in the plane.
 
@@ -441,17 +556,22 @@ class StereoTracker:
         slopes = [ray / (plane.normal @ ray) for ray in rays]
         common = height * np.outer(slopes[0], slopes[1])
         inside = plane.axes
-        apart = inside @ (one + two - common - common.T) @ inside.T
+        between = one + two - common - common.T
+        apart = inside @ between @ inside.T
         if not apart[0, 0] * apart[1, 1] > apart[0, 1] ** 2:
             # Without pixel errors.
             return located[0]
         gain = inside.T @ (inside @ (one - common) @ inside.T @ np.linalg.inv(apart)) @ inside
         rest = np.eye(3) - gain
         mixed = rest @ common @ gain.T
-        return Location(
-            first + gain @ (second - first),
-            rest @ one @ rest.T + gain @ two @ gain.T + mixed + mixed.T,
+        covariance = rest @ one @ rest.T + gain @ two @ gain.T + mixed + mixed.T
+        noise = rest @ located[0].noise @ rest.T + gain @ located[1].noise @ gain.T
+        merged = Location(
+            first + gain @ (second - first), covariance, systematic=covariance - noise
         )
+        if trusted:
+            self._note_apart(name, sides, located, plane, gain, merged, between)
+        return merged
 
     def _help(self, times: Mapping[str, float]) -> None:
         """Search for lost markers at the positions expected by the other camera."""

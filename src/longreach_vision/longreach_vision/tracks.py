@@ -46,8 +46,8 @@ CAMERAS = ('left', 'right')
 """Cameras in the order of their bits in the column ``cameras``."""
 
 _NOT_SEEN = STATUSES.index(LOST)
-# An unknown position, and its variances.
-_NOWHERE = np.full(3, math.nan), np.full(3, math.nan)
+# An unknown position, its variances, and those from the pixels.
+_NOWHERE = np.full(3, math.nan), np.full(3, math.nan), np.full(3, math.nan)
 # Order of the differences that pass noise and suppress slow motion.
 _ORDER = 7
 # Relative tolerance of equal intervals between images.
@@ -71,13 +71,15 @@ def columns_of(names: Sequence[str], cameras: Sequence[str] = CAMERAS) -> tuple[
     tuple of str
         time [s] and stamp_gap [s] between the two images; then for each marker, as MARKER.COLUMN:
         status; cameras used (1 left, 2 right, 3 both); in_plane_x, _y, _z [m] and standard
-        deviations in_plane_deviation_x, .. [m]; the same for triangulated; out_of_plane and its
+        deviations in_plane_deviation_x, .. [m], of which in_plane_noise_x, .. are from the pixels
+        alone, independent in each image; the same for triangulated; out_of_plane and its
         deviation [m]; and for each camera CAMERA_status, CAMERA_u, CAMERA_v [px].
     """
     own = ['status', 'cameras']
     for kind in KINDS:
         own += [f'{kind}_{axis}' for axis in 'xyz']
         own += [f'{kind}_deviation_{axis}' for axis in 'xyz']
+        own += [f'{kind}_noise_{axis}' for axis in 'xyz']
     own += ['out_of_plane', 'out_of_plane_deviation']
     own += [f'{camera}_{what}' for camera in cameras for what in ('status', 'u', 'v')]
     return ('time', 'stamp_gap', *(f'{name}.{what}' for name in names for what in own))
@@ -103,7 +105,9 @@ def _estimated(estimate: Estimate | None) -> list[float]:
     for kind in KINDS:
         location: Location | None = getattr(estimate, kind)
         located.append(
-            _NOWHERE if location is None else (location.position, np.diag(location.covariance))
+            _NOWHERE
+            if location is None
+            else (location.position, np.diag(location.covariance), np.diag(location.noise))
         )
     return place_columns(
         STATUSES.index(estimate.status),
@@ -116,7 +120,10 @@ def _estimated(estimate: Estimate | None) -> list[float]:
 def place_columns(
     status: int = _NOT_SEEN,
     cameras: int = 0,
-    located: Sequence[tuple[Sequence[float] | np.ndarray, np.ndarray]] = (_NOWHERE, _NOWHERE),
+    located: Sequence[tuple[Sequence[float] | np.ndarray, np.ndarray, np.ndarray]] = (
+        _NOWHERE,
+        _NOWHERE,
+    ),
     out_of_plane: tuple[float, float] = (math.nan, math.nan),
 ) -> list[float]:
     """
@@ -127,14 +134,15 @@ def place_columns(
     status : int
     cameras : int
         Bits of the cameras used.
-    located : sequence of (position, variances)
-        For both kinds of estimates, x, y, z each [m], [m^2].
+    located : sequence of (position, variances, noise)
+        For both kinds of estimates, x, y, z each [m], [m^2]; noise are the variances from the
+        pixels.
     out_of_plane : (float, float)
         Distance from the plane and its standard deviation [m].
     """
     row: list[float] = [status, cameras]
-    for position, variances in located:
-        row += [*position, *np.sqrt(np.maximum(variances, 0.0))]
+    for position, *variances in located:
+        row += [*position, *np.sqrt(np.maximum(np.concatenate(variances), 0.0))]
     return [float(value) for value in (*row, *out_of_plane)]
 
 
@@ -202,8 +210,10 @@ def estimate_fields(name: str, found: Estimate, point: Callable[..., Any]) -> di
         location: Location | None = getattr(found, kind)
         place = np.full(3, math.nan) if location is None else location.position
         spread = np.full((3, 3), math.nan) if location is None else location.covariance
+        noise = spread if location is None else location.noise
         fields[kind] = point(**dict(zip('xyz', place.tolist(), strict=True)))
         fields[f'{kind}_covariance'] = np.array(spread, dtype=np.float64).ravel()
+        fields[f'{kind}_noise_covariance'] = np.array(noise, dtype=np.float64).ravel()
     return fields
 
 
