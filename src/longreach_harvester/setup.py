@@ -26,6 +26,7 @@ setup(
     entry_points={
         'console_scripts': [
             'controller = longreach_harvester.controller_node:main',
+            'operator = longreach_harvester.operator_node:main',
             'plant = longreach_harvester.plant_node:main',
         ],
         'longreach.commands': ['harvester = longreach_harvester.commands'],

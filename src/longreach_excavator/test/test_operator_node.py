@@ -19,6 +19,7 @@ from std_msgs.msg import Header
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_time
+from longreach_dynamics.teleoperation import OperatorState, Order
 from longreach_excavator.linkage import CYLINDERS
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import HEAD, RATE, ROD, SPOOL
@@ -29,9 +30,7 @@ from longreach_excavator.scenario import resting_scenario
 from longreach_excavator.state import CLOSED
 from longreach_excavator.teleoperation import (
     Measurement,
-    Order,
     Teleoperation,
-    TeleoperationState,
     default_file,
     load_teleoperation,
 )
@@ -167,7 +166,7 @@ def test_velocities_give_the_librarys_commands(rig: Rig, station: Teleoperation)
     rig.turn(*rates)
     rig.send(*range(30))
     told = rig.answers(30)
-    state = station.take(TeleoperationState(), Order(rates=rates), 0.0)
+    state = station.take(OperatorState(), Order(rates=rates), 0.0)
     for k in range(30):
         state, command = station.cycle(state, measured(k), 0.0)
         assert command is not None
@@ -285,7 +284,7 @@ def test_in_lockstep_with_the_plant_it_is_the_librarys_closed_loop(
         b.until(plant.done.done, 'end')
     machine = Excavator(excavator, resting_scenario(excavator))
     state = machine.initial_state()
-    at_levers = station.take(TeleoperationState(), Order(rates=rates), 0.0)
+    at_levers = station.take(OperatorState(), Order(rates=rates), 0.0)
     for k in range(50):
         y = state.y
         sample = Measurement(k * SAMPLE * 1e-9, y[:RATE], y[RATE:HEAD], y[HEAD:ROD], y[ROD:SPOOL])

@@ -8,17 +8,17 @@ import pytest
 
 from longreach_dynamics.parameters import Parameters
 from longreach_excavator.columns import COLUMNS
-from longreach_excavator.operator_node import OperatorNodeParameters
 from longreach_excavator.parameters import ExcavatorParameters
 from longreach_excavator.plant_node import PlantParameters
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.teleoperation import TeleoperationParameters
+from longreach_node.operator_node import OperatorParameters
 from longreach_node.parameters import file_table, table
 
 README = Path(__file__).resolve().parent.parent / 'README.md'
 
 
-@pytest.mark.parametrize('cls', [PlantParameters, OperatorNodeParameters])
+@pytest.mark.parametrize('cls', [PlantParameters, OperatorParameters])
 def test_readme_has_the_table_of_a_node(cls: type[Parameters]) -> None:
     assert table(cls) in README.read_text(encoding='utf-8')
 

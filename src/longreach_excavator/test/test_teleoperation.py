@@ -16,24 +16,26 @@ import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics import valve_flows, valve_opening
+from longreach_dynamics.teleoperation import (
+    PATTERNS,
+    OperatorState,
+    Order,
+    StickAxis,
+    spool_of_opening,
+    stick_curve,
+)
 from longreach_excavator.machine import Excavator
 from longreach_excavator.motion import HEAD, RATE, ROD, SPOOL
 from longreach_excavator.parameters import CylinderParameters, ExcavatorParameters
 from longreach_excavator.scenario import Scenario
 from longreach_excavator.state import CLOSED, ExcavatorState
 from longreach_excavator.teleoperation import (
-    PATTERNS,
     Measurement,
-    Order,
-    StickAxis,
     Teleoperation,
     TeleoperationParameters,
-    TeleoperationState,
     default_file,
     load_teleoperation,
     opening_for_velocity,
-    spool_of_opening,
-    stick_curve,
 )
 
 SAMPLE = 0.01  # [s]
@@ -72,7 +74,7 @@ def drive(
     """Return the states (samples, SIZE) of an excavator in the air that obeys an order."""
     machine = Excavator(station.excavator, Scenario(duration=60.0, pose_deg=pose, soil=False))
     state = machine.initial_state()
-    at_levers = station.take(TeleoperationState(), order, 0.0)
+    at_levers = station.take(OperatorState(), order, 0.0)
     rows = []
     for k in range(round(seconds / SAMPLE)):
         at_levers, command = station.cycle(at_levers, measured(state, k * SAMPLE), 0.0)
@@ -324,7 +326,7 @@ def test_feedback_mends_what_the_valves_law_does_not_know(
     errors = []
     for feedback in (0.0, 1.0):
         station = Teleoperation(parameters.replace(feedback=feedback), wrong)
-        at_levers = station.take(TeleoperationState(), Order(rates=(0.0, -0.2, 0.0)), 0.0)
+        at_levers = station.take(OperatorState(), Order(rates=(0.0, -0.2, 0.0)), 0.0)
         state = machine.initial_state()
         for k in range(150):
             at_levers, command = station.cycle(at_levers, measured(state, k * SAMPLE), 0.0)
@@ -342,7 +344,7 @@ def test_a_joint_that_shall_stand_closes_its_valve_even_with_feedback(
     moving = Measurement(
         0.0, np.radians([20.0, -80.0, -20.0]), np.full(3, 0.3), np.full(3, 1e7), np.full(3, 5e6)
     )
-    state = station.take(TeleoperationState(), Order(rates=(0.1, 0.0, 0.0)), 0.0)
+    state = station.take(OperatorState(), Order(rates=(0.1, 0.0, 0.0)), 0.0)
     _, command = station.cycle(state, moving, 0.0)
     assert command is not None
     assert command.spools[ARM] == command.spools[BUCKET] == 0.0
@@ -357,6 +359,41 @@ def test_a_blocked_joint_gets_the_whole_opening(station: Teleoperation) -> None:
     assert np.isfinite(rows).all()
 
 
+# --- the tip -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('axis', 'way'),
+    [(LEFT_FORE_AFT, (1.0, 0.0)), (RIGHT_FORE_AFT, (0.0, -1.0))],
+)
+def test_under_tip_control_the_joint_of_the_bucket_moves_straight(
+    parameters: TeleoperationParameters,
+    excavator: ExcavatorParameters,
+    axis: int,
+    way: tuple[float, float],
+) -> None:
+    station = Teleoperation(parameters.replace(control='tip', tip_speed=0.4), excavator)
+    for sign in (1.0, -1.0):
+        rows = drive(station, station.order_of_sticks(deflected(axis, sign)), seconds=2.0)
+        angles = np.cumsum(rows[:, :2], axis=1)
+        lengths = np.array([excavator.boom.length, excavator.arm.length])
+        places = np.stack([np.cos(angles) @ lengths, np.sin(angles) @ lengths], axis=-1)
+        velocity = (places[-1] - places[50]) / ((len(rows) - 51) * SAMPLE)
+        # By feedforward alone, as velocities of the joints are.
+        np.testing.assert_allclose(velocity, 0.4 * sign * np.array(way), atol=0.03)
+        assert abs(rows[-1, 2] - rows[0, 2]) < 0.02, 'the bucket keeps its joint angle'
+
+
+def test_under_tip_control_the_bucket_has_its_valve(
+    parameters: TeleoperationParameters, excavator: ExcavatorParameters
+) -> None:
+    station = Teleoperation(parameters.replace(control='tip'), excavator)
+    order = station.order_of_sticks(deflected(RIGHT_SIDEWAYS, 1.0))
+    assert order == Order((0.0, 0.0, 1.0), tip=(0.0, 0.0, 0.0))
+    state = station.take(OperatorState(), order, 0.0)
+    assert station.cycle(state, resting(excavator, 0.0), 0.0)[1].spools == (0.0, 0.0, 1.0)
+
+
 # --- whose order counts --------------------------------------------------------------------------
 
 
@@ -368,7 +405,7 @@ def resting(excavator: ExcavatorParameters, time: float) -> Measurement:
 def test_nobody_is_engaged_before_the_first_motion(
     station: Teleoperation, excavator: ExcavatorParameters
 ) -> None:
-    state = TeleoperationState()
+    state = OperatorState()
     assert station.cycle(state, resting(excavator, 0.0), 0.0)[1] is None
     # A joystick that lies there says so many times a second.
     state = station.take(state, station.order_of_sticks([0.0] * 6), 0.1)
@@ -386,7 +423,7 @@ def test_nobody_is_engaged_before_the_first_motion(
 
 def test_old_orders_end(station: Teleoperation, excavator: ExcavatorParameters) -> None:
     limit = station.parameters.timeout
-    state = station.take(TeleoperationState(), Order(spools=(0.5, 0.0, 0.0)), 10.0)
+    state = station.take(OperatorState(), Order(spools=(0.5, 0.0, 0.0)), 10.0)
     _, command = station.cycle(state, resting(excavator, 3.0), 10.0 + limit)
     assert command is not None
     assert command.spools == (0.5, 0.0, 0.0)
@@ -409,16 +446,16 @@ def test_loads_are_filtered(
             head_pressures=np.full(3, pressure), rod_pressures=np.zeros(3)
         )
 
-    state, _ = station.cycle(TeleoperationState(), at(1.0, 1e7), 0.0)
-    np.testing.assert_allclose(state.loads, 1e7 * head, rtol=1e-14)
+    state, _ = station.cycle(OperatorState(), at(1.0, 1e7), 0.0)
+    np.testing.assert_allclose(state.memory, 1e7 * head, rtol=1e-14)
     for k in range(1, 21):
         state, _ = station.cycle(state, at(1.0 + 0.01 * k, 2e7), 0.0)
     # One time constant of small steps.
-    share = (np.array(state.loads) / head - 1e7) / 1e7
+    share = (np.array(state.memory) / head - 1e7) / 1e7
     np.testing.assert_allclose(share, 1.0 - math.exp(-1.0), atol=0.02)
     # Time that begins anew begins with what is there.
     state, _ = station.cycle(state, at(0.0, 3e7), 0.0)
-    np.testing.assert_allclose(state.loads, 3e7 * head, rtol=1e-14)
+    np.testing.assert_allclose(state.memory, 3e7 * head, rtol=1e-14)
 
 
 # --- files ---------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from longreach_dynamics.machine import BY_SCENARIO
 from longreach_dynamics.planar_chain import CENTER, CENTER_IM, FIRST, INERTIA, MASS, SECOND
 from longreach_dynamics.resources import share_directory
 from longreach_dynamics.scenarios import ValveCommand
+from longreach_dynamics.teleoperation import OperatorState
 from longreach_excavator.columns import OBSERVED
 from longreach_excavator.kinematics import pin_places
 from longreach_excavator.machine import STEP, Excavator
@@ -24,7 +25,6 @@ from longreach_excavator.soil import resistance_at
 from longreach_excavator.teleoperation import (
     Measurement,
     Teleoperation,
-    TeleoperationState,
     load_teleoperation,
 )
 from longreach_excavator.terrain import (
@@ -253,7 +253,7 @@ def test_joysticks_dig_lift_and_dump(excavator: ExcavatorParameters) -> None:
     # ISO: axis 4 is the boom (back lifts), axis 3 the bucket (left curls).
     sticks = [(4.0, {3: 1.0}), (6.0, {3: 1.0, 4: -0.9}), (9.0, {3: -1.0})]
     machine, cycle = Excavator(excavator, resting_scenario(excavator)), 0.02
-    state, levers, filled, highest = machine.initial_state(), TeleoperationState(), 0.0, -9.0
+    state, levers, filled, highest = machine.initial_state(), OperatorState(), 0.0, -9.0
     surface = machine.observed(state)['tip_z']
     for k in range(450):
         time = k * cycle

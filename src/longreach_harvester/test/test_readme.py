@@ -4,23 +4,27 @@ from pathlib import Path
 
 import pytest
 
+from longreach_dynamics.teleoperation import SticksParameters
 from longreach_harvester.control import ControllerParameters
 from longreach_harvester.controller_node import ControllerNodeParameters
 from longreach_harvester.parameters import HarvesterParameters
 from longreach_harvester.plant_node import PlantParameters
 from longreach_harvester.scenario import Scenario
 from longreach_harvester.simulation import COLUMNS
+from longreach_node.operator_node import OperatorParameters
 from longreach_node.parameters import file_table, table
 
 README = (Path(__file__).resolve().parent.parent / 'README.md').read_text(encoding='utf-8')
 
 
-@pytest.mark.parametrize('cls', [PlantParameters, ControllerNodeParameters])
+@pytest.mark.parametrize('cls', [PlantParameters, ControllerNodeParameters, OperatorParameters])
 def test_readme_has_the_table_of_a_node(cls):
     assert table(cls) in README, f'the table shall be\n{table(cls)}'
 
 
-@pytest.mark.parametrize('cls', [HarvesterParameters, Scenario, ControllerParameters])
+@pytest.mark.parametrize(
+    'cls', [HarvesterParameters, Scenario, ControllerParameters, SticksParameters]
+)
 def test_readme_has_the_table_of_a_file(cls):
     assert file_table(cls) in README, f'the table shall be\n{file_table(cls)}'
 

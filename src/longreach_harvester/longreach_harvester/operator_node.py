@@ -1,0 +1,46 @@
+"""The operator's station of the harvester as a node: ``joy`` in, ``valve_command`` out."""
+
+from __future__ import annotations
+
+from longreach_msgs.msg import HydraulicState, ValveCommand
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+
+from longreach_harvester.control import load_controller
+from longreach_harvester.description import ROOT_FRAME
+from longreach_harvester.parameters import JOINTS, load_harvester
+from longreach_harvester.teleoperation import Measurement, Teleoperation, load_teleoperation
+from longreach_node import operator_node
+from longreach_node.entry import node_entry
+from longreach_node.hydraulic_messages import finite_values, valve_command
+from longreach_node.stamps import nanoseconds_of
+
+__all__ = ['OperatorNode', 'main']
+
+
+class OperatorNode(operator_node.OperatorNode):
+    """Sticks become spools."""
+
+    root_frame = ROOT_FRAME
+
+    def make_station(self, settings: operator_node.OperatorParameters) -> Teleoperation:
+        """Return the station, with the installed controllers."""
+        parameters = load_teleoperation(settings.teleoperation or None)
+        harvester = load_harvester(settings.file or None)
+        station = Teleoperation(
+            parameters.controlling(settings.control), harvester, load_controller()
+        )
+        station.warm_up()
+        return station
+
+    def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Measurement:  # noqa: ARG002
+        """Return the sample."""
+        angles = finite_values('joint_states', joints.name, joints.position, JOINTS)
+        return Measurement(nanoseconds_of(joints.header.stamp) * 1e-9, angles)
+
+    def message_of(self, command: tuple[float, ...], header: Header) -> ValveCommand:
+        """Return spools as a message."""
+        return valve_command(JOINTS, header, command)
+
+
+main = node_entry('longreach_harvester.operator_node:OperatorNode')

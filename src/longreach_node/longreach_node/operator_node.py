@@ -1,0 +1,117 @@
+"""
+Base of an operator's station as a node: sticks in, commands to the valves out.
+
+A command is sent for each stamp for which both ``joint_states`` and ``hydraulics`` have arrived,
+after the first order with motion: before, the machine follows its scenario. The age of orders is
+measured in wall time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any
+
+from longreach_msgs.msg import HydraulicState, ValveCommand
+from sensor_msgs.msg import JointState, Joy
+from std_msgs.msg import Header
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import choice, quantity
+from longreach_dynamics.teleoperation import (
+    CONTROLS,
+    OperatorState,
+    Order,
+    Station,
+)
+from longreach_node import qos
+from longreach_node.frames import FrameParameters, frame_name, header_at
+from longreach_node.paired_controller import PairedControllerNode
+from longreach_node.parameters import declare
+
+__all__ = ['OperatorNode', 'OperatorParameters']
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorParameters(FrameParameters):
+    """Parameters of an operator node; see :meth:`SticksParameters.controlling`."""
+
+    file: str = quantity('machine file; empty: the installed one', '', default='')
+    teleoperation: str = quantity('teleoperation file; empty: the installed one', '', default='')
+    control: str = choice(
+        "what sticks move; file: the teleoperation file's choice",
+        ('file', *CONTROLS),
+        default='file',
+    )
+
+
+class OperatorNode(PairedControllerNode[ValveCommand]):
+    """
+    An operator's station.
+
+    A subclass provides :meth:`make_station`, :meth:`measurement_of` and :meth:`message_of`.
+
+    Attributes
+    ----------
+    root_frame : str
+    command_topic : str
+    """
+
+    root_frame: str
+    command_topic = 'valve_command'
+
+    def __init__(self) -> None:
+        super().__init__('operator')
+        settings = declare(self, OperatorParameters)
+        self._frame = frame_name(self, settings, self.root_frame)
+        self.station = self.make_station(settings)
+        self.forget()
+        self.create_subscription(Joy, 'joy', self.on_joy, qos.SET_POINT)
+        p = self.station.parameters
+        what = f'{settings.file or "installed machine"}, {p.control}, pattern {p.pattern}'
+        self.listen(ValveCommand, self.command_topic, what, sample_time=0.0, lockstep=False)
+
+    # --- what a machine provides -------------------------------------------------------------
+
+    def make_station(self, settings: OperatorParameters) -> Station[Any, Any]:
+        """Return the station, its functions compiled."""
+        raise NotImplementedError
+
+    def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Any:
+        """Return what the station knows of the machine; InputError for no sample of it."""
+        raise NotImplementedError
+
+    def message_of(self, command: Any, header: Header) -> ValveCommand:
+        """Return the station's command as a message."""
+        raise NotImplementedError
+
+    # --- what it does ------------------------------------------------------------------------
+
+    def forget(self) -> None:
+        """Reset the state: no order has been received."""
+        self._state = OperatorState()
+
+    def run_cycle(
+        self, stamp: int, joints: JointState, hydraulics: HydraulicState
+    ) -> ValveCommand | None:
+        """Return the command for a sample; None before the first order with motion."""
+        measured = self.measurement_of(joints, hydraulics)
+        self._state, command = self.station.cycle(self._state, measured, time.monotonic())
+        return None if command is None else self.message_of(command, header_at(stamp, self._frame))
+
+    def state_text(self) -> str:
+        """Return the state of the operator's station as text."""
+        return 'operating' if self._state.engaged else 'waiting for an order'
+
+    def on_joy(self, message: Joy) -> None:
+        """Handle a message with stick deflections."""
+        try:
+            order = self.station.order_of_sticks(message.axes, message.buttons)
+        except InputError as error:
+            self.warn(f'ignored: {error}')
+            return
+        self.take(order)
+
+    def take(self, order: Order) -> None:
+        """Make an order the current one."""
+        self._state = self.station.take(self._state, order, time.monotonic())
