@@ -27,6 +27,7 @@ KEYS = {
     'numpy': 'python3-numpy',
     'pytest': 'python3-pytest',
     'scipy': 'python3-scipy',
+    'sympy': 'python3-sympy',
     'tqdm': 'python3-tqdm',
     'yaml': 'python3-yaml',
 }

@@ -201,12 +201,12 @@ def test_overview_imports_no_command() -> None:
 
 # What takes longer to import than the rest of a command; scipy.special is light.
 HEAVY = {
-    *('matplotlib', 'rclpy', 'rosbags'),
+    *('matplotlib', 'rclpy', 'rosbags', 'sympy'),
     *('scipy.integrate', 'scipy.interpolate', 'scipy.optimize', 'scipy.signal', 'scipy.stats'),
 }
 
 
-@pytest.mark.parametrize('name', ['bag', 'boom', 'crane', 'excavator', 'launch', 'vision'])
+@pytest.mark.parametrize('name', ['bag', 'boom', 'crane', 'excavator', 'launch', 'symbolic', 'vision'])
 def test_command_imports_no_more_than_it_needs(name: str) -> None:
     assert not imported_by(name, '--help') & HEAVY
 

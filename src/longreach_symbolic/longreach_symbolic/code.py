@@ -1,0 +1,628 @@
+"""
+Equations as code: Python, numba, C, CasADi, and as JSON.
+
+Each text stands by itself. Arrays: ``q`` = (theta_1, .., f_11, f_12, ..), ``rates`` its
+derivative, ``parameters`` the quantities that stayed symbols. Matrices of C are by rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import sympy
+from sympy.printing.c import C99CodePrinter
+from sympy.printing.pycode import PythonCodePrinter
+
+from longreach_symbolic.equations import Definition, Equations
+
+__all__ = [
+    'Assignments',
+    'as_c',
+    'as_casadi',
+    'as_json',
+    'as_numba',
+    'as_python',
+    'assignments',
+    'description',
+    'entries',
+    'operations',
+]
+
+_SOURCE = 'Yu and Chen (2019), doi:10.1155/2019/5627271'
+
+
+class Assignments(NamedTuple):
+    """
+    Code of some results, before it has a language.
+
+    Parameters
+    ----------
+    locals : list of (str, Expr)
+        Variables in the order of their computation.
+    results : list of Expr
+        In those variables, coordinates and parameters.
+    """
+
+    locals: list[tuple[str, Any]]
+    results: list[Any]
+
+    @property
+    def operations(self) -> int:
+        """Number of operations."""
+        return operations([value for _, value in self.locals] + self.results)
+
+
+def operations(expressions: Iterable[Any], definitions: Iterable[Definition] = ()) -> int:
+    """
+    Return the number of operations that expressions have as they are written.
+
+    Sums and products of n terms have n - 1, powers and functions one. What is shared counts as
+    often as it stands there; a symbol counts as much as its definition in ``definitions``.
+    """
+    known: dict[Any, int] = {}
+
+    def count(expression: Any) -> int:
+        if not expression.args:
+            return known.get(expression, 0)
+        if expression not in known:
+            own = len(expression.args) - 1
+            if expression.is_Function:
+                own = 1
+            elif expression.is_Mul and expression.args[0] == -1:
+                # The sign of a term is counted with the sum.
+                own -= 1
+            known[expression] = own + sum(map(count, expression.args))
+        return known[expression]
+
+    for definition in definitions:
+        known[definition.symbol] = count(definition.expression)
+    return sum(map(count, expressions))
+
+
+def assignments(equations: Equations, results: Sequence[Any], cse: bool) -> Assignments:
+    """
+    Return the code of some results of equations.
+
+    Parameters
+    ----------
+    equations : Equations
+        With definitions; those that the results do not need are left out.
+    results : sequence of Expr
+    cse : bool
+        Whether to compute what stands more than once only once, also within the definitions.
+    """
+    needed = _needed(equations, results)
+    if not cse:
+        return Assignments([(d.symbol.name, d.expression) for d in needed], list(results))
+    names = (sympy.Symbol(f'x{number}', real=True) for number in range(10**9))
+    replaced, shortened = sympy.cse(
+        [*(d.expression for d in needed), *results], symbols=names, order='none'
+    )
+    values = dict(replaced)
+    values |= {d.symbol: e for d, e in zip(needed, shortened, strict=False)}
+    order: dict[Any, None] = {}
+
+    def compute(symbol: Any) -> None:
+        if symbol in values and symbol not in order:
+            for other in sorted(values[symbol].free_symbols, key=str):
+                compute(other)
+            order[symbol] = None
+
+    for symbol in values:
+        compute(symbol)
+    return Assignments(
+        [(symbol.name, values[symbol]) for symbol in order], shortened[len(needed) :]
+    )
+
+
+def _needed(equations: Equations, results: Sequence[Any]) -> list[Any]:
+    """Return the definitions that results need, directly or through others."""
+    wanted = set().union(*(result.free_symbols for result in results))
+    found = []
+    for definition in reversed(equations.definitions):
+        if definition.symbol in wanted:
+            found.append(definition)
+            wanted |= definition.expression.free_symbols
+    return found[::-1]
+
+
+# --- printers -------------------------------------------------------------------------------
+
+
+class _Python(PythonCodePrinter):  # type: ignore[misc]
+    """Python with the names of module math, small powers as products."""
+
+    def __init__(self) -> None:
+        super().__init__({'fully_qualified_modules': False, 'precision': 17})
+
+    def _print_Pow(self, expr: Any, rational: bool = False) -> str:  # noqa: N802
+        return _product(self, expr) or str(super()._print_Pow(expr, rational=rational))
+
+    def _print_Rational(self, expr: Any) -> str:  # noqa: N802
+        return f'{expr.p}.0/{expr.q}.0'
+
+    def _print_Float(self, expr: Any) -> str:  # noqa: N802
+        return repr(float(expr))
+
+
+class _C(C99CodePrinter):  # type: ignore[misc]
+    """C99 without the constants that only some compilers' math.h has."""
+
+    def __init__(self) -> None:
+        super().__init__({'math_macros': {}, 'precision': 17})
+
+    def _print_Pow(self, expr: Any) -> str:  # noqa: N802
+        return _product(self, expr) or str(super()._print_Pow(expr))
+
+    def _print_Pi(self, expr: Any) -> str:  # noqa: ARG002, N802
+        return 'LINKS_PI'
+
+    def _print_Float(self, expr: Any) -> str:  # noqa: N802
+        return repr(float(expr))
+
+
+def _product(printer: Any, power: Any) -> str:
+    """Return a power 2 or 3 of a variable as a product; empty for others."""
+    base, exponent = power.args
+    if base.is_Symbol and exponent in (2, 3):
+        return '(' + '*'.join([printer.doprint(base)] * int(exponent)) + ')'
+    return ''
+
+
+# --- parts of all languages -----------------------------------------------------------------
+
+
+class _Parts(NamedTuple):
+    """The functions of a text, as assignments."""
+
+    equations: Assignments
+    potential: Assignments
+    positions: Assignments
+    force_map: Assignments
+
+
+def _parts(equations: Equations, cse: bool) -> _Parts:
+    """Return the functions of a text."""
+
+    def part(*matrices: Any) -> Assignments:
+        return assignments(equations, [entry for m in matrices for entry in m], cse)
+
+    return _Parts(
+        equations=part(
+            equations.mass_matrix, equations.velocity_terms, equations.gravity_and_stiffness
+        ),
+        potential=part([equations.potential_energy]),
+        positions=part(equations.positions),
+        force_map=part(equations.force_map),
+    )
+
+
+def entries(equations: Equations) -> list[Any]:
+    """Return mass matrix, velocity terms, gravity and stiffness one after the other."""
+    parts = (equations.mass_matrix, equations.velocity_terms, equations.gravity_and_stiffness)
+    return [entry for part in parts for entry in part]
+
+
+def description(equations: Equations) -> list[str]:
+    """Return the heading of generated texts: model, coordinates, parameters with units."""
+    model = equations.model
+    n, s, links = model.count, model.modes, model.links
+    form = equations.form + (
+        ', Coriolis terms and M_ff as printed' if equations.as_printed else ''
+    )
+    weighs = 'where it is' if links.gravity_on_deflection else 'as if it were straight'
+    functions = {
+        'sine': 'phi_k = sin(k pi x/L)',
+        'cubic': 'phi_k = (x/L)^(k+1) - (-1)^k x/L',
+    }[links.basis]
+    lines = [
+        f'Equations of motion of {n} flexible links in a vertical plane.',
+        '',
+        '    mass_matrix q\'\' + velocity_terms + gravity_and_stiffness = force_map @ torques',
+        '',
+        f'After {_SOURCE}, corrected. Form: {form}.',
+        f'Deflection of link i: y_i = sum over k = 1..{s} of phi_k f_ik, {functions},',
+        'x in [-L_i, 0] along the chord, 0 at the far end. A deflected link weighs',
+        f'{weighs}; its lumped mass weighs where it is.',
+        '',
+        f'q, {n * (1 + s)} values:',
+        f'    theta_1 .. theta_{n}  angle from chord i - 1 to chord i; the first from x [rad]',
+        f'    f_11 .. f_{n}{s}      f_ik of each link, one link after the other [m]',
+        'rates: derivative of q (dtheta_1, .., df_11, ..) [rad/s, m/s]',
+        f'torques, {n} values: of motor i between the ends of links i - 1 and i [N m]',
+        'motor angles: force_map.T @ q [rad]',
+    ]  # fmt: skip
+    parameters = model.parameters
+    if parameters:
+        lines += ['', f'parameters, {len(parameters)} values:']
+        lines += [f'    {p.name:<6} {p.meaning} [{p.unit}]' for p in parameters]
+    fixed = [q for q in model.quantities if not q.is_symbol]
+    if fixed:
+        lines += ['', 'Numbers in the code:']
+        lines += [f'    {q.name:<6} = {q.value!r} {q.unit}, {q.meaning}' for q in fixed]
+    return lines
+
+
+def _state(equations: Equations, of_rates: bool = True) -> Iterator[tuple[str, str, int]]:
+    """Yield variable, array and index of coordinates, rates and parameters."""
+    for index, symbol in enumerate(equations.coordinates):
+        yield symbol.name, 'q', index
+    if of_rates:
+        for index, symbol in enumerate(equations.rates):
+            yield symbol.name, 'rates', index
+    for index, parameter in enumerate(equations.model.parameters):
+        yield parameter.name, 'parameters', index
+
+
+def _used(code: Assignments) -> set[str]:
+    """Return the names of all symbols in assignments."""
+    values = [value for _, value in code.locals] + code.results
+    return {symbol.name for value in values for symbol in value.free_symbols}
+
+
+# --- Python and numba -----------------------------------------------------------------------
+
+
+def _python_body(
+    equations: Equations, code: Assignments, targets: Sequence[tuple[str, str]]
+) -> Iterator[str]:
+    """Yield the lines of a function of Python; targets are names of results and their mirror."""
+    printer = _Python()
+    used = _used(code)
+    for name, array, index in _state(equations):
+        if name in used:
+            yield f'    {name} = {array}[{index}]'
+    for name, value in code.locals:
+        yield f'    {name} = {printer.doprint(value)}'
+    for (target, mirror), value in zip(targets, code.results, strict=True):
+        if target and not value.is_zero:
+            also = f'{mirror} = ' if mirror else ''
+            yield f'    {also}{target} = {printer.doprint(value)}'
+
+
+def _targets(equations: Equations, separator: str = ', ') -> list[tuple[str, str]]:
+    """Return where :func:`entries` are stored: lower triangle, and the mirrored entry."""
+    size = len(equations.coordinates)
+    found = []
+    for row in range(size):
+        for column in range(size):
+            target = f'mass_matrix[{row}{separator}{column}]' if column <= row else ''
+            mirror = f'mass_matrix[{column}{separator}{row}]' if column < row else ''
+            found.append((target, mirror))
+    for name in ('velocity_terms', 'gravity_and_stiffness'):
+        found += [(f'{name}[{row}]', '') for row in range(size)]
+    return found
+
+
+def _python_head(equations: Equations, imports: Sequence[str]) -> Iterator[str]:
+    """Yield docstring, imports and constants of a module of Python."""
+    model = equations.model
+    yield '"""'
+    yield from description(equations)
+    yield '"""'
+    yield ''
+    yield from imports
+    yield ''
+    yield f'LINKS = {model.count}'
+    yield f'MODES = {model.modes}'
+    names = [p.name for p in model.parameters]
+    yield f'PARAMETERS = {tuple(names)!r}'
+    if model.has_values:
+        values = ', '.join(repr(p.value) for p in model.parameters)
+        yield f'DEFAULTS = np.array([{values}], dtype=float)'
+
+
+def _default(equations: Equations) -> str:
+    """Return the argument of parameters of a function of Python."""
+    return 'parameters=DEFAULTS' if equations.model.has_values else 'parameters'
+
+
+def as_python(equations: Equations, cse: bool = True) -> str:
+    """Return a module that needs NumPy: equations, accelerations, energies and positions."""
+    parts = _parts(equations, cse)
+    model = equations.model
+    size, default = len(equations.coordinates), _default(equations)
+    lines = list(
+        _python_head(equations, ['from math import cos, pi, sin', '', 'import numpy as np'])
+    )
+    lines += [
+        '',
+        '',
+        f'def equations(q, rates, {default}):',
+        '    """',
+        '    Return mass matrix, velocity terms, gravity and stiffness, and force map.',
+        '',
+        f'    Shapes ({size}, {size}), ({size},), ({size},), ({size}, {model.count}).',
+        '    """',
+        f"    _check(q, {size}, 'q')",
+        f"    _check(rates, {size}, 'rates')",
+        f'    mass_matrix = np.zeros(({size}, {size}))',
+        f'    velocity_terms = np.zeros({size})',
+        f'    gravity_and_stiffness = np.zeros({size})',
+        *_python_body(equations, parts.equations, _targets(equations)),
+        '    return mass_matrix, velocity_terms, gravity_and_stiffness, force_map(parameters)',
+        '',
+        '',
+        f'def accelerations(q, rates, torques, {default}):',
+        '    """Return the second derivative of q for motor torques [N m]."""',
+        f"    _check(torques, {model.count}, 'torques')",
+        '    mass, velocity, static, force = equations(q, rates, parameters)',
+        '    return np.linalg.solve(mass, force @ torques - velocity - static)',
+        '',
+        '',
+        f'def force_map({default}):',
+        '    """Return the matrix from torques to forces; transposed from q to motor angles."""',
+        f"    _check(parameters, {len(model.parameters)}, 'parameters')",
+        f'    found = np.zeros(({size}, {model.count}))',
+        *_python_body(
+            equations, parts.force_map, _matrix_targets('found', size, model.count)
+        ),
+        '    return found',
+        '',
+        '',
+        f'def energy(q, rates, {default}):',
+        '    """Return kinetic and potential energy [J]; the latter is 0 at q = 0."""',
+        '    mass = equations(q, rates, parameters)[0]',
+        *_python_body(equations, parts.potential, [('potential', '')]),
+        '    return 0.5 * (rates @ mass @ rates), potential',
+        '',
+        '',
+        f'def positions(q, {default}):',
+        f'    """Return x and y of the ends of the links, ({model.count}, 2) [m]; y is up."""',
+        f"    _check(q, {size}, 'q')",
+        f"    _check(parameters, {len(model.parameters)}, 'parameters')",
+        f'    found = np.zeros(({model.count}, 2))',
+        *_python_body(equations, parts.positions, _matrix_targets('found', model.count, 2)),
+        '    return found',
+        '',
+        '',
+        'def _check(values, size, name):',
+        '    """Raise ValueError for an array of the wrong shape."""',
+        '    if np.shape(values) != (size,):',
+        "        raise ValueError(f'{name} has the shape {np.shape(values)}, allowed: ({size},)')",
+        '',
+    ]  # fmt: skip
+    return '\n'.join(lines)
+
+
+def _matrix_targets(name: str, rows: int, columns: int) -> list[tuple[str, str]]:
+    """Return where the entries of a matrix are stored."""
+    return [(f'{name}[{row}, {column}]', '') for row in range(rows) for column in range(columns)]
+
+
+def as_numba(equations: Equations, cse: bool = True) -> str:
+    """Return a module of functions compiled by numba that fill arrays."""
+    parts = _parts(equations, cse)
+    model = equations.model
+    size, parameters = len(equations.coordinates), model.parameters
+    imports = ['from math import cos, pi, sin', '', 'import numpy as np', 'from numba import njit']
+    lines = [
+        *_python_head(equations, imports),
+        '',
+        '',
+        '@njit(cache=True)',
+        'def equations(q, rates, parameters, mass_matrix, velocity_terms, gravity_and_stiffness):',
+        '    """',
+        '    Fill mass matrix, velocity terms, gravity and stiffness. Shapes are not checked.',
+        '',
+        f'    mass_matrix ({size}, {size}), parameters ({len(parameters)},), others ({size},).',
+        '    """',
+        '    mass_matrix[:] = 0.0',
+        '    velocity_terms[:] = 0.0',
+        '    gravity_and_stiffness[:] = 0.0',
+        *_python_body(equations, parts.equations, _targets(equations)),
+        '',
+        '',
+        '@njit(cache=True)',
+        'def force_map(parameters, found):',
+        '    """Fill the matrix from torques to forces; its transpose maps q to motor angles."""',
+        '    found[:] = 0.0',
+        *_python_body(
+            equations, parts.force_map, _matrix_targets('found', size, model.count)
+        ),
+        '',
+        '',
+        '@njit(cache=True)',
+        'def potential_energy(q, parameters):',
+        '    """Return the potential energy [J], which is 0 at q = 0."""',
+        *_python_body(equations, parts.potential, [('potential', '')]),
+        '    return potential',
+        '',
+        '',
+        '@njit(cache=True)',
+        'def positions(q, parameters, found):',
+        f'    """Fill x and y of the ends of the links, ({model.count}, 2) [m]; y is up."""',
+        *_python_body(equations, parts.positions, _matrix_targets('found', model.count, 2)),
+        '',
+    ]  # fmt: skip
+    return '\n'.join(lines)
+
+
+# --- C --------------------------------------------------------------------------------------
+
+
+def _c_body(
+    equations: Equations, code: Assignments, targets: Sequence[tuple[str, str]]
+) -> Iterator[str]:
+    """Yield the lines of a function of C."""
+    printer = _C()
+    used = _used(code)
+    arrays = set()
+    for name, array, index in _state(equations):
+        if name in used:
+            arrays.add(array)
+            yield f'    const double {name} = {array}[{index}];'
+    for name, value in code.locals:
+        yield f'    const double {name} = {printer.doprint(value)};'
+    for (target, mirror), value in zip(targets, code.results, strict=True):
+        if target:
+            also = f'{mirror} = ' if mirror else ''
+            yield f'    {also}{target} = {printer.doprint(value)};'
+
+
+def _c_function(head: str, summary: str, arguments: Sequence[str], body: Iterator[str]) -> str:
+    """Return a function of C."""
+    lines = list(body)
+    unused = [a for a in arguments if not any(f' = {a}[' in line for line in lines)]
+    return '\n'.join(
+        ['', f'/* {summary} */', head, '{', *(f'    (void)({a});' for a in unused), *lines, '}']
+    )
+
+
+def as_c(equations: Equations, cse: bool = True) -> str:
+    """Return a file of C99 that needs math.h only; matrices are by rows."""
+    parts = _parts(equations, cse)
+    model = equations.model
+    n, size, parameters = model.count, len(equations.coordinates), model.parameters
+
+    def flat(name: str, rows: int, columns: int) -> list[tuple[str, str]]:
+        return [(f'{name}[{index}]', '') for index in range(rows * columns)]
+
+    targets = []
+    for index, (target, mirror) in enumerate(_targets(equations)[: size * size]):
+        row, column = divmod(index, size)
+        targets.append(
+            (
+                f'mass_matrix[{index}]' if target else '',
+                f'mass_matrix[{column * size + row}]' if mirror else '',
+            )
+        )
+    targets += _targets(equations)[size * size :]
+    lines = ['/*', *(f' * {line}'.rstrip() for line in description(equations)), ' */']
+    lines += ['#include <math.h>', '']
+    lines += [
+        '#define LINKS_PI 3.14159265358979323846',
+        f'#define LINKS_COUNT {n}',
+        f'#define LINKS_MODES {model.modes}',
+        f'#define LINKS_SIZE {size}',
+        f'#define LINKS_PARAMETERS {len(parameters)}',
+    ]
+    if parameters:
+        names = ', '.join(f'"{p.name}"' for p in parameters)
+        lines += ['', f'const char *const links_parameter_names[LINKS_PARAMETERS] = {{{names}}};']
+        if model.has_values:
+            values = ', '.join(repr(p.value) for p in parameters)
+            lines.append(f'const double links_defaults[LINKS_PARAMETERS] = {{{values}}};')
+    lines.append(
+        _c_function(
+            'void links_equations(const double *q, const double *rates, const double *parameters,'
+            '\n                     double *mass_matrix, double *velocity_terms,'
+            '\n                     double *gravity_and_stiffness)',
+            f'Mass matrix ({size}, {size}), velocity terms ({size}), gravity and stiffness'
+            f' ({size}).',
+            ('q', 'rates', 'parameters'),
+            _c_body(equations, parts.equations, targets),
+        )
+    )
+    lines.append(
+        _c_function(
+            'void links_force_map(const double *parameters, double *force_map)',
+            f'From torques to forces ({size}, {n}); its transpose maps q to motor angles.',
+            ('parameters',),
+            _c_body(equations, parts.force_map, flat('force_map', size, n)),
+        )
+    )
+    lines.append(
+        _c_function(
+            'double links_potential_energy(const double *q, const double *parameters)',
+            'Potential energy [J], 0 at q = 0.',
+            ('q', 'parameters'),
+            _c_body(equations, parts.potential, [('return_value', '')]),
+        ).replace('return_value = ', 'return ')
+    )
+    lines.append(
+        _c_function(
+            'void links_positions(const double *q, const double *parameters, double *positions)',
+            f'x and y of the ends of the links ({n}, 2) [m]; y is up.',
+            ('q', 'parameters'),
+            _c_body(equations, parts.positions, flat('positions', n, 2)),
+        )
+    )
+    return '\n'.join(lines) + '\n'
+
+
+# --- CasADi ---------------------------------------------------------------------------------
+
+
+def as_casadi(equations: Equations, cse: bool = True) -> str:
+    """Return a module of Python that builds a function of CasADi."""
+    parts = _parts(equations, cse)
+    model = equations.model
+    size, n = len(equations.coordinates), model.count
+    imports = [
+        'from math import pi',
+        '',
+        'import numpy as np',
+        'from casadi import SX, Function, cos, sin',
+    ]
+    outputs = ('mass_matrix', 'velocity_terms', 'gravity_and_stiffness', 'force_map')
+    lines = [
+        *_python_head(equations, imports),
+        '',
+        '',
+        'def equations():',
+        '    """',
+        '    Return a Function of q, rates, parameters.',
+        '',
+        '    Its results are mass_matrix, velocity_terms, gravity_and_stiffness, force_map.',
+        '    """',
+        f"    q = SX.sym('q', {size})",
+        f"    rates = SX.sym('rates', {size})",
+        f"    parameters = SX.sym('parameters', {len(model.parameters)})",
+        f'    mass_matrix = SX.zeros({size}, {size})',
+        f'    velocity_terms = SX.zeros({size})',
+        f'    gravity_and_stiffness = SX.zeros({size})',
+        *_python_body(equations, parts.equations, _targets(equations)),
+        f'    force_map = SX.zeros({size}, {n})',
+        *_python_body(equations, parts.force_map, _matrix_targets('force_map', size, n)),
+        '    return Function(',
+        "        'links',",
+        '        [q, rates, parameters],',
+        f'        [{", ".join(outputs)}],',
+        "        ['q', 'rates', 'parameters'],",
+        f'        {list(outputs)!r},',
+        '    )',
+        '',
+    ]  # fmt: skip
+    return '\n'.join(lines)
+
+
+# --- JSON -----------------------------------------------------------------------------------
+
+
+def as_json(equations: Equations, cse: bool = True) -> str:
+    """Return the expressions as texts that sympy.sympify reads, with symbols and counts."""
+    model = equations.model
+    code = assignments(
+        equations,
+        [*entries(equations), *equations.force_map, equations.potential_energy],
+        cse,
+    )
+    size, n = len(equations.coordinates), model.count
+    results = iter(map(str, code.results))
+    found = {
+        'description': '\n'.join(description(equations)),
+        'links': n,
+        'modes': model.modes,
+        'basis': model.links.basis,
+        'gravity_on_deflection': model.links.gravity_on_deflection,
+        'form': equations.form,
+        'as_printed': equations.as_printed,
+        'coordinates': [s.name for s in equations.coordinates],
+        'rates': [s.name for s in equations.rates],
+        'parameters': [
+            {'name': p.name, 'unit': p.unit, 'meaning': p.meaning}
+            | ({'value': p.value} if model.has_values else {})
+            for p in model.parameters
+        ],
+        'definitions': [[name, str(value)] for name, value in code.locals],
+        'mass_matrix': [[next(results) for _ in range(size)] for _ in range(size)],
+        'velocity_terms': [next(results) for _ in range(size)],
+        'gravity_and_stiffness': [next(results) for _ in range(size)],
+        'force_map': [[next(results) for _ in range(n)] for _ in range(size)],
+        'potential_energy': next(results),
+        'operations': code.operations,
+    }
+    return json.dumps(found, indent=1, allow_nan=False) + '\n'

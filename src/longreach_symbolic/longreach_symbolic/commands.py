@@ -1,0 +1,227 @@
+"""
+Derive the equations of motion of N flexible links, Yu and Chen (2019), corrected.
+
+Links have symbols or numbers; formulas to read, code to compile, values at a state.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_symbolic.links import (
+    BASES,
+    Model,
+    load_links,
+    load_state,
+    model_of,
+    symbolic_model,
+)
+from longreach_tools.options import add_file
+from longreach_tools.output import (
+    add_format,
+    check_output,
+    check_places,
+    print_result,
+    table,
+    writing,
+)
+
+__all__ = ['SUMMARY', 'configure']
+
+SUMMARY = 'equations of motion of flexible links as formulas and code (Yu and Chen 2019)'
+
+FORMS = ('reduced', 'trace')
+FORMATS = ('latex', 'markdown', 'python', 'numba', 'c', 'casadi', 'json')
+# Written out, longer texts are of no use: 10 MB and more.
+_MOST_OPERATIONS = 300_000
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommands of ``longreach symbolic``."""
+    commands = parser.add_subparsers(required=True, metavar='COMMAND')
+    generate = commands.add_parser('generate', help='formulas or code of the equations of motion')
+    generate.add_argument(
+        '--links', metavar='N', type=int, help='number of links; without --file all symbols'
+    )
+    add_file(generate, 'LINKS.yaml', 'links; their numbers go into the code, see --symbols')
+    generate.add_argument(
+        '--symbols',
+        choices=('file', 'all', 'none'),
+        default='file',
+        help='which quantities of --file stay symbols: those that it names, all, none'
+        ' (default: file)',
+    )
+    generate.add_argument(
+        '--modes', metavar='S', type=int, help='functions of each link without --file (default: 2)'
+    )
+    generate.add_argument(
+        '--basis', choices=BASES, help='functions of the deflection without --file (default: sine)'
+    )
+    generate.add_argument(
+        '--gravity-on-deflection',
+        action='store_true',
+        help='without --file: a deflected link weighs where it is',
+    )
+    _add_form(generate)
+    generate.add_argument('--format', choices=FORMATS, required=True, help='language of the text')
+    generate.add_argument('--out', metavar='FILE', type=Path, help='(default: stdout)')
+    generate.add_argument(
+        '--cse',
+        choices=('on', 'off'),
+        default='on',
+        help='abbreviate what stands more than once; off: write everything out (default: on)',
+    )
+    generate.set_defaults(run=_generate)
+
+    evaluate = commands.add_parser('evaluate', help='terms of the equations of motion at a state')
+    add_file(evaluate, 'LINKS.yaml', 'links (default: the two of the paper)')
+    evaluate.add_argument(
+        '--state',
+        metavar='STATE.json',
+        type=Path,
+        required=True,
+        help='theta, theta_rate, f, f_rate',
+    )
+    _add_form(evaluate)
+    add_format(evaluate)
+    evaluate.set_defaults(run=_evaluate)
+
+
+def _add_form(parser: argparse.ArgumentParser) -> None:
+    """Add ``--form`` and ``--as-printed``."""
+    parser.add_argument(
+        '--form',
+        choices=FORMS,
+        default='reduced',
+        help='reduced: closed form in relative angles; trace: the matrices of the paper'
+        ' (default: reduced)',
+    )
+    parser.add_argument(
+        '--as-printed',
+        action='store_true',
+        help="with the paper's Coriolis terms and M_ff, which are wrong",
+    )
+
+
+def _model(options: argparse.Namespace) -> Model:
+    """Return what to derive equations for."""
+    if options.file is None:
+        if options.links is None:
+            raise InputError('neither --links nor --file is given; give one of them')
+        if options.symbols == 'none':
+            raise InputError('--symbols none needs the numbers of a --file')
+        return symbolic_model(
+            options.links,
+            2 if options.modes is None else options.modes,
+            options.basis or 'sine',
+            options.gravity_on_deflection,
+        )
+    for name in ('modes', 'basis', 'gravity_on_deflection'):
+        if getattr(options, name) not in (None, False):
+            raise InputError(
+                f'--{name.replace("_", "-")} goes without --file; put {name} into {options.file}'
+            )
+    links = load_links(options.file)
+    if options.links is not None and options.links != len(links.links):
+        raise InputError(
+            f'--links {options.links}, allowed: {len(links.links)}, what {options.file} has'
+        )
+    return model_of(links, options.symbols)
+
+
+def _generate(options: argparse.Namespace) -> None:
+    """Write the equations in a language."""
+    model = _model(options)
+    check_output(csv=options.out)
+    check_places({'--out': options.out}, [options.file])
+    started = time.perf_counter()
+    _tell(f'loading SymPy ({model.count} links)')
+    from longreach_symbolic import code, latex
+    from longreach_symbolic.generated import derive
+
+    loaded = time.perf_counter()
+    _tell(f'deriving the {options.form} form')
+    equations = derive(model, options.form, options.as_printed)
+    results = code.entries(equations)
+    written_out = code.operations(results, equations.definitions)
+    if options.cse == 'off':
+        if written_out > _MOST_OPERATIONS:
+            raise InputError(
+                f'written out, the equations have {written_out} operations, allowed:'
+                f' {_MOST_OPERATIONS}; take --cse on, or --form reduced'
+            )
+        equations = derive(model, options.form, options.as_printed, abbreviated=())
+    derived = time.perf_counter()
+    _tell(f'writing {options.format}')
+    cse = options.cse == 'on'
+    writers = {
+        'latex': latex.as_latex,
+        'markdown': latex.as_markdown,
+        'python': code.as_python,
+        'numba': code.as_numba,
+        'c': code.as_c,
+        'casadi': code.as_casadi,
+        'json': code.as_json,
+    }
+    text = writers[options.format](equations, cse)
+    shared = (
+        code.assignments(equations, code.entries(equations), cse=True).operations if cse else None
+    )
+    _tell('')
+    if options.out is None:
+        print(text, end='')
+    else:
+        with writing(options.out) as path:
+            path.write_text(text, encoding='utf-8')
+    after = f', {shared} after elimination of common subexpressions' if cse else ''
+    print(
+        f'{model.count} links, {len(equations.coordinates)} coordinates, {options.form} form:'
+        f' {written_out} operations written out{after}; derived in {derived - loaded:.2f} s,'
+        f' written in {time.perf_counter() - derived:.2f} s, SymPy loaded in'
+        f' {loaded - started:.2f} s',
+        file=sys.stderr,
+    )
+
+
+def _tell(what: str) -> None:
+    """Show what is done, on a terminal; an empty text removes the line."""
+    if sys.stderr.isatty():
+        print(f'\r\033[K{what}', end=' ...' if what else '', file=sys.stderr, flush=True)
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    """Print the terms of the equations of motion at a state."""
+    links = load_links(options.file)
+    state = load_state(options.state, links)
+    import numpy as np
+
+    from longreach_symbolic.generated import evaluate
+
+    with np.errstate(over='ignore', invalid='ignore'):
+        found = evaluate(links, state, options.form, options.as_printed)
+    if not all(np.isfinite(value).all() for value in found):
+        raise LongreachError(
+            'the terms exceed the range of floating-point numbers; give smaller rates and'
+            ' deflections'
+        )
+    result = {name: value.tolist() for name, value in found._asdict().items()}
+    print_result(result, _as_table(found, links.modes), options.format)
+
+
+def _as_table(found: Any, modes: int) -> str:
+    """Return the terms with a row for each coordinate."""
+    count = found.force_map.shape[1]
+    names = [f'theta_{i}' for i in range(1, count + 1)]
+    names += [f'f_{i}{k}' for i in range(1, count + 1) for k in range(1, modes + 1)]
+    head = ['', *(f'M {name}' for name in names), 'velocity', 'static']
+    head += [f'tau_{i}' for i in range(1, count + 1)]
+    rows = [
+        [name, *map(float, (*mass, velocity, static, *force))]
+        for name, mass, velocity, static, force in zip(names, *found, strict=True)
+    ]
+    return table(head, rows)

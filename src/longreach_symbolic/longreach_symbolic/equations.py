@@ -1,0 +1,514 @@
+"""
+Equations of motion of flexible links in closed form.
+
+    M q'' + velocity_terms + gravity_and_stiffness = force_map @ motor torques
+
+for q = (theta_1, .., theta_N, f_11, f_12, .., f_21, ..). With Phi_i = theta_1 + .. + theta_i and
+its rate Omega_i, a point of link i is at p_i + x e_i + y_i n_i, where p_i is the end of chord i,
+e_i the direction of the chord and n_i the left of it. The kinetic energy is the sum over links of
+
+    J_i Omega_i^2 / 2 + Omega_i sum_k b_ik f_ik' + sum_kl c_i,kl f_ik' f_il' / 2
+
+and over pairs j < i, with the relative angle Phi_ji = theta_{j+1} + .. + theta_i, of
+
+    L_j Omega_j (u_ji Omega_i + d_i' cos Phi_ji),   u_ji = s_i cos Phi_ji - d_i sin Phi_ji.
+
+s_i is the first moment of link i about its inner end and J_i the second, with all masses beyond
+lumped at its far end; d_i = sum_k a_ik f_ik is the first moment of the deflections. Lagrange's
+equations of this for Phi_i and f_ik, summed from each joint outward, are the ``reduced`` form: no
+term has to be integrated, expanded or simplified.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Container, Sequence
+from typing import Any
+
+import sympy
+
+from longreach_symbolic.basis import Basis, basis_of
+from longreach_symbolic.links import Model
+
+__all__ = ['Coefficients', 'Definition', 'Equations', 'Namer', 'coefficients', 'reduced']
+
+
+@dataclasses.dataclass(frozen=True)
+class Definition:
+    """
+    An abbreviation in equations.
+
+    Parameters
+    ----------
+    symbol : Symbol
+    expression : Expr
+        In parameters, coordinates, and symbols that are defined before.
+    kind : str
+        Equal for all that stand for the same quantity of different links.
+    indices : tuple of int
+    """
+
+    symbol: Any
+    expression: Any
+    kind: str
+    indices: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Equations:
+    """
+    Equations of motion as SymPy expressions.
+
+    Parameters
+    ----------
+    model : Model
+    form : 'reduced' or 'trace'
+    as_printed : bool
+        With the Coriolis terms and M_ff that the paper prints.
+    definitions : tuple of Definition
+        Abbreviations that the rest uses, in their order; empty when everything is written out.
+    mass_matrix : Matrix (n, n)
+    velocity_terms, gravity_and_stiffness : Matrix (n, 1)
+    force_map : Matrix (n, N)
+        Its transpose maps q to the motor angles.
+    potential_energy : Expr
+    positions : Matrix (N, 2)
+        x and y of the ends of the chords; y is up.
+    latex_names : dict
+        Symbols in formulas by their names.
+    """
+
+    model: Model
+    form: str
+    as_printed: bool
+    theta: tuple[Any, ...]
+    theta_rate: tuple[Any, ...]
+    f: tuple[Any, ...]
+    f_rate: tuple[Any, ...]
+    definitions: tuple[Definition, ...]
+    mass_matrix: Any
+    velocity_terms: Any
+    gravity_and_stiffness: Any
+    force_map: Any
+    potential_energy: Any
+    positions: Any
+    latex_names: dict[str, str]
+
+    @property
+    def coordinates(self) -> tuple[Any, ...]:
+        """Coordinates q."""
+        return (*self.theta, *self.f)
+
+    @property
+    def rates(self) -> tuple[Any, ...]:
+        """Derivatives of the coordinates."""
+        return (*self.theta_rate, *self.f_rate)
+
+
+class Namer:
+    """
+    Coordinates of a model, and abbreviations.
+
+    Parameters
+    ----------
+    model : Model
+    abbreviated : container of str, optional
+        Kinds of abbreviations that get symbols; others are written out. None: all kinds.
+    """
+
+    def __init__(self, model: Model, abbreviated: Container[str] | None) -> None:
+        links = range(1, model.count + 1)
+        modes = range(1, model.modes + 1)
+        self._abbreviated = abbreviated
+        self.definitions: list[Definition] = []
+        self.latex_names = {q.name: q.latex for q in model.parameters}
+        self.theta = tuple(self._symbol(f'theta_{i}', rf'\theta_{_index(i)}') for i in links)
+        self.theta_rate = tuple(
+            self._symbol(f'dtheta_{i}', rf'\dot\theta_{_index(i)}') for i in links
+        )
+        pairs = [(i, k) for i in links for k in modes]
+        self.f = tuple(self._symbol(f'f_{i}{k}', f'f_{{{i}{k}}}') for i, k in pairs)
+        self.f_rate = tuple(self._symbol(f'df_{i}{k}', rf'\dot f_{{{i}{k}}}') for i, k in pairs)
+
+    def _symbol(self, name: str, latex: str) -> Any:
+        """Return a real symbol."""
+        self.latex_names[name] = latex
+        return sympy.Symbol(name, real=True)
+
+    def define(self, kind: str, latex: str, indices: Sequence[int], expression: Any) -> Any:
+        """Return an expression, or a new symbol for it; ``latex`` is its letter in formulas."""
+        is_long = not (expression.is_Atom or (-expression).is_Atom)
+        if not is_long or (self._abbreviated is not None and kind not in self._abbreviated):
+            return expression
+        joined = ''.join(map(str, indices)) if max(indices) < 10 else ','.join(map(str, indices))
+        tex = f'{latex}_{{{joined}}}' if len(joined) > 1 else f'{latex}_{joined}'
+        symbol = self._symbol(f'{kind}_{"_".join(map(str, indices))}', tex)
+        self.definitions.append(Definition(symbol, expression, kind, tuple(indices)))
+        return symbol
+
+
+def _index(i: int) -> str:
+    """Return an index in LaTeX."""
+    return str(i) if i < 10 else f'{{{i}}}'
+
+
+@dataclasses.dataclass(frozen=True)
+class Coefficients:
+    """
+    Constants of a link with its lumped mass; s functions.
+
+    Parameters
+    ----------
+    length, mass, lumped_mass, lumped_place : Expr
+        L, m, M, mu.
+    first : Expr
+        Integral of x + L over the mass [kg m].
+    second : Expr
+        Integral of (x + L)^2 [kg m^2].
+    deflection : list (s,)
+        Integrals of phi_k [kg].
+    turning : list (s,)
+        Integrals of (x + L) phi_k [kg m].
+    product : list of list (s, s)
+        Integrals of phi_k phi_l [kg].
+    printed_product : list of list (s, s)
+        The same without the lumped mass.
+    weight : list (s,)
+        Integrals of phi_k over what weighs where it is deflected to [kg].
+    stiffness : list of list (s, s)
+        E I times the integrals of phi_k'' phi_l'' [N/m].
+    inner_slope, far_slope : list (s,)
+        phi_k' at the ends [1/m].
+    at_lump : list (s,)
+        phi_k at the lumped mass.
+    """
+
+    length: Any
+    mass: Any
+    lumped_mass: Any
+    lumped_place: Any
+    first: Any
+    second: Any
+    deflection: list[Any]
+    turning: list[Any]
+    product: list[list[Any]]
+    printed_product: list[list[Any]]
+    weight: list[Any]
+    stiffness: list[list[Any]]
+    inner_slope: list[Any]
+    far_slope: list[Any]
+    at_lump: list[Any]
+
+
+def number_or_symbol(quantity: Any) -> Any:
+    """Return the symbol of a quantity, or its value as an exact number."""
+    if quantity.is_symbol:
+        return sympy.Symbol(quantity.name, real=True)
+    return sympy.Rational(repr(quantity.value))
+
+
+def rounded(expression: Any) -> Any:
+    """Return an expression with its numbers as floating-point ones, exactly 0 left as it is."""
+    if expression.is_number:
+        value = float(expression.evalf(25))
+        return sympy.Float(value) if value else sympy.Integer(0)
+    return expression
+
+
+def coefficients(model: Model, index: int, namer: Namer) -> Coefficients:
+    """Return the constants of a link; ``index`` counts from 1, masses beyond are not included."""
+    base = 1 + 5 * (index - 1)
+    exact = [number_or_symbol(q) for q in model.quantities[base : base + 5]]
+    length, mass, stiffness, lump, place = exact
+    basis: Basis = basis_of(model.links.basis, model.modes)
+    modes = range(model.modes)
+    if place.is_Symbol:
+        at_lump = [
+            namer.define('S', 'S', (k + 1, index), basis.functions[k].subs(basis.place, place))
+            for k in modes
+        ]
+    else:
+        at_lump = [basis.functions[k].subs(basis.place, place) for k in modes]
+    from_inner = length * (1 + place)
+
+    def listed(kind: str, latex: str, values: list[Any]) -> list[Any]:
+        return [
+            namer.define(kind, latex, (index, k), rounded(value))
+            for k, value in enumerate(values, 1)
+        ]
+
+    deflection = listed('a', 'a', [mass * basis.area[k] + lump * at_lump[k] for k in modes])
+    weighing = model.links.gravity_on_deflection
+    return Coefficients(
+        length=rounded(length),
+        mass=rounded(mass),
+        lumped_mass=rounded(lump),
+        lumped_place=rounded(place),
+        first=rounded(mass * length / 2 + lump * from_inner),
+        second=rounded(mass * length**2 / 3 + lump * from_inner**2),
+        deflection=deflection,
+        turning=listed(
+            'b',
+            'b',
+            [
+                mass * length * (basis.area[k] + basis.moment[k]) + lump * from_inner * at_lump[k]
+                for k in modes
+            ],
+        ),
+        product=_symmetric(
+            namer, 'c', index, model.modes,
+            lambda k, n: mass * basis.product[k][n] + lump * at_lump[k] * at_lump[n],
+        ),
+        printed_product=[[rounded(mass * basis.product[k][n]) for n in modes] for k in modes],
+        weight=deflection if weighing else [rounded(lump * at_lump[k]) for k in modes],
+        stiffness=_symmetric(
+            namer, 'k', index, model.modes,
+            lambda k, n: stiffness * basis.bending[k][n] / length**3,
+        ),
+        inner_slope=[rounded(basis.inner_slope[k] / length) for k in modes],
+        far_slope=[rounded(basis.far_slope[k] / length) for k in modes],
+        at_lump=[rounded(value) for value in at_lump],
+    )  # fmt: skip
+
+
+def _symmetric(
+    namer: Namer, kind: str, index: int, modes: int, entry: Callable[[int, int], Any]
+) -> list[list[Any]]:
+    """Return a symmetric matrix of a link, each entry defined once."""
+    found = [[sympy.Integer(0)] * modes for _ in range(modes)]
+    for k in range(modes):
+        for n in range(k + 1):
+            value = namer.define(kind, kind, (index, n + 1, k + 1), rounded(entry(n, k)))
+            found[k][n] = found[n][k] = value
+    return found
+
+
+def _sum(terms: Sequence[Any]) -> Any:
+    """Return a sum of any number of terms."""
+    return sympy.Add(*terms)
+
+
+def force_map(model: Model, links: Sequence[Coefficients], printed: bool = False) -> Any:
+    """
+    Return the matrix (n, N) from motor torques to generalized forces.
+
+    Motor i acts between the ends of links i - 1 and i, so its angle is gamma_i = theta_i +
+    y_i'(-L_i) - y_{i-1}'(0). The matrix is the transpose of the Jacobian of gamma.
+
+    Parameters
+    ----------
+    model : Model
+    links : sequence of Coefficients
+    printed : bool
+        With the signs and ends of the paper's (32) and (A.9): phi'(0) of a link's own motor and
+        phi'(L), which is phi'(-L), of the next one. PD control of the motor angles through it is
+        unstable.
+    """
+    count, modes = model.count, model.modes
+    found = sympy.zeros(count * (1 + modes), count)
+    for i, link in enumerate(links):
+        found[i, i] = 1
+        for k in range(modes):
+            row = count + i * modes + k
+            found[row, i] = link.far_slope[k] if printed else link.inner_slope[k]
+            if i + 1 < count:
+                found[row, i + 1] = link.inner_slope[k] if printed else -link.far_slope[k]
+    return found
+
+
+def reduced(
+    model: Model,
+    as_printed: bool = False,
+    abbreviated: Container[str] | None = None,
+) -> Equations:
+    """
+    Derive the equations in the reduced form.
+
+    Parameters
+    ----------
+    model : Model
+    as_printed : bool
+        With the Coriolis terms theta' f' of the paper's (39) and M_ff of its (37).
+    abbreviated : container of str, optional
+        Kinds of abbreviations that get symbols, () to write everything out. None: all kinds.
+
+    Returns
+    -------
+    Equations
+    """
+    namer = Namer(model, abbreviated)
+    define = namer.define
+    n, s = model.count, model.modes
+    indices, modes = range(n), range(s)
+    links = [coefficients(model, i + 1, namer) for i in indices]
+    gravity = rounded(number_or_symbol(model.quantities[0]))
+    theta, f = namer.theta, [namer.f[i * s : (i + 1) * s] for i in indices]
+    f_rate = [namer.f_rate[i * s : (i + 1) * s] for i in indices]
+
+    # Moments about the inner end, with what is beyond at the far end.
+    first, second = [], []
+    for i in indices:
+        beyond = _sum([part for link in links[i + 1 :] for part in (link.mass, link.lumped_mass)])
+        length = links[i].length
+        first.append(define('s', 's', (i + 1,), links[i].first + length * beyond))
+        second.append(links[i].second + length**2 * beyond)
+
+    # State of each link.
+    omega, cosine, sine = [], [], []
+    for i in indices:
+        angle = _sum(theta[: i + 1])
+        omega.append(define('omega', r'\Omega', (i + 1,), _sum(namer.theta_rate[: i + 1])))
+        cosine.append(define('cos', r'\mathrm{c}', (0, i + 1), sympy.cos(angle)))
+        sine.append(define('sin', r'\mathrm{s}', (0, i + 1), sympy.sin(angle)))
+    product_f = [
+        [
+            define('h', 'h', (i + 1, k + 1), _dot(links[i].product[k], f[i]))
+            for k in modes
+        ]
+        for i in indices
+    ]  # fmt: skip
+    inertia = [define('J', 'J', (i + 1,), second[i] + _dot(f[i], product_f[i])) for i in indices]
+    d = [define('d', 'd', (i + 1,), _dot(links[i].deflection, f[i])) for i in indices]
+    d_rate = [
+        define('dd', r'\dot d', (i + 1,), _dot(links[i].deflection, f_rate[i])) for i in indices
+    ]
+    weight = (
+        d
+        if model.links.gravity_on_deflection
+        else [define('w', 'w', (i + 1,), _dot(links[i].weight, f[i])) for i in indices]
+    )
+
+    # Pairs j < i: L_j times cosine, sine, u and w = -du/dPhi.
+    zero = sympy.Integer(0)
+    along = [[zero] * n for _ in indices]
+    across = [[zero] * n for _ in indices]
+    coupling = [[zero] * n for _ in indices]
+    swing = [[zero] * n for _ in indices]
+    for i in indices:
+        for j in range(i):
+            angle, length = _sum(theta[j + 1 : i + 1]), links[j].length
+            pair = (j + 1, i + 1)
+            c = define('cos', r'\mathrm{c}', pair, sympy.cos(angle))
+            z = define('sin', r'\mathrm{s}', pair, sympy.sin(angle))
+            along[j][i] = define('lc', r'\lambda', pair, length * c)
+            across[j][i] = define('ls', r'\sigma', pair, length * z)
+            coupling[j][i] = define('A', 'A', pair, length * (first[i] * c - d[i] * z))
+            swing[j][i] = define('W', 'W', pair, length * (first[i] * z + d[i] * c))
+
+    mass = sympy.zeros(n * (1 + s), n * (1 + s))
+    velocity = sympy.zeros(n * (1 + s), 1)
+    static = sympy.zeros(n * (1 + s), 1)
+
+    # Joints: the equations of absolute angles, summed outward.
+    rows = [[zero] * (n + 1) for _ in range(n)]
+    for a in indices:
+        for b in reversed(indices):
+            pair_ab = inertia[a] if a == b else coupling[min(a, b)][max(a, b)]
+            rows[a][b] = define('R', 'R', (a + 1, b + 1), rows[a][b + 1] + pair_ab)
+    for b in indices:
+        total = zero
+        for a in reversed(range(n)):
+            total = total + rows[a][b]
+            if a <= b:
+                kept = define('Q', 'Q', (a + 1, b + 1), total)
+                mass[a, b] = mass[b, a] = kept
+                total = kept
+    square = [define('q', r'\Omega^2', (i + 1,), omega[i] ** 2) for i in indices]
+    total_v = total_g = zero
+    for a in reversed(range(n)):
+        own = 2 * omega[a] * _dot(product_f[a], f_rate[a])
+        outward = [
+            -(square[i] * swing[a][i] + 2 * omega[i] * d_rate[i] * across[a][i])
+            for i in range(a + 1, n)
+        ]
+        inward = [square[j] * swing[j][a] for j in range(a)]
+        total_v = define('V', 'V', (a + 1,), total_v + _sum([own, *outward, *inward]))
+        total_g = define(
+            'G', 'G', (a + 1,),
+            total_g + gravity * (first[a] * cosine[a] - weight[a] * sine[a]),
+        )  # fmt: skip
+        velocity[a], static[a] = total_v, total_g
+    if as_printed:
+        for a in indices:
+            velocity[a] += _printed_error(a, links, across, omega, d_rate)
+
+    # Deflections.
+    for i in indices:
+        reach = links[i].turning
+        pull = define('P', 'P', (i + 1,), _sum([square[j] * across[j][i] for j in range(i)]))
+        lever = zero
+        levers = [zero] * (i + 1)
+        for a in reversed(range(i)):
+            lever = define('E', r'\Lambda', (a + 1, i + 1), lever + along[a][i])
+            levers[a] = lever
+        for k in modes:
+            row = n + i * s + k
+            for a in range(i + 1):
+                mass[a, row] = mass[row, a] = reach[k] + levers[a] * links[i].deflection[k]
+            for m in modes:
+                source = links[i].printed_product if as_printed else links[i].product
+                mass[row, n + i * s + m] = source[k][m]
+            velocity[row] = links[i].deflection[k] * pull - square[i] * product_f[i][k]
+            static[row] = gravity * links[i].weight[k] * cosine[i] + _dot(
+                links[i].stiffness[k], f[i]
+            )
+
+    potential = _sum(
+        [
+            gravity * (first[i] * sine[i] + weight[i] * cosine[i])
+            + _dot(f[i], [_dot(links[i].stiffness[k], f[i]) for k in modes]) / 2
+            for i in indices
+        ]
+    )
+    positions = sympy.zeros(n, 2)
+    for i in indices:
+        positions[i, 0] = _sum([links[j].length * cosine[j] for j in range(i + 1)])
+        positions[i, 1] = _sum([links[j].length * sine[j] for j in range(i + 1)])
+    return Equations(
+        model=model,
+        form='reduced',
+        as_printed=as_printed,
+        theta=namer.theta,
+        theta_rate=namer.theta_rate,
+        f=namer.f,
+        f_rate=namer.f_rate,
+        definitions=tuple(namer.definitions),
+        mass_matrix=mass,
+        velocity_terms=velocity,
+        gravity_and_stiffness=static,
+        force_map=force_map(model, links),
+        potential_energy=potential,
+        positions=positions,
+        latex_names=namer.latex_names,
+    )
+
+
+def _dot(first: Sequence[Any], second: Sequence[Any]) -> Any:
+    """Return the sum of products."""
+    return _sum([a * b for a, b in zip(first, second, strict=True)])
+
+
+def _printed_error(
+    a: int,
+    links: Sequence[Coefficients],
+    across: Sequence[Sequence[Any]],
+    omega: Sequence[Any],
+    d_rate: Sequence[Any],
+) -> Any:
+    """
+    Return what the printed Coriolis terms of a joint have too much.
+
+    Tr(U_jk J_u,lam U_ji^T) theta_k' f' summed over k is half the correct term plus the velocity of
+    the link's points in place of Omega_j times their derivative by theta_i. Multiplied by the
+    rates and summed over the joints, the difference is 0: it does no work.
+    """
+    return _sum(
+        [
+            d_rate[j]
+            * (
+                omega[j] * _sum([across[i][j] for i in range(a, j)])
+                - _sum([omega[i] * across[i][j] for i in range(j)])
+            )
+            for j in range(a, len(links))
+        ]
+    )

@@ -1,0 +1,190 @@
+"""
+Generated equations as functions: evaluation of a state, and compiled code kept in files.
+
+:func:`compiled` writes the code of numba beside the machine code of the other kernels, under a
+name that depends on all that it is generated from: a second start derives and compiles nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from longreach_dynamics.errors import LongreachError
+from longreach_symbolic.links import Links, Model, State, model_of
+
+__all__ = ['Evaluation', 'compiled', 'derive', 'evaluate', 'parameter_values', 'source_directory']
+
+# Modules that a generated text depends on.
+_GENERATOR = ('basis', 'code', 'equations', 'links')
+
+
+class Evaluation(NamedTuple):
+    """
+    Terms of the equations of motion at a state, n = N (1 + s).
+
+    Parameters
+    ----------
+    mass_matrix : ndarray (n, n)
+    velocity_terms, gravity_and_stiffness : ndarray (n,)
+    force_map : ndarray (n, N)
+    """
+
+    mass_matrix: np.ndarray
+    velocity_terms: np.ndarray
+    gravity_and_stiffness: np.ndarray
+    force_map: np.ndarray
+
+
+def derive(model: Model, form: str = 'reduced', as_printed: bool = False, **options: Any) -> Any:
+    """Return the Equations of a model, ``form`` 'reduced' or 'trace'."""
+    from longreach_symbolic.equations import reduced
+    from longreach_symbolic.trace import trace
+
+    return {'reduced': reduced, 'trace': trace}[form](model, as_printed, **options)
+
+
+def evaluate(
+    links: Links, state: State, form: str = 'reduced', as_printed: bool = False
+) -> Evaluation:
+    """
+    Evaluate the equations of motion at a state, by generated Python.
+
+    Raises
+    ------
+    InputError
+        When the state's lists do not fit the links.
+    """
+    from longreach_symbolic.code import as_python
+
+    state.check_lengths(links)
+    equations = derive(model_of(links, 'none'), form, as_printed)
+    namespace: dict[str, Any] = {}
+    exec(compile(as_python(equations, cse=False), '<links>', 'exec'), namespace)
+    q = np.array([*state.theta, *state.f])
+    rates = np.array([*state.theta_rate, *state.f_rate])
+    return Evaluation(*namespace['equations'](q, rates))
+
+
+def parameter_values(links: Links) -> np.ndarray:
+    """Return what :func:`compiled` functions take as parameters: g, then L, m, EI, M, mu."""
+    return np.array([p.value for p in model_of(links, 'all').parameters])
+
+
+def compiled(links: Links, as_printed: bool = False) -> ModuleType:
+    """
+    Return a module of functions compiled by numba for links like these.
+
+    Only their number, the functions and where gravity acts matter: all numbers are parameters, so
+    that other values need no compilation. The module has what
+    :func:`longreach_symbolic.code.as_numba` describes: ``equations``, ``force_map``,
+    ``potential_energy``, ``positions``, and ``PARAMETERS``.
+
+    Raises
+    ------
+    LongreachError
+        When the directory of the cache cannot be written.
+    """
+    return _compiled(
+        len(links.links), links.modes, links.basis, links.gravity_on_deflection, as_printed
+    )
+
+
+@functools.cache
+def _compiled(
+    count: int, modes: int, basis: str, gravity_on_deflection: bool, as_printed: bool
+) -> ModuleType:
+    """Return the module, from its file if there is one."""
+
+    def generate() -> str:
+        from longreach_symbolic.code import as_numba
+        from longreach_symbolic.links import symbolic_model
+
+        model = symbolic_model(count, modes, basis, gravity_on_deflection)
+        return as_numba(derive(model, as_printed=as_printed))
+
+    key = (count, modes, basis, gravity_on_deflection, as_printed)
+    return module_of(f'links_{count}_{modes}_{basis}', repr(key), generate)
+
+
+def module_of(stem: str, key: str, generate: Callable[[], str]) -> ModuleType:
+    """
+    Return a module of generated code, from its file where there is one.
+
+    Parameters
+    ----------
+    stem : str
+        Beginning of the name of the file.
+    key : str
+        What the text depends on, besides the files of this package.
+    generate : callable
+        Returns the text.
+
+    Raises
+    ------
+    LongreachError
+        When the directory of the cache cannot be written.
+    """
+    digest = hashlib.sha256(f'{_version()} {key}'.encode()).hexdigest()[:16]
+    file = source_directory() / f'{stem}_{digest}.py'
+    if not file.is_file():
+        _write(file, generate())
+    spec = importlib.util.spec_from_file_location(f'longreach_symbolic_{file.stem}', file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Machine code that numba has kept names the module it belongs to.
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _anchor() -> None:
+    """Stand for the compiled functions of this package, where their machine code is kept."""
+
+
+@functools.cache
+def source_directory() -> Path:
+    """Return where generated code is kept: below numba's cache of this package's functions."""
+    from numba.core.caching import FunctionCache
+
+    return Path(FunctionCache(_anchor).cache_path) / 'generated'
+
+
+@functools.cache
+def _version() -> str:
+    """Return a digest of what generates the code."""
+    files = [Path(__file__).parent / f'{name}.py' for name in _GENERATOR]
+    text = b''.join(file.read_bytes() for file in files)
+    return hashlib.sha256(text + metadata.version('sympy').encode()).hexdigest()
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file that other processes may read or write at the same time."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        number, name = tempfile.mkstemp(dir=file.parent, prefix='.', suffix='.py')
+        try:
+            with os.fdopen(number, 'w', encoding='utf-8') as stream:
+                stream.write(text)
+            Path(name).replace(file)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                Path(name).unlink()
+    except OSError as error:
+        raise LongreachError(
+            f'{file.parent} cannot be written: {error.strerror}; generated code is kept there, set'
+            ' NUMBA_CACHE_DIR to a directory that is writable'
+        ) from error

@@ -1,0 +1,52 @@
+"""Reduced form, trace form and automatic differentiation agree, and where the paper does not."""
+
+import numpy as np
+import pytest
+from links_reference import random_links, random_state, reference
+
+from longreach_symbolic.generated import evaluate
+
+CASES = [
+    (count, modes, basis, weighing)
+    for count in (1, 2, 3)
+    for modes in (1, 2, 4)
+    for basis, weighing in (('sine', False), ('cubic', True))
+] + [(4, 2, 'sine', True), (5, 2, 'cubic', False), (6, 2, 'sine', False), (6, 2, 'cubic', True)]
+
+
+def assert_equal(found, wanted, tolerance):
+    for one, other in zip(found, wanted, strict=True):
+        scale = max(1.0, np.abs(other).max())
+        np.testing.assert_allclose(one, other, rtol=0.0, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize(('count', 'modes', 'basis', 'weighing'), CASES)
+def test_reduced_form_equals_automatic_differentiation(count, modes, basis, weighing):
+    links = random_links(count, modes, basis, weighing)
+    for seed in range(2):
+        state = random_state(links, seed)
+        assert_equal(evaluate(links, state), reference(links, state)[:4], 1e-12)
+
+
+@pytest.mark.parametrize(
+    ('count', 'modes', 'basis', 'weighing'),
+    [
+        (1, 2, 'sine', False),
+        (2, 2, 'sine', True),
+        (2, 3, 'cubic', False),
+        (3, 1, 'sine', False),
+        (3, 2, 'cubic', True),
+        pytest.param(4, 2, 'sine', False, marks=pytest.mark.slow),
+        pytest.param(5, 2, 'sine', False, marks=pytest.mark.slow),
+        pytest.param(6, 2, 'cubic', True, marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize('as_printed', [False, True])
+def test_trace_form_equals_the_reduced_one(count, modes, basis, weighing, as_printed):
+    links = random_links(count, modes, basis, weighing)
+    state = random_state(links)
+    assert_equal(
+        evaluate(links, state, 'trace', as_printed),
+        evaluate(links, state, 'reduced', as_printed),
+        1e-13,
+    )
