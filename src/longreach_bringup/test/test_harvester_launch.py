@@ -36,6 +36,7 @@ def test_a_bag_equals_the_library(
     assert found['compared_until'] == duration
     assert set(found['differences'].values()) == {0.0, round(duration / 0.01) + 1}
     assert len(found['differences']) == 26
+    assert found['training']['tip_path'] > 0.1
     # Another run is no such recording.
     other = Outcome(capsys, 'harvester', *called, *options, '--as-printed')
     assert other.code == 1

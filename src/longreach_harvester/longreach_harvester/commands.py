@@ -14,6 +14,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parallel import run_jobs
+from longreach_dynamics.teleoperation import CONTROLS
 from longreach_harvester.control import load_controller, references
 from longreach_harvester.kinematics import angles_at, tip_at
 from longreach_harvester.machine import MODELS, SAMPLE_TIME, STEP, Harvester
@@ -30,9 +31,9 @@ from longreach_harvester.simulation import (
     simulate,
     with_step_error,
 )
-from longreach_tools.arguments import allow_lists, numbers
+from longreach_tools.arguments import allow_lists, numbers, optional_file, positive
 from longreach_tools.machine_command import MachineCommand, check_files, lazily
-from longreach_tools.options import add_file, add_results, add_steps
+from longreach_tools.options import add_file, add_results, add_steps, add_whom
 from longreach_tools.output import (
     add_format,
     print_result,
@@ -91,6 +92,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
         'if it is paused, longreach harvester resume lets it go on',
     )
     HARVESTER.add_move(commands, 'joints')
+    by_hand = commands.add_parser(
+        'drive', help='drive a running harvester with the keyboard; q quits'
+    )
+    _add_harvester(by_hand)
+    by_hand.add_argument(
+        '--teleoperation', metavar='YAML', type=optional_file, help='teleoperation file'
+    )
+    by_hand.add_argument(
+        '--control',
+        choices=('file', *CONTROLS),
+        default='file',
+        help='what keys move at first (default: as the teleoperation file says)',
+    )
+    by_hand.add_argument(
+        '--speed',
+        type=positive,
+        default=0.5,
+        help='deflection of a stick in whose place a key is, above 0 to 1 (default: 0.5)',
+    )
+    add_whom(by_hand, 'harvester')
+    add_format(by_hand)
+    by_hand.set_defaults(run=lazily('longreach_harvester.remote:drive_harvester'))
     HARVESTER.add_demo(
         commands,
         'the open loop over ROS: run, record, compare, draw',
@@ -308,7 +331,7 @@ The bag is in {bag}, the picture in {picture}. What to try next, after . install
   longreach harvester compare-models --plot out/models.png
   longreach harvester run tip --plot out/tip.png
   longreach launch harvester scenario:=none        in real time; Ctrl-C ends it
-  longreach harvester valves 0,0.1,0.1             meanwhile, in another terminal
+  longreach harvester drive                        meanwhile, in another terminal
   cp {file} my_harvester.yaml
                                                    change a number in it, then:
   longreach harvester run open_loop --file my_harvester.yaml --plot out/mine.png"""

@@ -15,7 +15,18 @@ from longreach_node.entry import node_entry
 from longreach_node.hydraulic_messages import finite_values, valve_command
 from longreach_node.stamps import nanoseconds_of
 
-__all__ = ['OperatorNode', 'main']
+__all__ = ['OperatorNode', 'main', 'measurement_of', 'message_of']
+
+
+def measurement_of(joints: JointState, hydraulics: HydraulicState) -> Measurement:  # noqa: ARG001
+    """Return a sample; InputError when a joint is missing or not finite."""
+    angles = finite_values('joint_states', joints.name, joints.position, JOINTS)
+    return Measurement(nanoseconds_of(joints.header.stamp) * 1e-9, angles)
+
+
+def message_of(command: tuple[float, ...], header: Header) -> ValveCommand:
+    """Return spools as a message."""
+    return valve_command(JOINTS, header, command)
 
 
 class OperatorNode(operator_node.OperatorNode):
@@ -33,14 +44,8 @@ class OperatorNode(operator_node.OperatorNode):
         station.warm_up()
         return station
 
-    def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Measurement:  # noqa: ARG002
-        """Return the sample."""
-        angles = finite_values('joint_states', joints.name, joints.position, JOINTS)
-        return Measurement(nanoseconds_of(joints.header.stamp) * 1e-9, angles)
-
-    def message_of(self, command: tuple[float, ...], header: Header) -> ValveCommand:
-        """Return spools as a message."""
-        return valve_command(JOINTS, header, command)
+    measurement_of = staticmethod(measurement_of)
+    message_of = staticmethod(message_of)
 
 
 main = node_entry('longreach_harvester.operator_node:OperatorNode')

@@ -22,6 +22,7 @@ from longreach_harvester.machine import (
 from longreach_harvester.model import BOOK, SIZE
 from longreach_harvester.parameters import JOINTS, HarvesterParameters, load_harvester
 from longreach_harvester.scenario import Scenario
+from longreach_harvester.training import TRAINING_UNITS, training_figures
 
 __all__ = ['COLUMNS', 'HarvesterRun', 'series', 'simulate', 'warm_up', 'with_step_error']
 
@@ -99,6 +100,7 @@ class HarvesterRun(Run[HarvesterParameters]):
         'lowest_pressure': 'Pa',
         'wall_time': 's',
         'step_error': 'rad',
+        **TRAINING_UNITS,
     }
 
     state: HarvesterState | None = None
@@ -120,6 +122,17 @@ class HarvesterRun(Run[HarvesterParameters]):
         turned = np.abs(np.c_[given[-1:], lost[-1:]]).sum() + np.ptp(stored, axis=0).sum()
         return float(np.abs(error).max() / max(turned, _SMALL_ENERGY))
 
+    def training(self) -> dict[str, Any]:
+        """Return the training figures."""
+        heads = [name for name in self.columns.names if name.startswith('q_head')]
+        return training_figures(
+            self.parameters,
+            self.column('time'),
+            self.stack([f'q_{name}' for name in JOINTS]),
+            self.stack([f'spool_{name}' for name in JOINTS]),
+            self.stack(heads) if heads else None,
+        )
+
     def summary(self) -> dict[str, Any]:
         """Return final state, extrema, error of the energy balance, switchings, speed."""
         found = super().summary()
@@ -131,6 +144,7 @@ class HarvesterRun(Run[HarvesterParameters]):
             'final': dict(zip(names, shown[-1].tolist(), strict=True)),
             'lowest': dict(zip(names, shown.min(axis=0).tolist(), strict=True)),
             'highest': dict(zip(names, shown.max(axis=0).tolist(), strict=True)),
+            'training': self.training(),
         }
         if self.state is not None:
             found |= {

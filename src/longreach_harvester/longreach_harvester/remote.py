@@ -1,0 +1,76 @@
+"""The command ``longreach harvester drive``: a person at the keyboard."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+from longreach_msgs.msg import HydraulicState
+from sensor_msgs.msg import JointState
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_harvester.control import load_controller
+from longreach_harvester.kinematics import tip_at
+from longreach_harvester.operator_node import measurement_of, message_of
+from longreach_harvester.parameters import JOINTS, load_harvester
+from longreach_harvester.teleoperation import Teleoperation, load_teleoperation
+from longreach_harvester.training import HEAD_AXES, TRAINING_UNITS, training_figures
+from longreach_node.hydraulic_messages import finite_values
+from longreach_node.keyboard import Keys
+from longreach_node.remote_drive import Row, drive
+from longreach_node.stamps import nanoseconds_of
+from longreach_tools.output import print_result, summary_table
+
+__all__ = ['drive_harvester']
+
+
+def row_of(joints: JointState, hydraulics: HydraulicState) -> Row:
+    """Return time, joint angles, spools, and angles of a head that hangs."""
+    head = [name for name in HEAD_AXES if name in joints.name]
+    angles = finite_values('joint_states', joints.name, joints.position, (*JOINTS, *head))
+    spools = finite_values('hydraulics', hydraulics.name, hydraulics.spool, JOINTS)
+    time = nanoseconds_of(joints.header.stamp) * 1e-9
+    return (time, *angles[:3].tolist(), *spools.tolist(), *angles[3:].tolist())
+
+
+def drive_harvester(arguments: argparse.Namespace) -> int:
+    """Let a person drive, and print the training figures."""
+    if arguments.speed > 1.0:
+        raise InputError(f'--speed = {arguments.speed:g}, allowed: (0, 1]')
+    harvester = load_harvester(arguments.file)
+    parameters = load_teleoperation(arguments.teleoperation)
+    stations = [
+        Teleoperation(parameters.controlling(control), harvester, load_controller())
+        for control in ('joints', 'tip')
+    ]
+    stations[1].warm_up()
+
+    def show(row: Row) -> str:
+        x, y, z = tip_at(harvester, np.array(row[1:4])).tolist()
+        return f'{row[0]:.1f} s, tip at {x:.2f}, {y:.2f}, {z:.2f} m'
+
+    rows = drive(
+        (stations[0], stations[1]),
+        Keys(arguments.speed, parameters.controlling(arguments.control).control == 'tip'),
+        machine='harvester',
+        namespace=arguments.namespace,
+        timeout=arguments.timeout,
+        topic='valve_command',
+        others='commands the valves on {topic}, too; start the harvester with controller:=false'
+        ' operator:=false to drive it with keys',
+        stands_still='if it is paused, longreach harvester resume lets it go on',
+        measurement_of=measurement_of,
+        message_of=message_of,
+        row_of=row_of,
+        show=show,
+    )
+    if len(rows) < 2:
+        raise LongreachError('no two samples came while driving: there are no training figures')
+    table = np.array(rows)
+    head = table[:, 7:] if table.shape[1] > 7 else None
+    figures: dict[str, Any] = {
+        'training': training_figures(harvester, table[:, 0], table[:, 1:4], table[:, 4:7], head)
+    }
+    print_result(figures, summary_table(figures, TRAINING_UNITS), arguments.format)
+    return 0

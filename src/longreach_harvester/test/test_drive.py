@@ -1,0 +1,102 @@
+"""A person at the keyboard drives a running harvester."""
+
+import argparse
+import json
+import os
+import pty
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+from longreach_msgs.msg import ValveCommand
+
+from longreach_dynamics.errors import LongreachError
+from longreach_harvester.plant_node import PlantNode
+from longreach_harvester.remote import drive_harvester
+from longreach_node.testing import bench
+from longreach_tools.testing import Outcome
+
+
+@pytest.fixture
+def person(monkeypatch):
+    """The person's end of a terminal that is stdin."""
+    person, program = pty.openpty()
+    with os.fdopen(program) as stream:
+        monkeypatch.setattr(sys, 'stdin', stream)
+        yield person
+    os.close(person)
+
+
+def words(**changes):
+    usual = {'file': None, 'teleoperation': None, 'control': 'joints', 'speed': 0.8}
+    usual |= {'namespace': '/', 'timeout': 20.0, 'format': 'json'}
+    return argparse.Namespace(**(usual | changes))
+
+
+def open_valves(commands):
+    return {name for c in commands for name, u in zip(c.name, c.spool, strict=True) if u}
+
+
+@pytest.mark.parametrize('control', ['joints', 'tip'])
+def test_keys_move_the_machine_and_the_end_closes_its_valves(person, capsys, control):
+    before = termios.tcgetattr(sys.stdin.fileno())
+    with bench() as b:
+        plant = b.add(PlantNode)
+        commands = b.listen(ValveCommand, 'valve_command')
+        begun = b.begin(drive_harvester, words(control=control))
+        b.until(lambda: not termios.tcgetattr(sys.stdin.fileno())[3] & termios.ECHO, 'keys')
+        os.write(person, b'k')
+        b.until(lambda: open_valves(commands), 'motion')
+        # Nobody presses anything any more.
+        b.until(lambda: not any(commands[-1].spool), 'spring back to zero')
+        rising = plant.state.y[1] - plant.machine.scenario.angles[1]
+        os.write(person, b'd')
+        b.until(lambda: 'swing' in open_valves(commands), 'swing')
+        os.write(person, b'q')
+        assert b.end(begun) == 0
+        b.until(lambda: not any(commands[-1].spool), 'closed valves')
+    assert rising > 0.003
+    assert termios.tcgetattr(sys.stdin.fileno()) == before
+    assert ('stick' in open_valves(commands)) == (control == 'tip'), 'the tip goes straight up'
+    out, err = capsys.readouterr()
+    assert 'q      quit' in err
+    figures = json.loads(out)['training']
+    assert figures['tip_path'] > 0.01
+    assert 0.0 < figures['moving_time'] < figures['time']
+
+
+def test_another_who_commands_the_valves_ends_it(person):
+    before = termios.tcgetattr(sys.stdin.fileno())
+    with bench() as b:
+        b.add(PlantNode)
+        begun = b.begin(drive_harvester, words())
+        b.until(lambda: not termios.tcgetattr(sys.stdin.fileno())[3] & termios.ECHO, 'keys')
+        b.publisher(ValveCommand, 'valve_command')
+        with pytest.raises(LongreachError, match='driver commands the valves on /valve_command'):
+            b.end(begun)
+    assert termios.tcgetattr(sys.stdin.fileno()) == before
+
+
+def test_without_a_terminal_it_says_so_at_once(monkeypatch, capsys):
+    with Path(os.devnull).open() as nothing:
+        monkeypatch.setattr(sys, 'stdin', nothing)
+        found = Outcome(capsys, 'harvester', 'drive')
+    assert found.code == 2
+    assert found.err == (
+        'longreach harvester: stdin is no terminal, allowed: a terminal, for the keys\n'
+    )
+
+
+def test_without_a_plant_the_terminal_is_left_alone(person, capsys):
+    before = termios.tcgetattr(sys.stdin.fileno())
+    found = Outcome(capsys, 'harvester', 'drive', '--timeout', '0.3')
+    assert found.code == 1
+    assert 'no plant listens to /harvester/valve_command after 0.3 s' in found.err
+    assert termios.tcgetattr(sys.stdin.fileno()) == before
+
+
+def test_speeds_are_shares(person, capsys):
+    found = Outcome(capsys, 'harvester', 'drive', '--speed', '1.5')
+    assert found.code == 2
+    assert '--speed = 1.5, allowed: (0, 1]' in found.err
