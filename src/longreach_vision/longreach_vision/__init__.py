@@ -15,9 +15,9 @@ Two cameras that track circular markers, Henikl et al. (2015), section 4.2.
 ``tracking``, ``image_motion``, ``appearance``, ``association``, ``naming``
                                         markers through time
 ``stereo``                              markers in space
-``stereo_pairing``, ``following``, ``tracks``, ``tracking_report``, ``clock_offset``
-                                        pairs of images; how tracking begins; tracks as a table;
-                                        clocks of two cameras compared
+``stereo_pairing``, ``following``, ``tracks``, ``tracking_report``, ``clock_offset``,
+``agreement``                           pairs of images; how tracking begins; tracks as a table;
+                                        clocks and poses of two cameras compared
 ``rig``                                 cameras, plane, markers and numbers of the tracker
 ``scene``, ``rendering``, ``drawing``, ``sequences``
                                         what cameras would see of given markers; the same as files

@@ -19,6 +19,7 @@ __all__ = [
     'add_namespace',
     'add_outputs',
     'add_plots',
+    'add_reading',
     'add_rig',
     'add_scale',
     'add_truth_topic',
@@ -57,6 +58,23 @@ def add_namespace(parser: argparse.ArgumentParser) -> None:
     """Add ``--namespace``."""
     parser.add_argument(
         '--namespace', default='vision', help='namespace of the recorded topics (default: vision)'
+    )
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add arguments for the reading of images and the start of tracking."""
+    parser.add_argument(
+        '--rate', type=image_rate, help='images per second, instead of the times of the files'
+    )
+    parser.add_argument(
+        '--bits', type=int, default=16, help='significant bits of 16-bit images (default: 16)'
+    )
+    parser.add_argument(
+        '--start',
+        metavar='CAMERA.MARKER=u,v,r',
+        action='append',
+        default=[],
+        help='pixel and radius in the first image, for each marker not located in the rig',
     )
 
 

@@ -331,7 +331,11 @@ def observations_to_message(
 
 
 def estimates_to_message(
-    estimates: Mapping[str, Estimate], gap: float, stamp: Time, frame_id: str
+    estimates: Mapping[str, Estimate],
+    gap: float,
+    stamp: Time,
+    frame_id: str,
+    chi_square: float = math.nan,
 ) -> MarkerEstimates:
     """
     Return the message of all estimates.
@@ -345,10 +349,13 @@ def estimates_to_message(
     stamp : Time
     frame_id : str
         The world's frame.
+    chi_square : float
+        Typical disagreement of the cameras; NaN if unknown.
     """
     return MarkerEstimates(
         header=Header(stamp=stamp, frame_id=frame_id),
         stamp_gap=gap,
+        chi_square=chi_square,
         estimates=[MarkerEstimate(**estimate_fields(*pair, Point)) for pair in estimates.items()],
     )
 

@@ -156,6 +156,7 @@ class TrackWriter:
             _ESTIMATES,
             header=self._header(at, self._frame_id),
             stamp_gap=frame.gap,
+            chi_square=frame.chi_square,
             estimates=[
                 self._make(
                     _ESTIMATES.removesuffix('s'),

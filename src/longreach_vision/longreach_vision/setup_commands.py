@@ -8,7 +8,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +26,23 @@ from longreach_tools.output import (
     table,
     writing,
 )
+from longreach_vision.arguments import add_namespace, add_reading, add_rig, add_scale
 from longreach_vision.boards import Board, find_views, list_pictures
 from longreach_vision.calibration import Calibration, calibrate
 from longreach_vision.cameras import MODELS, write_camera
+from longreach_vision.geometry import Pose
 from longreach_vision.localisation import Localisation, localise
 from longreach_vision.prediction import Prediction
 from longreach_vision.reference import Reference, load_reference, read_cameras
 from longreach_vision.rig import LONGEST_DELAY, MarkerOnRig
 from longreach_vision.sheet import FORMATS, PAGES, lay_out, to_pdf, to_svg
 
-__all__ = ['configure_setup', 'rig_text', 'write_delay']
+__all__ = ['cameras_text', 'configure_setup', 'rig_text', 'write_delay', 'write_poses']
 
 # Example marker for a rig file without markers: name and radius [m].
 _EXAMPLE = ('marker_1', 0.15)
+# Entries of a camera in a rig file that a new pose replaces.
+_POSED = ('calibration', 'position', 'orientation', 'covariance')
 
 
 def configure_setup(commands: Any) -> None:
@@ -74,14 +78,43 @@ def configure_setup(commands: Any) -> None:
     )
     intrinsics.set_defaults(run=_run_calibrate)
 
-    pose = commands.add_parser('pose', help='estimate camera poses from measured reference points')
-    pose.add_argument('reference', metavar='REFERENCE.yaml', type=Path)
+    pose = commands.add_parser(
+        'pose',
+        help='estimate camera poses from measured reference points, or refine one',
+        description='Estimates poses and plane from the points of REFERENCE.yaml. With --refine,'
+        ' instead finds the pose of one camera again, from markers that are tracked in a recording'
+        ' of both: the other camera and the plane are the reference.',
+    )
+    pose.add_argument('reference', metavar='REFERENCE.yaml', type=Path, nargs='?')
     pose.add_argument(
         '--out',
         metavar='RIG.yaml',
         type=Path,
         help='rig file; in an existing file, only cameras and plane are replaced',
     )
+    pose.add_argument(
+        '--refine',
+        metavar='RECORDING',
+        nargs='+',
+        help='bag of images, or left and right video or folder',
+    )
+    add_namespace(pose)
+    add_rig(pose)
+    pose.add_argument(
+        '--camera',
+        choices=('left', 'right'),
+        help='with --refine: camera whose pose is wrong (default: the one that moved in the'
+        ' recording, if that shows)',
+    )
+    pose.add_argument(
+        '--plane-deviation',
+        type=positive,
+        default=0.01,
+        help='with --refine: standard deviation of the distances of markers from the plane [m]'
+        ' (default: 0.01)',
+    )
+    add_reading(pose)
+    add_scale(pose)
     pose.add_argument(
         '--marker',
         metavar='NAME=RADIUS',
@@ -240,6 +273,16 @@ def _calibration_text(found: Calibration, empty: Sequence[str]) -> str:
 
 def _run_pose(arguments: argparse.Namespace) -> None:
     """Run ``pose``."""
+    if arguments.refine is not None:
+        # It tracks, which the other setup commands do not need.
+        from longreach_vision.tracking_commands import run_refine
+
+        run_refine(arguments)
+        return
+    if arguments.reference is None:
+        raise InputError('REFERENCE.yaml is missing; give it, or --refine RECORDING')
+    if arguments.rig is not None or arguments.camera is not None:
+        raise InputError('--rig and --camera are allowed with --refine only')
     file, out = arguments.reference, arguments.out
     check_output(out, arguments.plot)
     reference = load_reference(file)
@@ -254,7 +297,7 @@ def _run_pose(arguments: argparse.Namespace) -> None:
     advice = ''
     if out is not None:
         markers = _markers_text(arguments.marker, out)
-        cameras_and_plane = rig_text(found, _calibrations(reference, file, out), _delays(out))
+        cameras_and_plane = rig_text(found, _calibrations(reference, file, out), _kept(out))
         _write_rig(out, cameras_and_plane + markers)
         if markers and not arguments.marker:
             advice = f'\n\n{out} contains an example marker; replace it by your markers'
@@ -300,22 +343,24 @@ def _calibrations(reference: Reference, file: Path, out: Path) -> dict[str, str]
     return found
 
 
-def _delays(out: Path) -> dict[str, Any]:
-    """Return the delays of cameras in an existing rig file, which a new pose does not change."""
+def _kept(out: Path) -> dict[str, dict[str, Any]]:
+    """Return entries of cameras in an existing rig file that a new pose does not change."""
     if not (out.is_file() and out.stat().st_size):
         return {}
     cameras = load_yaml(out).get('cameras')
     if not isinstance(cameras, dict):
         return {}
     return {
-        side: entry['delay']
+        side: {key: value for key, value in entry.items() if key not in _POSED}
         for side, entry in cameras.items()
-        if isinstance(entry, dict) and 'delay' in entry
+        if isinstance(entry, dict)
     }
 
 
 def rig_text(
-    found: Localisation, calibrations: dict[str, str], delays: dict[str, Any] | None = None
+    found: Localisation,
+    calibrations: dict[str, str],
+    kept: dict[str, dict[str, Any]] | None = None,
 ) -> str:
     """
     Return the cameras and the plane of a rig file.
@@ -325,23 +370,10 @@ def rig_text(
     found : Localisation
     calibrations : dict of str
         Calibration file by camera, as named in the rig file.
-    delays : dict, optional
-        Delay of stamps by camera [s].
+    kept : dict, optional
+        Other entries by camera, such as the delay of stamps [s].
     """
-    lines = ['cameras:']
-    for side, pose in found.poses.items():
-        assert pose.covariance is not None
-        lines += [
-            f'  {side}:',
-            f'    calibration: {_quoted(calibrations[side])}',
-            f'    position: {_row(pose.translation)}  # in the world [m]',
-            f'    orientation: {_row(pose.quaternion)}  # x y z w of the optical frame',
-            '    # Rows; of rotation vector in the camera [rad] and position in the world [m].',
-            '    covariance:',
-            *_rows(pose.covariance),
-        ]
-        if delays and side in delays:
-            lines.append(f'    delay: {delays[side]!r}  # [s], of the stamps')
+    lines = [cameras_text(found.poses, calibrations, kept or {})]
     if found.plane is not None:
         plane = found.plane.plane
         assert plane.covariance is not None
@@ -355,6 +387,57 @@ def rig_text(
             *_rows(plane.covariance, '    '),
         ]
     return '\n'.join([*lines, ''])
+
+
+def cameras_text(
+    poses: Mapping[str, Pose], calibrations: dict[str, str], kept: dict[str, dict[str, Any]]
+) -> str:
+    """Return the cameras of a rig file; the arguments are those of :func:`rig_text`."""
+    lines = ['cameras:']
+    for side, pose in poses.items():
+        lines += [
+            f'  {side}:',
+            f'    calibration: {_quoted(calibrations[side])}',
+            f'    position: {_row(pose.translation)}  # in the world [m]',
+            f'    orientation: {_row(pose.quaternion)}  # x y z w of the optical frame',
+        ]
+        if pose.covariance is not None:
+            lines += [
+                '    # Rows; of rotation vector in the camera [rad], position in the world [m].',
+                '    covariance:',
+                *_rows(pose.covariance),
+            ]
+        lines += [f'    {key}: {value!r}' for key, value in kept.get(side, {}).items()]
+    return '\n'.join(lines)
+
+
+def write_poses(rig: Path, out: Path, poses: Mapping[str, Pose]) -> None:
+    """
+    Write the poses of all cameras of a rig file into it or into a copy of it.
+
+    Parameters
+    ----------
+    rig : Path
+        Existing rig file.
+    out : Path
+        The same file, or a new one.
+    poses : mapping of Pose
+        By camera.
+
+    Raises
+    ------
+    InputError
+        If the layout of the file does not allow it; nothing is changed then.
+    """
+    entries = load_yaml(rig)['cameras']
+    calibrations = {}
+    for side in poses:
+        named = Path(entries[side]['calibration'])
+        if not named.is_absolute():
+            named = Path(os.path.relpath(rig.parent.resolve() / named, out.parent.resolve()))
+        calibrations[side] = str(named)
+    text = cameras_text(poses, calibrations, _kept(rig)) + '\n'
+    _write_rig(out, text, rig)
 
 
 def _row(values: np.ndarray) -> str:
@@ -380,31 +463,32 @@ def _quoted(text: str) -> str:
     )
 
 
-def _write_rig(out: Path, text: str) -> None:
+def _write_rig(out: Path, text: str, source: Path | None = None) -> None:
     """
-    Write a rig file; other entries of an existing file are kept.
+    Write a rig file; other entries of an existing file, or of a source, are kept.
 
     Raises
     ------
     InputError
         If the layout of an existing file does not allow entries to be replaced; it is unchanged.
     """
-    if not (out.is_file() and out.stat().st_size):
+    source = source or out
+    if not (source.is_file() and source.stat().st_size):
         with writing(out) as path:
             path.write_text(text, encoding='utf-8')
         return
-    old = load_yaml(out)
+    old = load_yaml(source)
     with writing(out) as path:
         path.write_text(text, encoding='utf-8')
         expected = old | load_yaml(path)
-        path.write_text(_merged(out.read_text(encoding='utf-8'), text), encoding='utf-8')
+        path.write_text(_merged(source.read_text(encoding='utf-8'), text), encoding='utf-8')
         try:
             fits = load_yaml(path) == expected
         except InputError:
             fits = False
         if not fits:
             raise InputError(
-                f'--out {out}: the layout of this file does not allow cameras and plane to be'
+                f'{source}: the layout of this file does not allow cameras and plane to be'
                 ' replaced, allowed: each entry starts a line with its name, no braces around all,'
                 ' no end mark, no references; give a new file, and copy the rest to it'
             )

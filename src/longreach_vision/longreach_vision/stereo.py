@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from longreach_vision.positions import Location, locate_in_plane, triangulate
 from longreach_vision.rig import MarkerOnRig, Rig
 from longreach_vision.tracking import CameraTracker
 
-__all__ = ['Estimate', 'StereoFrame', 'StereoTracker']
+__all__ = ['Estimate', 'StereoFrame', 'StereoTracker', 'typical_chi_square']
 
 # Standard deviations beyond which a difference is significant.
 _SURE = 3.5
@@ -47,6 +48,10 @@ _SHORT = 1e-3
 # Sightings in the mean difference of two cameras' positions: more would lag behind a marker that
 # moves.
 _REMEMBERED = 5
+# Latest sightings from which the typical disagreement is computed.
+_LATEST = 300
+# Median of the chi-square distribution with 1 degree of freedom.
+_MEDIAN = 0.4549
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -102,12 +107,29 @@ class StereoFrame:
         Observations by camera and marker, at the time of each image.
     estimates : dict of Estimate
         Estimates of all markers of the rig, by name.
+    chi_square : float
+        Typical squared distance of both cameras' rays over its variance, from the latest
+        sightings: 1 is expected; NaN if unknown.
     """
 
     time: float
     gap: float
     observations: dict[str, dict[str, Observation]]
     estimates: dict[str, Estimate]
+    chi_square: float = math.nan
+
+    @property
+    def disagreements(self) -> dict[str, float]:
+        """Squared distance of both rays over its variance, of markers TRACKED by both cameras."""
+        return {
+            name: one.triangulated.chi_square
+            for name, one in self.estimates.items()
+            if one.triangulated is not None
+            and all(
+                name in seen and seen[name].status == TRACKED
+                for seen in self.observations.values()
+            )
+        }
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -156,6 +178,7 @@ class StereoTracker:
         }
         self._planes = {marker.name: rig.plane_of(marker) for marker in rig.markers}
         self._apart: dict[str, _Apart] = {}
+        self._squares: deque[float] = deque(maxlen=_LATEST)
         # Reasons for markers that were not found at the start, or in a search.
         self._missing: dict[str, str] = {}
 
@@ -348,7 +371,9 @@ class StereoTracker:
             for marker in self.rig.markers
         }
         self._help(times)
-        return StereoFrame(time, gap, observations, estimates)
+        frame = StereoFrame(time, gap, observations, estimates)
+        self._squares.extend(frame.disagreements.values())
+        return dataclasses.replace(frame, chi_square=typical_chi_square(self._squares))
 
     def _view(
         self,
@@ -652,6 +677,11 @@ class StereoTracker:
         # A displacement out of the plane shifts both alike.
         if abs(same - exchanged) > _HINT:
             tracker.resolve(name, exchange=exchanged < same)
+
+
+def typical_chi_square(values: Collection[float] | np.ndarray) -> float:
+    """Return the typical value of squares with 1 degree of freedom; 1 is expected, NaN if none."""
+    return float(np.median(np.asarray(values))) / _MEDIAN if len(values) else math.nan
 
 
 def _height_variance(plane: Plane, point: np.ndarray) -> float:

@@ -21,6 +21,7 @@ from longreach_tools.output import (
     table,
     write_csv,
 )
+from longreach_vision.agreement import Agreement, AgreementEstimator
 from longreach_vision.clock_offset import ClockOffset, OffsetEstimator
 from longreach_vision.detection import TRACKED
 from longreach_vision.following import Follower
@@ -179,7 +180,7 @@ def _track(
         if targets.overlay is not None:
             sinks.append(stack.enter_context(writing_overlay(targets.overlay, rig)))
         follower = Follower(rig)
-        offsets = OffsetEstimator(rig)
+        offsets, agreement = OffsetEstimator(rig), AgreementEstimator(rig)
         frames = _UntilBroken(follow(follower, images))
         # None: tqdm shows progress only on a terminal.
         for one in tqdm(frames, total=total, disable=None, delay=1.0, unit='pair', leave=False):
@@ -193,6 +194,7 @@ def _track(
                 for name, known in reasons.items():
                     known.append(one.frame.estimates[name].reason)
             offsets.add(one.frame)
+            agreement.add(one.frame)
             for sink in sinks:
                 sink(one)
         if not rows:
@@ -221,6 +223,7 @@ def _track(
         advice=advice,
         failure=failure,
         offset=offsets.estimate(),
+        agreement=agreement.estimate(),
         counts=counts,
     )
 
@@ -344,6 +347,7 @@ def hand_out(
     advice: str = '',
     failure: LongreachError | None = None,
     offset: ClockOffset | None = None,
+    agreement: Agreement | None = None,
     counts: Mapping[str, int] | None = None,
 ) -> None:
     """
@@ -364,6 +368,8 @@ def hand_out(
         Raised after printing.
     offset : ClockOffset, optional
         Offset of the clocks of two cameras.
+    agreement : Agreement, optional
+        Agreement of two cameras.
     counts : mapping, optional
         Number of images by camera of the rig; None if unknown.
 
@@ -398,7 +404,9 @@ def hand_out(
         text += '\n\n' + _errors_text(errors)
     if offset is not None:
         text += f'\n\n{offset}'
-        advice = '\n\n'.join(filter(None, (advice, offset.warning)))
+    if agreement is not None:
+        text += f'\n{agreement}'
+    advice = '\n\n'.join(filter(None, (advice, _warning(offset, agreement))))
     span = tracks.times[[0, -1]].tolist()
     print_result(
         {
@@ -409,6 +417,7 @@ def hand_out(
             'cameras': cameras,
             'errors': errors,
             'clock_offset': None if offset is None else offset.fields(),
+            'agreement': None if agreement is None else agreement.fields(),
             'advice': advice,
         },
         f'{text}\n\n{advice}' if advice else text,
@@ -416,6 +425,13 @@ def hand_out(
     )
     if failure is not None:
         raise failure
+
+
+def _warning(offset: ClockOffset | None, agreement: Agreement | None) -> str:
+    """Return the warning about clocks or else poses; empty for none."""
+    # Wrong clocks make cameras disagree, too.
+    told = '' if offset is None else offset.warning
+    return told or ('' if agreement is None else agreement.warning)
 
 
 def _offsets(rig: Rig) -> dict[str, np.ndarray]:

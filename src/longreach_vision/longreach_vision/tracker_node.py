@@ -30,6 +30,7 @@ from longreach_node.frames import FrameParameters, frame_name
 from longreach_node.parameters import declare
 from longreach_node.stamps import stamp_of
 from longreach_vision import conversions
+from longreach_vision.agreement import AgreementEstimator
 from longreach_vision.cameras import Camera
 from longreach_vision.clock_offset import OffsetEstimator
 from longreach_vision.detection import TRACKED, Observation
@@ -181,6 +182,7 @@ class MarkerTracker:
         )
         self._delays = self._rig.delays
         self._offsets = OffsetEstimator(self._rig, _SIGHTINGS)
+        self._agreement = AgreementEstimator(self._rig, _SIGHTINGS)
         self._judged = time.monotonic()
         self._restarts = self._jumps = 0
         self._early: list[tuple[str, int, np.ndarray, str]] = []
@@ -332,6 +334,7 @@ class MarkerTracker:
             rig = self._rig_as_known()
             self._follower = Follower(rig)
             self._offsets = OffsetEstimator(rig, _SIGHTINGS)
+            self._agreement = AgreementEstimator(rig, _SIGHTINGS)
             self._latest.clear()
         arrays = images.with_images({name: one.image for name, one in images.images.items()})
         self._latest.update({name: (arrays.images[name], at) for name, at in arrays.times.items()})
@@ -343,6 +346,7 @@ class MarkerTracker:
             return
         self._report.add_frame(frame, (time.perf_counter() - begun) / len(images.images))
         self._offsets.add(frame)
+        self._agreement.add(frame)
         if self._follower.problem:
             self._warn('start', self._follower.problem)
         self._stamp = images.stamp
@@ -373,7 +377,7 @@ class MarkerTracker:
             return
         header = stamp_of(images.stamp), self._settings.frame_id.lstrip('/')
         self._markers.publish(
-            conversions.estimates_to_message(frame.estimates, frame.gap, *header)
+            conversions.estimates_to_message(frame.estimates, frame.gap, *header, frame.chi_square)
         )
         now = images.stamp * 1e-9
         if self._shapes.is_due(now):
@@ -444,13 +448,16 @@ class MarkerTracker:
             self._warned[kind] = now
             self._node.get_logger().warning(text)
 
-    def _judge_clocks(self) -> None:
-        """Estimate the offset of the clocks from the latest sightings, and warn."""
+    def _judge_cameras(self) -> None:
+        """Judge clocks and poses by the latest sightings, and warn."""
         offset = self._offsets.estimate(search=False)
         self._judged = time.monotonic()
         self._report.offset = offset
+        self._report.agreement = agreement = self._agreement.estimate()
         if offset is not None and offset.warning:
             self._warn('clocks', offset.warning)
+        elif agreement is not None and agreement.warning:
+            self._warn('agreement', agreement.warning)
 
     def _on_timer(self) -> None:
         """Publish diagnostics; process waiting images if no more arrive."""
@@ -458,7 +465,7 @@ class MarkerTracker:
             for images in self._pairs.flush():
                 self._track(images)
         if time.monotonic() - self._judged > _CLOCKS:
-            self._judge_clocks()
+            self._judge_cameras()
         waits = ''
         if self.is_waiting():
             topics = (one.topic_name for one in (self._observations, self._markers))

@@ -12,19 +12,26 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools.bag import absolute_name
 from longreach_tools.output import add_format, check_output, print_result, write_csv
+from longreach_vision.agreement import (
+    Agreement,
+    AgreementEstimator,
+    Refinement,
+    refine_pose,
+)
 from longreach_vision.arguments import (
     add_namespace,
     add_outputs,
     add_plots,
+    add_reading,
     add_rig,
     add_scale,
     add_truth_topic,
-    image_rate,
     motion_of,
     rig_files,
     rig_of,
@@ -34,12 +41,15 @@ from longreach_vision.following import Follower
 from longreach_vision.recording import read_images, read_tracks, read_truth
 from longreach_vision.rig import Rig
 from longreach_vision.scene import MarkerPath
-from longreach_vision.setup_commands import write_delay
+from longreach_vision.setup_commands import write_delay, write_poses
 from longreach_vision.sources import ImageSource, open_source
 from longreach_vision.streams import Picture, follow, pictures_of
 from longreach_vision.track_output import Targets, hand_out, track_markers
 
-__all__ = ['configure_tracking']
+__all__ = ['configure_tracking', 'run_refine']
+
+# Chi-square of the gaps after a refinement, beyond which the new pose does not fit.
+_UNFIT = 9.0
 
 _START = re.compile(r'(left|right)\.([^=]+)=([^,]+),([^,]+),([^,]+)')
 
@@ -63,7 +73,7 @@ def configure_tracking(commands: Any) -> None:
         choices=('left', 'right'),
         help='camera of LEFT if RIGHT is not given (default: the first one of the rig)',
     )
-    _add_reading(track)
+    add_reading(track)
     track.add_argument(
         '--truth', metavar='PATH.csv|BAG', type=Path, help='true motion of the markers'
     )
@@ -84,7 +94,7 @@ def configure_tracking(commands: Any) -> None:
     sync.add_argument('right', metavar='RIGHT', nargs='?', help='right video or folder')
     add_namespace(sync)
     add_rig(sync, required=True)
-    _add_reading(sync)
+    add_reading(sync)
     add_scale(sync)
     add_format(sync)
     sync.set_defaults(run=_run_sync)
@@ -100,23 +110,6 @@ def configure_tracking(commands: Any) -> None:
     )
     add_plots(beside)
     beside.set_defaults(run=_run_compare)
-
-
-def _add_reading(parser: argparse.ArgumentParser) -> None:
-    """Add arguments for the reading of images and the start of tracking."""
-    parser.add_argument(
-        '--rate', type=image_rate, help='images per second, instead of the times of the files'
-    )
-    parser.add_argument(
-        '--bits', type=int, default=16, help='significant bits of 16-bit images (default: 16)'
-    )
-    parser.add_argument(
-        '--start',
-        metavar='CAMERA.MARKER=u,v,r',
-        action='append',
-        default=[],
-        help='pixel and radius in the first image, for each marker not located in the rig',
-    )
 
 
 # --- track -----------------------------------------------------------------------------------
@@ -281,6 +274,86 @@ def _with_cameras(rig: Rig, names: Sequence[str]) -> Rig:
         if name not in rig.cameras:
             raise InputError(f'camera {name}, allowed by the rig: {", ".join(rig.cameras)}')
     return dataclasses.replace(rig, cameras={name: rig.cameras[name] for name in names})
+
+
+# --- pose --refine ---------------------------------------------------------------------------
+
+
+def run_refine(arguments: argparse.Namespace) -> None:
+    """Run ``pose --refine``."""
+    if arguments.reference is not None or arguments.marker:
+        raise InputError('--refine and REFERENCE.yaml or --marker are given, allowed: one of them')
+    if arguments.rig is None:
+        raise InputError('--rig is missing, required with --refine')
+    if len(arguments.refine) > 2:
+        raise InputError(f'--refine has {len(arguments.refine)} values, allowed: one or two')
+    check_output(arguments.out, arguments.plot)
+    wanted, arguments.camera = arguments.camera, None
+    arguments.left, arguments.right, arguments.from_bag = None, None, None
+    if len(arguments.refine) == 2:
+        arguments.left, arguments.right = arguments.refine
+    else:
+        arguments.from_bag = Path(arguments.refine[0])
+    rig = rig_of(arguments)
+    if len(rig.cameras) < 2:
+        raise InputError(f'{arguments.rig} has one camera, allowed: two')
+    with contextlib.ExitStack() as stack:
+        rig, images, total, _ = _opened(stack, arguments, rig)
+        seen = AgreementEstimator(rig)
+        frames = follow(Follower(rig), images)
+        for one in tqdm(frames, total=total, disable=None, delay=1.0, unit='pair', leave=False):
+            seen.add(one.frame)
+    agreement = seen.estimate()
+    assert agreement is not None
+    camera = wanted or agreement.moved
+    if not camera:
+        raise InputError(
+            f'--camera is missing, required as this recording does not show which camera moved:'
+            f' {agreement}'
+        )
+    since = agreement.since if math.isfinite(agreement.since) else -math.inf
+    found = refine_pose(rig, camera, seen, arguments.plane_deviation, since)
+    if arguments.out is not None:
+        poses = {name: one.pose for name, one in rig.cameras.items()}
+        write_poses(arguments.rig, arguments.out, poses | {camera: found.pose})
+    told, fields = _refined(found, agreement)
+    print_result(fields, told, arguments.format)
+
+
+def _refined(found: Refinement, agreement: Agreement) -> tuple[str, dict[str, Any]]:
+    """Return a refined pose as text and as a JSON object."""
+    pose = found.pose
+    assert pose.covariance is not None
+    turn, shift = (
+        math.sqrt(float(np.trace(pose.covariance[k : k + 3, k : k + 3]))) for k in (0, 3)
+    )
+    place = ', '.join(f'{x:.4f}' for x in pose.translation)
+    told = (
+        f'{agreement}\n{found.camera}: turned by {1e3 * found.turned:.3f} mrad'
+        f' (± {1e3 * turn:.3f}), moved by {1e3 * found.shifted:.2f} mm (± {1e3 * shift:.2f})\n'
+        f'position {place} m, from {found.sightings} sightings; chi-square by pixels alone'
+        f' {found.before:.3g} before, {found.after:.3g} now'
+    )
+    warning = ''
+    if found.after > _UNFIT:
+        warning = (
+            'the cameras still disagree: the other camera, the calibration or the times may be'
+            ' wrong, too; measure reference points again: longreach vision pose REFERENCE.yaml'
+        )
+        told += f'\n{warning}'
+    fields = {
+        'camera': found.camera,
+        'position': pose.translation.tolist(),
+        'orientation': pose.quaternion.tolist(),
+        'covariance': pose.covariance.ravel().tolist(),
+        'turned': found.turned,
+        'shifted': found.shifted,
+        'sightings': found.sightings,
+        'chi_square': {'before': found.before, 'after': found.after},
+        'agreement': agreement.fields(),
+        'warnings': [warning] if warning else [],
+    }
+    return told, fields
 
 
 # --- compare ---------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from longreach_vision.agreement import Agreement
 from longreach_vision.clock_offset import ClockOffset
 from longreach_vision.detection import LOST, TRACKED
 from longreach_vision.stereo import StereoFrame
@@ -41,6 +42,8 @@ class TrackingReport:
     ----------
     offset : ClockOffset or None
         Latest estimate of the offset of the cameras' clocks.
+    agreement : Agreement or None
+        Latest estimate of the cameras' agreement.
     """
 
     def __init__(self, pairs: ImagePairs[Any], topics: Mapping[str, str], gap: float) -> None:
@@ -57,6 +60,8 @@ class TrackingReport:
             camera: deque(maxlen=_SILENT) for camera in topics
         }
         self.offset: ClockOffset | None = None
+        self.agreement: Agreement | None = None
+        self._chi_square = math.nan
 
     def add_image(self, camera: str, *, good: bool) -> None:
         """Count a received image, and whether it is valid."""
@@ -67,6 +72,7 @@ class TrackingReport:
         """Add the result of an image pair, and the computing time per image [s]."""
         self._statuses = {name: one.status for name, one in frame.estimates.items()}
         self._seconds.append(seconds)
+        self._chi_square = frame.chi_square
         for camera, seen in frame.observations.items():
             self._sightings[camera].append(sum(one.status == TRACKED for one in seen.values()))
 
@@ -153,6 +159,8 @@ class TrackingReport:
             text = f'lost: {", ".join(lost)}'
         elif self.offset is not None and self.offset.warning:
             text = self.offset.warning
+        elif self.agreement is not None and self.agreement.warning:
+            text = self.agreement.warning
         else:
             # A slow camera may not have delivered an image.
             text = 'tracking' if self._seconds else _NEXT
@@ -189,6 +197,8 @@ class TrackingReport:
                 'clock_offset': self.offset.offset if known else math.nan,
                 'clock_offset_deviation': self.offset.deviation,
             }
+        if len(self._topics) > 1:
+            values['chi_square'] = self._chi_square
         return {
             **values,
             'nearest_gap': self._pairs.nearest_gap,

@@ -127,7 +127,11 @@ def by_library(
         if not ready.late:
             estimated.append(
                 conversions.estimates_to_message(
-                    frame.estimates, frame.gap, stamp_of(ready.stamp), 'world'
+                    frame.estimates,
+                    frame.gap,
+                    stamp_of(ready.stamp),
+                    'world',
+                    frame.chi_square,
                 )
             )
     return observed, estimated

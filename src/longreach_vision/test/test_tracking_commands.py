@@ -524,7 +524,7 @@ def test_compare_finds_what_simulate_found(capsys, scene, run, tmp_path):
     )
     # Tracks do not have the covariances of pixels, nor the number of images.
     cameras = [one | {'images': None} for one in expected['cameras']]
-    assert told == expected | {'clock_offset': None, 'cameras': cameras}
+    assert told == expected | {'clock_offset': None, 'agreement': None, 'cameras': cameras}
     assert len(table(tmp_path / 'a.csv')['time']) == FRAMES
     assert (tmp_path / 'a.png').is_file()
     words = ('compare', both, '--config', scene / 'rig.yaml')
