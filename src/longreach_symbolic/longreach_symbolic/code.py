@@ -19,6 +19,7 @@ from longreach_symbolic.equations import Definition, Equations
 
 __all__ = [
     'Assignments',
+    'Parts',
     'as_c',
     'as_casadi',
     'as_json',
@@ -28,6 +29,7 @@ __all__ = [
     'description',
     'entries',
     'operations',
+    'parts_of',
 ]
 
 _SOURCE = 'Yu and Chen (2019), doi:10.1155/2019/5627271'
@@ -174,7 +176,7 @@ def _product(printer: Any, power: Any) -> str:
 # --- parts of all languages -----------------------------------------------------------------
 
 
-class _Parts(NamedTuple):
+class Parts(NamedTuple):
     """The functions of a text, as assignments."""
 
     equations: Assignments
@@ -183,13 +185,13 @@ class _Parts(NamedTuple):
     force_map: Assignments
 
 
-def _parts(equations: Equations, cse: bool) -> _Parts:
-    """Return the functions of a text."""
+def parts_of(equations: Equations, cse: bool = True) -> Parts:
+    """Return the functions of a text; ``cse`` as of :func:`assignments`."""
 
     def part(*matrices: Any) -> Assignments:
         return assignments(equations, [entry for m in matrices for entry in m], cse)
 
-    return _Parts(
+    return Parts(
         equations=part(
             equations.mass_matrix, equations.velocity_terms, equations.gravity_and_stiffness
         ),
@@ -319,9 +321,9 @@ def _default(equations: Equations) -> str:
     return 'parameters=DEFAULTS' if equations.model.has_values else 'parameters'
 
 
-def as_python(equations: Equations, cse: bool = True) -> str:
+def as_python(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
     """Return a module that needs NumPy: equations, accelerations, energies and positions."""
-    parts = _parts(equations, cse)
+    parts = parts or parts_of(equations, cse)
     model = equations.model
     size, default = len(equations.coordinates), _default(equations)
     lines = list(
@@ -392,9 +394,9 @@ def _matrix_targets(name: str, rows: int, columns: int) -> list[tuple[str, str]]
     return [(f'{name}[{row}, {column}]', '') for row in range(rows) for column in range(columns)]
 
 
-def as_numba(equations: Equations, cse: bool = True) -> str:
+def as_numba(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
     """Return a module of functions compiled by numba that fill arrays."""
-    parts = _parts(equations, cse)
+    parts = parts or parts_of(equations, cse)
     model = equations.model
     size, parameters = len(equations.coordinates), model.parameters
     imports = ['from math import cos, pi, sin', '', 'import numpy as np', 'from numba import njit']
@@ -471,9 +473,9 @@ def _c_function(head: str, summary: str, arguments: Sequence[str], body: Iterato
     )
 
 
-def as_c(equations: Equations, cse: bool = True) -> str:
+def as_c(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
     """Return a file of C99 that needs math.h only; matrices are by rows."""
-    parts = _parts(equations, cse)
+    parts = parts or parts_of(equations, cse)
     model = equations.model
     n, size, parameters = model.count, len(equations.coordinates), model.parameters
 
@@ -546,9 +548,9 @@ def as_c(equations: Equations, cse: bool = True) -> str:
 # --- CasADi ---------------------------------------------------------------------------------
 
 
-def as_casadi(equations: Equations, cse: bool = True) -> str:
+def as_casadi(equations: Equations, cse: bool = True, parts: Parts | None = None) -> str:
     """Return a module of Python that builds a function of CasADi."""
-    parts = _parts(equations, cse)
+    parts = parts or parts_of(equations, cse)
     model = equations.model
     size, n = len(equations.coordinates), model.count
     imports = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -159,19 +160,18 @@ def _generate(options: argparse.Namespace) -> None:
     derived = time.perf_counter()
     _tell(f'writing {options.format}')
     cse = options.cse == 'on'
-    writers = {
-        'latex': latex.as_latex,
-        'markdown': latex.as_markdown,
-        'python': code.as_python,
-        'numba': code.as_numba,
-        'c': code.as_c,
-        'casadi': code.as_casadi,
-        'json': code.as_json,
+    parts = code.parts_of(equations, cse)
+    writers: dict[str, Callable[[], str]] = {
+        'latex': lambda: latex.as_latex(equations, cse),
+        'markdown': lambda: latex.as_markdown(equations, cse),
+        'python': lambda: code.as_python(equations, cse, parts),
+        'numba': lambda: code.as_numba(equations, cse, parts),
+        'c': lambda: code.as_c(equations, cse, parts),
+        'casadi': lambda: code.as_casadi(equations, cse, parts),
+        'json': lambda: code.as_json(equations, cse),
     }
-    text = writers[options.format](equations, cse)
-    shared = (
-        code.assignments(equations, code.entries(equations), cse=True).operations if cse else None
-    )
+    text = writers[options.format]()
+    shared = parts.equations.operations
     _tell('')
     if options.out is None:
         print(text, end='')
@@ -181,9 +181,9 @@ def _generate(options: argparse.Namespace) -> None:
     after = f', {shared} after elimination of common subexpressions' if cse else ''
     print(
         f'{model.count} links, {len(equations.coordinates)} coordinates, {options.form} form:'
-        f' {written_out} operations written out{after}; derived in {derived - loaded:.2f} s,'
-        f' written in {time.perf_counter() - derived:.2f} s, SymPy loaded in'
-        f' {loaded - started:.2f} s',
+        f' {written_out if cse else shared} operations written out{after}; derived in'
+        f' {derived - loaded:.2f} s, written in {time.perf_counter() - derived:.2f} s, SymPy'
+        f' loaded in {loaded - started:.2f} s',
         file=sys.stderr,
     )
 

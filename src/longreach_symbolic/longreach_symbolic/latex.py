@@ -21,10 +21,16 @@ __all__ = ['as_latex', 'as_markdown']
 
 # What formulas of the reduced form abbreviate: constants of links, moments, pairs of links.
 _ABBREVIATED = {'S', 'a', 'b', 'c', 'k', 's', 'omega', 'h', 'J', 'd', 'dd', 'A', 'W'}
+# Sums over the links before one, too, from this number of links on.
+_OF_MANY = {'E', 'P'}
+_MANY = 4
 # Of each link the same formula.
 _OF_A_LINK = {'S', 'a', 'b', 'c', 'k'}
 # Characters of LaTeX in a line of formulas.
 _LINE = 110
+# Of a matrix that is shown as one.
+_COLUMNS = 8
+_ROWS = 12
 
 
 class _Block(NamedTuple):
@@ -51,7 +57,7 @@ class _Printer(LatexPrinter):  # type: ignore[misc]
         return self._print_function_of('cos', expr, exp)
 
     def _print_Float(self, expr: Any) -> str:  # noqa: N802
-        mantissa, _, exponent = repr(float(expr)).partition('e')
+        mantissa, _, exponent = f'{float(expr):.15g}'.partition('e')
         return rf'{mantissa} \cdot 10^{{{int(exponent)}}}' if exponent else mantissa
 
 
@@ -62,7 +68,6 @@ def as_latex(equations: Equations, cse: bool = True) -> str:
         r'\usepackage[a4paper,landscape,margin=15mm]{geometry}',
         r'\usepackage{amsmath}',
         r'\allowdisplaybreaks',
-        r'\setcounter{MaxMatrixCols}{64}',
         r'\begin{document}',
         r'\raggedright',
     ]
@@ -89,7 +94,8 @@ def as_markdown(equations: Equations, cse: bool = True) -> str:
 def _blocks(equations: Equations, cse: bool) -> Iterator[_Block]:
     """Yield what a document consists of."""
     if cse and equations.form == 'reduced':
-        equations = reduced(equations.model, equations.as_printed, _ABBREVIATED)
+        kinds = _ABBREVIATED | (_OF_MANY if equations.model.count >= _MANY else set())
+        equations = reduced(equations.model, equations.as_printed, kinds)
     printer = _Printer({'symbol_names': _names(equations), 'mul_symbol': None})
     model = equations.model
     n, s = model.count, model.modes
@@ -187,7 +193,7 @@ def _matrix(name: str, matrix: Any, printer: _Printer) -> Iterator[str]:
     """Yield the lines of a matrix: as one if it fits, otherwise its entries that are not 0."""
     cells = [[printer.doprint(entry) for entry in row] for row in matrix.tolist()]
     width = sum(max(map(len, column)) for column in zip(*cells, strict=True))
-    if width <= _LINE:
+    if width <= _LINE and matrix.shape[0] <= _ROWS and matrix.shape[1] <= _COLUMNS:
         inner = r'\\'.join('&'.join(row) for row in cells)
         yield rf'{name}&=\begin{{pmatrix}}{inner}\end{{pmatrix}}'
         return

@@ -1,0 +1,263 @@
+"""Where the paper is wrong, by how much, and that the corrected equations are right."""
+
+import numpy as np
+import pytest
+import sympy
+from links_reference import arrays, random_links, random_state, reference
+
+from longreach_symbolic import code
+from longreach_symbolic.equations import Namer, coefficients, force_map
+from longreach_symbolic.generated import derive, evaluate
+from longreach_symbolic.links import load_links, model_of, symbolic_model
+
+# Of the motor angles: the paper's gains.
+PROPORTIONAL, DERIVATIVE = 125.0, 25.0
+
+
+def module_of(links, **options):
+    namespace = {}
+    exec(code.as_python(derive(model_of(links, 'none'), **options)), namespace)
+    return namespace
+
+
+def swing(links, q, rates, duration, step=1.25e-4, **options):
+    """Return states over time without torques, by the classical Runge-Kutta method."""
+    module = module_of(links, **options)
+    torques = np.zeros(len(links.links))
+
+    def derivative(state):
+        half = state.size // 2
+        return np.append(
+            state[half:], module['accelerations'](state[:half], state[half:], torques)
+        )
+
+    state = np.append(q, rates)
+    rows = [state]
+    for _ in range(round(duration / step)):
+        a = derivative(state)
+        b = derivative(state + step / 2.0 * a)
+        c = derivative(state + step / 2.0 * b)
+        d = derivative(state + step * c)
+        state = state + step / 6.0 * (a + 2.0 * b + 2.0 * c + d)
+        rows.append(state)
+    rows = np.array(rows)
+    return rows, np.array([sum(module['energy'](row[:6], row[6:])) for row in rows[::100]])
+
+
+@pytest.mark.slow
+def test_printed_coriolis_terms_move_the_joints_by_0_03_rad_without_a_trace_in_the_energy():
+    """The paper's links turn without gravity, 5 and 10 mm bent: 0.03 rad within a second."""
+    links = load_links().replace(gravity=0.0)
+    q = np.array([np.pi / 4.0, -np.pi / 4.0, 0.005, 0.0, 0.01, 0.0])
+    rates = np.array([2.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    right, energy = swing(links, q, rates, 1.0)
+    wrong, energy_wrong = swing(links, q, rates, 1.0, as_printed=True)
+    assert np.ptp(energy) < 1e-6 * energy[0]
+    assert np.ptp(energy_wrong) < 1e-6 * energy[0]
+    difference = np.abs(wrong - right)[:, :2].max(axis=0)
+    np.testing.assert_allclose(difference, [0.025, 0.034], atol=0.002)
+
+
+@pytest.mark.parametrize('count', [2, 3])
+def test_energy_balance(count):
+    """The power of the velocity terms is that of the changing mass matrix."""
+    links = random_links(count, weighing=True)
+    module = module_of(links)
+    q, rates = arrays(random_state(links))
+    velocity = module['equations'](q, rates)[1]
+    step = 1e-6
+    change = (
+        module['equations'](q + step * rates, rates)[0]
+        - module['equations'](q - step * rates, rates)[0]
+    ) / (2.0 * step)
+    power = rates @ change @ rates / 2.0
+    assert rates @ velocity == pytest.approx(power, rel=1e-7)
+
+
+@pytest.mark.parametrize('count', [1, 2, 4])
+def test_printed_equations_differ_in_two_places_only(count):
+    links = random_links(count)
+    state = random_state(links)
+    right, printed = evaluate(links, state), evaluate(links, state, as_printed=True)
+    np.testing.assert_array_equal(right.gravity_and_stiffness, printed.gravity_and_stiffness)
+    np.testing.assert_array_equal(right.force_map, printed.force_map)
+    # (37): M_ff lacks the lumped masses, off the diagonal, too.
+    difference = right.mass_matrix - printed.mass_matrix
+    for i, link in enumerate(links.links):
+        place = np.sin(np.pi * np.array([1, 2]) * link.lumped_place)
+        rows = slice(count + 2 * i, count + 2 * i + 2)
+        np.testing.assert_allclose(
+            difference[rows, rows], link.lumped_mass * np.outer(place, place), atol=1e-14
+        )
+        difference[rows, rows] = 0.0
+    assert not difference.any()
+    # (24), (39): the joints' Coriolis terms; without work, so of one link nothing.
+    error = printed.velocity_terms - right.velocity_terms
+    assert not error[count:].any()
+    rates = np.array(state.theta_rate)
+    assert abs(rates @ error[:count]) < 1e-12
+    assert np.abs(error[:count]).max() < 1e-12 if count == 1 else np.abs(error).max() > 0.1
+
+
+def test_printed_coriolis_terms_are_those_of_the_paper():
+    """(39) to the letter: U and J_u,lam differentiated, not from the package."""
+    links = random_links(2)
+    state = random_state(links)
+    theta, f = sympy.symbols('t1:3'), sympy.symbols('f1:5')
+    values = dict(zip([*theta, *f], [*state.theta, *state.f], strict=True))
+    to_base, total = sympy.eye(3), [0.0, 0.0]
+    for j, link in enumerate(links.links):
+        angle = theta[j]
+        c, s = sympy.cos(angle), sympy.sin(angle)
+        to_base = to_base * sympy.Matrix(
+            [[c, -s, link.length * c], [s, c, link.length * s], [0, 0, 1]]
+        )
+        xi = sympy.Symbol('xi')
+        y = sum(sympy.sin((k + 1) * sympy.pi * xi) * f[2 * j + k] for k in range(2))
+        point = sympy.Matrix([link.length * xi, y, 1])
+        inertia = sympy.integrate((point * point.T * link.mass).expand(), (xi, -1, 0))
+        lump = point.subs(xi, link.lumped_place)
+        inertia += lump * lump.T * link.lumped_mass
+        for i in range(j + 1):
+            for k in range(j + 1):
+                for mode in range(2):
+                    term = (
+                        to_base.diff(theta[k])
+                        * inertia.diff(f[2 * j + mode])
+                        * to_base.diff(theta[i]).T
+                    ).trace()
+                    rate = state.theta_rate[k] * state.f_rate[2 * j + mode]
+                    total[i] += float(term.subs(values)) * rate
+    # What else is in the velocity terms does not depend on the rates of f.
+    at_rest = state.replace(f_rate=(0.0,) * 4)
+    found = (
+        evaluate(links, state, as_printed=True).velocity_terms
+        - evaluate(links, at_rest, as_printed=True).velocity_terms
+    )
+    np.testing.assert_allclose(found[:2], total, rtol=1e-11)
+
+
+def test_m_ff_without_the_lumped_mass_is_four_times_too_fast():
+    """The paper's first link, pinned at both ends, with the mass of its motor in the middle."""
+    links = load_links()
+    middle = links.links[0].replace(lumped_place=-0.5)
+    links = links.replace(links=(middle,))
+    frequencies = []
+    for printed in (False, True):
+        module = module_of(links, as_printed=printed)
+        q = np.zeros(3)
+        mass, _, at_zero, _ = module['equations'](q, q)
+        q[1] = 1.0
+        stiffness = (module['equations'](q, q * 0.0)[2] - at_zero)[1]
+        frequencies.append(np.sqrt(stiffness / mass[1, 1]))
+    assert frequencies[1] / frequencies[0] == pytest.approx(4.09, abs=0.01)
+
+
+def maps(links, printed):
+    model = model_of(links, 'none')
+    constants = [
+        coefficients(model, i + 1, Namer(model, ())) for i in range(len(links.links))
+    ]  # fmt: skip
+    return np.array(force_map(model, constants, printed).evalf(17), dtype=float)
+
+
+def poles(links, theta, printed):
+    """Return the eigenvalues of PD control of the motor angles about a pose, no gravity."""
+    module = module_of(links)
+    size = links.size
+    q, rest = np.array([*theta, *np.zeros(size - len(theta))]), np.zeros(size)
+    mass, _, static, right = module['equations'](q, rest)
+    stiffness = np.array(
+        [module['equations'](q + unit, rest)[2] - static for unit in np.eye(size)]
+    ).T
+    force = maps(links, printed)
+    stiffness = stiffness + force @ (PROPORTIONAL * right.T)
+    damping = force @ (DERIVATIVE * right.T)
+    inverse = np.linalg.inv(mass)
+    system = np.block(
+        [[np.zeros((size, size)), np.eye(size)], [-inverse @ stiffness, -inverse @ damping]]
+    )
+    return np.linalg.eigvals(system)
+
+
+def test_printed_force_map_is_unstable():
+    links = load_links().replace(gravity=0.0)
+    theta = (np.pi / 4.0, -np.pi / 4.0)
+    np.testing.assert_allclose(maps(links, False), module_of(links)['force_map'](), rtol=1e-15)
+    assert poles(links, theta, printed=False).real.max() < 0.0
+    assert poles(links, theta, printed=True).real.max() > 10.0
+
+
+def test_force_map_of_two_links():
+    """F = [t1, t2, -pi (t1 + t2)/L1, 2 pi (t1 - t2)/L1, -pi t2/L2, 2 pi t2/L2]."""
+    equations = derive(symbolic_model(2))
+    t = sympy.Matrix(sympy.symbols('t1 t2'))
+    names = {name: sympy.Symbol(name, real=True) for name in ('L_1', 'L_2')}
+    (a, b), first, second = t, names['L_1'], names['L_2']
+    wanted = sympy.Matrix([
+        a, b, -sympy.pi * (a + b) / first, 2 * sympy.pi * (a - b) / first,
+        -sympy.pi * b / second, 2 * sympy.pi * b / second,
+    ])  # fmt: skip
+    assert (equations.force_map * t - wanted).applyfunc(sympy.simplify).is_zero_matrix
+
+
+def locked_frequencies(links, theta):
+    """Return the angular frequencies with all motors locked, for small vibrations."""
+    module = module_of(links.replace(gravity=0.0))
+    size, count = links.size, len(links.links)
+    q, rest = np.array([*theta, *np.zeros(size - count)]), np.zeros(size)
+    mass, _, static, force = module['equations'](q, rest)
+    stiffness = np.array(
+        [module['equations'](q + unit, rest)[2] - static for unit in np.eye(size)]
+    ).T
+    # theta follows from f where B q = 0.
+    free = np.vstack([-force[count:].T, np.eye(size - count)])
+    squares = np.linalg.eigvals(
+        np.linalg.solve(free.T @ mass @ free, free.T @ stiffness @ free)
+    )  # fmt: skip
+    return np.sqrt(np.sort(squares.real))
+
+
+def split(links, parts):
+    """Return links that are divided into beams with rigid joints: finite elements."""
+    pieces = []
+    for link in links.links:
+        for number in range(parts):
+            is_last = number == parts - 1
+            pieces.append(
+                link.replace(
+                    length=link.length / parts,
+                    mass=link.mass / parts,
+                    lumped_mass=link.lumped_mass if is_last else 0.0,
+                )
+            )
+    return links.replace(links=tuple(pieces))
+
+
+def test_the_sine_basis_is_too_stiff_and_the_cubic_one_is_not():
+    """The paper's arm, joints locked; the exact beam from elements with cubic functions."""
+    links = load_links().replace(basis='cubic')
+    theta = (np.pi / 4.0, -np.pi / 4.0)
+    parts = 4
+    fine = [angle for joint in theta for angle in (joint, *(0.0,) * (parts - 1))]
+    exact = locked_frequencies(split(links, parts), fine)[:2]
+    np.testing.assert_allclose(exact, [12.55, 39.04], atol=0.01)
+    cubic = locked_frequencies(links, theta)[:2]
+    sine = locked_frequencies(links.replace(basis='sine'), theta)[:2]
+    assert np.all(np.abs(cubic / exact - 1.0) < 1e-4)
+    np.testing.assert_allclose(sine / exact, [1.13, 1.19], atol=0.01)
+
+
+def test_gravity_on_deflection_changes_the_rest_of_a_link():
+    """(20) drops it; the paper's second link alone, horizontal: 0.2 mm at its middle."""
+    links = load_links()
+    one = links.replace(links=links.links[1:])
+    state = random_state(one)
+    heavy = one.replace(gravity_on_deflection=True)
+    for case in (one, heavy):
+        np.testing.assert_allclose(
+            evaluate(case, state).gravity_and_stiffness, reference(case, state)[2], rtol=1e-12
+        )
+    weight = module_of(heavy)['equations'](np.zeros(3), np.zeros(3))[2]
+    stiffness = module_of(one)['equations'](np.array([0.0, 1.0, 0.0]), np.zeros(3))[2]
+    assert -weight[1] / stiffness[1] == pytest.approx(2.2e-4, rel=0.01)
