@@ -15,6 +15,12 @@ from longreach_tools.testing import Outcome, launch
     [
         ('tip', 3.0, ('controller:=true', 'lockstep:=true'), ()),
         ('sine', 3.0, (), ()),
+        (
+            'tip',
+            2.0,
+            ('controller:=true', 'lockstep:=true', 'sensors:=typical'),
+            ('--sensors', 'typical'),
+        ),
         ('open_loop', 9.0, ('model:=reduced',), ('--model', 'reduced')),
         ('tip', 5.0, ('switching:=false',), ('--switching', 'off')),
     ],

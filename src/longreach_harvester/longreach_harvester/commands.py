@@ -25,6 +25,7 @@ from longreach_harvester.parameters import (
     load_harvester,
 )
 from longreach_harvester.scenario import Scenario, load_scenario
+from longreach_harvester.sensors import load_sensors
 from longreach_harvester.simulation import (
     COLUMNS,
     HarvesterRun,
@@ -178,6 +179,11 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         action='store_true',
         help='with +P_S2 in the return lines, as (A6a) is printed',
     )
+    parser.add_argument(
+        '--sensors',
+        metavar='YAML',
+        help='sensor file, or typical: what the controllers get for angles (default: the truth)',
+    )
 
 
 def _simulate(
@@ -191,6 +197,7 @@ def _simulate(
         arguments.model,
         arguments.switching == 'on',
         arguments.as_printed,
+        sensors=load_sensors(arguments.sensors) if arguments.sensors else None,
     )
     # Not to be counted: the code that is compiled or loaded in the first step.
     machine.advance(machine.initial_state(), (0.0, 0.0, 0.0), 0.0, machine.step)
@@ -239,6 +246,7 @@ def _compare_models(arguments: argparse.Namespace) -> int:
     for model, step in _STEPS.items():
         arguments.step, arguments.sample_time = step, SAMPLE_TIME
         arguments.model, arguments.switching, arguments.as_printed = model, 'on', False
+        arguments.sensors = None
         runs[model] = _simulate(harvester, scenario, arguments)
         runs[model].check()
     full, reduced = runs.values()

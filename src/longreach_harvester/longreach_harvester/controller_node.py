@@ -39,6 +39,7 @@ class ControllerNodeParameters(FrameParameters):
         '',
         default='',
     )
+    sensors: bool = quantity('use sensors/joints in place of joint_states', default=False)
     lockstep: bool = quantity('the plant waits for each command', default=False)
 
 
@@ -67,6 +68,7 @@ class ControllerNode(TrajectoryControllerNode[ValveCommand]):
             controller.sample_time,
             settings.lockstep,
             (LEFT_BEHIND,),
+            'sensors/joints' if settings.sensors else 'joint_states',
         )
 
     def measurement_of(self, joints: JointState, hydraulics: HydraulicState) -> Measurement:  # noqa: ARG002

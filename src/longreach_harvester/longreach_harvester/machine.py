@@ -47,6 +47,7 @@ from longreach_harvester.model import (
 )
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
 from longreach_harvester.scenario import Scenario
+from longreach_harvester.sensors import SensorParameters, Sensors
 
 __all__ = [
     'MODELS',
@@ -209,6 +210,8 @@ class Harvester:
         +P_S2 in the return lines, as (A6a) of the paper has it.
     controller : ControllerParameters, optional
         Of a scenario under control; None: the installed file.
+    sensors : SensorParameters, optional
+        Of the angles that these controllers get; None: the true ones.
 
     Raises
     ------
@@ -223,6 +226,7 @@ class Harvester:
     switching: bool = True
     as_printed: bool = False
     controller: ControllerParameters | None = None
+    sensors: SensorParameters | None = None
 
     def __post_init__(self) -> None:
         """Check pose, pressures and step."""
@@ -241,6 +245,7 @@ class Harvester:
         object.__setattr__(self, '_constants', model)
         object.__setattr__(self, '_schedule', self.scenario.schedule(self.parameters))
         object.__setattr__(self, '_control', self._control_of(self.scenario))
+        object.__setattr__(self, '_sensors', self._sensors_of())
         object.__setattr__(self, '_initial', self._at_rest(self._arms()))
         if self.model == 'full':
             self._check_step()
@@ -257,6 +262,13 @@ class Harvester:
             controller.table(self.parameters),
             cycle,
         )
+
+    def _sensors_of(self) -> Sensors | None:
+        """Return the sensors of a scenario under control."""
+        cycle = self.__dict__['_control'][2]
+        if self.sensors is None or not cycle:
+            return None
+        return Sensors(self.parameters, self.sensors, 1.0 / (cycle * self.step))
 
     @property
     def constants(self) -> Model:
@@ -373,6 +385,8 @@ class Harvester:
             With what happened in the step that failed, and the rows up to there.
         """
         schedule, control = self._schedule_of(command), _NO_CONTROL
+        if command is BY_SCENARIO and self.__dict__['_sensors'] is not None:
+            return self._advance_measured(state, first, steps, every)
         if command is BY_SCENARIO and self.scenario.is_controlled:
             # The cycles write on it.
             schedule, control = constant_schedule(state.spools), self.__dict__['_control']
@@ -387,6 +401,29 @@ class Harvester:
             kept = (first + taken) // every - first // every if every else 0
             raise PartialRunError(self._failure(status, time, y), rows[:kept])
         return HarvesterState(y, closed, book, counters, tuple(spools.tolist()), memory), rows
+
+    def _advance_measured(
+        self, state: HarvesterState, first: int, steps: int, every: int
+    ) -> tuple[HarvesterState, np.ndarray]:
+        """Advance and record under controllers that get the readings of sensors."""
+        wanted, gains, cycle = self.__dict__['_control']
+        tables, n = [np.empty((0, ROW))], first
+        while n < first + steps:
+            if n % cycle == 0:
+                k = n // cycle
+                angles = self.__dict__['_sensors'].read(state.y[:3], k).angles
+                memory, spools = state.memory.copy(), np.zeros(len(JOINTS))
+                reference = wanted[min(k, len(wanted) - 1)]
+                pid_cycle(angles, reference, memory, gains, cycle * self.step, spools)
+                state = state._replace(spools=tuple(spools.tolist()), memory=memory)
+            count = min(cycle - n % cycle, first + steps - n)
+            try:
+                state, rows = self.advance_recorded(state, state.spools, n, count, every)
+            except PartialRunError as error:
+                raise PartialRunError(str(error), np.vstack([*tables, *error.recorded])) from error
+            tables.append(rows)
+            n += count
+        return state, np.vstack(tables)
 
     def _schedule_of(self, command: tuple[float, ...] | ByScenario) -> Schedule:
         """Return the schedule of a command."""

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 from longreach_msgs.msg import HydraulicState, ValveCommand
+from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from longreach_dynamics.parameters import choice, quantity
@@ -14,8 +15,11 @@ from longreach_harvester.description import ROOT_FRAME
 from longreach_harvester.machine import MODELS, SAMPLE_TIME, STEP, Harvester, HarvesterState
 from longreach_harvester.parameters import JOINTS, load_harvester
 from longreach_harvester.scenario import load_scenario, resting_scenario
+from longreach_harvester.sensors import MEASURED, Sensors, load_sensors
 from longreach_harvester.simulation import warm_up
+from longreach_node import qos
 from longreach_node.entry import node_entry
+from longreach_node.frames import header_at
 from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
 from longreach_node.hydraulic_plant import HydraulicPlantNode
 from longreach_node.parameters import declare
@@ -34,6 +38,11 @@ class PlantParameters(SimulatorParameters):
     )
     controller: str = quantity(
         'controller file for scenarios under control; empty: the installed one', '', default=''
+    )
+    sensors: str = quantity(
+        'sensor file, or typical, for sensors/joints and the controllers; empty: no sensors',
+        '',
+        default='',
     )
     model: str = choice('full: with lines; reduced: resistances', MODELS, default='full')
     switching: bool = quantity('whether closed valves lock', default=True)
@@ -66,13 +75,36 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
             settings.switching,
             settings.as_printed,
             load_controller(settings.controller or None),
+            load_sensors(settings.sensors) if settings.sensors else None,
         )
         self.open(settings)
+        self._sensors: Sensors | None = None
+        if machine.sensors is not None:
+            self._sensors = Sensors(machine.parameters, machine.sensors, settings.publish_rate)
+            self._measured = self.create_publisher(
+                JointState, 'sensors/joints', qos.stream(settings.latched)
+            )
+            self.outputs.append(self._measured)
         self.run(machine, settings, (0.0,) * len(JOINTS), settings.lockstep)
+        if self._sensors is not None and settings.lockstep:
+            # Who commands listens to the sensors, not to joint_states.
+            self.links = [(self.hydraulics, self._commands), (self._measured, self._commands)]
 
     def command_of(self, message: ValveCommand) -> tuple[float, ...]:
         """Return the spool positions of a message."""
         return spools_from_message(message, JOINTS, 'valve_command')
+
+    def publish_own(self, header: Header) -> None:
+        """Publish the readings of the sensors."""
+        if self._sensors is not None and self.is_heard(self._measured):
+            shown = self._sensors.read(self.state.y[:3], self.sample)
+            position = [*shown.angles.tolist(), *shown.pistons.tolist()]
+            self._measured.publish(JointState(header=header, name=MEASURED, position=position))
+
+    def publish_again(self, nanoseconds: int) -> None:
+        """Publish all parts of the present sample: the controller may have missed any."""
+        self.publish_own(header_at(nanoseconds, self.frame))
+        super().publish_again(nanoseconds)
 
     def hydraulic_state(self, header: Header) -> HydraulicState:
         """Return pressures, flows and spools."""

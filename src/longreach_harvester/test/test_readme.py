@@ -10,6 +10,7 @@ from longreach_harvester.controller_node import ControllerNodeParameters
 from longreach_harvester.parameters import HarvesterParameters
 from longreach_harvester.plant_node import PlantParameters
 from longreach_harvester.scenario import Scenario
+from longreach_harvester.sensors import SensorParameters
 from longreach_harvester.simulation import COLUMNS
 from longreach_node.operator_node import OperatorParameters
 from longreach_node.parameters import file_table, table

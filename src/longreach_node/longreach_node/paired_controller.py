@@ -45,6 +45,7 @@ class PairedControllerNode(Node, Generic[Command]):
         sample_time: float,
         lockstep: bool,
         incidents: Sequence[str] = (),
+        joints: str = 'joint_states',
     ) -> None:
         """
         Begin to listen, and log what this node works with.
@@ -62,6 +63,8 @@ class PairedControllerNode(Node, Generic[Command]):
             The plant waits for each command; otherwise stale samples are not used.
         incidents : sequence of str
             Further kinds of incidents, for :meth:`count`.
+        joints : str
+            Topic of the joints, such as that of sensors.
         """
         self._samples = PairedSamples(sample_time, lockstep)
         self._incidents = Incidents(incidents)
@@ -71,7 +74,7 @@ class PairedControllerNode(Node, Generic[Command]):
         # rclpy's stubs do not know callbacks that take the times of a message as well.
         on_joints: Any = self._on_joints
         on_hydraulics: Any = self._on_hydraulics
-        self._joints = self.create_subscription(JointState, 'joint_states', on_joints, qos.STREAM)
+        self._joints = self.create_subscription(JointState, joints, on_joints, qos.STREAM)
         self._hydraulics = self.create_subscription(
             HydraulicState, 'hydraulics', on_hydraulics, qos.STREAM
         )
