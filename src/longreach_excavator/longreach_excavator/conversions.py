@@ -9,7 +9,7 @@ import numpy as np
 from geometry_msgs.msg import Point, Vector3, WrenchStamped
 from longreach_msgs.msg import HydraulicState, PinForces, Terrain, ValveCommand
 from sensor_msgs.msg import JointState
-from std_msgs.msg import ColorRGBA, Header
+from std_msgs.msg import Header
 from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_dynamics.errors import InputError
@@ -28,6 +28,7 @@ from longreach_node.hydraulic_messages import (
     valve_command,
 )
 from longreach_node.joint_messages import joint_values
+from longreach_node.markers import BLUE, BROWN, RED, SHORTEST, arrow_marker, line_marker
 from longreach_node.stamps import nanoseconds_of
 
 __all__ = [
@@ -47,14 +48,8 @@ __all__ = [
 PINS = (*REACTIONS, *CYLINDERS, 'lk', 'pk')
 
 _JOINTS = tuple(f'{name}_joint' for name in CYLINDERS)
-# Shaft and head of drawn arrows, line of the soil [m].
-_SHAFT, _HEAD, _LINE = 0.05, 0.12, 0.05
 # Largest commanded force of a cylinder over its force at the supply pressure.
 _STRONGEST = 2.0
-# Shorter arrows are not drawn [m].
-_SHORTEST = 0.02
-_RED, _BLUE = ColorRGBA(r=0.84, g=0.12, b=0.12, a=1.0), ColorRGBA(r=0.16, g=0.42, b=0.78, a=1.0)
-_BROWN = ColorRGBA(r=0.45, g=0.31, b=0.18, a=1.0)
 
 
 def hydraulics_to_message(
@@ -136,29 +131,19 @@ def forces_to_message(
     markers = []
     for arrow in arrows:
         (x, z), (dx, dz) = arrow.start, arrow.vector
-        shown = math.hypot(dx, dz) >= _SHORTEST
-        marker = Marker(header=header, ns=arrow.name, type=Marker.ARROW)
-        marker.action = Marker.ADD if shown else Marker.DELETE
-        marker.pose.orientation.w = 1.0
-        marker.scale = Vector3(x=_SHAFT, y=_HEAD)
-        marker.points = [Point(x=x, z=z), Point(x=x + dx, z=z + dz)]
-        marker.color = _RED if arrow.name == 'soil' else _BLUE
-        markers.append(marker)
+        color = RED if arrow.name == 'soil' else BLUE
+        markers.append(arrow_marker(arrow.name, (x, 0.0, z), (dx, 0.0, dz), color, header))
     if len(soil):
-        line = Marker(header=header, ns='surface', type=Marker.LINE_STRIP, action=Marker.ADD)
-        line.pose.orientation.w = 1.0
-        line.scale.x = _LINE
-        line.points = [Point(x=x, z=z) for x, z in soil.tolist()]
-        line.color = _BROWN
-        markers.append(line)
+        line = [(x, 0.0, z) for x, z in soil.tolist()]
+        markers.append(line_marker('surface', line, BROWN, header))
     if load is not None:
         body = Marker(header=header, ns='load', type=Marker.CYLINDER)
-        body.action = Marker.ADD if load.diameter >= _SHORTEST else Marker.DELETE
+        body.action = Marker.ADD if load.diameter >= SHORTEST else Marker.DELETE
         body.pose.position = Point(x=load.middle[0], z=load.middle[1])
         # Its axis is across the plane.
         body.pose.orientation.x = body.pose.orientation.w = math.sqrt(0.5)
         body.scale = Vector3(x=load.diameter, y=load.diameter, z=load.width)
-        body.color = _BROWN
+        body.color = BROWN
         markers.append(body)
     return MarkerArray(markers=markers)
 

@@ -33,11 +33,18 @@ from longreach_dynamics.urdf import (
 from longreach_harvester.kinematics import cylinder_place
 from longreach_harvester.parameters import JOINTS, BeamParameters, HarvesterParameters
 
-__all__ = ['ROOT_FRAME', 'TIP_FRAME', 'drawn_cylinders', 'moving_joints', 'robot_description']
+__all__ = [
+    'ROD_ANGLES',
+    'ROOT_FRAME',
+    'TIP_FRAME',
+    'drawn_cylinders',
+    'moving_joints',
+    'robot_description',
+]
 
 ROOT_FRAME, TIP_FRAME = 'harvester_base', 'tip'
 # Pins of the rods, as angles from the axes of boom and stick [rad].
-_ROD_ANGLES = {'boom': 0.0, 'stick': -0.4}
+ROD_ANGLES = {'boom': 0.0, 'stick': -0.4}
 # What carries the machine, below the pivot of the boom: sizes and centres [m].
 _CARRIER = (
     ('dark', (2.6, 0.5, 0.9), (-0.4, 0.85, -1.35)),
@@ -84,7 +91,7 @@ def moving_joints(
     for name in drawn_cylinders(p):
         i = JOINTS.index(name)
         cylinder = p.actuators[i]
-        angle, rate, rod = float(y[i]), float(y[3 + i]), _ROD_ANGLES[name]
+        angle, rate, rod = float(y[i]), float(y[3 + i]), ROD_ANGLES[name]
         place = cylinder_place(cylinder, angle, rod)  # type: ignore[arg-type]
         linkage = cylinder.linkage  # type: ignore[union-attr]
         arm, far = linkage.arm(angle), float(linkage.row()[2])
@@ -168,7 +175,7 @@ def _add_cylinder(
     """Add barrel and rod of a cylinder; they reach from the shortest length to the longest."""
     cylinder = p.actuators[JOINTS.index(name)]
     _, near, far, _, retracted = cylinder.linkage.row().tolist()  # type: ignore[union-attr]
-    barrel = cylinder_place(cylinder, 0.0, _ROD_ANGLES[name]).barrel  # type: ignore[arg-type]
+    barrel = cylinder_place(cylinder, 0.0, ROD_ANGLES[name]).barrel  # type: ignore[arg-type]
     shortest, longest = abs(near - far), near + far
     links = f'{name}_barrel_link', f'{name}_rod_link'
     body, rod = (add_link(root, link) for link in links)

@@ -8,6 +8,7 @@ import numpy as np
 from longreach_msgs.msg import HydraulicState, ValveCommand
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
+from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.parameters import choice, quantity
 from longreach_harvester.control import load_controller
@@ -17,11 +18,14 @@ from longreach_harvester.parameters import JOINTS, load_harvester
 from longreach_harvester.scenario import load_scenario, resting_scenario
 from longreach_harvester.sensors import MEASURED, Sensors, load_sensors
 from longreach_harvester.simulation import warm_up
+from longreach_harvester.training import HEAD_AXES
+from longreach_harvester.visuals import cylinder_forces, head_lines
 from longreach_node import qos
 from longreach_node.entry import node_entry
 from longreach_node.frames import header_at
 from longreach_node.hydraulic_messages import hydraulic_state, spools_from_message
 from longreach_node.hydraulic_plant import HydraulicPlantNode
+from longreach_node.markers import BLUE, BROWN, RED, arrow_marker, line_marker
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorParameters
 
@@ -55,12 +59,20 @@ class PlantParameters(SimulatorParameters):
         at_most=1e5,
         default=1.0 / SAMPLE_TIME,
     )
+    visual_rate: float = quantity(
+        'drawings of forces and head per second of simulation, if subscribed to; 0: none',
+        'Hz',
+        at_least=0.0,
+        at_most=1e3,
+        default=30.0,
+    )
 
 
 class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
     """The harvester, simulated."""
 
     root_frame = ROOT_FRAME
+    machine: Harvester
     advice = 'start with controller:=false operator:=false to command them by hand'
 
     def __init__(self) -> None:
@@ -85,6 +97,7 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
                 JointState, 'sensors/joints', qos.stream(settings.latched)
             )
             self.outputs.append(self._measured)
+        self.draw_on('forces', settings.visual_rate)
         self.run(machine, settings, (0.0,) * len(JOINTS), settings.lockstep)
         if self._sensors is not None and settings.lockstep:
             # Who commands listens to the sensors, not to joint_states.
@@ -100,6 +113,22 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
             shown = self._sensors.read(self.state.y[:3], self.sample)
             position = [*shown.angles.tolist(), *shown.pistons.tolist()]
             self._measured.publish(JointState(header=header, name=MEASURED, position=position))
+
+    def drawing(self, header: Header) -> MarkerArray:
+        """Return the forces of the cylinders and, of a head that hangs, its swing."""
+        harvester, angles = self.machine.parameters, self.state.y[:3]
+        joints = self.machine.joint_sample(self.state, self.command)
+        efforts = dict(zip(joints.names, joints.efforts, strict=True))
+        forces = np.array([0.0, *(efforts.get(f'{name}_cylinder', 0.0) for name in JOINTS[1:])])
+        arrows = cylinder_forces(harvester, angles, forces)
+        markers = [arrow_marker(*arrow, BLUE, header) for arrow in arrows]
+        places = dict(zip(joints.names, joints.positions, strict=True))
+        if HEAD_AXES[0] in places:
+            head = np.array([places[name] for name in HEAD_AXES])
+            down, along = head_lines(harvester, angles, head)
+            markers.append(line_marker('vertical', down.tolist(), BROWN, header))
+            markers.append(line_marker('head', along.tolist(), RED, header))
+        return MarkerArray(markers=markers)
 
     def publish_again(self, nanoseconds: int) -> None:
         """Publish all parts of the present sample: the controller may have missed any."""

@@ -24,7 +24,8 @@ def test_readme_has_the_table_of_a_node(cls):
 
 
 @pytest.mark.parametrize(
-    'cls', [HarvesterParameters, Scenario, ControllerParameters, SticksParameters]
+    'cls',
+    [HarvesterParameters, Scenario, ControllerParameters, SticksParameters, SensorParameters],
 )
 def test_readme_has_the_table_of_a_file(cls):
     assert file_table(cls) in README, f'the table shall be\n{file_table(cls)}'

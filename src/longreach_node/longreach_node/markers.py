@@ -1,0 +1,55 @@
+"""Markers for viewers that the plants share: arrows of forces, lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from geometry_msgs.msg import Point, Vector3
+from std_msgs.msg import ColorRGBA, Header
+from visualization_msgs.msg import Marker
+
+__all__ = ['BLUE', 'BROWN', 'RED', 'SHORTEST', 'arrow_marker', 'line_marker']
+
+RED, BLUE = ColorRGBA(r=0.84, g=0.12, b=0.12, a=1.0), ColorRGBA(r=0.16, g=0.42, b=0.78, a=1.0)
+BROWN = ColorRGBA(r=0.45, g=0.31, b=0.18, a=1.0)
+SHORTEST = 0.02
+"""Shorter arrows are not drawn [m]."""
+# Shaft and head of arrows, lines [m].
+_SHAFT, _HEAD, _LINE = 0.05, 0.12, 0.05
+
+
+def arrow_marker(
+    name: str,
+    start: Sequence[float],
+    vector: Sequence[float],
+    color: ColorRGBA,
+    header: Header,
+) -> Marker:
+    """Return an arrow x, y, z [m] as a marker; one that is too short to see is removed."""
+    shown = math.hypot(*vector) >= SHORTEST
+    marker = Marker(header=header, ns=name, type=Marker.ARROW, color=color)
+    marker.action = Marker.ADD if shown else Marker.DELETE
+    marker.pose.orientation.w = 1.0
+    marker.scale = Vector3(x=_SHAFT, y=_HEAD)
+    end = [a + b for a, b in zip(start, vector, strict=True)]
+    marker.points = [_point(start), _point(end)]
+    return marker
+
+
+def line_marker(
+    name: str, points: Sequence[Sequence[float]], color: ColorRGBA, header: Header
+) -> Marker:
+    """Return a line through points x, y, z [m] as a marker."""
+    marker = Marker(header=header, ns=name, type=Marker.LINE_STRIP, action=Marker.ADD)
+    marker.pose.orientation.w = 1.0
+    marker.scale.x = _LINE
+    marker.points = [_point(point) for point in points]
+    marker.color = color
+    return marker
+
+
+def _point(place: Sequence[float]) -> Point:
+    """Return a place [m]."""
+    x, y, z = place
+    return Point(x=float(x), y=float(y), z=float(z))
