@@ -52,6 +52,14 @@ _OPENING, _READING = 10.0, 5.0
 _BY_HAND, _EXPOSURE_UNITS = 1, 1e4
 # Larger ages of an image reported by a driver [s] come from another clock.
 _OLDEST = 1.0
+# Codes of codecs that compress the difference of a frame from others. The change of a marker in
+# the image is then left out, or delayed, where it seems small to the encoder.
+_BETWEEN_FRAMES = {
+    'h264', 'x264', 'avc1', 'avc3', 'hevc', 'hev1', 'hvc1', 'h265', 'x265', 'mp4v',
+    'fmp4', 'xvid', 'divx', 'dx50', 'mp42', 'mp43', 'mpg1', 'mpg2', 'mpeg', 'pim1',
+    'pim2', 'vp80', 'vp90', 'vp08', 'vp09', 'av01', 'theo', 'wmv1', 'wmv2', 'wmv3',
+    'wvc1', 'flv1', 'h261', 'h263', 's263', 'svq3', 'rv40', 'drac',
+}  # fmt: skip
 # Frame counts of containers are estimates; tolerance of the count.
 _COUNT_TOLERANCE = 2
 
@@ -118,9 +126,12 @@ class ImageSource:
         Number of frames, for files an estimate; 0 if unknown.
     files : tuple of Path
         Files that are read; empty for a camera.
+    lossy : str
+        Warning about a codec that compresses the differences between frames; empty for none.
     """
 
     live = False
+    lossy = ''
     files: tuple[Path, ...] = ()
     frame_rate = 0.0
     count = 0
@@ -370,6 +381,13 @@ class _Video(ImageSource):
         self._capture.set(cv2.CAP_PROP_ORIENTATION_AUTO, 0)
         self.frame_rate = max(0.0, self._capture.get(cv2.CAP_PROP_FPS))
         self.count = max(0, int(self._capture.get(cv2.CAP_PROP_FRAME_COUNT)))
+        code = _letters(self._capture)
+        if code.lower() in _BETWEEN_FRAMES:
+            self.lossy = (
+                f'{path} is compressed between frames ({code.strip()}): errors of markers are two'
+                ' to seven times as large as the images themselves show, and last over several'
+                ' frames; record MJPEG of quality 80 or more, PNG or FFV1'
+            )
         self._begun = False
 
     def close(self) -> None:
@@ -386,7 +404,7 @@ class _Video(ImageSource):
             self._capture = again
             self._capture.set(cv2.CAP_PROP_ORIENTATION_AUTO, 0)
         self._begun = True
-        stamp, index = -1, 0
+        stamp, index, longest = -1, 0, 0
         times = _ExactTimes(self.frame_rate)
         while True:
             good, image = self._capture.read()
@@ -395,10 +413,15 @@ class _Video(ImageSource):
             # Some containers have no times, or round successive ones to the same value.
             told = times.of(round(self._capture.get(cv2.CAP_PROP_POS_MSEC) * 1e6))
             counted = round(index * 1e9 / self.frame_rate) if self.frame_rate else stamp + 1
-            stamp = told if told > stamp else max(counted, stamp + 1)
+            before, stamp = stamp, told if told > stamp else max(counted, stamp + 1)
+            longest = max(longest, stamp - before) if index else 0
             yield Frame(index, stamp, image, f'{self.name}, frame {index}')
             index += 1
-        if index < self.count - max(_COUNT_TOLERANCE, self.count // 100):
+        # The count may be the duration times a rate that varies: then the times reach the end.
+        duration = self.count / self.frame_rate if self.frame_rate else 0.0
+        is_at_end = 1e-9 * (stamp + longest) > duration - 0.5 / (self.frame_rate or 1.0)
+        is_short = index < self.count - max(_COUNT_TOLERANCE, self.count // 100)
+        if is_short and not (index and duration and is_at_end):
             raise LongreachError(
                 f'{self.name} is incomplete: {index} of {self.count} frames can be read; the rest'
                 ' is missing or damaged'

@@ -50,6 +50,14 @@ _SHORT = 1e-3
 _REMEMBERED = 5
 # Latest sightings from which the typical disagreement is computed.
 _LATEST = 300
+# Share of the latest gap in its slow mean; variance of the deviations from this mean over that of
+# gaps, 1 + a / (2 - a); sightings from which their scatter is known; and its least ratio to the
+# stated one for which covariances of pixels are increased.
+_FORGET, _ENOUGH, _EXCESS = 0.1, 60, 2.0
+_LAGGING = 1.0 + _FORGET / (2.0 - _FORGET)
+# Share of these squares without the largest, which may be swaps, and the mean of this share of the
+# chi-square distribution with 1 degree of freedom.
+_KEPT, _KEPT_MEAN = 0.98, 0.873
 # Median of the chi-square distribution with 1 degree of freedom.
 _MEDIAN = 0.4549
 
@@ -179,8 +187,18 @@ class StereoTracker:
         self._planes = {marker.name: rig.plane_of(marker) for marker in rig.markers}
         self._apart: dict[str, _Apart] = {}
         self._squares: deque[float] = deque(maxlen=_LATEST)
+        # Slow means of the gaps between both rays by marker [px], squares of the deviations from
+        # them over the stated variance, and the factor of variances that follows.
+        self._gaps: dict[str, float] = {}
+        self._scatter: deque[float] = deque(maxlen=_LATEST)
+        self._excess = 1.0
         # Reasons for markers that were not found at the start, or in a search.
         self._missing: dict[str, str] = {}
+
+    @property
+    def excess(self) -> float:
+        """Factor of the pixels' variances that the scatter of both cameras' rays asks for."""
+        return self._excess
 
     @property
     def left(self) -> CameraTracker:
@@ -373,7 +391,25 @@ class StereoTracker:
         self._help(times)
         frame = StereoFrame(time, gap, observations, estimates)
         self._squares.extend(frame.disagreements.values())
+        self._note_scatter(frame)
         return dataclasses.replace(frame, chi_square=typical_chi_square(self._squares))
+
+    def _note_scatter(self, frame: StereoFrame) -> None:
+        """Compare the scatter of the gaps between both rays with the stated noise of pixels."""
+        for name in frame.disagreements:
+            point = frame.estimates[name].triangulated
+            assert point is not None
+            if name not in self._gaps:
+                self._gaps[name] = point.gap
+                continue
+            off = point.gap - self._gaps[name]
+            self._gaps[name] += _FORGET * off
+            self._scatter.append(off**2 * self._excess / (_LAGGING * point.gap_noise**2))
+        if len(self._scatter) >= _ENOUGH:
+            # Not the median: errors of compression have long tails.
+            kept = np.sort(self._scatter)[: round(_KEPT * len(self._scatter))]
+            found = float(np.mean(kept)) / _KEPT_MEAN
+            self._excess = found if found > _EXCESS else 1.0
 
     def _view(
         self,
@@ -391,13 +427,13 @@ class StereoTracker:
             if name in missing:
                 reason = f'{reason}: {missing[name]}'
             return _View(side, LOST, reason, nowhere[0], nowhere[1:])
-        center, covariance = seen.center, seen.covariance
+        center, covariance = seen.center, self._excess * seen.covariance
         doubt = ''
         if seen.status != LOST and time != self.trackers[side].time:
             place = self.trackers[side].center_at(name, time)
             if place is None:
                 return _View(side, LOST, 'not tracked at this time', center, covariance)
-            center, covariance = place
+            center, covariance = place[0], self._excess * place[1]
             deviation = math.sqrt(float(np.linalg.eigvalsh(covariance)[-1]))
             if deviation > _MOVED * seen.radius and not self.trackers[side].knows_speed(name):
                 apart = 1e3 * abs(time - self.trackers[side].time)

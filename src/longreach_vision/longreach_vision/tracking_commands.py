@@ -8,6 +8,7 @@ import dataclasses
 import math
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,8 @@ def _opened(
             )
         sources[name] = source
         read += source.files
+        if source.lossy:
+            print(f'longreach vision: {source.lossy}', file=sys.stderr)
     total = max(source.count for source in sources.values())
     return rig, pictures_of(sources, arguments.rate), total or None, read
 

@@ -205,6 +205,8 @@ class VideoNode(Node):
             return error
         with source:
             self._live = source.live
+            if source.lossy:
+                self.get_logger().warning(source.lossy)
             if not source.live:
                 self._wait_for_listeners()
             return self._publish_all(source)

@@ -10,6 +10,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from matroska import write_matroska
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision.sources import CaptureOptions, open_source
@@ -312,6 +313,48 @@ def test_times_in_whole_milliseconds(
     (tmp_path / 'a.mkv').touch()
     with open_source(tmp_path / 'a.mkv') as source:
         assert [frame.stamp for frame in source] == [round(stamp) for stamp in stamps]
+
+
+def varying(path: Path) -> tuple[Path, list[int]]:
+    """Write a video of 30 frames, of 30 Hz at first and of 10 Hz later; return its times [ms]."""
+    times = [33 * k for k in range(11)] + [330 + 100 * k for k in range(1, 20)]
+    pictures = [np.full((HEIGHT, WIDTH), 5 * k, np.uint8) for k in range(30)]
+    return write_matroska(path / 'varying.mkv', pictures, times, times[-1] + 100.0), times
+
+
+def test_a_video_whose_rate_varies_has_the_times_of_the_file(tmp_path: Path) -> None:
+    file, times = varying(tmp_path)
+    with open_source(str(file)) as source:
+        # Duration times rate.
+        assert source.count > 2 * len(times)
+        stamps = [round((frame.stamp or 0) * 1e-6) for frame in source]
+    assert stamps == times
+
+
+def test_a_video_whose_rate_varies_may_break_off(tmp_path: Path) -> None:
+    file, _ = varying(tmp_path)
+    data = file.read_bytes()
+    file.write_bytes(data[: 2 * len(data) // 3])
+    with open_source(str(file)) as source, pytest.raises(LongreachError, match='is incomplete'):
+        list(source)
+
+
+@pytest.mark.parametrize(
+    ('name', 'codec', 'lossy'),
+    [('a.mp4', 'mp4v', True), ('a.avi', 'XVID', True), ('a.avi', 'MJPG', False),
+     ('a.avi', 'FFV1', False)],
+)  # fmt: skip
+def test_compression_between_frames_is_said(
+    tmp_path: Path, name: str, codec: str, lossy: bool
+) -> None:
+    writer = cv2.VideoWriter(
+        str(tmp_path / name), cv2.VideoWriter.fourcc(*codec), 15.0, (WIDTH, HEIGHT)
+    )
+    for k in range(3):
+        writer.write(np.full((HEIGHT, WIDTH, 3), 20 * k, np.uint8))
+    writer.release()
+    with open_source(str(tmp_path / name)) as source:
+        assert ('is compressed between frames' in source.lossy) == lossy
 
 
 def test_a_video_again_and_again(tmp_path: Path) -> None:
