@@ -59,7 +59,13 @@ FOREIGN_VARIABLES = (
 )
 # Python packages that rosdep cannot install on Ubuntu 24.04: module -> requirement. Keys that end
 # in -pip fail with a Python managed by apt, and apt's numba does not support Python 3.12.
-PIP_ONLY = {'apsw': 'apsw==3.54.1.0', 'numba': 'numba==0.68.1', 'rosbags': 'rosbags==0.11.9'}
+PIP_ONLY = {
+    'apsw': 'apsw==3.54.1.0',
+    'distributed': 'distributed==2026.8.0',
+    'numba': 'numba==0.68.1',
+    'pyarrow': 'pyarrow==26.0.1',
+    'rosbags': 'rosbags==0.11.9',
+}
 PIP_ONLY_TESTS = {
     'casadi': 'casadi==3.8.2',
     'importlinter': 'import-linter==2.16',

@@ -11,7 +11,7 @@ setup(
         ('share/ament_index/resource_index/packages', ['resource/' + NAME]),
         ('share/' + NAME, ['package.xml']),
     ],
-    install_requires=['setuptools', 'apsw', 'numpy', 'pyyaml', 'matplotlib', 'rosbags'],
+    install_requires=['setuptools', 'apsw', 'numpy', 'pyyaml', 'matplotlib', 'pyarrow', 'rosbags'],
     zip_safe=False,
     maintainer='Longreach developers',
     maintainer_email='longreach@example.org',

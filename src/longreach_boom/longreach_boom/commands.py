@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import math
-from pathlib import Path
 
 import numpy as np
 
@@ -28,9 +27,8 @@ from longreach_boom.scenario import Scenario, load_scenario
 from longreach_boom.simulation import simulate
 from longreach_boom.static_commands import configure_statics
 from longreach_tools.arguments import not_negative, positive
-from longreach_tools.machine_command import MachineCommand, check_files, lazily
+from longreach_tools.machine_command import MachineCommand, lazily
 from longreach_tools.options import add_results, add_steps, add_whom
-from longreach_tools.sweeps import Measured, add_sweep, run_sweep
 
 __all__ = ['SUMMARY', 'configure']
 
@@ -64,20 +62,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_steps(run, STEP, SAMPLE_TIME, automatic=True)
     add_results(run, 'a table of all rows', 'forces, strains, pistons and beam tips over time')
 
-    many = add_sweep(commands, 'oil.bulk_modulus or beams.beam_1.loss_time')
-    many.add_argument(
-        '--scenario',
-        metavar='SCENARIO.yaml',
-        type=Path,
-        help='scenario to run instead of the release of a load',
+    many = BOOM.add_sweep(
+        commands,
+        'longreach_boom.commands:BOOM',
+        'oil.bulk_modulus or beams.beam_1.loss_time',
+        scenario_of=_release_scenario,
     )
     add_boom(many)
     add_pose(many, 'site', load=90.0)
     many.add_argument(
-        '--duration', type=positive, default=20.0, help='simulated time [s] (default: 20)'
+        '--duration',
+        type=positive,
+        default=20.0,
+        help='simulated time of the release of a load, without --scenario [s] (default: 20)',
     )
     add_steps(many, STEP, SAMPLE_TIME, automatic=True)
-    many.set_defaults(run=_run_sweep)
 
     BOOM.add_urdf(commands)
 
@@ -136,28 +135,6 @@ def _run_release(arguments: argparse.Namespace) -> int:
     return BOOM.run(arguments, boom, _release_scenario(arguments, boom))
 
 
-def _run_sweep(arguments: argparse.Namespace) -> int:
-    """Run ``sweep``."""
-    from longreach_boom.sweep import simulate_many
-
-    check_files(arguments)
-    boom = boom_of(arguments)
-    values = arguments.values.tolist()
-    booms = [boom.with_value(arguments.parameter, value) for value in values]
-    if arguments.scenario is None:
-        scenarios = [_release_scenario(arguments, one) for one in booms]
-    else:
-        scenarios = [BOOM.scenario_of(arguments, one) for one in booms]
-    return run_sweep(
-        'boom',
-        arguments,
-        _SWEPT,
-        lambda: simulate_many(
-            booms, scenarios, arguments.processes, step=arguments.step, measure=_measure
-        ),
-    )
-
-
 # Results of a run in a sweep, with units.
 _SWEPT = {
     'tip_highest': 'm',
@@ -168,23 +145,16 @@ _SWEPT = {
 }
 
 
-def _measure(run: BoomRun) -> Measured:
-    """
-    Return the results of a run for a sweep.
-
-    The joint error is NaN without a controller, and all are for a run without rows.
-    """
-    if not len(run.table):
-        return Measured((math.nan,) * len(_SWEPT), run.message)
+def _measure(run: BoomRun) -> tuple[float, ...]:
+    """Return the results of a run for a sweep; without a controller the joint error is NaN."""
     summary = run.summary()
-    numbers = (
+    return (
         summary['tip_highest'],
         summary['tip_lowest'],
         max(summary['piston_travel']),
         summary['highest_pressure'],
         max(summary['joint_error'], default=math.nan),
     )
-    return Measured(numbers, run.message)
 
 
 _NEXT = """
@@ -201,11 +171,15 @@ BOOM = MachineCommand(
     name='boom',
     load=boom_of,
     load_scenario=lambda file, boom, a: load_scenario(file, boom, a.step or None),
-    simulate=lambda boom, scenario, a: simulate(boom, scenario, a.step, a.sample_time, True),
+    simulate=lambda boom, scenario, a: simulate(
+        boom, scenario, a.step, a.sample_time, getattr(a, 'progress', True)
+    ),
     read_run=lazily('longreach_boom.recording:read_run'),
     draw_run=lazily('longreach_boom.figures:draw_run'),
     default_file=default_file,
     describe=lazily('longreach_boom.description:robot_description'),
     add_file=add_boom_file,
     scenarios='boom_',
+    swept=_SWEPT,
+    measure=_measure,
 )

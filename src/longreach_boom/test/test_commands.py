@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from longreach_boom import sweep
 from longreach_boom.parameters import default_file, load_boom
 from longreach_boom.results import columns_of
 from longreach_boom.scenario import HangingLoad, Scenario
 from longreach_boom.simulation import simulate
+from longreach_tools import machine_command
 from longreach_tools.testing import Outcome
 
 PNG = b'\x89PNG'
@@ -343,7 +343,7 @@ def test_an_interrupted_sweep_keeps_the_runs_that_are_done(
     capsys, tmp_path, monkeypatch, finished
 ):
     file, picture = tmp_path / 'sweep.csv', tmp_path / 'sweep.png'
-    run, count = sweep._run, 0
+    run, count = machine_command._measure, 0
 
     def interrupted(job):
         nonlocal count
@@ -352,7 +352,7 @@ def test_an_interrupted_sweep_keeps_the_runs_that_are_done(
             raise KeyboardInterrupt
         return run(job)
 
-    monkeypatch.setattr(sweep, '_run', interrupted)
+    monkeypatch.setattr(machine_command, '_measure', interrupted)
     words = ('sweep', 'oil.bulk_modulus', '0.7e9:1.4e9:3', '--duration', 0.5, '--processes', 1)
     done = Outcome(capsys, 'boom', *words, '--csv', file, '--plot', picture)
     assert done.code == 130

@@ -8,6 +8,7 @@ library, and commands to a crane that runs as nodes.
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     scenario = CRANE.add_run(commands)
     _add_variants(scenario)
     _add_results(scenario)
+
+    many = CRANE.add_sweep(
+        commands,
+        'longreach_crane.commands:CRANE',
+        'crane.load_mass or crane.cable_length',
+        scenario_of=lambda *_: c13r.task_scenario('c'),
+    )
+    _add_variants(many)
 
     design = commands.add_parser('design', help='design observer and regulator for a crane')
     _add_file(design)
@@ -164,6 +173,32 @@ def _summary_text(run: CraneRun) -> str:
     )
 
 
+# Results of a run in a sweep, with units.
+_SWEPT = {
+    'max_abs_angle': 'rad',
+    'max_car_position': 'm',
+    'min_car_position': 'm',
+    'final_car_position': 'm',
+    'final_load_position': 'm',
+    'first_emergency': 's',
+}
+
+
+def _measure(run: CraneRun) -> tuple[float, ...]:
+    """Return the results of a run for a sweep; without an emergency its time is NaN."""
+    summary = run.summary()
+    extrema, final = summary['extrema'], summary['final']
+    emergencies = [one['time'] for one in summary['events'] if one['name'] == 'emergency']
+    return (
+        extrema['max_abs_angle'],
+        extrema['max_car_position'],
+        extrema['min_car_position'],
+        final['car_position'],
+        final['load_position'],
+        min(emergencies, default=math.nan),
+    )
+
+
 def _run_design(arguments: argparse.Namespace) -> None:
     """Run ``design``."""
     from longreach_crane.design import (
@@ -251,4 +286,6 @@ CRANE = MachineCommand(
     usual=('Task C', lambda: c13r.task_scenario('c')),
     title=_title,
     text=_summary_text,
+    swept=_SWEPT,
+    measure=_measure,
 )

@@ -349,3 +349,16 @@ def test_task_a_refuses_variants_that_it_does_not_have(
     capsys: pytest.CaptureFixture[str], word: str
 ) -> None:
     Outcome(capsys, 'crane', 'c13r', '--task', 'a', word).refused('are for tasks b and c')
+
+
+def test_sweep_has_results_of_each_crane(capsys):
+    words = ('sweep', 'crane.load_mass', '50:150:2', 'crane.cable_length', '5:10:2')
+    options = ('--processes', 1, '--format', 'json')
+    rows = Outcome(capsys, 'crane', *words, *options).json['rows']
+    assert [row['crane.cable_length'] for row in rows] == [5, 10, 5, 10]
+    assert len({row['max_abs_angle'] for row in rows}) == 4
+    usual = Outcome(capsys, 'crane', 'c13r', '--task', 'c', '--format', 'json').json
+    words = ('sweep', 'crane.cable_length', '5:5:1')
+    (row,) = Outcome(capsys, 'crane', *words, *options).json['rows']
+    assert row['max_abs_angle'] == usual['extrema']['max_abs_angle']
+    assert row['first_emergency'] == 47.93

@@ -8,6 +8,7 @@ cohesion from measurements, and the comparison of recordings with the library.
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +74,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_steps(run, STEP, SAMPLE_TIME, 'interval of rows')
     _add_tolerance(run)
     add_results(run, 'a table of all rows', 'the machine, forces, reactions and motion over time')
+
+    many = EXCAVATOR.add_sweep(
+        commands, 'longreach_excavator.commands:EXCAVATOR', 'scenario.cohesion', 'dig_17kpa'
+    )
+    add_excavator(many)
+    add_steps(many, STEP, SAMPLE_TIME, 'interval of rows')
+    _add_tolerance(many)
 
     configure_studies(commands)
     configure_digging(commands)
@@ -169,6 +177,29 @@ def _summary_text(run: ExcavatorRun) -> str:
     if run.time_to_sweep() is None:
         summary |= {'time_to_sweep_s': 'not reached'}
     return summary_table(summary, run.UNITS)
+
+
+# Results of a run in a sweep, with units.
+_SWEPT = {
+    'sweep_deg': 'deg',
+    'time_to_sweep_s': 's',
+    'bucket_joint_moved_m': 'm',
+    'peak_soil_force_n': 'N',
+    'highest_pressure_pa': 'Pa',
+}
+
+
+def _measure(run: ExcavatorRun) -> tuple[float, ...]:
+    """Return the results of a run for a sweep; NaN for a sweep that does not end."""
+    summary = run.summary()
+    pressures = [p for p in summary['peak_pressures_pa'].values() if p is not None]
+    return (
+        summary['sweep_deg'],
+        math.nan if summary['time_to_sweep_s'] is None else summary['time_to_sweep_s'],
+        summary['bucket_joint_moved_m'],
+        summary['peak_soil_force_n'],
+        max(pressures, default=math.nan),
+    )
 
 
 def _check_sample_time(sample_time: float, scenario: Scenario) -> None:
@@ -278,4 +309,6 @@ EXCAVATOR = MachineCommand(
     add_file=add_excavator,
     scenarios='excavator_',
     text=_summary_text,
+    swept=_SWEPT,
+    measure=_measure,
 )

@@ -364,3 +364,15 @@ def test_steps_of_another_order_agree(capsys):
     assert steps['sweep_deg'] == pytest.approx(fine['sweep_deg'], abs=1e-3)
     assert fine['energy_error'] < 1e-12
     Outcome(capsys, 'excavator', *words, '--tolerance', 1).refused('tolerance = 1.0')
+
+
+def test_sweep_of_the_scenarios_cohesion(capsys):
+    words = ('sweep', 'scenario.cohesion', '0:10e3:2', '--processes', 1, '--format', 'json')
+    soft, hard = Outcome(capsys, 'excavator', *words).json['rows']
+    assert soft['time_to_sweep_s'] < hard['time_to_sweep_s']
+    assert soft['peak_soil_force_n'] < hard['peak_soil_force_n']
+
+
+def test_sweep_of_what_the_scenario_sets_is_told(capsys):
+    words = ('sweep', 'soil.cohesion', '1e3:2e3:2', '--processes', 1)
+    assert 'all runs have the same results' in Outcome(capsys, 'excavator', *words).err

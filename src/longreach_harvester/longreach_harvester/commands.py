@@ -7,13 +7,11 @@ Hydraulics with hoses in full, or reduced to resistances; closed valves that loc
 from __future__ import annotations
 
 import argparse
-import math
 from pathlib import Path
 
 import numpy as np
 
-from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.parallel import run_jobs
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.teleoperation import CONTROLS
 from longreach_harvester.control import load_controller, references
 from longreach_harvester.kinematics import angles_at, tip_at
@@ -42,7 +40,6 @@ from longreach_tools.output import (
     table,
     write_csv,
 )
-from longreach_tools.sweeps import Measured, add_sweep, run_sweep
 
 __all__ = ['SUMMARY', 'configure']
 
@@ -65,15 +62,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help='estimate the error of the angles by a second run with half the step',
     )
 
-    many = add_sweep(commands, 'head.mass or boom_cylinder.line.capacitance')
-    allow_lists(many)
-    many.add_argument(
-        '--scenario', type=Path, default=Path('open_loop'), help='(default: open_loop)'
+    many = HARVESTER.add_sweep(
+        commands,
+        'longreach_harvester.commands:HARVESTER',
+        'head.mass or boom_cylinder.line.capacitance',
+        'open_loop',
     )
     _add_harvester(many)
     _add_model(many)
     add_steps(many, STEP, SAMPLE_TIME, 'interval of rows')
-    many.set_defaults(run=_sweep)
 
     compare = HARVESTER.add_compare(
         commands,
@@ -211,30 +208,11 @@ def _simulate(
 _SWEPT = {f'q_{name}': 'rad' for name in JOINTS} | {f'highest_p_1_{name}': 'Pa' for name in JOINTS}
 
 
-def _sweep(arguments: argparse.Namespace) -> int:
-    """Run ``sweep``."""
-    check_files(arguments)
-    harvester = HARVESTER.load(arguments)
-    # All values are checked before the first run.
-    harvesters = [
-        harvester.with_value(arguments.parameter, value) for value in arguments.values.tolist()
-    ]
-    scenario = HARVESTER.scenario_of(arguments, harvester)
-    jobs = [(one, scenario, arguments) for one in harvesters]
-    return run_sweep(
-        'harvester', arguments, _SWEPT, lambda: run_jobs(_measure, jobs, arguments.processes)
-    )
-
-
-def _measure(job: tuple[HarvesterParameters, Scenario, argparse.Namespace]) -> Measured:
+def _measure(run: HarvesterRun) -> tuple[float, ...]:
     """Return the results of a run for a sweep: angles at the end, highest pressures."""
-    try:
-        run = _simulate(*job)
-    except LongreachError as error:
-        return Measured((math.nan,) * len(_SWEPT), str(error))
     final = run.stack([f'q_{name}' for name in JOINTS])[-1]
     pressures = run.stack([f'p_1_{name}' for name in JOINTS]).max(axis=0)
-    return Measured((*final.tolist(), *pressures.tolist()), run.message, run.warnings())
+    return (*final.tolist(), *pressures.tolist())
 
 
 def _compare_models(arguments: argparse.Namespace) -> int:
@@ -356,4 +334,6 @@ HARVESTER = MachineCommand(
     add_file=_add_harvester,
     scenarios='harvester_',
     text=_summary_text,
+    swept=_SWEPT,
+    measure=_measure,
 )

@@ -1,8 +1,8 @@
 """
 Common parts of the commands of machines.
 
-Subcommands ``run``, ``compare``, ``urdf`` and ``demo``, subcommands that call a running plant
-node, and the output of a run. Figures, recordings and ROS are imported when they are used.
+Subcommands ``run``, ``sweep``, ``compare``, ``urdf`` and ``demo``, subcommands that call a running
+plant node, and the output of a run. Figures, recordings and ROS are imported when they are used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.runs import Run
 from longreach_tools.arguments import allow_lists, names, numbers, positive
 from longreach_tools.comparison import hand_out, report_comparison
@@ -24,11 +24,36 @@ from longreach_tools.demo import demonstrate
 from longreach_tools.options import add_demo, add_results, add_whom
 from longreach_tools.output import add_format, check_output, check_places
 from longreach_tools.scenarios import find_scenario
+from longreach_tools.sweeps import Measured, add_design, run_sweep
 
 __all__ = ['MachineCommand', 'check_files', 'lazily']
 
 Machine = TypeVar('Machine')
 Scenario = TypeVar('Scenario')
+
+
+# Begins the name of a parameter of the scenario.
+_SCENARIO = 'scenario.'
+_Job = tuple[str, Any, Any, argparse.Namespace]
+# Arguments of a sweep that its runs do not depend on.
+_OF_SWEEP = (
+    'cluster', 'csv', 'format', 'plot', 'processes', 'ranges', 'results', 'run', 'samples', 'seed',
+)  # fmt: skip
+
+
+def _measure(job: _Job) -> Measured:
+    """Run one job of a sweep: place of the MachineCommand, machine, scenario, arguments."""
+    place, machine, scenario, arguments = job
+    module, name = place.split(':')
+    command: MachineCommand[Any, Any] = getattr(import_module(module), name)
+    assert command.measure is not None
+    nothing = (math.nan,) * len(command.swept)
+    try:
+        run = command.simulate(machine, scenario, arguments)
+        numbers = tuple(map(float, command.measure(run))) if len(run.table) else nothing
+        return Measured(numbers, run.message, tuple(run.warnings()) if len(run.table) else ())
+    except LongreachError as error:
+        return Measured(nothing, str(error))
 
 
 def lazily(name: str) -> Callable[..., Any]:
@@ -94,6 +119,10 @@ class MachineCommand(Generic[Machine, Scenario]):
         Takes the arguments; returns the JSON entries before the summary of a run.
     text : callable, optional
         Takes a run; returns its summary as text.
+    swept : mapping
+        Units of the results of a run in a sweep, by name.
+    measure : callable, optional
+        Takes a run with rows; returns the results of a sweep, NaN where it has none.
     """
 
     name: str
@@ -109,6 +138,8 @@ class MachineCommand(Generic[Machine, Scenario]):
     usual: tuple[str, Callable[[], Scenario]] | None = None
     title: Callable[[argparse.Namespace], dict[str, str]] = lambda _: {}
     text: Callable[[Any], str] | None = None
+    swept: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    measure: Callable[[Any], Sequence[float]] | None = None
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add ``run``, ``compare`` and the services of a plant: sufficient for a small machine."""
@@ -146,6 +177,78 @@ class MachineCommand(Generic[Machine, Scenario]):
             return self.usual[1]()
         file = find_scenario(arguments.scenario, self.scenarios, self.name)
         return self.load_scenario(file, machine, arguments)
+
+    def add_sweep(
+        self,
+        commands: Any,
+        place: str,
+        example: str,
+        scenario: str = '',
+        scenario_of: Callable[[argparse.Namespace, Machine], Scenario] | None = None,
+    ) -> argparse.ArgumentParser:
+        """
+        Add the subcommand ``sweep``; the caller adds the options of its runs.
+
+        Parameters
+        ----------
+        commands : subparsers
+            Of the machine's command.
+        place : str
+            Where processes find this command, such as ``longreach_boom.commands:BOOM``.
+        example : str
+            Of parameters.
+        scenario : str
+            Default scenario.
+        scenario_of : callable, optional
+            Returns the scenario of a machine when none is given.
+        """
+        parser: argparse.ArgumentParser = commands.add_parser(
+            'sweep', help='many runs, over values of one or more parameters'
+        )
+        add_design(parser, example)
+        parser.add_argument(
+            '--scenario',
+            metavar='SCENARIO',
+            type=Path,
+            default=Path(scenario) if scenario else None,
+            help='a file or a name' + (f' (default: {scenario})' if scenario else ''),
+        )
+        parser.set_defaults(run=functools.partial(self._sweep, place, scenario_of))
+        return parser
+
+    def _sweep(
+        self,
+        place: str,
+        scenario_of: Callable[[argparse.Namespace, Machine], Scenario] | None,
+        arguments: argparse.Namespace,
+    ) -> int:
+        """Run ``sweep``."""
+        check_files(arguments)
+        check_places({f'--{n}': getattr(arguments, n) for n in ('csv', 'plot', 'results')})
+        machine: Any = self.load(arguments)
+        # What a run depends on: neither where its results go nor which other runs there are.
+        options = {name: value for name, value in vars(arguments).items() if name not in _OF_SWEEP}
+        chosen = argparse.Namespace(**options, progress=False, csv=None, plot=None)
+
+        def jobs_of(values: Sequence[dict[str, float]]) -> list[_Job]:
+            """Return the jobs; all values are checked before the first run."""
+            jobs = []
+            for changes in values:
+                one = machine
+                for name, value in changes.items():
+                    if not name.startswith(_SCENARIO):
+                        one = one.with_value(name, value)
+                if scenario_of is None or arguments.scenario is not None:
+                    scenario: Any = self.scenario_of(arguments, one)
+                else:
+                    scenario = scenario_of(arguments, one)
+                for name, value in changes.items():
+                    if name.startswith(_SCENARIO):
+                        scenario = scenario.with_value(name.removeprefix(_SCENARIO), value)
+                jobs.append((place, one, scenario, chosen))
+            return jobs
+
+        return run_sweep(self.name, arguments, self.swept, _measure, jobs_of)
 
     # --- recordings --------------------------------------------------------------------------
 

@@ -206,7 +206,9 @@ HEAVY = {
 }
 
 
-@pytest.mark.parametrize('name', ['bag', 'boom', 'crane', 'excavator', 'launch', 'symbolic', 'vision'])
+@pytest.mark.parametrize(
+    'name', ['bag', 'boom', 'crane', 'excavator', 'launch', 'symbolic', 'vision']
+)
 def test_command_imports_no_more_than_it_needs(name: str) -> None:
     assert not imported_by(name, '--help') & HEAVY
 

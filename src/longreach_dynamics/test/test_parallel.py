@@ -1,0 +1,98 @@
+"""Many jobs: processes that are killed, clusters, interruptions."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.parallel import InterruptedSweep, run_jobs
+
+
+def square(number):
+    return number * number
+
+
+def killed_once(job):
+    """Kill the own process at the first call for a file; the second finds it."""
+    number, file = job
+    if file is not None and not file.exists():
+        file.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number * number
+
+
+def always_killed(number):
+    if number == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number * number
+
+
+def refused(number):
+    raise InputError(f'number = {number}')
+
+
+@pytest.mark.parametrize('where', [{'processes': 2}, {'cluster': 'local:2'}])
+def test_a_killed_process_costs_time_alone(tmp_path: Path, where):
+    jobs = [(k, tmp_path / 'killed' if k == 3 else None) for k in range(8)]
+    seen = {}
+    outcomes = run_jobs(
+        killed_once, jobs, **where, finished=lambda k, outcome: seen.update({k: outcome})
+    )
+    assert outcomes == [k * k for k in range(8)]
+    assert seen == dict(enumerate(outcomes))
+
+
+@pytest.mark.parametrize('where', [{'processes': 2}, {'cluster': 'local:2'}])
+def test_a_job_that_is_killed_again_and_again_is_given_up_and_the_others_are_not(where):
+    found = run_jobs(always_killed, range(5), **where, lost=str)
+    assert [found[k] for k in (0, 1, 3, 4)] == [0, 1, 9, 16]
+    assert 'killed 3 times' in found[2]
+
+
+def test_without_a_substitute_that_is_an_error():
+    with pytest.raises(LongreachError, match='killed 3 times'):
+        run_jobs(always_killed, [1, 2], processes=2)
+
+
+@pytest.mark.parametrize('where', [{'processes': 2}, {'cluster': 'local:1'}, {'processes': 1}])
+def test_errors_of_a_job_are_raised(where):
+    with pytest.raises(InputError, match='number = 5'):
+        run_jobs(refused, [5, 5], **where)
+
+
+def test_a_cluster_that_exists_is_used_and_goes_on(tmp_path: Path):
+    distributed = pytest.importorskip('distributed')
+    with distributed.LocalCluster(
+        1, threads_per_worker=1, dashboard_address=None, host='127.0.0.1'
+    ) as cluster:
+        for _ in range(2):
+            address = cluster.scheduler_address
+            assert run_jobs(square, [3, 4], cluster=address) == [9, 16]
+
+
+def test_interruption_of_a_cluster_keeps_what_is_done():
+    def interrupt(number, _):
+        raise KeyboardInterrupt
+
+    with pytest.raises(InterruptedSweep) as caught:
+        run_jobs(square, [1, 2, 3], cluster='local:1', finished=interrupt)
+    assert sum(one is not None for one in caught.value.outcomes) == 1
+
+
+@pytest.mark.parametrize(
+    ('words', 'message'),
+    [
+        ({'cluster': 'tcp://127.0.0.1:9'}, 'no Dask scheduler at tcp://127.0.0.1:9'),
+        ({'cluster': 'local'}, "cluster = 'local', allowed: tcp://HOST:PORT"),
+        ({'cluster': 'local:0'}, 'allowed: tcp://HOST:PORT'),
+        ({'cluster': 'local:2', 'processes': 2}, 'processes and cluster are both given'),
+    ],
+)
+def test_wrong_clusters_are_refused(words, message, monkeypatch):
+    monkeypatch.setattr('longreach_dynamics.parallel._CONNECT', 0.5)
+    with pytest.raises(InputError, match=message):
+        run_jobs(square, [1], **words)
