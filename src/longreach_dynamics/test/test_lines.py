@@ -6,16 +6,28 @@ from scipy.integrate import solve_ivp
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics.lines import (
+    RELIEF_1,
     LinedMotor,
     LineParameters,
     OrificeParameters,
+    PortOilParameters,
     lines_of,
     orifice_resistances,
     orifice_step,
+    port_step,
     ports,
+    rail_of,
+    rail_step,
+    relief_and_make_up,
     residual_flow,
     sources,
 )
+from longreach_dynamics.hydraulics.parameters import (
+    MakeUpParameters,
+    PumpParameters,
+    ReliefParameters,
+)
+from longreach_dynamics.hydraulics.valves import pump_flow, spool_rate, spool_step
 
 INERTANCE = 3e7
 
@@ -91,9 +103,8 @@ def test_ports_of_a_motor_balance_flows():
 
 
 def test_sources_change_sides_with_the_spool():
-    table = lines_of([motor()], 1.9e7, 1e5, [0.0]).table
-    assert sources(0.1, 0, table) == (1.9e7, 1e5)
-    assert sources(-0.1, 0, table) == (1e5, 1.9e7)
+    assert sources(0.1, 1.9e7, 1e5) == (1.9e7, 1e5)
+    assert sources(-0.1, 1.9e7, 1e5) == (1e5, 1.9e7)
 
 
 def test_resistances_follow_the_table_of_openings():
@@ -113,3 +124,109 @@ def test_resistances_follow_the_table_of_openings():
 def test_impossible_openings_are_refused(openings):
     with pytest.raises(InputError, match='openings'):
         motor(openings=openings)
+
+
+# --- beyond the paper -----------------------------------------------------------------------
+
+OIL = PortOilParameters(density=870.0, contraction=0.7, laminar_pressure=1e4)
+RELIEF = ReliefParameters(head=17e6, rod=18e6, override=2e6, area=2e-5)
+MAKE_UP = MakeUpParameters(cracking=5e4, override=3e5, area=5e-5, supply=8e5)
+PUMP = PumpParameters(flow=1.5e-3, band=1e6)
+
+
+def equipped(count=1, **parts):
+    actuator = motor().replace(**{'relief': RELIEF, 'make_up': MAKE_UP, **parts})
+    return lines_of([actuator] * count, 1.9e7, 1e5, [0.0] * count, OIL, PUMP).table
+
+
+@pytest.mark.parametrize('pressure', [18.2e6, 25e6, 4e5, -3e6, 1e7])
+def test_relief_and_make_up_valves_empty_and_fill_a_line(pressure):
+    table, duration = equipped(), 2e-3
+    done = solve_ivp(
+        lambda _, p: relief_and_make_up(p[0], RELIEF_1, 0, table) / 2.1e-12,
+        (0, duration), [pressure], rtol=1e-10, atol=1e-2, method='LSODA',
+    )  # fmt: skip
+    errors = []
+    for steps in (8, 32):
+        p, given, lost = pressure, 0.0, 0.0
+        for _ in range(steps):
+            p, more, less = port_step(p, RELIEF_1, 0, table, duration / steps)
+            given, lost = given + more, lost + less
+        errors.append(abs(p - done.y[0, -1]))
+        stored = 0.5 * 2.1e-12 * (p**2 - pressure**2)
+        assert given - lost == pytest.approx(stored, rel=1e-12, abs=1e-12)
+        assert lost >= 0.0
+    assert errors[1] < 2e3
+    # Of order 2, but for the slope, which is that over 1 kPa.
+    assert errors[1] <= errors[0] / 8 + 20.0
+
+
+def test_long_steps_end_where_the_valves_close():
+    assert port_step(3e7, RELIEF_1, 0, equipped(), 1.0)[0] >= 17e6
+    assert port_step(-3e7, RELIEF_1, 0, equipped(), 1.0)[0] <= 7.5e5
+
+
+def test_the_rail_has_the_pressure_of_the_pump_at_its_flow():
+    table = equipped(3)
+    for flow in (0.0, 4e-4, -4e-4, 1.4e-3):
+        pressure, steep = rail_of(flow, table)
+        given, slope = pump_flow(pressure, 1.9e7, PUMP.flow, PUMP.band)
+        assert given == pytest.approx(flow, abs=1e-12)
+        assert steep * slope == pytest.approx(1.0)
+    assert rail_of(PUMP.flow / np.sqrt(2), table)[0] == pytest.approx(1.8e7)
+
+
+@pytest.mark.parametrize('spread', [1.0, 0.3])
+def test_valves_that_share_a_pump_take_what_it_gives(spread):
+    """Against a general integrator, from flows that are far below to near the largest flow."""
+    table = equipped(3)
+    pressures, resistances = np.array([1e6, 5e6, 9e6]), np.array([3e11, 6e11, 0.0])
+    flows = spread * np.array([7e-4, 7e-4, 0.0])
+
+    def rates(_, q):
+        rail, _ = rail_of(q[:2].sum() * 1e-3, table)
+        q = 1e-3 * q
+        return (rail - pressures - resistances * q * np.abs(q)) / INERTANCE * 1e3 * [1, 1, 0]
+
+    done = solve_ivp(
+        rates, (0, 4e-3), 1e3 * flows, rtol=1e-10, atol=1e-10, method='Radau'
+    )  # fmt: skip
+    errors = []
+    for steps in (8, 32):
+        q, rail, h = flows.copy(), 1.9e7, 4e-3 / steps
+        for _ in range(steps):
+            rail = rail_step(rail, q, pressures, resistances, h, table)
+            for i in range(2):
+                q[i], _ = orifice_step(q[i], rail - pressures[i], resistances[i], INERTANCE, h)
+        errors.append(np.abs(q - 1e-3 * done.y[:, -1]).max())
+    assert errors[1] < 2e-6
+    assert errors[1] < errors[0] / 3
+    assert q[:2].sum() < PUMP.flow
+
+
+def test_a_pump_without_open_valves_holds_the_supply_pressure():
+    none = np.zeros(3)
+    assert rail_step(1e7, none, none, none, 1e-3, equipped(3)) == 1.9e7
+
+
+@pytest.mark.parametrize(('start', 'command'), [(0.0, 0.9), (0.5, -0.8), (0.1, 0.15), (0.2, 0.2)])
+def test_spools_move_as_their_rate_says(start, command):
+    inverse, fastest = 50.0, 10.0
+    for duration in (1e-3, 0.03, 0.3):
+        done = solve_ivp(
+            lambda _, s: spool_rate(s[0], command, inverse, fastest),
+            (0, duration), [start], rtol=1e-10, atol=1e-12, max_step=1e-3,
+        )  # fmt: skip
+        found = spool_step(start, command, inverse, fastest, duration)
+        assert found == pytest.approx(done.y[0, -1], abs=1e-7)
+    free = spool_step(0.0, 1.0, inverse, np.inf, 0.02)
+    assert free == pytest.approx(1.0 - np.exp(-1.0))
+
+
+def test_valves_that_cannot_work_are_refused():
+    with pytest.raises(InputError, match=r'motor 1: make_up\.cracking = 900000 Pa'):
+        equipped(make_up=MAKE_UP.replace(cracking=9e5))
+    with pytest.raises(InputError, match='allowed with oil'):
+        lines_of([motor().replace(relief=RELIEF)], 1.9e7, 0.0, [0.0])
+    with pytest.raises(InputError, match='time_constant'):
+        motor(rate=5.0)

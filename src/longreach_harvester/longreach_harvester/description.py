@@ -31,7 +31,13 @@ from longreach_dynamics.urdf import (
     new_robot,
 )
 from longreach_harvester.kinematics import cylinder_place
-from longreach_harvester.parameters import JOINTS, BeamParameters, HarvesterParameters
+from longreach_harvester.model import HEAD, HEAD_RATE
+from longreach_harvester.parameters import (
+    HEAD_JOINTS,
+    JOINTS,
+    BeamParameters,
+    HarvesterParameters,
+)
 
 __all__ = [
     'ROD_ANGLES',
@@ -81,13 +87,19 @@ def moving_joints(
     Parameters
     ----------
     p : HarvesterParameters
-    y : ndarray, shape (18,)
+    y : ndarray, shape (WIDTH,)
         State.
     efforts, forces : ndarray, shape (3,)
         Torques of the joints [N m], forces of motor and cylinders [N m], [N].
     """
     names, places = list(JOINTS), y[:3].tolist()
     rates, shown = y[3:6].tolist(), efforts.tolist()
+    if p.head.pendulum:
+        turning = y[HEAD_RATE : HEAD_RATE + 2]
+        names += HEAD_JOINTS
+        places += y[HEAD : HEAD + 2].tolist()
+        rates += turning.tolist()
+        shown += (-p.head.pendulum.damping * turning).tolist()
     for name in drawn_cylinders(p):
         i = JOINTS.index(name)
         cylinder = p.actuators[i]
@@ -126,12 +138,7 @@ def robot_description(p: HarvesterParameters, prefix: str = '') -> str:
     foot = (p.swing.offset, 0.0, 0.0)
     _add_beam(root, p, 'boom', p.boom, 'platform', foot)
     _add_beam(root, p, 'stick', p.stick, 'boom', (p.boom.length, 0.0, 0.0))
-    head = add_link(root, TIP_FRAME)
-    add_box(head, 'dark', (0.5, 0.6, 0.9), (0.0, 0.0, -0.45))
-    add_cylinder(head, 'steel', 0.25, 0.5, (0.0, 0.0, -1.0), (math.pi / 2.0, 0.0, 0.0))
-    add_inertial(head, p.head.mass, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
-    end = (p.stick.length, 0.0, 0.0)
-    add_joint(root, 'head', 'fixed', 'stick', TIP_FRAME, end)
+    _add_head(root, p)
     for name, parent, pivot in (('boom', 'platform', foot), ('stick', 'boom', p.boom.length)):
         if name in drawn_cylinders(p):
             at = pivot if isinstance(pivot, tuple) else (pivot, 0.0, 0.0)
@@ -139,7 +146,7 @@ def robot_description(p: HarvesterParameters, prefix: str = '') -> str:
     return document(
         root,
         '`longreach harvester urdf` makes this of a harvester file. x forward, z up; a positive\n'
-        'angle lifts. Cylinders have no mass of their own, the head is a point mass.',
+        'angle lifts. Cylinders have no mass of their own; the head is a point mass, or hangs.',
         prefix,
     )
 
@@ -149,6 +156,32 @@ def _range(p: HarvesterParameters, name: str) -> tuple[float, float]:
     linkage = p.actuators[JOINTS.index(name)].linkage  # type: ignore[union-attr]
     low, high = linkage.angles_of_rise()
     return float(low), float(high)
+
+
+def _add_head(root: Element, p: HarvesterParameters) -> None:
+    """Add the head: a point mass at the tip, or a body that turns about two axes there."""
+    tip, end = add_link(root, TIP_FRAME), (p.stick.length, 0.0, 0.0)
+    add_joint(root, 'head', 'fixed', 'stick', TIP_FRAME, end)
+    if p.head.pendulum is None:
+        add_box(tip, 'dark', (0.5, 0.6, 0.9), (0.0, 0.0, -0.45))
+        add_cylinder(tip, 'steel', 0.25, 0.5, (0.0, 0.0, -1.0), (math.pi / 2.0, 0.0, 0.0))
+        add_inertial(tip, p.head.mass, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+        return
+    hangs = p.head.pendulum
+    hanger = add_link(root, 'hanger')
+    add_cylinder(hanger, 'steel', 0.12, 0.3, (0.0, 0.0, 0.0), (math.pi / 2.0, 0.0, 0.0))
+    add_joint(root, HEAD_JOINTS[0], 'continuous', 'stick', 'hanger', end, axis=LIFT)
+    # Its x axis is its own, downwards at rest.
+    head = add_link(root, 'hanging_head')
+    length = 2.0 * hangs.centre
+    add_box(head, 'dark', (length, 0.6, 0.5), (hangs.centre, 0.0, 0.0))
+    add_cylinder(head, 'steel', 0.25, 0.5, (length, 0.0, 0.0), (math.pi / 2.0, 0.0, 0.0))
+    moments = (hangs.axial_inertia, hangs.transverse_inertia, hangs.transverse_inertia)
+    add_inertial(head, p.head.mass, (hangs.centre, 0.0, 0.0), moments)
+    origin = (0.0, 0.0, 0.0)
+    add_joint(
+        root, HEAD_JOINTS[1], 'continuous', 'hanger', 'hanging_head', origin, axis=(0.0, 0.0, 1.0)
+    )
 
 
 def _add_beam(

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.hydraulics.lines import AREA_1, AREA_2, ports
+from longreach_dynamics.hydraulics.lines import (
+    AREA_1,
+    AREA_2,
+    DEAD_BAND,
+    RELIEF_1,
+    RELIEF_2,
+    SPOOL_FASTEST,
+    SPOOL_RATE,
+    ports,
+    relief_and_make_up,
+)
+from longreach_dynamics.hydraulics.valves import spool_step
 from longreach_dynamics.kernels import kernel, read_only
 from longreach_dynamics.linkages import piston_and_arm
 from longreach_dynamics.machine import (
@@ -33,9 +46,12 @@ from longreach_harvester.model import (
     BOOK,
     DEAD_POINT,
     DONE,
+    HEAD,
+    LOG,
     NOT_FINITE,
-    SIZE,
+    RAIL,
     UNSOLVED,
+    WIDTH,
     Model,
     energies,
     full_step,
@@ -46,7 +62,7 @@ from longreach_harvester.model import (
     weights,
 )
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
-from longreach_harvester.scenario import Scenario
+from longreach_harvester.scenario import LogEvent, Scenario
 from longreach_harvester.sensors import SensorParameters, Sensors
 
 __all__ = [
@@ -59,14 +75,15 @@ __all__ = [
     'HarvesterState',
     'energies_of',
     'forces_of',
+    'port_flows_of',
 ]
 
 MODELS = ('full', 'reduced')
 STEP = 1e-3  # [s]
 SAMPLE_TIME = 0.01  # [s], of rows
 # What a row holds: y, spools, modes (1: closed), BOOK.
-OBSERVED = SIZE
-ROW = SIZE + 3 + 3 + len(BOOK)
+OBSERVED = WIDTH
+ROW = WIDTH + 3 + 3 + len(BOOK)
 _LONGEST_STEP = 0.02
 # Largest product of a step of the full model and a frequency of the machine [rad]: the midpoint
 # step lets an undamped oscillation grow by its fourth power over 8 in a step.
@@ -83,12 +100,40 @@ _NO_CONTROL = (np.empty((0, 3)), np.empty((0, 9)), 0)
 class HarvesterState(NamedTuple):
     """State of the harvester. Never changed in place."""
 
-    y: np.ndarray  # (18,) see model
+    y: np.ndarray  # (WIDTH,) see model
     closed: np.ndarray  # (3,) of bool, modes of the valves
-    book: np.ndarray  # (5,) energies since time 0 [J], see BOOK
+    book: np.ndarray  # (9,) energies since time 0 [J], see BOOK
     counters: np.ndarray  # (3,) switchings of valves, lowest pressure [Pa], when [s]
     spools: tuple[float, ...]  # positions now
     memory: np.ndarray  # (3, 3) of the controllers, see longreach_dynamics.valve_pid
+    commands: tuple[float, ...]  # what the spools follow, which have a lag
+
+
+@njit
+def _spools_at(schedule, k, t, stop, spools, model, u, ends):  # type: ignore[no-untyped-def]
+    """
+    Write the spools in the middle and at the end of a step; return where it has to end.
+
+    A spool with a lag starts from where it is; the step ends where it crosses its dead band.
+    """
+    edges, starts, slopes = schedule
+    table = model.lines[0]
+    middle = 0.5 * (t + stop)
+    for i in range(3):
+        u[i] = starts[k, i] + slopes[k, i] * (middle - edges[k])
+        if table[i, SPOOL_RATE] == np.inf:
+            ends[i] = u[i] + 0.5 * (stop - t) * slopes[k, i]
+            continue
+        before = spools[i]
+        lag = (table[i, SPOOL_RATE], table[i, SPOOL_FASTEST])
+        ends[i] = spool_step(before, u[i], *lag, stop - t)
+        u[i] = 0.5 * (before + ends[i])
+        for level in (-table[i, DEAD_BAND], 0.0, table[i, DEAD_BAND]):
+            if (before - level) * (ends[i] - level) < 0.0:
+                crossing = t + (level - before) / (ends[i] - before) * (stop - t)
+                if t + _CLOSE < crossing < stop - _CLOSE:
+                    stop = crossing
+    return stop
 
 
 @kernel
@@ -99,6 +144,7 @@ def _advance(  # type: ignore[no-untyped-def]
     counters,
     spools,
     memory,
+    commands,
     schedule,
     control,
     model,
@@ -116,7 +162,8 @@ def _advance(  # type: ignore[no-untyped-def]
     Steps are cut where the schedule has an edge, so that modes and sources change between two.
     """
     edges, starts, slopes = schedule
-    u, now, work = np.zeros(3), np.zeros(3, np.bool_), np.zeros((4, SIZE))
+    u, now, work = np.zeros(3), np.zeros(3, np.bool_), np.zeros((4, WIDTH))
+    ends = np.zeros(3)
     references, gains, cycle = control
     last = starts.shape[0] - 1
     k = 0
@@ -131,26 +178,31 @@ def _advance(  # type: ignore[no-untyped-def]
             while k < last and edges[k + 1] <= t + _CLOSE:
                 k += 1
             stop = edges[k + 1] if k < last and edges[k + 1] < end - _CLOSE else end
+            earlier = _spools_at(schedule, k, t, stop, spools, model, u, ends)
+            if earlier < stop:
+                stop = earlier
+                _spools_at(schedule, k, t, stop, spools, model, u, ends)
             h = stop - t
             for i in range(3):
-                u[i] = starts[k, i] + slopes[k, i] * (0.5 * (t + stop) - edges[k])
                 now[i] = is_closed(u[i], i, model)
                 counters[_SWITCHINGS] += now[i] != closed[i]
             switch(y, closed, now, u, model, book)
             if model.reduced:
-                for i in range(3):
-                    u[i] += 0.5 * h * slopes[k, i]
-                status = reduced_step(y, u, closed, h, model, work, book)
+                status = reduced_step(y, ends, closed, h, model, work, book)
             else:
                 status = full_step(y, u, closed, h, model, work, book)
             if status != DONE:
                 return n, status
+            for i in range(3):
+                spools[i] = ends[i]
             t = stop
         if not math.isfinite(y.sum()):
             return n, NOT_FINITE
         lowest = np.inf
         for i in range(3):
-            spools[i] = starts[k, i] + slopes[k, i] * (end - edges[k])
+            commands[i] = starts[k, i] + slopes[k, i] * (end - edges[k])
+            if model.lines[0][i, SPOOL_RATE] == np.inf:
+                spools[i] = commands[i]
             # Without compliance, oil that an opening valve slows down has no lowest pressure.
             if closed[i] or not model.reduced:
                 lowest = min(lowest, y[6 + i], y[9 + i])
@@ -159,13 +211,13 @@ def _advance(  # type: ignore[no-untyped-def]
         if every and (first + n + 1) % every == 0:
             r = (first + n + 1) // every - first // every - 1
             # Loops, as assignments of slices took as long as a step of the reduced model.
-            for i in range(SIZE):
+            for i in range(WIDTH):
                 rows[r, i] = y[i]
             for i in range(3):
-                rows[r, SIZE + i] = spools[i]
-                rows[r, SIZE + 3 + i] = closed[i]
+                rows[r, WIDTH + i] = spools[i]
+                rows[r, WIDTH + 3 + i] = closed[i]
             for i in range(book.size):
-                rows[r, SIZE + 6 + i] = book[i]
+                rows[r, WIDTH + 6 + i] = book[i]
     return steps, DONE
 
 
@@ -182,10 +234,20 @@ def forces_of(rows, model, forces):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def port_flows_of(rows, model, flows):  # type: ignore[no-untyped-def]
+    """Write flows of relief and make-up valves into both lines of each actuator, (rows, 6)."""
+    table = model.lines[0]
+    for n in range(rows.shape[0]):
+        for i in range(3):
+            flows[n, i] = relief_and_make_up(rows[n, 6 + i], RELIEF_1, i, table)
+            flows[n, 3 + i] = relief_and_make_up(rows[n, 9 + i], RELIEF_2, i, table)
+
+
+@kernel
 def energies_of(rows, model, found):  # type: ignore[no-untyped-def]
     """Write kinetic, potential energy, that of compressed and moving oil of rows (rows, 4) [J]."""
     for n in range(rows.shape[0]):
-        closed = rows[n, SIZE + 3 : SIZE + 6] != 0.0
+        closed = rows[n, WIDTH + 3 : WIDTH + 6] != 0.0
         found[n, 0], found[n, 1], found[n, 2], found[n, 3] = energies(rows[n], closed, model)
 
 
@@ -234,21 +296,95 @@ class Harvester:
             raise InputError(f'model = {self.model!r}, allowed: {" | ".join(MODELS)}')
         if not 1e-6 <= self.step <= _LONGEST_STEP:
             raise InputError(f'step = {self.step} s, allowed: [1e-06, {_LONGEST_STEP:g}] s')
+        self._check_beyond()
         lines = read_only(self.parameters.lines())
         model = Model(
-            self.parameters.bodies(),
+            self.parameters.bodies(self.scenario.log),
             (lines.table, lines.openings),
             self.switching,
             self.model == 'reduced',
             self.as_printed,
         )
         object.__setattr__(self, '_constants', model)
+        changes = self.scenario.log_changes()
+        counts = [step_count(time, self.step, 'time of attach or release') for time, _ in changes]
+        masses = [mass for _, mass in changes]
+        object.__setattr__(self, '_changes', list(zip(counts, masses, strict=True)))
         object.__setattr__(self, '_schedule', self.scenario.schedule(self.parameters))
         object.__setattr__(self, '_control', self._control_of(self.scenario))
         object.__setattr__(self, '_sensors', self._sensors_of())
         object.__setattr__(self, '_initial', self._at_rest(self._arms()))
         if self.model == 'full':
             self._check_step()
+
+    def _check_beyond(self) -> None:
+        """Raise InputError for components that a model does not have."""
+        p = self.parameters
+        given = [
+            name
+            for name, there in (
+                ('pump', p.pump is not None),
+                ('relief', any(a.relief for a in p.actuators)),
+                ('make_up', any(a.make_up for a in p.actuators)),
+            )
+            if there
+        ]
+        if given and self.model == 'reduced':
+            raise InputError(
+                f'model = reduced does not have {", ".join(given)} of this harvester, because the'
+                ' pressures of its open valves follow from the motion at once, without oil that'
+                ' could be let out or in; allowed: model = full, or a file without them'
+            )
+        if given and self.as_printed:
+            raise InputError(
+                f'as_printed = true does not have {", ".join(given)} of this harvester, allowed:'
+                ' a file without them, such as the standard machine'
+            )
+
+    def with_log(self, mass: float) -> Model:
+        """Return the constants for compiled code with a log in the grapple [kg]."""
+        return self.constants._replace(bodies=self.parameters.bodies(mass))
+
+    def attach(self, state: HarvesterState, mass: float) -> HarvesterState:
+        """
+        Return the state with a log in the grapple, which moves with it from now on.
+
+        The energy of the log is entered as that of logs.
+
+        Parameters
+        ----------
+        state : HarvesterState
+        mass : float
+            [kg].
+
+        Raises
+        ------
+        InputError
+            For a mass that is not allowed, or when the grapple holds a log.
+        """
+        LogEvent(time=0.0, mass=mass)
+        if state.y[LOG] > 0.0:
+            raise InputError(
+                f'the grapple holds a log of {state.y[LOG]:g} kg, allowed: one; release it first'
+            )
+        return self._holding(state, mass)
+
+    def release(self, state: HarvesterState) -> HarvesterState:
+        """Return the state without a log; InputError when there is none."""
+        if not state.y[LOG] > 0.0:
+            raise InputError('the grapple holds no log, allowed: one; attach one first')
+        return self._holding(state, 0.0)
+
+    def _holding(self, state: HarvesterState, mass: float) -> HarvesterState:
+        """Return the state with another mass in the grapple; 0: none."""
+        y, book = state.y.copy(), state.book.copy()
+        y[LOG] = mass
+        rows, found = np.zeros((2, ROW)), np.empty((2, 4))
+        rows[0, :WIDTH], rows[1, :WIDTH] = state.y, y
+        for row, held in ((0, state.y[LOG]), (1, mass)):
+            energies_of(rows[row : row + 1], self.with_log(held), found[row : row + 1])
+        book[BOOK.index('log')] += (found[1, :2] - found[0, :2]).sum()
+        return state._replace(y=y, book=book)
 
     def _control_of(self, scenario: Scenario) -> tuple[np.ndarray, np.ndarray, int]:
         """Return references of the cycles, gains, and steps of a cycle; 0: no control."""
@@ -272,7 +408,7 @@ class Harvester:
 
     @property
     def constants(self) -> Model:
-        """Constants for compiled code."""
+        """Constants for compiled code, with the log of time 0."""
         known: Model = self.__dict__['_constants']
         return known
 
@@ -291,11 +427,15 @@ class Harvester:
     def _at_rest(self, arms: np.ndarray) -> HarvesterState:
         """Return the state at time 0."""
         scenario, table = self.scenario, self.constants.lines[0]
-        y = np.zeros(SIZE)
+        y = np.zeros(WIDTH)
         y[:3] = scenario.angles
+        if self.parameters.hangs:
+            y[HEAD] = -0.5 * math.pi - y[1] - y[2]
+        y[RAIL], y[LOG] = self.parameters.supply_pressure, scenario.log
         y[[6, 9]] = scenario.swing_pressure
         y[10:12] = scenario.rod_pressure
-        held = np.array(weights(y, self.constants.bodies)) / arms[1:]
+        bodies = self.parameters.bodies(scenario.log, hanging=False)
+        held = np.array(weights(y, bodies)) / arms[1:]
         y[7:9] = (held + table[1:, AREA_2] * y[10:12]) / table[1:, AREA_1]
         for name, pressure in zip(JOINTS[1:], y[7:9], strict=True):
             if pressure < 0.0:
@@ -307,11 +447,13 @@ class Harvester:
         schedule: Schedule = self.__dict__['_schedule']
         counters = np.array([0.0, y[6:12].min(), 0.0])
         spools = tuple(schedule.starts[0].tolist())
-        return HarvesterState(y, closed, np.zeros(5), counters, spools, new_memory(len(JOINTS)))
+        memory = new_memory(len(JOINTS))
+        return HarvesterState(y, closed, np.zeros(len(BOOK)), counters, spools, memory, spools)
 
     def _check_step(self) -> None:
         """Raise InputError when the step is too long for oil and bodies at time 0."""
         table, y = self.constants.lines[0], self.initial_state().y
+        # Without a head that hangs, which pulls at the stick by its weight, not by its inertia.
         M11, M22, M23, M33 = masses(y, self.constants.bodies)
         mass = np.array([[M11, 0.0, 0.0], [0.0, M22, M23], [0.0, M23, M33]])
         C = np.array([a.line.capacitance for a in self.parameters.actuators])
@@ -389,18 +531,31 @@ class Harvester:
             return self._advance_measured(state, first, steps, every)
         if command is BY_SCENARIO and self.scenario.is_controlled:
             # The cycles write on it.
-            schedule, control = constant_schedule(state.spools), self.__dict__['_control']
-        rows = np.empty(((first + steps) // every - first // every if every else 0, ROW))
-        y, closed, book, counters = (array.copy() for array in state[:4])
-        spools, memory = np.array(state.spools), state.memory.copy()
-        modes = (y, closed, book, counters, spools, memory)
-        run = (self.step, first, steps, every, rows)
-        taken, status = _advance(*modes, schedule, control, self.constants, *run)
-        time = step_time(first + taken, self.step)
-        if status != DONE:
-            kept = (first + taken) // every - first // every if every else 0
-            raise PartialRunError(self._failure(status, time, y), rows[:kept])
-        return HarvesterState(y, closed, book, counters, tuple(spools.tolist()), memory), rows
+            schedule, control = constant_schedule(state.commands), self.__dict__['_control']
+        last = first + steps
+        rows = np.empty((last // every - first // every if every else 0, ROW))
+        changes: list[tuple[int, float]] = self.__dict__['_changes']
+        edges = [first, *(count for count, _ in changes if first < count < last), last]
+        # A log changes with the step that starts at its time.
+        for begin, end in itertools.pairwise(edges if steps else ()):
+            for count, mass in changes:
+                if count == begin:
+                    state = self._holding(state, mass)
+            y, closed, book, counters = (array.copy() for array in state[:4])
+            spools, memory = np.array(state.spools), state.memory.copy()
+            commands = np.array(state.commands)
+            modes = (y, closed, book, counters, spools, memory, commands)
+            model = self.with_log(float(y[LOG]))
+            filled = begin // every - first // every if every else 0
+            run = (self.step, begin, end - begin, every, rows[filled:])
+            taken, status = _advance(*modes, schedule, control, model, *run)
+            if status != DONE:
+                time = step_time(begin + taken, self.step)
+                kept = (begin + taken) // every - first // every if every else 0
+                raise PartialRunError(self._failure(status, time, y), rows[:kept])
+            positions = tuple(spools.tolist()), memory, tuple(commands.tolist())
+            state = HarvesterState(y, closed, book, counters, *positions)
+        return state, rows
 
     def _advance_measured(
         self, state: HarvesterState, first: int, steps: int, every: int
@@ -415,10 +570,10 @@ class Harvester:
                 memory, spools = state.memory.copy(), np.zeros(len(JOINTS))
                 reference = wanted[min(k, len(wanted) - 1)]
                 pid_cycle(angles, reference, memory, gains, cycle * self.step, spools)
-                state = state._replace(spools=tuple(spools.tolist()), memory=memory)
+                state = state._replace(commands=tuple(spools.tolist()), memory=memory)
             count = min(cycle - n % cycle, first + steps - n)
             try:
-                state, rows = self.advance_recorded(state, state.spools, n, count, every)
+                state, rows = self.advance_recorded(state, state.commands, n, count, every)
             except PartialRunError as error:
                 raise PartialRunError(str(error), np.vstack([*tables, *error.recorded])) from error
             tables.append(rows)

@@ -4,13 +4,19 @@ Equations of a forestry machine with hoses: Papadopoulos and Gonthier (2002), co
 Joints q = (swing about the vertical, boom from the horizontal, stick relative to the boom) [rad].
 The state of the full model is y = (q, q', P_1, P_2, Q_1, Q_2), 18 numbers in the order swing,
 boom, stick: pressures of the lines' capacitances [Pa] and flows through orifices and inertances
-[m^3/s], see :mod:`longreach_dynamics.hydraulics.lines`. In the reduced model, section 4 of the
-paper, P and Q of an open valve follow from the motion; those of a closed one are the oil's that is
-locked in.
+[m^3/s], see :mod:`longreach_dynamics.hydraulics.lines`. Behind them, in WIDTH numbers, are those
+beyond the paper: angles of the head about its two axes [rad], their rates [rad/s], the pressure of
+the pump's rail [Pa] and the mass of the log in the grapple [kg]. In the reduced model, section 4
+of the paper, P and Q of an open valve follow from the motion; those of a closed one are the oil's
+that is locked in.
 
 (A1) M q'' + V + G = tau; (A2) tau = J^T (F_Act - B x'); J is diagonal. Corrected in the paper:
 (A6a) has -P_S2 in the return lines, each orifice its C_R, and resistances of the cylinders' lines;
 (17) has the root over the whole quotient; (26b) has A_2 / C_2.
+
+A head that hangs from the stick turns about a first axis parallel to those of boom and stick, and
+a second one across the first and the head: its own axis has the angle q_2 + q_3 + q_4 in the plane
+of the machine, and q_5 out of it.
 """
 
 from __future__ import annotations
@@ -21,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.hydraulics.lines import (
     AREA_1,
     AREA_2,
@@ -29,27 +36,43 @@ from longreach_dynamics.hydraulics.lines import (
     INERTANCE,
     LEAK_ACROSS,
     LEAK_TANK,
+    MAKE_UP_AREA,
     MOTOR,
+    PUMP_FLOW,
+    RELIEF_1,
+    RELIEF_2,
+    RELIEF_AREA,
     RESIDUAL_TIME,
     RESISTANCE,
+    SUPPLY,
     TANK,
     VISCOUS,
     orifice_resistances,
     orifice_response,
     orifice_step,
+    port_step,
     ports,
+    rail_of,
+    rail_step,
+    relief_and_make_up,
     residual_flow,
     sources,
 )
+from longreach_dynamics.linear_algebra import ldl_of, ldl_solve_of
 from longreach_dynamics.linkages import arm_slope, piston_and_arm
 
 __all__ = [
     'BOOK',
     'DEAD_POINT',
     'DONE',
+    'HEAD',
+    'HEAD_RATE',
+    'LOG',
     'NOT_FINITE',
+    'RAIL',
     'SIZE',
     'UNSOLVED',
+    'WIDTH',
     'Bodies',
     'Model',
     'accelerations',
@@ -67,11 +90,14 @@ __all__ = [
 ]
 
 DONE, NOT_FINITE, DEAD_POINT, UNSOLVED = range(4)
-# Energy since time 0 [J]: from the pump, lost in orifices, in lines and leakages, in friction, and
-# that of the moving oil that a closing valve stops.
-BOOK = ('supply', 'orifices', 'lines', 'friction', 'switching')
-_SUPPLIED, _ORIFICES, _LINES, _FRICTION, _SWITCHING = range(5)
+# Energy since time 0 [J]: from pump, tank and charge line, lost in orifices, in lines and
+# leakages, in friction, and that of the moving oil that a closing valve stops. Beyond the paper:
+# lost in relief and make-up valves, in the pump below its supply pressure, in the axes of the
+# head; that of logs taken less that of logs released.
+BOOK = ('supply', 'orifices', 'lines', 'friction', 'switching', 'ports', 'pump', 'head', 'log')
+_SUPPLIED, _ORIFICES, _LINES, _FRICTION, _SWITCHING, _PORTS, _PUMP, _HANGING = range(8)
 _RATE, _P1, _P2, _Q1, _Q2, SIZE = 3, 6, 9, 12, 15, 18
+HEAD, HEAD_RATE, RAIL, LOG, WIDTH = 18, 20, 22, 23, 24
 
 
 # Rounds of Newton's method in a step of the reduced model, from its first guess two to four; and
@@ -80,7 +106,7 @@ _MOST_ROUNDS, _SOLVED = 50, 1e-6
 
 
 class Bodies(NamedTuple):
-    """Constants of the bodies, SI; stick with head."""
+    """Constants of the bodies, SI; stick with the head and its log where these are points."""
 
     gravity: float
     offset: float  # of the boom's pivot from the swing axis
@@ -95,6 +121,13 @@ class Bodies(NamedTuple):
     stick_second: float
     stick_across: float
     stick_along: float
+    # A head that hangs, with its log.
+    stick_length: float = 0.0
+    head_mass: float = 0.0  # 0.0: it does not hang
+    head_centre: float = 0.0  # from its pin
+    head_across: float = 0.0  # moments of inertia through its centre
+    head_along: float = 0.0
+    head_damping: float = 0.0  # torque per rate of each axis
 
 
 class Model(NamedTuple):
@@ -182,6 +215,159 @@ def accelerations(q, v, t1, t2, t3, b):  # type: ignore[no-untyped-def]
     )
 
 
+@njit
+def _cross(a, b):  # type: ignore[no-untyped-def]
+    """Return the vector product of two vectors."""
+    return (
+        a[1] * b[2] - a[2] * b[1],
+        a[2] * b[0] - a[0] * b[2],
+        a[0] * b[1] - a[1] * b[0],
+    )
+
+
+@njit
+def _dot(a, b):  # type: ignore[no-untyped-def]
+    """Return the scalar product of two vectors."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@njit
+def _turning(start, turned, spin, span):  # type: ignore[no-untyped-def]
+    """Return the acceleration at the end of a span of a body, from that at its start."""
+    tangential, centripetal = _cross(turned, span), _cross(spin, _cross(spin, span))
+    return (
+        start[0] + tangential[0] + centripetal[0],
+        start[1] + tangential[1] + centripetal[1],
+        start[2] + tangential[2] + centripetal[2],
+    )
+
+
+@njit
+def hanging_terms(y, b, M, h):  # type: ignore[no-untyped-def]
+    """
+    Write the mass matrix and V + G of the machine with a head that hangs.
+
+    Those of swing, boom and stick, and with the Jacobians J, W of the head's centre of gravity and
+    its angular velocity M += m J^T J + W^T I W, h += J^T m (a + g) + W^T (I alpha + omega x I
+    omega), with the accelerations a, alpha at q'' = 0. All vectors are in the frame that turns
+    with the swing.
+
+    Parameters
+    ----------
+    y : ndarray, shape (WIDTH,)
+    b : Bodies
+    M : ndarray, shape (5, 5)
+        [kg m^2], of swing, boom, stick, and both axes of the head.
+    h : ndarray, shape (5,)
+        [N m].
+
+    Returns
+    -------
+    float
+        Height of the head's centre of gravity above the boom's pivot [m].
+    """
+    M11, M22, M23, M33 = masses(y, b)
+    h[0], h[1], h[2] = bias(y, y[_RATE:_P1], b)
+    c2, s2 = math.cos(y[1]), math.sin(y[1])
+    c23, s23 = math.cos(y[1] + y[2]), math.sin(y[1] + y[2])
+    pitch = y[1] + y[2] + y[HEAD]
+    ct, st = math.cos(pitch), math.sin(pitch)
+    cr, sr = math.cos(y[HEAD + 1]), math.sin(y[HEAD + 1])
+    w1, w2 = y[_RATE], y[_RATE + 1]
+    w3 = w2 + y[_RATE + 2]
+    w4, w5 = w3 + y[HEAD_RATE], y[HEAD_RATE + 1]
+    along, normal = (ct * cr, sr, st * cr), (-st, 0.0, ct)
+    mass, centre, across = b.head_mass, b.head_centre, b.head_across
+    more = b.head_along - across
+    boom = (b.length * c2, 0.0, b.length * s2)
+    stick = (b.stick_length * c23, 0.0, b.stick_length * s23)
+    span = (centre * along[0], centre * along[1], centre * along[2])
+    x, z = boom[0] + stick[0] + span[0], boom[2] + stick[2] + span[2]
+    lift, up = (0.0, -1.0, 0.0), (0.0, 0.0, 1.0)
+    J = (
+        (-span[1], b.offset + x, 0.0),
+        (-z, 0.0, x),
+        (boom[2] - z, 0.0, x - boom[0]),
+        (-span[2], 0.0, span[0]),
+        _cross(normal, span),
+    )
+    W = (up, lift, lift, lift, normal)
+    a = (-w1 * w1 * b.offset, 0.0, 0.0)
+    a = _turning(a, (w1 * w2, 0.0, 0.0), (0.0, -w2, w1), boom)
+    a = _turning(a, (w1 * w3, 0.0, 0.0), (0.0, -w3, w1), stick)
+    spin = (0.0, -w4, w1)
+    turned = _cross(spin, (w5 * normal[0], 0.0, w5 * normal[2]))
+    turned = (w1 * w4 + turned[0], turned[1], turned[2])
+    spin = (w5 * normal[0], -w4, w1 + w5 * normal[2])
+    a = _turning(a, turned, spin, span)
+    force = (mass * a[0], mass * a[1], mass * (a[2] + b.gravity))
+    # I x = across x + more (along . x) along, and omega x omega = 0.
+    share, gyro = more * _dot(along, turned), more * _dot(along, spin)
+    gyration = _cross(spin, along)
+    torque = (
+        across * turned[0] + share * along[0] + gyro * gyration[0],
+        across * turned[1] + share * along[1] + gyro * gyration[1],
+        across * turned[2] + share * along[2] + gyro * gyration[2],
+    )
+    h[3], h[4] = 0.0, 0.0
+    for j in range(5):
+        h[j] += _dot(J[j], force) + _dot(W[j], torque)
+        for k in range(j + 1):
+            M[j, k] = mass * _dot(J[j], J[k]) + across * _dot(W[j], W[k])
+            M[j, k] += more * _dot(along, W[j]) * _dot(along, W[k])
+    M[0, 0] += M11
+    M[1, 1] += M22
+    M[2, 1] += M23
+    M[2, 2] += M33
+    for j in range(5):
+        for k in range(j):
+            M[k, j] = M[j, k]
+    return z
+
+
+@njit
+def _with_head(y, t1, t2, t3, b, dy):  # type: ignore[no-untyped-def]
+    """Write the derivatives of a machine whose head hangs; return what its axes lose [W]."""
+    M, h = np.empty((5, 5)), np.empty(5)
+    hanging_terms(y, b, M, h)
+    first, second = y[HEAD_RATE], y[HEAD_RATE + 1]
+    h[0], h[1], h[2] = t1 - h[0], t2 - h[1], t3 - h[2]
+    h[3], h[4] = -b.head_damping * first - h[3], -b.head_damping * second - h[4]
+    ldl_of(M, 5)
+    ldl_solve_of(M, h, 5)
+    dy[3], dy[4], dy[5] = h[0], h[1], h[2]
+    dy[HEAD], dy[HEAD + 1] = first, second
+    dy[HEAD_RATE], dy[HEAD_RATE + 1] = h[3], h[4]
+    return b.head_damping * (first * first + second * second)
+
+
+@njit
+def _condensed(y, b, M, h):  # type: ignore[no-untyped-def]
+    """
+    Return M and V + G of swing, boom and stick with a head that hangs and moves freely.
+
+    The head's equations are solved for its accelerations. M, h: see :func:`hanging_terms`; the
+    rows of the head are left with what its rates need, with damping and the inverse of its block.
+
+    Returns
+    -------
+    tuple of 9 floats
+        M_11, M_12, M_13, M_22, M_23, M_33 [kg m^2], h_1, h_2, h_3 [N m].
+    """
+    hanging_terms(y, b, M, h)
+    h[3] += b.head_damping * y[HEAD_RATE]
+    h[4] += b.head_damping * y[HEAD_RATE + 1]
+    determinant = M[3, 3] * M[4, 4] - M[3, 4] * M[3, 4]
+    i33, i34, i44 = M[4, 4] / determinant, -M[3, 4] / determinant, M[3, 3] / determinant
+    M[3, 3], M[3, 4], M[4, 3], M[4, 4] = i33, i34, i34, i44
+    for j in range(3):
+        first, second = M[j, 3] * i33 + M[j, 4] * i34, M[j, 3] * i34 + M[j, 4] * i44
+        h[j] -= first * h[3] + second * h[4]
+        for k in range(j, 3):
+            M[j, k] -= first * M[3, k] + second * M[4, k]
+    return M[0, 0], M[0, 1], M[0, 2], M[1, 1], M[1, 2], M[2, 2], h[0], h[1], h[2]
+
+
 def actuator_space(
     q: np.ndarray, v: np.ndarray, a: np.ndarray, model: Model
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -198,7 +384,14 @@ def actuator_space(
     -------
     M_Eq, F_S : ndarray, shape (3,)
         Equivalent inertia [kg m^2], masses [kg]; coupling torque [N m], forces [N].
+
+    Raises
+    ------
+    InputError
+        For a head that hangs, whose motion the paper's form does not have.
     """
+    if model.bodies.head_mass > 0.0:
+        raise InputError('head = pendulum, allowed in actuator space: a point mass')
     M11, M22, M23, M33 = masses(q, model.bodies)
     rows = model.lines[0]
     arms = np.array([piston_and_arm(rows, i, q[i])[1] for i in range(3)])
@@ -220,14 +413,14 @@ def rates(y, f1, f2, model, dy, powers):  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    y : ndarray, shape (12 or more,)
+    y : ndarray, shape (12 or more,); of a machine whose head hangs (WIDTH,)
     f1, f2 : ndarray, shape (3,)
         Flows into lines 1 and out of lines 2 [m^3/s].
     model : Model
-    dy : ndarray, shape (12,)
+    dy : ndarray, as y
         Written.
-    powers : ndarray, shape (5,)
-        Written: losses in lines and in friction, see BOOK [W].
+    powers : ndarray, shape (len(BOOK),)
+        Written: losses in lines, in friction and in the axes of the head, see BOOK [W].
 
     Returns
     -------
@@ -257,7 +450,11 @@ def rates(y, f1, f2, model, dy, powers):  # type: ignore[no-untyped-def]
         lost += p1 * into - p2 * out - force * speed
         rubbed += table[i, VISCOUS] * speed * speed
     dy[0], dy[1], dy[2] = v[0], v[1], v[2]
-    dy[3], dy[4], dy[5] = accelerations(q, v, t1, t2, t3, b)
+    if b.head_mass > 0.0:
+        powers[_HANGING] = _with_head(y, t1, t2, t3, b, dy)
+    else:
+        dy[3], dy[4], dy[5] = accelerations(q, v, t1, t2, t3, b)
+        powers[_HANGING] = 0.0
     powers[_LINES], powers[_FRICTION] = lost, rubbed
     return valid
 
@@ -271,6 +468,14 @@ def energies(y, closed, model):  # type: ignore[no-untyped-def]
     kinetic = 0.5 * (M11 * v[0] ** 2 + M22 * v[1] ** 2 + M33 * v[2] ** 2) + M23 * v[1] * v[2]
     boom = b.boom_mass * b.boom_centre + b.stick_mass * b.length
     potential = b.gravity * (boom * math.sin(y[1]) + b.stick_moment * math.sin(y[1] + y[2]))
+    if b.head_mass > 0.0:
+        M, h = np.empty((5, 5)), np.empty(5)
+        potential += b.gravity * b.head_mass * hanging_terms(y, b, M, h)
+        h[0], h[1], h[2], h[3], h[4] = v[0], v[1], v[2], y[HEAD_RATE], y[HEAD_RATE + 1]
+        kinetic = 0.0
+        for j in range(5):
+            for k in range(5):
+                kinetic += 0.5 * M[j, k] * h[j] * h[k]
     oil, moving = 0.0, 0.0
     for i in range(3):
         if closed[i] or not model.reduced:
@@ -281,11 +486,38 @@ def energies(y, closed, model):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _through_valves(y, u, closed, duration, model, book):  # type: ignore[no-untyped-def]
+def _set_fed(u, closed, model, fed):  # type: ignore[no-untyped-def]
+    """Write C_R between a limited pump's rail and the lines that it feeds; 0: closed."""
+    if model.lines[0][0, PUMP_FLOW] == np.inf:
+        return
+    for i in range(3):
+        C_1, C_2 = orifice_resistances(u[i], i, model.lines)
+        fed[i] = 0.0 if closed[i] else (C_1 if u[i] > 0.0 else C_2)
+
+
+@njit
+def _set_rail(y, u, duration, model, fed):  # type: ignore[no-untyped-def]
+    """Return the pressure that feeds the valves for a while; of a limited pump also in y."""
+    table = model.lines[0]
+    if table[0, PUMP_FLOW] == np.inf:
+        return table[0, SUPPLY]
+    flows, pressures = fed[3:6], fed[6:9]
+    for i in range(3):
+        positive = u[i] > 0.0
+        flows[i] = y[_Q1 + i] if positive else -y[_Q2 + i]
+        pressures[i] = y[_P1 + i] if positive else y[_P2 + i]
+    y[RAIL] = rail_step(y[RAIL], flows, pressures, fed[:3], duration, table)
+    return y[RAIL]
+
+
+@njit
+def _through_valves(y, u, closed, duration, model, book, fed):  # type: ignore[no-untyped-def]
     """Let the flows change for a while at constant pressures, spools and modes."""
     table = model.lines[0]
+    rail = _set_rail(y, u, duration, model, fed)
+    pumped = 0.0
     for i in range(3):
-        side_1, side_2 = sources(u[i], i, table)
+        side_1, side_2 = sources(u[i], rail, table[i, TANK])
         C_1, C_2 = orifice_resistances(u[i], i, model.lines)
         p1, p2, inertance = y[_P1 + i], y[_P2 + i], table[i, INERTANCE]
         drop_1 = side_1 - p1
@@ -301,12 +533,31 @@ def _through_valves(y, u, closed, duration, model, book):  # type: ignore[no-unt
         book[_SUPPLIED] += side_1 * V1 - (p2 - drop_2) * V2
         gained = 0.5 * inertance * (y[_Q1 + i] ** 2 - Q1 * Q1 + y[_Q2 + i] ** 2 - Q2 * Q2)
         book[_ORIFICES] += drop_1 * V1 + drop_2 * V2 - gained
+        pumped += V1 if u[i] > 0.0 else -V2
+    if rail != table[0, SUPPLY]:
+        lost = (table[0, SUPPLY] - rail) * pumped
+        book[_SUPPLIED] += lost
+        book[_PUMP] += lost
+
+
+@njit
+def _through_ports(y, duration, model, book):  # type: ignore[no-untyped-def]
+    """Let oil through relief and make-up valves for a while, at constant flows."""
+    table = model.lines[0]
+    for i in range(3):
+        if table[i, RELIEF_AREA] > 0.0 or table[i, MAKE_UP_AREA] > 0.0:
+            for at, side in ((_P1 + i, RELIEF_1), (_P2 + i, RELIEF_2)):
+                y[at], given, lost = port_step(y[at], side, i, table, duration)
+                book[_SUPPLIED] += given
+                book[_PORTS] += lost
 
 
 @njit
 def full_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped-def]
     """
     Take a step of the full model in place: half of the flows, the rest, half of the flows.
+
+    Relief and make-up valves act for half of the step before and after that.
 
     Strang's splitting, of order 2. At constant pressures each flow has a closed form, so that the
     orifices set no limit to the step; the rest is an explicit midpoint step, in whose middle the
@@ -315,7 +566,7 @@ def full_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped-de
 
     Parameters
     ----------
-    y : ndarray, shape (18,)
+    y : ndarray, shape (SIZE,), or (WIDTH,) with what is beyond the paper
     u : ndarray, shape (3,)
         Spools in the middle of the step.
     closed : ndarray of bool, shape (3,)
@@ -323,9 +574,9 @@ def full_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped-de
     h : float
         [s].
     model : Model
-    work : ndarray, shape (4, 18)
+    work : ndarray, shape (4, size of y)
         For intermediate results.
-    book : ndarray, shape (5,)
+    book : ndarray, shape (len(BOOK),)
         Energies of BOOK, which the step adds to.
 
     Returns
@@ -334,14 +585,23 @@ def full_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped-de
         DONE or DEAD_POINT; :func:`reduced_step`: UNSOLVED, too, when its iteration did not
         converge.
     """
-    _through_valves(y, u, closed, 0.5 * h, model, book)
     f1, f2, dy, middle = work[0], work[1], work[2], work[3]
+    fed = f2[3:12]
+    _set_fed(u, closed, model, fed)
+    _through_ports(y, 0.5 * h, model, book)
+    _through_valves(y, u, closed, 0.5 * h, model, book, fed)
+    hanging = model.bodies.head_mass > 0.0
     for i in range(3):
         f1[i] = 0.0 if closed[i] else y[_Q1 + i]
         f2[i] = 0.0 if closed[i] else y[_Q2 + i]
     valid = rates(y, f1, f2, model, dy, f1[3:])
     for k in range(_Q1):
         middle[k] = y[k] + 0.5 * h * dy[k]
+    if hanging:
+        for k in range(HEAD, RAIL):
+            middle[k] = y[k] + 0.5 * h * dy[k]
+    if model.lines[0][0, PUMP_FLOW] < np.inf:
+        _follow_pump(y, middle, u, h, model, f1, f2, fed)
     for i in range(3):
         if not closed[i]:
             C_1, C_2 = orifice_resistances(u[i], i, model.lines)
@@ -353,10 +613,44 @@ def full_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped-de
     valid = rates(middle, f1, f2, model, dy, f1[3:]) and valid
     for k in range(_Q1):
         y[k] += h * dy[k]
+    if hanging:
+        for k in range(HEAD, RAIL):
+            y[k] += h * dy[k]
+        book[_HANGING] += h * f1[3 + _HANGING]
     book[_LINES] += h * f1[3 + _LINES]
     book[_FRICTION] += h * f1[3 + _FRICTION]
-    _through_valves(y, u, closed, 0.5 * h, model, book)
+    _through_valves(y, u, closed, 0.5 * h, model, book, fed)
+    _through_ports(y, 0.5 * h, model, book)
     return DONE if valid else DEAD_POINT
+
+
+@njit
+def _follow_pump(y, middle, u, h, model, f1, f2, fed):  # type: ignore[no-untyped-def]
+    """
+    Add to flows what a pump of limited flow makes of them when pressures change.
+
+    The rail falls with the sum of the flows, dp = -k sum(dQ), and each fed flow follows rail and
+    line by its response r: sum(dQ) = -sum(r dP) / (1 + k sum(r)).
+    """
+    table = model.lines[0]
+    follows, total = 0.0, 0.0
+    responses = fed[3:6]
+    for i in range(3):
+        responses[i] = 0.0
+        if fed[i] > 0.0:
+            flow, at = (f1[i], _P1 + i) if u[i] > 0.0 else (-f2[i], _P2 + i)
+            responses[i] = orifice_response(flow, fed[i], table[i, INERTANCE], 0.5 * h)
+            follows -= responses[i] * (middle[at] - y[at])
+            total += flow
+    if not 0.0 < abs(total) < table[0, PUMP_FLOW]:
+        return
+    _, steep = rail_of(total, table)
+    change = -steep * follows / (1.0 + steep * responses.sum())
+    for i in range(3):
+        if u[i] > 0.0:
+            f1[i] += responses[i] * change
+        else:
+            f2[i] -= responses[i] * change
 
 
 @njit
@@ -366,18 +660,25 @@ def derivatives(y, u, closed, model, dy):  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    y : ndarray, shape (18,)
+    y : ndarray, shape (SIZE,), or (WIDTH,) with what is beyond the paper
     u : ndarray, shape (3,)
         Spools.
     closed : ndarray of bool, shape (3,)
         Modes of the valves.
     model : Model
-    dy : ndarray, shape (18,)
+    dy : ndarray, as y
     """
     table = model.lines[0]
     f1, f2 = np.zeros(3), np.zeros(3)
+    rail = table[0, SUPPLY]
+    if table[0, PUMP_FLOW] < np.inf:
+        total = 0.0
+        for i in range(3):
+            if not closed[i]:
+                total += y[_Q1 + i] if u[i] > 0.0 else -y[_Q2 + i]
+        rail, _ = rail_of(total, table)
     for i in range(3):
-        side_1, side_2 = sources(u[i], i, table)
+        side_1, side_2 = sources(u[i], rail, table[i, TANK])
         C_1, C_2 = orifice_resistances(u[i], i, model.lines)
         Q1, Q2 = y[_Q1 + i], y[_Q2 + i]
         drop_1 = side_1 - y[_P1 + i]
@@ -389,6 +690,8 @@ def derivatives(y, u, closed, model, dy):  # type: ignore[no-untyped-def]
             f1[i], f2[i] = Q1, Q2
             dy[_Q1 + i] = (drop_1 - C_1 * Q1 * abs(Q1)) / table[i, INERTANCE]
             dy[_Q2 + i] = (drop_2 - C_2 * Q2 * abs(Q2)) / table[i, INERTANCE]
+        f1[i] += relief_and_make_up(y[_P1 + i], RELIEF_1, i, table)
+        f2[i] -= relief_and_make_up(y[_P2 + i], RELIEF_2, i, table)
     return rates(y, f1, f2, model, dy, np.empty(len(BOOK)))
 
 
@@ -403,7 +706,7 @@ def switch(y, closed, now, u, model, book):  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    y : ndarray, shape (18,)
+    y : ndarray, as in :func:`full_step`
         Pressures that are locked in are written.
     closed : ndarray of bool, shape (3,)
         Written.
@@ -412,7 +715,7 @@ def switch(y, closed, now, u, model, book):  # type: ignore[no-untyped-def]
     u : ndarray, shape (3,)
         Spools.
     model : Model
-    book : ndarray, shape (5,)
+    book : ndarray, shape (len(BOOK),)
         Energies of BOOK.
     """
     table = model.lines[0]
@@ -434,10 +737,13 @@ def _lock(y, spool, i, model):  # type: ignore[no-untyped-def]
     """Write pressures and residual flows of an actuator of the reduced model as it is locked."""
     table = model.lines[0]
     C_1, C_2 = orifice_resistances(spool, i, model.lines)
-    side_1, side_2 = sources(spool, i, table)
+    side_1, side_2 = sources(spool, table[i, SUPPLY], table[i, TANK])
     side_2 = -side_2 if model.as_printed else side_2
     _, arm = piston_and_arm(table, i, y[i])
-    load = bias(y[:_RATE], y[_RATE:_P1], model.bodies)[i] / arm
+    if model.bodies.head_mass > 0.0:
+        load = _condensed(y, model.bodies, np.empty((5, 5)), np.empty(5))[6 + i] / arm
+    else:
+        load = bias(y[:_RATE], y[_RATE:_P1], model.bodies)[i] / arm
     A_1, A_2 = table[i, AREA_1], table[i, AREA_2]
     # x' |x'| of the residual motion.
     square = (A_1 * side_1 - A_2 * side_2 - load) / (C_1 * A_1**3 + C_2 * A_2**3)
@@ -510,8 +816,17 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
     for k in range(3):
         middle[k] = y[k] + 0.5 * h * y[_RATE + k]
     v = y[_RATE:_P1]
-    M11, M22, M23, M33 = masses(middle, b)
-    h1, h2, h3 = bias(middle, v, b)
+    hanging, M12, M13 = b.head_mass > 0.0, 0.0, 0.0
+    if hanging:
+        M, terms, state = np.empty((5, 5)), np.empty(5), y.copy()
+        for k in range(3):
+            state[k] = middle[k]
+        for k in range(2):
+            state[HEAD + k] = y[HEAD + k] + 0.5 * h * y[HEAD_RATE + k]
+        M11, M12, M13, M22, M23, M33, h1, h2, h3 = _condensed(state, b, M, terms)
+    else:
+        M11, M22, M23, M33 = masses(middle, b)
+        h1, h2, h3 = bias(middle, v, b)
     valid = True
     for i in range(3):
         _, arms[i] = piston_and_arm(table, i, middle[i])
@@ -522,7 +837,7 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
         )
         w[i] = v[i]
         C_1[i], C_2[i] = orifice_resistances(u[i], i, model.lines)
-        sides_1[i], side = sources(u[i], i, table)
+        sides_1[i], side = sources(u[i], table[i, SUPPLY], table[i, TANK])
         sides_2[i] = -side if model.as_printed else side
         A_1, A_2, R = table[i, AREA_1], table[i, AREA_2], table[i, RESISTANCE]
         R, damps[i] = R if table[i, MOTOR] == 0.0 else 0.0, table[i, VISCOUS]
@@ -539,6 +854,11 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
             flows_1[i] = flows_2[i] = A_1 * arms[i] * w[i]
     solved = False
     for _ in range(_MOST_ROUNDS):
+        if hanging:
+            # The rates of a head that swings are not slow: the bias is that of the mean rates.
+            for k in range(3):
+                state[_RATE + k] = 0.5 * (v[k] + w[k])
+            M11, M12, M13, M22, M23, M33, h1, h2, h3 = _condensed(state, b, M, terms)
         # Torques at w, and what they lose per rate.
         for i in range(3):
             a, part = arms[i], 1.0
@@ -560,14 +880,32 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
         r1 = M11 * (v[0] - w[0]) + h * (forces[0] - h1)
         r2 = M22 * (v[1] - w[1]) + M23 * (v[2] - w[2]) + h * (forces[1] - h2)
         r3 = M23 * (v[1] - w[1]) + M33 * (v[2] - w[2]) + h * (forces[2] - h3)
-        D22, D33 = M22 + h * slopes[1], M33 + h * slopes[2]
-        determinant = D22 * D33 - M23 * M23
-        d1 = r1 / (M11 + h * slopes[0])
-        d2, d3 = (D33 * r2 - M23 * r3) / determinant, (D22 * r3 - M23 * r2) / determinant
+        D11, D22, D33, D23 = M11 + h * slopes[0], M22 + h * slopes[1], M33 + h * slopes[2], M23
+        if hanging:
+            r1 += M12 * (v[1] - w[1]) + M13 * (v[2] - w[2])
+            r2 += M12 * (v[0] - w[0]) - M12 / D11 * r1
+            r3 += M13 * (v[0] - w[0]) - M13 / D11 * r1
+            D22, D33 = D22 - M12 / D11 * M12, D33 - M13 / D11 * M13
+            D23 -= M12 / D11 * M13
+        determinant = D22 * D33 - D23 * D23
+        d2, d3 = (D33 * r2 - D23 * r3) / determinant, (D22 * r3 - D23 * r2) / determinant
+        d1 = (r1 - M12 * d2 - M13 * d3) / D11 if hanging else r1 / D11
         w[0] += d1
         w[1] += d2
         w[2] += d3
         change = abs(d1) + abs(d2) + abs(d3)
+        if hanging:
+            for k in range(2):
+                row = 3 + k
+                before = state[HEAD_RATE + k]
+                gained = 0.0
+                for j in range(2):
+                    force = -h * terms[3 + j]
+                    for i in range(3):
+                        force -= M[i, 3 + j] * (w[i] - v[i])
+                    gained += M[row, 3 + j] * force
+                state[HEAD_RATE + k] = y[HEAD_RATE + k] + 0.5 * gained
+                change += abs(state[HEAD_RATE + k] - before)
         solved = change <= _SOLVED * (1e-3 + abs(w[0]) + abs(w[1]) + abs(w[2]))
         if solved:
             break
@@ -606,6 +944,12 @@ def reduced_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped
         book[_FRICTION] += h * table[i, VISCOUS] * speed * arms[i] * mean
     for k in range(3):
         y[_RATE + k] = w[k]
+    if hanging:
+        for k in range(2):
+            mean = state[HEAD_RATE + k]
+            y[HEAD + k] += h * mean
+            y[HEAD_RATE + k] = 2.0 * mean - y[HEAD_RATE + k]
+            book[_HANGING] += h * b.head_damping * mean * mean
     if not valid:
         return DEAD_POINT
     return DONE if solved else UNSOLVED

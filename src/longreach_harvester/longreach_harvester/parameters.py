@@ -8,14 +8,23 @@ from pathlib import Path
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.hydraulics.lines import LinedCylinder, LinedMotor, Lines, lines_of
+from longreach_dynamics.hydraulics.lines import (
+    LinedCylinder,
+    LinedMotor,
+    Lines,
+    PortOilParameters,
+    lines_of,
+)
+from longreach_dynamics.hydraulics.parameters import PumpParameters
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_dynamics.resources import data_directory
 from longreach_harvester.model import Bodies
 
-__all__ = ['JOINTS', 'HarvesterParameters', 'default_file', 'load_harvester']
+__all__ = ['HEAD_JOINTS', 'JOINTS', 'HarvesterParameters', 'default_file', 'load_harvester']
 
 JOINTS = ('swing', 'boom', 'stick')
+# Of a head that hangs: in the plane of the machine, and out of it.
+HEAD_JOINTS = ('head_pitch', 'head_roll')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,10 +61,47 @@ class BeamParameters(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
+class PendulumParameters(Parameters):
+    """How a head hangs from the stick: a body of revolution on two passive axes."""
+
+    centre: float = quantity('centre of gravity from the axes', 'm', at_least=0.01, at_most=10.0)
+    transverse_inertia: float = quantity(
+        'moment of inertia about both transverse axes through the centre of gravity',
+        'kg m^2',
+        at_least=0.0,
+        at_most=1e6,
+    )
+    axial_inertia: float = quantity(
+        'moment of inertia about its own axis', 'kg m^2', above=0.0, at_most=1e6
+    )
+    damping: float = quantity(
+        'torque per rate of each axis', 'N m s/rad', at_least=0.0, at_most=1e6
+    )
+    grapple: float = quantity('log from the axes', 'm', at_least=0.0, at_most=10.0)
+
+
+@dataclasses.dataclass(frozen=True)
 class HeadParameters(Parameters):
-    """The harvester head: a point mass at the end of the stick."""
+    """The harvester head: a point mass at the end of the stick, or a body that hangs there."""
 
     mass: float = quantity('mass', 'kg', at_least=0.0, at_most=1e6)
+    pendulum: PendulumParameters | None = quantity(
+        'how it hangs; left out: a point mass', '', default=None
+    )
+
+    def check(self) -> None:
+        """Raise InputError for a pendulum without mass."""
+        if self.pendulum and not self.mass > 0.0:
+            raise InputError('mass = 0 kg, allowed for a pendulum: above 0')
+
+    def loaded(self, log: float) -> tuple[float, float, float]:
+        """Return mass [kg], centre of gravity [m] and transverse inertia [kg m^2] with a log."""
+        mass, hangs = self.mass + log, self.pendulum
+        if not hangs:
+            return mass, 0.0, 0.0
+        centre = (self.mass * hangs.centre + log * hangs.grapple) / mass
+        inertia = hangs.transverse_inertia + self.mass * (hangs.centre - centre) ** 2
+        return mass, centre, inertia + log * (hangs.grapple - centre) ** 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +118,12 @@ class HarvesterParameters(Parameters):
     swing_motor: LinedMotor = quantity('motor of the swing joint')
     boom_cylinder: LinedCylinder = quantity('cylinder of the boom')
     stick_cylinder: LinedCylinder = quantity('cylinder of the stick')
+    oil: PortOilParameters | None = quantity(
+        'in relief and make-up valves; left out without them', '', default=None
+    )
+    pump: PumpParameters | None = quantity(
+        'pump of limited flow for all; left out: the supply pressure is constant', '', default=None
+    )
 
     def check(self) -> None:
         """Raise InputError for pressures in the wrong order and linkages that are no triangle."""
@@ -103,10 +155,33 @@ class HarvesterParameters(Parameters):
                     f' ({low:.6g}, {high:.6g}) rad'
                 )
 
-    def bodies(self) -> Bodies:
-        """Return the constants of the equations of motion."""
-        b, s, head = self.boom, self.stick, self.head.mass
-        return Bodies(
+    @property
+    def hangs(self) -> bool:
+        """Whether the head is a pendulum."""
+        return self.head.pendulum is not None
+
+    @property
+    def has_ports(self) -> bool:
+        """Whether there are relief or make-up valves."""
+        return any(a.relief or a.make_up for a in self.actuators)
+
+    def bodies(self, log: float = 0.0, *, hanging: bool = True) -> Bodies:
+        """
+        Return the constants of the equations of motion.
+
+        Parameters
+        ----------
+        log : float
+            Mass in the grapple [kg].
+        hanging : bool
+            Whether a head that hangs does so; else it is a point mass, which is what its weight
+            at rest is to boom and stick.
+        """
+        b, s = self.boom, self.stick
+        mass, centre, inertia = self.head.loaded(log)
+        pendulum = self.head.pendulum if hanging else None
+        head = 0.0 if pendulum else mass
+        bodies = Bodies(
             gravity=self.gravity,
             offset=self.swing.offset,
             length=b.length,
@@ -120,12 +195,23 @@ class HarvesterParameters(Parameters):
             stick_second=s.mass * s.centre**2 + head * s.length**2,
             stick_across=s.transverse_inertia,
             stick_along=s.axial_inertia,
+            stick_length=s.length,
+        )
+        if pendulum is None:
+            return bodies
+        return bodies._replace(
+            head_mass=mass,
+            head_centre=centre,
+            head_across=inertia,
+            head_along=pendulum.axial_inertia,
+            head_damping=pendulum.damping,
         )
 
     def lines(self) -> Lines:
         """Return the table of the actuators and their lines."""
         friction = (self.swing.viscous, None, None)
-        return lines_of(self.actuators, self.supply_pressure, self.tank_pressure, friction)
+        pressures = (self.supply_pressure, self.tank_pressure)
+        return lines_of(self.actuators, *pressures, friction, self.oil, self.pump)
 
 
 def default_file() -> Path:

@@ -14,6 +14,7 @@ from longreach_dynamics.parameters import choice, quantity
 from longreach_harvester.control import load_controller
 from longreach_harvester.description import ROOT_FRAME
 from longreach_harvester.machine import MODELS, SAMPLE_TIME, STEP, Harvester, HarvesterState
+from longreach_harvester.model import SIZE
 from longreach_harvester.parameters import JOINTS, load_harvester
 from longreach_harvester.scenario import load_scenario, resting_scenario
 from longreach_harvester.sensors import MEASURED, Sensors, load_sensors
@@ -137,7 +138,7 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
 
     def hydraulic_state(self, header: Header) -> HydraulicState:
         """Return pressures, flows and spools."""
-        p1, p2, q1, q2 = np.split(self.state.y[6:], 4)
+        p1, p2, q1, q2 = np.split(self.state.y[6:SIZE], 4)
         flows = (q1.tolist(), q2.tolist())
         return hydraulic_state(JOINTS, p1, p2, header, *flows, self.state.spools)
 

@@ -11,7 +11,15 @@ from longreach_dynamics.schedules import Knots, Schedule, check_knots, schedule_
 from longreach_harvester.kinematics import TipSegment
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
 
-__all__ = ['Scenario', 'Sine', 'Sines', 'SpoolKnots', 'load_scenario', 'resting_scenario']
+__all__ = [
+    'LogEvent',
+    'Scenario',
+    'Sine',
+    'Sines',
+    'SpoolKnots',
+    'load_scenario',
+    'resting_scenario',
+]
 
 _CLOSED = ((0.0, 0.0),)
 # Swing, boom, stick [rad].
@@ -58,6 +66,14 @@ class Sines(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
+class LogEvent(Parameters):
+    """A log that the grapple takes."""
+
+    time: float = quantity('when', 's', at_least=0.0, at_most=1e6)
+    mass: float = quantity('mass', 'kg', above=0.0, at_most=1e5)
+
+
+@dataclasses.dataclass(frozen=True)
 class Scenario(Parameters):
     """Contents of a scenario file: the machine begins at rest, its weight in the head sides."""
 
@@ -75,12 +91,36 @@ class Scenario(Parameters):
     tip: tuple[TipSegment, ...] = quantity(
         'path of the tip under controllers, in place of spools', default=()
     )
+    log: float = quantity(
+        'mass of the log in the grapple at time 0; 0: none',
+        'kg',
+        at_least=0.0,
+        at_most=1e5,
+        default=0.0,
+    )
+    attach: tuple[LogEvent, ...] = quantity('logs that the grapple takes', default=())
+    release: tuple[float, ...] = quantity(
+        'times at which it lets go', 's', at_least=0.0, at_most=1e6, default=()
+    )
 
     def check(self) -> None:
         """Raise InputError for spools that are given beside controllers."""
         moving = self.spools != SpoolKnots(), self.sines != Sines(), bool(self.tip)
         if sum(moving) > 1:
             raise InputError('of spools, sines and tip several are given, allowed: one')
+        held = self.log > 0.0
+        for time, mass in self.log_changes():
+            if held == (mass > 0.0):
+                what = 'takes a log and holds one' if held else 'lets go and holds no log'
+                raise InputError(
+                    f'at {time:g} s the grapple {what}, allowed: attach and release in turns'
+                )
+            held = mass > 0.0
+
+    def log_changes(self) -> tuple[tuple[float, float], ...]:
+        """Return time [s] and mass [kg] of what the grapple then holds, in order of time."""
+        found = [(time, 0.0) for time in self.release]
+        return tuple(sorted(found + [(event.time, event.mass) for event in self.attach]))
 
     @property
     def is_controlled(self) -> bool:

@@ -18,13 +18,31 @@ from longreach_harvester.machine import (
     HarvesterState,
     energies_of,
     forces_of,
+    port_flows_of,
 )
-from longreach_harvester.model import BOOK, SIZE
-from longreach_harvester.parameters import JOINTS, HarvesterParameters, load_harvester
+from longreach_harvester.model import BOOK, HEAD, HEAD_RATE, LOG, RAIL, SIZE, WIDTH
+from longreach_harvester.parameters import (
+    HEAD_JOINTS,
+    JOINTS,
+    HarvesterParameters,
+    load_harvester,
+)
 from longreach_harvester.scenario import Scenario
 from longreach_harvester.training import TRAINING_UNITS, training_figures
 
-__all__ = ['COLUMNS', 'HarvesterRun', 'series', 'simulate', 'warm_up', 'with_step_error']
+__all__ = [
+    'COLUMNS',
+    'HEAD_COLUMNS',
+    'LOG_COLUMNS',
+    'PORT_COLUMNS',
+    'PUMP_COLUMNS',
+    'HarvesterRun',
+    'columns_of',
+    'series',
+    'simulate',
+    'warm_up',
+    'with_step_error',
+]
 
 
 def _joints(field: str) -> list[Source]:
@@ -38,6 +56,8 @@ def _oil(field: str) -> list[Source]:
 
 
 _STORED = ('kinetic', 'potential', 'oil', 'moving_oil')
+# Entries of BOOK that every harvester has.
+_PAPER = 5
 COLUMNS = Columns(
     (
         Column('time', 's', 'of the sample'),
@@ -64,11 +84,67 @@ COLUMNS = Columns(
         ),
         *each('closed_*', JOINTS, '', '1: the valve is closed, the flow no oil'),
         *each('work_*', BOOK[:1], 'J', 'of the supply since time 0'),
-        *each('loss_*', BOOK[1:], 'J', 'losses since time 0'),
+        *each('loss_*', BOOK[1:_PAPER], 'J', 'losses since time 0'),
         *each('energy_*', _STORED, 'J', 'of bodies and oil'),
     )
 )
-"""Columns of :func:`series`."""
+"""Columns of :func:`series` of every harvester."""
+
+HEAD_COLUMNS = Columns(
+    (
+        *each(
+            'q_*',
+            HEAD_JOINTS,
+            'rad',
+            'angles of a head that hangs',
+            [Source('joint_states', 'position', name) for name in HEAD_JOINTS],
+        ),
+        *each(
+            'rate_*',
+            HEAD_JOINTS,
+            'rad/s',
+            'rates of a head that hangs',
+            [Source('joint_states', 'velocity', name) for name in HEAD_JOINTS],
+        ),
+        Column('loss_head', 'J', 'loss in its axes since time 0'),
+    )
+)
+PORT_COLUMNS = Columns(
+    (
+        *each('port_1_*', JOINTS, 'm^3/s', 'of relief (negative) and make-up valve into line 1'),
+        *each('port_2_*', JOINTS, 'm^3/s', 'of relief (negative) and make-up valve into line 2'),
+        Column('loss_ports', 'J', 'loss in relief and make-up valves since time 0'),
+    )
+)
+PUMP_COLUMNS = Columns(
+    (
+        Column('rail_pressure', 'Pa', 'with which a pump of limited flow feeds the valves'),
+        Column('rail_flow', 'm^3/s', 'what this pump gives'),
+        Column('loss_pump', 'J', 'its loss below the supply pressure since time 0'),
+    )
+)
+LOG_COLUMNS = Columns(
+    (
+        Column('log', 'kg', 'mass in the grapple'),
+        Column('work_log', 'J', 'energy of logs taken less that of logs released since time 0'),
+    )
+)
+"""Columns of a harvester, or a scenario, that has this."""
+
+
+def columns_of(harvester: HarvesterParameters, scenario: Scenario | None = None) -> Columns:
+    """Return the columns of a harvester; without a scenario those of recordings."""
+    log = scenario is not None and bool(scenario.log or scenario.log_changes())
+    return Columns(
+        (
+            *COLUMNS,
+            *(HEAD_COLUMNS if harvester.hangs else ()),
+            *(PORT_COLUMNS if harvester.has_ports else ()),
+            *(PUMP_COLUMNS if harvester.pump else ()),
+            *(LOG_COLUMNS if log else ()),
+        )
+    )
+
 
 # Most steps in one call of compiled code, a fraction of a second.
 _PIECE = 100_000
@@ -116,8 +192,9 @@ class HarvesterRun(Run[HarvesterParameters]):
         if not len(self.table):
             return 0.0
         stored = self.stack([f'energy_{name}' for name in _STORED])
-        given = self.stack([f'work_{name}' for name in BOOK[:1]])
-        lost = self.stack([f'loss_{name}' for name in BOOK[1:]])
+        names = self.columns.names
+        given = self.stack([name for name in names if name.startswith('work_')])
+        lost = self.stack([name for name in names if name.startswith('loss_')])
         error = (stored - stored[0]).sum(axis=1) - given.sum(axis=1) + lost.sum(axis=1)
         turned = np.abs(np.c_[given[-1:], lost[-1:]]).sum() + np.ptp(stored, axis=0).sum()
         return float(np.abs(error).max() / max(turned, _SMALL_ENERGY))
@@ -138,7 +215,8 @@ class HarvesterRun(Run[HarvesterParameters]):
         found = super().summary()
         if not len(self.table):
             return found
-        names = self.columns.names[1 : 1 + 3 * 8]
+        heads = HEAD_COLUMNS.names[:4] if self.parameters.hangs else ()
+        names = (*self.columns.names[1 : 1 + 3 * 8], *heads)
         shown = self.stack(names)
         found |= {
             'final': dict(zip(names, shown[-1].tolist(), strict=True)),
@@ -170,7 +248,7 @@ class HarvesterRun(Run[HarvesterParameters]):
 
 def series(machine: Harvester, times: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """
-    Return the observed quantities of a run, (rows, columns) as in COLUMNS.
+    Return the observed quantities of a run, (rows, columns) as in :func:`columns_of`.
 
     Parameters
     ----------
@@ -182,9 +260,37 @@ def series(machine: Harvester, times: np.ndarray, rows: np.ndarray) -> np.ndarra
     """
     forces, stored = np.empty((len(rows), 3)), np.empty((len(rows), 4))
     forces_of(rows, machine.constants, forces)
-    energies_of(rows, machine.constants, stored)
-    y, spools, rest = rows[:, :SIZE], rows[:, SIZE : SIZE + 3], rows[:, SIZE + 3 :]
-    return np.hstack([times[:, None], y[:, :6], spools, y[:, 6:], forces, rest, stored])
+    for log in np.unique(rows[:, LOG]).tolist():
+        held = rows[:, LOG] == log
+        part = np.empty((held.sum(), 4))
+        energies_of(rows[held], machine.with_log(log), part)
+        stored[held] = part
+    y, spools, modes, book = np.split(rows, [WIDTH, WIDTH + 3, WIDTH + 6], axis=1)
+    entries = dict(zip(BOOK, book.T, strict=True))
+    parts = [
+        times[:, None],
+        y[:, :6],
+        spools,
+        y[:, 6:SIZE],
+        forces,
+        modes,
+        book[:, :_PAPER],
+        stored,
+    ]
+    p, scenario = machine.parameters, machine.scenario
+    if p.hangs:
+        parts += [y[:, HEAD : HEAD + 2], y[:, HEAD_RATE : HEAD_RATE + 2], entries['head'][:, None]]
+    if p.has_ports:
+        flows = np.empty((len(rows), 6))
+        port_flows_of(rows, machine.constants, flows)
+        parts += [flows, entries['ports'][:, None]]
+    if p.pump:
+        fed = np.where(spools > 0.0, y[:, 12:15], -y[:, 15:SIZE])
+        flow = np.where(modes == 0.0, fed, 0.0).sum(axis=1)
+        parts += [np.c_[y[:, RAIL], flow, entries['pump']]]
+    if scenario.log or scenario.log_changes():
+        parts += [np.c_[y[:, LOG], entries['log']]]
+    return np.hstack(parts)
 
 
 def simulate(machine: Harvester, sample_time: float = SAMPLE_TIME) -> HarvesterRun:
@@ -204,7 +310,8 @@ def simulate(machine: Harvester, sample_time: float = SAMPLE_TIME) -> HarvesterR
     InputError
         When scenario and steps do not fit together.
     """
-    width = ROW + len(COLUMNS)
+    columns = columns_of(machine.parameters, machine.scenario)
+    width = ROW + len(columns)
     every, samples = sample_counts(machine.scenario.duration, sample_time, machine.step, width)
     state = machine.initial_state()
     first = np.r_[state.y, state.spools, state.closed, state.book]
@@ -225,7 +332,7 @@ def simulate(machine: Harvester, sample_time: float = SAMPLE_TIME) -> HarvesterR
     times = np.array([step_time(k * every, machine.step) for k in range(len(table))])
     return HarvesterRun(
         machine.parameters,
-        COLUMNS,
+        columns,
         series(machine, times, table),
         message=message,
         state=state,

@@ -26,12 +26,12 @@ def lifted(angle):
     return ca.vertcat(ca.horzcat(c, 0, -s), ca.horzcat(0, 1, 0), ca.horzcat(s, 0, c))
 
 
-def symbols():
-    return ca.SX.sym('q', 3), ca.SX.sym('v', 3)
+def symbols(size=3):
+    return ca.SX.sym('q', size), ca.SX.sym('v', size)
 
 
-def energies(p, q, v):
-    """Return kinetic and potential energy as expressions."""
+def energies(p, q, v, log=0.0):
+    """Return kinetic and potential energy, of 3 joints or with those of the head."""
     turned = about_z(q[0])
     frames = (turned @ lifted(q[1]), turned @ lifted(q[1] + q[2]))
     foot = turned @ ca.vertcat(p.swing.offset, 0, 0)
@@ -51,11 +51,24 @@ def energies(p, q, v):
         kinetic += (body.transverse_inertia * across + body.axial_inertia * along) / 2
         potential += body.mass * p.gravity * place[2]
     tip = knee + frames[1] @ ca.vertcat(p.stick.length, 0, 0)
-    speed = ca.jacobian(tip, q) @ v
-    return (
-        kinetic + p.head.mass * ca.dot(speed, speed) / 2,
-        potential + p.head.mass * p.gravity * tip[2],
-    )
+    points = [(tip, p.head.mass), (tip, log)]
+    if p.head.pendulum:
+        hangs = p.head.pendulum
+        frame = turned @ lifted(q[1] + q[2] + q[3]) @ about_z(q[4])
+        points = [
+            (tip + frame @ ca.vertcat(hangs.centre, 0, 0), p.head.mass),
+            (tip + frame @ ca.vertcat(hangs.grapple, 0, 0), log),
+        ]
+        rate = ca.reshape(ca.jacobian(ca.reshape(frame, 9, 1), q) @ v, 3, 3)
+        spin = frame.T @ rate
+        across = spin[2, 0] ** 2 + spin[1, 0] ** 2
+        kinetic += hangs.transverse_inertia * across / 2
+        kinetic += hangs.axial_inertia * spin[2, 1] ** 2 / 2
+    for place, mass in points:
+        speed = ca.jacobian(place, q) @ v
+        kinetic += mass * ca.dot(speed, speed) / 2
+        potential += mass * p.gravity * place[2]
+    return kinetic, potential
 
 
 def lengths(p, q):
@@ -68,11 +81,12 @@ def lengths(p, q):
     return ca.vertcat(*found)
 
 
-def equations(p):
+def equations(p, log=0.0):
     """Return a function (q, v, torques) -> accelerations, by Lagrange's equations."""
-    q, v = symbols()
-    torque = ca.SX.sym('torque', 3)
-    kinetic, potential = energies(p, q, v)
+    size = 5 if p.head.pendulum else 3
+    q, v = symbols(size)
+    torque = ca.SX.sym('torque', size)
+    kinetic, potential = energies(p, q, v, log)
     momentum = ca.gradient(kinetic, v)
     mass = ca.jacobian(momentum, v)
     bias = ca.jacobian(momentum, q) @ v - ca.gradient(kinetic - potential, q)
@@ -140,18 +154,27 @@ def right_hand_side(p, switching=True, as_printed=False):
         into, out = ca.vertcat(into, in_k), ca.vertcat(out, out_k)
     rates = [v, acceleration(q, v, ca.vertcat(*torques))[0]]
     dp1, dp2, dq1, dq2 = [], [], [], []
+    rail = p.supply_pressure
+    if p.pump:
+        given = 0
+        for k in range(3):
+            taken = ca.if_else(u[k] > 0, q1[k], -q2[k])
+            given += ca.if_else(closed[k], 0, taken)
+        share = given / p.pump.flow
+        rail -= p.pump.band * share / ca.sqrt(1 - share**2)
     for k, name in enumerate(JOINTS):
         valve, line = valve_of(p, name), parts(p, name).line
         s = ca.fmax((ca.fabs(u[k]) - valve.dead_band) / (1 - valve.dead_band), valve.least)
         resistances = (valve.resistance, valve.resistance_2 or valve.resistance)
         pump = u[k] > 0
-        side1 = ca.if_else(pump, p.supply_pressure, p.tank_pressure)
-        side2 = ca.if_else(pump, p.tank_pressure, p.supply_pressure)
+        side1 = ca.if_else(pump, rail, p.tank_pressure)
+        side2 = ca.if_else(pump, p.tank_pressure, rail)
         drop1 = side1 - p1[k]
         drop2 = p2[k] + side2 if as_printed else p2[k] - side2
         is_open = 1 - closed[k] if switching else 1
-        dp1.append((is_open * q1[k] - into[k]) / line.capacitance)
-        dp2.append((out[k] - is_open * q2[k]) / line.capacitance)
+        head, rod = at_ports(p, name, p1[k], 'head'), at_ports(p, name, p2[k], 'rod')
+        dp1.append((is_open * q1[k] - into[k] + head) / line.capacitance)
+        dp2.append((out[k] - is_open * q2[k] + rod) / line.capacitance)
         for drop, flow, found, full in zip(
             (drop1, drop2), (q1[k], q2[k]), (dq1, dq2), resistances, strict=True
         ):
@@ -164,6 +187,29 @@ def right_hand_side(p, switching=True, as_printed=False):
         ca.Function('f', [y, u, closed], [f]),
         ca.Function('J', [y, u, closed], [ca.jacobian(f, y)]),
     )
+
+
+def at_ports(p, name, pressure, side):
+    """Return the flow through relief and make-up valve into a line as an expression."""
+    relief, make_up, flow = parts(p, name).relief, parts(p, name).make_up, 0
+
+    def opened(excess, valve):
+        x = ca.fmin(ca.fmax(excess / valve.override, 0), 1)
+        return valve.area * (3 * x**2 - 2 * x**3)
+
+    def root(drop):
+        return drop / (drop**2 + p.oil.laminar_pressure**2) ** 0.25
+
+    if relief:
+        area = opened(pressure - getattr(relief, side), relief)
+        flow -= p.oil.contraction * area * np.sqrt(2 / p.oil.density) * root(
+            pressure - p.tank_pressure
+        )  # fmt: skip
+    if make_up:
+        feed = p.tank_pressure if make_up.supply is None else make_up.supply
+        area = opened(feed - make_up.cracking - pressure, make_up)
+        flow += p.oil.contraction * area * np.sqrt(2 / p.oil.density) * root(feed - pressure)
+    return flow
 
 
 def parts(p, name):

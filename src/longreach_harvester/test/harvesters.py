@@ -2,10 +2,11 @@
 
 from functools import cache
 
-from longreach_harvester.parameters import load_harvester
+from longreach_harvester.parameters import default_file, load_harvester
 from longreach_harvester.scenario import Scenario
 
 STANDARD = load_harvester()
+REALISTIC = load_harvester(default_file().parent / 'harvester_realistic.yaml')
 ANGLES = (0.0, 0.55, -1.2)
 
 
@@ -42,3 +43,37 @@ def changed():
     machine = machine.with_value('swing_motor.line.resistance', 3e9)
     machine = machine.with_value('head.mass', 1200.0)
     return machine.with_value('supply_pressure', 2.2e7)
+
+
+@cache
+def hanging():
+    """A machine of other numbers with a head that hangs, and swings long."""
+    pendulum = {
+        'centre': 0.7,
+        'transverse_inertia': 160.0,
+        'axial_inertia': 45.0,
+        'damping': 250.0,
+        'grapple': 1.1,
+    }
+    return changed().replace(head={'mass': 950.0, 'pendulum': pendulum})
+
+
+@cache
+def small_pump():
+    """The realistic machine with a pump that limits, and relief valves that open often."""
+    machine = REALISTIC.with_value('pump.flow', 7e-4)
+    machine = machine.with_value('boom_cylinder.relief.head', 1.8e7)
+    machine = machine.with_value('stick_cylinder.relief.rod', 1.2e7)
+    return machine.with_value('swing_motor.relief.head', 1.1e7)
+
+
+def without(machine, *what):
+    """Return a machine without a lag of its spools ('lag'), or with a point for its head."""
+    if 'pendulum' in what:
+        machine = machine.replace(head=machine.head.replace(pendulum=None))
+    if 'lag' in what:
+        for name in ('swing_motor', 'boom_cylinder', 'stick_cylinder'):
+            actuator = getattr(machine, name)
+            valve = actuator.valve.replace(time_constant=None, rate=None)
+            machine = machine.replace(**{name: actuator.replace(valve=valve)})
+    return machine

@@ -4,11 +4,17 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from harvesters import STANDARD, changed, scenario
+from harvesters import STANDARD, changed, hanging, scenario
 
 from longreach_harvester.description import drawn_cylinders, robot_description
 from longreach_harvester.machine import Harvester
-from longreach_harvester.model import accelerations
+from longreach_harvester.model import (
+    HEAD,
+    HEAD_RATE,
+    WIDTH,
+    accelerations,
+    hanging_terms,
+)
 
 pinocchio = pytest.importorskip('pinocchio')
 
@@ -37,6 +43,36 @@ def test_accelerations_are_those_of_pinocchio(parameters):
         assert accelerations(q, v, *torque, parameters.bodies()) == pytest.approx(
             expected, rel=1e-9
         )
+
+
+def test_accelerations_of_a_head_that_hangs_are_those_of_pinocchio():
+    model, parameters = rigid(hanging()), hanging()
+    data, random = model.createData(), np.random.default_rng(6)
+    assert list(model.names)[1:] == ['swing', 'boom', 'stick', 'head_pitch', 'head_roll']
+    bodies = parameters.bodies()
+    for _ in range(20):
+        q = random.uniform((-3, -1.0, -2.4, -3.0, -1.3), (3, 1.4, 0.3, 3.0, 1.3))
+        v, torque = random.uniform(-2, 2, 5), random.uniform(-1e4, 1e4, 5)
+        y = np.zeros(WIDTH)
+        y[:3], y[HEAD : HEAD + 2], y[3:6] = q[:3], q[3:], v[:3]
+        y[HEAD_RATE : HEAD_RATE + 2] = v[3:]
+        M, h = np.empty((5, 5)), np.empty(5)
+        hanging_terms(y, bodies, M, h)
+        circles = [(np.cos(q[i]), np.sin(q[i])) for i in (0, 3, 4)]
+        place = np.r_[circles[0], q[1:3], circles[1], circles[2]]
+        expected = pinocchio.aba(model, data, place, v, torque)
+        assert np.linalg.solve(M, torque - h) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_head_that_hangs_is_in_the_joints():
+    machine = Harvester(hanging(), scenario())
+    sample = machine.joint_sample(machine.initial_state(), (0.0, 0.0, 0.0))
+    angles = dict(zip(sample.names, sample.positions, strict=True))
+    down = angles['boom'] + angles['stick'] + angles['head_pitch']
+    assert down == pytest.approx(-np.pi / 2)
+    assert angles['head_roll'] == 0.0
+    model = pinocchio.buildModelFromXML(robot_description(hanging()))
+    assert set(list(model.names)[1:]) == set(sample.names)
 
 
 def test_rods_meet_the_links_and_rates_are_derivatives():
@@ -79,4 +115,4 @@ def test_prefixes_and_linkages_without_a_triangle():
     machine = STANDARD.replace(boom_cylinder=cylinder)
     assert drawn_cylinders(machine) == ('stick',)
     assert 'boom_barrel' not in robot_description(machine)
-    assert len(Harvester(machine, scenario()).initial_state().y) == 18
+    assert np.isfinite(Harvester(machine, scenario()).initial_state().y).all()

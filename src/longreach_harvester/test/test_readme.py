@@ -11,7 +11,13 @@ from longreach_harvester.parameters import HarvesterParameters
 from longreach_harvester.plant_node import PlantParameters
 from longreach_harvester.scenario import Scenario
 from longreach_harvester.sensors import SensorParameters
-from longreach_harvester.simulation import COLUMNS
+from longreach_harvester.simulation import (
+    COLUMNS,
+    HEAD_COLUMNS,
+    LOG_COLUMNS,
+    PORT_COLUMNS,
+    PUMP_COLUMNS,
+)
 from longreach_node.operator_node import OperatorParameters
 from longreach_node.parameters import file_table, table
 
@@ -31,5 +37,8 @@ def test_readme_has_the_table_of_a_file(cls):
     assert file_table(cls) in README, f'the table shall be\n{file_table(cls)}'
 
 
-def test_readme_has_the_table_of_the_columns():
-    assert COLUMNS.markdown() in README, f'the table shall be\n{COLUMNS.markdown()}'
+@pytest.mark.parametrize(
+    'columns', [COLUMNS, HEAD_COLUMNS, PORT_COLUMNS, PUMP_COLUMNS, LOG_COLUMNS]
+)
+def test_readme_has_the_table_of_the_columns(columns):
+    assert columns.markdown() in README, f'the table shall be\n{columns.markdown()}'

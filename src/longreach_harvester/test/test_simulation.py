@@ -5,12 +5,23 @@ from pathlib import Path
 import harvester_reference as reference
 import numpy as np
 import pytest
-from harvesters import STANDARD, changed, jumping, scenario
+from harvesters import (
+    REALISTIC,
+    STANDARD,
+    changed,
+    hanging,
+    jumping,
+    scenario,
+    small_pump,
+    without,
+)
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO
+from longreach_dynamics.stepping import IntegrationError
+from longreach_harvester import machine as machine_module
 from longreach_harvester.machine import Harvester
-from longreach_harvester.model import SIZE, UNSOLVED, reduced_step
+from longreach_harvester.model import HEAD, LOG, UNSOLVED
 from longreach_harvester.parameters import JOINTS
 from longreach_harvester.scenario import load_scenario
 from longreach_harvester.simulation import COLUMNS, simulate
@@ -212,9 +223,199 @@ def test_columns_are_those_of_the_documents():
     assert list(COLUMNS.names[: 1 + len(expected)]) == ['time', *expected]
 
 
-def test_a_reduced_step_without_a_solution_says_so():
+def test_a_reduced_step_without_a_solution_says_so(monkeypatch):
+    ends, advance = [], machine_module._advance
+
+    def observed(*arguments):
+        end = advance(*arguments)
+        ends.append(end)
+        return end
+
     machine = Harvester(STANDARD, jumping(), model='reduced')
-    y, model = machine.initial_state().y.copy(), machine.constants
-    model = model._replace(bodies=model.bodies._replace(gravity=np.nan))
-    step = (y, np.full(3, 0.2), np.zeros(3, bool), 1e-3, model)
-    assert reduced_step(*step, np.zeros((4, SIZE)), np.zeros(5)) == UNSOLVED
+    model = machine.constants
+    broken = model._replace(bodies=model.bodies._replace(gravity=np.nan))
+    monkeypatch.setattr(Harvester, 'with_log', lambda *_: broken)
+    monkeypatch.setattr(machine_module, '_advance', observed)
+    with pytest.raises(IntegrationError, match='cannot go on in the step at t = 0 s'):
+        machine.advance(machine.initial_state(), (0.2, 0.2, 0.2), 0.0, 0.01)
+    assert ends == [(0, UNSOLVED)]
+
+
+# --- beyond the paper -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('machine', [REALISTIC, small_pump()])
+@pytest.mark.parametrize('chosen', [open_loop(), jumping()])
+def test_energy_balance_is_closed_beyond_the_paper(machine, chosen):
+    run = run_of(chosen.replace(duration=2.5), machine, step=1e-4)
+    assert run.energy_error() < 1e-6
+    assert run.column('loss_pump')[-1] > 50.0
+    assert run.column('loss_head')[-1] > 1.0
+    if machine is small_pump():
+        assert run.column('loss_ports')[-1] > 100.0
+
+
+def test_machine_beyond_the_paper_is_near_a_tight_reference():
+    """Relief valves open, the pump is near its largest flow."""
+    machine = without(small_pump(), 'pendulum', 'lag')
+    chosen = open_loop().replace(duration=2.5)
+    run = run_of(chosen, machine)
+    times = np.round(np.arange(0, 2.6, 0.5), 6)
+    states = reference.solve(machine, chosen, times, tolerance=1e-7)
+    angles, pressures = differences(run, states)
+    assert angles < 2e-5
+    assert pressures < 3e4
+    assert run.column('rail_flow').max() > 0.95 * machine.pump.flow
+    assert np.abs(run.stack(['port_1_boom', 'port_2_stick'])).max() > 1e-5
+
+
+def test_error_falls_with_the_step_beyond_the_paper():
+    chosen = open_loop().replace(duration=2.5)
+    fine = run_of(chosen, small_pump(), step=5e-5).stack(ANGLES)
+    errors = [
+        np.abs(run_of(chosen, small_pump(), step=h).stack(ANGLES) - fine).max()
+        for h in (1e-3, 2.5e-4)
+    ]
+    assert errors[0] < 2e-4
+    assert errors[1] < errors[0] / 4
+
+
+def test_a_pump_of_limited_flow_slows_all():
+    """The boom lifts more slowly when the stick moves, too, but not with a large pump."""
+    alone = scenario(1.5, boom=[[0, 0.25]])
+    both = scenario(1.5, boom=[[0, 0.25]], stick=[[0, 0.3]])
+    flows = [
+        run_of(chosen, machine).column('q_1_boom')[-100:].mean()
+        for machine in (small_pump(), REALISTIC.replace(pump=None))
+        for chosen in (alone, both)
+    ]
+    assert flows[1] < 0.7 * flows[0]
+    # A stick that lifts loads the boom, too.
+    assert flows[3] > 0.85 * flows[2]
+    run = run_of(both, small_pump())
+    assert 0.9 < run.column('rail_flow')[-1] / small_pump().pump.flow < 1.0
+    assert run.column('rail_pressure')[-1] < 1.7e7
+
+
+def test_spools_follow_their_commands_with_lag_and_bounded_speed():
+    run = run_of(scenario(0.5, stick=[[0, 0], [0.1, 0], [0.1, 0.5]]), REALISTIC, step=1e-3)
+    spool, time = run.column('spool_stick'), run.column('time')
+    assert np.interp(0.13, time, spool) == pytest.approx(0.3, abs=1e-9)
+    # After 30 ms at full speed the lag takes over, 0.2 = 10 1/s 20 ms behind.
+    assert np.interp(0.2, time, spool) == pytest.approx(0.5 - 0.2 * np.exp(-3.5), abs=1e-9)
+    assert run.column('closed_stick')[time > 0.106].max() == 0
+
+
+@pytest.mark.parametrize('name', ['open_loop', 'sine', 'tip'])
+def test_realistic_machine_has_no_negative_pressures(name):
+    chosen = load_scenario(find_scenario(Path(name), 'harvester_', 'harvester'))
+    run = run_of(chosen, REALISTIC, step=1e-3)
+    assert run.state.counters[1] > 0.0
+    assert not run.warnings()
+
+
+def test_make_up_valves_keep_pressures_above_zero():
+    chosen = scenario(3.0, stick=[[0, -1.0], [0.5, -1.0], [0.5, 0]])
+    assert run_of(chosen, step=1e-3).state.counters[1] < 0.0
+    run = run_of(chosen, REALISTIC, step=1e-3)
+    assert run.state.counters[1] > 0.0
+    assert run.stack(['port_1_stick', 'port_2_stick']).max() > 1e-5
+
+
+def test_reduced_model_refuses_what_it_does_not_have():
+    with pytest.raises(InputError, match='does not have pump, relief, make_up'):
+        Harvester(REALISTIC, scenario(), model='reduced')
+    with pytest.raises(InputError, match='as_printed'):
+        Harvester(REALISTIC, scenario(), as_printed=True)
+
+
+@pytest.mark.parametrize('model', ['full', 'reduced'])
+def test_beyond_the_paper_calls_may_be_divided(model):
+    machine = REALISTIC if model == 'full' else hanging()
+    chosen = jumping().replace(attach=[{'time': 0.5, 'mass': 300.0}], release=[0.8])
+    whole_machine = Harvester(machine, chosen, 1e-3, model)
+    start = whole_machine.initial_state()
+    whole, rows = whole_machine.advance_recorded(start, BY_SCENARIO, 0, 1300, 13)
+    state, found = start, []
+    for first, steps in ((0, 7), (7, 493), (500, 800)):
+        state, table = whole_machine.advance_recorded(state, BY_SCENARIO, first, steps, 13)
+        found.append(table)
+    assert np.array_equal(np.concatenate(found), rows)
+    assert np.array_equal(state.y, whole.y)
+    assert state.commands == whole.commands
+
+
+# --- the head and logs ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('model', ['full', 'reduced'])
+@pytest.mark.parametrize('machine', [STANDARD, hanging()])
+def test_energy_balance_is_closed_with_logs(model, machine):
+    logs = {'attach': [{'time': 0.8, 'mass': 400.0}], 'release': [1.6]}
+    chosen = open_loop().replace(duration=2.5, **logs)
+    run = run_of(chosen, machine, step=1e-4, model=model)
+    assert run.energy_error() < 1e-6
+    log = run.column('log')
+    assert (log[80], log[81], log[160], log[161]) == (0.0, 400.0, 400.0, 0.0)
+    assert run.column('energy_potential')[81] != run.column('energy_potential')[80]
+
+
+def test_models_agree_about_a_head_that_hangs():
+    chosen = scenario(4.0, stick=[[0, 0], [0.5, 0.25], [1.5, 0.25], [2.5, -0.25], [3, -0.25]])
+    names = ['q_stick', 'q_head_pitch']
+    full = run_of(chosen, hanging(), step=1e-3).stack(names)
+    reduced = run_of(chosen, hanging(), step=1e-3, model='reduced').stack(names)
+    assert np.ptp(full[:, 1]) > 0.3
+    assert np.abs(full - reduced).max() < 1e-2
+
+
+def test_a_head_hangs_still_and_swings_with_its_period():
+    # Of such inertia that the swing does not follow.
+    machine = Harvester(hanging().with_value('swing.inertia', 1e7), scenario(10.0), 1e-3)
+    run = simulate(machine)
+    assert np.ptp(run.stack(['q_head_pitch', 'q_boom']), axis=0).max() < 1e-9
+    state = machine.initial_state()
+    y = state.y.copy()
+    y[HEAD + 1] = 0.05
+    _, rows = machine.advance_recorded(state._replace(y=y), BY_SCENARIO, 0, 10_000, 10)
+    roll = rows[:, HEAD + 1]
+    crossings = np.flatnonzero((roll[:-1] > 0) != (roll[1:] > 0))
+    head = hanging().head
+    moment, inertia = head.mass * head.pendulum.centre, head.pendulum.transverse_inertia
+    inertia += moment * head.pendulum.centre
+    period = 2 * np.pi * np.sqrt(inertia / (9.81 * moment))
+    assert np.diff(crossings).mean() * 0.02 == pytest.approx(period, rel=0.01)
+    decay = np.exp(-0.5 * head.pendulum.damping / inertia * 8.0)
+    assert np.abs(roll[800:]).max() == pytest.approx(0.05 * decay, rel=0.2)
+
+
+def test_a_log_at_time_0_is_held_in_equilibrium():
+    for machine in (STANDARD, hanging()):
+        run = run_of(scenario(5.0).replace(log=400.0), machine, step=1e-3)
+        assert np.ptp(run.stack(ANGLES), axis=0).max() < 1e-9
+        light = run_of(scenario(1.0), machine, step=1e-3)
+        assert run.column('p_1_boom')[0] > light.column('p_1_boom')[0]
+
+
+def test_logs_are_attached_and_released_in_turns():
+    machine = Harvester(hanging(), scenario(), 1e-3)
+    state = machine.attach(machine.initial_state(), 250.0)
+    assert machine.advance(state, (0.0, 0.0, 0.0), 0.0, 0.1).y[LOG] == 250.0
+    with pytest.raises(InputError, match='holds a log of 250 kg'):
+        machine.attach(state, 100.0)
+    with pytest.raises(InputError, match='mass'):
+        machine.attach(machine.initial_state(), -1.0)
+    released = machine.release(state)
+    assert released.y[LOG] == 0.0
+    assert released.book == pytest.approx(np.zeros(9), abs=1e-9)
+    with pytest.raises(InputError, match='no log'):
+        machine.release(released)
+    for wrong in (
+        {'release': [1.0]},
+        {'attach': [{'time': 1, 'mass': 1}, {'time': 2, 'mass': 1}]},
+        {'log': 10.0, 'attach': [{'time': 1, 'mass': 1}]},
+    ):
+        with pytest.raises(InputError, match='in turns'):
+            scenario().replace(**wrong)
+    with pytest.raises(InputError, match='time of attach or release'):
+        Harvester(STANDARD, scenario().replace(log=1.0, release=[0.10005]), 1e-3)

@@ -6,8 +6,8 @@ p_1 (N), of the rod sides p_2 (N) [Pa], spool positions s_v (N). Each chamber ho
 to up to four things:
 
 - the directional valve with its dead band, whose spool follows the command with a lag, Henikl
-  2015, (24); the hose between them adds its widening to the compliance of the chamber, and its
-  resistance to that of the opening, as two orifices in a row;
+  2015, (24), and a bounded speed; the hose between them adds its widening to the compliance of the
+  chamber, and its resistance to that of the opening, as two orifices in a row;
 - a counterbalance valve between hose and chamber: its check valve lets oil in without resistance,
   its poppet lets oil out as one more orifice in the row. The poppet opens with the sum of load
   pressure and, by the pilot ratio, pressure of the other line, against its spring: the static
@@ -33,15 +33,17 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from longreach_dynamics.errors import InputError
-from longreach_dynamics.hydraulics.parameters import Cylinder, OilParameters
+from longreach_dynamics.hydraulics.parameters import Cylinder, OilParameters, port_row
 from longreach_dynamics.hydraulics.valves import (
     behind_hose,
     chamber_pressure,
     oil_share,
     pilot_opening,
+    port_flow,
     pressure_rates,
+    pump_flow,
     signed_root,
+    spool_rate,
     valve_flows,
     valve_opening,
 )
@@ -78,7 +80,7 @@ HEAD_RELIEF, ROD_RELIEF, RELIEF_OVERRIDE, RELIEF_AREA = range(18, 22)
 MAKE_UP_PRESSURE, MAKE_UP_OVERRIDE, MAKE_UP_AREA = range(22, 25)
 HEAD_HOLDING, ROD_HOLDING, PILOT_RATIO, HOLDING_OVERRIDE, HOLDING_AREA = range(25, 30)
 BULK_MODULUS, SUPPLY, TANK, VAPOUR, FLOW_COEFFICIENT, LAMINAR = range(30, 36)
-PUMP_FLOW, PUMP_BAND, RETRACTING, MAKE_UP_SUPPLY, COLUMNS = range(36, 41)
+PUMP_FLOW, PUMP_BAND, RETRACTING, MAKE_UP_SUPPLY, SPOOL_FASTEST, COLUMNS = range(36, 42)
 
 # Rounds of the search for the pressure of the rail. Newton's method needs about six; halving the
 # interval, to which it falls back, gains a bit in each.
@@ -225,26 +227,18 @@ def actuators_of(
         row[RETRACTING] = c.valve.retracting
         row[DEAD_BAND] = c.valve.dead_band
         row[SPOOL_RATE] = 1.0 / c.valve.time_constant
+        row[SPOOL_FASTEST] = c.valve.rate or math.inf
         if c.hose:
             # V / beta + C = (V + beta C) / beta.
             row[[HEAD_VOLUME, ROD_VOLUME]] += oil.bulk_modulus * c.hose.compliance
             row[HOSE_LOSS] = c.hose.loss(oil.contraction)
-        if c.relief:
-            row[HEAD_RELIEF], row[ROD_RELIEF] = c.relief.head, c.relief.rod
-            row[RELIEF_OVERRIDE], row[RELIEF_AREA] = c.relief.override, c.relief.area
-        if c.make_up:
-            given = c.make_up.supply
-            supply = oil.tank_pressure if given is None else given
-            most = supply - oil.vapour_pressure
-            if c.make_up.cracking >= most:
-                of = 'tank_pressure' if given is None else 'make_up.supply'
-                raise InputError(
-                    f'{c.name}: make_up.cracking = {c.make_up.cracking:g} Pa, allowed: below'
-                    f' {of} - vapour_pressure = {most:g} Pa; no chamber falls so far that it would'
-                    ' open'
-                )
-            row[MAKE_UP_SUPPLY], row[MAKE_UP_PRESSURE] = supply, supply - c.make_up.cracking
-            row[MAKE_UP_OVERRIDE], row[MAKE_UP_AREA] = c.make_up.override, c.make_up.area
+        row[[*range(HEAD_RELIEF, MAKE_UP_AREA + 1), MAKE_UP_SUPPLY]] = port_row(
+            c.relief,
+            c.make_up,
+            oil.tank_pressure,
+            oil.vapour_pressure,
+            (c.name, 'tank_pressure', 'vapour_pressure'),
+        )
         if c.counterbalance:
             # A setting of 0: no valve.
             row[HEAD_HOLDING] = c.counterbalance.head or 0.0
@@ -357,10 +351,8 @@ def rail_pressure(y, at, table):  # type: ignore[no-untyped-def]
     # The flow into the valves less that of the pump increases with the pressure.
     rail = supply
     for _ in range(_MOST_ROUNDS):
-        behind = (supply - rail) / band
-        root = math.sqrt(1.0 + behind * behind)
-        excess = -flow * behind / root
-        slope = flow / (band * root * root * root)
+        given, slope = pump_flow(rail, supply, flow, band)
+        excess = -given
         for i in range(N):
             spool = y[at + 2 * N + i]
             opening_1, opening_2 = _openings(spool, i, table)
@@ -462,26 +454,19 @@ def port_flows(p, relief, i, table):  # type: ignore[no-untyped-def]
     table : ndarray, shape (N, COLUMNS)
         See STROKE and following.
     """
-    flow = 0.0
-    if table[i, RELIEF_AREA] > 0.0 and p > table[i, relief]:
-        opening = pilot_opening(
-            p - table[i, relief], table[i, RELIEF_OVERRIDE], table[i, RELIEF_AREA]
-        )
-        flow -= (
-            table[i, FLOW_COEFFICIENT]
-            * opening
-            * signed_root(p - table[i, TANK], table[i, LAMINAR])
-        )
-    if table[i, MAKE_UP_AREA] > 0.0 and p < table[i, MAKE_UP_PRESSURE]:
-        opening = pilot_opening(
-            table[i, MAKE_UP_PRESSURE] - p, table[i, MAKE_UP_OVERRIDE], table[i, MAKE_UP_AREA]
-        )
-        flow += (
-            table[i, FLOW_COEFFICIENT]
-            * opening
-            * signed_root(table[i, MAKE_UP_SUPPLY] - p, table[i, LAMINAR])
-        )
-    return flow
+    return port_flow(
+        p,
+        table[i, relief],
+        table[i, RELIEF_OVERRIDE],
+        table[i, RELIEF_AREA],
+        table[i, MAKE_UP_PRESSURE],
+        table[i, MAKE_UP_OVERRIDE],
+        table[i, MAKE_UP_AREA],
+        table[i, MAKE_UP_SUPPLY],
+        table[i, TANK],
+        table[i, FLOW_COEFFICIENT],
+        table[i, LAMINAR],
+    )
 
 
 @njit
@@ -538,5 +523,7 @@ def actuator_rates(y, at, i, position, velocity, command, rail, table, dy):  # t
         table[i, ROD_VOLUME],
         table[i, BULK_MODULUS],
     )
-    dy[at + 2 * N + i] = table[i, SPOOL_RATE] * (command - y[at + 2 * N + i])
+    dy[at + 2 * N + i] = spool_rate(
+        y[at + 2 * N + i], command, table[i, SPOOL_RATE], table[i, SPOOL_FASTEST]
+    )
     return p1 * table[i, HEAD_AREA] - p2 * table[i, ROD_AREA]

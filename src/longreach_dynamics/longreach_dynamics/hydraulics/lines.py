@@ -22,6 +22,14 @@ of Papadopoulos and Gonthier (2002), (14), (15): it follows, with a time constan
 the source would drive through the greatest resistance, so that it is continuous when the valve
 opens and closes.
 
+Beyond the paper, and left out where a file does not have them:
+
+- relief and make-up valves at each capacitance, which let oil out and in by its pressure;
+- a pump of limited flow that feeds all open valves through one rail without volume, see
+  :class:`longreach_dynamics.hydraulics.PumpParameters`: P_S of the sides that are fed is its
+  pressure at the sum of their flows;
+- a lag and a bounded speed of the spools.
+
 Compiled functions take one actuator i of a table as :func:`lines_of` makes it.
 """
 
@@ -37,6 +45,13 @@ import numpy as np
 from numba import njit
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.hydraulics.parameters import (
+    MakeUpParameters,
+    PumpParameters,
+    ReliefParameters,
+    port_row,
+)
+from longreach_dynamics.hydraulics.valves import port_flow, pump_flow
 from longreach_dynamics.linkages import Linkage
 from longreach_dynamics.parameters import Parameters, quantity
 
@@ -48,9 +63,17 @@ __all__ = [
     'INERTANCE',
     'LEAK_ACROSS',
     'LEAK_TANK',
+    'MAKE_UP_AREA',
     'MOTOR',
+    'PUMP_FLOW',
+    'RELIEF_1',
+    'RELIEF_2',
+    'RELIEF_AREA',
     'RESIDUAL_TIME',
     'RESISTANCE',
+    'SPOOL_FASTEST',
+    'SPOOL_RATE',
+    'SUPPLY',
     'TANK',
     'VISCOUS',
     'LineParameters',
@@ -58,11 +81,16 @@ __all__ = [
     'LinedMotor',
     'Lines',
     'OrificeParameters',
+    'PortOilParameters',
     'lines_of',
     'orifice_resistances',
     'orifice_response',
     'orifice_step',
+    'port_step',
     'ports',
+    'rail_of',
+    'rail_step',
+    'relief_and_make_up',
     'residual_flow',
     'sources',
 ]
@@ -71,7 +99,14 @@ __all__ = [
 _LINKAGE = 5
 MOTOR, AREA_1, AREA_2, VISCOUS, INERTANCE, CAPACITANCE, RESISTANCE = range(_LINKAGE, 12)
 LEAK_ACROSS, LEAK_TANK, ORIFICE_1, ORIFICE_2, DEAD_BAND, LEAST, RESIDUAL_TIME = range(12, 19)
-_SUPPLY, TANK, _COLUMNS = range(19, 22)
+SUPPLY, TANK, RELIEF_1, RELIEF_2, _RELIEF_OVERRIDE, RELIEF_AREA = range(19, 25)
+_CRACKING, _MAKE_UP_OVERRIDE, MAKE_UP_AREA, _FEED, _COEFFICIENT, _LAMINAR = range(25, 31)
+PUMP_FLOW, PUMP_BAND, SPOOL_RATE, SPOOL_FASTEST, _COLUMNS = range(31, 36)
+
+# Pressure over which the slope of a relief valve is taken [Pa].
+_SLIGHT = 1e3
+# Rounds of the search for the pressure of a rail, usually three, and its last change [Pa].
+_MOST_ROUNDS, _NEAR = 50, 10.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,9 +153,27 @@ class OrificeParameters(Parameters):
         at_most=1.0,
         default=((0.0, 0.0), (1.0, 1.0)),
     )
+    time_constant: float | None = quantity(
+        'lag of the spool behind its command; left out: none',
+        's',
+        at_least=1e-4,
+        at_most=10.0,
+        default=None,
+    )
+    rate: float | None = quantity(
+        'largest speed of the spool, full strokes per second; left out: no bound',
+        '1/s',
+        at_least=0.1,
+        at_most=1e4,
+        default=None,
+    )
 
     def check(self) -> None:
-        """Raise InputError when the openings are no rising table from x = 0 to 1."""
+        """Raise InputError for openings that are no rising table from 0 to 1, or half a lag."""
+        if self.rate is not None and self.time_constant is None:
+            raise InputError(
+                f'rate = {self.rate:g} 1/s without time_constant, allowed: with it, such as 0.01 s'
+            )
         pairs = list(itertools.pairwise(self.openings))
         rising = all(x0 < x1 and s0 <= s1 for (x0, s0), (x1, s1) in pairs)
         if not (pairs and rising and self.openings[0][0] == 0.0 and self.openings[-1][0] == 1.0):
@@ -139,6 +192,20 @@ class OrificeParameters(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
+class PortOilParameters(Parameters):
+    """Oil in relief and make-up valves, which are given by their openings."""
+
+    density: float = quantity('density, rho', 'kg/m^3', at_least=500.0, at_most=2000.0)
+    contraction: float = quantity('contraction coefficient, alpha', at_least=0.1, at_most=1.0)
+    laminar_pressure: float = quantity(
+        'pressure difference below which a valve flows in proportion',
+        'Pa',
+        at_least=10.0,
+        at_most=1e7,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
 class LinedCylinder(Parameters):
     """A cylinder behind two lines."""
 
@@ -148,6 +215,12 @@ class LinedCylinder(Parameters):
     linkage: Linkage = quantity('between piston and joint')
     line: LineParameters = quantity('lines')
     valve: OrificeParameters = quantity('valve')
+    relief: ReliefParameters | None = quantity(
+        'relief valves of both lines; left out: none', '', default=None
+    )
+    make_up: MakeUpParameters | None = quantity(
+        'make-up valves of both lines; left out: none', '', default=None
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,6 +239,12 @@ class LinedMotor(Parameters):
     )
     line: LineParameters = quantity('lines')
     valve: OrificeParameters = quantity('valve')
+    relief: ReliefParameters | None = quantity(
+        'relief valves of both lines; left out: none', '', default=None
+    )
+    make_up: MakeUpParameters | None = quantity(
+        'make-up valves of both lines; left out: none', '', default=None
+    )
 
     @property
     def volume(self) -> float:
@@ -185,6 +264,8 @@ def lines_of(
     supply: float,
     tank: float,
     viscous: Sequence[float | None],
+    oil: PortOilParameters | None = None,
+    pump: PumpParameters | None = None,
 ) -> Lines:
     """
     Return the table of a machine's actuators.
@@ -197,12 +278,22 @@ def lines_of(
         Pressures of pump and tank [Pa].
     viscous : sequence of float or None
         Friction at the joint of each motor [N m s/rad]; None for cylinders, which have their own.
+    oil : PortOilParameters, optional
+        Needed with relief and make-up valves.
+    pump : PumpParameters, optional
+        None: the supply pressure does not depend on the flow.
+
+    Raises
+    ------
+    InputError
+        For relief and make-up valves without oil, and make-up valves that would open only at
+        pressures below zero, which linear capacitances allow.
     """
     N = len(actuators)
     table = np.zeros((N, _COLUMNS))
     points = max(len(a.valve.openings) for a in actuators)
     openings = np.ones((N, 2, points))
-    table[:, _SUPPLY], table[:, TANK] = supply, tank
+    table[:, SUPPLY], table[:, TANK] = supply, tank
     for i, (a, friction) in enumerate(zip(actuators, viscous, strict=True)):
         row, line, valve = table[i], a.line, a.valve
         if isinstance(a, LinedMotor):
@@ -218,18 +309,170 @@ def lines_of(
         row[ORIFICE_1], row[ORIFICE_2] = valve.resistance, valve.resistance_2 or valve.resistance
         row[DEAD_BAND], row[LEAST] = valve.dead_band, valve.least
         row[RESIDUAL_TIME] = valve.residual_time
+        row[SPOOL_RATE] = 1.0 / valve.time_constant if valve.time_constant else math.inf
+        row[SPOOL_FASTEST] = valve.rate or math.inf
+        kind = 'motor' if isinstance(a, LinedMotor) else 'cylinder'
+        if (a.relief or a.make_up) and oil is None:
+            raise InputError(
+                f'{kind} {i + 1} has relief or make-up valves, allowed with oil: density,'
+                ' contraction, laminar_pressure'
+            )
+        row[RELIEF_1 : _FEED + 1] = port_row(
+            a.relief, a.make_up, tank, 0.0, (f'{kind} {i + 1}', 'tank_pressure', '0')
+        )
         openings[i, :, : len(valve.openings)] = np.array(valve.openings).T
         # What is behind the end of a shorter table is never reached.
         openings[i, 0, len(valve.openings) :] = 2.0
+    if oil is not None:
+        table[:, _COEFFICIENT] = oil.contraction * math.sqrt(2.0 / oil.density)
+        table[:, _LAMINAR] = oil.laminar_pressure
+    table[:, PUMP_FLOW] = pump.flow if pump else math.inf
+    table[:, PUMP_BAND] = pump.band if pump else 1.0
     return Lines(table, openings)
 
 
 @njit
-def sources(spool, i, table):  # type: ignore[no-untyped-def]
+def sources(spool, rail, tank):  # type: ignore[no-untyped-def]
     """Return P_S1 and P_S2 [Pa] of a spool position."""
     if spool > 0.0:
-        return table[i, _SUPPLY], table[i, TANK]
-    return table[i, TANK], table[i, _SUPPLY]
+        return rail, tank
+    return tank, rail
+
+
+@njit
+def relief_and_make_up(p, side, i, table):  # type: ignore[no-untyped-def]
+    """
+    Return the flow through relief and make-up valve into a line [m^3/s].
+
+    Parameters
+    ----------
+    p : float
+        Pressure of its capacitance [Pa].
+    side : int
+        RELIEF_1 or RELIEF_2.
+    i : int
+        Index of the actuator.
+    table : ndarray, shape (N, columns)
+    """
+    return port_flow(
+        p,
+        table[i, side],
+        table[i, _RELIEF_OVERRIDE],
+        table[i, RELIEF_AREA],
+        table[i, _CRACKING],
+        table[i, _MAKE_UP_OVERRIDE],
+        table[i, MAKE_UP_AREA],
+        table[i, _FEED],
+        table[i, TANK],
+        table[i, _COEFFICIENT],
+        table[i, _LAMINAR],
+    )
+
+
+@njit
+def port_step(p, side, i, table, duration):  # type: ignore[no-untyped-def]
+    """
+    Let oil through relief and make-up valve of a line that is otherwise closed, for a time [s].
+
+    C P' = flow, by the exponential Rosenbrock-Euler method: of order 2, and stable for valves of
+    any size. By itself a line never passes the pressure at which its valve closes.
+
+    Parameters
+    ----------
+    p, side, i, table
+        As in :func:`relief_and_make_up`.
+    duration : float
+        [s].
+
+    Returns
+    -------
+    p : float
+        Afterwards [Pa].
+    given, lost : float
+        Energy of the oil at the pressures of tank and charge line, and what the valves lose [J].
+    """
+    C = table[i, CAPACITANCE]
+    flow = relief_and_make_up(p, side, i, table)
+    if flow == 0.0:
+        return p, 0.0, 0.0
+    slope = (relief_and_make_up(p + _SLIGHT, side, i, table) - flow) / _SLIGHT
+    x = slope * duration / C
+    share = math.expm1(x) / x if x < -1e-6 else 1.0 + 0.5 * x
+    after = p + share * duration / C * flow
+    if flow < 0.0:
+        after, source = max(after, table[i, side]), table[i, TANK]
+    else:
+        after, source = min(after, table[i, _CRACKING]), table[i, _FEED]
+    given = source * C * (after - p)
+    return after, given, given - 0.5 * C * (after * after - p * p)
+
+
+@njit
+def rail_of(flow, table):  # type: ignore[no-untyped-def]
+    """Return the pressure of the rail for a flow of the pump, and how fast it falls with it."""
+    supply, most, band = table[0, SUPPLY], table[0, PUMP_FLOW], table[0, PUMP_BAND]
+    x = flow / most
+    root = math.sqrt(1.0 - x * x)
+    return supply - band * x / root, band / (most * root * root * root)
+
+
+@njit
+def rail_step(rail, flows, pressures, resistances, duration, table):  # type: ignore[no-untyped-def]
+    """
+    Return the pressure of the rail over a time [s], in which it and the lines' pressures stay.
+
+    With it the pump gives what the orifices take, a mean of their mean and their final flows: by
+    the weights of exponential fitting, so that the flows follow a pump near its largest flow
+    without overshoot, and the mean counts otherwise (order 2).
+
+    Parameters
+    ----------
+    rail : float
+        First guess [Pa].
+    flows : ndarray, shape (N,)
+        From the rail into lines at the beginning [m^3/s].
+    pressures : ndarray, shape (N,)
+        Of these lines [Pa].
+    resistances : ndarray, shape (N,)
+        C_R of their orifices [Pa s^2/m^6]; 0.0: the valve is closed.
+    duration : float
+        [s].
+    table : ndarray, shape (N, columns)
+
+    Returns
+    -------
+    float
+        [Pa]; NaN when the search found none.
+    """
+    supply, most, band = table[0, SUPPLY], table[0, PUMP_FLOW], table[0, PUMP_BAND]
+    response = 0.0
+    for i in range(flows.size):
+        if resistances[i] > 0.0:
+            response += orifice_response(flows[i], resistances[i], table[i, INERTANCE], duration)
+    if response == 0.0:
+        return supply
+    _, slope = pump_flow(rail, supply, most, band)
+    stiff = 2.0 * response / slope
+    last = stiff / (6.0 + stiff)
+    low, high = -np.inf, np.inf
+    for _ in range(_MOST_ROUNDS):
+        given, slope = pump_flow(rail, supply, most, band)
+        excess = -given
+        for i in range(flows.size):
+            if resistances[i] > 0.0:
+                end, volume = orifice_step(
+                    flows[i], rail - pressures[i], resistances[i], table[i, INERTANCE], duration
+                )
+                excess += last * end + (1.0 - last) * volume / duration
+        if excess > 0.0:
+            high = rail
+        else:
+            low = rail
+        better = rail - excess / (slope + (1.0 + last) * response)
+        if abs(better - rail) <= _NEAR:
+            return better
+        rail = better if low < better < high else 0.5 * (low + high)
+    return np.nan
 
 
 @njit

@@ -23,6 +23,7 @@ __all__ = [
     'PumpParameters',
     'ReliefParameters',
     'ValveParameters',
+    'port_row',
 ]
 
 
@@ -108,6 +109,13 @@ class ValveParameters(Parameters):
         at_most=1.0,
         default=1.0,
     )
+    rate: float | None = quantity(
+        'largest speed of the spool, full strokes per second; left out: no bound',
+        '1/s',
+        at_least=0.1,
+        at_most=1e4,
+        default=None,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,6 +155,54 @@ class MakeUpParameters(Parameters):
         at_most=1e7,
         default=None,
     )
+
+
+def port_row(
+    relief: ReliefParameters | None,
+    make_up: MakeUpParameters | None,
+    tank: float,
+    least: float,
+    names: tuple[str, str, str],
+) -> tuple[float, ...]:
+    """
+    Return relief and make-up valves in the numbers of :func:`..valves.port_flow`.
+
+    Parameters
+    ----------
+    relief, make_up
+        None: no such valve.
+    tank : float
+        Tank pressure [Pa].
+    least : float
+        Pressure above which a make-up valve has to open [Pa].
+    names : tuple of str
+        Of the actuator, of the tank pressure and of ``least``, for the message.
+
+    Returns
+    -------
+    tuple of 8 floats
+        Settings of the relief valves of the head and rod side, override, area; pressure below
+        which make-up valves open, override, area, pressure of their supply.
+
+    Raises
+    ------
+    InputError
+        For a make-up valve that could never open.
+    """
+    row = [0.0] * 8
+    if relief:
+        row[:4] = relief.head, relief.rod, relief.override, relief.area
+    if make_up:
+        supply = tank if make_up.supply is None else make_up.supply
+        most = supply - least
+        if make_up.cracking >= most:
+            of = names[1] if make_up.supply is None else 'make_up.supply'
+            raise InputError(
+                f'{names[0]}: make_up.cracking = {make_up.cracking:g} Pa, allowed: below'
+                f' {of} - {names[2]} = {most:g} Pa; no chamber falls so far that it would open'
+            )
+        row[4:] = supply - make_up.cracking, make_up.override, make_up.area, supply
+    return tuple(row)
 
 
 @dataclasses.dataclass(frozen=True)

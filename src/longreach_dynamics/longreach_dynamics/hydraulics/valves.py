@@ -23,8 +23,12 @@ __all__ = [
     'chamber_pressure',
     'oil_share',
     'pilot_opening',
+    'port_flow',
     'pressure_rates',
+    'pump_flow',
     'signed_root',
+    'spool_rate',
+    'spool_step',
     'valve_flows',
     'valve_opening',
 ]
@@ -102,6 +106,95 @@ def pilot_opening(excess, override, area):  # type: ignore[no-untyped-def]
     if share <= 0.0:
         return 0.0
     return area if share >= 1.0 else area * share * share * (3.0 - 2.0 * share)
+
+
+# Inlined: as a function call it would cost more than its few operations.
+@njit(inline='always')
+def port_flow(  # type: ignore[no-untyped-def]
+    p,
+    setting,
+    override,
+    area,
+    cracking,
+    make_up_override,
+    make_up_area,
+    feed,
+    tank,
+    coefficient,
+    laminar,
+):
+    """
+    Return the flow through relief and make-up valve into a chamber [m^3/s].
+
+    Parameters
+    ----------
+    p : float
+        Pressure of the chamber [Pa].
+    setting, override : float
+        Of the relief valve: where it begins to open, and the excess at which it is open [Pa].
+    area : float
+        Opening of the relief valve [m^2]; 0: none.
+    cracking, make_up_override : float
+        Of the make-up valve: pressure below which it opens, and how far below it is open [Pa].
+    make_up_area : float
+        Opening of the make-up valve [m^2]; 0: none.
+    feed, tank : float
+        Pressures behind make-up and relief valve [Pa].
+    coefficient : float
+        alpha sqrt(2 / rho) [m^(3/2) kg^(-1/2)].
+    laminar : float
+        See :func:`signed_root` [Pa].
+    """
+    flow = 0.0
+    if area > 0.0 and p > setting:
+        opening = pilot_opening(p - setting, override, area)
+        flow -= coefficient * opening * signed_root(p - tank, laminar)
+    if make_up_area > 0.0 and p < cracking:
+        opening = pilot_opening(cracking - p, make_up_override, make_up_area)
+        flow += coefficient * opening * signed_root(feed - p, laminar)
+    return flow
+
+
+@njit
+def pump_flow(rail, supply, most, band):  # type: ignore[no-untyped-def]
+    """
+    Return the flow of a pressure-controlled pump, and how fast it falls with the pressure.
+
+    Parameters
+    ----------
+    rail : float
+        Pressure that it works against [Pa].
+    supply, most, band : float
+        Supply pressure [Pa], largest flow [m^3/s] and band [Pa], see
+        :class:`longreach_dynamics.hydraulics.PumpParameters`.
+
+    Returns
+    -------
+    flow, slope : float
+        [m^3/s], [m^3/(s Pa)].
+    """
+    behind = (supply - rail) / band
+    root = math.sqrt(1.0 + behind * behind)
+    return most * behind / root, most / (band * root * root * root)
+
+
+@njit
+def spool_rate(spool, command, inverse, fastest):  # type: ignore[no-untyped-def]
+    """Return the speed of a spool [1/s]: a lag with 1 / time constant, bounded."""
+    return min(max(inverse * (command - spool), -fastest), fastest)
+
+
+@njit
+def spool_step(spool, command, inverse, fastest, duration):  # type: ignore[no-untyped-def]
+    """Return where a spool is after a time [s] of constant command; exact for spool_rate."""
+    behind = command - spool
+    limit = fastest / inverse
+    if abs(behind) > limit:
+        # At its full speed until the lag takes over.
+        lasts = min((abs(behind) - limit) / fastest, duration)
+        behind -= math.copysign(lasts * fastest, behind)
+        duration -= lasts
+    return command - behind * math.exp(-inverse * duration)
 
 
 @njit
