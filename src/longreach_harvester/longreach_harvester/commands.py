@@ -238,7 +238,7 @@ def _compare_models(arguments: argparse.Namespace) -> int:
         },
     }
     if arguments.csv is not None:
-        head = [f'{column}_{model}' for model in runs for column in COLUMNS.names[1:]]
+        head = [f'{column}_{model}' for model in runs for column in full.columns.names[1:]]
         both = np.hstack([full.table, reduced.table[:, 1:]])
         write_csv(arguments.csv, ['time', *head], both)
     if arguments.plot is not None:
