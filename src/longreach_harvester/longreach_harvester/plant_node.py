@@ -15,11 +15,10 @@ from longreach_harvester.control import load_controller
 from longreach_harvester.description import ROOT_FRAME
 from longreach_harvester.machine import MODELS, SAMPLE_TIME, STEP, Harvester, HarvesterState
 from longreach_harvester.model import SIZE
-from longreach_harvester.parameters import JOINTS, load_harvester
+from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, load_harvester
 from longreach_harvester.scenario import load_scenario, resting_scenario
 from longreach_harvester.sensors import MEASURED, Sensors, load_sensors
 from longreach_harvester.simulation import warm_up
-from longreach_harvester.training import HEAD_AXES
 from longreach_harvester.visuals import cylinder_forces, head_lines
 from longreach_node import qos
 from longreach_node.entry import node_entry
@@ -124,8 +123,8 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
         arrows = cylinder_forces(harvester, angles, forces)
         markers = [arrow_marker(*arrow, BLUE, header) for arrow in arrows]
         places = dict(zip(joints.names, joints.positions, strict=True))
-        if HEAD_AXES[0] in places:
-            head = np.array([places[name] for name in HEAD_AXES])
+        if HEAD_JOINTS[0] in places:
+            head = np.array([places[name] for name in HEAD_JOINTS])
             down, along = head_lines(harvester, angles, head)
             markers.append(line_marker('vertical', down.tolist(), BROWN, header))
             markers.append(line_marker('head', along.tolist(), RED, header))

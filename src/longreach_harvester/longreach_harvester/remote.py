@@ -13,9 +13,9 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_harvester.control import load_controller
 from longreach_harvester.kinematics import tip_at
 from longreach_harvester.operator_node import measurement_of, message_of
-from longreach_harvester.parameters import JOINTS, load_harvester
+from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, load_harvester
 from longreach_harvester.teleoperation import Teleoperation, load_teleoperation
-from longreach_harvester.training import HEAD_AXES, TRAINING_UNITS, training_figures
+from longreach_harvester.training import TRAINING_UNITS, training_figures
 from longreach_node.hydraulic_messages import finite_values
 from longreach_node.keyboard import Keys
 from longreach_node.remote_drive import Row, drive
@@ -27,7 +27,7 @@ __all__ = ['drive_harvester']
 
 def row_of(joints: JointState, hydraulics: HydraulicState) -> Row:
     """Return time, joint angles, spools, and angles of a head that hangs."""
-    head = [name for name in HEAD_AXES if name in joints.name]
+    head = [name for name in HEAD_JOINTS if name in joints.name]
     angles = finite_values('joint_states', joints.name, joints.position, (*JOINTS, *head))
     spools = finite_values('hydraulics', hydraulics.name, hydraulics.spool, JOINTS)
     time = nanoseconds_of(joints.header.stamp) * 1e-9

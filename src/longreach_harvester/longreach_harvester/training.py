@@ -9,10 +9,8 @@ import numpy as np
 from longreach_harvester.kinematics import tip_at
 from longreach_harvester.parameters import JOINTS, HarvesterParameters
 
-__all__ = ['HEAD_AXES', 'TRAINING_UNITS', 'head_swing', 'reversals', 'training_figures']
+__all__ = ['TRAINING_UNITS', 'head_swing', 'reversals', 'training_figures']
 
-# Joints of a head that hangs.
-HEAD_AXES = ('head_pitch', 'head_roll')
 TRAINING_UNITS = {
     'training.time': 's',
     'training.moving_time': 's',
