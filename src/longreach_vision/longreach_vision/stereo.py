@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -50,11 +50,11 @@ _SHORT = 1e-3
 _REMEMBERED = 5
 # Latest sightings from which the typical disagreement is computed.
 _LATEST = 300
-# Share of the latest gap in its slow mean; variance of the deviations from this mean over that of
-# gaps, 1 + a / (2 - a); sightings from which their scatter is known; and its least ratio to the
+# Weights of successive gaps between both rays in the difference that shows their noise, and its
+# standard deviation for gaps of 1; sightings from which noise is known; and its least ratio to the
 # stated one for which covariances of pixels are increased.
-_FORGET, _ENOUGH, _EXCESS = 0.1, 60, 2.0
-_LAGGING = 1.0 + _FORGET / (2.0 - _FORGET)
+_DIFFERENCE, _ENOUGH, _EXCESS = (1.0, -2.0, 1.0), 60, 2.0
+_LENGTH = math.hypot(*_DIFFERENCE)
 # Share of these squares without the largest, which may be swaps, and the mean of this share of the
 # chi-square distribution with 1 degree of freedom.
 _KEPT, _KEPT_MEAN = 0.98, 0.873
@@ -187,9 +187,9 @@ class StereoTracker:
         self._planes = {marker.name: rig.plane_of(marker) for marker in rig.markers}
         self._apart: dict[str, _Apart] = {}
         self._squares: deque[float] = deque(maxlen=_LATEST)
-        # Slow means of the gaps between both rays by marker [px], squares of the deviations from
-        # them over the stated variance, and the factor of variances that follows.
-        self._gaps: dict[str, float] = {}
+        # Latest gaps between both rays by marker [px], squares of their differences over the
+        # stated variance, and the factor of variances that follows.
+        self._gaps: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=len(_DIFFERENCE)))
         self._scatter: deque[float] = deque(maxlen=_LATEST)
         self._excess = 1.0
         # Reasons for markers that were not found at the start, or in a search.
@@ -399,12 +399,12 @@ class StereoTracker:
         for name in frame.disagreements:
             point = frame.estimates[name].triangulated
             assert point is not None
-            if name not in self._gaps:
-                self._gaps[name] = point.gap
-                continue
-            off = point.gap - self._gaps[name]
-            self._gaps[name] += _FORGET * off
-            self._scatter.append(off**2 * self._excess / (_LAGGING * point.gap_noise**2))
+            gaps = self._gaps[name]
+            gaps.append(point.gap)
+            if len(gaps) == len(_DIFFERENCE):
+                # Motion has hardly any influence: wrong poses and times are not noise.
+                off = float(np.dot(_DIFFERENCE, gaps)) / _LENGTH
+                self._scatter.append(off**2 * self._excess / point.gap_noise**2)
         if len(self._scatter) >= _ENOUGH:
             # Not the median: errors of compression have long tails.
             kept = np.sort(self._scatter)[: round(_KEPT * len(self._scatter))]
