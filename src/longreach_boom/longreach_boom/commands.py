@@ -28,7 +28,7 @@ from longreach_boom.simulation import simulate
 from longreach_boom.static_commands import configure_statics
 from longreach_tools.arguments import not_negative, positive
 from longreach_tools.machine_command import MachineCommand, lazily
-from longreach_tools.options import add_results, add_steps, add_whom
+from longreach_tools.options import add_results, add_steps
 
 __all__ = ['SUMMARY', 'configure']
 
@@ -88,14 +88,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_boom_file(compare)
 
-    attach = commands.add_parser('attach', help='attach a load to a running boom')
-    attach.add_argument('mass', metavar='MASS', type=positive, help='mass [kg]')
+    attach = BOOM.add_attach(commands, 'attach a load to a running boom')
     attach.add_argument('--beam', metavar='NAME', default='', help='beam (default: the last)')
     attach.add_argument(
         '--position', type=not_negative, help='position along the beam [m] (default: its tip)'
     )
-    add_whom(attach, 'boom')
-    attach.set_defaults(run=lazily('longreach_boom.remote:attach_load'))
 
     BOOM.add_move(commands, 'beams')
     BOOM.add_services(commands, {'release-load': 'release all loads of a running boom'})

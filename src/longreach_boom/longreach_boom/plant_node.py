@@ -7,7 +7,6 @@ import dataclasses
 from longreach_msgs.msg import HydraulicState, MarkerPositions, StrainState, ValveCommand
 from longreach_msgs.srv import AttachLoad
 from std_msgs.msg import Header
-from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from longreach_boom import conversions
@@ -114,8 +113,7 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
         self._on_settings(settings)
         self.outputs += self._sensors.publishers
         self.draw_on('shape', settings.visual_rate)
-        self.create_service(AttachLoad, '~/attach_load', self._on_attach)
-        self.create_service(Trigger, '~/release_load', self._on_release)
+        self.offer_loads()
         waits = settings.lockstep or bool(scenario.trajectory)
         self.run(self._boom, settings, closed_valves(boom.size), waits)
 
@@ -150,30 +148,17 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
         colours = [stress_colours(shape.stress) for shape in shapes]
         return conversions.shape_to_message(shapes, colours, header)
 
-    def _on_attach(
-        self, request: AttachLoad.Request, response: AttachLoad.Response
-    ) -> AttachLoad.Response:
-        """Attach a load to the boom."""
-        try:
-            load = conversions.load_from_request(request).on(self._boom.parameters)
-        except InputError as error:
-            response.message = str(error)
-            return response
-        self.state = self._boom.attach(self.state, load)
-        response.success = True
-        response.message = (
+    def attached(self, request: AttachLoad.Request) -> tuple[BoomState, str]:
+        """Return the state with a load attached to the boom."""
+        load = conversions.load_from_request(request).on(self._boom.parameters)
+        return self._boom.attach(self.state, load), (
             f'{load.mass:g} kg on {self._beams[load.beam]} at {load.position:g} m'
             f' from {self.time:g} s on'
         )
-        return response
 
-    def _on_release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Release all loads."""
+    def released(self) -> tuple[BoomState, str]:
+        """Return the state without loads."""
         if not self.state.loads:
-            response.message = 'no load hangs on the boom; attach one with ~/attach_load'
-            return response
+            raise InputError('no load hangs on the boom; attach one with ~/attach_load')
         mass = sum(load.mass for load in self.state.loads)
-        self.state = self._boom.release(self.state)
-        response.success = True
-        response.message = f'{mass:g} kg released at {self.time:g} s'
-        return response
+        return self._boom.release(self.state), f'{mass:g} kg released at {self.time:g} s'

@@ -81,7 +81,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_harvester(compare)
     _add_model(compare)
     HARVESTER.add_urdf(commands)
-    HARVESTER.add_services(commands)
+    HARVESTER.add_attach(commands, 'put a log into the grapple of a running harvester')
+    HARVESTER.add_services(commands, {'release-load': 'let a running harvester drop its log'})
     HARVESTER.add_valves(
         commands,
         'valve_command',

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 from longreach_msgs.msg import HydraulicState, ValveCommand
+from longreach_msgs.srv import AttachLoad
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import choice, quantity
 from longreach_harvester.control import load_controller
 from longreach_harvester.description import ROOT_FRAME
 from longreach_harvester.machine import MODELS, SAMPLE_TIME, STEP, Harvester, HarvesterState
-from longreach_harvester.model import SIZE
+from longreach_harvester.model import LOG, SIZE
 from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, load_harvester
 from longreach_harvester.scenario import load_scenario, resting_scenario
 from longreach_harvester.sensors import MEASURED, Sensors, load_sensors
@@ -98,6 +101,7 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
             )
             self.outputs.append(self._measured)
         self.draw_on('forces', settings.visual_rate)
+        self.offer_loads()
         self.run(machine, settings, (0.0,) * len(JOINTS), settings.lockstep)
         if self._sensors is not None and settings.lockstep:
             # Who commands listens to the sensors, not to joint_states.
@@ -106,6 +110,21 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
     def command_of(self, message: ValveCommand) -> tuple[float, ...]:
         """Return the spool positions of a message."""
         return spools_from_message(message, JOINTS, 'valve_command')
+
+    def attached(self, request: AttachLoad.Request) -> tuple[HarvesterState, str]:
+        """Return the state with a log in the grapple."""
+        if request.beam or not (math.isnan(request.position) or request.position == -1.0):
+            raise InputError(
+                f'beam = {request.beam!r}, position = {request.position:g}, allowed for a'
+                ' harvester: neither; a log is in the grapple'
+            )
+        state = self.machine.attach(self.state, request.mass)
+        return state, f'{request.mass:g} kg in the grapple from {self.time:g} s on'
+
+    def released(self) -> tuple[HarvesterState, str]:
+        """Return the state without a log."""
+        mass = self.state.y[LOG]
+        return self.machine.release(self.state), f'{mass:g} kg released at {self.time:g} s'
 
     def publish_own(self, header: Header) -> None:
         """Publish the readings of the sensors."""

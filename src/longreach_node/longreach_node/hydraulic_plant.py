@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from longreach_msgs.msg import HydraulicState, ValveCommand
+from longreach_msgs.srv import AttachLoad
 from rclpy.publisher import Publisher
 from std_msgs.msg import Header
+from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.errors import InputError
@@ -33,7 +36,7 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
     A subclass sets the class attributes, calls :meth:`open` in its constructor before it creates
     its own publishers and :meth:`run` at the end, and provides :meth:`command_of`,
     :meth:`hydraulic_state` and, where it publishes more, :meth:`publish_own`; with :meth:`draw_on`
-    also :meth:`drawing`.
+    also :meth:`drawing`, with :meth:`offer_loads` :meth:`attached` and :meth:`released`.
 
     Attributes
     ----------
@@ -64,6 +67,11 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
         """Publish :meth:`drawing` on a topic, ``rate`` [Hz] of simulation; 0: never."""
         self._drawings = self.create_publisher(MarkerArray, topic, qos.VISUAL)
         self._drawing_rate = rate
+
+    def offer_loads(self) -> None:
+        """Offer the services ``~/attach_load`` and ``~/release_load``."""
+        self.create_service(AttachLoad, '~/attach_load', self._on_attach)
+        self.create_service(Trigger, '~/release_load', self._on_release)
 
     def run(
         self,
@@ -107,6 +115,14 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
         """Return the markers that show the present state."""
         raise NotImplementedError
 
+    def attached(self, request: AttachLoad.Request) -> tuple[State, str]:
+        """Return the state with one more load, and what is said; InputError to refuse it."""
+        raise NotImplementedError
+
+    def released(self) -> tuple[State, str]:
+        """Return the state without loads, and what is said; InputError when there are none."""
+        raise NotImplementedError
+
     # --- what it does ------------------------------------------------------------------------
 
     def publish_outputs(self, nanoseconds: int) -> None:
@@ -128,6 +144,27 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
         """Publish the drawing of the present state, unless its rate is 0."""
         if self._drawings and self._drawing_rate:
             self._drawings.publish(self.drawing(header_at(nanoseconds, self.frame)))
+
+    def _on_attach(
+        self, request: AttachLoad.Request, response: AttachLoad.Response
+    ) -> AttachLoad.Response:
+        """Attach a load."""
+        self._change_loads(lambda: self.attached(request), response)
+        return response
+
+    def _on_release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Release all loads."""
+        self._change_loads(self.released, response)
+        return response
+
+    def _change_loads(self, change: Callable[[], tuple[State, str]], response: Any) -> None:
+        """Change the loads, and say so in a response."""
+        try:
+            self.state, response.message = change()
+        except InputError as error:
+            response.message = str(error)
+            return
+        response.success = True
 
     def _publish_hydraulics(self, header: Header) -> None:
         """Publish cylinders and valves, for whoever listens."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import rclpy
+from longreach_msgs.srv import AttachLoad
 from rcl_interfaces.msg import Log
 from rclpy.context import Context
 from rclpy.duration import Duration
@@ -24,7 +25,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node import qos
 from longreach_node.stamps import nanoseconds_of
 
-__all__ = ['Remote', 'call_plant', 'remote']
+__all__ = ['Remote', 'attach_load', 'call_plant', 'remote']
 
 # Longest duration that the middleware accepts [s].
 _LONGEST = 1e6
@@ -350,3 +351,27 @@ def call_plant(service: str, namespace: str, timeout: float, start: str) -> str:
     """
     with remote(service, namespace, timeout, start) as far:
         return far.trigger(f'plant/{service}')
+
+
+def attach_load(fields: Mapping[str, Any], namespace: str, timeout: float, start: str) -> str:
+    """
+    Attach a load to the machine of a running plant, and return the plant's answer.
+
+    Parameters
+    ----------
+    fields : mapping
+        Of the request, AttachLoad.
+    namespace : str
+        Of the plant node.
+    timeout : float
+        Longest wait for it [s].
+    start : str
+        The command that starts a plant, for error messages.
+
+    Raises
+    ------
+    LongreachError
+        When no plant answers, or it refuses.
+    """
+    with remote('attach_load', namespace, timeout, start) as far:
+        return far.call(AttachLoad, 'plant/attach_load', AttachLoad.Request(**fields))

@@ -400,6 +400,27 @@ class MachineCommand(Generic[Machine, Scenario]):
             add_whom(parser, self.name)
             parser.set_defaults(run=self._call_plant, service=name.replace('-', '_'))
 
+    def add_attach(self, commands: Any, text: str) -> argparse.ArgumentParser:
+        """Add the subcommand ``attach``, which attaches a load to a running plant; return it."""
+
+        def run(arguments: argparse.Namespace) -> None:
+            from longreach_node.remote import attach_load
+
+            fields = {
+                name: value
+                for name in ('mass', 'beam', 'position')
+                if (value := getattr(arguments, name, None)) is not None
+            }
+            start = f'longreach launch {self.name}'
+            print(attach_load(fields, arguments.namespace, arguments.timeout, start))
+
+        attach = commands.add_parser('attach', help=text)
+        attach.add_argument('mass', metavar='MASS', type=positive, help='mass [kg]')
+        add_whom(attach, self.name)
+        attach.set_defaults(run=run)
+        parser: argparse.ArgumentParser = attach
+        return parser
+
     def _call_plant(self, arguments: argparse.Namespace) -> None:
         """Run a subcommand that calls a service of the plant."""
         from longreach_node.remote import call_plant

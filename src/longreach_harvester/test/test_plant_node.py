@@ -1,0 +1,79 @@
+"""The plant as a node: logs come and go by service, a head that hangs is in the topics."""
+
+import argparse
+import math
+
+import numpy as np
+import pytest
+from harvesters import REALISTIC
+from longreach_msgs.srv import AttachLoad
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+
+from longreach_dynamics.machine import BY_SCENARIO
+from longreach_harvester.commands import configure
+from longreach_harvester.machine import Harvester
+from longreach_harvester.parameters import HEAD_JOINTS, default_file
+from longreach_harvester.plant_node import PlantNode
+from longreach_node.testing import bench
+
+FILE = default_file().parent / 'harvester_realistic.yaml'
+
+
+@pytest.fixture
+def rig():
+    """A plant, paused in its first sample."""
+    given = ('real_time_factor:=0.0', 'start_paused:=true', f'file:={FILE}')
+    with bench(*[word for parameter in given for word in ('-p', parameter)]) as b:
+        b.joints = b.listen(JointState, 'joint_states')
+        b.plant = b.add(PlantNode)
+        b.until(lambda: b.joints, 'first sample')
+        yield b
+
+
+def attach(b, **fields):
+    return b.call(AttachLoad, 'plant/attach_load', AttachLoad.Request(**fields))
+
+
+def test_logs_come_and_go_by_service(rig):
+    answer = attach(rig, mass=300.0)
+    assert (answer.success, answer.message) == (True, '300 kg in the grapple from 0 s on')
+    machine = Harvester(REALISTIC, rig.plant.machine.scenario)
+    state = machine.attach(machine.initial_state(), 300.0)
+    assert rig.call(Trigger, 'plant/step').success
+    state = machine.advance(state, BY_SCENARIO, 0.0, 0.01)
+    np.testing.assert_array_equal(rig.plant.state.y, state.y)
+    answer = rig.call(Trigger, 'plant/release_load')
+    assert (answer.success, answer.message) == (True, '300 kg released at 0.01 s')
+    assert not rig.call(Trigger, 'plant/release_load').success
+
+
+@pytest.mark.parametrize(
+    ('fields', 'error'),
+    [
+        ({'mass': -1.0}, 'mass = -1.0, allowed'),
+        ({'mass': math.nan}, 'mass = nan, allowed'),
+        ({'mass': 100.0, 'beam': 'stick'}, "beam = 'stick'"),
+        ({'mass': 100.0, 'position': 0.5}, 'position = 0.5, allowed'),
+    ],
+)
+def test_impossible_logs_are_refused(rig, fields, error):
+    answer = attach(rig, **fields)
+    assert not answer.success
+    assert error in answer.message
+
+
+def test_joint_states_have_the_head(rig):
+    assert set(HEAD_JOINTS) <= set(rig.joints[0].name)
+
+
+def test_commands_call_the_services(rig, capsys):
+    def call(*words):
+        parser = argparse.ArgumentParser()
+        configure(parser)
+        arguments = parser.parse_args([*words, '--namespace', '/', '--timeout', '10'])
+        rig.end(rig.begin(arguments.run, arguments))
+        return capsys.readouterr().out
+
+    assert call('attach', '250') == '250 kg in the grapple from 0 s on\n'
+    assert call('release-load') == '250 kg released at 0 s\n'
