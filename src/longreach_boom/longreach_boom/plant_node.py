@@ -10,7 +10,7 @@ from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
 from longreach_boom import conversions
-from longreach_boom.description import ROOT_FRAME
+from longreach_boom.description import ROOT_FRAME, robot_description
 from longreach_boom.hydraulic_state import flows_of
 from longreach_boom.machine import STEP, Boom, longest_step
 from longreach_boom.parameters import load_boom
@@ -116,6 +116,10 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
         self.offer_loads()
         waits = settings.lockstep or bool(scenario.trajectory)
         self.run(self._boom, settings, closed_valves(boom.size), waits)
+
+    def robot_description(self, prefix: str) -> str:
+        """Return the URDF of this boom."""
+        return robot_description(self._boom.parameters, prefix)
 
     def _on_settings(self, settings: PlantParameters) -> None:
         """Apply parameters that were set at run time."""

@@ -7,7 +7,7 @@ import dataclasses
 from longreach_msgs.msg import CraneCommand, CraneSensors
 
 from longreach_crane.conversions import command_from_message, sample_to_message
-from longreach_crane.description import ROOT_FRAME
+from longreach_crane.description import ROOT_FRAME, robot_description
 from longreach_crane.diagnosis import sense
 from longreach_crane.machine import BRAKES, MODELS, Crane
 from longreach_crane.model import CAR_POSITION
@@ -91,6 +91,10 @@ class PlantNode(SimulatorNode[CraneState, Command]):
         self._maximum_force = machinery.controller.maximum_force
         self.links.append((self._sensors, self._commands))
         self.start(self._crane, parameters)
+
+    def robot_description(self, prefix: str) -> str:
+        """Return the URDF of this crane."""
+        return robot_description(self._crane.parameters, prefix)
 
     def publish_outputs(self, nanoseconds: int) -> None:
         """Publish the readings of the sensors."""

@@ -12,7 +12,7 @@ from visualization_msgs.msg import MarkerArray
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
 from longreach_excavator import conversions
-from longreach_excavator.description import ROOT_FRAME
+from longreach_excavator.description import ROOT_FRAME, robot_description
 from longreach_excavator.machine import STEP, Excavator
 from longreach_excavator.parameters import load_excavator
 from longreach_excavator.scenario import Scenario, load_scenario, resting_scenario
@@ -108,6 +108,10 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
         self.draw_on('forces', settings.visual_rate)
         settings = settings.replace(duration=_end(settings.duration, scenario))
         self.run(self._excavator, settings, CLOSED, settings.lockstep)
+
+    def robot_description(self, prefix: str) -> str:
+        """Return the URDF of this excavator."""
+        return robot_description(self._excavator.parameters, prefix)
 
     def command_of(self, message: ValveCommand) -> ExcavatorCommand:
         """Return the command of a message."""

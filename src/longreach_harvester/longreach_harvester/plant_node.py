@@ -15,7 +15,7 @@ from visualization_msgs.msg import MarkerArray
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import choice, quantity
 from longreach_harvester.control import load_controller
-from longreach_harvester.description import ROOT_FRAME
+from longreach_harvester.description import ROOT_FRAME, robot_description
 from longreach_harvester.machine import MODELS, SAMPLE_TIME, STEP, Harvester, HarvesterState
 from longreach_harvester.model import LOG, SIZE
 from longreach_harvester.parameters import HEAD_JOINTS, JOINTS, load_harvester
@@ -82,8 +82,9 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
         super().__init__()
         settings = declare(self, PlantParameters)
         warm_up()
+        self._harvester = load_harvester(settings.file or None)
         machine = Harvester(
-            load_harvester(settings.file or None),
+            self._harvester,
             load_scenario(settings.scenario) if settings.scenario else resting_scenario(),
             settings.step,
             settings.model,
@@ -106,6 +107,10 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
         if self._sensors is not None and settings.lockstep:
             # Who commands listens to the sensors, not to joint_states.
             self.links = [(self.hydraulics, self._commands), (self._measured, self._commands)]
+
+    def robot_description(self, prefix: str) -> str:
+        """Return the URDF of this harvester."""
+        return robot_description(self._harvester, prefix)
 
     def command_of(self, message: ValveCommand) -> tuple[float, ...]:
         """Return the spool positions of a message."""

@@ -36,6 +36,7 @@ from rclpy.publisher import Publisher
 from rclpy.subscription import Subscription
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 
 from longreach_dynamics.machine import Machine
 from longreach_node import qos
@@ -99,6 +100,10 @@ class SimulatorNode(Node, Generic[State, Command]):
             JointState, 'joint_states', qos.stream(parameters.latched)
         )
         self.outputs.append(self._joints)
+        if description := self.robot_description(frame_name(self, parameters, '')):
+            # Kept by the publisher for viewers and recorders that come later.
+            self._description = self.create_publisher(String, 'robot_description', qos.VISUAL)
+            self._description.publish(String(data=description))
         self.host = SimulatorHost(self, parameters, parameters.description(machine))
         self.simulation = Simulation(
             machine,
@@ -123,6 +128,10 @@ class SimulatorNode(Node, Generic[State, Command]):
         return super().create_publisher(*arguments, **named)
 
     # --- what a subclass provides ------------------------------------------------------------
+
+    def robot_description(self, prefix: str) -> str:  # noqa: ARG002
+        """Return the URDF, its frame names with a prefix, to publish; empty for none, as here."""
+        return ''
 
     def publish_outputs(self, nanoseconds: int) -> None:
         """Publish the machine's own messages for the present state, stamped with its time."""

@@ -16,11 +16,13 @@ from ._reading import bag_typestore, read_bag
 from ._samples import named_values, read_samples
 from ._sources import Topic
 from ._storage import Bag, open_bag
+from ._subscriptions import Subscriptions
 from ._writer import BagWriter, recover
 
 __all__ = [
     'Bag',
     'BagWriter',
+    'Subscriptions',
     'Topic',
     'absolute_name',
     'bag_typestore',

@@ -1,0 +1,120 @@
+"""
+See machines in a browser: 3D, charts, controls, camera pictures.
+
+  longreach view                              what runs on this computer
+  longreach view crane scenario:=task_b       start a launch file, and show it
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+import webbrowser
+
+from longreach_dynamics.errors import InputError
+from longreach_tools.arguments import add_network
+
+SUMMARY = 'see running machines and recordings in a browser'
+
+PORT = 8080
+_HIGHEST_PORT = 65535
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``longreach view``."""
+    parser.add_argument('--port', type=_port, default=PORT, help=f'default: {PORT}; 0: any free')
+    parser.add_argument(
+        '--host',
+        default='127.0.0.1',
+        help='address to listen on (default: 127.0.0.1, this computer only); others need --token',
+    )
+    parser.add_argument(
+        '--token',
+        default='',
+        metavar='TEXT',
+        help='what pages need in their address, at least 8 letters, digits, - or _; auto: a random one',
+    )
+    parser.add_argument('--dark', action='store_true', help='begin with dark colours')
+    parser.add_argument('--open', action='store_true', help='open the page in the browser')
+    add_network(parser)
+    parser.set_defaults(run=run)
+
+
+def _port(text: str) -> int:
+    """Return the number of a port."""
+    number = int(text)
+    if not 0 <= number <= _HIGHEST_PORT:
+        raise argparse.ArgumentTypeError(f'{number}, allowed: 0 to {_HIGHEST_PORT}')
+    return number
+
+
+class _Stop:
+    """True once SIGINT, SIGTERM or SIGHUP has come; a second one does no harm."""
+
+    def __init__(self) -> None:
+        self._came = False
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._note)
+
+    def _note(self, *_: object) -> None:
+        """Handle a signal."""
+        self._came = True
+
+    def __call__(self) -> bool:
+        return self._came
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve the page until Ctrl-C."""
+    token = _token(arguments)
+    stop = _Stop()
+    from longreach_tools.fields import numeric_fields
+    from longreach_view.loop import run_view
+    from longreach_view.page import Page
+    from longreach_view.server import open_server, stop_server
+    from longreach_view.view_node import LiveSource
+    from longreach_view.world import World
+
+    server = open_server(arguments.host, arguments.port, token, _say)
+    try:
+        source = LiveSource()
+        try:
+            page = Page(server, 'Longreach', dark=arguments.dark)
+            _announce(arguments, server.get_port(), token)
+            run_view(source, page, World(numeric_fields), stop)
+        finally:
+            source.close()
+    finally:
+        stop_server(server)
+    return 0
+
+
+def _token(arguments: argparse.Namespace) -> str:
+    """Return the token that was given, or a random one."""
+    token: str = arguments.token
+    if token == 'auto':
+        from longreach_view.server import new_token
+
+        return new_token()
+    if token and (len(token) < 8 or not token.replace('-', '').replace('_', '').isalnum()):
+        raise InputError('--token: allowed: 8 or more letters, digits, - or _; or auto')
+    return token
+
+
+def _announce(arguments: argparse.Namespace, port: int, token: str) -> None:
+    """Print the address, and open it if that is wanted."""
+    host = f'[{arguments.host}]' if ':' in arguments.host else arguments.host
+    address = f'http://{host}:{port}/' + (f'?token={token}' if token else '')
+    print(f'{address}  (Ctrl-C ends it)', flush=True)
+    if arguments.open:
+        webbrowser.open(address)
+
+
+def _say(line: str) -> None:
+    """Print a line on stderr; a closed terminal is no failure."""
+    with contextlib.suppress(OSError):
+        print(f'longreach view: {line}', file=sys.stderr, flush=True)
+
+

@@ -1,0 +1,187 @@
+"""
+Markers of a ``visualization_msgs/MarkerArray`` as arrays that a page draws.
+
+Supported are arrows between two points, line strips and lists, triangle lists, cubes, spheres and
+cylinders. Coordinates are in the frame of the markers [m], colours are 0 to 255.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import viser.transforms
+
+from longreach_view.robot import rotated
+
+__all__ = ['Body', 'Drawing', 'Figures', 'right_triangles']
+
+ARROW, CUBE, SPHERE, CYLINDER, LINE_STRIP, LINE_LIST, TRIANGLE_LIST = 0, 1, 2, 3, 4, 5, 11
+_BODIES = {CUBE: 'box', SPHERE: 'sphere', CYLINDER: 'cylinder'}
+_ADD, _DELETE, _DELETE_ALL = 0, 2, 3
+_UNIT = np.array([1.0, 0.0, 0.0, 0.0])
+
+
+class Body(NamedTuple):
+    """A box, sphere or cylinder: size along its own axes [m], pose, colour."""
+
+    kind: str
+    size: tuple[float, float, float]
+    position: np.ndarray
+    rotation: np.ndarray
+    color: tuple[int, int, int]
+
+
+class Figures(NamedTuple):
+    """What is to be drawn in one frame."""
+
+    frame: str
+    triangles: np.ndarray  # (N, 3, 3)
+    triangle_colors: np.ndarray  # (N, 3)
+    lines: np.ndarray  # (N, 2, 3)
+    line_colors: np.ndarray  # (N, 2, 3)
+    arrows: np.ndarray  # (N, 2, 3)
+    arrow_colors: np.ndarray  # (N, 3)
+    bodies: dict[str, Body]  # by name of the marker
+    skipped: tuple[int, ...]  # types that are not drawn
+
+
+class Drawing:
+    """The markers of a topic that are shown: later messages add, replace and delete them."""
+
+    def __init__(self) -> None:
+        self._markers: dict[tuple[str, int], Any] = {}
+
+    def add(self, message: Any) -> None:
+        """Apply a MarkerArray."""
+        for marker in message.markers:
+            if marker.action == _DELETE_ALL:
+                self._markers.clear()
+            elif marker.action == _DELETE:
+                self._markers.pop((marker.ns, marker.id), None)
+            elif marker.action == _ADD:
+                self._markers[(marker.ns, marker.id)] = marker
+
+    def figures(self) -> list[Figures]:
+        """Return what is to be drawn, frame by frame."""
+        by_frame: dict[str, dict[tuple[str, int], Any]] = {}
+        for key, marker in self._markers.items():
+            by_frame.setdefault(marker.header.frame_id, {})[key] = marker
+        return [_figures(frame, markers) for frame, markers in by_frame.items()]
+
+
+def _figures(frame: str, markers: dict[tuple[str, int], Any]) -> Figures:
+    """Return the figures of the markers of one frame."""
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in Figures._fields[1:7]}
+    bodies, skipped = {}, set()
+    for (space, number), marker in markers.items():
+        own = _color(marker.color)
+        points = _points(marker)
+        if marker.type in _BODIES:
+            place, turn = marker.pose.position, marker.pose.orientation
+            bodies[f'{space}{number}'] = Body(
+                _BODIES[marker.type],
+                (marker.scale.x, marker.scale.y, marker.scale.z),
+                np.array([place.x, place.y, place.z]),
+                _rotation(turn),
+                (int(own[0]), int(own[1]), int(own[2])),
+            )
+        elif marker.type == TRIANGLE_LIST:
+            corners = points[: len(points) // 3 * 3].reshape(-1, 3, 3)
+            colors = _colors(marker, len(points))[: 3 * len(corners)]
+            parts['triangles'].append(corners)
+            parts['triangle_colors'].append(colors.reshape(-1, 3, 3).mean(axis=1))
+        elif marker.type in (LINE_STRIP, LINE_LIST):
+            colors = _colors(marker, len(points))
+            if marker.type == LINE_STRIP:
+                first, second = slice(None, -1), slice(1, None)
+            else:
+                first, second = slice(0, len(points) // 2 * 2, 2), slice(1, None, 2)
+            parts['lines'].append(np.stack([points[first], points[second]], axis=1))
+            parts['line_colors'].append(np.stack([colors[first], colors[second]], axis=1))
+        elif marker.type == ARROW and len(points) == 2:
+            parts['arrows'].append(points[None])
+            parts['arrow_colors'].append(own[None])
+        else:
+            skipped.add(int(marker.type))
+    shapes = {'triangles': (0, 3, 3), 'triangle_colors': (0, 3), 'arrow_colors': (0, 3)}
+    arrays = {
+        name: np.concatenate(found) if found else np.zeros(shapes.get(name, (0, 2, 3)))
+        for name, found in parts.items()
+    }
+    return Figures(frame, **arrays, bodies=bodies, skipped=tuple(sorted(skipped)))
+
+
+def _color(color: Any) -> np.ndarray:
+    """Return a colour of a marker."""
+    rgb = np.clip([color.r, color.g, color.b], 0.0, 1.0)
+    scaled: np.ndarray = np.rint(255.0 * rgb)
+    return scaled
+
+
+def _colors(marker: Any, count: int) -> np.ndarray:
+    """Return the colours of all points of a marker, (count, 3)."""
+    if len(marker.colors) != count:
+        return np.tile(_color(marker.color), (count, 1))
+    found = np.array([(c.r, c.g, c.b) for c in marker.colors]).reshape(-1, 3)
+    scaled: np.ndarray = np.rint(255.0 * np.clip(found, 0.0, 1.0))
+    return scaled
+
+
+def _rotation(turn: Any) -> np.ndarray:
+    """Return a rotation w, x, y, z of length 1; one of length 0 means none."""
+    found = np.array([turn.w, turn.x, turn.y, turn.z])
+    length = float(np.linalg.norm(found))
+    return found / length if length > 0.0 else _UNIT
+
+
+def _points(marker: Any) -> np.ndarray:
+    """Return the points of a marker in its frame, (points, 3)."""
+    points = np.array([(p.x, p.y, p.z) for p in marker.points]).reshape(-1, 3)
+    turn, place = _rotation(marker.pose.orientation), marker.pose.position
+    if turn[0] < 1.0:
+        points = np.array([rotated(turn, point) for point in points]).reshape(-1, 3)
+    moved: np.ndarray = points + np.array([place.x, place.y, place.z])
+    return moved
+
+
+def right_triangles(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """
+    Return two right-angled triangles for each triangle, as copies of one that are scaled and moved.
+
+    The copied triangle has its corners at (0, 0, 0), (1, 0, 0) and (0, 1, 0). Copies can be moved
+    on a page without new meshes.
+
+    Parameters
+    ----------
+    triangles : ndarray, shape (N, 3, 3)
+        Corners.
+
+    Returns
+    -------
+    positions, rotations, scales : ndarray, shape (2 N, 3), (2 N, 4), (2 N, 3)
+        Triangle k has the copies 2 k and 2 k + 1.
+    """
+    # The altitude on the longest side divides it.
+    sides = np.linalg.norm(np.roll(triangles, -1, axis=1) - triangles, axis=2)
+    longest = np.argmax(sides, axis=1)
+    rows = np.arange(len(triangles))
+    start, end = triangles[rows, longest], triangles[rows, (longest + 1) % 3]
+    apex = triangles[rows, (longest + 2) % 3]
+    along = end - start
+    square = np.maximum(np.einsum('ij,ij->i', along, along), 1e-30)
+    share = np.einsum('ij,ij->i', apex - start, along) / square
+    foot = start + share[:, None] * along
+    corners = np.stack([start, end], axis=1).reshape(-1, 3)
+    foot, apex = np.repeat(foot, 2, axis=0), np.repeat(apex, 2, axis=0)
+    x, y = corners - foot, apex - foot
+    scales = np.ones((len(x), 3))
+    scales[:, 0], scales[:, 1] = np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1)
+    x, y = x / np.maximum(scales[:, :1], 1e-12), y / np.maximum(scales[:, 1:2], 1e-12)
+    flat = (scales[:, 0] < 1e-9) | (scales[:, 1] < 1e-9)
+    x[flat], y[flat] = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)
+    matrices = np.stack([x, y, np.cross(x, y)], axis=2)
+    rotations = viser.transforms.SO3.from_matrix(matrices).wxyz
+    return foot, rotations, scales
+
+

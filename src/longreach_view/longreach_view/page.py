@@ -1,0 +1,526 @@
+"""
+The page: the scene, and beside it state, controls, charts and camera pictures.
+
+All pages of a server show the same. Widgets only put requests into a queue; what they mean is the
+business of the loop that reads it, so that a page cannot disturb it.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import queue
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import viser
+
+from longreach_view.charts import Chart, chart_of, load_presets, preset_charts
+from longreach_view.scene import ELLIPSE, Scene
+from longreach_view.world import STALE, Machine, World
+
+__all__ = ['ALL', 'SPEEDS', 'Control', 'Page', 'Replay', 'Request']
+
+ALL = 'all machines'
+SPEEDS = ('0.1', '0.25', '0.5', '1', '2', '5', '10')
+_CHOOSE = 'choose ...'
+_TRANSPORT = ('pause', 'resume', 'step', 'reset')
+# Most charts on a page, and most points of a line; more is slow in a browser.
+_MOST_CHARTS, _MOST_POINTS = 8, 500
+_CHART_HEIGHT = 150
+# [pixels]
+_PANEL_WIDTH = 400
+# Topics of a machine appear one by one: presets wait until none has for this long [s].
+_SETTLED = 1.0
+# What is removed stays hidden on pages for this long before [s].
+_DISCARD = 3.0
+_COLOURS = ('#1f6fd0', '#e07b18', '#2a9d53', '#c2318c', '#7a5cc9', '#6b7280')
+_RED, _GREEN, _AMBER, _GREY = '#c81e1e', '#1b7f3b', '#b45309', '#6b7280'
+
+
+class Control(NamedTuple):
+    """
+    A control of one machine.
+
+    ``kind`` is ``button``, ``slider``, ``number`` (sent by a button of the same label) or ``valve``
+    (a slider that springs back to 0). ``locked`` ones cannot be moved.
+    """
+
+    name: str
+    label: str
+    kind: str
+    low: float = 0.0
+    high: float = 1.0
+    value: float = 0.0
+
+
+class Request(NamedTuple):
+    """What somebody wants: a machine's name (or ALL), the name of a control, and a value."""
+
+    machine: str
+    name: str
+    value: Any = None
+
+
+class Replay(NamedTuple):
+    """State of a replay: times [s], whether it plays."""
+
+    time: float
+    begin: float
+    end: float
+    playing: bool
+
+
+class Page:
+    """
+    The page of a server.
+
+    Parameters
+    ----------
+    server : ViserServer
+    title : str
+        Of the page.
+    length : float
+        Length of a replay [s]; 0: live.
+    scenarios : sequence of str
+        Choices for a restart of the machine that was launched; empty: none was.
+    dark : bool
+    """
+
+    def __init__(
+        self,
+        server: viser.ViserServer,
+        title: str,
+        length: float = 0.0,
+        scenarios: Sequence[str] = (),
+        dark: bool = False,
+    ) -> None:
+        self.server, self.scene = server, Scene(server)
+        self.requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
+        self._presets = load_presets()
+        self._charts: list[Chart] = []
+        self._plots: list[tuple[Chart, Any]] = []
+        self._chosen = False
+        self._preset_of: tuple[str, ...] = ()
+        self._present: tuple[str, ...] = ()
+        self._appeared = 0.0
+        self._discarded: deque[tuple[float, Any]] = deque()
+        self._known: dict[str, tuple[Any, list[Control]]] = {}
+        self._widgets: dict[tuple[str, str], Any] = {}
+        self._options: list[str] = []
+        self._theme(dark)
+        gui = server.gui
+        gui.set_panel_label(title)
+        gui.main_panel.dock_right()
+        gui.main_panel.set_width(_PANEL_WIDTH)
+        self._state = gui.add_html('')
+        self._state_text = ''
+        if length:
+            self._add_replay(length)
+        else:
+            self._add_transport(scenarios)
+        tabs = gui.add_tab_group()
+        self._charts_tab = tabs.add_tab('Charts')
+        self._controls_tab = None if length else tabs.add_tab('Controls')
+        self._picture_tab: Any = None
+        self._tabs = tabs
+        with tabs.add_tab('View'):
+            self._add_view(dark)
+        with self._charts_tab:
+            self._add_charts()
+
+    # --- widgets -----------------------------------------------------------------------------
+
+    def _theme(self, dark: bool) -> None:
+        """Set light or dark."""
+        self.server.gui.configure_theme(
+            dark_mode=dark,
+            control_width='large',
+            show_logo=False,
+            show_share_button=False,
+            brand_color=(31, 111, 208),
+        )
+        back = np.full((2, 2, 3), (24, 26, 30) if dark else (244, 246, 248), np.uint8)
+        self.server.scene.set_background_image(back, format='png')
+
+    def _on(self, widget: Any, function: Callable[[Any], None]) -> None:
+        """Call a function with a widget's new value when a page changes it."""
+
+        @widget.on_update
+        def _(event: Any) -> None:
+            if event.client_id is not None:
+                function(event.target.value)
+
+    def _ask(self, machine: str, name: str, value: Any = None) -> None:
+        """Put a request into the queue."""
+        self.requests.put(Request(machine, name, value))
+
+    def _add_transport(self, scenarios: Sequence[str]) -> None:
+        """Add pause, resume, step, reset, and restart."""
+        gui = self.server.gui
+        self._whom = gui.add_dropdown('Machine', (ALL,), visible=False)
+        group = gui.add_button_group('Simulation', tuple(n.capitalize() for n in _TRANSPORT))
+
+        @group.on_click
+        def _(event: Any) -> None:
+            self._ask(self._whom.value, event.target.value.lower())
+
+        if scenarios:
+            choice = gui.add_dropdown('Scenario', tuple(scenarios))
+            button = gui.add_button('Restart with this scenario', color='gray')
+            button.on_click(lambda _: self._ask('', 'restart', choice.value))
+
+    def _add_replay(self, length: float) -> None:
+        """Add time, play, speed and loop of a replay."""
+        gui = self.server.gui
+        self._slider = gui.add_slider('Time [s]', 0.0, length, length / 2000.0, 0.0)
+        self._on(self._slider, lambda value: self._ask('', 'seek', value))
+        self._play = gui.add_button('Pause')
+        self._play.on_click(lambda _: self._ask('', 'play'))
+        speed = gui.add_dropdown('Speed', SPEEDS, '1')
+        self._on(speed, lambda value: self._ask('', 'speed', float(value)))
+        loop = gui.add_checkbox('Loop', True)
+        self._on(loop, lambda value: self._ask('', 'loop', value))
+
+    def _add_view(self, dark: bool) -> None:
+        """Add the choice of what is looked at, and of the colours."""
+        gui = self.server.gui
+        self._focus = gui.add_dropdown('Look at', (ALL,))
+        fit = gui.add_button('Look there now', color='gray')
+
+        @fit.on_click
+        def _(event: Any) -> None:
+            name = '' if self._focus.value == ALL else self._focus.value
+            self.scene.look(event.client, self.scene.bounds(name))
+
+        shade = gui.add_checkbox('Dark', dark)
+        self._on(shade, self._theme)
+        gui.add_markdown(
+            'Beams are coloured by their bending stress, from blue (none) to red (355 MPa and'
+            ' above). Arrows are forces, 1 m for 50 kN. Ellipsoids are one standard deviation of'
+            f' measured positions, {ELLIPSE:g} times enlarged.'
+        )
+
+    def _add_charts(self) -> None:
+        """Add the choice of signals."""
+        gui = self.server.gui
+        self._window = gui.add_slider('Seconds shown', 2.0, 60.0, 1.0, 15.0)
+        with gui.add_folder('Signals', expand_by_default=False):
+            self._add = gui.add_dropdown('Add', (_CHOOSE,))
+            self._remove = gui.add_dropdown('Remove', (_CHOOSE,))
+            preset = gui.add_button('Back to the preset', color='gray')
+        self._on(self._add, lambda value: self._ask('', 'add', value))
+        self._on(self._remove, lambda value: self._ask('', 'remove', value))
+        preset.on_click(lambda _: self._ask('', 'preset'))
+
+    # --- requests about the page itself ------------------------------------------------------
+
+    def handle(self, request: Request, world: World) -> bool:
+        """Carry out a request that concerns the page alone; return False for any other."""
+        if request.name == 'add':
+            if request.value != _CHOOSE and len(self._charts) < _MOST_CHARTS:
+                self._chosen = True
+                self._set_charts([*self._charts, chart_of(request.value)], world)
+            self._add.value = _CHOOSE
+        elif request.name == 'remove':
+            kept = [c for c in self._charts if c.label != request.value]
+            if request.value != _CHOOSE:
+                self._chosen = True
+                self._set_charts(kept, world)
+            self._remove.value = _CHOOSE
+        elif request.name == 'preset':
+            self._chosen, self._preset_of = False, ()
+        else:
+            return False
+        return True
+
+    def _set_charts(self, charts: list[Chart], world: World) -> None:
+        """Show these charts."""
+        self._charts = charts
+        for _, plot in self._plots:
+            self._discard(plot)
+        self._plots = []
+        with self._charts_tab:
+            for chart in charts:
+                self._plots.append((chart, self._add_plot(chart)))
+        world.plot(dict.fromkeys(s for chart in charts for s in chart.signals))
+        self._remove.options = (_CHOOSE, *(chart.label for chart in charts))
+
+    def _discard(self, widget: Any) -> None:
+        """Hide a widget, and remove it later: a page may still have an update of it to apply."""
+        widget.visible = False
+        self._discarded.append((time.monotonic(), widget))
+
+    def _clear(self, now: float) -> None:
+        """Remove what was hidden some time ago."""
+        while self._discarded and now - self._discarded[0][0] > _DISCARD:
+            self._discarded.popleft()[1].remove()
+
+    def _add_plot(self, chart: Chart) -> Any:
+        """Add the plot of a chart."""
+        short = _short(chart.signals)
+        series: list[Any] = [{'label': 't [s]'}]
+        series += [
+            {'label': name, 'stroke': color, 'width': 2.0, 'points': {'show': False}}
+            for name, color in zip(short, _COLOURS, strict=False)
+        ]
+        axis = {'stroke': '#808890', 'grid': {'stroke': 'rgba(128,136,144,0.25)', 'width': 1}}
+        return self.server.gui.add_uplot(
+            _no_lines(chart),
+            tuple(series),
+            title=chart.label,
+            scales={'x': {'time': False, 'auto': True}, 'y': {'auto': True}},
+            axes=({**axis, 'size': 32}, {**axis, 'size': 54}),
+            legend={'show': len(series) > 2, 'live': False},
+            cursor={'drag': {'x': False, 'y': False}},
+            height=_CHART_HEIGHT,
+        )
+
+    # --- updates -----------------------------------------------------------------------------
+
+    def move(self, world: World, now: float, ghost: World | None = None, live: bool = True) -> None:
+        """Show the machines as they are now."""
+        with self.server.atomic():
+            changed = False
+            for machine in world.machines.values():
+                note = self.note(machine, world, now) if live else ''
+                changed |= self.scene.update(machine, note)
+            for machine in ghost.machines.values() if ghost is not None else ():
+                self.scene.update(machine, ghost=True)
+        if changed:
+            self._focus.options = (ALL, *world.machines)
+            if not hasattr(self, '_whom'):
+                return
+            self._whom.options = (ALL, *world.machines)
+            self._whom.visible = len(world.machines) > 1
+
+    @staticmethod
+    def note(machine: Machine, world: World, now: float) -> str:
+        """Return why a machine is stale, empty when it is not."""
+        silence = machine.silence(now)
+        if silence < STALE or world.is_paused(now):
+            return ''
+        if not math.isfinite(silence):
+            return 'no samples yet'
+        machine.still()
+        return f'stale: no sample for {silence:.0f} s'
+
+    def show_state(
+        self, world: World, now: float, notes: Sequence[str] = (), live: bool = True
+    ) -> None:
+        """Show time, speed, losses and flags of all machines."""
+        rows, paused = [], live and world.is_paused(now)
+        for machine in world.machines.values():
+            rows.append(_state_row(machine, self.note(machine, world, now) if live else '', paused))
+            if machine.problem:
+                rows.append(_line(f'{machine.name}: {machine.problem}', _AMBER))
+        if not world.machines:
+            rows.append(
+                _line('No machine found yet. Start one: longreach launch crane', _GREY)
+            )
+        rows += [_line(note, _AMBER) for note in notes]
+        text = f'<div id="state" style="padding:0.4em 0.6em;font-size:0.85em">{"".join(rows)}</div>'
+        if text != self._state_text:
+            self._state_text = self._state.content = text
+
+    def show_replay(self, replay: Replay) -> None:
+        """Show where a replay is."""
+        time = min(max(replay.time - replay.begin, self._slider.min), self._slider.max)
+        if abs(time - self._slider.value) >= self._slider.step:
+            self._slider.value = time
+        label = 'Pause' if replay.playing else 'Play'
+        if self._play.label != label:
+            self._play.label = label
+
+    def show_charts(self, world: World, now: float) -> None:
+        """Show the latest values of the charts' signals."""
+        self._clear(now)
+        signals = world.signals()
+        if signals != self._options:
+            self._options = signals
+            self._add.options = (_CHOOSE, *sorted(signals))
+        present = tuple(world.catalogue)
+        if present != self._present:
+            self._present, self._appeared = present, now
+        settled = now - self._appeared > _SETTLED
+        if settled and not self._chosen and present != self._preset_of:
+            self._preset_of = present
+            charts = [
+                chart
+                for machine in world.machines.values()
+                for chart in preset_charts(self._presets, machine.name, machine.kind, signals)
+            ]
+            if len(world.machines) > 1:
+                charts = _titled(charts)
+            if charts != self._charts:
+                self._set_charts(charts[:_MOST_CHARTS], world)
+        for chart, plot in self._plots:
+            plot.data = _lines(chart, world, self._window.value)
+
+    def show_picture(self, name: str, picture: np.ndarray) -> None:
+        """Show the latest picture of cameras, (height, width, 3)."""
+        key = ('picture', name)
+        if key in self._widgets:
+            self._widgets[key].image = picture
+            return
+        if self._picture_tab is None:
+            self._picture_tab = self._tabs.add_tab('Cameras')
+        with self._picture_tab:
+            self._widgets[key] = self.server.gui.add_image(picture, label=name, format='jpeg')
+
+    # --- controls ----------------------------------------------------------------------------
+
+    def show_controls(self, machine: str, controls: list[Control]) -> None:
+        """Show the own controls of a machine, if they have changed."""
+        folder, known = self._known.get(machine, (None, []))
+        if controls == known or self._controls_tab is None:
+            return
+        if folder is not None:
+            self._discard(folder)
+        for key in [k for k in self._widgets if k[0] == machine]:
+            del self._widgets[key]
+        with self._controls_tab:
+            folder = self.server.gui.add_folder(machine or 'machine')
+        with folder:
+            for control in controls:
+                self._add_control(machine, control)
+        self._known[machine] = (folder, controls)
+
+    def _add_control(self, machine: str, control: Control) -> None:
+        """Add one control."""
+        gui, name = self.server.gui, control.name
+        if control.kind == 'button':
+            button = gui.add_button(control.label, color='gray')
+            button.on_click(lambda _: self._ask(machine, name))
+            return
+        if control.kind == 'number':
+            number = gui.add_number(
+                control.label, control.value, min=control.low, max=control.high, step=1.0
+            )
+            button = gui.add_button(control.label.partition(' [')[0], color='gray')
+            button.on_click(lambda _: self._ask(machine, name, number.value))
+            return
+        step = (control.high - control.low) / 200.0
+        slider = gui.add_slider(
+            control.label,
+            control.low,
+            control.high,
+            step,
+            control.value,
+            hint='Springs back to 0.' if control.kind == 'valve' else None,
+        )
+        self._on(slider, lambda value: self._ask(machine, name, value))
+        self._widgets[(machine, name)] = slider
+
+    def lock(self, machine: str, locked: Mapping[str, bool]) -> None:
+        """Lock sliders by name, those whose part another node commands, or unlock them."""
+        for name, is_locked in locked.items():
+            slider = self._widgets.get((machine, name))
+            if slider is not None and slider.disabled != is_locked:
+                slider.disabled = is_locked
+                slider.hint = 'Another node commands this.' if is_locked else 'Springs back to 0.'
+
+    def spring_back(self, machine: str, name: str) -> None:
+        """Put a slider back to 0."""
+        slider = self._widgets.get((machine, name))
+        if slider is not None and slider.value != 0.0:
+            slider.value = 0.0
+
+
+def _line(text: str, color: str) -> str:
+    """Return a line of text."""
+    return f'<div style="color:{color}">{html.escape(text)}</div>'
+
+
+def _badge(text: str, color: str) -> str:
+    """Return a badge."""
+    style = f'background:{color};color:white;border-radius:4px;padding:0.1em 0.5em'
+    return f'<span style="{style};font-weight:600;margin-right:0.4em">{html.escape(text)}</span>'
+
+
+def _state_row(machine: Machine, note: str, paused: bool) -> str:
+    """Return the state of a machine."""
+    time = f'{machine.time:.2f} s' if math.isfinite(machine.time) else 'no time yet'
+    if note:
+        state = _badge(note, _GREY)
+    elif paused:
+        state = _badge('paused', _AMBER)
+    else:
+        speed = f'{machine.speed:.2f} × real time' if math.isfinite(machine.speed) else ''
+        state = f'<span>{speed}</span>'
+    lost = f'{machine.lost} lost' if machine.lost else '0 lost'
+    color = _RED if machine.lost else _GREY
+    row = (
+        '<div style="display:flex;justify-content:space-between;gap:0.8em;align-items:baseline">'
+        f'<b>{html.escape(machine.name or "machine")}</b><span style="font-variant-numeric:'
+        f'tabular-nums">{time}</span>{state}<span style="color:{color}">{lost}</span></div>'
+    )
+    alarms = [
+        _alarm(name.replace('_', ' '), colour)
+        for name, colour in (('emergency_mode', _RED), ('brake', _RED))
+        if machine.flags.get(name) and not note
+    ]
+    return row + ''.join(alarms)
+
+
+def _alarm(text: str, color: str) -> str:
+    """Return a large line."""
+    style = f'background:{color};color:white;border-radius:6px;padding:0.25em 0.6em'
+    shown = 'EMERGENCY' if text.startswith('emergency') else 'BRAKE CLOSED'
+    return (
+        f'<div style="{style};font-weight:700;font-size:1.5em;text-align:center;margin:0.25em 0">'
+        f'{html.escape(shown)}</div>'
+    )
+
+
+def _short(signals: Sequence[str]) -> list[str]:
+    """Return short names of signals for a legend: what distinguishes them."""
+    if len(signals) == 1:
+        return [signals[0].rpartition('/')[2]]
+    inside = [s[s.find('[') + 1 : s.find(']')] if '[' in s else '' for s in signals]
+    if all(inside) and len(set(inside)) == len(inside):
+        return inside
+    return [s.partition('.')[2] for s in signals]
+
+
+def _titled(charts: list[Chart]) -> list[Chart]:
+    """Return charts with their machines in the titles."""
+    return [
+        chart._replace(title=f'{chart.signals[0].split("/")[1]}: {chart.title}')
+        for chart in charts
+    ]
+
+
+def _no_lines(chart: Chart) -> tuple[np.ndarray, ...]:
+    """Return two times without values: with none the page's time axis would stay undefined."""
+    return (np.array([0.0, 1.0]), *(np.full(2, math.nan) for _ in chart.signals))
+
+
+def _lines(chart: Chart, world: World, window: float) -> tuple[np.ndarray, ...]:
+    """Return common times and the values of a chart's signals, NaN where there is none."""
+    found = [world.series[signal] for signal in chart.signals if signal in world.series]
+    end = max((series.last for series in found), default=-math.inf)
+    if not math.isfinite(end) or max(len(series.window(end - window, end)[0]) for series in found) < 2:
+        return _no_lines(chart)
+    parts = [series.window(end - window, end) for series in found]
+    longest = max(parts, key=lambda part: part.shape[1])
+    times = longest[0]
+    if len(times) > _MOST_POINTS:
+        # A stride that stays with the samples, so that lines do not flicker.
+        stride = -(-len(times) // _MOST_POINTS)
+        begin = round(times[0] / max(times[1] - times[0], 1e-9)) % stride
+        times = times[(-begin) % stride :: stride]
+    lines = [times.copy()]
+    for part in parts:
+        if part.shape[1] == 0:
+            lines.append(np.full(len(times), math.nan))
+            continue
+        # The last value at or before each time.
+        places = np.searchsorted(part[0], times, side='right') - 1
+        # Without rounding the axis of a signal at rest would show noise of the last digits.
+        values = np.round(chart.scale * part[1][np.maximum(places, 0)], chart.digits)
+        lines.append(np.where(places >= 0, values, math.nan))
+    return tuple(lines)

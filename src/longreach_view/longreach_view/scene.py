@@ -1,0 +1,407 @@
+"""The 3D scene of a page: machines side by side, their shapes, drawings and measured markers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import viser
+
+from longreach_view.drawing import Body, Figures, right_triangles
+from longreach_view.robot import Robot, Shape
+from longreach_view.world import Machine
+
+__all__ = ['ELLIPSE', 'Scene']
+
+ELLIPSE = 10.0
+"""Exaggeration of the ellipsoids of one standard deviation of measured positions."""
+
+# Between machines, and of the ground's lines [m].
+_GAP, _CELL, _SECTION = 3.0, 1.0, 5.0
+_FIELD_OF_VIEW = math.radians(45.0)
+# From where the camera looks: from the side of the machines' planes, ahead and above.
+_FROM = np.array([0.30, -1.0, 0.32])
+_GHOST, _STALE = 0.25, 0.35
+_LINE, _TRACK = 0.05, 0.03
+_STILL = 1e-9
+_TRIANGLE = (np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]), np.array([[0, 1, 2]]))
+
+
+class _Figures:
+    """The nodes of one frame of a drawing."""
+
+    def __init__(self, scene: viser.SceneApi, path: str) -> None:
+        self._scene, self._path = scene, path
+        self._nodes: dict[str, Any] = {}
+
+    def _remove(self, name: str) -> None:
+        node = self._nodes.pop(name, None)
+        if node is not None:
+            node.remove()
+
+    def remove(self) -> None:
+        """Remove all."""
+        for name in list(self._nodes):
+            self._remove(name)
+
+    def show(self, figures: Figures) -> None:
+        """Show what a message draws."""
+        self._show_triangles(figures)
+        self._show_segments('lines', figures.lines, figures.line_colors)
+        self._show_segments('arrows', figures.arrows, figures.arrow_colors)
+        for name in [n for n in self._nodes if n[0] == '-' and n[1:] not in figures.bodies]:
+            self._remove(name)
+        for name, body in figures.bodies.items():
+            self._show_body(f'-{name}', body)
+
+    def _show_triangles(self, figures: Figures) -> None:
+        """Show triangles as copies of one, which can be moved without new meshes."""
+        node = self._nodes.get('triangles')
+        if not len(figures.triangles):
+            self._remove('triangles')
+            return
+        positions, rotations, scales = right_triangles(figures.triangles)
+        colors = np.repeat(figures.triangle_colors, 2, axis=0).astype(np.uint8)
+        if node is not None and len(node.batched_positions) == len(positions):
+            node.batched_positions = positions.astype(np.float32)
+            node.batched_wxyzs = rotations.astype(np.float32)
+            node.batched_scales = scales.astype(np.float32)
+            if not np.array_equal(node.batched_colors, colors):
+                node.batched_colors = colors
+            return
+        self._remove('triangles')
+        self._nodes['triangles'] = self._scene.add_batched_meshes_simple(
+            f'{self._path}/triangles',
+            *_TRIANGLE,
+            rotations,
+            positions,
+            batched_scales=scales,
+            batched_colors=colors,
+            lod='off',
+            side='double',
+            flat_shading=True,
+            cast_shadow=False,
+            receive_shadow=False,
+        )
+
+    def _show_segments(self, kind: str, points: np.ndarray, colors: np.ndarray) -> None:
+        """Show lines or arrows."""
+        node = self._nodes.get(kind)
+        if not len(points):
+            self._remove(kind)
+            return
+        colors = colors.astype(np.uint8)
+        if node is not None and len(node.points) == len(points):
+            node.points = points.astype(np.float32)
+            if not np.array_equal(node.colors, colors):
+                node.colors = colors
+            return
+        self._remove(kind)
+        name = f'{self._path}/{kind}'
+        if kind == 'lines':
+            self._nodes[kind] = self._scene.add_line_segments(
+                name, points, colors, thickness=_LINE
+            )
+        else:
+            self._nodes[kind] = self._scene.add_arrows(
+                name, points, colors, shaft_radius=0.03, head_radius=0.09, head_length=0.2
+            )
+
+    def _show_body(self, name: str, body: Body) -> None:
+        """Show a box, sphere or cylinder of unit size, scaled."""
+        node = self._nodes.get(name)
+        if node is None:
+            path = f'{self._path}/{name[1:].replace("/", "_")}'
+            if body.kind == 'box':
+                node = self._scene.add_box(path, body.color, (1.0, 1.0, 1.0))
+            elif body.kind == 'sphere':
+                node = self._scene.add_icosphere(path, 0.5, body.color)
+            else:
+                node = self._scene.add_cylinder(path, 0.5, 1.0, body.color)
+            self._nodes[name] = node
+        node.position, node.wxyz, node.scale = body.position, body.rotation, body.size
+        if tuple(node.color) != body.color:
+            node.color = body.color
+
+
+class _MachineScene:
+    """A machine's nodes."""
+
+    def __init__(self, scene: viser.SceneApi, path: str, title: str, ghost: bool) -> None:
+        self._scene, self._path, self._title, self._ghost = scene, path, title, ghost
+        self.frame = scene.add_frame(path, show_axes=False)
+        self.bounds = (np.zeros(3), np.zeros(3))
+        self._label: Any = None
+        self._shapes: list[Any] = []
+        self._joints: dict[str, Any] = {}
+        self._shown: dict[str, float] = {}
+        self._stale = False
+        self.paths: dict[str, str] = {}
+        self._drawings: dict[tuple[str, str], _Figures] = {}
+        self._drawn: dict[str, int] = {}
+        self._markers: dict[str, Any] = {}
+        self.height = 0.0
+        self.version = 0
+
+    def remove(self) -> None:
+        """Remove all."""
+        self.frame.remove()
+
+    def build(self, robot: Robot | None, positions: Mapping[str, float]) -> None:
+        """Create the nodes of a robot description."""
+        for node in self._shapes:
+            node.remove()
+        for node in self._joints.values():
+            node.remove()
+        self._shapes, self._joints, self._shown, self.paths = [], {}, {}, {}
+        if robot is None:
+            return
+        self.paths = {robot.root: self._path}
+        for joint in robot.joints:
+            path = f'{self.paths[joint.parent]}/{joint.child.rpartition("/")[2]}'
+            self.paths[joint.child] = path
+            pose = joint.at(positions.get(joint.name, 0.0))
+            self._joints[joint.name] = self._scene.add_frame(
+                path, show_axes=False, position=pose.position, wxyz=pose.rotation
+            )
+        for link, shapes in robot.shapes.items():
+            for k, shape in enumerate(shapes):
+                self._shapes.append(self._add(f'{self.paths[link]}/shape{k}', shape))
+        self.bounds = robot.bounds(positions)
+        # What hangs or stands lowest with all joints at 0 is on the ground.
+        self.height = -float(robot.bounds({})[0][2])
+        if self._label is None and not self._ghost:
+            self._label = self._scene.add_label(
+                f'{self._path}/name', self._title, anchor='bottom-center'
+            )
+        if self._label is not None:
+            low, high = self.bounds
+            self._label.position = (0.5 * (low[0] + high[0]), 0.0, high[2] + 0.4)
+
+    def _add(self, path: str, shape: Shape) -> Any:
+        """Create the node of a shape."""
+        color = tuple(round(255.0 * c) for c in shape.color[:3])
+        opacity = _GHOST if self._ghost else None if shape.color[3] >= 1.0 else shape.color[3]
+        place = {'position': shape.pose.position, 'wxyz': shape.pose.rotation}
+        options = {'opacity': opacity, **place}
+        if self._ghost:
+            color, options['cast_shadow'] = (70, 110, 200), False
+        if shape.kind == 'box':
+            return self._scene.add_box(path, color, shape.size, **options)
+        if shape.kind == 'cylinder':
+            return self._scene.add_cylinder(
+                path, *shape.size, color, radial_segments=20, **options
+            )
+        return self._scene.add_icosphere(path, *shape.size, color, **options)
+
+    def move(self, robot: Robot, positions: Mapping[str, float]) -> None:
+        """Move the joints whose positions have changed."""
+        for joint in robot.joints:
+            position = positions.get(joint.name)
+            if position is None or not joint.moves:
+                continue
+            if abs(position - self._shown.get(joint.name, math.inf)) <= _STILL:
+                continue
+            self._shown[joint.name] = position
+            pose, node = joint.at(position), self._joints[joint.name]
+            if joint.kind == 'prismatic':
+                node.position = pose.position
+            else:
+                node.wxyz = pose.rotation
+
+    def mark_stale(self, note: str) -> None:
+        """Fade the machine and say why beside its name; an empty note shows it as usual."""
+        text = f'{self._title} · {note}' if note else self._title
+        if self._label is not None and self._label.text != text:
+            self._label.text = text
+        if bool(note) != self._stale:
+            self._stale = bool(note)
+            for node in self._shapes:
+                node.opacity = _STALE if note else (_GHOST if self._ghost else None)
+
+    def draw(self, machine: Machine, paths: Mapping[str, str]) -> None:
+        """Show the drawings that have changed."""
+        for topic, drawing in machine.drawings.items():
+            if self._drawn.get(topic) == machine.drawn[topic]:
+                continue
+            self._drawn[topic] = machine.drawn[topic]
+            shown = set()
+            for figures in drawing.figures():
+                base = paths.get(figures.frame, self._path)
+                key = (topic, base)
+                shown.add(key)
+                if key not in self._drawings:
+                    own = f'{base}/{topic.strip("/").replace("/", "_")}'
+                    self._drawings[key] = _Figures(self._scene, own)
+                self._drawings[key].show(figures)
+            for key in [k for k in self._drawings if k[0] == topic and k not in shown]:
+                self._drawings.pop(key).remove()
+
+    def draw_estimates(self, machine: Machine, paths: Mapping[str, str]) -> None:
+        """Show measured markers: tracks, and ellipsoids of one standard deviation, exaggerated."""
+        base = paths.get(machine.estimate_frame, self._path)
+        for name, estimate in machine.estimates.items():
+            safe = name.replace('/', '_')
+            values, axes = np.linalg.eigh(estimate.covariance)
+            if np.linalg.det(axes) < 0.0:
+                axes[:, 0] = -axes[:, 0]
+            size = ELLIPSE * np.sqrt(np.maximum(values, 0.0)) + 1e-3
+            key = f'ellipse {base}/{safe}'
+            node = self._markers.get(key)
+            if node is None:
+                node = self._scene.add_icosphere(
+                    f'{base}/markers/{safe}', 1.0, (240, 120, 20), opacity=0.6, cast_shadow=False
+                )
+                self._markers[key] = node
+            node.position = estimate.position
+            node.wxyz = viser.transforms.SO3.from_matrix(axes).wxyz
+            node.scale = tuple(size.tolist())
+            color = (240, 120, 20) if estimate.tracked else (200, 30, 30)
+            if tuple(node.color) != color:
+                node.color = color
+            track = np.array(machine.tracks[name])
+            key = f'track {base}/{safe}'
+            old = self._markers.get(key)
+            if len(track) < 2:
+                if old is not None:
+                    self._markers.pop(key).remove()
+                continue
+            points = np.stack([track[:-1], track[1:]], axis=1).astype(np.float32)
+            if old is not None and len(old.points) == len(points):
+                old.points = points
+            else:
+                self._markers[key] = self._scene.add_line_segments(
+                    f'{base}/markers/{safe}_track', points, (240, 120, 20), thickness=_TRACK
+                )
+
+
+class Scene:
+    """
+    All machines, each in a lane of its own, across their common forward direction.
+
+    Parameters
+    ----------
+    server : ViserServer
+    """
+
+    def __init__(self, server: viser.ViserServer) -> None:
+        self._server = server
+        self._machines: dict[tuple[str, bool], _MachineScene] = {}
+        server.scene.configure_environment_map(None)
+        server.scene.configure_default_lights(False)
+        server.scene.add_light_hemisphere(
+            '/sky', sky_color=(255, 255, 255), ground_color=(190, 190, 200), intensity=3.2
+        )
+        server.scene.add_light_directional(
+            '/sun', intensity=1.6, wxyz=(0.924, 0.383, 0.0, 0.0), cast_shadow=False
+        )
+        self._grid = server.scene.add_grid(
+            '/ground',
+            cell_size=_CELL,
+            section_size=_SECTION,
+            infinite_grid=True,
+            fade_distance=90.0,
+            shadow_opacity=0.0,
+        )
+        server.initial_camera.fov = _FIELD_OF_VIEW
+        self._aim((np.array([-5.0, -5.0, 0.0]), np.array([5.0, 5.0, 4.0])))
+
+    def update(self, machine: Machine, note: str = '', ghost: bool = False) -> bool:
+        """
+        Show a machine as it is, and return whether the arrangement has changed.
+
+        Parameters
+        ----------
+        machine : Machine
+        note : str
+            Why it is stale; empty when it is not.
+        ghost : bool
+            Whether it is the second one of two recordings, drawn through the first.
+        """
+        key, changed = (machine.name, ghost), False
+        if key not in self._machines:
+            path = f'/{"ghost_" if ghost else ""}{machine.name.replace("/", "_") or "machine"}'
+            title = machine.name or 'machine'
+            self._machines[key] = _MachineScene(self._server.scene, path, title, ghost)
+            changed = True
+        shown = self._machines[key]
+        if shown.version != machine.version:
+            shown.version = machine.version
+            shown.build(machine.robot, machine.positions)
+            changed = True
+        if changed:
+            self._arrange()
+        if machine.robot is not None:
+            shown.move(machine.robot, machine.positions)
+        shown.mark_stale(note)
+        paths = {k: v for (_, g), m in self._machines.items() if g == ghost for k, v in m.paths.items()}
+        shown.draw(machine, paths)
+        if machine.estimates:
+            shown.draw_estimates(machine, paths)
+        return changed
+
+    def _arrange(self) -> None:
+        """Put the machines into lanes, the widest view first."""
+        y, lanes = 0.0, {}
+        solid = [m for (_, ghost), m in sorted(self._machines.items()) if not ghost]
+        for machine in sorted(solid, key=lambda m: float(m.bounds[1][2])):
+            low, high = machine.bounds
+            if not machine.paths:
+                continue
+            y -= low[1]
+            lanes[id(machine)] = y
+            machine.frame.position = (0.0, y, machine.height)
+            y += high[1] + _GAP
+        for (name, ghost), machine in self._machines.items():
+            if ghost and (name, False) in self._machines:
+                machine.frame.position = self._machines[(name, False)].frame.position
+        box = self.bounds()
+        self._aim(box)
+        for client in self._server.get_clients().values():
+            self.look(client, box)
+
+    def bounds(self, name: str = '') -> tuple[np.ndarray, np.ndarray]:
+        """Return the box around a machine, or around all [m]."""
+        boxes = [
+            (m.bounds[0] + m.frame.position, m.bounds[1] + m.frame.position)
+            for (own, _), m in self._machines.items()
+            if m.paths and name in ('', own)
+        ]
+        if not boxes:
+            return np.array([-5.0, -5.0, 0.0]), np.array([5.0, 5.0, 4.0])
+        return np.min([b[0] for b in boxes], axis=0), np.max([b[1] for b in boxes], axis=0)
+
+    def _aim(self, box: tuple[np.ndarray, np.ndarray]) -> None:
+        """Let new pages look at a box."""
+        camera = self._server.initial_camera
+        camera.position, camera.look_at = _view(box)
+
+    def look(self, client: viser.ClientHandle, box: tuple[np.ndarray, np.ndarray]) -> None:
+        """Let a page look at a box."""
+        position, target = _view(box, client.camera.image_width / client.camera.image_height)
+        with client.atomic():
+            client.camera.position, client.camera.look_at = position, target
+
+
+def _view(
+    box: tuple[np.ndarray, np.ndarray], aspect: float = 1.4
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return position and target of a camera that sees a box."""
+    low, high = box
+    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    direction = _FROM / np.linalg.norm(_FROM)
+    tangent = math.tan(0.5 * _FIELD_OF_VIEW)
+    # Its corners, seen from there: each must be within the picture's height and width.
+    right = np.cross([0.0, 0.0, 1.0], direction)
+    right /= np.linalg.norm(right)
+    up = np.cross(direction, right)
+    distance = 1.0
+    for sign in np.ndindex(2, 2, 2):
+        corner = half * (2.0 * np.array(sign) - 1.0)
+        across = max(abs(corner @ up) / tangent, abs(corner @ right) / (tangent * aspect))
+        distance = max(distance, corner @ direction + across)
+    return middle + 1.12 * distance * direction, middle
+
+

@@ -1,0 +1,249 @@
+"""
+The web server of a page: viser's, on one address, closed to everybody else.
+
+viser serves the page and its websocket. What it leaves open is closed here:
+
+- it listens on the given address and port only, and never on another port instead;
+- requests must name this host, and come from its own page: other web sites that the browser shows
+  cannot connect;
+- with a token, a page needs it once in its address (``?token=``), and afterwards has it as a
+  cookie;
+- the page's policy forbids the browser to load anything from other hosts;
+- of what a page sends, only valid new values of its own widgets are accepted; the rest is
+  dropped, and what is no message at all ends that page's connection;
+- the request for a public address through viser's relay is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http
+import io
+import logging
+import math
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import viser
+import websockets.asyncio.server
+from viser._messages import GuiUpdateMessage
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
+
+from longreach_dynamics.errors import InputError, LongreachError
+
+__all__ = ['LOCAL', 'Gate', 'new_token', 'open_server', 'stop_server']
+
+LOCAL = ('127.0.0.1', 'localhost', '::1')
+_COOKIE = 'longreach_view'
+# Largest message from a page [bytes]; those of widgets and of the camera have a few hundred.
+_LARGEST = 64 * 1024
+_LONGEST_TEXT = 200
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob:; style-src 'unsafe-inline';"
+    " img-src data: blob:; font-src data:; worker-src blob:; connect-src {origin} data: blob:;"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+# For the address that the server listens on, while viser creates its server.
+_CREATING = threading.Lock()
+
+
+def new_token() -> str:
+    """Return a random token."""
+    return secrets.token_urlsafe(18)
+
+
+def open_server(
+    host: str, port: int, token: str = '', warn: Callable[[str], None] = lambda _: None
+) -> viser.ViserServer:
+    """
+    Serve an empty page.
+
+    Parameters
+    ----------
+    host : str
+        Address to listen on.
+    port : int
+        0 for any free one; ``get_port()`` of the result returns it.
+    token : str
+        What a page needs in its address; required for all addresses that are not of this computer
+        alone.
+    warn : callable
+        Called with a line for the user.
+
+    Raises
+    ------
+    InputError
+        When the address does not exist on this computer, or is a public one without a token.
+    LongreachError
+        When the port is taken or reserved.
+    """
+    if host not in LOCAL and not token:
+        raise InputError(
+            f'host = {host} is visible to other computers and needs a token; allowed without:'
+            f' {", ".join(LOCAL)}'
+        )
+    listening = _listen(host, port)
+    gate = Gate(host, listening.getsockname()[1], token)
+    real = websockets.asyncio.server.serve
+
+    def serve(handler: Any, _host: str, _port: int, **options: Any) -> Any:
+        own = options['process_request']
+        options |= {
+            'process_request': lambda connection, request: gate(connection, request, own),
+            'max_size': _LARGEST,
+            'logger': _logger(warn),
+        }
+        return real(handler, sock=listening, **options)
+
+    with _CREATING, contextlib.redirect_stdout(io.StringIO()):
+        # viser offers neither a socket of the caller nor a check of requests.
+        websockets.asyncio.server.serve = serve  # type: ignore[assignment]
+        try:
+            server = viser.ViserServer(host, listening.getsockname()[1], 'Longreach', False)
+        finally:
+            websockets.asyncio.server.serve = real  # type: ignore[assignment]
+    _accept_values_only(server)
+    return server
+
+
+def stop_server(server: viser.ViserServer) -> None:
+    """Stop it without viser's message on stdout."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        server.stop()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket."""
+    try:
+        ((family, _, _, _, address), *_rest) = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        return socket.create_server(address, family=family)
+    except OSError as error:
+        if isinstance(error, socket.gaierror) or error.errno == 99:
+            raise InputError(
+                f'host = {host}: {error.strerror}; allowed: an address of this computer'
+            ) from error
+        raise LongreachError(
+            f'port {port} of {host} cannot be used: {error.strerror}; another view may be running:'
+            ' stop it, or give another --port (0: any free one)'
+        ) from error
+
+
+class Gate:
+    """
+    Decides on requests.
+
+    Parameters
+    ----------
+    host, port
+        Where the server listens.
+    token : str
+        Empty: none is needed.
+    """
+
+    def __init__(self, host: str, port: int, token: str) -> None:
+        names = (*LOCAL, host) if host in LOCAL else ()
+        self._hosts = {f'[{n}]:{port}' if ':' in n else f'{n}:{port}' for n in names}
+        self._token = token
+
+    def __call__(self, connection: Any, request: Request, serve: Any) -> Response | None:
+        """Answer a request, or return None for a websocket that may be opened."""
+        refusal = self.refusal(request)
+        if refusal:
+            return _text(http.HTTPStatus.FORBIDDEN, refusal)
+        response: Response | None = serve(connection, request)
+        if response is not None:
+            own = request.headers['Host']
+            response.headers['Content-Security-Policy'] = _POLICY.format(
+                origin=f'http://{own} ws://{own}'
+            )
+            response.headers['Referrer-Policy'] = 'no-referrer'
+            response.headers['X-Content-Type-Options'] = 'nosniff'
+            response.headers['Cache-Control'] = 'no-store'
+            if self._token:
+                response.headers['Set-Cookie'] = (
+                    f'{_COOKIE}={self._token}; HttpOnly; SameSite=Strict; Path=/'
+                )
+        return response
+
+    def refusal(self, request: Request) -> str:
+        """Return why a request is refused, empty if it is not."""
+        hosts, origins = (request.headers.get_all(name) for name in ('Host', 'Origin'))
+        if len(hosts) != 1 or (self._hosts and hosts[0] not in self._hosts):
+            return 'This server is called by another name than its own.'
+        if any(urlsplit(origin).netloc != hosts[0] for origin in origins):
+            return 'Only its own page may connect to this server.'
+        if self._token and not any(
+            secrets.compare_digest(given.encode(), self._token.encode())
+            for given in _tokens(request)
+        ):
+            return 'A token is needed: open the address that `longreach view` has printed.'
+        return ''
+
+
+def _tokens(request: Request) -> Iterator[str]:
+    """Yield the tokens in the address and in the cookies of a request."""
+    yield from parse_qs(urlsplit(request.path).query).get('token', [])
+    for text in request.headers.get_all('Cookie'):
+        with contextlib.suppress(CookieError):
+            if found := SimpleCookie(text).get(_COOKIE):
+                yield found.value
+
+
+def _text(status: http.HTTPStatus, text: str) -> Response:
+    """Return a response with a line of text."""
+    content = f'{text}\n'.encode()
+    headers = Headers({'Content-Type': 'text/plain', 'Content-Length': str(len(content))})
+    return Response(status, status.phrase, headers, content)
+
+
+def _logger(warn: Callable[[str], None]) -> logging.Logger:
+    """Return a logger that reports failures of connections in a line instead of a traceback."""
+
+    class Lines(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.getMessage() == 'connection handler failed':
+                warn('a page sent what is no message; it was disconnected')
+
+    logger = logging.Logger('longreach_view.server', logging.ERROR)
+    logger.addHandler(Lines())
+    return logger
+
+
+def _accept_values_only(server: viser.ViserServer) -> None:
+    """Drop what pages send to the server, except valid values of its widgets."""
+    messages, widgets = server._websock_server, server.gui._gui_input_handle_from_uuid
+    dispatch = messages._handle_incoming_message
+
+    async def checked(client: Any, message: Any) -> None:
+        if isinstance(message, GuiUpdateMessage) and _is_valid(message, widgets):
+            await dispatch(client, message)
+
+    messages._handle_incoming_message = checked  # type: ignore[method-assign]
+
+
+def _is_valid(message: GuiUpdateMessage, widgets: Any) -> bool:
+    """Return whether a message has a value that its widget can have."""
+    if not isinstance(message.uuid, str) or not isinstance(message.updates, dict):
+        return False
+    widget = widgets.get(message.uuid)
+    if widget is None or message.updates.keys() != {'value'} or widget.disabled:
+        return False
+    value = message.updates['value']
+    kind = type(widget).__name__.removeprefix('Gui').removesuffix('Handle')
+    if kind in ('Button', 'Checkbox'):
+        return isinstance(value, bool)
+    if kind in ('Dropdown', 'ButtonGroup'):
+        return isinstance(value, str) and value in widget.options
+    if kind in ('Slider', 'Number'):
+        low, high = (math.inf if b is None else b for b in (widget.min, widget.max))
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return number and math.isfinite(value) and low <= value <= high
+    return kind == 'Text' and isinstance(value, str) and len(value) <= _LONGEST_TEXT

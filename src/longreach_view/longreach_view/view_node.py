@@ -1,0 +1,307 @@
+"""Running nodes as the source of a view: subscriptions to all topics, calls of services."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import rclpy
+from longreach_msgs.msg import ValveCommand
+from longreach_msgs.srv import AttachLoad
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import Image
+from std_msgs.msg import Float64
+from std_srvs.srv import Trigger
+
+from longreach_node import qos
+from longreach_tools.bag import Subscriptions
+from longreach_view.page import ALL, Control, Request
+from longreach_view.pictures import array_of
+from longreach_view.world import Sample, World
+
+__all__ = ['LiveSource']
+
+_TRIGGER, _ATTACH = 'std_srvs/srv/Trigger', 'longreach_msgs/srv/AttachLoad'
+_VALVES, _NUMBER = 'longreach_msgs/msg/ValveCommand', 'std_msgs/msg/Float64'
+_IMAGE = 'sensor_msgs/msg/Image'
+_TRANSPORT = ('pause', 'resume', 'step', 'reset')
+# Not shown, and of every node.
+_LEFT_OUT = ('/rosout', '/parameter_events')
+# How often new topics and services are looked for [s].
+_LOOK = 0.5
+# A slider of a valve goes back to 0 when it was not moved for this long; while it is not 0, and a
+# moment longer, its command is sent with this period [s].
+_SPRING, _SENDING, _PERIOD = 1.0, 0.2, 0.02
+# Others command the valves when a command of theirs came within this time [s].
+_OTHERS = 1.0
+# A failure is shown for this long, and a service has this long to answer [s].
+_SHOWN, _PATIENCE = 6.0, 5.0
+_LOAD = 90.0
+
+
+class LiveSource:
+    """
+    Running nodes.
+
+    Parameters
+    ----------
+    restart : callable, optional
+        Called with a scenario to restart the machine that was launched with the view.
+    """
+
+    live = True
+
+    def __init__(self, restart: Callable[[str], None] | None = None) -> None:
+        self._restart = restart
+        self._context = Context()
+        rclpy.init(args=[], context=self._context)
+        options = {
+            'context': self._context,
+            'enable_rosout': False,
+            'start_parameter_services': False,
+        }
+        # The listening node is not spun: its queues are read directly, which costs a fraction.
+        self._ears: Any = Node('view', **options)
+        self._node: Any = Node('view_controls', **options)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self._node)
+        self._images: set[str] = set()
+        self._pictures: dict[str, Any] = {}
+        self._notes: deque[tuple[float, str]] = deque(maxlen=3)
+        self._subscriptions = Subscriptions(self._ears, self._wants, self._say)
+        self._looked = -_LOOK
+        self._services: dict[str, str] = {}
+        self._listened: dict[str, str] = {}
+        self._calls: list[tuple[float, str, Any]] = []
+        self._publishers: dict[str, Any] = {}
+        self._spools: dict[str, dict[str, float]] = {}
+        self._touched: dict[tuple[str, str], float] = {}
+        self._sent: dict[str, float] = {}
+        self._until: dict[str, float] = {}
+        self._latest: dict[str, float] = {}
+        self._sliders: set[tuple[str, str]] = set()
+
+    # --- listening ---------------------------------------------------------------------------
+
+    def _wants(self, name: str) -> bool:
+        """Return whether a topic is subscribed to; images are, one by one, elsewhere."""
+        return name not in _LEFT_OUT and name not in self._images and '/_' not in name
+
+    def _say(self, line: str) -> None:
+        """Take a line of the subscriptions: of interest is only what fails."""
+        if ': not recorded: ' in line or ': recorded in part: ' in line:
+            topic, _, reason = line.partition(': ')
+            self._note(f'{topic}: not shown: {reason.partition(": ")[2]}')
+
+    def _note(self, text: str) -> None:
+        """Show a line for some seconds."""
+        self._notes.append((time.monotonic(), text))
+
+    def poll(self, world: World, now: float) -> Sequence[Sample]:
+        """Return the messages that have come; of topics that are not plotted, the latest."""
+        if now - self._looked > _LOOK:
+            self._looked = now
+            self._look()
+        self._executor.spin_once(timeout_sec=0.0)
+        self._send(now)
+        self._follow_calls(now)
+        taken = self._subscriptions.take()
+        last = {topic.name: k for k, (_, topic, _, _) in enumerate(taken)}
+        samples = []
+        for k, (_, topic, _, data) in enumerate(taken):
+            kind = topic.typename.rpartition('/')[2]
+            if last[topic.name] != k and kind != 'MarkerArray' and not world.is_plotted(topic.name):
+                continue
+            nanoseconds = None if topic.read_stamp is None else topic.read_stamp(data)
+            stamp = None if nanoseconds is None else 1e-9 * nanoseconds
+            message = deserialize_message(data, topic.message)
+            samples.append(Sample(topic.name, topic.typename, message, stamp, topic.lost))
+            if kind == 'ValveCommand':
+                self._latest[topic.name] = now
+        return samples
+
+    def _look(self) -> None:
+        """Look for new topics, services and subscribers."""
+        for name, types in self._node.get_topic_names_and_types():
+            if types == [_IMAGE] and name not in self._images:
+                self._images.add(name)
+                if name.endswith('/overlay'):
+                    self._node.create_subscription(
+                        Image, name, lambda m, n=name: self._take_image(n, m), qos.LATEST_IMAGES
+                    )
+        self._subscriptions.discover()
+        self._subscriptions.follow_publishers()
+        self._subscriptions.collect_losses()
+        found = self._node.get_service_names_and_types()
+        self._services = {name: types[0] for name, types in found if len(types) == 1}
+        self._listened = {
+            name: types[0]
+            for name, types in self._node.get_topic_names_and_types()
+            if types[0] in (_VALVES, _NUMBER)
+            and any(
+                other.node_name != 'view' for other in self._node.get_subscriptions_info_by_topic(name)
+            )
+        }
+
+    def _take_image(self, name: str, message: Any) -> None:
+        """Keep the latest picture."""
+        self._pictures[name] = message
+
+    def pictures(self) -> dict[str, np.ndarray]:
+        """Return new pictures."""
+        new, self._pictures = self._pictures, {}
+        found = {name.lstrip('/'): array_of(message) for name, message in new.items()}
+        return {name: picture for name, picture in found.items() if picture is not None}
+
+    def notes(self) -> Sequence[str]:
+        """Return what failed in the last seconds."""
+        now = time.monotonic()
+        return [text for when, text in self._notes if now - when < _SHOWN]
+
+    # --- controls ----------------------------------------------------------------------------
+
+    def controls(self, machine: str, world: World) -> list[Control]:
+        """Return the own controls of a machine, by the services and topics of its nodes."""
+        prefix = f'/{machine}/' if machine else '/'
+        robot, found = world.machines[machine].robot, []
+        for name, kind in sorted(self._services.items()):
+            if not name.startswith(f'{prefix}plant/'):
+                continue
+            word = name.rpartition('/')[2]
+            label = word.replace('_', ' ').capitalize()
+            if kind == _TRIGGER and word not in _TRANSPORT:
+                found.append(Control(name, label, 'button'))
+            elif kind == _ATTACH:
+                found.append(Control(name, f'{label} [kg]', 'number', 1.0, 1000.0, _LOAD))
+        for name, kind in sorted(self._listened.items()):
+            if not name.startswith(prefix):
+                continue
+            if kind == _NUMBER and name.endswith('/set_point') and robot is not None:
+                limits = [j.limits for j in robot.joints if j.kind == 'prismatic' and j.limits]
+                if limits:
+                    found.append(Control(name, 'Set point [m]', 'slider', *limits[0], 0.0))
+            elif kind == _VALVES:
+                found += self._valves(name, world)
+        self._sliders |= {(machine, c.name) for c in found if c.kind == 'valve'}
+        return found
+
+    def _valves(self, topic: str, world: World) -> list[Control]:
+        """Return sliders for valves, by the names of their spools."""
+        prefix = topic.rpartition('/')[0] + '/hydraulics.spool['
+        cylinders = [s[len(prefix) : -1] for s in world.signals() if s.startswith(prefix)]
+        return [
+            Control(f'{topic} {name}', f'Valve {name.replace("_", " ")}', 'valve', -1.0, 1.0)
+            for name in cylinders
+        ]
+
+    def locked(self, machine: str) -> dict[str, bool]:
+        """Return for each valve slider that was shown whether another node commands the valves."""
+        return {
+            name: self._is_commanded(name.partition(' ')[0])
+            for owner, name in self._sliders
+            if owner == machine
+        }
+
+    def _is_commanded(self, topic: str) -> bool:
+        """Return whether others command the valves; while the view does, that is not known."""
+        if topic in self._until:
+            return False
+        heard = self._latest.get(topic, -_OTHERS)
+        own = self._sent.get(topic, -_OTHERS) + _SENDING
+        return heard > own and time.monotonic() - heard < _OTHERS
+
+    def handle(self, request: Request, world: World, now: float) -> None:
+        """Call a service, send a set point, move a valve, restart."""
+        if request.name == 'restart':
+            if self._restart is not None:
+                self._restart(request.value)
+        elif request.name in _TRANSPORT:
+            machines = world.machines if request.machine == ALL else [request.machine]
+            for machine in machines:
+                service = f'/{machine}/plant/{request.name}'.replace('//', '/')
+                if service in self._services:
+                    self._call(service, Trigger, Trigger.Request(), now)
+        elif ' ' in request.name:
+            topic, _, cylinder = request.name.partition(' ')
+            self._spools.setdefault(topic, {})[cylinder] = float(request.value)
+            self._touched[(request.machine, request.name)] = now
+            self._until[topic] = now + _SPRING + _SENDING
+        elif request.name in self._services:
+            if self._services[request.name] == _ATTACH:
+                load = AttachLoad.Request(mass=float(request.value))
+                self._call(request.name, AttachLoad, load, now)
+            else:
+                self._call(request.name, Trigger, Trigger.Request(), now)
+        elif request.name in self._listened:
+            publisher = self._publisher(request.name, Float64, qos.SET_POINT)
+            publisher.publish(Float64(data=float(request.value)))
+
+    def _publisher(self, topic: str, kind: Any, profile: Any) -> Any:
+        """Return a publisher, made when it is first needed."""
+        if topic not in self._publishers:
+            self._publishers[topic] = self._node.create_publisher(kind, topic, profile)
+        return self._publishers[topic]
+
+    def _send(self, now: float) -> None:
+        """Send the commands of valves that are not closed, and a moment longer."""
+        for topic, until in list(self._until.items()):
+            if now > until:
+                del self._until[topic]
+            elif now - self._sent.get(topic, 0.0) >= _PERIOD:
+                self._sent[topic] = now
+                spools = self._spools[topic]
+                message = ValveCommand(name=list(spools), spool=list(spools.values()))
+                self._publisher(topic, ValveCommand, qos.STREAM).publish(message)
+
+    def springs(self, now: float) -> Sequence[tuple[str, str]]:
+        """Return the sliders that were not moved for a while: their valves close."""
+        found = [key for key, when in self._touched.items() if now - when > _SPRING]
+        for machine, name in found:
+            del self._touched[(machine, name)]
+            topic, _, cylinder = name.partition(' ')
+            self._spools[topic][cylinder] = 0.0
+            self._until[topic] = max(self._until.get(topic, 0.0), now + _SENDING)
+        return found
+
+    def _call(self, name: str, kind: Any, request: Any, now: float) -> None:
+        """Call a service without waiting."""
+        client = self._node.create_client(kind, name)
+        self._calls.append((now, name, (client, client.call_async(request))))
+
+    def _follow_calls(self, now: float) -> None:
+        """Show what services refuse, and that they do not answer."""
+        kept = []
+        for when, name, (client, future) in self._calls:
+            if not future.done() and now - when < _PATIENCE:
+                kept.append((when, name, (client, future)))
+                continue
+            if not future.done():
+                self._note(f'{name}: no answer')
+            elif not future.result().success:
+                self._note(f'{name}: {future.result().message}')
+            self._node.destroy_client(client)
+        self._calls = kept
+
+    # --- nothing to replay -------------------------------------------------------------------
+
+    def replay(self) -> None:
+        """Return None: it is live."""
+
+    def ghost(self) -> None:
+        """Return None: there is one source."""
+
+    def close(self) -> None:
+        """Close the valves, and destroy the nodes."""
+        for topic, spools in self._spools.items():
+            closed = ValveCommand(name=list(spools), spool=[0.0] * len(spools))
+            self._publisher(topic, ValveCommand, qos.STREAM).publish(closed)
+        self._executor.shutdown()
+        self._node.destroy_node()
+        self._ears.destroy_node()
+        rclpy.shutdown(context=self._context)

@@ -1,0 +1,325 @@
+"""
+What is known of running or recorded machines, from the messages of their topics.
+
+A machine is a namespace with ``joint_states`` or ``robot_description``, or one with estimated
+positions of markers (``longreach_msgs/MarkerEstimates``). Nothing is known of particular machines:
+all of them are recognised by names and types of topics. Messages may be those of rclpy or those
+read from a recording.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_view.drawing import Drawing
+from longreach_view.robot import Robot, parse_robot
+
+__all__ = ['STALE', 'Estimate', 'Machine', 'Sample', 'Series', 'World']
+
+# Without a sample for this long a machine is stale [s of wall time].
+STALE = 1.0
+# Over this time speed and rate are measured [s of wall time].
+_SPEED_WINDOW = 2.0
+_CAPACITY = 8000
+# Flags of messages that are shown large.
+_FLAGS = ('brake', 'emergency_mode')
+_TRACK = 300
+
+Fields = Callable[[Any], Mapping[str, float]]
+
+
+class Sample(NamedTuple):
+    """A message of a topic."""
+
+    topic: str
+    typename: str
+    message: Any
+    stamp: float | None  # [s], None for a type without a stamp
+    lost: int = 0  # messages of the topic lost so far
+
+
+class Series:
+    """The latest values of a signal over time."""
+
+    def __init__(self, capacity: int = _CAPACITY) -> None:
+        self._data = np.empty((2, 2 * capacity))
+        self._capacity, self._begin, self._end = capacity, 0, 0
+
+    def append(self, time: float, value: float) -> None:
+        """Add a value; a time before the last one begins the series anew."""
+        if self._end > self._begin and time < self._data[0, self._end - 1]:
+            self._begin = self._end = 0
+        if self._end == self._data.shape[1]:
+            kept = self._data[:, self._end - self._capacity :].copy()
+            self._data[:, : self._capacity] = kept
+            self._begin, self._end = 0, self._capacity
+        self._data[:, self._end] = time, value
+        self._end += 1
+        self._begin = max(self._begin, self._end - self._capacity)
+
+    def window(self, begin: float, end: float) -> np.ndarray:
+        """Return times and values in [begin, end], shape (2, K)."""
+        held = self._data[:, self._begin : self._end]
+        low, high = np.searchsorted(held[0], [begin, np.nextafter(end, math.inf)])
+        return held[:, low:high]
+
+    @property
+    def last(self) -> float:
+        """Time of the last value, -inf without one."""
+        return float(self._data[0, self._end - 1]) if self._end > self._begin else -math.inf
+
+
+class Estimate(NamedTuple):
+    """A measured position of a marker [m], its covariance [m^2], and whether it is trusted."""
+
+    position: np.ndarray
+    covariance: np.ndarray
+    tracked: bool
+
+
+@dataclasses.dataclass
+class Machine:
+    """
+    A machine.
+
+    Attributes
+    ----------
+    name : str
+        Its namespace without slashes at the ends.
+    robot : Robot or None
+    problem : str
+        Why it cannot be drawn, empty when it can.
+    version : int
+        Changes with the robot description.
+    positions : dict
+        Of joints, by name [rad or m].
+    time : float
+        Stamp of the last sample [s], NaN before the first.
+    heard : float
+        When it came [s of wall time], -inf before the first.
+    speed : float
+        Simulation time over wall time, NaN while unknown.
+    rate : float
+        Samples per second of wall time.
+    lost : int
+        Messages of its topics that the middleware has lost.
+    flags : dict
+        Of brake and emergency mode.
+    drawings : dict
+        By topic.
+    estimates, tracks : dict
+        Of markers by name, and their last positions; in ``estimate_frame``.
+    """
+
+    name: str
+    robot: Robot | None = None
+    problem: str = ''
+    version: int = 0
+    positions: dict[str, float] = dataclasses.field(default_factory=dict)
+    time: float = math.nan
+    heard: float = -math.inf
+    speed: float = math.nan
+    rate: float = 0.0
+    flags: dict[str, bool] = dataclasses.field(default_factory=dict)
+    drawings: dict[str, Drawing] = dataclasses.field(default_factory=dict)
+    drawn: dict[str, int] = dataclasses.field(default_factory=dict)
+    estimates: dict[str, Estimate] = dataclasses.field(default_factory=dict)
+    estimate_frame: str = ''
+    tracks: dict[str, deque[np.ndarray]] = dataclasses.field(default_factory=dict)
+    losses: dict[str, int] = dataclasses.field(default_factory=dict)
+    _times: deque[tuple[float, float]] = dataclasses.field(default_factory=deque)
+    _text: str = ''
+
+    @property
+    def kind(self) -> str:
+        """The name of the robot description, ``vision`` for estimates of markers, else empty."""
+        if self.robot is not None:
+            return self.robot.name
+        return 'vision' if self.estimate_frame else ''
+
+    @property
+    def lost(self) -> int:
+        """Number of lost messages."""
+        return sum(self.losses.values())
+
+    def silence(self, now: float) -> float:
+        """Return the time since the last sample [s of wall time]."""
+        return now - self.heard
+
+    def describe(self, text: str) -> None:
+        """Take a robot description; one that cannot be read is named in ``problem``."""
+        if text == self._text:
+            return
+        self._text, self.version = text, self.version + 1
+        try:
+            self.robot, self.problem = parse_robot(text), ''
+        except InputError as error:
+            self.robot, self.problem = None, str(error)
+            return
+        if self.robot.skipped:
+            self.problem = f'without the meshes of {", ".join(self.robot.skipped)}'
+
+    def note(self, stamp: float, now: float) -> None:
+        """Note when a sample with a stamp came."""
+        if stamp < self.time:
+            self._times.clear()
+            for track in self.tracks.values():
+                track.clear()
+        self.time, self.heard = stamp, now
+        self._times.append((now, stamp))
+        while now - self._times[0][0] > _SPEED_WINDOW:
+            self._times.popleft()
+        (began, first), (ended, last) = self._times[0], self._times[-1]
+        if ended - began > 0.1 * _SPEED_WINDOW:
+            self.speed = (last - first) / (ended - began)
+            self.rate = (len(self._times) - 1) / (ended - began)
+
+    def still(self) -> None:
+        """Forget the speed, when no samples come any more."""
+        self._times.clear()
+        self.speed, self.rate = math.nan, 0.0
+
+
+class World:
+    """
+    All machines, and the signals that are plotted.
+
+    Parameters
+    ----------
+    fields : callable
+        Returns the numbers of a message by name.
+    """
+
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields
+        self.machines: dict[str, Machine] = {}
+        self.clock = math.nan
+        self.clock_heard = -math.inf
+        self._clock_moved = -math.inf
+        self.catalogue: dict[str, list[str]] = {}
+        self.series: dict[str, Series] = {}
+        self.heard: dict[str, float] = {}
+        self._plotted: frozenset[str] = frozenset()
+
+    # --- messages ----------------------------------------------------------------------------
+
+    def take(self, sample: Sample, now: float) -> None:
+        """Take a message that came at wall time ``now`` [s]."""
+        topic, message = sample.topic, sample.message
+        self.heard[topic] = now
+        name, _, last = topic.strip('/').rpartition('/')
+        kind = sample.typename.rpartition('/')[2]
+        if kind == 'Clock':
+            self._take_clock(message, now)
+            return
+        if last in ('joint_states', 'robot_description') or kind == 'MarkerEstimates':
+            self.machines.setdefault(name, Machine(name))
+        machine = self._owner(name)
+        if machine is not None:
+            if kind != 'MarkerArray':
+                # Of drawings only the latest counts.
+                machine.losses[topic] = sample.lost
+            self._take_for(machine, sample, last, kind, now)
+        self._plot(topic, message, sample.stamp, machine)
+
+    def _take_clock(self, message: Any, now: float) -> None:
+        """Follow /clock."""
+        time = message.clock.sec + 1e-9 * message.clock.nanosec
+        if time != self.clock:
+            self._clock_moved = now
+        self.clock, self.clock_heard = time, now
+
+    def _owner(self, name: str) -> Machine | None:
+        """Return the machine in whose namespace a topic is, or None."""
+        while name not in self.machines:
+            name, mark, _ = name.rpartition('/')
+            if not mark:
+                return self.machines.get(name)
+        return self.machines[name]
+
+    def _take_for(
+        self, machine: Machine, sample: Sample, last: str, kind: str, now: float
+    ) -> None:
+        """Take a message of a machine."""
+        message = sample.message
+        if last == 'robot_description' and kind == 'String':
+            machine.describe(message.data)
+        elif last == 'joint_states' and kind == 'JointState':
+            if sample.stamp is not None:
+                machine.note(sample.stamp, now)
+            found = zip(message.name, message.position, strict=False)
+            machine.positions = {name: float(p) for name, p in found if math.isfinite(p)}
+        elif kind == 'MarkerArray':
+            machine.drawings.setdefault(sample.topic, Drawing()).add(message)
+            machine.drawn[sample.topic] = machine.drawn.get(sample.topic, 0) + 1
+        elif kind == 'MarkerEstimates':
+            if sample.stamp is not None and machine.robot is None:
+                machine.note(sample.stamp, now)
+            self._take_estimates(machine, message)
+        for flag in _FLAGS:
+            value = getattr(message, flag, None)
+            # As Python's bool, or as numpy's.
+            if kind != 'MarkerArray' and value is not None and str(value) in ('True', 'False'):
+                machine.flags[flag] = bool(value)
+
+    @staticmethod
+    def _take_estimates(machine: Machine, message: Any) -> None:
+        """Take positions of markers."""
+        machine.estimate_frame = message.header.frame_id
+        machine.estimates = {}
+        for estimate in message.estimates:
+            point = estimate.in_plane
+            position = np.array([point.x, point.y, point.z])
+            covariance = np.array(estimate.in_plane_covariance).reshape(3, 3)
+            if not (np.isfinite(position).all() and np.isfinite(covariance).all()):
+                continue
+            tracked = estimate.status == 0
+            machine.estimates[estimate.name] = Estimate(position, covariance, tracked)
+            machine.tracks.setdefault(estimate.name, deque(maxlen=_TRACK)).append(position)
+
+    # --- signals -----------------------------------------------------------------------------
+
+    def _plot(
+        self, topic: str, message: Any, stamp: float | None, machine: Machine | None
+    ) -> None:
+        """Keep the values of signals, and the names of all numbers of a topic."""
+        if topic in self.catalogue and not self.is_plotted(topic):
+            return
+        values = self._fields(message)
+        self.catalogue.setdefault(topic, list(values))
+        if stamp is None:
+            # Such as a set point, which has no header: it holds from now on.
+            stamp = machine.time if machine is not None else self.clock
+            if not math.isfinite(stamp):
+                return
+        for name, value in values.items():
+            series = self.series.get(f'{topic}.{name}')
+            if series is not None:
+                series.append(stamp, value)
+
+    def is_plotted(self, topic: str) -> bool:
+        """Return whether a signal of a topic is plotted."""
+        return topic in self._plotted
+
+    def plot(self, signals: Iterable[str]) -> None:
+        """Keep the values of these signals, as ``/topic.field``, and of no others."""
+        self.series = {signal: self.series.get(signal, Series()) for signal in signals}
+        # Topics have no points in their names.
+        self._plotted = frozenset(signal.partition('.')[0] for signal in self.series)
+
+    def signals(self) -> list[str]:
+        """Return the names of all signals that were seen."""
+        return [f'{topic}.{name}' for topic, found in self.catalogue.items() for name in found]
+
+    # --- state -------------------------------------------------------------------------------
+
+    def is_paused(self, now: float) -> bool:
+        """Return whether /clock is published and stands still."""
+        return now - self.clock_heard < STALE < now - self._clock_moved
