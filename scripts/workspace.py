@@ -65,11 +65,15 @@ PIP_ONLY = {
     'numba': 'numba==0.68.1',
     'pyarrow': 'pyarrow==26.0.1',
     'rosbags': 'rosbags==0.11.9',
+    'viser': 'viser==1.1.1',
+    'websockets': 'websockets==16.1.1',
 }
 PIP_ONLY_TESTS = {
     'casadi': 'casadi==3.8.2',
     'importlinter': 'import-linter==2.16',
+    'msgspec': 'msgspec==0.22.0',
     'mypy': 'mypy==2.4.1',
+    'playwright': 'playwright==1.65.2',
     'ruff': 'ruff==0.17.6',
     'yaml-stubs': 'types-pyyaml==6.0.12.20261113',
 }

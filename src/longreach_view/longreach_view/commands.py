@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         '--token',
         default='',
         metavar='TEXT',
-        help='what pages need in their address, at least 8 letters, digits, - or _; auto: a random one',
+        help='what pages need in their address: 8 or more letters, digits, - or _; auto: random',
     )
     parser.add_argument('--dark', action='store_true', help='begin with dark colours')
     parser.add_argument('--open', action='store_true', help='open the page in the browser')
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         source = LiveSource()
         try:
-            page = Page(server, 'Longreach', dark=arguments.dark)
+            page = Page(server, dark=arguments.dark)
             _announce(arguments, server.get_port(), token)
             run_view(source, page, World(numeric_fields), stop)
         finally:
@@ -116,5 +116,3 @@ def _say(line: str) -> None:
     """Print a line on stderr; a closed terminal is no failure."""
     with contextlib.suppress(OSError):
         print(f'longreach view: {line}', file=sys.stderr, flush=True)
-
-

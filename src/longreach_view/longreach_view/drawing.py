@@ -1,8 +1,8 @@
 """
 Markers of a ``visualization_msgs/MarkerArray`` as arrays that a page draws.
 
-Supported are arrows between two points, line strips and lists, triangle lists, cubes, spheres and
-cylinders. Coordinates are in the frame of the markers [m], colours are 0 to 255.
+Supported are arrows between two points, line strips and lists, triangle lists, cubes, spheres,
+cylinders and texts. Coordinates are in the frame of the markers [m], colours are 0 to 255.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import viser.transforms
 
 from longreach_view.robot import rotated
 
-__all__ = ['Body', 'Drawing', 'Figures', 'right_triangles']
+__all__ = ['TYPES', 'Body', 'Drawing', 'Figures', 'right_triangles']
 
-ARROW, CUBE, SPHERE, CYLINDER, LINE_STRIP, LINE_LIST, TRIANGLE_LIST = 0, 1, 2, 3, 4, 5, 11
+ARROW, CUBE, SPHERE, CYLINDER, LINE_STRIP, LINE_LIST, TEXT, TRIANGLE_LIST = 0, 1, 2, 3, 4, 5, 9, 11
+TYPES = (ARROW, CUBE, SPHERE, CYLINDER, LINE_STRIP, LINE_LIST, TEXT, TRIANGLE_LIST)
 _BODIES = {CUBE: 'box', SPHERE: 'sphere', CYLINDER: 'cylinder'}
 _ADD, _DELETE, _DELETE_ALL = 0, 2, 3
 _UNIT = np.array([1.0, 0.0, 0.0, 0.0])
@@ -43,6 +44,7 @@ class Figures(NamedTuple):
     arrows: np.ndarray  # (N, 2, 3)
     arrow_colors: np.ndarray  # (N, 3)
     bodies: dict[str, Body]  # by name of the marker
+    texts: dict[str, tuple[str, np.ndarray]]  # by name of the marker: text, place
     skipped: tuple[int, ...]  # types that are not drawn
 
 
@@ -73,10 +75,12 @@ class Drawing:
 def _figures(frame: str, markers: dict[tuple[str, int], Any]) -> Figures:
     """Return the figures of the markers of one frame."""
     parts: dict[str, list[np.ndarray]] = {name: [] for name in Figures._fields[1:7]}
-    bodies, skipped = {}, set()
+    bodies, texts, skipped = {}, {}, set()
     for (space, number), marker in markers.items():
         own = _color(marker.color)
         points = _points(marker)
+        if not _is_finite(marker, points):
+            continue
         if marker.type in _BODIES:
             place, turn = marker.pose.position, marker.pose.orientation
             bodies[f'{space}{number}'] = Body(
@@ -86,6 +90,9 @@ def _figures(frame: str, markers: dict[tuple[str, int], Any]) -> Figures:
                 _rotation(turn),
                 (int(own[0]), int(own[1]), int(own[2])),
             )
+        elif marker.type == TEXT:
+            place = marker.pose.position
+            texts[f'{space}{number}'] = (marker.text, np.array([place.x, place.y, place.z]))
         elif marker.type == TRIANGLE_LIST:
             corners = points[: len(points) // 3 * 3].reshape(-1, 3, 3)
             colors = _colors(marker, len(points))[: 3 * len(corners)]
@@ -109,7 +116,14 @@ def _figures(frame: str, markers: dict[tuple[str, int], Any]) -> Figures:
         name: np.concatenate(found) if found else np.zeros(shapes.get(name, (0, 2, 3)))
         for name, found in parts.items()
     }
-    return Figures(frame, **arrays, bodies=bodies, skipped=tuple(sorted(skipped)))
+    return Figures(frame, **arrays, bodies=bodies, texts=texts, skipped=tuple(sorted(skipped)))
+
+
+def _is_finite(marker: Any, points: np.ndarray) -> bool:
+    """Return whether a marker has a place: the page cannot draw one without."""
+    place, turn, size = marker.pose.position, marker.pose.orientation, marker.scale
+    numbers = (place.x, place.y, place.z, turn.x, turn.y, turn.z, turn.w, size.x, size.y, size.z)
+    return bool(np.isfinite(numbers).all() and np.isfinite(points).all())
 
 
 def _color(color: Any) -> np.ndarray:
@@ -147,7 +161,7 @@ def _points(marker: Any) -> np.ndarray:
 
 def right_triangles(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
-    Return two right-angled triangles for each triangle, as copies of one that are scaled and moved.
+    Return two right-angled triangles for each triangle: copies of one, scaled and moved.
 
     The copied triangle has its corners at (0, 0, 0), (1, 0, 0) and (0, 1, 0). Copies can be moved
     on a page without new meshes.
@@ -183,5 +197,3 @@ def right_triangles(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
     matrices = np.stack([x, y, np.cross(x, y)], axis=2)
     rotations = viser.transforms.SO3.from_matrix(matrices).wxyz
     return foot, rotations, scales
-
-

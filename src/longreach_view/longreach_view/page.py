@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import viser
 
 from longreach_view.charts import Chart, chart_of, load_presets, preset_charts
 from longreach_view.scene import ELLIPSE, Scene
@@ -45,8 +44,8 @@ class Control(NamedTuple):
     """
     A control of one machine.
 
-    ``kind`` is ``button``, ``slider``, ``number`` (sent by a button of the same label) or ``valve``
-    (a slider that springs back to 0). ``locked`` ones cannot be moved.
+    ``kind`` is ``button``, ``slider``, ``number`` (sent by a button of the same label) or
+    ``valve`` (a slider that springs back to 0).
     """
 
     name: str
@@ -81,8 +80,6 @@ class Page:
     Parameters
     ----------
     server : ViserServer
-    title : str
-        Of the page.
     length : float
         Length of a replay [s]; 0: live.
     scenarios : sequence of str
@@ -92,8 +89,7 @@ class Page:
 
     def __init__(
         self,
-        server: viser.ViserServer,
-        title: str,
+        server: Any,
         length: float = 0.0,
         scenarios: Sequence[str] = (),
         dark: bool = False,
@@ -112,8 +108,7 @@ class Page:
         self._widgets: dict[tuple[str, str], Any] = {}
         self._options: list[str] = []
         self._theme(dark)
-        gui = server.gui
-        gui.set_panel_label(title)
+        gui: Any = server.gui
         gui.main_panel.dock_right()
         gui.main_panel.set_width(_PANEL_WIDTH)
         self._state = gui.add_html('')
@@ -149,10 +144,11 @@ class Page:
     def _on(self, widget: Any, function: Callable[[Any], None]) -> None:
         """Call a function with a widget's new value when a page changes it."""
 
-        @widget.on_update
-        def _(event: Any) -> None:
+        def changed(event: Any) -> None:
             if event.client_id is not None:
                 function(event.target.value)
+
+        widget.on_update(changed)
 
     def _ask(self, machine: str, name: str, value: Any = None) -> None:
         """Put a request into the queue."""
@@ -160,13 +156,11 @@ class Page:
 
     def _add_transport(self, scenarios: Sequence[str]) -> None:
         """Add pause, resume, step, reset, and restart."""
-        gui = self.server.gui
+        gui: Any = self.server.gui
         self._whom = gui.add_dropdown('Machine', (ALL,), visible=False)
         group = gui.add_button_group('Simulation', tuple(n.capitalize() for n in _TRANSPORT))
 
-        @group.on_click
-        def _(event: Any) -> None:
-            self._ask(self._whom.value, event.target.value.lower())
+        group.on_click(lambda event: self._ask(self._whom.value, event.target.value.lower()))
 
         if scenarios:
             choice = gui.add_dropdown('Scenario', tuple(scenarios))
@@ -175,7 +169,7 @@ class Page:
 
     def _add_replay(self, length: float) -> None:
         """Add time, play, speed and loop of a replay."""
-        gui = self.server.gui
+        gui: Any = self.server.gui
         self._slider = gui.add_slider('Time [s]', 0.0, length, length / 2000.0, 0.0)
         self._on(self._slider, lambda value: self._ask('', 'seek', value))
         self._play = gui.add_button('Pause')
@@ -187,14 +181,15 @@ class Page:
 
     def _add_view(self, dark: bool) -> None:
         """Add the choice of what is looked at, and of the colours."""
-        gui = self.server.gui
+        gui: Any = self.server.gui
         self._focus = gui.add_dropdown('Look at', (ALL,))
         fit = gui.add_button('Look there now', color='gray')
 
-        @fit.on_click
-        def _(event: Any) -> None:
+        def look(event: Any) -> None:
             name = '' if self._focus.value == ALL else self._focus.value
             self.scene.look(event.client, self.scene.bounds(name))
+
+        fit.on_click(look)
 
         shade = gui.add_checkbox('Dark', dark)
         self._on(shade, self._theme)
@@ -206,7 +201,7 @@ class Page:
 
     def _add_charts(self) -> None:
         """Add the choice of signals."""
-        gui = self.server.gui
+        gui: Any = self.server.gui
         self._window = gui.add_slider('Seconds shown', 2.0, 60.0, 1.0, 15.0)
         with gui.add_folder('Signals', expand_by_default=False):
             self._add = gui.add_dropdown('Add', (_CHOOSE,))
@@ -268,7 +263,8 @@ class Page:
             for name, color in zip(short, _COLOURS, strict=False)
         ]
         axis = {'stroke': '#808890', 'grid': {'stroke': 'rgba(128,136,144,0.25)', 'width': 1}}
-        return self.server.gui.add_uplot(
+        gui: Any = self.server.gui
+        return gui.add_uplot(
             _no_lines(chart),
             tuple(series),
             title=chart.label,
@@ -281,7 +277,9 @@ class Page:
 
     # --- updates -----------------------------------------------------------------------------
 
-    def move(self, world: World, now: float, ghost: World | None = None, live: bool = True) -> None:
+    def move(
+        self, world: World, now: float, ghost: World | None = None, live: bool = True
+    ) -> None:
         """Show the machines as they are now."""
         with self.server.atomic():
             changed = False
@@ -314,15 +312,17 @@ class Page:
         """Show time, speed, losses and flags of all machines."""
         rows, paused = [], live and world.is_paused(now)
         for machine in world.machines.values():
-            rows.append(_state_row(machine, self.note(machine, world, now) if live else '', paused))
+            rows.append(
+                _state_row(machine, self.note(machine, world, now) if live else '', paused)
+            )
             if machine.problem:
                 rows.append(_line(f'{machine.name}: {machine.problem}', _AMBER))
         if not world.machines:
-            rows.append(
-                _line('No machine found yet. Start one: longreach launch crane', _GREY)
-            )
+            rows.append(_line('No machine found yet. Start one: longreach launch crane', _GREY))
         rows += [_line(note, _AMBER) for note in notes]
-        text = f'<div id="state" style="padding:0.4em 0.6em;font-size:0.85em">{"".join(rows)}</div>'
+        text = (
+            f'<div id="state" style="padding:0.4em 0.6em;font-size:0.85em">{"".join(rows)}</div>'
+        )
         if text != self._state_text:
             self._state_text = self._state.content = text
 
@@ -391,7 +391,8 @@ class Page:
 
     def _add_control(self, machine: str, control: Control) -> None:
         """Add one control."""
-        gui, name = self.server.gui, control.name
+        gui: Any = self.server.gui
+        name = control.name
         if control.kind == 'button':
             button = gui.add_button(control.label, color='gray')
             button.on_click(lambda _: self._ask(machine, name))
@@ -503,7 +504,10 @@ def _lines(chart: Chart, world: World, window: float) -> tuple[np.ndarray, ...]:
     """Return common times and the values of a chart's signals, NaN where there is none."""
     found = [world.series[signal] for signal in chart.signals if signal in world.series]
     end = max((series.last for series in found), default=-math.inf)
-    if not math.isfinite(end) or max(len(series.window(end - window, end)[0]) for series in found) < 2:
+    if (
+        not math.isfinite(end)
+        or max(len(series.window(end - window, end)[0]) for series in found) < 2
+    ):
         return _no_lines(chart)
     parts = [series.window(end - window, end) for series in found]
     longest = max(parts, key=lambda part: part.shape[1])

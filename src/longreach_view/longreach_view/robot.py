@@ -1,8 +1,9 @@
 """
 Robot descriptions as a viewer needs them: links with shapes, joints with their motion.
 
-Rotations are quaternions w, x, y, z. A pose is that of a child in its parent's frame, x forward and
-z up [m]. Shapes are boxes, cylinders and spheres; meshes are left out and named in ``skipped``.
+Rotations are quaternions w, x, y, z. A pose is that of a child in its parent's frame, x forward
+and z up [m]. Shapes are boxes, cylinders and spheres; meshes are left out and named in
+``skipped``.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class Robot:
     skipped: tuple[str, ...] = ()
 
     def poses(self, positions: Mapping[str, float]) -> dict[str, Pose]:
-        """Return the poses of all links in the root's frame; joints without a position are at 0."""
+        """Return the poses of all links in the root's frame; joints not named are at 0."""
         found = {self.root: Pose(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))}
         for joint in self.joints:
             here, own = found[joint.parent], joint.at(positions.get(joint.name, 0.0))
@@ -247,7 +248,9 @@ def _color(material: Element) -> tuple[float, float, float, float]:
     return (r, g, b, a)
 
 
-def _shape(visual: Element, colors: Mapping[str, tuple[float, float, float, float]]) -> Shape | None:
+def _shape(
+    visual: Element, colors: Mapping[str, tuple[float, float, float, float]]
+) -> Shape | None:
     """Return the shape of a <visual>, None when it cannot be shown."""
     color, material = _GREY, visual.find('material')
     if material is not None:

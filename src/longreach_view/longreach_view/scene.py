@@ -32,7 +32,7 @@ _TRIANGLE = (np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]), np.array([[0, 1, 2]]
 class _Figures:
     """The nodes of one frame of a drawing."""
 
-    def __init__(self, scene: viser.SceneApi, path: str) -> None:
+    def __init__(self, scene: Any, path: str) -> None:
         self._scene, self._path = scene, path
         self._nodes: dict[str, Any] = {}
 
@@ -51,8 +51,15 @@ class _Figures:
         self._show_triangles(figures)
         self._show_segments('lines', figures.lines, figures.line_colors)
         self._show_segments('arrows', figures.arrows, figures.arrow_colors)
-        for name in [n for n in self._nodes if n[0] == '-' and n[1:] not in figures.bodies]:
+        shown = {f'-{name}' for name in figures.bodies} | {f'+{name}' for name in figures.texts}
+        for name in [n for n in self._nodes if n[0] in '-+' and n not in shown]:
             self._remove(name)
+        for name, (text, place) in figures.texts.items():
+            node = self._nodes.get(f'+{name}')
+            if node is None:
+                path = f'{self._path}/{name.replace("/", "_")}'
+                node = self._nodes[f'+{name}'] = self._scene.add_label(path, text)
+            node.position = place
         for name, body in figures.bodies.items():
             self._show_body(f'-{name}', body)
 
@@ -129,7 +136,7 @@ class _Figures:
 class _MachineScene:
     """A machine's nodes."""
 
-    def __init__(self, scene: viser.SceneApi, path: str, title: str, ghost: bool) -> None:
+    def __init__(self, scene: Any, path: str, title: str, ghost: bool) -> None:
         self._scene, self._path, self._title, self._ghost = scene, path, title, ghost
         self.frame = scene.add_frame(path, show_axes=False)
         self.bounds = (np.zeros(3), np.zeros(3))
@@ -185,7 +192,7 @@ class _MachineScene:
         color = tuple(round(255.0 * c) for c in shape.color[:3])
         opacity = _GHOST if self._ghost else None if shape.color[3] >= 1.0 else shape.color[3]
         place = {'position': shape.pose.position, 'wxyz': shape.pose.rotation}
-        options = {'opacity': opacity, **place}
+        options: dict[str, Any] = {'opacity': opacity, **place}
         if self._ghost:
             color, options['cast_shadow'] = (70, 110, 200), False
         if shape.kind == 'box':
@@ -307,6 +314,8 @@ class Scene:
         )
         server.initial_camera.fov = _FIELD_OF_VIEW
         self._aim((np.array([-5.0, -5.0, 0.0]), np.array([5.0, 5.0, 4.0])))
+        # The size of a new page's picture is known when it has connected.
+        server.on_client_connect(lambda client: self.look(client, self.bounds()))
 
     def update(self, machine: Machine, note: str = '', ghost: bool = False) -> bool:
         """
@@ -336,7 +345,9 @@ class Scene:
         if machine.robot is not None:
             shown.move(machine.robot, machine.positions)
         shown.mark_stale(note)
-        paths = {k: v for (_, g), m in self._machines.items() if g == ghost for k, v in m.paths.items()}
+        paths = {
+            k: v for (_, g), m in self._machines.items() if g == ghost for k, v in m.paths.items()
+        }
         shown.draw(machine, paths)
         if machine.estimates:
             shown.draw_estimates(machine, paths)
@@ -403,5 +414,3 @@ def _view(
         across = max(abs(corner @ up) / tangent, abs(corner @ right) / (tangent * aspect))
         distance = max(distance, corner @ direction + across)
     return middle + 1.12 * distance * direction, middle
-
-

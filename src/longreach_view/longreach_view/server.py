@@ -45,9 +45,10 @@ _COOKIE = 'longreach_view'
 _LARGEST = 64 * 1024
 _LONGEST_TEXT = 200
 _POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob:; style-src 'unsafe-inline';"
-    " img-src data: blob:; font-src data:; worker-src blob:; connect-src {origin} data: blob:;"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob:; "
+    "style-src 'unsafe-inline'; img-src data: blob:; font-src data:; worker-src blob:; "
+    "connect-src {origin} data: blob:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
 )
 # For the address that the server listens on, while viser creates its server.
 _CREATING = threading.Lock()
@@ -90,7 +91,8 @@ def open_server(
         )
     listening = _listen(host, port)
     gate = Gate(host, listening.getsockname()[1], token)
-    real = websockets.asyncio.server.serve
+    module: Any = websockets.asyncio.server
+    real = module.serve
 
     def serve(handler: Any, _host: str, _port: int, **options: Any) -> Any:
         own = options['process_request']
@@ -103,11 +105,11 @@ def open_server(
 
     with _CREATING, contextlib.redirect_stdout(io.StringIO()):
         # viser offers neither a socket of the caller nor a check of requests.
-        websockets.asyncio.server.serve = serve  # type: ignore[assignment]
+        module.serve = serve
         try:
-            server = viser.ViserServer(host, listening.getsockname()[1], 'Longreach', False)
+            server = viser.ViserServer(host, listening.getsockname()[1], verbose=False)
         finally:
-            websockets.asyncio.server.serve = real  # type: ignore[assignment]
+            module.serve = real
     _accept_values_only(server)
     return server
 
@@ -219,17 +221,17 @@ def _logger(warn: Callable[[str], None]) -> logging.Logger:
 
 def _accept_values_only(server: viser.ViserServer) -> None:
     """Drop what pages send to the server, except valid values of its widgets."""
-    messages, widgets = server._websock_server, server.gui._gui_input_handle_from_uuid
-    dispatch = messages._handle_incoming_message
+    messages: Any = server._websock_server
+    widgets, dispatch = server.gui._gui_input_handle_from_uuid, messages._handle_incoming_message
 
     async def checked(client: Any, message: Any) -> None:
         if isinstance(message, GuiUpdateMessage) and _is_valid(message, widgets):
             await dispatch(client, message)
 
-    messages._handle_incoming_message = checked  # type: ignore[method-assign]
+    messages._handle_incoming_message = checked
 
 
-def _is_valid(message: GuiUpdateMessage, widgets: Any) -> bool:
+def _is_valid(message: Any, widgets: Any) -> bool:
     """Return whether a message has a value that its widget can have."""
     if not isinstance(message.uuid, str) or not isinstance(message.updates, dict):
         return False

@@ -61,7 +61,7 @@ class LiveSource:
         self._restart = restart
         self._context = Context()
         rclpy.init(args=[], context=self._context)
-        options = {
+        options: dict[str, Any] = {
             'context': self._context,
             'enable_rosout': False,
             'start_parameter_services': False,
@@ -116,7 +116,11 @@ class LiveSource:
         samples = []
         for k, (_, topic, _, data) in enumerate(taken):
             kind = topic.typename.rpartition('/')[2]
-            if last[topic.name] != k and kind != 'MarkerArray' and not world.is_plotted(topic.name):
+            if (
+                last[topic.name] != k
+                and kind != 'MarkerArray'
+                and not world.is_plotted(topic.name)
+            ):
                 continue
             nanoseconds = None if topic.read_stamp is None else topic.read_stamp(data)
             stamp = None if nanoseconds is None else 1e-9 * nanoseconds
@@ -145,7 +149,8 @@ class LiveSource:
             for name, types in self._node.get_topic_names_and_types()
             if types[0] in (_VALVES, _NUMBER)
             and any(
-                other.node_name != 'view' for other in self._node.get_subscriptions_info_by_topic(name)
+                other.node_name != 'view'
+                for other in self._node.get_subscriptions_info_by_topic(name)
             )
         }
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_view.drawing import Drawing
+from longreach_view.drawing import TYPES, Drawing
 from longreach_view.robot import Robot, parse_robot
 
 __all__ = ['STALE', 'Estimate', 'Machine', 'Sample', 'Series', 'World']
@@ -259,6 +259,9 @@ class World:
         elif kind == 'MarkerArray':
             machine.drawings.setdefault(sample.topic, Drawing()).add(message)
             machine.drawn[sample.topic] = machine.drawn.get(sample.topic, 0) + 1
+            unknown = sorted({m.type for m in message.markers} - set(TYPES))
+            if unknown:
+                machine.problem = f'{sample.topic}: markers of types {unknown} are not shown'
         elif kind == 'MarkerEstimates':
             if sample.stamp is not None and machine.robot is None:
                 machine.note(sample.stamp, now)

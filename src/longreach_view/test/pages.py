@@ -1,0 +1,151 @@
+"""Pages for tests: a source without nodes, and its loop in a thread."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from longreach_crane.description import robot_description
+from longreach_crane.parameters import load_machinery
+from longreach_tools.fields import numeric_fields
+from longreach_view.loop import run_view
+from longreach_view.page import Control, Page
+from longreach_view.server import open_server, stop_server
+from longreach_view.world import Sample, World
+
+DEADLINE = 60.0
+"""Longest wait for anything on a page [s]: a software renderer on a busy machine is slow."""
+
+
+class FakeSource:
+    """A crane that swings as long as it is not paused, and notes what pages ask for."""
+
+    live = True
+
+    def __init__(self) -> None:
+        self.time, self.paused, self.silent = 0.0, False, False
+        self.asked: list[tuple[str, str, Any]] = []
+        self.own = [Control('/crane/set_point', 'Set point [m]', 'slider', -5.0, 5.0)]
+        self.brake = False
+        self._described = False
+        self.text = robot_description(load_machinery().crane, 'crane/')
+
+    def poll(self, *_: Any) -> list[Sample]:
+        samples = []
+        if not self._described:
+            self._described = True
+            text = SimpleNamespace(data=self.text)
+            samples.append(Sample('/crane/robot_description', 'std_msgs/msg/String', text, None))
+        if self.silent:
+            return samples
+        if not self.paused:
+            self.time += 0.01
+        second = int(self.time)
+        nanosec = round(1e9 * (self.time - second))
+        clock = SimpleNamespace(clock=SimpleNamespace(sec=second, nanosec=nanosec))
+        samples.append(Sample('/clock', 'rosgraph_msgs/msg/Clock', clock, None))
+        if not self.paused:
+            position = 3.0 * np.sin(2.0 * self.time)
+            samples.append(joints(position, self.time))
+            status = Status(self.brake)
+            kind = 'longreach_msgs/msg/CraneStatus'
+            samples.append(Sample('/crane/status', kind, status, self.time))
+        return samples
+
+    def handle(self, request: Any, *_: Any) -> None:
+        self.asked.append(tuple(request))
+        if request.name in ('pause', 'resume'):
+            self.paused = request.name == 'pause'
+
+    def controls(self, *_: Any) -> list[Control]:
+        return self.own
+
+    def locked(self, _: str) -> dict[str, bool]:
+        return {}
+
+    def springs(self, _: float) -> list[tuple[str, str]]:
+        return []
+
+    def pictures(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def notes(self) -> list[str]:
+        return []
+
+    def replay(self) -> None:
+        return None
+
+    def ghost(self) -> None:
+        return None
+
+
+class Message:
+    """A message with fields as those of a recording have them."""
+
+    @classmethod
+    def get_fields_and_field_types(cls) -> dict[str, str]:
+        return cls.fields
+
+    fields: ClassVar[dict[str, str]] = {}
+
+
+class Joints(Message):
+    fields = dict.fromkeys(('name', 'position', 'velocity', 'effort'), '')
+
+    def __init__(self, position: float) -> None:
+        self.name = ['car_joint', 'cable_joint']
+        self.position, self.velocity = [position, 0.2 * position], [0.0, 0.0]
+        self.effort = [0.0, 0.0]
+
+
+class Status(Message):
+    fields = dict.fromkeys(('set_point', 'brake'), '')
+
+    def __init__(self, brake: bool) -> None:
+        self.set_point, self.brake, self.emergency_mode = 1.0, brake, False
+
+
+def joints(position: float, time: float) -> Sample:
+    return Sample('/crane/joint_states', 'sensor_msgs/msg/JointState', Joints(position), time)
+
+
+class View:
+    """A server with its loop."""
+
+    def __init__(self, source: Any, port: int = 0, **options: Any) -> None:
+        self.source, self.world = source, World(numeric_fields)
+        self.warnings: list[str] = []
+        self.server = open_server('127.0.0.1', port, warn=self.warnings.append)
+        self.port = self.server.get_port()
+        self.address = f'http://127.0.0.1:{self.port}/'
+        self.page = Page(self.server, **options)
+        self._stop = threading.Event()
+        self.failure: list[BaseException] = []
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            run_view(self.source, self.page, self.world, self._stop.is_set)
+        except BaseException as error:  # noqa: BLE001
+            self.failure.append(error)
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join(DEADLINE)
+        stop_server(self.server)
+        if self.failure:
+            raise self.failure[0]
+
+
+def until(condition: Any, what: str, deadline: float = DEADLINE) -> Any:
+    """Wait until a condition holds, and return its value."""
+    end = time.monotonic() + deadline
+    while not (value := condition()):
+        assert time.monotonic() < end, f'not within {deadline:g} s: {what}'
+        time.sleep(0.02)
+    return value

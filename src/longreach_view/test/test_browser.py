@@ -1,0 +1,187 @@
+"""The page in a real browser."""
+
+from __future__ import annotations
+
+import io
+import re
+from urllib.parse import urlsplit
+
+import matplotlib.image
+import numpy as np
+import pytest
+from pages import DEADLINE, FakeSource, View, until
+
+# Small: a software renderer draws every pixel on this machine's processor.
+SIZE = {'width': 900, 'height': 500}
+# Part of the page with the crane, without the panel.
+SCENE = {'x': 10, 'y': 40, 'width': 470, 'height': 430}
+MILLISECONDS = 1000.0 * DEADLINE
+# The last time on each chart, by viser's own access for tests.
+LAST_TIMES = """() => Object.values(window.__viserTestpoints?.uplots ?? {})
+    .map(t => t.chart.data[0][t.chart.data[0].length - 1])"""
+
+# Colour and height [pixels] of the line that says that the brake is closed.
+ALARM = """() => {
+    const line = [...document.querySelectorAll('#state div')]
+        .find(e => e.textContent === 'BRAKE CLOSED');
+    return line && [getComputedStyle(line).backgroundColor, line.clientHeight]; }"""
+
+
+class Tab:
+    """A page of the browser, with what it requested and complained about."""
+
+    def __init__(self, chromium, view):
+        self.view = view
+        self.page = chromium.new_page(viewport=SIZE)
+        self.page.set_default_timeout(MILLISECONDS)
+        self.errors, self.hosts = [], set()
+        self.page.on('console', lambda m: m.type == 'error' and self.errors.append(m.text))
+        self.page.on('pageerror', lambda error: self.errors.append(str(error)))
+        for event in ('request', 'websocket'):
+            self.page.on(event, lambda what: self.hosts.add(urlsplit(what.url).netloc or 'own'))
+        self.page.goto(view.address)
+        self.page.wait_for_selector('#state')
+        # viser's notice on rendering without a graphics card lies on the scene.
+        self.page.locator('.mantine-Notification-closeButton').click()
+
+    def state(self):
+        return self.page.locator('#state').inner_text()
+
+    def time(self):
+        return float(re.search(r'([\d.]+) s', self.state())[1])
+
+    def times(self):
+        return [t for t in self.page.evaluate(LAST_TIMES) if t is not None]
+
+    def picture(self):
+        shot = self.page.screenshot(clip=SCENE, timeout=MILLISECONDS)
+        return np.round(255.0 * matplotlib.image.imread(io.BytesIO(shot))[..., :3]).astype(int)
+
+    def until(self, condition, what):
+        """Wait as ``until``, and let the browser's events arrive."""
+
+        def look():
+            self.page.wait_for_timeout(50)
+            return condition()
+
+        return until(look, what)
+
+
+@pytest.fixture(scope='module')
+def shown(chromium):
+    """A tab, and the view of the swinging crane that it shows."""
+    tab = Tab(chromium, View(FakeSource()))
+    yield tab
+    tab.page.close()
+    tab.view.close()
+
+
+def yellow(picture):
+    """Return where the crane's car is in a picture, as its material is yellow."""
+    red, green, blue = np.moveaxis(picture, 2, 0)
+    return (red > 140) & (green > 100) & (blue < 90)
+
+
+def test_the_machine_moves_and_stands_still_when_paused(shown):
+    source = shown.view.source
+    shown.until(lambda: yellow(shown.picture()).any(), 'the car of the crane')
+    before = shown.picture()
+    shown.until(lambda: (shown.picture() != before).any(), 'a picture that changes')
+
+    shown.page.get_by_role('button', name='Pause').click()
+    shown.until(lambda: source.paused, 'the simulation is paused')
+    shown.until(lambda: 'paused' in shown.state(), 'the page says that it is paused')
+    previous = [shown.picture()]
+
+    def stands_still():
+        previous.append(shown.picture())
+        return (previous[-1] == previous[-2]).all()
+
+    shown.until(stands_still, 'a picture that stands still')
+    time, last = shown.time(), shown.times()
+    shown.page.wait_for_timeout(300)
+    assert (shown.picture() == previous[-1]).all()
+    assert (shown.time(), shown.times()) == (time, last)
+
+    shown.page.get_by_role('button', name='Resume').click()
+    shown.until(lambda: shown.time() > time, 'time goes on')
+    shown.until(lambda: (shown.picture() != previous[-1]).any(), 'the machine goes on')
+
+
+def test_charts_of_the_preset_advance(shown):
+    shown.until(lambda: len(shown.times()) == 3, 'three charts')
+    first = shown.times()
+    shown.until(lambda: min(shown.times()) > max(first) + 0.5, 'later values')
+
+
+def test_a_signal_is_added_from_the_list_by_typing_a_part_of_its_name(shown):
+    page = shown.page
+    shown.until(lambda: len(shown.times()) == 3, 'three charts')
+    page.get_by_text('Signals', exact=True).click()
+    field = page.locator(f'[id="{shown.view.page._add._impl.uuid}"]')
+    field.click()
+    field.fill('effort[cable')
+    page.get_by_role('option', name='effort[cable_joint]').click()
+    shown.until(lambda: len(shown.times()) == 4, 'a fourth chart')
+    assert '/crane/joint_states.effort[cable_joint]' in shown.view.world.series
+    page.get_by_role('button', name='Back to the preset').click()
+    shown.until(lambda: len(shown.times()) == 3, 'the three charts of the preset')
+
+
+def test_the_closed_brake_is_large_and_red(shown):
+    assert 'BRAKE' not in shown.state()
+    shown.view.source.brake = True
+    style = shown.until(lambda: shown.page.evaluate(ALARM), 'an alarm')
+    assert style[0] == 'rgb(200, 30, 30)'
+    assert style[1] >= 25
+    shown.view.source.brake = False
+    shown.until(lambda: 'BRAKE' not in shown.state(), 'an open brake')
+
+
+def test_a_dead_machine_is_stale_not_frozen(shown):
+    shown.view.source.silent = True
+    shown.page.get_by_text(re.compile('stale: no sample for')).first.wait_for()
+    shown.view.source.silent = False
+    shown.until(lambda: 'stale' not in shown.state(), 'alive again')
+
+
+def test_a_slider_of_the_machine_gives_its_value(shown):
+    page = shown.page
+    page.get_by_text('Controls', exact=True).click()
+    page.get_by_text('Set point [m]').wait_for()
+    number = page.locator('input[type=text]:visible, input[inputmode=decimal]:visible').last
+    number.fill('2.5')
+    number.press('Enter')
+    shown.until(
+        lambda: ('crane', '/crane/set_point', 2.5) in shown.view.source.asked, 'a set point'
+    )
+    page.get_by_text('Charts', exact=True).click()
+
+
+@pytest.mark.slow
+def test_a_page_opened_late_shows_the_present(shown, chromium):
+    late = Tab(chromium, shown.view)
+    late.until(lambda: len(late.times()) == 3, 'all charts')
+    shown.page.wait_for_timeout(50)
+    assert abs(late.time() - shown.view.source.time) < 5.0
+    late.until(lambda: yellow(late.picture()).any(), 'the car of the crane')
+    assert not late.errors
+    late.page.close()
+
+
+def test_nothing_was_requested_elsewhere_and_no_error_was_logged(shown):
+    assert shown.hosts == {f'127.0.0.1:{shown.view.port}', 'own'}
+    assert shown.errors == []
+
+
+def test_a_page_says_that_the_server_is_gone_and_recovers(shown):
+    page, port = shown.page, shown.view.port
+    page.bring_to_front()
+    shown.view.close()
+    page.get_by_text('Connecting...').wait_for()
+    again = FakeSource()
+    again.time = 1000.0
+    shown.view = View(again, port)
+    page.get_by_text('Connected').wait_for()
+    shown.until(lambda: shown.time() > 999.0, 'what the new server knows')
+    shown.until(lambda: len(shown.times()) == 3, 'its charts')

@@ -1,0 +1,117 @@
+"""Markers as arrays: each type, deletion, and triangles made of right-angled ones."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import viser.transforms
+
+from longreach_view.drawing import (
+    ARROW,
+    CYLINDER,
+    LINE_LIST,
+    LINE_STRIP,
+    TRIANGLE_LIST,
+    Drawing,
+    right_triangles,
+)
+
+
+def vector(x, y, z):
+    return SimpleNamespace(x=x, y=y, z=z)
+
+
+def color(r, g, b):
+    return SimpleNamespace(r=r, g=g, b=b, a=1.0)
+
+
+def marker(kind, points=(), *, name='a', action=0, colors=(), place=(0, 0, 0), turn=(0, 0, 0, 1)):
+    x, y, z, w = turn
+    return SimpleNamespace(
+        header=SimpleNamespace(frame_id='crane/track'),
+        ns=name,
+        id=0,
+        type=kind,
+        action=action,
+        pose=SimpleNamespace(
+            position=vector(*place), orientation=SimpleNamespace(x=x, y=y, z=z, w=w)
+        ),
+        scale=vector(1.0, 2.0, 3.0),
+        color=color(1.0, 0.0, 0.0),
+        colors=[color(*c) for c in colors],
+        text='tip',
+        points=[vector(*p) for p in points],
+    )
+
+
+def drawn(*markers):
+    drawing = Drawing()
+    drawing.add(SimpleNamespace(markers=list(markers)))
+    return drawing
+
+
+def test_right_angled_triangles_cover_any_triangle():
+    triangles = np.random.default_rng(1).uniform(-3.0, 3.0, (50, 3, 3))
+    positions, rotations, scales = right_triangles(triangles)
+    unit = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
+    turn = viser.transforms.SO3(rotations).as_matrix()
+    copies = positions[:, None] + np.einsum('kij,kcj->kci', turn, unit * scales[:, None])
+
+    def area(t):
+        return 0.5 * np.linalg.norm(np.cross(t[:, 1] - t[:, 0], t[:, 2] - t[:, 0]), axis=1)
+
+    np.testing.assert_allclose(area(copies).reshape(-1, 2).sum(axis=1), area(triangles))
+    # The acute corners of both copies are the triangle's.
+    for triangle, pair in zip(triangles, copies.reshape(-1, 2, 3, 3), strict=True):
+        corners = {tuple(np.round(c, 9)) for c in pair[:, 1:].reshape(-1, 3)}
+        assert corners == {tuple(np.round(c, 9)) for c in triangle}
+
+
+def test_a_triangle_without_area_gives_finite_copies():
+    parts = right_triangles(np.zeros((1, 3, 3)))
+    assert all(np.isfinite(part).all() for part in parts)
+
+
+def test_figures_of_all_types_with_colours_and_poses():
+    half = np.sqrt(0.5)
+    (figures,) = drawn(
+        marker(ARROW, [(0, 0, 0), (1, 0, 0)], name='arrow', place=(0, 0, 5)),
+        marker(LINE_STRIP, [(0, 0, 0), (1, 0, 0), (2, 0, 1)], name='strip'),
+        marker(LINE_LIST, [(0, 0, 0), (1, 0, 0)], name='list', turn=(0, 0, half, half)),
+        marker(
+            TRIANGLE_LIST,
+            [(0, 0, 0), (1, 0, 0), (0, 0, 1)],
+            name='faces',
+            colors=[(0, 0, 0), (0, 0, 0), (0, 0, 1)],
+        ),
+        marker(CYLINDER, name='body', place=(1, 2, 3)),
+        marker(9, name='text'),
+        marker(10, name='mesh'),
+    ).figures()
+    assert figures.frame == 'crane/track'
+    np.testing.assert_allclose(figures.arrows, [[[0, 0, 5], [1, 0, 5]]])
+    assert figures.arrow_colors.tolist() == [[255, 0, 0]]
+    np.testing.assert_allclose(figures.lines[:2, 1], [[1, 0, 0], [2, 0, 1]])
+    np.testing.assert_allclose(figures.lines[2, 1], [0, 1, 0], atol=1e-12)
+    assert figures.triangle_colors.tolist() == [[0, 0, 85]]
+    assert figures.bodies['body0'].position.tolist() == [1, 2, 3]
+    assert figures.skipped == (10,)
+    assert figures.texts['text0'][0] == 'tip'
+
+
+def test_markers_stay_until_they_are_deleted():
+    drawing = drawn(marker(CYLINDER, name='a'), marker(CYLINDER, name='b'))
+    drawing.add(SimpleNamespace(markers=[marker(CYLINDER, name='a', action=2)]))
+    (figures,) = drawing.figures()
+    assert list(figures.bodies) == ['b0']
+    drawing.add(SimpleNamespace(markers=[marker(CYLINDER, action=3)]))
+    assert drawing.figures() == []
+
+
+def test_a_marker_that_is_not_finite_is_not_drawn():
+    (figures,) = drawn(
+        marker(LINE_STRIP, [(0, 0, 0), (np.nan, 0, 0)], name='bad'),
+        marker(CYLINDER, name='worse', place=(np.inf, 0, 0)),
+        marker(CYLINDER, name='good'),
+    ).figures()
+    assert list(figures.bodies) == ['good0']
+    assert len(figures.lines) == 0

@@ -1,0 +1,127 @@
+"""What is known of machines, from messages as they come."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from longreach_view.charts import load_presets, preset_charts
+from longreach_view.world import STALE, Sample, Series, World
+
+URDF = (
+    '<robot name="crane"><link name="n/track"/><link name="n/car"/><joint name="car_joint"'
+    ' type="prismatic"><parent link="n/track"/><child link="n/car"/></joint></robot>'
+)
+
+
+def joints(position):
+    return SimpleNamespace(name=['car_joint'], position=[position], velocity=[0.0], effort=[1.0])
+
+
+def world_of(*samples, now=0.0):
+    world = World(lambda message: {'position[car_joint]': message.position[0]})
+    for sample in samples:
+        world.take(sample, now)
+    return world
+
+
+def sample(time, position=0.0, topic='/north/joint_states', lost=0):
+    return Sample(topic, 'sensor_msgs/msg/JointState', joints(position), time, lost)
+
+
+def test_a_machine_is_found_by_its_joint_states_and_description():
+    text = Sample(
+        '/north/robot_description', 'std_msgs/msg/String', SimpleNamespace(data=URDF), None
+    )
+    world = World(lambda _: {})
+    world.take(sample(1.0, 2.5, lost=3), 10.0)
+    world.take(text, 10.0)
+    machine = world.machines['north']
+    assert (machine.kind, machine.positions, machine.lost) == ('crane', {'car_joint': 2.5}, 3)
+    assert (machine.time, machine.version) == (1.0, 1)
+    world.take(text, 11.0)
+    assert machine.version == 1, 'the same description is not read again'
+
+
+def test_a_description_that_cannot_be_read_is_named():
+    world = World(lambda _: {})
+    broken = SimpleNamespace(data='<robot>')
+    world.take(Sample('/n/robot_description', 'std_msgs/msg/String', broken, None), 0.0)
+    assert 'no XML' in world.machines['n'].problem
+    assert world.machines['n'].robot is None
+
+
+def test_speed_is_simulation_time_over_wall_time_and_a_reset_begins_anew():
+    world = World(lambda _: {})
+    for k in range(200):
+        world.take(sample(0.02 * k), 0.01 * k)
+    machine = world.machines['north']
+    assert machine.speed == pytest.approx(2.0)
+    assert machine.rate == pytest.approx(100.0)
+    assert machine.silence(1.99 + 3.0) == pytest.approx(3.0)
+    world.take(sample(0.0), 2.0)
+    world.take(sample(0.5), 2.5)
+    assert machine.speed == pytest.approx(1.0)
+
+
+def test_a_clock_that_stands_still_means_paused_and_a_silent_one_does_not():
+    world = World(lambda _: {})
+
+    def tick(time, now):
+        clock = SimpleNamespace(clock=SimpleNamespace(sec=time, nanosec=0))
+        world.take(Sample('/clock', 'rosgraph_msgs/msg/Clock', clock, None), now)
+
+    tick(1, 0.0)
+    assert not world.is_paused(0.1)
+    tick(1, 1.5)
+    assert world.is_paused(1.6)
+    assert not world.is_paused(1.5 + STALE + 0.1)
+    tick(2, 3.0)
+    assert not world.is_paused(3.1)
+
+
+def test_flags_of_brake_and_emergency():
+    world = world_of(sample(0.0))
+    status = SimpleNamespace(position=[0.0], brake=np.True_, emergency_mode=False)
+    world.take(Sample('/north/status', 'longreach_msgs/msg/CraneStatus', status, 1.0), 0.0)
+    assert world.machines['north'].flags == {'brake': True, 'emergency_mode': False}
+
+
+def test_only_chosen_signals_are_kept_and_values_without_stamp_get_the_machines_time():
+    signal = '/north/joint_states.position[car_joint]'
+    world = world_of(sample(1.0, 5.0))
+    assert world.signals() == [signal]
+    world.plot([signal])
+    assert world.is_plotted('/north/joint_states')
+    for k in range(3):
+        world.take(sample(2.0 + k, 10.0 * k), 0.0)
+    np.testing.assert_array_equal(
+        world.series[signal].window(-math.inf, math.inf), [[2.0, 3.0, 4.0], [0.0, 10.0, 20.0]]
+    )
+    world = World(lambda message: {'data': message.data})
+    world.plot(['/n/set_point.data'])
+    world.machines['n'] = type(world_of(sample(0.0)).machines['north'])('n', time=7.0)
+    point = SimpleNamespace(data=3.0)
+    world.take(Sample('/n/set_point', 'std_msgs/msg/Float64', point, None), 0.0)
+    np.testing.assert_array_equal(world.series['/n/set_point.data'].window(0, 9), [[7.0], [3.0]])
+
+
+def test_a_series_keeps_the_latest_and_begins_anew_when_time_goes_back():
+    series = Series(capacity=10)
+    for k in range(35):
+        series.append(float(k), 2.0 * k)
+    assert series.window(-math.inf, math.inf)[0].tolist() == list(range(25, 35))
+    assert series.window(30.0, 31.0).tolist() == [[30.0, 31.0], [60.0, 62.0]]
+    series.append(1.0, 0.0)
+    assert series.window(-math.inf, math.inf).tolist() == [[1.0], [0.0]]
+
+
+def test_presets_choose_among_the_signals_that_exist():
+    presets = load_presets()
+    signals = ['/n/joint_states.position[car_joint]', '/n/joint_states.effort[car_joint]']
+    charts = preset_charts(presets, 'n', 'crane', [*signals, '/other/joint_states.position[x]'])
+    assert [chart.signals for chart in charts] == [(signals[0],), (signals[1],)]
+    assert charts[1].label == 'Motor force [N]'
+    (chart,) = preset_charts(presets, 'n', 'unheard of', signals)
+    assert chart.signals == (signals[0],)
