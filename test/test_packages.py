@@ -25,6 +25,7 @@ KEYS = {
     'cv2': 'python3-opencv',
     'matplotlib': 'python3-matplotlib',
     'numpy': 'python3-numpy',
+    'plotly': 'python3-plotly',
     'pytest': 'python3-pytest',
     'scipy': 'python3-scipy',
     'sympy': 'python3-sympy',

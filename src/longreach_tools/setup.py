@@ -11,7 +11,18 @@ setup(
         ('share/ament_index/resource_index/packages', ['resource/' + NAME]),
         ('share/' + NAME, ['package.xml']),
     ],
-    install_requires=['setuptools', 'apsw', 'numpy', 'pyyaml', 'matplotlib', 'pyarrow', 'rosbags'],
+    install_requires=[
+        'setuptools',
+        'apsw',
+        'matplotlib',
+        'numpy',
+        'opencv-python',
+        'pillow',
+        'plotly',
+        'pyarrow',
+        'pyyaml',
+        'rosbags',
+    ],
     zip_safe=False,
     maintainer='Longreach developers',
     maintainer_email='longreach@example.org',
@@ -24,6 +35,7 @@ setup(
         'longreach.commands': [
             'bag = longreach_tools.bag.commands',
             'launch = longreach_tools.launch.commands',
+            'plot = longreach_tools.plot.commands',
         ],
     },
 )

@@ -399,7 +399,11 @@ def _number(value: float) -> str:
 
 @contextlib.contextmanager
 def figure(
-    file: str | Path, size: tuple[float, float], rows: int = 1, above: float = 0.0
+    file: str | Path,
+    size: tuple[float, float],
+    rows: int = 1,
+    above: float = 0.0,
+    heights: Sequence[float] | None = None,
 ) -> Iterator[Any]:
     """
     Yield the list of axes of a new figure that is saved when the block ends.
@@ -414,6 +418,8 @@ def figure(
         Number of axes, one below the other, with a common time axis.
     above : float
         Relative height of additional axes above them, with a separate x axis; 0: none.
+    heights : sequence of float, optional
+        Relative heights of the rows; by default they are equal. Not together with ``above``.
 
     Raises
     ------
@@ -433,7 +439,8 @@ def figure(
         for axis in axes[1:-1]:
             axis.tick_params(labelbottom=False)
     else:
-        axes = list(canvas.subplots(rows, 1, sharex=True, squeeze=False)[:, 0])
+        table = canvas.subplots(rows, 1, sharex=True, squeeze=False, height_ratios=heights)
+        axes = list(table[:, 0])
     for axis in axes:
         axis.grid(visible=True, color='0.9')
         axis.set_axisbelow(True)

@@ -1,0 +1,1 @@
+"""``longreach plot`` and ``longreach animate``: figures and moving pictures from recordings."""

@@ -1,0 +1,193 @@
+"""Figures drawn by matplotlib, and tables of the same curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longreach_tools.output import figure, write_csv
+
+from ._picture import Curve, Panel, Picture, decimate
+
+__all__ = ['MOST_POINTS', 'draw', 'limits', 'rows_of', 'statistics', 'write_table']
+
+MOST_POINTS = 4000
+"""More points of one curve are not drawn, see :func:`decimate`."""
+
+# Sizes [inch] of a panel, of a bar of a strip, and of the margins.
+_WIDTH, _PANEL, _BAR, _MARGIN = 9.0, 1.75, 0.2, 0.75
+_COLORS, _STYLES = 10, ('-', '--', ':', '-.')
+# Legends with more entries have two columns.
+_LONG_LEGEND = 8
+# Share of the width of a panel that a letter of an event's label takes.
+_LETTER = 0.011
+
+
+def draw(file: Path, picture: Picture) -> int:
+    """
+    Draw a figure, and return of how many curves only peaks are drawn.
+
+    Parameters
+    ----------
+    file : Path
+        Its suffix selects the format.
+    picture : Picture
+    """
+    panels = rows_of(picture)
+    heights = [_PANEL] * len(panels)
+    if picture.strips:
+        heights.append(_BAR * (len(picture.strips) + 1))
+    size = (_WIDTH, sum(heights) + _MARGIN)
+    thinned = 0
+    with figure(file, size, rows=len(heights), heights=heights) as axes:
+        for axis, panel in zip(axes, panels, strict=False):
+            thinned += _draw_panel(axis, panel, picture)
+        if picture.strips:
+            _draw_strips(axes[-1], picture)
+        _draw_marks(axes, picture)
+        axes[0].set_title(picture.title, loc='left', fontsize='medium', pad=14.0)
+        axes[-1].set_xlabel(picture.time_label)
+        axes[0].set_xlim(*limits(picture))
+    return thinned
+
+
+def limits(picture: Picture) -> tuple[float, float]:
+    """Return the first and the last time of a figure [s]."""
+    times = [c.time for p in picture.panels for c in (*p.curves, *p.others) if len(c.time)]
+    begin, end = min(float(t[0]) for t in times), max(float(t[-1]) for t in times)
+    return (begin, end) if end > begin else (begin - 0.5, end + 0.5)
+
+
+def rows_of(picture: Picture) -> list[Panel]:
+    """Return the panels with those of the differences below each."""
+    rows = []
+    for panel in picture.panels:
+        rows.append(panel)
+        if panel.others:
+            names, _, unit = panel.label.rpartition('\n')
+            pairs = list(zip(panel.curves, panel.others, strict=True))
+            curves = [
+                Curve(one.name, one.label, one.unit, one.time, one.less(other).values, one.steps)
+                for one, other in pairs
+            ]
+            rows.append(Panel(f'difference\n{unit if names else panel.label}', curves))
+    return rows
+
+
+def _draw_panel(axis: Any, panel: Panel, picture: Picture) -> int:
+    """Draw the curves of a panel, and return the number of those without all points."""
+    thinned = 0
+    for number, curve in enumerate(panel.curves):
+        style: dict[str, Any] = {'color': f'C{number % _COLORS}', 'linewidth': 1.2}
+        style['linestyle'] = _STYLES[number // _COLORS % len(_STYLES)]
+        if panel.others:
+            other = panel.others[number]
+            # The second run below, wide and pale: where they agree, both are seen.
+            thinned += _draw_curve(axis, other, {**style, 'linewidth': 3.5, 'alpha': 0.35})
+        thinned += _draw_curve(axis, curve, {**style, 'label': curve.label})
+    if panel.others:
+        for name, style in zip(
+            picture.names, ({'linewidth': 1.2}, {'linewidth': 3.5, 'alpha': 0.35}), strict=True
+        ):
+            axis.plot([], [], color='0.3', label=name, **style)
+    axis.set_ylabel(panel.label)
+    values = [curve.values for curve in (*panel.curves, *panel.others)]
+    if all(curve.steps for curve in panel.curves) and not any((one < 0.0).any() for one in values):
+        axis.set_yticks([0, 1])
+    entries = len(panel.curves) + 2 * bool(panel.others)
+    axis.legend(
+        loc='upper left',
+        bbox_to_anchor=(1.0, 1.03),
+        frameon=False,
+        fontsize='small' if entries <= _LONG_LEGEND else 'x-small',
+        ncols=math.ceil(entries / (2 * _LONG_LEGEND)),
+        labelspacing=0.25,
+    )
+    return thinned
+
+
+def _draw_curve(axis: Any, curve: Curve, style: dict[str, Any]) -> int:
+    """Draw a curve, and return whether points were left out."""
+    kept = decimate(curve.values, MOST_POINTS)
+    draw_style = 'steps-post' if curve.steps else 'default'
+    axis.plot(curve.time[kept], curve.values[kept], drawstyle=draw_style, **style)
+    return int(len(kept) < len(curve.values))
+
+
+def _draw_marks(axes: Sequence[Any], picture: Picture) -> None:
+    """Draw events as lines through all panels, with labels where there is space for them."""
+    begin, end = limits(picture)
+    free = -math.inf
+    times = sorted({mark.time for mark in picture.marks})
+    for time in times:
+        for axis in axes:
+            axis.axvline(time, color='0.75', linewidth=0.8, zorder=0)
+        if time >= free:
+            labels = dict.fromkeys(mark.label for mark in picture.marks if mark.time == time)
+            text = ', '.join(labels)
+            place = {'xycoords': ('data', 'axes fraction'), 'textcoords': 'offset points'}
+            style = {'fontsize': 'small', 'color': '0.4'}
+            axes[0].annotate(text, (time, 1.0), xytext=(2, 2), **place, **style)
+            free = time + (end - begin) * _LETTER * (len(text) + 2)
+
+
+def _draw_strips(axis: Any, picture: Picture) -> None:
+    """Draw when the brake is closed and the like, one bar for each."""
+    strips = picture.strips
+    for level, strip in enumerate(reversed(strips)):
+        bars = [(begin, end - begin) for begin, end in strip.spans]
+        color = 'tab:red' if strip.alarm else 'tab:gray'
+        axis.broken_barh(bars, (level - 0.4, 0.8), color=color)
+    names = [strip.label for strip in reversed(strips)]
+    axis.set_yticks(range(len(strips)), names, fontsize='small')
+    axis.set_ylim(-0.6, len(strips) - 0.4)
+    axis.grid(visible=False, axis='y')
+
+
+def write_table(file: Path, picture: Picture) -> None:
+    """
+    Write all samples of a figure as CSV: time [s] and a column for each curve.
+
+    A row is a time at which a curve has a sample; the others are nan there. With a second
+    recording its curves and the differences follow, the latter at the times of the first.
+    """
+    columns: list[tuple[str, np.ndarray, np.ndarray]] = []
+    for panel in picture.panels:
+        for place, curve in enumerate(panel.curves):
+            columns.append((curve.name, curve.time, curve.values))
+            if panel.others:
+                other = panel.others[place]
+                columns.append((f'{curve.name} of {picture.names[1]}', other.time, other.values))
+                less = curve.less(other).values
+                columns.append((f'difference of {curve.name}', curve.time, less))
+    unique = list({name: (name, time, values) for name, time, values in columns}.values())
+    times = np.unique(np.concatenate([time for _, time, _ in unique]))
+    table = np.full((len(times), 1 + len(unique)), np.nan)
+    table[:, 0] = times
+    for place, (_, time, values) in enumerate(unique, 1):
+        table[np.searchsorted(times, time), place] = values
+    write_csv(file, ['time', *(_cell(name) for name, _, _ in unique)], table)
+
+
+def _cell(name: str) -> str:
+    """Return a name as a cell of CSV."""
+    quoted = name.replace('"', '""')
+    return f'"{quoted}"' if set(name) & set(',"\n') else name
+
+
+def statistics(curve: Curve) -> dict[str, float | int | None]:
+    """Return samples, unknown ones, least, greatest and mean value, and the largest interval."""
+    known = curve.values[np.isfinite(curve.values)]
+    steps: Sequence[float] = np.diff(curve.time).tolist()
+    return {
+        'samples': len(curve.time),
+        'unknown': len(curve.time) - len(known),
+        'min': float(known.min()) if known.size else None,
+        'max': float(known.max()) if known.size else None,
+        'mean': float(known.mean()) if known.size else None,
+        'largest_interval': max(steps) if steps else None,
+    }

@@ -1,0 +1,139 @@
+"""
+Events of a recording: brake, emergency mode, sticking cylinders, changes of a load.
+
+A cylinder sticks while its velocity is exactly zero, which only a model of dry friction gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from longreach_tools.bag import Bag
+from longreach_tools.bag._reading import store_of
+from longreach_tools.fields import Signal
+
+from ._picture import Mark, Strip
+from ._series import TopicData
+
+__all__ = ['Watched', 'event_signals', 'events_of', 'spans']
+
+# Flags by field of a message, with what a strip says, and whether it is an alarm.
+_FLAGS = {
+    'brake': ('brake', False),
+    'emergency_mode': ('emergency', True),
+}
+# Shorter rests are not distinguished from a velocity that passes zero.
+_LEAST_REST = 3
+# More marks in one figure hide the curves.
+_MOST_MARKS = 40
+
+
+class Watched(NamedTuple):
+    """A signal with events: kind flag, rest (velocities of all joints) or load."""
+
+    kind: str
+    signal: Signal
+
+
+def event_signals(bag: Bag, namespaces: Collection[str]) -> list[Watched]:
+    """
+    Return the signals of a recording that have events.
+
+    Parameters
+    ----------
+    bag : Bag
+    namespaces : collection of str
+        First parts of topics' names; others are left out.
+    """
+    names = [
+        name
+        for name, topic in bag.topics.items()
+        if topic.count and name.split('/')[1] in namespaces
+    ]
+    stores = store_of(bag, names, missing_is_error=False)
+    found: dict[tuple[str, str], Watched] = {}
+    for name, store in stores.items():
+        typename, space = bag.topics[name].typename, name.split('/')[1]
+        if typename == 'sensor_msgs/msg/JointState':
+            found[name, 'rest'] = Watched('rest', Signal(name, 'velocity'))
+        elif typename == 'geometry_msgs/msg/InertiaStamped' and name.endswith('/load'):
+            found[name, 'load'] = Watched('load', Signal(name, 'inertia.m'))
+        fields = {field for field, kind in store.fielddefs[typename][1] if _is_flag(kind)}
+        for field in sorted(fields & set(_FLAGS)):
+            # The same flag is in several topics of a machine; the first decides it.
+            found.setdefault((space, field), Watched('flag', Signal(name, field)))
+    return list(found.values())
+
+
+def _is_flag(kind: Any) -> bool:
+    """Return whether a field of a type store is a single bool."""
+    from rosbags.interfaces import Nodetype
+
+    return bool(kind[0] == Nodetype.BASE and kind[1][0] == 'bool')
+
+
+def events_of(
+    watched: Sequence[Watched],
+    topics: Mapping[str, TopicData],
+    times: Mapping[str, np.ndarray],
+    joints: Mapping[str, tuple[str, str, str]],
+) -> tuple[list[Strip], list[Mark]]:
+    """
+    Return strips and marks of the events.
+
+    Parameters
+    ----------
+    watched : sequence of Watched
+    topics : mapping
+        Data by topic.
+    times : mapping
+        Times by topic [s], shape (samples,).
+    joints : mapping
+        Units by joint, from which those that move along a line are known.
+    """
+    strips: list[Strip] = []
+    marks: list[Mark] = []
+    several = len({one.signal.topic.split('/')[1] for one in watched}) > 1
+    for kind, signal in watched:
+        data = topics.get(signal.topic)
+        if data is None:
+            continue
+        time = times[signal.topic]
+        before = f'{signal.topic.split("/")[1]} ' if several else ''
+        if kind == 'flag':
+            label, alarm = _FLAGS[signal.field]
+            found = spans(time, data.values[signal.field] > 0.0)
+            if found:
+                strips.append(Strip(before + label, found, alarm))
+            marks += [Mark(begin, before + label) for begin, _ in found]
+        elif kind == 'load':
+            changes = np.diff(data.values[signal.field])
+            for place in np.flatnonzero(changes).tolist():
+                what = 'load attached' if changes[place] > 0.0 else 'load released'
+                marks.append(Mark(float(time[place + 1]), before + what))
+        else:
+            for field, values in data.values.items():
+                joint = field.partition('[')[2].rstrip(']')
+                units = joints.get(joint)
+                if not field.startswith('velocity[') or units is None or units[0] != 'm':
+                    continue
+                rests = spans(time, values == 0.0, _LEAST_REST)
+                # At rest all the time: nothing sticks and nothing slips.
+                if rests and not (values == 0.0).all():
+                    strips.append(Strip(f'{before}{joint} sticks', rests))
+    marks.sort(key=lambda mark: mark.time)
+    return strips, marks if len(marks) <= _MOST_MARKS else []
+
+
+def spans(time: np.ndarray, holds: np.ndarray, least: int = 1) -> list[tuple[float, float]]:
+    """Return (begin, end) [s] of times in which a condition holds for a number of samples."""
+    edges = np.diff(np.concatenate(([0], holds.astype(int), [0])))
+    starts, stops = np.flatnonzero(edges > 0), np.flatnonzero(edges < 0)
+    return [
+        (float(time[begin]), float(time[min(end, len(time) - 1)]))
+        for begin, end in zip(starts.tolist(), stops.tolist(), strict=True)
+        if end - begin >= least
+    ]

@@ -1,0 +1,133 @@
+"""Interactive figures in one HTML file, drawn by plotly, which is part of the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_tools.output import writing
+
+from ._draw import MOST_POINTS, limits, rows_of
+from ._picture import Curve, Picture, decimate
+
+__all__ = ['write_page']
+
+# Heights of a panel, of a bar of a strip, and of margins with the range selector [px].
+_PANEL, _BAR, _MARGIN = 190, 22, 170
+_DASHES = ('solid', 'dash', 'dot', 'dashdot')
+_COLORS = (
+    '#1f77b4', '#ff7f0e', '#2ca02c', '#d62728', '#9467bd',
+    '#8c564b', '#e377c2', '#7f7f7f', '#bcbd22', '#17becf',
+)  # fmt: skip
+
+
+def write_page(file: Path, picture: Picture) -> int:
+    """
+    Write a figure as a page that needs no other file, and return of how many curves peaks only.
+
+    Raises
+    ------
+    InputError
+        If plotly is not installed, or the file cannot be written.
+    """
+    try:
+        from plotly.subplots import make_subplots
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f'{file}: pages need the Python package plotly ({error}); install it: pip install'
+            ' plotly, or give a file that ends in .svg'
+        ) from error
+    panels = rows_of(picture)
+    heights = [_PANEL] * len(panels) + [_BAR * (len(picture.strips) + 1)] * bool(picture.strips)
+    page = make_subplots(
+        rows=len(heights),
+        cols=1,
+        shared_xaxes=True,
+        vertical_spacing=min(0.03, 0.3 / len(heights)),
+        row_heights=heights,
+    )
+    thinned = 0
+    for row, panel in enumerate(panels, 1):
+        for number, curve in enumerate(panel.curves):
+            look = {'color': _COLORS[number % len(_COLORS)]}
+            look['dash'] = _DASHES[number // len(_COLORS) % len(_DASHES)]
+            heading = panel.label.replace('\n', ' ')
+            if panel.others:
+                other = panel.others[number]
+                name = f'{other.label}, {picture.names[1]}'
+                thinned += _add(page, row, other, name, heading, {**look, 'width': 4}, 0.35)
+            thinned += _add(page, row, curve, curve.label, heading, {**look, 'width': 1.5}, 1.0)
+        page.update_yaxes(title_text=panel.label.replace('\n', '<br>'), row=row, col=1)
+    if picture.strips:
+        _add_strips(page, len(heights), picture)
+    for mark in picture.marks:
+        page.add_vline(x=mark.time, line={'color': 'rgba(120,120,120,0.5)', 'width': 1})
+    page.update_xaxes(range=list(limits(picture)))
+    page.update_xaxes(title_text=picture.time_label, row=len(heights), col=1)
+    page.update_layout(
+        title={'text': picture.title, 'x': 0.01},
+        template='plotly_white',
+        height=sum(heights) + _MARGIN,
+        legend={'groupclick': 'toggleitem', 'tracegroupgap': 12},
+        hovermode='x',
+    )
+    text = page.to_html(
+        include_plotlyjs=True,
+        include_mathjax=False,
+        div_id='figure',
+        config={'displaylogo': False, 'responsive': True},
+    )
+    with writing(file) as path:
+        path.write_text(text, encoding='utf-8')
+    return thinned
+
+
+def _add(
+    page: Any,
+    row: int,
+    curve: Curve,
+    name: str,
+    heading: str,
+    line: dict[str, Any],
+    opacity: float,
+) -> int:
+    """Add a curve to a row, and return whether points were left out."""
+    kept = decimate(curve.values, MOST_POINTS)
+    shape = {'shape': 'hv'} if curve.steps else {}
+    page.add_scatter(
+        x=curve.time[kept].tolist(),
+        # Unknown values are gaps; JSON has no NaN.
+        y=[value if np.isfinite(value) else None for value in curve.values[kept].tolist()],
+        mode='lines',
+        name=name,
+        line=line | shape,
+        opacity=opacity,
+        legendgroup=str(row),
+        legendgrouptitle={'text': heading},
+        row=row,
+        col=1,
+    )
+    return int(len(kept) < len(curve.values))
+
+
+def _add_strips(page: Any, row: int, picture: Picture) -> None:
+    """Add bars for the times in which the brake is closed and the like."""
+    for strip in picture.strips:
+        page.add_bar(
+            base=[begin for begin, _ in strip.spans],
+            x=[end - begin for begin, end in strip.spans],
+            y=[strip.label] * len(strip.spans),
+            orientation='h',
+            marker={'color': '#d62728' if strip.alarm else '#7f7f7f', 'line': {'width': 0}},
+            customdata=[list(span) for span in strip.spans],
+            hovertemplate='%{customdata[0]:.6g} s to %{customdata[1]:.6g} s',
+            name=strip.label,
+            showlegend=False,
+            row=row,
+            col=1,
+        )
+    page.update_layout(barmode='overlay')
+    page.update_yaxes(autorange='reversed', row=row, col=1)

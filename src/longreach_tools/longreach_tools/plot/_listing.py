@@ -1,0 +1,161 @@
+"""What is in a recording: every number with its unit, count and range."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_tools.bag import Topic, open_bag
+from longreach_tools.bag._reading import store_of
+from longreach_tools.bag._stamps import stamp_reader
+from longreach_tools.fields import numeric_arrays, numeric_fields
+from longreach_tools.output import table
+
+from ._build import describe, joint_units
+from ._series import NANOSECONDS
+from ._units import Units
+
+__all__ = ['inventory', 'inventory_table']
+
+# Drawings for viewers: their numbers are listed on request only.
+_DRAWINGS = 'visualization_msgs/'
+
+
+class _Range:
+    """Count, least and greatest of the values of a field; unknown ones are not counted."""
+
+    def __init__(self) -> None:
+        self.count, self.least, self.greatest, self.longest = 0, math.inf, -math.inf, 0
+
+    def add(self, value: float) -> None:
+        """Add a number."""
+        if math.isfinite(value):
+            self.count += 1
+            self.least, self.greatest = min(self.least, value), max(self.greatest, value)
+
+    def add_array(self, values: np.ndarray) -> None:
+        """Add the numbers of an array."""
+        self.longest = max(self.longest, values.size)
+        known = values[np.isfinite(values.astype(float))]
+        if known.size:
+            self.count += 1
+            self.least = min(self.least, float(known.min()))
+            self.greatest = max(self.greatest, float(known.max()))
+
+
+def inventory(path: Path) -> dict[str, Any]:
+    """
+    Return the topics of a recording with the ranges of their numbers, for JSON.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or has no messages.
+    """
+    with open_bag(path) as bag:
+        if not bag.message_count:
+            raise InputError(f'{path}: no messages: an empty recording')
+        stores = store_of(bag, list(bag.topics), missing_is_error=False)
+        readers = {
+            name: stamp_reader(bag.topics[name].typename, store) for name, store in stores.items()
+        }
+        ranges: dict[str, dict[str, _Range]] = {name: {} for name in bag.topics}
+        times: dict[str, _Range] = {name: _Range() for name in bag.topics}
+        for name, time, data in bag.messages(list(stores)):
+            reader = readers[name]
+            stamp = reader(data) if reader else None
+            times[name].add((time if stamp is None else stamp) / NANOSECONDS)
+            _add(ranges[name], stores[name].deserialize_cdr(data, bag.topics[name].typename))
+        topics = dict(bag.topics)
+        problem = bag.problem
+    joints = [
+        name
+        for name, topic in topics.items()
+        if topic.typename == 'sensor_msgs/msg/JointState' and topic.count
+    ]
+    units = Units(joint_units(describe(path, joints)))
+    return {
+        'bag': str(path),
+        'problem': problem or None,
+        'topics': [
+            {
+                'name': name,
+                'type': topic.typename,
+                'messages': topic.count,
+                'time': None if not readers.get(name) else 'stamp',
+                'first_s': times[name].least if times[name].count else None,
+                'last_s': times[name].greatest if times[name].count else None,
+                'readable': name in stores,
+                'fields': [_entry(topic, f, r, units) for f, r in ranges[name].items()],
+            }
+            for name, topic in topics.items()
+        ],
+    }
+
+
+def _add(ranges: dict[str, _Range], message: Any) -> None:
+    """Add the numbers of a message."""
+    for field, value in numeric_fields(message).items():
+        if field not in ranges:
+            ranges[field] = _Range()
+        ranges[field].add(value)
+    for field, values in numeric_arrays(message).items():
+        # Names of arrays end in brackets, so that they are not those of numbers.
+        ranges.setdefault(f'{field}[]', _Range()).add_array(values)
+
+
+def _entry(topic: Topic, field: str, found: _Range, units: Units) -> dict[str, Any]:
+    """Return a field for JSON."""
+    name = f'{field[:-1]}0..{found.longest - 1}]' if field.endswith('[]') else field
+    return {
+        'field': name,
+        'unit': units.of(topic, field.removesuffix('[]')),
+        'count': found.count,
+        'min': found.least if found.count else None,
+        'max': found.greatest if found.count else None,
+    }
+
+
+def inventory_table(found: dict[str, Any]) -> str:
+    """Return an inventory as text: a block for each topic."""
+    lines = []
+    for topic in found['topics']:
+        head = f'{topic["name"]}  {topic["type"]}, {topic["messages"]} messages'
+        if topic['first_s'] is not None:
+            head += f', {topic["first_s"]:.6g} to {topic["last_s"]:.6g} s'
+            head += '' if topic['time'] else ' (time of recording: no stamp)'
+        if not topic['readable']:
+            head += ', type not installed'
+        lines += ['', head]
+        if topic['type'].startswith(_DRAWINGS):
+            lines.append('  drawings for viewers; their numbers are listed with --format json')
+            continue
+        rows = [
+            (
+                f'  {one["field"]}',
+                one['unit'],
+                one['count'],
+                _known(one['min']),
+                _known(one['max']),
+            )
+            for one in topic['fields']
+        ]
+        if rows:
+            lines += _left(table(('  field', 'unit', 'count', 'min', 'max'), rows))
+    return '\n'.join(lines[1:])
+
+
+def _left(text: str) -> list[str]:
+    """Return the lines of a table with its first column to the left."""
+    lines = text.splitlines()
+    width = len(lines[0].partition(' field')[0]) + len(' field')
+    return [f'  {line[:width].strip():<{width}}{line[width:]}' for line in lines]
+
+
+def _known(value: Any) -> Any:
+    """Return a value, or a dash for none."""
+    return '-' if value is None else value

@@ -1,0 +1,230 @@
+"""
+What a figure shows, before it is drawn: panels of curves over a common time, and events.
+
+The same description is drawn by matplotlib and by plotly, and written as CSV.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from longreach_tools.fields import Signal
+
+__all__ = ['Curve', 'Difference', 'Mark', 'Panel', 'Picture', 'Strip', 'decimate', 'group']
+
+# An interval beyond this many median intervals is a gap: values are not interpolated across it.
+_GAP = 5.0
+_ENTRY = re.compile(r'\[([^\[\]]+)\]')
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """
+    The difference of a curve from a second recording.
+
+    Attributes
+    ----------
+    values : ndarray, shape (samples,)
+        Of the curve less the second one, interpolated in time; NaN where there is no second one.
+    largest, rms : float
+        Largest magnitude and root mean square; NaN without overlap.
+    overlap : float
+        Share of the samples at which both are known, 0 to 1.
+    """
+
+    values: np.ndarray
+    largest: float
+    rms: float
+    overlap: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """
+    A signal over time.
+
+    Attributes
+    ----------
+    name : str
+        In tables and CSV files.
+    label : str
+        In the legend.
+    unit : str
+    time, values : ndarray, shape (samples,)
+        Time [s]; NaN where a value is not known.
+    steps : bool
+        Whether it holds its value until the next sample, as a flag does.
+    """
+
+    name: str
+    label: str
+    unit: str
+    time: np.ndarray
+    values: np.ndarray
+    steps: bool = False
+
+    def less(self, other: Curve) -> Difference:
+        """Return the difference from a curve of a second recording."""
+        return _difference(self, other)
+
+
+@dataclasses.dataclass(frozen=True)
+class Panel:
+    """Curves with a common vertical axis; ``others`` are those of the second recording."""
+
+    label: str
+    curves: Sequence[Curve]
+    others: Sequence[Curve] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Strip:
+    """Times at which something holds: (begin, end) [s]."""
+
+    label: str
+    spans: Sequence[tuple[float, float]]
+    alarm: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Mark:
+    """An event at a time [s]."""
+
+    time: float
+    label: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """
+    Everything in a figure.
+
+    Attributes
+    ----------
+    title : str
+    time_label : str
+    panels : sequence of Panel
+    strips : sequence of Strip
+    marks : sequence of Mark
+    names : tuple of str
+        Names of the recordings, one or two.
+    """
+
+    title: str
+    time_label: str
+    panels: Sequence[Panel]
+    strips: Sequence[Strip]
+    marks: Sequence[Mark]
+    names: tuple[str, ...]
+
+
+def decimate(values: np.ndarray, most: int) -> np.ndarray:
+    """
+    Return the places of samples that are drawn so that no peak is lost, increasing.
+
+    The samples are divided into ``most / 4`` equal parts; of each the first, the last, the least
+    and the greatest are kept, and gaps of NaN stay gaps.
+
+    Parameters
+    ----------
+    values : ndarray, shape (samples,)
+    most : int
+        Largest number of places, at least 8.
+    """
+    count = len(values)
+    if count <= most:
+        return np.arange(count)
+    edges = np.linspace(0, count, most // 4 + 1).astype(int)
+    kept = set()
+    for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        part = values[begin:end]
+        known = np.flatnonzero(np.isfinite(part))
+        kept |= {begin, end - 1}
+        if known.size:
+            kept |= {begin + int(known[k(part[known])]) for k in (np.argmin, np.argmax)}
+        if known.size not in (0, part.size):
+            # One unknown value breaks the line here, too; it takes the place of the last sample.
+            kept.discard(end - 1)
+            kept.add(begin + int(np.flatnonzero(~np.isfinite(part))[0]))
+    return np.array(sorted(kept))
+
+
+def _difference(curve: Curve, other: Curve) -> Difference:
+    """Return the difference of two curves at the times of the first."""
+    found = np.full(len(curve.values), np.nan)
+    known = np.isfinite(other.values)
+    time, values = other.time[known], other.values[known]
+    if len(time) > 1:
+        after = np.clip(np.searchsorted(time, curve.time, side='right'), 1, len(time) - 1)
+        if curve.steps:
+            between = values[np.searchsorted(time, curve.time, side='right') - 1]
+        else:
+            between = np.interp(curve.time, time, values)
+        steps = np.diff(time)
+        inside = (curve.time >= time[0]) & (curve.time <= time[-1])
+        inside &= steps[after - 1] <= _GAP * np.median(steps)
+        found[inside] = (curve.values - between)[inside]
+    both = np.isfinite(found)
+    errors = found[both]
+    if not errors.size:
+        return Difference(found, np.nan, np.nan, 0.0)
+    largest, rms = float(np.abs(errors).max()), float(np.sqrt(np.mean(errors**2)))
+    return Difference(found, largest, rms, float(both.mean()))
+
+
+def group(
+    signals: Sequence[tuple[Signal, str, bool]],
+) -> list[tuple[str, list[tuple[int, str]]]]:
+    """
+    Return which signals share a panel: its label, and place and label of each of its signals.
+
+    Signals of one unit share one; without unit those of one field; flags among each other.
+
+    Parameters
+    ----------
+    signals : sequence of (Signal, str, bool)
+        With unit, and whether it is a flag.
+    """
+    panels: dict[tuple[str, str], list[int]] = {}
+    for place, (signal, unit, is_flag) in enumerate(signals):
+        stem = _ENTRY.sub('', signal.field)
+        key = ('flag', '') if is_flag else (unit, '' if unit not in ('', '1') else stem)
+        panels.setdefault(key, []).append(place)
+    result = []
+    for (unit, _), places in panels.items():
+        members = [signals[place][0] for place in places]
+        labels = _labels(members)
+        stems = dict.fromkeys(_ENTRY.sub('', one.field).replace('_', ' ') for one in members)
+        words = ', '.join(stems) if len(stems) <= 2 else ''
+        shown = '' if unit in ('', '1', 'flag') else f'[{unit}]'
+        if unit == 'flag':
+            words = words or 'flags'
+        result.append((f'{words}\n{shown}'.strip(), list(zip(places, labels, strict=True))))
+    return result
+
+
+def _labels(signals: Sequence[Signal]) -> list[str]:
+    """Return the shortest labels that distinguish signals of a panel."""
+    candidates = []
+    for signal in signals:
+        entries = _ENTRY.findall(signal.field)
+        tail = signal.field.rpartition(']')[2].lstrip('.')
+        candidates.append(
+            (
+                ' '.join(filter(None, (*entries, tail))) if entries else signal.field,
+                signal.field,
+                f'{os.path.basename(signal.topic)}.{signal.field}',  # noqa: PTH119
+                str(signal),
+            )
+        )
+    for level in range(4):
+        labels = [one[level] for one in candidates]
+        if max(Counter(labels).values()) == 1:
+            return labels
+    return [str(signal) for signal in signals]

@@ -1,0 +1,296 @@
+"""
+Signals of a recording over time.
+
+Time is that of the stamps in the messages' headers. Messages without stamp get the time at which
+they were recorded, converted to the clock of the stamps where the two differ.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from array import array
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_tools.bag import Bag, absolute_name, open_bag
+from longreach_tools.bag._reading import store_of
+from longreach_tools.bag._stamps import is_wall_clock, stamp_reader
+from longreach_tools.fields import Signal, near_names, numeric_fields, read_field
+
+if TYPE_CHECKING:
+    from rosbags.typesys.store import Typestore
+
+__all__ = ['NANOSECONDS', 'Recording', 'TopicData', 'find_topic', 'read_signals']
+
+NANOSECONDS = 1_000_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class TopicData:
+    """
+    Samples of a topic in the order of time.
+
+    Attributes
+    ----------
+    name, typename : str
+    time : ndarray of int64, shape (samples,)
+        Stamps [ns].
+    values : dict of str to ndarray, shape (samples,)
+        By field; NaN where a message does not have it.
+    """
+
+    name: str
+    typename: str
+    time: np.ndarray
+    values: dict[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Recording:
+    """
+    Signals of a recording.
+
+    Attributes
+    ----------
+    path : Path
+    topics : dict of str to TopicData
+        By name.
+    notes : tuple of str
+        What was assumed about times, and what could not be read.
+    """
+
+    path: Path
+    topics: dict[str, TopicData]
+    notes: tuple[str, ...]
+
+
+class _Reader:
+    """
+    Collects fields of one topic.
+
+    Parameters
+    ----------
+    bag : Bag
+    name : str
+    wanted : iterable of str
+        Fields; one that is not a number stands for all below it, the empty one for all.
+    store : Typestore
+        Type store of the recording.
+    """
+
+    def __init__(self, bag: Bag, name: str, wanted: Iterable[str], store: Typestore) -> None:
+        self.typename = bag.topics[name].typename
+        self._bag, self._name, self._store = bag, name, store
+        self._stamp = stamp_reader(self.typename, store)
+        self.bag_time, self.stamps = array('q'), array('q')
+        self.unset = 0
+        # What a field of the request is: unknown until a message has it.
+        self._is_number: dict[str, bool | None] = dict.fromkeys(wanted)
+        self._known: dict[str, None] = {}
+        self._places: dict[str, array[int]] = {}
+        self._numbers: dict[str, array[float]] = {}
+
+    def add(self, time: int, data: bytes) -> None:
+        """Add a message [ns, CDR bytes]."""
+        from rosbags.serde import SerdeError
+
+        try:
+            message = self._store.deserialize_cdr(data, self.typename)
+        except SerdeError as error:
+            raise InputError(
+                f'{self._bag.path}: {self._name} at {time} ns: not a {self.typename}: {error}'
+            ) from error
+        stamp = self._stamp(data) if self._stamp else None
+        self.unset += stamp == 0
+        place = len(self.bag_time)
+        self.bag_time.append(time)
+        self.stamps.append(-1 if stamp is None else stamp)
+        everything: dict[str, float] | None = None
+        for field, is_number in self._is_number.items():
+            if is_number is not False and field:
+                try:
+                    number = read_field(message, field)
+                except InputError:
+                    pass
+                else:
+                    self._is_number[field] = True
+                    self._add(field, place, number)
+                    continue
+            if everything is None:
+                everything = numeric_fields(message)
+                self._known |= dict.fromkeys(everything)
+            below = [name for name in everything if _is_below(name, field)]
+            if below:
+                self._is_number[field] = False
+            for name in below:
+                self._add(name, place, everything[name])
+
+    def _add(self, field: str, place: int, number: float) -> None:
+        """Add a number of the message at a place."""
+        if field not in self._places:
+            self._places[field], self._numbers[field] = array('q'), array('d')
+        if not self._places[field] or self._places[field][-1] != place:
+            self._places[field].append(place)
+            self._numbers[field].append(number)
+
+    def values(self) -> dict[str, np.ndarray]:
+        """
+        Return the numbers by field, in the order of the request, shape (messages,).
+
+        Raises
+        ------
+        InputError
+            If no message has a requested field.
+        """
+        for field, is_number in self._is_number.items():
+            if is_number is None:
+                has = near_names(field, self._known) if self._known else ''
+                what = f'no numeric field {field}' if field else 'no numeric field'
+                raise InputError(
+                    f'{self._bag.path}: {self._name} ({self.typename}) has {what}'
+                    + (f'; similar: {has}' if has else '')
+                )
+        found = {}
+        for wanted in self._is_number:
+            for field, places in self._places.items():
+                if field == wanted or _is_below(field, wanted):
+                    values = np.full(len(self.bag_time), math.nan)
+                    values[np.frombuffer(places, dtype=np.int64)] = self._numbers[field]
+                    if not np.isnan(values).all() or field == wanted:
+                        found[field] = values
+        return found
+
+
+def _is_below(field: str, above: str) -> bool:
+    """Return whether a field is part of another."""
+    return not above or field.startswith((f'{above}.', f'{above}['))
+
+
+def find_topic(bag: Bag, name: str) -> str:
+    """
+    Return the full name of a topic of a recording, given in full or by its last part.
+
+    Raises
+    ------
+    InputError
+        If there is none, or several end like this.
+    """
+    if absolute_name(name) in bag.topics:
+        return absolute_name(name)
+    ends = [topic for topic in bag.topics if topic.endswith(f'/{name.lstrip("/")}')]
+    if len(ends) == 1:
+        return ends[0]
+    if ends:
+        raise InputError(f'{bag.path}: several topics {name}: {", ".join(ends)}; give one in full')
+    if not bag.topics:
+        raise InputError(f'{bag.path}: no topics: an empty recording')
+    raise InputError(
+        f'{bag.path}: no topic {absolute_name(name)}; similar: {near_names(name, bag.topics)}; '
+        f'longreach plot {bag.path} --list shows all'
+    )
+
+
+def read_signals(path: str | Path, signals: Sequence[Signal]) -> Recording:
+    """
+    Read signals of a recording.
+
+    Parameters
+    ----------
+    path : path
+        Directory of the recording, or a storage file.
+    signals : sequence of Signal
+        A topic without a field stands for all its numbers, a field that is not a number for those
+        below it.
+
+    Raises
+    ------
+    InputError
+        If the recording cannot be read, is empty, or does not have a signal.
+    """
+    with open_bag(path) as bag:
+        if not bag.message_count:
+            raise InputError(f'{path}: no messages: an empty recording')
+        wanted: dict[str, list[str]] = {}
+        for signal in signals:
+            wanted.setdefault(find_topic(bag, signal.topic), []).append(signal.field)
+        for name in wanted:
+            if not bag.topics[name].count:
+                raise InputError(f'{path}: {name} was recorded without a message')
+        stores = store_of(bag, list(wanted))
+        readers = {n: _Reader(bag, n, fields, stores[n]) for n, fields in wanted.items()}
+        for name, time, data in bag.messages(list(readers)):
+            readers[name].add(time, data)
+        notes = [f'{path}: {bag.problem}; {bag.message_count} messages read'] * bool(bag.problem)
+        times = _times(bag, readers, notes)
+        topics = {}
+        for name, reader in readers.items():
+            order = np.argsort(times[name], kind='stable')
+            values = {field: found[order] for field, found in reader.values().items()}
+            topics[name] = TopicData(name, reader.typename, times[name][order], values)
+        return Recording(Path(path), topics, tuple(notes))
+
+
+def _times(bag: Bag, readers: dict[str, _Reader], notes: list[str]) -> dict[str, np.ndarray]:
+    """Return the times of all messages [ns] by topic; add a note where they are not stamps."""
+    times = {}
+    clock: tuple[np.ndarray, np.ndarray] | None = None
+    for name, reader in readers.items():
+        stamps = np.frombuffer(reader.stamps, dtype=np.int64).copy()
+        without = stamps < 0
+        # A first stamp of zero is the start of a simulation; more of them were never set.
+        if reader.unset > 1:
+            without |= stamps == 0
+        if without.any():
+            received = np.frombuffer(reader.bag_time, dtype=np.int64)[without]
+            if clock is None:
+                clock = _clock_of(bag)
+            stamps[without] = _converted(received, clock)
+            how = 'converted to the clock of the stamps' if _differ(received, clock) else 'kept'
+            count = int(without.sum())
+            few = '' if count == len(stamps) else f'{count} of {len(stamps)} messages of '
+            notes.append(f'{few}{name}: no stamp; the time of recording is used ({how})')
+        times[name] = stamps
+    return times
+
+
+def _differ(received: np.ndarray, clock: tuple[np.ndarray, np.ndarray]) -> bool:
+    """Return whether times of recording [ns] are on another clock than the stamps."""
+    return bool(len(clock[1])) and is_wall_clock(int(received[0])) != is_wall_clock(
+        int(clock[1][-1])
+    )
+
+
+def _converted(received: np.ndarray, clock: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Return times of recording [ns] on the clock of the stamps."""
+    if not _differ(received, clock):
+        return received
+    # Relative to the first, because float has too few digits for wall time in ns.
+    origins = clock[0][0], clock[1][0]
+    moved = np.interp(received - origins[0], clock[0] - origins[0], clock[1] - origins[1])
+    return np.asarray(np.rint(moved).astype(np.int64) + origins[1])
+
+
+def _clock_of(bag: Bag) -> tuple[np.ndarray, np.ndarray]:
+    """Return times of recording and stamps [ns] of the topic with most stamps, both (samples,)."""
+    pairs: tuple[np.ndarray, np.ndarray] = (np.empty(0, np.int64), np.empty(0, np.int64))
+    stores = store_of(bag, list(bag.topics), missing_is_error=False)
+    stamped = {
+        name: reader
+        for name, store in stores.items()
+        if (reader := stamp_reader(bag.topics[name].typename, store)) is not None
+    }
+    if not stamped:
+        return pairs
+    best = max(stamped, key=lambda name: bag.topics[name].count)
+    found = [
+        (time, stamp)
+        for _, time, data in bag.messages([best])
+        if (stamp := stamped[best](data)) is not None
+    ]
+    table = np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
+    return table[:, 0], table[:, 1]

@@ -1,0 +1,188 @@
+"""
+Draw a recording: any numbers of any topics over time, with their units and events.
+
+  longreach plot BAG --list                              what is in it: fields, units, ranges
+  longreach plot BAG /crane/joint_states.position /crane/status.set_point --out run.svg
+  longreach plot BAG /crane/sensors.car_position --against BAG2 --out both.html
+  longreach plot BAG --preset crane --out crane.png      as the figures of the paper
+  longreach plot BAG /crane/sensors --out sensors.csv    all samples
+
+Time is that of the stamps in the messages. A topic may be given by its last part, and a field by
+its beginning: joint_states.position stands for the positions of all joints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from longreach_dynamics.errors import InputError
+from longreach_tools.arguments import finite
+
+if TYPE_CHECKING:
+    from ._picture import Picture
+
+SUMMARY = 'figures of recordings: numbers over time, two runs, presets'
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments; drawing is imported when the command runs."""
+    parser.add_argument('bag', type=Path, help='directory of a recording, or a storage file')
+    parser.add_argument(
+        'signals',
+        nargs='*',
+        metavar='TOPIC.field',
+        help='such as joint_states.position[car_joint]',
+    )
+    parser.add_argument(
+        '--list', action='store_true', help='print fields with units, counts and ranges'
+    )
+    parser.add_argument(
+        '--out', type=Path, metavar='FILE', help='.png, .svg, .pdf and the like, .html or .csv'
+    )
+    parser.add_argument(
+        '--against', type=Path, metavar='BAG2', help='a second run, and the difference from it'
+    )
+    parser.add_argument(
+        '--preset', metavar='MACHINE', help='the figure of crane, boom, excavator, ...'
+    )
+    parser.add_argument(
+        '--namespace', metavar='NS', help='of the machine of --preset (default: its name)'
+    )
+    parser.add_argument(
+        '--file', type=Path, metavar='FILE', help="machine's file of --preset (default: installed)"
+    )
+    parser.add_argument('--from', dest='begin', type=finite, metavar='S', help='first time [s]')
+    parser.add_argument('--to', dest='end', type=finite, metavar='S', help='last time [s]')
+    parser.add_argument('--format', choices=('table', 'json'), default='table')
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from longreach_tools.output import print_result
+
+    if arguments.list:
+        from ._listing import inventory, inventory_table
+
+        found = inventory(arguments.bag)
+        if found['problem']:
+            _note(f'{arguments.bag}: {found["problem"]}')
+        print_result(found, inventory_table(found), arguments.format)
+        return 0
+    check(arguments)
+    from longreach_tools.fields import parse_signal
+
+    from ._build import Window, build, build_preset
+
+    window = Window(arguments.begin, arguments.end)
+    if arguments.preset:
+        picture, notes = build_preset(
+            arguments.preset,
+            arguments.bag,
+            arguments.namespace or arguments.preset,
+            arguments.file,
+            window,
+            arguments.against,
+        )
+    else:
+        signals = [parse_signal(text) for text in arguments.signals]
+        picture, notes = build(arguments.bag, signals, window, arguments.against)
+    thinned = _write(arguments.out, picture)
+    for note in notes:
+        _note(note)
+    if thinned:
+        from ._draw import MOST_POINTS
+
+        _note(
+            f'{thinned} curves have more than {MOST_POINTS} samples: of equal parts of them the'
+            ' least and the greatest are drawn, so that no peak is lost; --out FILE.csv has all'
+        )
+    result, text = _report(arguments.out, picture, notes)
+    print_result(result, text, arguments.format)
+    return 0
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """
+    Check arguments that exclude each other, and the output.
+
+    Raises
+    ------
+    InputError
+        For the first mistake.
+    """
+    from longreach_tools.output import PICTURES, check_output, check_places
+
+    if bool(arguments.signals) == bool(arguments.preset):
+        what = 'both signals and --preset' if arguments.preset else 'no signals'
+        raise InputError(f'{what}; give TOPIC.field ..., or --preset MACHINE, or --list')
+    if arguments.out is None:
+        raise InputError('no --out; give a file: .png, .svg, .html or .csv')
+    ending = arguments.out.suffix.lstrip('.').lower()
+    if ending not in (*PICTURES, 'html', 'csv'):
+        raise InputError(
+            f'{arguments.out} has the extension {ending!r}, allowed: {", ".join(PICTURES)}, html,'
+            ' csv'
+        )
+    if None not in (arguments.begin, arguments.end) and arguments.begin >= arguments.end:
+        raise InputError(f'--from {arguments.begin:g} --to {arguments.end:g}, allowed: from < to')
+    for option in ('namespace', 'file'):
+        if getattr(arguments, option) and not arguments.preset:
+            raise InputError(f'--{option} without --preset; it is for presets only')
+    check_output(arguments.out)
+    check_places({'--out': arguments.out}, (arguments.bag, arguments.against, arguments.file))
+
+
+def _write(file: Path, picture: Picture) -> int:
+    """Write a figure by its suffix, and return of how many curves peaks only were drawn."""
+    ending = file.suffix.lower()
+    if ending == '.csv':
+        from ._draw import write_table
+
+        write_table(file, picture)
+        return 0
+    if ending == '.html':
+        from ._html import write_page
+
+        return write_page(file, picture)
+    from ._draw import draw
+
+    return draw(file, picture)
+
+
+def _report(file: Path, picture: Picture, notes: list[str]) -> tuple[dict[str, Any], str]:
+    """Return what was drawn, for JSON and as a table."""
+    from longreach_tools.output import table
+
+    from ._draw import statistics
+
+    entries: list[dict[str, Any]] = []
+    for panel in picture.panels:
+        for place, curve in enumerate(panel.curves):
+            entry: dict[str, Any] = {'signal': curve.name, 'unit': curve.unit}
+            entry |= statistics(curve)
+            if panel.others:
+                less = curve.less(panel.others[place])
+                known = less.overlap > 0.0
+                entry['overlap'] = less.overlap
+                entry['largest_difference'] = less.largest if known else None
+                entry['rms_difference'] = less.rms if known else None
+            entries.append(entry)
+    result = {
+        'file': str(file),
+        'recordings': list(picture.names),
+        'signals': entries,
+        'events': [{'time': mark.time, 'event': mark.label} for mark in picture.marks],
+        'notes': notes,
+    }
+    head = [key.replace('_', ' ') for key in entries[0]]
+    rows = [['-' if cell is None else cell for cell in entry.values()] for entry in entries]
+    return result, table(head, rows)
+
+
+def _note(line: str) -> None:
+    """Print a remark on stderr."""
+    print(f'longreach plot: {line}', file=sys.stderr)
