@@ -31,6 +31,7 @@ setup(
         ],
         'longreach.commands': ['excavator = longreach_excavator.commands'],
         'longreach.demos': ['excavator = longreach_excavator.commands'],
+        'longreach.presets': ['excavator = longreach_excavator.preset_figures:preset'],
         'longreach.warm_up': [
             'excavator = longreach_excavator.simulation:warm_up',
             'excavator_inverse = longreach_excavator.inverse:warm_up',

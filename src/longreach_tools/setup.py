@@ -16,8 +16,6 @@ setup(
         'apsw',
         'matplotlib',
         'numpy',
-        'opencv-python',
-        'pillow',
         'plotly',
         'pyarrow',
         'pyyaml',

@@ -40,6 +40,7 @@ setup(
             'video = longreach_vision.nodes:video',
         ],
         'longreach.commands': ['vision = longreach_vision.commands'],
+        'longreach.presets': ['vision = longreach_vision.preset_figures:preset'],
         'longreach.warm_up': [
             'vision_rendering = longreach_vision.rendering:warm_up',
             'vision_tracking = longreach_vision.following:warm_up',

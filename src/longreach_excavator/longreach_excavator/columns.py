@@ -7,7 +7,7 @@ import numpy as np
 from longreach_dynamics.runs import Column, Columns, Derived, Source, each
 from longreach_excavator.linkage import CYLINDERS
 
-__all__ = ['CARRIED', 'COLUMNS', 'OBSERVED', 'REACTIONS']
+__all__ = ['CARRIED', 'COLUMNS', 'OBSERVED', 'REACTIONS', 'size_of']
 
 # Joints whose reactions the summary and the figures show.
 REACTIONS = ('boom_chassis', 'arm_boom', 'bucket_arm')
@@ -34,7 +34,7 @@ def _forces(parts: tuple[str, ...], meaning: str) -> list[Column]:
     ]
 
 
-def _size(values: np.ndarray) -> np.ndarray:
+def size_of(values: np.ndarray) -> np.ndarray:
     """Return the magnitude of a force from x and z, (rows, 2)."""
     return np.asarray(np.hypot(*values.T))
 
@@ -91,7 +91,7 @@ COLUMNS = Columns(
             'soil_force',
             'N',
             'magnitude of the force on the tooth',
-            Derived(_SOIL, _size),
+            Derived(_SOIL, size_of),
         ),
         Column(
             'swept',

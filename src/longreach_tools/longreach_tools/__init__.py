@@ -8,6 +8,9 @@ The command ``longreach`` and common parts of its subcommands.
 ``comparison`` comparison of a recorded run with the library's
 ``demo``       demonstrations: launch, record, compare, draw
 ``launch``     ``longreach launch``
+``plot``       ``longreach plot``
+``presets``    figures of recordings that machines declare
+``description`` robot descriptions
 ``bag``        ``longreach bag``
 ``fields``     numbers in messages, by name
 ``testing``    common parts of the machines' tests

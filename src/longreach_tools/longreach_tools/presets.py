@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Column
 
 __all__ = ['PRESET_GROUP', 'Lane', 'Panel', 'Preset', 'Request']
@@ -35,6 +36,11 @@ class Request(NamedTuple):
     file: Path | None
     first: Callable[[str], Any]
 
+    def refuse_file(self) -> None:
+        """Raise InputError for a machine's file, for presets that need none."""
+        if self.file is not None:
+            raise InputError(f'--file {self.file}: the preset is the same for all files; omit it')
+
 
 class Panel(NamedTuple):
     """
@@ -43,18 +49,18 @@ class Panel(NamedTuple):
     Attributes
     ----------
     label : str
-        Of the vertical axis, with unit.
+        Of the vertical axis, without the unit.
     curves : sequence of (str, str)
         Name of a column, and label of its curve.
-    factor : float
-        From the unit of the columns to that of the axis.
+    unit : str
+        Of the axis, see :func:`longreach_dynamics.runs.convert`; empty: that of the columns.
     relative : bool
         Whether curves are drawn from their first value.
     """
 
     label: str
     curves: Sequence[tuple[str, str]]
-    factor: float = 1.0
+    unit: str = ''
     relative: bool = False
 
 

@@ -207,7 +207,7 @@ HEAVY = {
 
 
 @pytest.mark.parametrize(
-    'name', ['bag', 'boom', 'crane', 'excavator', 'launch', 'symbolic', 'vision']
+    'name', ['bag', 'boom', 'crane', 'excavator', 'launch', 'plot', 'symbolic', 'vision']
 )
 def test_command_imports_no_more_than_it_needs(name: str) -> None:
     assert not imported_by(name, '--help') & HEAVY

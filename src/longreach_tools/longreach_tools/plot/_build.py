@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.runs import Column, Derived, Source
+from longreach_dynamics.runs import Column, Derived, Source, convert
 from longreach_tools import presets
-from longreach_tools.bag import open_bag, read_bag
+from longreach_tools.bag import open_bag
+from longreach_tools.bag._reading import store_of
 from longreach_tools.bag._stamps import is_wall_clock
 from longreach_tools.description import Robot, installed_description, parse_description
 from longreach_tools.fields import Signal
@@ -147,7 +148,7 @@ def build_preset(
         shown = [pair for pair in one.curves if have[pair[0]]]
         if not shown:
             return None
-        sides = []
+        sides: list[list[Curve]] = []
         for side in (data, second):
             sides.append(
                 [
@@ -162,7 +163,8 @@ def build_preset(
                 if side
                 else []
             )
-        return Panel(one.label, *sides)
+        unit = sides[0][0].unit
+        return Panel(one.label + (f'\n[{unit}]' if unit not in ('', '1') else ''), *sides)
 
     panels = [made for made in map(panel, preset.panels) if made is not None]
     if preset.intervals and f'{space}/{preset.intervals}' in data.recording.topics:
@@ -177,7 +179,7 @@ def build_preset(
     for lane in preset.lanes:
         if have[lane.column]:
             curve = data.column(columns[lane.column], wanted[lane.column])
-            found = spans(curve.time - data.origin / NANOSECONDS, curve.values > 0.0)
+            found = spans((curve.time - data.origin) / NANOSECONDS, curve.values > 0.0)
             strips += [Strip(lane.label, found)] if found else []
     return _picture(data, second, panels, strips), notes
 
@@ -321,11 +323,13 @@ def describe(
 def _first_messages(path: Path, names: Sequence[str]) -> dict[str, Any]:
     """Return the first message of each topic that has one."""
     found: dict[str, Any] = {}
-    waiting = set(names)
-    for name, _, message in read_bag(path, list(names)):
-        if name in waiting:
-            found[name] = message
-            waiting.remove(name)
+    with open_bag(path) as bag:
+        waiting = {name for name in names if bag.topics[name].count}
+        stores = store_of(bag, sorted(waiting))
+        for name, _, data in bag.messages(sorted(waiting)):
+            if name in waiting:
+                found[name] = stores[name].deserialize_cdr(data, bag.topics[name].typename)
+                waiting.remove(name)
             if not waiting:
                 break
     return found
@@ -375,11 +379,11 @@ def _signal(source: Source, space: str) -> Signal:
 
 def _scaled(curve: Curve, panel: presets.Panel) -> Curve:
     """Return a curve in the unit of its panel, from its first value on where it asks for it."""
-    values = panel.factor * curve.values
+    values = convert(curve.values, curve.unit, panel.unit)
     known = values[np.isfinite(values)]
     if panel.relative and known.size:
         values = values - known[0]
-    return dataclasses.replace(curve, values=values)
+    return dataclasses.replace(curve, unit=panel.unit or curve.unit, values=values)
 
 
 def _intervals(data: _Data, topic: str, window: Window) -> Curve:

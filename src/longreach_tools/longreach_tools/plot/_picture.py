@@ -161,14 +161,18 @@ def _difference(curve: Curve, other: Curve) -> Difference:
     known = np.isfinite(other.values)
     time, values = other.time[known], other.values[known]
     if len(time) > 1:
-        after = np.clip(np.searchsorted(time, curve.time, side='right'), 1, len(time) - 1)
+        # Of a sample at the very time of one of the second run, either interval may be a gap.
+        ends = [
+            np.clip(np.searchsorted(time, curve.time, side=side), 1, len(time) - 1)
+            for side in ('left', 'right')
+        ]
         if curve.steps:
             between = values[np.searchsorted(time, curve.time, side='right') - 1]
         else:
             between = np.interp(curve.time, time, values)
         steps = np.diff(time)
         inside = (curve.time >= time[0]) & (curve.time <= time[-1])
-        inside &= steps[after - 1] <= _GAP * np.median(steps)
+        inside &= np.minimum(*(steps[end - 1] for end in ends)) <= _GAP * np.median(steps)
         found[inside] = (curve.values - between)[inside]
     both = np.isfinite(found)
     errors = found[both]

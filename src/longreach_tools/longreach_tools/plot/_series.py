@@ -293,4 +293,7 @@ def _clock_of(bag: Bag) -> tuple[np.ndarray, np.ndarray]:
         if (stamp := stamped[best](data)) is not None
     ]
     table = np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
+    # As above: stamps of zero after the first one were never set.
+    if (table[:, 1] == 0).sum() > 1:
+        table = table[table[:, 1] > 0]
     return table[:, 0], table[:, 1]

@@ -1,0 +1,432 @@
+"""Figures of recordings: what is read, how it is drawn, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from geometry_msgs.msg import InertiaStamped
+from longreach_msgs.msg import (
+    CraneCommand,
+    CraneSensors,
+    CraneStatus,
+    MarkerEstimate,
+    MarkerEstimates,
+    Terrain,
+)
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64, String
+
+from longreach_tools.fields import Signal
+from longreach_tools.plot._picture import Curve, decimate, group
+from longreach_tools.plot._series import read_signals
+from longreach_tools.testing import Outcome, write_bag
+
+NANOSECONDS = 1_000_000_000
+WALL = 1_700_000_000 * NANOSECONDS
+SVG = '{http://www.w3.org/2000/svg}'
+
+
+def stamped(message: Any, time: int) -> Any:
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(time, NANOSECONDS)
+    return message
+
+
+def crane_rows(count: int = 50, start: int = 0, amplitude: float = 1.0) -> list[Any]:
+    """Return messages of a crane: car and cable swing, the brake closes at half time."""
+    rows: list[Any] = []
+    for k in range(count):
+        time = start + k * NANOSECONDS // 100
+        car = amplitude * math.sin(0.1 * k)
+        moving = 0.0 if k > count // 2 else amplitude
+        joints = JointState(
+            name=['car_joint', 'cable_joint'],
+            position=[car, 0.1 * car],
+            velocity=[moving, 0.1],
+            effort=[5.0, 0.0],
+        )
+        rows += [
+            ('joint_states', time, stamped(joints, time)),
+            ('sensors', time, stamped(CraneSensors(car_position=car), time)),
+            ('command', time, stamped(CraneCommand(force=2.0, brake=k >= count // 2), time)),
+            (
+                'status',
+                time,
+                stamped(CraneStatus(set_point=1.5, emergency_mode=k == count - 1), time),
+            ),
+        ]
+    return rows
+
+
+@pytest.fixture
+def crane(tmp_path: Path) -> Path:
+    return write_bag(tmp_path / 'run', 'crane', crane_rows())
+
+
+def texts(svg: Path) -> str:
+    """Return the comments of an SVG figure, which are its texts."""
+    return ' '.join(re.findall(r'<!-- (.*?) -->', svg.read_text()))
+
+
+def csv(file: Path) -> tuple[list[str], np.ndarray]:
+    head = file.read_text().splitlines()[0].split(',')
+    return head, np.genfromtxt(file, delimiter=',', skip_header=1)
+
+
+def test_figure_has_units_events_and_names_of_entries(
+    crane: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / 'new' / 'a.svg'
+    words = ('joint_states.position', '/crane/sensors.car_position')
+    found = Outcome(capsys, 'plot', crane, *words, '--out', out, '--format', 'json').json
+    ElementTree.parse(out)
+    shown = texts(out)
+    for text in ('[m]', '[rad]', 'cable_joint', 'car_position', 'time [s]', 'brake', 'emergency'):
+        assert text in shown
+    assert 'car_joint sticks' in shown
+    assert [(one['signal'], one['unit'], one['samples']) for one in found['signals']] == [
+        ('/crane/joint_states.position[car_joint]', 'm', 50),
+        ('/crane/sensors.car_position', 'm', 50),
+        ('/crane/joint_states.position[cable_joint]', 'rad', 50),
+    ]
+    assert found['events'] == [
+        {'time': 0.25, 'event': 'brake'},
+        {'time': 0.49, 'event': 'emergency'},
+    ]
+    assert found['signals'][1]['max'] == pytest.approx(math.sin(1.6), abs=1e-12)
+
+
+def test_release_of_a_load_is_an_event(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows: list[Any] = [
+        ('x', k * NANOSECONDS, stamped(CraneSensors(), k * NANOSECONDS)) for k in range(9)
+    ]
+    for second, mass in ((0, 90.0), (5, 0.0), (7, 20.0)):
+        load = InertiaStamped()
+        load.inertia.m = mass
+        rows.append(('load', second * NANOSECONDS, stamped(load, second * NANOSECONDS)))
+    bag = write_bag(tmp_path / 'run', 'boom', rows)
+    out = tmp_path / 'a.svg'
+    found = Outcome(capsys, 'plot', bag, 'x.car_position', '--out', out, '--format', 'json').json
+    assert found['events'] == [
+        {'time': 5.0, 'event': 'load released'},
+        {'time': 7.0, 'event': 'load attached'},
+    ]
+    assert 'load released' in texts(out)
+
+
+def test_table_has_all_samples_in_full_precision(
+    crane: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / 'a.csv'
+    window = ('--from', '0.1', '--to', '0.2')
+    done = Outcome(capsys, 'plot', crane, 'sensors', '--out', out, *window)
+    assert done.code == 0
+    head, table = csv(out)
+    assert head == [
+        'time',
+        '/crane/sensors.car_position',
+        '/crane/sensors.below_minimum',
+        '/crane/sensors.above_maximum',
+    ]
+    assert table[:, 0].tolist() == [k / 100 for k in range(10, 21)]
+    assert table[:, 1].tolist() == [math.sin(0.1 * k) for k in range(10, 21)]
+
+
+def test_two_runs_are_compared_at_common_times(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = write_bag(tmp_path / 'one', 'crane', crane_rows())
+    # Starts 0.2 s later, between the samples of the first one.
+    rows = [
+        ('sensors', time, stamped(CraneSensors(car_position=2.0 * time / 1e9), time))
+        for time in (205_000_000 + k * 10_000_000 for k in range(60))
+    ]
+    second = write_bag(tmp_path / 'two', 'crane', rows)
+    out = tmp_path / 'a.csv'
+    words = ('sensors.car_position', '--against', second, '--out', out, '--format', 'json')
+    (found,) = Outcome(capsys, 'plot', first, *words).json['signals']
+    head, table = csv(out)
+    name = '/crane/sensors.car_position'
+    assert head == ['time', name, f'{name} of two', f'difference of {name}']
+    at_first = np.isfinite(table[:, 1])
+    expected = [math.sin(0.1 * k) - 0.02 * k if k > 20 else math.nan for k in range(50)]
+    assert table[at_first, 3] == pytest.approx(np.array(expected), abs=1e-12, nan_ok=True)
+    assert found['overlap'] == 29 / 50
+    known = np.array(expected)[21:]
+    assert found['largest_difference'] == pytest.approx(np.abs(known).max(), rel=1e-9)
+    assert found['rms_difference'] == pytest.approx(np.sqrt(np.mean(known**2)), rel=1e-9)
+    picture = tmp_path / 'a.svg'
+    assert Outcome(capsys, 'plot', first, *words[:3], '--out', picture).code == 0
+    assert 'difference' in texts(picture)
+    assert 'two' in texts(picture)
+
+
+def test_a_gap_in_the_second_run_is_not_bridged() -> None:
+    time = np.arange(10.0)
+    other = Curve('b', '', '', np.array([0.0, 1.0, 2.0, 8.0, 9.0]), np.zeros(5))
+    less = Curve('a', '', '', time, time).less(other)
+    assert np.flatnonzero(np.isnan(less.values)).tolist() == [3, 4, 5, 6, 7]
+    assert less.overlap == 0.5
+    steps = Curve('c', '', '', time, np.ones(10), steps=True)
+    half = Curve('d', '', '', time + 0.5, (time > 4.0).astype(float), steps=True)
+    assert steps.less(half).values[1:].tolist() == [1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
+
+
+def test_runs_without_overlap_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bags = [
+        write_bag(tmp_path / name, 'crane', crane_rows(start=start))
+        for name, start in (('one', 0), ('two', 100 * NANOSECONDS))
+    ]
+    words = ('sensors.car_position', '--against', bags[1], '--out', tmp_path / 'a.png')
+    (found,) = Outcome(capsys, 'plot', bags[0], *words, '--format', 'json').json['signals']
+    assert (found['overlap'], found['largest_difference']) == (0.0, None)
+
+
+def test_wall_time_is_shown_from_the_first_sample(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bags = [
+        write_bag(tmp_path / name, 'crane', crane_rows(start=start))
+        for name, start in (('one', WALL), ('two', WALL + 3600 * NANOSECONDS))
+    ]
+    out = tmp_path / 'a.svg'
+    assert Outcome(capsys, 'plot', bags[0], 'sensors.car_position', '--out', out).code == 0
+    assert 'time from 2023-11-14 22:13:20 UTC [s]' in texts(out)
+    words = ('sensors.car_position', '--against', bags[1], '--out', out, '--format', 'json')
+    found = Outcome(capsys, 'plot', bags[0], *words).json
+    assert found['signals'][0]['largest_difference'] == 0.0
+    assert 'from their first samples on' in found['notes'][0]
+
+
+def test_time_is_that_of_the_stamps_and_messages_without_one_follow(tmp_path: Path) -> None:
+    # A simulation of 1 s, recorded from 10 s of wall time on, at half speed.
+    rows: list[Any] = [
+        ('sensors', WALL + 2 * time, stamped(CraneSensors(), time))
+        for time in range(0, NANOSECONDS + 1, NANOSECONDS // 10)
+    ]
+    rows.append(('set_point', WALL + NANOSECONDS, Float64(data=2.0)))
+    bag = write_bag(tmp_path / 'run', 'crane', sorted(rows, key=lambda row: row[1]))
+    read = read_signals(bag, [Signal('set_point', 'data'), Signal('sensors', 'car_position')])
+    assert read.topics['/crane/set_point'].time.tolist() == [NANOSECONDS // 2]
+    assert read.topics['/crane/sensors'].time[-1] == NANOSECONDS
+    (note,) = read.notes
+    assert note.startswith('/crane/set_point: no stamp; the time of recording is used (converted')
+
+
+def test_stamps_that_were_never_set_are_replaced_and_said(tmp_path: Path) -> None:
+    rows = [('sensors', WALL + k, CraneSensors()) for k in range(3)]
+    read = read_signals(write_bag(tmp_path / 'run', 'crane', rows), [Signal('sensors', '')])
+    assert read.topics['/crane/sensors'].time.tolist() == [WALL, WALL + 1, WALL + 2]
+    assert 'no stamp; the time of recording is used (kept)' in read.notes[0]
+
+
+def test_entries_that_come_and_go_are_gaps(tmp_path: Path) -> None:
+    rows = []
+    for k, names in enumerate((['tip'], ['truck'], ['truck', 'tip'])):
+        message = MarkerEstimates(estimates=[MarkerEstimate(name=name) for name in names])
+        for one in message.estimates:
+            one.in_plane.x = float(k)
+        rows.append(('markers', k + 1, stamped(message, k + 1)))
+    bag = write_bag(tmp_path / 'run', 'vision', rows)
+    read = read_signals(bag, [Signal('markers', 'estimates[tip].in_plane.x')])
+    (values,) = read.topics['/vision/markers'].values.values()
+    assert np.isnan(values).tolist() == [False, True, False]
+    assert values[2] == 2.0
+    everything = read_signals(bag, [Signal('markers', 'estimates')]).topics['/vision/markers']
+    assert 'estimates[truck].status' in everything.values
+
+
+def test_list_gives_units_counts_and_ranges(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ground = stamped(Terrain(start=2.0, firm=[float(k) for k in range(40)], bucket_mass=7.0), 5)
+    rows = [*crane_rows(), ('terrain', 5, ground), ('name', 6, String(data='x'))]
+    bag = write_bag(tmp_path / 'run', 'crane', rows)
+    found = Outcome(capsys, 'plot', bag, '--list', '--format', 'json').json
+    topics = {one['name']: one for one in found['topics']}
+    fields = {one['field']: one for one in topics['/crane/joint_states']['fields']}
+    car = fields['position[car_joint]']
+    assert (car['unit'], car['count'], car['min']) == ('m', 50, pytest.approx(-1.0, abs=1e-2))
+    assert fields['effort[cable_joint]']['unit'] == 'N m'
+    fields = {one['field']: one for one in topics['/crane/terrain']['fields']}
+    assert fields['firm[0..39]'] == {
+        'field': 'firm[0..39]',
+        'unit': 'm',
+        'count': 1,
+        'min': 0.0,
+        'max': 39.0,
+    }
+    assert fields['bucket_mass']['unit'] == 'kg'
+    assert topics['/crane/name']['fields'] == []
+    assert topics['/crane/name']['time'] is None
+    text = Outcome(capsys, 'plot', bag, '--list').out
+    assert re.search(r'^  car_position +m +50 +-0\.99\d+ +0\.99\d+$', text, re.MULTILINE)
+    assert re.search(r'/crane/name .* \(time of recording: no stamp\)', text)
+
+
+def test_page_is_interactive_and_one_file(
+    crane: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip('plotly', reason='pages are drawn by plotly')
+    out = tmp_path / 'a.html'
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        done = Outcome(capsys, 'plot', crane, 'joint_states.position', '--out', out)
+    assert done.code == 0, done.err
+    text = out.read_text()
+    assert not re.search(r'<(script|link|img)[^>]+(src|href)=', text)
+    assert '[rad]' in text
+    assert 'cable_joint' in text
+    assert 'Plotly.newPlot' in text
+
+
+def test_peaks_survive_in_a_long_recording(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = []
+    for k in range(4500):
+        value = 7.0 if k == 1234 else -3.0 if k == 3210 else 0.0
+        rows.append(('x', k, stamped(CraneSensors(car_position=value), 1_000_000 * (k + 1))))
+    bag = write_bag(tmp_path / 'run', 'crane', rows)
+    done = Outcome(capsys, 'plot', bag, 'x.car_position', '--out', tmp_path / 'a.svg')
+    assert 'no peak is lost' in done.err
+    values = np.zeros(4500)
+    values[1234], values[3210], values[100] = 7.0, -3.0, np.nan
+    kept = decimate(values, 400)
+    assert len(kept) <= 400
+    assert {1234, 3210, 100, 0, 4499} <= set(kept.tolist())
+    assert np.array_equal(decimate(values, 5000), np.arange(4500))
+
+
+def test_signals_of_one_unit_share_a_panel_and_short_labels() -> None:
+    def signal(text: str) -> Signal:
+        topic, _, field = text.partition('.')
+        return Signal(topic, field)
+
+    rows = [
+        (signal('/a/j.position[x]'), 'm', False),
+        (signal('/a/s.height'), 'm', False),
+        (signal('/b/j.position[x]'), 'm', False),
+        (signal('/a/c.brake'), '', True),
+        (signal('/a/h.spool[x]'), '1', False),
+        (signal('/a/h.spool[y]'), '1', False),
+    ]
+    shared, flags, spools = group(rows)
+    assert shared == (
+        'position, height\n[m]',
+        [(0, '/a/j.position[x]'), (1, '/a/s.height'), (2, '/b/j.position[x]')],
+    )
+    assert flags == ('brake', [(3, 'brake')])
+    assert spools == ('spool', [(4, 'x'), (5, 'y')])
+
+
+REFUSED = {
+    'topic': (
+        ['sensor.car_position', '--out', 'a.png'],
+        'no topic /sensor; similar: /crane/s',
+    ),
+    'field': (
+        ['sensors.car_postion', '--out', 'a.png'],
+        'car_postion; similar: car_position',
+    ),
+    'text': (['name.data', '--out', 'a.png'], '(std_msgs/msg/String) has no numeric field data'),
+    'no number': (['name', '--out', 'a.png'], '(std_msgs/msg/String) has no numeric field'),
+    'form': (['sensors.x[', '--out', 'a.png'], "signal 'sensors.x[', allowed: TOPIC"),
+    'suffix': (['sensors', '--out', 'a.xyz'], "a.xyz has the extension 'xyz', allowed: "),
+    'no output': (['sensors'], 'no --out; give a file: .png, .svg, .html or .csv'),
+    'directory': (['sensors', '--out', '/proc/x/a.png'], '/proc/x'),
+    'nothing': (['--out', 'a.png'], 'no signals; give TOPIC.field'),
+    'both': (['sensors', '--preset', 'crane', '--out', 'a.png'], 'both signals and --preset'),
+    'preset': (['--preset', 'lorry', '--out', 'a.png'], '--preset lorry, allowed: '),
+    'machine': (['--preset', 'boom', '--out', 'a.png'], 'no boom in namespace /boom'),
+    'order': (['sensors', '--out', 'a.png', '--from', '2', '--to', '1'], 'allowed: from < to'),
+    'window': (['sensors', '--out', 'a.png', '--from', '9'], 'samples are at 0 to 0.49 s'),
+    'namespace': (['sensors', '--out', 'a.png', '--namespace', 'x'], '--namespace without --pre'),
+    'second': (['sensors', '--out', 'a.csv', '--against', 'none'], 'none: no such bag'),
+}
+
+
+@pytest.mark.parametrize('name', REFUSED)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_bag(Path('run'), 'crane', [*crane_rows(), ('name', 6, String(data='x'))])
+    words, text = REFUSED[name]
+    before = sorted(Path().rglob('*'))
+    Outcome(capsys, 'plot', 'run', *words).refused(text)
+    assert sorted(Path().rglob('*')) == before
+
+
+def test_empty_and_damaged_recordings_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], crane: Path
+) -> None:
+    empty = write_bag(tmp_path / 'empty', 'crane', [])
+    out = tmp_path / 'a.png'
+    for words in (['--list'], ['sensors', '--out', out]):
+        Outcome(capsys, 'plot', empty, *words).refused('an empty recording')
+    (file,) = crane.glob('*.mcap')
+    file.write_bytes(file.read_bytes()[:-2000])
+    for words in (['--list'], ['sensors', '--out', out]):
+        Outcome(capsys, 'plot', crane, *words).refused('longreach bag recover')
+    assert not out.exists()
+
+
+def test_a_recording_that_was_not_closed_is_read_and_said(
+    crane: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (crane / 'metadata.yaml').unlink()
+    done = Outcome(capsys, 'plot', crane, 'sensors', '--out', tmp_path / 'a.png')
+    assert done.code == 0
+    assert 'not closed' in done.err
+
+
+def test_preset_draws_the_columns_of_a_machine(
+    crane: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / 'a.svg'
+    words = ('--preset', 'crane', '--out', out, '--format', 'json')
+    found = Outcome(capsys, 'plot', crane, *words).json
+    names = {one['signal']: one['unit'] for one in found['signals']}
+    assert names == {
+        'load_position': 'm',
+        'car_position': 'm',
+        'set_point': 'm',
+        'angle': 'deg',
+        'command': 'N',
+        'motor_force': 'N',
+    }
+    for text in ('load', 'set point', 'cable', '[deg]', 'emergency'):
+        assert text in texts(out)
+
+
+def test_preset_of_cameras_needs_no_truth(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = []
+    for k in range(20):
+        message = MarkerEstimates()
+        for name in ('tip', 'truck'):
+            one = MarkerEstimate(name=name, status=2 if k == 9 and name == 'tip' else 0)
+            one.in_plane.x = 5.0 + 1e-3 * k
+            one.in_plane_covariance[0], one.in_plane_covariance[8] = 4e-6, 9e-6
+            one.out_of_plane = 2e-3
+            message.estimates.append(one)
+        time = NANOSECONDS + (k + (k > 9)) * 50_000_000
+        rows.append(('markers', time, stamped(message, time)))
+    bag = write_bag(tmp_path / 'run', 'vision', rows)
+    out = tmp_path / 'a.svg'
+    words = ('--preset', 'vision', '--out', out, '--format', 'json')
+    found = {one['signal']: one for one in Outcome(capsys, 'plot', bag, *words).json['signals']}
+    assert found['tip_x']['max'] == pytest.approx(19.0)
+    assert found['tip_deviation_z']['mean'] == pytest.approx(3.0)
+    assert found['truck_out']['mean'] == pytest.approx(2.0)
+    assert found['interval']['max'] == pytest.approx(100.0)
+    assert 'tip not tracked' in texts(out)
+    assert 'truck not tracked' not in texts(out)
