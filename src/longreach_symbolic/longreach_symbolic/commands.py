@@ -22,13 +22,15 @@ from longreach_symbolic.links import (
     model_of,
     symbolic_model,
 )
-from longreach_tools.options import add_file
+from longreach_tools.options import add_file, add_results
 from longreach_tools.output import (
     add_format,
     check_output,
     check_places,
     print_result,
+    summary_table,
     table,
+    write_csv,
     writing,
 )
 
@@ -91,6 +93,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_form(evaluate)
     add_format(evaluate)
     evaluate.set_defaults(run=_evaluate)
+
+    experiment = commands.add_parser(
+        'experiment', help="the paper's experiment: two links vibrate, or draw a circle"
+    )
+    experiment.add_argument('--case', choices=('free', 'circle'), required=True)
+    add_file(experiment, 'LINKS.yaml', "two links (default: the paper's)")
+    experiment.add_argument(
+        '--basis', choices=BASES, help='functions of the deflection (default: as in the file)'
+    )
+    experiment.add_argument(
+        '--joints',
+        choices=('locked', 'springs', 'pd'),
+        help='what holds the motors: nothing turns them, springs of 125 N m/rad, or PD control'
+        ' with 125 N m/rad and 25 N m s/rad (default: free: locked, circle: pd)',
+    )
+    experiment.add_argument(
+        '--force-map',
+        choices=('correct', 'printed'),
+        default='correct',
+        help='how torques act on deflections; printed: (A.9) of the paper, which is unstable',
+    )
+    add_results(experiment, 'one row per millisecond', 'figures 10 to 14: png, pdf or svg')
+    experiment.set_defaults(run=_experiment)
 
 
 def _add_form(parser: argparse.ArgumentParser) -> None:
@@ -225,3 +250,56 @@ def _as_table(found: Any, modes: int) -> str:
         for name, mass, velocity, static, force in zip(names, *found, strict=True)
     ]
     return table(head, rows)
+
+
+_UNITS = {
+    'growth_rate': '1/s',
+    'ended_at': 's',
+    'largest_torque': 'N m',
+    'largest_acceleration': 'm/s^2',
+    'peaks': 'rad/s',
+    'paper': 'rad/s',
+    'angle_error': 'rad',
+    'angle_error_rms': 'rad',
+    'end_error': 'm',
+    'end_error_rms': 'm',
+}
+
+
+def _experiment(options: argparse.Namespace) -> None:
+    """Run the experiment of the paper."""
+    links = load_links(options.file)
+    if options.basis is not None:
+        links = links.replace(basis=options.basis)
+    check_output(csv=options.csv, plot=options.plot)
+    check_places({'--csv': options.csv, '--plot': options.plot}, [options.file])
+    from longreach_symbolic.experiment import experiment
+
+    run = experiment(links, options.case, options.joints, options.force_map == 'printed')
+    if options.csv is not None:
+        write_csv(options.csv, *run.columns())
+    if options.plot is not None:
+        from longreach_symbolic.figures import draw
+
+        draw(options.plot, run)
+    result = run.summary()
+    rows = {name: value for name, value in result.items() if name != 'frequencies'}
+    text = summary_table(rows, _UNITS)
+    if 'frequencies' in result:
+        text += f'\n\n{_frequency_text(result["frequencies"])}'
+    print_result(result, text, options.format)
+
+
+def _frequency_text(rows: list[dict[str, Any]]) -> str:
+    """Return a table of the frequencies of exact beams and of assumed modes."""
+    head = ['joints', 'mode', 'exact [rad/s]']
+    for basis in BASES:
+        head += [f'{basis} [rad/s]', f'{basis} - exact [%]']
+    head.append('exact decay [1/s]')
+    cells: list[list[object]] = []
+    for row in rows:
+        line: list[object] = [row['joints'], row['mode'], f'{row["exact"]:.4f}']
+        for basis in BASES:
+            line += [f'{row[basis]:.4f}', f'{100.0 * row[f"{basis}_error"]:.4f}']
+        cells.append([*line, f'{row["exact_decay"]:.4f}'])
+    return table(head, cells)

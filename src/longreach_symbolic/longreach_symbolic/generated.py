@@ -25,7 +25,15 @@ import numpy as np
 from longreach_dynamics.errors import LongreachError
 from longreach_symbolic.links import Links, Model, State, model_of
 
-__all__ = ['Evaluation', 'compiled', 'derive', 'evaluate', 'parameter_values', 'source_directory']
+__all__ = [
+    'Evaluation',
+    'compiled',
+    'derive',
+    'evaluate',
+    'evaluator',
+    'parameter_values',
+    'source_directory',
+]
 
 # Modules that a generated text depends on.
 _GENERATOR = ('basis', 'code', 'equations', 'links')
@@ -67,15 +75,22 @@ def evaluate(
     InputError
         When the state's lists do not fit the links.
     """
+    state.check_lengths(links)
+    q = np.array([*state.theta, *state.f])
+    rates = np.array([*state.theta_rate, *state.f_rate])
+    return evaluator(links, form, as_printed)(q, rates)
+
+
+def evaluator(
+    links: Links, form: str = 'reduced', as_printed: bool = False
+) -> Callable[[np.ndarray, np.ndarray], Evaluation]:
+    """Return the function of :func:`evaluate` for arrays q and rates, to call more than once."""
     from longreach_symbolic.code import as_python
 
-    state.check_lengths(links)
     equations = derive(model_of(links, 'none'), form, as_printed)
     namespace: dict[str, Any] = {}
     exec(compile(as_python(equations, cse=False), '<links>', 'exec'), namespace)
-    q = np.array([*state.theta, *state.f])
-    rates = np.array([*state.theta_rate, *state.f_rate])
-    return Evaluation(*namespace['equations'](q, rates))
+    return lambda q, rates: Evaluation(*namespace['equations'](q, rates))
 
 
 def parameter_values(links: Links) -> np.ndarray:

@@ -1,0 +1,264 @@
+"""
+Motion of flexible links under PD control of the motor angles, under locked motors or torques.
+
+The loop is closed within the equations of motion, in continuous time: without the inertia of a
+rotor a motor turns the end of an elastic link, and a derivative gain of 25 N m s/rad acts within
+less than a tenth of a millisecond. A digital controller with a cycle of 1 ms would be unstable.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import ModuleType
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
+from longreach_dynamics.stepping import nonstiff_integrator, raise_for
+from longreach_symbolic.generated import compiled, module_of, parameter_values
+from longreach_symbolic.links import Links
+
+__all__ = ['Law', 'Motion', 'force_matrix', 'move', 'recorder']
+
+# Of the local error of a step; coordinates are in rad and m.
+_RELATIVE, _ABSOLUTE = 1e-6, 1e-9
+
+# A kernel of its own for each model, so that the machine code of several is kept.
+_TEXT = '''"""Motion of flexible links, compiled."""
+
+from longreach_dynamics.kernels import kernel
+from longreach_symbolic.motion import recorder
+from {module} import equations
+
+_record = recorder(equations)
+
+
+@kernel
+def record(*arguments):
+    return _record(*arguments)
+'''
+
+
+class Law(NamedTuple):
+    """
+    How motor torques follow from the state.
+
+    PD: gain (reference - angle) + rate_gain (reference_rate - rate). Locked: such that no motor
+    turns.
+    """
+
+    locked: bool
+    gain: float  # [N m/rad]
+    rate_gain: float  # [N m s/rad]
+
+
+class Motion(NamedTuple):
+    """
+    Motion at equal intervals, K rows; fewer where a deflection exceeded the length of its link.
+
+    Parameters
+    ----------
+    q, rates, accelerations : ndarray (K, n)
+    torques : ndarray (K, N)
+        [N m].
+    complete : bool
+        Whether the end was reached.
+    """
+
+    q: np.ndarray
+    rates: np.ndarray
+    accelerations: np.ndarray
+    torques: np.ndarray
+    complete: bool
+
+
+class _Constants(NamedTuple):
+    """What the compiled equations take."""
+
+    values: np.ndarray
+    measured: np.ndarray
+    force: np.ndarray
+    law: Law
+
+
+def recorder(equations: Callable[..., None]) -> Callable[..., tuple[int, int]]:
+    """
+    Return the compiled function that integrates equations and records.
+
+    It is called as ``record(x, references, reference_rates, interval, constants, limits, out)``
+    with the state x = (q, rates), references (K, N), the largest deflections (n - N,), and
+    recorded q, rates, accelerations (K, 3 n) and torques (K, N); it returns the number of rows
+    and the status of the integrator.
+    """
+
+    @njit
+    def accelerate(x, reference, reference_rate, constants, acceleration, torque):  # type: ignore[no-untyped-def]
+        values, measured, force, law = constants
+        n, count = force.shape
+        q, rates = x[:n], x[n:]
+        mass = np.empty((n, n))
+        velocity = np.empty(n)
+        static = np.empty(n)
+        equations(q, rates, values, mass, velocity, static)
+        if not cholesky(mass):
+            acceleration[:] = np.nan
+            return
+        acceleration[:] = -velocity - static
+        if law.locked:
+            # Torques such that the motor angles have no acceleration.
+            cholesky_solve(mass, acceleration)
+            by_torque = np.empty((count, n))
+            compliance = np.empty((count, count))
+            for i in range(count):
+                by_torque[i] = measured[:, i]
+                cholesky_solve(mass, by_torque[i])
+            for i in range(count):
+                torque[i] = 0.0
+                for k in range(n):
+                    torque[i] -= measured[k, i] * acceleration[k]
+                for j in range(count):
+                    compliance[i, j] = 0.0
+                    for k in range(n):
+                        compliance[i, j] += measured[k, i] * by_torque[j, k]
+            if not cholesky(compliance):
+                acceleration[:] = np.nan
+                return
+            cholesky_solve(compliance, torque)
+            for i in range(count):
+                for k in range(n):
+                    acceleration[k] += by_torque[i, k] * torque[i]
+            return
+        for i in range(count):
+            angle, rate = 0.0, 0.0
+            for k in range(n):
+                angle += measured[k, i] * q[k]
+                rate += measured[k, i] * rates[k]
+            torque[i] = law.gain * (reference[i] - angle)
+            torque[i] += law.rate_gain * (reference_rate[i] - rate)
+            for k in range(n):
+                acceleration[k] += force[k, i] * torque[i]
+        cholesky_solve(mass, acceleration)
+
+    @njit
+    def right_hand_side(t, x, inputs, constants, dx):  # type: ignore[no-untyped-def]
+        start, interval, angles, rates = inputs
+        n, count = constants.force.shape
+        torque = np.empty(count)
+        # The cubic with these angles and rates at both ends: no jump of the rate, nor of the
+        # torque.
+        p = (t - start) / interval
+        rest = 1.0 - p
+        begin = rest * rest * ((1.0 + 2.0 * p) * angles[0] + p * interval * rates[0])
+        end = p * p * ((1.0 + 2.0 * rest) * angles[1] - rest * interval * rates[1])
+        slope = 6.0 * p * rest / interval * (angles[1] - angles[0])
+        slope += rest * (rest - 2.0 * p) * rates[0] + p * (p - 2.0 * rest) * rates[1]
+        accelerate(x, begin + end, slope, constants, dx[n:], torque)
+        dx[:n] = x[n:]
+
+    integrate = nonstiff_integrator(right_hand_side)
+
+    @njit
+    def record(x, references, reference_rates, interval, constants, limits, recorded, torques):  # type: ignore[no-untyped-def]
+        n, count = constants.force.shape
+        step = 1e-3 * interval
+        for row in range(len(references)):
+            recorded[row, : 2 * n] = x
+            angles, rates = references[row : row + 2], reference_rates[row : row + 2]
+            accelerate(x, angles[0], rates[0], constants, recorded[row, 2 * n :], torques[row])
+            for k in range(n - count):
+                if not abs(x[count + k]) <= limits[k]:
+                    return row + 1, 0
+            if row + 1 < len(references):
+                start = row * interval
+                inputs = (start, interval, angles, rates)
+                x, _, step, status = integrate(
+                    start, interval, x, inputs, constants, _RELATIVE, _ABSOLUTE, step
+                )
+                if status != 0:
+                    return row + 1, status
+        return len(references), 0
+
+    return record  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _kernel(equations: ModuleType) -> Callable[..., tuple[int, int]]:
+    """Return the recorder of compiled equations, from its file if there is one."""
+    name = equations.__name__
+    text = _TEXT.format(module=name)
+    module = module_of(f'motion_{name.removeprefix("longreach_symbolic_")}', text, lambda: text)
+    return module.record  # type: ignore[no-any-return]
+
+
+def force_matrix(links: Links, printed: bool = False) -> np.ndarray:
+    """
+    Return the matrix (n, N) from motor torques to forces.
+
+    Parameters
+    ----------
+    links : Links
+    printed : bool
+        That of the paper's (32) and (A.9), which is wrong.
+    """
+    if printed:
+        from longreach_symbolic.equations import Namer, coefficients, force_map
+        from longreach_symbolic.links import model_of
+
+        model = model_of(links, 'none')
+        parts = [coefficients(model, i + 1, Namer(model, ())) for i in range(model.count)]
+        return np.array(force_map(model, parts, printed=True), dtype=float)
+    found = np.empty((links.size, len(links.links)))
+    compiled(links).force_map(parameter_values(links), found)
+    return found
+
+
+def move(
+    links: Links,
+    q: np.ndarray,
+    references: np.ndarray,
+    reference_rates: np.ndarray,
+    interval: float,
+    law: Law,
+    force: np.ndarray | None = None,
+) -> Motion:
+    """
+    Return the motion from rest.
+
+    Parameters
+    ----------
+    links : Links
+    q : ndarray (n,)
+        Coordinates at time 0.
+    references, reference_rates : ndarray (K, N)
+        Desired motor angles [rad] and rates [rad/s], from time 0 on; cubics between them.
+    interval : float
+        [s].
+    law : Law
+    force : ndarray (n, N), optional
+        From torques to forces, if it is not that of the links; not for locked motors.
+
+    Returns
+    -------
+    Motion
+
+    Raises
+    ------
+    IntegrationError
+        When there is no finite state to record.
+    """
+    count, size, rows = len(links.links), links.size, len(references)
+    own = force_matrix(links)
+    constants = _Constants(parameter_values(links), own, own if force is None else force, law)
+    record = _kernel(compiled(links))
+    limits = np.repeat([link.length for link in links.links], links.modes)
+    x = np.concatenate((q, np.zeros(size)))
+    recorded, torques = np.empty((rows, 3 * size)), np.empty((rows, count))
+    done, status = record(
+        x, references, reference_rates, interval, constants, limits, recorded, torques
+    )
+    raise_for(status, (done - 1) * interval, recorded[done - 1, : 2 * size])
+    found_q, rates, accelerations = np.split(recorded[:done], 3, axis=1)
+    return Motion(found_q, rates, accelerations, torques[:done], complete=done == rows)
