@@ -29,11 +29,12 @@ _RELATIVE, _ABSOLUTE = 1e-6, 1e-9
 # A kernel of its own for each model, so that the machine code of several is kept.
 _TEXT = '''"""Motion of flexible links, compiled."""
 
+import sys
+
 from longreach_dynamics.kernels import kernel
 from longreach_symbolic.motion import recorder
-from {module} import equations
 
-_record = recorder(equations)
+_record = recorder(sys.modules[{module!r}].equations)
 
 
 @kernel
