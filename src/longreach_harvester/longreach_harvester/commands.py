@@ -22,7 +22,7 @@ from longreach_harvester.parameters import (
     default_file,
     load_harvester,
 )
-from longreach_harvester.scenario import Scenario, load_scenario
+from longreach_harvester.scenario import Scenario, load_scenario, resting_scenario
 from longreach_harvester.sensors import load_sensors
 from longreach_harvester.simulation import (
     COLUMNS,
@@ -135,6 +135,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         'errors and voltage of the stick, pressures of stick and boom',
     )
     models.set_defaults(run=_compare_models)
+
+    drift = commands.add_parser(
+        'drift', help='how far closed valves let the machine move, with switching and without'
+    )
+    _add_harvester(drift)
+    drift.add_argument('--model', choices=MODELS, default='full', help='(default: full)')
+    drift.add_argument(
+        '--duration', type=positive, default=600.0, help='simulated time [s] (default: 600)'
+    )
+    add_format(drift)
+    drift.set_defaults(run=_drift)
 
     pose = commands.add_parser('pose', help='tip, levers and holding pressures of a pose at rest')
     allow_lists(pose)
@@ -253,6 +264,29 @@ def _compare_models(arguments: argparse.Namespace) -> int:
     text += '\n\n' + table(('model', 'step [s]', 'times real time'), speeds)
     print_result(result, text, arguments.format)
     return 0
+
+
+def _drift(arguments: argparse.Namespace) -> None:
+    """Run ``drift``."""
+    harvester = load_harvester(arguments.file)
+    scenario = resting_scenario().replace(duration=arguments.duration)
+    names = [f'q_{name}' for name in JOINTS]
+    drifts, messages = {}, {}
+    for switching in ('on', 'off'):
+        machine = Harvester(
+            harvester, scenario, model=arguments.model, switching=switching == 'on'
+        )
+        run = simulate(machine, min(1.0, arguments.duration))
+        moved = np.abs(run.stack(names) - run.stack(names)[0]).max(axis=0)
+        drifts[switching] = dict(zip(names, moved.tolist(), strict=True))
+        messages[switching] = run.message
+    result = {'duration': arguments.duration, 'drift': drifts, 'message': messages}
+    rows = [(name, *(drifts[key][name] for key in drifts), 'rad') for name in names]
+    text = table(('closed valves', 'switching on', 'switching off', 'unit'), rows)
+    text += f'\n\nlargest motion in {arguments.duration:g} s'
+    for switching, message in messages.items():
+        text += f'\nswitching {switching}: {message}' if message else ''
+    print_result(result, text, arguments.format)
 
 
 def _pose(arguments: argparse.Namespace) -> None:

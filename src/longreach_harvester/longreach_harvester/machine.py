@@ -178,12 +178,16 @@ def _advance(  # type: ignore[no-untyped-def]
             while k < last and edges[k + 1] <= t + _CLOSE:
                 k += 1
             stop = edges[k + 1] if k < last and edges[k + 1] < end - _CLOSE else end
-            earlier = _spools_at(schedule, k, t, stop, spools, model, u, ends)
-            if earlier < stop:
-                stop = earlier
-                _spools_at(schedule, k, t, stop, spools, model, u, ends)
+            if model.lags:
+                earlier = _spools_at(schedule, k, t, stop, spools, model, u, ends)
+                if earlier < stop:
+                    stop = earlier
+                    _spools_at(schedule, k, t, stop, spools, model, u, ends)
             h = stop - t
             for i in range(3):
+                if not model.lags:
+                    u[i] = starts[k, i] + slopes[k, i] * (0.5 * (t + stop) - edges[k])
+                    ends[i] = u[i] + 0.5 * h * slopes[k, i]
                 now[i] = is_closed(u[i], i, model)
                 counters[_SWITCHINGS] += now[i] != closed[i]
             switch(y, closed, now, u, model, book)
@@ -193,8 +197,9 @@ def _advance(  # type: ignore[no-untyped-def]
                 status = full_step(y, u, closed, h, model, work, book)
             if status != DONE:
                 return n, status
-            for i in range(3):
-                spools[i] = ends[i]
+            if model.lags:
+                for i in range(3):
+                    spools[i] = ends[i]
             t = stop
         if not math.isfinite(y.sum()):
             return n, NOT_FINITE
@@ -304,6 +309,9 @@ class Harvester:
             self.switching,
             self.model == 'reduced',
             self.as_printed,
+            self.parameters.pump is not None,
+            self.parameters.has_ports,
+            bool(np.isfinite(lines.table[:, SPOOL_RATE]).any()),
         )
         object.__setattr__(self, '_constants', model)
         changes = self.scenario.log_changes()

@@ -138,6 +138,10 @@ class Model(NamedTuple):
     switching: bool  # closed valves by (14), (15), else by the greatest resistance
     reduced: bool
     as_printed: bool  # +P_S2 in the return lines, as (A6a) has it
+    # Beyond the paper. Flags, because numba counts references to arrays of a tuple at each use.
+    pump: bool  # of limited flow
+    ports: bool  # relief or make-up valves
+    lags: bool  # of spools
 
 
 @njit
@@ -488,8 +492,6 @@ def energies(y, closed, model):  # type: ignore[no-untyped-def]
 @njit
 def _set_fed(u, closed, model, fed):  # type: ignore[no-untyped-def]
     """Write C_R between a limited pump's rail and the lines that it feeds; 0: closed."""
-    if model.lines[0][0, PUMP_FLOW] == np.inf:
-        return
     for i in range(3):
         C_1, C_2 = orifice_resistances(u[i], i, model.lines)
         fed[i] = 0.0 if closed[i] else (C_1 if u[i] > 0.0 else C_2)
@@ -497,16 +499,13 @@ def _set_fed(u, closed, model, fed):  # type: ignore[no-untyped-def]
 
 @njit
 def _set_rail(y, u, duration, model, fed):  # type: ignore[no-untyped-def]
-    """Return the pressure that feeds the valves for a while; of a limited pump also in y."""
-    table = model.lines[0]
-    if table[0, PUMP_FLOW] == np.inf:
-        return table[0, SUPPLY]
+    """Write and return the pressure with which a limited pump feeds the valves for a while."""
     flows, pressures = fed[3:6], fed[6:9]
     for i in range(3):
         positive = u[i] > 0.0
         flows[i] = y[_Q1 + i] if positive else -y[_Q2 + i]
         pressures[i] = y[_P1 + i] if positive else y[_P2 + i]
-    y[RAIL] = rail_step(y[RAIL], flows, pressures, fed[:3], duration, table)
+    y[RAIL] = rail_step(y[RAIL], flows, pressures, fed[:3], duration, model.lines[0])
     return y[RAIL]
 
 
@@ -514,7 +513,9 @@ def _set_rail(y, u, duration, model, fed):  # type: ignore[no-untyped-def]
 def _through_valves(y, u, closed, duration, model, book, fed):  # type: ignore[no-untyped-def]
     """Let the flows change for a while at constant pressures, spools and modes."""
     table = model.lines[0]
-    rail = _set_rail(y, u, duration, model, fed)
+    rail = table[0, SUPPLY]
+    if model.pump:
+        rail = _set_rail(y, u, duration, model, fed[3:12])
     pumped = 0.0
     for i in range(3):
         side_1, side_2 = sources(u[i], rail, table[i, TANK])
@@ -534,7 +535,7 @@ def _through_valves(y, u, closed, duration, model, book, fed):  # type: ignore[n
         gained = 0.5 * inertance * (y[_Q1 + i] ** 2 - Q1 * Q1 + y[_Q2 + i] ** 2 - Q2 * Q2)
         book[_ORIFICES] += drop_1 * V1 + drop_2 * V2 - gained
         pumped += V1 if u[i] > 0.0 else -V2
-    if rail != table[0, SUPPLY]:
+    if model.pump:
         lost = (table[0, SUPPLY] - rail) * pumped
         book[_SUPPLIED] += lost
         book[_PUMP] += lost
@@ -586,10 +587,11 @@ def full_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped-de
         converge.
     """
     f1, f2, dy, middle = work[0], work[1], work[2], work[3]
-    fed = f2[3:12]
-    _set_fed(u, closed, model, fed)
-    _through_ports(y, 0.5 * h, model, book)
-    _through_valves(y, u, closed, 0.5 * h, model, book, fed)
+    if model.pump:
+        _set_fed(u, closed, model, f2[3:12])
+    if model.ports:
+        _through_ports(y, 0.5 * h, model, book)
+    _through_valves(y, u, closed, 0.5 * h, model, book, f2)
     hanging = model.bodies.head_mass > 0.0
     for i in range(3):
         f1[i] = 0.0 if closed[i] else y[_Q1 + i]
@@ -600,8 +602,8 @@ def full_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped-de
     if hanging:
         for k in range(HEAD, RAIL):
             middle[k] = y[k] + 0.5 * h * dy[k]
-    if model.lines[0][0, PUMP_FLOW] < np.inf:
-        _follow_pump(y, middle, u, h, model, f1, f2, fed)
+    if model.pump:
+        _follow_pump(y, middle, u, h, model, f1, f2, f2[3:12])
     for i in range(3):
         if not closed[i]:
             C_1, C_2 = orifice_resistances(u[i], i, model.lines)
@@ -619,8 +621,9 @@ def full_step(y, u, closed, h, model, work, book):  # type: ignore[no-untyped-de
         book[_HANGING] += h * f1[3 + _HANGING]
     book[_LINES] += h * f1[3 + _LINES]
     book[_FRICTION] += h * f1[3 + _FRICTION]
-    _through_valves(y, u, closed, 0.5 * h, model, book, fed)
-    _through_ports(y, 0.5 * h, model, book)
+    _through_valves(y, u, closed, 0.5 * h, model, book, f2)
+    if model.ports:
+        _through_ports(y, 0.5 * h, model, book)
     return DONE if valid else DEAD_POINT
 
 
@@ -671,7 +674,7 @@ def derivatives(y, u, closed, model, dy):  # type: ignore[no-untyped-def]
     table = model.lines[0]
     f1, f2 = np.zeros(3), np.zeros(3)
     rail = table[0, SUPPLY]
-    if table[0, PUMP_FLOW] < np.inf:
+    if model.pump:
         total = 0.0
         for i in range(3):
             if not closed[i]:

@@ -158,6 +158,26 @@ def test_step_error_is_that_of_much_shorter_steps_or_more(capsys, short):
     assert error < found['step_error']['q_stick']
 
 
+def test_drift_of_closed_valves_with_and_without_switching(capsys):
+    found = Outcome(capsys, 'harvester', 'drift', '--duration', 60, '--format', 'json').json
+    assert max(found['drift']['on'].values()) < 1e-9
+    assert max(found['drift']['off'].values()) > 1e-2
+    text = Outcome(capsys, 'harvester', 'drift', '--duration', 5).out
+    assert 'switching off' in text
+    Outcome(capsys, 'harvester', 'drift', '--duration', 0).refused('above 0')
+
+
+def test_realistic_machine_by_its_file(capsys, short, tmp_path):
+    file, csv_file = default_file().parent / 'harvester_realistic.yaml', tmp_path / 'run.csv'
+    words = ('run', short, '--file', file)
+    found = Outcome(capsys, 'harvester', *words, '--csv', csv_file, '--format', 'json').json
+    assert 'q_head_pitch' in found['final']
+    assert found['lowest_pressure'] > 0.0
+    head = csv_file.read_text().splitlines()[0].split(',')
+    assert {'rail_pressure', 'port_1_boom', 'q_head_roll', 'loss_ports'} <= set(head)
+    Outcome(capsys, 'harvester', *words, '--model', 'reduced').refused('does not have pump')
+
+
 def test_sweep_of_a_parameter(capsys, short, tmp_path):
     table = tmp_path / 'sweep.csv'
     words = ('sweep', 'head.mass', '600:1000:3', '--scenario', short, '--csv', table)
