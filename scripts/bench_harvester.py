@@ -182,5 +182,7 @@ SECTIONS = {
     'm': Section('The same by SciPy and CVODES, full model', solvers),
 }
 PLANTS = {
-    'harvester, 100 Hz': ('longreach', 'launch', 'harvester', 'scenario:=sine'),
+    'harvester, 60 Hz': (
+        'longreach', 'launch', 'harvester', 'scenario:=open_loop', 'publish_rate:=60.0',
+    ),
 }

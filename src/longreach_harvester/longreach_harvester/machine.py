@@ -88,6 +88,8 @@ _LONGEST_STEP = 0.02
 # Largest product of a step of the full model and a frequency of the machine [rad]: the midpoint
 # step lets an undamped oscillation grow by its fourth power over 8 in a step.
 _STABILITY = 0.3
+# Rounds an instant in steps; in the middle of one always up, whatever its last bits.
+_HALF = 0.5 + 1e-6
 # A step does not end this close before an edge of the schedule [s].
 _CLOSE = 1e-12
 # Counters: how often valves opened or closed, the lowest pressure [Pa] and when [s].
@@ -489,7 +491,7 @@ class Harvester:
         duration: float,
     ) -> HarvesterState:
         """
-        Return the state ``duration`` [s] after ``time`` [s]; both are rounded to whole steps.
+        Return the state ``duration`` [s] after ``time`` [s]; both instants are rounded to steps.
 
         Raises
         ------
@@ -498,8 +500,9 @@ class Harvester:
         IntegrationError
             When the state does not stay finite, or a linkage passes its dead point.
         """
-        steps = round(duration / self.step)
-        return self.advance_recorded(state, command, round(time / self.step), steps, 0)[0]
+        # Samples need not be whole steps: the instants are rounded, not their distance.
+        first, last = (int(at / self.step + _HALF) for at in (time, time + duration))
+        return self.advance_recorded(state, command, first, last - first, 0)[0]
 
     def advance_recorded(
         self,

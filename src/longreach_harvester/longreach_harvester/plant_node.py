@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import ClassVar
 
 import numpy as np
 from longreach_msgs.msg import HydraulicState, ValveCommand
@@ -38,6 +39,8 @@ __all__ = ['PlantNode', 'PlantParameters', 'main']
 @dataclasses.dataclass(frozen=True)
 class PlantParameters(SimulatorParameters):
     """Parameters of the plant node."""
+
+    whole_steps: ClassVar[bool] = False
 
     file: str = quantity('harvester file; empty: the standard machine', '', default='')
     scenario: str = quantity(

@@ -5,16 +5,18 @@ import math
 
 import numpy as np
 import pytest
-from harvesters import REALISTIC
+from harvesters import REALISTIC, STANDARD, scenario
 from longreach_msgs.srv import AttachLoad
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
+from test_controller_node import shipped, words
 
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_harvester.commands import configure
 from longreach_harvester.machine import Harvester
 from longreach_harvester.parameters import HEAD_JOINTS, default_file
 from longreach_harvester.plant_node import PlantNode
+from longreach_harvester.scenario import load_scenario
 from longreach_node.testing import bench
 
 FILE = default_file().parent / 'harvester_realistic.yaml'
@@ -77,3 +79,15 @@ def test_commands_call_the_services(rig, capsys):
 
     assert call('attach', '250') == '250 kg in the grapple from 0 s on\n'
     assert call('release-load') == '250 kg released at 0 s\n'
+
+
+def test_at_60_samples_per_second_steps_of_a_millisecond_keep_time():
+    given = [f'plant:scenario:={shipped("open_loop")}', 'plant:publish_rate:=60.0']
+    given += ['plant:real_time_factor:=0.0', 'plant:duration:=2.0']
+    with bench(*words(*given)) as b:
+        plant = b.add(PlantNode)
+        b.until(plant.done.done, 'end')
+    machine = Harvester(STANDARD, load_scenario(shipped('open_loop')))
+    expected = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, 2.0)
+    np.testing.assert_array_equal(plant.state.y, expected.y)
+    assert not np.allclose(plant.state.y[:3], scenario().angles, atol=1e-3)

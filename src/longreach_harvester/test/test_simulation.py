@@ -17,7 +17,7 @@ from harvesters import (
 )
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.machine import BY_SCENARIO
+from longreach_dynamics.machine import BY_SCENARIO, step_time
 from longreach_dynamics.stepping import IntegrationError
 from longreach_harvester import machine as machine_module
 from longreach_harvester.machine import Harvester
@@ -419,3 +419,13 @@ def test_logs_are_attached_and_released_in_turns():
             scenario().replace(**wrong)
     with pytest.raises(InputError, match='time of attach or release'):
         Harvester(STANDARD, scenario().replace(log=1.0, release=[0.10005]), 1e-3)
+
+
+@pytest.mark.parametrize('rate', [60.0, 400.0, 150.0])
+def test_samples_that_are_no_whole_steps_do_not_shift_time(rate):
+    machine = Harvester(STANDARD, jumping())
+    whole = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, 1.0)
+    state = machine.initial_state()
+    for k in range(round(rate)):
+        state = machine.advance(state, BY_SCENARIO, step_time(k, 1.0 / rate), 1.0 / rate)
+    np.testing.assert_array_equal(state.y, whole.y)

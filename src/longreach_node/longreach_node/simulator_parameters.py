@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import ClassVar
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
@@ -66,6 +67,9 @@ class SimulatorParameters(FrameParameters):
         default=0,
     )
 
+    whole_steps: ClassVar[bool] = True
+    """Whether samples have to be whole steps; a machine that rounds instants itself says no."""
+
     def check(self) -> None:
         """Raise InputError when samples or the end do not fall on steps."""
         super().check()
@@ -73,7 +77,7 @@ class SimulatorParameters(FrameParameters):
             raise InputError(
                 f'real_time_factor = {self.real_time_factor}, allowed: 0, or [0.0001, 10000]'
             )
-        if self.publish_rate and self.step:
+        if self.publish_rate and self.step and self.whole_steps:
             _whole(
                 1.0 / (self.publish_rate * self.step), '1 / (publish_rate step)', 1, _MOST_STEPS
             )
