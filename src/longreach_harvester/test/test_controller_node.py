@@ -18,7 +18,7 @@ from longreach_harvester.control import load_controller
 from longreach_harvester.controller_node import ControllerNode
 from longreach_harvester.guidance import Guidance, Measurement
 from longreach_harvester.machine import Harvester
-from longreach_harvester.parameters import JOINTS
+from longreach_harvester.parameters import JOINTS, default_file, load_harvester
 from longreach_harvester.plant_node import PlantNode
 from longreach_harvester.scenario import load_scenario
 from longreach_node import paired_samples, qos
@@ -44,21 +44,26 @@ def words(*parameters):
     return [word for parameter in parameters for word in ('-p', parameter)]
 
 
-@pytest.mark.parametrize('name', ['tip', 'sine'])
-def test_in_lockstep_it_is_the_librarys_closed_loop(name):
-    file = shipped(name)
+@pytest.mark.parametrize(
+    ('name', 'machine'), [('tip', 'harvester'), ('sine', 'harvester'), ('tip', 'realistic')]
+)
+def test_in_lockstep_it_is_the_librarys_closed_loop(name, machine):
+    scenario = shipped(name)
+    file = default_file()
+    if machine == 'realistic':
+        file = file.parent / 'harvester_realistic.yaml'
     given = [f'{node}:{key}' for node in ('plant', 'controller') for key in
-             (f'scenario:={file}', 'lockstep:=true')]  # fmt: skip
+             (f'scenario:={scenario}', f'file:={file}', 'lockstep:=true')]  # fmt: skip
     given += ['plant:real_time_factor:=0.0', 'plant:duration:=3.0']
     with bench(*words(*given)) as b:
         b.add(ControllerNode)
         plant = b.add(PlantNode)
         b.until(plant.done.done, 'end')
-    machine = Harvester(STANDARD, load_scenario(file))
-    expected = machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, 3.0)
-    np.testing.assert_array_equal(plant.state.y, expected.y)
-    assert plant.state.spools == expected.spools
-    assert np.abs(plant.state.y[2] - machine.scenario.angles[2]) > 0.05
+    expected = Harvester(load_harvester(file), load_scenario(scenario))
+    state = expected.advance(expected.initial_state(), BY_SCENARIO, 0.0, 3.0)
+    np.testing.assert_array_equal(plant.state.y, state.y)
+    assert plant.state.spools == state.spools
+    assert np.abs(plant.state.y[2] - expected.scenario.angles[2]) > 0.05
 
 
 class Rig:

@@ -10,13 +10,16 @@ from longreach_msgs.srv import AttachLoad
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from test_controller_node import shipped, words
+from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.machine import BY_SCENARIO
 from longreach_harvester.commands import configure
+from longreach_harvester.kinematics import tip_at
 from longreach_harvester.machine import Harvester
 from longreach_harvester.parameters import HEAD_JOINTS, default_file
 from longreach_harvester.plant_node import PlantNode
 from longreach_harvester.scenario import load_scenario
+from longreach_node import qos
 from longreach_node.testing import bench
 
 FILE = default_file().parent / 'harvester_realistic.yaml'
@@ -67,6 +70,17 @@ def test_impossible_logs_are_refused(rig, fields, error):
 
 def test_joint_states_have_the_head(rig):
     assert set(HEAD_JOINTS) <= set(rig.joints[0].name)
+
+
+def test_the_swing_of_the_head_is_drawn_beside_the_vertical(rig):
+    shown = rig.listen(MarkerArray, 'forces', qos.VISUAL)
+    rig.until(lambda: shown, 'drawing')
+    lines = {marker.ns: marker.points for marker in shown[0].markers}
+    assert set(lines) == {'boom', 'stick', 'vertical', 'head'}
+    down, along = ([(p.x, p.y, p.z) for p in lines[name]] for name in ('vertical', 'head'))
+    # At rest it hangs straight down.
+    np.testing.assert_allclose(down, along, atol=1e-6)
+    np.testing.assert_allclose(down[0], tip_at(REALISTIC, rig.plant.state.y[:3]))
 
 
 def test_commands_call_the_services(rig, capsys):
