@@ -48,10 +48,10 @@ def printed(tmp_path: Path) -> Callable[..., str]:
 
 @pytest.mark.parametrize('path', FILES, ids=lambda path: path.stem)
 def test_every_file_has_the_common_arguments(path: Path) -> None:
-    common = {'real_time_factor', 'duration', 'paused', 'record', 'description', 'rviz'}
+    common = {'real_time_factor', 'duration', 'paused', 'record', 'description', 'rviz', 'view'}
     assert declared(path) >= common
     if path in MACHINES:
-        names = {'namespace', 'frame_prefix', 'publish_clock', 'companions', 'view'}
+        names = {'namespace', 'frame_prefix', 'publish_clock', 'companions', 'rviz_config'}
         assert declared(path) >= names
     # An expression of $(eval) would run what a user writes after := as Python.
     assert '$(eval' not in path.read_text()
@@ -125,6 +125,17 @@ def test_the_description_needs_no_viewer(printed: Callable[..., str], machine: s
     # At 20 Hz, its default, motion is not smooth.
     assert 'publish_frequency: 60.0' in text
     assert 'robot_state_publisher' in printed(machine, 'rviz:=true')
+
+
+@pytest.mark.parametrize('path', FILES, ids=lambda path: path.stem)
+def test_every_file_shows_what_runs_in_a_browser_once(
+    printed: Callable[..., str], path: Path
+) -> None:
+    name = path.name.partition('.')[0]
+    words = ('boom:=true',) if name == 'vision' else ()
+    assert 'longreach view' not in printed(name, *words)
+    shown = printed(name, *words, 'view:=true', 'view_port:=8081')
+    assert shown.count('longreach view --port 8081') == 1
 
 
 def test_the_cameras_view_shows_the_boom_of_another_namespace(

@@ -3,6 +3,9 @@ See machines in a browser: 3D, charts, controls, camera pictures.
 
   longreach view                              what runs on this computer
   longreach view crane scenario:=task_b       start a launch file, and show it
+  longreach view --demo                       start all machines, and show them
+  longreach view out/demo/crane               play a recording
+  longreach view run1 run2                    two recordings, the second one as a ghost
 """
 
 from __future__ import annotations
@@ -12,18 +15,48 @@ import contextlib
 import signal
 import sys
 import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import add_network
+from longreach_view.launch_files import Started
 
 SUMMARY = 'see running machines and recordings in a browser'
 
 PORT = 8080
+_MOST_BAGS = 2
+# With the simulated boom, and at a rate that a laptop can do beside a browser.
+_USUAL = {'vision': ('boom:=true', 'scale:=0.5', 'frame_rate:=5.0')}
+# All machines: one of them has the clock.
+DEMO = (
+    ('crane', 'scenario:=task_b'),
+    ('boom', 'publish_clock:=false'),
+    ('excavator', 'publish_clock:=false', 'operator:=false'),
+    ('harvester', 'publish_clock:=false'),
+    (
+        'vision',
+        'boom:=false',
+        'frame_id:=boom/boom_base',
+        'use_sim_time:=true',
+        'scale:=0.25',
+        'frame_rate:=5.0',
+        'one_process:=true',
+    ),
+)
 _HIGHEST_PORT = 65535
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``longreach view``."""
+    parser.add_argument(
+        'what',
+        nargs='*',
+        metavar='NAME [name:=value ...] | BAG [BAG2]',
+        help='launch file and its arguments, or recordings; default: what runs',
+    )
+    parser.add_argument('--demo', action='store_true', help='start all machines')
     parser.add_argument('--port', type=_port, default=PORT, help=f'default: {PORT}; 0: any free')
     parser.add_argument(
         '--host',
@@ -69,26 +102,57 @@ class _Stop:
 def run(arguments: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C."""
     token = _token(arguments)
+    bags, launches = _subject(arguments)
     stop = _Stop()
     from longreach_tools.fields import numeric_fields
     from longreach_view.loop import run_view
     from longreach_view.page import Page
     from longreach_view.server import open_server, stop_server
-    from longreach_view.view_node import LiveSource
     from longreach_view.world import World
 
+    if bags:
+        # Before the server opens: a bag that cannot be read is an error at once.
+        from longreach_view.recording import BagSource
+
+        replay = BagSource(bags)
     server = open_server(arguments.host, arguments.port, token, _say)
-    try:
-        source = LiveSource()
-        try:
-            page = Page(server, dark=arguments.dark)
-            _announce(arguments, server.get_port(), token)
-            run_view(source, page, World(numeric_fields), stop)
-        finally:
-            source.close()
-    finally:
-        stop_server(server)
+    with contextlib.ExitStack() as resources:
+        resources.callback(stop_server, server)
+        scenarios: Sequence[str] = ()
+        if bags:
+            source: Any = replay
+        else:
+            from longreach_view.view_node import LiveSource
+
+            started = Started(launches)
+            resources.callback(started.close)
+            scenarios = started.scenarios()
+            source = LiveSource(started)
+            resources.callback(source.close)
+        length = replay.length if bags else 0.0
+        page = Page(server, length, scenarios, arguments.dark)
+        _announce(arguments, server.get_port(), token)
+        run_view(source, page, World(numeric_fields), stop)
     return 0
+
+
+def _subject(arguments: argparse.Namespace) -> tuple[list[Path], list[list[str]]]:
+    """Return the recordings to play, and the launches to start."""
+    words = arguments.what
+    if arguments.demo:
+        if words:
+            raise InputError(f'--demo together with {words[0]}; give one of them')
+        return [], [list(launch) for launch in DEMO]
+    if not words:
+        return [], []
+    if Path(words[0]).exists() and not words[0].endswith('.xml'):
+        if len(words) > _MOST_BAGS:
+            raise InputError(f'{len(words)} recordings, allowed: one, or two to compare')
+        return [Path(word) for word in words], []
+    if any(':=' not in word for word in words[1:]):
+        # Not a launch with its arguments: recordings, of which one is missing.
+        raise InputError(f'{words[0]}: no such recording; allowed: NAME name:=value ..., or BAGs')
+    return [], [[words[0], *_USUAL.get(words[0], ()), *words[1:]]]
 
 
 def _token(arguments: argparse.Namespace) -> str:

@@ -64,6 +64,10 @@ class Drawing:
             elif marker.action == _ADD:
                 self._markers[(marker.ns, marker.id)] = marker
 
+    def clear(self) -> None:
+        """Remove all markers."""
+        self._markers.clear()
+
     def figures(self) -> list[Figures]:
         """Return what is to be drawn, frame by frame."""
         by_frame: dict[str, dict[tuple[str, int], Any]] = {}

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_view.charts import Chart, chart_of, load_presets, preset_charts
-from longreach_view.scene import ELLIPSE, Scene
+from longreach_view.scene import ELLIPSE, PANEL_WIDTH, Scene
 from longreach_view.world import STALE, Machine, World
 
 __all__ = ['ALL', 'SPEEDS', 'Control', 'Page', 'Replay', 'Request']
@@ -30,8 +30,6 @@ _TRANSPORT = ('pause', 'resume', 'step', 'reset')
 # Most charts on a page, and most points of a line; more is slow in a browser.
 _MOST_CHARTS, _MOST_POINTS = 8, 500
 _CHART_HEIGHT = 150
-# [pixels]
-_PANEL_WIDTH = 400
 # Topics of a machine appear one by one: presets wait until none has for this long [s].
 _SETTLED = 1.0
 # What is removed stays hidden on pages for this long before [s].
@@ -110,7 +108,7 @@ class Page:
         self._theme(dark)
         gui: Any = server.gui
         gui.main_panel.dock_right()
-        gui.main_panel.set_width(_PANEL_WIDTH)
+        gui.main_panel.set_width(PANEL_WIDTH)
         self._state = gui.add_html('')
         self._state_text = ''
         if length:
@@ -174,7 +172,7 @@ class Page:
         self._on(self._slider, lambda value: self._ask('', 'seek', value))
         self._play = gui.add_button('Pause')
         self._play.on_click(lambda _: self._ask('', 'play'))
-        speed = gui.add_dropdown('Speed', SPEEDS, '1')
+        speed = gui.add_dropdown('Speed', SPEEDS, initial_value='1')
         self._on(speed, lambda value: self._ask('', 'speed', float(value)))
         loop = gui.add_checkbox('Loop', True)
         self._on(loop, lambda value: self._ask('', 'loop', value))

@@ -13,7 +13,10 @@ from longreach_view.drawing import Body, Figures, right_triangles
 from longreach_view.robot import Robot, Shape
 from longreach_view.world import Machine
 
-__all__ = ['ELLIPSE', 'Scene']
+__all__ = ['ELLIPSE', 'PANEL_WIDTH', 'Scene']
+
+PANEL_WIDTH = 400
+"""Width of the panel beside the scene [pixels]."""
 
 ELLIPSE = 10.0
 """Exaggeration of the ellipsoids of one standard deviation of measured positions."""
@@ -24,6 +27,8 @@ _FIELD_OF_VIEW = math.radians(45.0)
 # From where the camera looks: from the side of the machines' planes, ahead and above.
 _FROM = np.array([0.30, -1.0, 0.32])
 _GHOST, _STALE = 0.25, 0.35
+# Narrower pages have the panel below [pixels].
+_NARROW = 768
 _LINE, _TRACK = 0.05, 0.03
 _STILL = 1e-9
 _TRIANGLE = (np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]), np.array([[0, 1, 2]]))
@@ -314,8 +319,8 @@ class Scene:
         )
         server.initial_camera.fov = _FIELD_OF_VIEW
         self._aim((np.array([-5.0, -5.0, 0.0]), np.array([5.0, 5.0, 4.0])))
-        # The size of a new page's picture is known when it has connected.
-        server.on_client_connect(lambda client: self.look(client, self.bounds()))
+        # When a new page connects its picture does not make room for the panel yet.
+        server.on_client_connect(lambda client: self.look(client, self.bounds(), PANEL_WIDTH))
 
     def update(self, machine: Machine, note: str = '', ghost: bool = False) -> bool:
         """
@@ -389,9 +394,16 @@ class Scene:
         camera = self._server.initial_camera
         camera.position, camera.look_at = _view(box)
 
-    def look(self, client: viser.ClientHandle, box: tuple[np.ndarray, np.ndarray]) -> None:
-        """Let a page look at a box."""
-        position, target = _view(box, client.camera.image_width / client.camera.image_height)
+    def look(
+        self, client: viser.ClientHandle, box: tuple[np.ndarray, np.ndarray], covered: int = 0
+    ) -> None:
+        """Let a page look at a box; ``covered`` pixels of the picture's width will not be seen."""
+        width, height = (
+            max(1, n) for n in (client.camera.image_width, client.camera.image_height)
+        )
+        if width > _NARROW:
+            width -= covered
+        position, target = _view(box, width / height)
         with client.atomic():
             client.camera.position, client.camera.look_at = position, target
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from std_srvs.srv import Trigger
 
 from longreach_node import qos
 from longreach_tools.bag import Subscriptions
+from longreach_view.launch_files import Started
 from longreach_view.page import ALL, Control, Request
 from longreach_view.pictures import array_of
 from longreach_view.world import Sample, World
@@ -51,14 +52,14 @@ class LiveSource:
 
     Parameters
     ----------
-    restart : callable, optional
-        Called with a scenario to restart the machine that was launched with the view.
+    started : Started, optional
+        Launches that belong to the view.
     """
 
     live = True
 
-    def __init__(self, restart: Callable[[str], None] | None = None) -> None:
-        self._restart = restart
+    def __init__(self, started: Started | None = None) -> None:
+        self._started = started
         self._context = Context()
         rclpy.init(args=[], context=self._context)
         options: dict[str, Any] = {
@@ -142,6 +143,8 @@ class LiveSource:
         self._subscriptions.discover()
         self._subscriptions.follow_publishers()
         self._subscriptions.collect_losses()
+        for line in self._started.ended() if self._started is not None else ():
+            self._note(line)
         found = self._node.get_service_names_and_types()
         self._services = {name: types[0] for name, types in found if len(types) == 1}
         self._listened = {
@@ -224,8 +227,8 @@ class LiveSource:
     def handle(self, request: Request, world: World, now: float) -> None:
         """Call a service, send a set point, move a valve, restart."""
         if request.name == 'restart':
-            if self._restart is not None:
-                self._restart(request.value)
+            if self._started is not None:
+                self._started.restart(request.value)
         elif request.name in _TRANSPORT:
             machines = world.machines if request.machine == ALL else [request.machine]
             for machine in machines:

@@ -326,3 +326,16 @@ class World:
     def is_paused(self, now: float) -> bool:
         """Return whether /clock is published and stands still."""
         return now - self.clock_heard < STALE < now - self._clock_moved
+
+    def forget(self) -> None:
+        """Forget what moved, as before a jump in a recording; descriptions and charts stay."""
+        for signal in self.series:
+            self.series[signal] = Series()
+        for machine in self.machines.values():
+            machine.time = math.nan
+            machine.still()
+            machine.flags.clear()
+            machine.tracks.clear()
+            for topic, drawing in machine.drawings.items():
+                drawing.clear()
+                machine.drawn[topic] += 1

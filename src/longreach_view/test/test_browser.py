@@ -10,6 +10,10 @@ import matplotlib.image
 import numpy as np
 import pytest
 from pages import DEADLINE, FakeSource, View, until
+from test_recording import crane_bag
+
+from longreach_view.page import Request
+from longreach_view.recording import BagSource
 
 # Small: a software renderer draws every pixel on this machine's processor.
 SIZE = {'width': 900, 'height': 500}
@@ -185,3 +189,22 @@ def test_a_page_says_that_the_server_is_gone_and_recovers(shown):
     page.get_by_text('Connected').wait_for()
     shown.until(lambda: shown.time() > 999.0, 'what the new server knows')
     shown.until(lambda: len(shown.times()) == 3, 'its charts')
+
+
+def test_the_slider_of_a_replay_seeks(chromium, tmp_path):
+    source = BagSource([crane_bag(tmp_path / 'a', 0.5)])
+    source.handle(Request('', 'play'))
+    view = View(source, length=source.length)
+    try:
+        tab = Tab(chromium, view)
+        tab.until(lambda: '5.00 s' in tab.state(), 'the beginning')
+        number = tab.page.locator('input[type=text]:visible').first
+        number.fill('8')
+        number.press('Enter')
+        tab.until(lambda: '13.00 s' in tab.state(), 'the time that was chosen')
+        assert view.world.machines['crane'].positions['car_joint'] == pytest.approx(4.0)
+        tab.until(lambda: max(tab.times(), default=0.0) == pytest.approx(13.0), 'the charts')
+        assert not tab.errors
+        tab.page.close()
+    finally:
+        view.close()

@@ -1,0 +1,89 @@
+"""Launch files that a view starts, restarts and ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.resources import share_directory
+
+__all__ = ['Started']
+
+# Time for the nodes to end in order [s].
+_PATIENCE = 10.0
+# Scenarios of the crane are named as in ARGESIM C13R.
+_PREFIXES = {'crane': ('task_', '')}
+
+
+class Started:
+    """
+    Running launches.
+
+    Parameters
+    ----------
+    launches : sequence of sequence of str
+        For each one the name of its launch file and its arguments.
+    """
+
+    def __init__(self, launches: Sequence[Sequence[str]]) -> None:
+        self._launches = [list(words) for words in launches]
+        self._processes = [_launch(words) for words in self._launches]
+        self._told: set[int] = set()
+
+    def scenarios(self) -> tuple[str, ...]:
+        """Return the scenarios among which the only launch can choose; empty for several."""
+        if len(self._launches) != 1:
+            return ()
+        machine = self._launches[0][0]
+        prefix, short = _PREFIXES.get(machine, (f'{machine}_', f'{machine}_'))
+        try:
+            directory = share_directory('longreach_bringup') / 'config' / 'scenarios'
+        except InputError:
+            return ()
+        found = sorted(path.stem for path in directory.glob(f'{prefix}*.yaml'))
+        return tuple(name.removeprefix(short) for name in found)
+
+    def restart(self, scenario: str) -> None:
+        """End the only launch, and start it again with another scenario."""
+        if len(self._launches) != 1:
+            return
+        self.close()
+        kept = [word for word in self._launches[0] if not word.startswith('scenario:=')]
+        self._launches = [[*kept, f'scenario:={scenario}']]
+        self._processes = [_launch(self._launches[0])]
+        self._told.clear()
+
+    def ended(self) -> list[str]:
+        """Return lines on launches that have ended since the last call."""
+        lines = []
+        for words, process in zip(self._launches, self._processes, strict=True):
+            code = process.poll()
+            if code is not None and process.pid not in self._told:
+                self._told.add(process.pid)
+                lines.append(f'longreach launch {words[0]} has ended with exit code {code}')
+        return lines
+
+    def close(self) -> None:
+        """End all launches."""
+        for process in self._processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+        end = time.monotonic() + _PATIENCE
+        for process in self._processes:
+            try:
+                process.wait(max(0.1, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _launch(words: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start a launch; its messages go to stderr, and Ctrl-C reaches it through the view only."""
+    command = [sys.executable, '-c', 'from longreach_tools.cli import console; console()']
+    return subprocess.Popen(
+        [*command, 'launch', *words], stdout=sys.stderr, start_new_session=True
+    )

@@ -1,0 +1,180 @@
+"""Recordings as the source of a view: one, or two of which the second is drawn as a ghost."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_tools.bag import open_bag, read_bag
+from longreach_tools.fields import numeric_fields
+from longreach_view.page import Control, Replay, Request
+from longreach_view.world import Sample, World
+
+__all__ = ['BagSource', 'Recording']
+
+_IMAGE = 'sensor_msgs/msg/Image'
+# Before a time that is jumped to, messages of this long are shown in charts [s].
+_LEAD = 60.0
+
+
+class Recording:
+    """
+    The messages of a recording, in memory, in the order of time; pictures stay in the file.
+
+    Parameters
+    ----------
+    path : path
+
+    Raises
+    ------
+    InputError
+        When it cannot be read, or has no machine.
+    """
+
+    def __init__(self, path: Path) -> None:
+        with open_bag(path) as bag:
+            types = {name: topic.typename for name, topic in bag.topics.items()}
+        names = [name for name, kind in types.items() if kind != _IMAGE]
+        if not any(name.endswith('/joint_states') for name in names) and not any(
+            kind.endswith('/MarkerEstimates') for kind in types.values()
+        ):
+            raise InputError(
+                f'{path} has no machine: no joint_states and no estimates of markers; found:'
+                f' {", ".join(sorted(types)) or "no topics"}'
+            )
+        self.times: list[float] = []
+        self.samples: list[Sample] = []
+        # What is published once holds from the beginning on.
+        self.descriptions: list[Sample] = []
+        for name, nanoseconds, message in read_bag(path, names):
+            stamp = getattr(getattr(message, 'header', None), 'stamp', None)
+            time = None if stamp is None else stamp.sec + 1e-9 * stamp.nanosec
+            sample = Sample(name, types[name], message, time)
+            if name.endswith('/robot_description'):
+                self.descriptions.append(sample)
+            else:
+                self.times.append(1e-9 * nanoseconds)
+                self.samples.append(sample)
+        if not self.times:
+            raise InputError(f'{path} has no messages of a machine')
+        self.begin, self.end = self.times[0], self.times[-1]
+
+    def between(self, after: float, until: float) -> list[Sample]:
+        """Return the messages with after < time since the beginning <= until [s]."""
+        low = bisect.bisect_right(self.times, self.begin + after)
+        return self.samples[low : bisect.bisect_right(self.times, self.begin + until)]
+
+
+class BagSource:
+    """
+    Recordings, played back.
+
+    Parameters
+    ----------
+    paths : sequence of path
+        One, or two to be compared; both begin at the same time.
+    """
+
+    live = False
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._recordings = [Recording(path) for path in paths]
+        self.length = max(r.end - r.begin for r in self._recordings)
+        if not self.length > 0.0:
+            raise InputError(f'{paths[0]} has messages of one moment only; nothing can be played')
+        self._ghost = World(numeric_fields) if len(paths) > 1 else None
+        self._time = -math.inf
+        self._speed, self._playing, self._loop = 1.0, True, True
+        self._last: float | None = None
+        self._seek: float | None = 0.0
+
+    def poll(self, world: World, now: float) -> Sequence[Sample]:
+        """Return the messages up to the present time of the replay."""
+        elapsed = 0.0 if self._last is None else now - self._last
+        self._last = now
+        if self._seek is None and self._playing:
+            time = self._time + self._speed * elapsed
+            if time > self.length:
+                if not self._loop:
+                    time, self._playing = self.length, False
+                else:
+                    self._seek = 0.0
+        else:
+            time = self._time
+        if self._seek is not None:
+            time, self._seek = self._seek, None
+            self._jump(world, time)
+            return []
+        found = self._recordings[0].between(self._time, time)
+        if self._ghost is not None:
+            for sample in self._recordings[1].between(self._time, time):
+                self._ghost.take(sample, now)
+        self._time = time
+        return found
+
+    def _jump(self, world: World, time: float) -> None:
+        """Show a time, with the charts of what came before."""
+        worlds = [world] if self._ghost is None else [world, self._ghost]
+        for recording, shown in zip(self._recordings, worlds, strict=True):
+            shown.forget()
+            for sample in recording.descriptions:
+                shown.take(sample, 0.0)
+            earlier = recording.between(-math.inf, time)
+            lead = recording.begin + time - _LEAD
+            first = bisect.bisect_left(recording.times, lead)
+            # Of what is older the latest of each topic, and drawings, which add up.
+            latest = {sample.topic: k for k, sample in enumerate(earlier[:first])}
+            for k, sample in enumerate(earlier):
+                drawn = sample.typename.endswith('/MarkerArray')
+                if k >= first or latest[sample.topic] == k or drawn:
+                    shown.take(sample, 0.0)
+        self._time = time
+
+    def handle(self, request: Request, *_: Any) -> None:
+        """Play, pause, seek, change speed or loop."""
+        if request.name == 'seek':
+            self._seek = float(np.clip(request.value, 0.0, self.length))
+        elif request.name == 'play':
+            if not self._playing and self._time >= self.length:
+                self._seek = 0.0
+            self._playing = not self._playing
+        elif request.name == 'speed':
+            self._speed = float(request.value)
+        elif request.name == 'loop':
+            self._loop = bool(request.value)
+
+    def replay(self) -> Replay:
+        """Return where it is."""
+        return Replay(max(self._time, 0.0), 0.0, self.length, self._playing)
+
+    def ghost(self) -> World | None:
+        """Return the machines of the second recording."""
+        return self._ghost
+
+    # --- nothing to control ------------------------------------------------------------------
+
+    def controls(self, *_: Any) -> list[Control]:
+        """Return none."""
+        return []
+
+    def locked(self, _: str) -> dict[str, bool]:
+        """Return none."""
+        return {}
+
+    def springs(self, _: float) -> Sequence[tuple[str, str]]:
+        """Return none."""
+        return ()
+
+    def pictures(self) -> dict[str, np.ndarray]:
+        """Return none: pictures are not kept in memory."""
+        return {}
+
+    def notes(self) -> Sequence[str]:
+        """Return what the page says besides."""
+        return () if self._ghost is None else ('The ghost is the second recording.',)

@@ -1,0 +1,62 @@
+"""The command ``longreach view``: what it refuses, and that it ends in order."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+from test_recording import crane_bag
+
+from longreach_tools.testing import DEADLINE, Outcome
+
+COMMAND = [sys.executable, '-c', 'from longreach_tools.cli import console; console()', 'view']
+
+
+@pytest.fixture
+def view(capsys):
+    return lambda *words: Outcome(capsys, 'view', *words)
+
+
+@pytest.mark.parametrize(
+    ('words', 'message'),
+    [
+        (('--port', '70000'), '70000, allowed: 0 to 65535'),
+        (('--host', '0.0.0.0', '--port', '0', 'nothing', 'else'), 'nothing: no such recording'),
+        (('--token', 'short'), '8 or more letters'),
+        (('--demo', 'crane'), '--demo together with crane'),
+    ],
+)
+def test_bad_input_is_refused(view, words, message):
+    view(*words).refused(message)
+
+
+def test_a_public_address_without_a_token_is_refused(view, tmp_path):
+    bag = crane_bag(tmp_path / 'a', 0.5)
+    view(bag, '--host', '0.0.0.0', '--port', '0').refused('needs a token')
+
+
+def test_a_taken_port_is_named(view, tmp_path):
+    with socket.create_server(('127.0.0.1', 0)) as other:
+        port = other.getsockname()[1]
+        view(crane_bag(tmp_path / 'a', 0.5), '--port', port).refused(
+            f'port {port} of 127.0.0.1 cannot be used', code=1
+        )
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_it_prints_its_address_and_ends_on_a_signal(tmp_path, number):
+    bag = crane_bag(tmp_path / 'a', 0.5)
+    words = [*COMMAND, str(bag), '--port', '0', '--token', 'auto']
+    pipes = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, 'text': True}
+    with subprocess.Popen(words, env=os.environ, **pipes) as process:
+        address = process.stdout.readline()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=DEADLINE)
+    assert re.match(r'http://127\.0\.0\.1:\d+/\?token=[\w-]{20,}  \(Ctrl-C ends it\)', address)
+    assert (process.returncode, out) == (0, '')
+    assert 'Traceback' not in err

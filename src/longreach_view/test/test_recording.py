@@ -1,0 +1,111 @@
+"""Recordings as a source: what is shown at which time, and what cannot be played."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+from longreach_crane.description import robot_description
+from longreach_crane.parameters import load_machinery
+from longreach_dynamics.errors import InputError
+from longreach_tools.fields import numeric_fields
+from longreach_tools.testing import write_bag
+from longreach_view.page import Request
+from longreach_view.recording import BagSource
+from longreach_view.world import World
+
+POSITION = '/crane/joint_states.position[car_joint]'
+STEP = 0.1
+
+
+def crane_bag(path, speed, begin=5.0, duration=10.0):
+    """Write a bag of a crane's car with a constant speed [m/s]; its description comes late."""
+    text = String(data=robot_description(load_machinery().crane, 'crane/'))
+    rows = []
+    for k in range(round(duration / STEP) + 1):
+        time = round(1e9 * (begin + STEP * k))
+        joints = JointState(name=['car_joint', 'cable_joint'], velocity=[0.0] * 2, effort=[0.0] * 2)
+        joints.position = [speed * STEP * k, 0.0]
+        joints.header.stamp.sec, joints.header.stamp.nanosec = divmod(time, 1_000_000_000)
+        rows.append(('joint_states', time, joints))
+        if k == 50:
+            rows.append(('robot_description', time, text))
+    return write_bag(path, 'crane', rows)
+
+
+def play(source, world, now):
+    for sample in source.poll(world, now):
+        world.take(sample, now)
+
+
+@pytest.fixture
+def world():
+    known = World(numeric_fields)
+    known.plot([POSITION])
+    return known
+
+
+def test_a_recording_plays_at_its_speed_from_its_beginning(tmp_path, world):
+    source = BagSource([crane_bag(tmp_path / 'a', 0.5)])
+    assert source.length == pytest.approx(10.0)
+    play(source, world, 100.0)
+    machine = world.machines['crane']
+    assert machine.kind == 'crane', 'the description holds from the beginning on'
+    assert machine.positions['car_joint'] == 0.0
+    play(source, world, 102.05)
+    assert machine.positions['car_joint'] == pytest.approx(0.5 * 2.0)
+    source.handle(Request('', 'speed', 2.0))
+    play(source, world, 103.05)
+    assert machine.positions['car_joint'] == pytest.approx(0.5 * 4.0)
+    assert source.replay().time == pytest.approx(4.05)
+
+
+def test_a_jump_shows_that_time_and_the_chart_before_it(tmp_path, world):
+    source = BagSource([crane_bag(tmp_path / 'a', 0.5)])
+    play(source, world, 0.0)
+    for to in (7.0, 3.0):
+        source.handle(Request('', 'seek', to))
+        play(source, world, 0.0)
+        assert world.machines['crane'].positions['car_joint'] == pytest.approx(0.5 * to)
+        times, values = world.series[POSITION].window(-math.inf, math.inf)
+        assert (times[0], times[-1]) == (5.0, pytest.approx(5.0 + to))
+        assert values[-1] == pytest.approx(0.5 * to)
+
+
+def test_pause_loop_and_end(tmp_path, world):
+    source = BagSource([crane_bag(tmp_path / 'a', 0.5)])
+    play(source, world, 0.0)
+    source.handle(Request('', 'play'))
+    play(source, world, 4.0)
+    assert source.replay().time == 0.0
+    source.handle(Request('', 'play'))
+    play(source, world, 15.0)
+    play(source, world, 15.0)
+    assert source.replay()[::3] == (0.0, True), 'it begins again'
+    source.handle(Request('', 'loop', False))
+    play(source, world, 30.0)
+    assert source.replay()[::3] == (pytest.approx(10.0), False), 'it stops at its end'
+    source.handle(Request('', 'play'))
+    play(source, world, 31.0)
+    assert source.replay()[::3] == (0.0, True)
+
+
+def test_two_recordings_begin_together(tmp_path, world):
+    bags = [crane_bag(tmp_path / 'a', 0.5), crane_bag(tmp_path / 'b', -1.0, 900.0, 4.0)]
+    source = BagSource(bags)
+    play(source, world, 0.0)
+    play(source, world, 2.05)
+    assert world.machines['crane'].positions['car_joint'] == pytest.approx(1.0)
+    assert source.ghost().machines['crane'].positions['car_joint'] == pytest.approx(-2.0)
+    assert source.length == pytest.approx(10.0)
+
+
+def test_recordings_without_a_machine_or_of_one_moment_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r'has no machine.*found: /crane/clock'):
+        BagSource([write_bag(tmp_path / 'a', 'crane', [('clock', 0, Clock())])])
+    with pytest.raises(InputError, match='one moment only'):
+        BagSource([crane_bag(tmp_path / 'b', 1.0, duration=0.0)])
