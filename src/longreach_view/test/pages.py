@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import re
 import threading
 import time
 from types import SimpleNamespace
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
+import matplotlib.image
 import numpy as np
 
 from longreach_crane.description import robot_description
@@ -149,3 +153,53 @@ def until(condition: Any, what: str, deadline: float = DEADLINE) -> Any:
         assert time.monotonic() < end, f'not within {deadline:g} s: {what}'
         time.sleep(0.02)
     return value
+
+
+# Small: a software renderer draws every pixel on this machine's processor.
+SIZE = {'width': 900, 'height': 500}
+# Part of the page with the crane, without the panel.
+SCENE = {'x': 10, 'y': 40, 'width': 470, 'height': 430}
+MILLISECONDS = 1000.0 * DEADLINE
+# The last time on each chart, by viser's own access for tests.
+LAST_TIMES = """() => Object.values(window.__viserTestpoints?.uplots ?? {})
+    .map(t => t.chart.data[0][t.chart.data[0].length - 1])"""
+
+
+class Tab:
+    """A page of the browser, with what it requested and complained about."""
+
+    def __init__(self, chromium, view):
+        self.view = view
+        self.page = chromium.new_page(viewport=SIZE)
+        self.page.set_default_timeout(MILLISECONDS)
+        self.errors, self.hosts = [], set()
+        self.page.on('console', lambda m: m.type == 'error' and self.errors.append(m.text))
+        self.page.on('pageerror', lambda error: self.errors.append(str(error)))
+        for event in ('request', 'websocket'):
+            self.page.on(event, lambda what: self.hosts.add(urlsplit(what.url).netloc or 'own'))
+        self.page.goto(view.address)
+        self.page.wait_for_selector('#state')
+        # viser's notice on rendering without a graphics card lies on the scene.
+        self.page.locator('.mantine-Notification-closeButton').click()
+
+    def state(self):
+        return self.page.locator('#state').inner_text()
+
+    def time(self):
+        return float(re.search(r'([\d.]+) s', self.state())[1])
+
+    def times(self):
+        return [t for t in self.page.evaluate(LAST_TIMES) if t is not None]
+
+    def picture(self):
+        shot = self.page.screenshot(clip=SCENE, timeout=MILLISECONDS)
+        return np.round(255.0 * matplotlib.image.imread(io.BytesIO(shot))[..., :3]).astype(int)
+
+    def until(self, condition, what):
+        """Wait as ``until``, and let the browser's events arrive."""
+
+        def look():
+            self.page.wait_for_timeout(50)
+            return condition()
+
+        return until(look, what)

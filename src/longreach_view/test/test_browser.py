@@ -2,73 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import re
-from urllib.parse import urlsplit
 
-import matplotlib.image
 import numpy as np
 import pytest
-from pages import DEADLINE, FakeSource, View, until
-from test_recording import crane_bag
-
-from longreach_view.page import Request
-from longreach_view.recording import BagSource
-
-# Small: a software renderer draws every pixel on this machine's processor.
-SIZE = {'width': 900, 'height': 500}
-# Part of the page with the crane, without the panel.
-SCENE = {'x': 10, 'y': 40, 'width': 470, 'height': 430}
-MILLISECONDS = 1000.0 * DEADLINE
-# The last time on each chart, by viser's own access for tests.
-LAST_TIMES = """() => Object.values(window.__viserTestpoints?.uplots ?? {})
-    .map(t => t.chart.data[0][t.chart.data[0].length - 1])"""
+from pages import FakeSource, Tab, View
 
 # Colour and height [pixels] of the line that says that the brake is closed.
 ALARM = """() => {
     const line = [...document.querySelectorAll('#state div')]
         .find(e => e.textContent === 'BRAKE CLOSED');
     return line && [getComputedStyle(line).backgroundColor, line.clientHeight]; }"""
-
-
-class Tab:
-    """A page of the browser, with what it requested and complained about."""
-
-    def __init__(self, chromium, view):
-        self.view = view
-        self.page = chromium.new_page(viewport=SIZE)
-        self.page.set_default_timeout(MILLISECONDS)
-        self.errors, self.hosts = [], set()
-        self.page.on('console', lambda m: m.type == 'error' and self.errors.append(m.text))
-        self.page.on('pageerror', lambda error: self.errors.append(str(error)))
-        for event in ('request', 'websocket'):
-            self.page.on(event, lambda what: self.hosts.add(urlsplit(what.url).netloc or 'own'))
-        self.page.goto(view.address)
-        self.page.wait_for_selector('#state')
-        # viser's notice on rendering without a graphics card lies on the scene.
-        self.page.locator('.mantine-Notification-closeButton').click()
-
-    def state(self):
-        return self.page.locator('#state').inner_text()
-
-    def time(self):
-        return float(re.search(r'([\d.]+) s', self.state())[1])
-
-    def times(self):
-        return [t for t in self.page.evaluate(LAST_TIMES) if t is not None]
-
-    def picture(self):
-        shot = self.page.screenshot(clip=SCENE, timeout=MILLISECONDS)
-        return np.round(255.0 * matplotlib.image.imread(io.BytesIO(shot))[..., :3]).astype(int)
-
-    def until(self, condition, what):
-        """Wait as ``until``, and let the browser's events arrive."""
-
-        def look():
-            self.page.wait_for_timeout(50)
-            return condition()
-
-        return until(look, what)
 
 
 @pytest.fixture(scope='module')
@@ -189,22 +133,3 @@ def test_a_page_says_that_the_server_is_gone_and_recovers(shown):
     page.get_by_text('Connected').wait_for()
     shown.until(lambda: shown.time() > 999.0, 'what the new server knows')
     shown.until(lambda: len(shown.times()) == 3, 'its charts')
-
-
-def test_the_slider_of_a_replay_seeks(chromium, tmp_path):
-    source = BagSource([crane_bag(tmp_path / 'a', 0.5)])
-    source.handle(Request('', 'play'))
-    view = View(source, length=source.length)
-    try:
-        tab = Tab(chromium, view)
-        tab.until(lambda: '5.00 s' in tab.state(), 'the beginning')
-        number = tab.page.locator('input[type=text]:visible').first
-        number.fill('8')
-        number.press('Enter')
-        tab.until(lambda: '13.00 s' in tab.state(), 'the time that was chosen')
-        assert view.world.machines['crane'].positions['car_joint'] == pytest.approx(4.0)
-        tab.until(lambda: max(tab.times(), default=0.0) == pytest.approx(13.0), 'the charts')
-        assert not tab.errors
-        tab.page.close()
-    finally:
-        view.close()

@@ -28,7 +28,9 @@ def crane_bag(path, speed, begin=5.0, duration=10.0):
     rows = []
     for k in range(round(duration / STEP) + 1):
         time = round(1e9 * (begin + STEP * k))
-        joints = JointState(name=['car_joint', 'cable_joint'], velocity=[0.0] * 2, effort=[0.0] * 2)
+        joints = JointState(
+            name=['car_joint', 'cable_joint'], velocity=[0.0] * 2, effort=[0.0] * 2
+        )
         joints.position = [speed * STEP * k, 0.0]
         joints.header.stamp.sec, joints.header.stamp.nanosec = divmod(time, 1_000_000_000)
         rows.append(('joint_states', time, joints))
