@@ -26,9 +26,9 @@ from longreach_dynamics.valve_pid import new_memory, pid_cycle
 from longreach_harvester.control import load_controller, references
 from longreach_harvester.machine import Harvester
 from longreach_harvester.model import SIZE, derivatives
-from longreach_harvester.parameters import load_harvester
+from longreach_harvester.parameters import default_file, load_harvester
 from longreach_harvester.scenario import Scenario, load_scenario
-from longreach_harvester.simulation import HarvesterRun, simulate
+from longreach_harvester.simulation import simulate
 
 # The second derivation.
 _TESTS = Path(__file__).parent.parent / 'src/longreach_harvester/test'
@@ -48,28 +48,36 @@ def _scenario(duration: float) -> Scenario:
     return load_scenario(_SCENARIO).replace(duration=duration)
 
 
-def _run(duration: float, model: str, step: float) -> HarvesterRun:
-    """Simulate the sine."""
-    return simulate(Harvester(load_harvester(), _scenario(duration), step, model))
+def _machine(duration: float, model: str, step: float, *, realistic: bool = False) -> Harvester:
+    """Return a harvester that follows the sine."""
+    file = default_file().parent / 'harvester_realistic.yaml' if realistic else None
+    return Harvester(load_harvester(file), _scenario(duration), step, model)
 
 
 @functools.cache
-def _reference(duration: float) -> np.ndarray:
+def _reference(duration: float, *, realistic: bool = False) -> np.ndarray:
     """Return the stick's angle of the full model at very short steps, every 10 ms [rad]."""
-    return _run(duration, 'full', _REFERENCE_STEP).column('q_stick')
+    machine = _machine(duration, 'full', _REFERENCE_STEP, realistic=realistic)
+    return simulate(machine).column('q_stick')
 
 
 def models(quick: bool) -> list[Row]:
     """Both models over the sine of the stick."""
     duration = 10.0 if quick else 40.0
     rows = []
-    for model, step in (('full', 1e-3), ('reduced', 5e-3)):
-        machine = Harvester(load_harvester(), _scenario(duration), step, model)
+    for model, step, realistic in (
+        ('full', 1e-3, False),
+        ('reduced', 5e-3, False),
+        ('full', 1e-3, True),
+    ):
+        machine = _machine(duration, model, step, realistic=realistic)
         _, run = measure(functools.partial(simulate, machine), 1)
         walls = tuple(simulate(machine).wall_time for _ in range(3 if quick else 9))
-        error = float(np.abs(run.column('q_stick') - _reference(duration)).max())
+        reference = _reference(duration, realistic=realistic)
+        error = float(np.abs(run.column('q_stick') - reference).max())
         note = f'{duration / np.median(walls):.0f} times real time'
-        rows.append(Row(f'{model}, steps of {1e3 * step:g} ms', walls, error, note=note))
+        name = f'{model}{", realistic machine" if realistic else ""}, steps of {1e3 * step:g} ms'
+        rows.append(Row(name, walls, error, note=note))
     for name, seconds in _PAPER:
         note = f'{40.0 / seconds:.3g} times real time, 150 MHz R4400'
         rows.append(Row(name, (seconds * duration / 40.0,), note=note))
@@ -157,7 +165,7 @@ def solvers(quick: bool) -> list[Row]:
     """Run the full model by the library, by SciPy and by CVODES."""
     duration = 1.0 if quick else 4.0
     reference = _reference(duration)
-    times, run = measure(lambda: _run(duration, 'full', 1e-3), 3)
+    times, run = measure(lambda: simulate(_machine(duration, 'full', 1e-3)), 3)
     error = float(np.abs(run.column('q_stick') - reference).max())
     rows = [Row('library, steps of 1 ms', times, error)]
     others = [

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from longreach_harvester.parameters import default_file
 from longreach_tools.testing import Outcome, launch
+
+REALISTIC = default_file().parent / 'harvester_realistic.yaml'
 
 
 @pytest.mark.slow_after(2)
@@ -23,6 +26,7 @@ from longreach_tools.testing import Outcome, launch
         ),
         ('open_loop', 9.0, ('model:=reduced',), ('--model', 'reduced')),
         ('tip', 5.0, ('switching:=false',), ('--switching', 'off')),
+        ('open_loop', 4.0, (f'file:={REALISTIC}',), ('--file', REALISTIC)),
     ],
 )
 def test_a_bag_equals_the_library(
@@ -31,7 +35,7 @@ def test_a_bag_equals_the_library(
     scenario: str,
     duration: float,
     words: tuple[str, ...],
-    options: tuple[str, ...],
+    options: tuple[str | Path, ...],
 ) -> None:
     fast = ('real_time_factor:=0.0', f'duration:={duration}', 'record:=bag')
     with launch('harvester', tmp_path, f'scenario:={scenario}', *fast, *words) as running:
@@ -41,8 +45,9 @@ def test_a_bag_equals_the_library(
     assert found['same']
     assert found['compared_until'] == duration
     assert set(found['differences'].values()) == {0.0, round(duration / 0.01) + 1}
-    assert len(found['differences']) == 26
+    # With both axes of a head that hangs, and their rates.
+    assert len(found['differences']) == (30 if REALISTIC in options else 26)
     assert found['training']['tip_path'] > 0.1
     # Another run is no such recording.
-    other = Outcome(capsys, 'harvester', *called, *options, '--as-printed')
+    other = Outcome(capsys, 'harvester', *called, *options, '--step', 0.0005)
     assert other.code == 1

@@ -92,6 +92,17 @@ def test_valves_that_pressures_open_have_no_kink() -> None:
     assert np.abs(np.diff(slope)).max() < 0.02
 
 
+def test_spools_with_a_bounded_speed() -> None:
+    slow = CYLINDER.replace(valve=CYLINDER.valve.replace(rate=2.0))
+    for cylinder, most in ((CYLINDER, np.inf), (slow, 2.0)):
+        a = actuators(cylinder)
+        for command in (0.9, -0.9, 0.01):
+            y, dy = np.array([1e7, 5e6, 0.0]), np.zeros(3)
+            actuator_rates(y, 0, 0, 0.1, 0.0, command, OIL.supply_pressure, a.table, dy)
+            free = command / cylinder.valve.time_constant
+            assert dy[2] == pytest.approx(np.clip(free, -most, most))
+
+
 @pytest.mark.parametrize(('p', 'sign'), [(2e5, 1), (-1e5, 1), (4.9e5, 0), (100e5, 0), (350e5, -1)])
 def test_relief_lets_out_and_make_up_lets_in(p: float, sign: int) -> None:
     a = actuators(CYLINDER.replace(relief=RELIEF, make_up=MAKE_UP))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from longreach_dynamics.valve_pid import ValvePidParameters
-from longreach_harvester.parameters import JOINTS
+from longreach_harvester.parameters import HEAD_JOINTS, JOINTS
 from longreach_harvester.simulation import HarvesterRun
 from longreach_tools.output import figure, legend
 
@@ -28,6 +28,11 @@ def draw_run(file: Path, run: HarvesterRun) -> None:
                 axes[2].plot(time, pressures, style, color=color, label=f'{name} {side}')
                 flows = 6e4 * run.column(f'q_{side}_{name}')
                 axes[3].plot(time, flows, style, color=color, label=f'{name} {side}')
+        # Of a head that hangs, from the stick.
+        for name, style in zip(HEAD_JOINTS, ('-', ':'), strict=True):
+            if f'q_{name}' in run.columns.names:
+                angles = run.column(f'q_{name}', 'deg')
+                axes[0].plot(time, angles, f'C3{style}', label=name.replace('_', ' '))
         for axis, text, columns in zip(
             axes,
             ('angle [deg]', 'spool', 'pressure [bar]', 'flow [l/min]'),
