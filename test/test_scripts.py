@@ -160,6 +160,16 @@ def test_bench_prints_ratios_and_errors():
     assert all(error < 1e-7 for error in errors)
 
 
+def test_bench_evaluates_flexible_links_by_several_programs():
+    done = script('bench', '--quick', '--only', 't')
+    assert done.returncode == 0, done.stderr
+    rows = done.stdout.splitlines()
+    for name in ('C', 'CasADi', 'CasADi, M', 'Python'):
+        (row, *_) = [line for line in rows if line.startswith(name)]
+        if 'no C compiler' not in row:
+            assert float(re.search(r'\de-\d+', row)[0]) < 1e-12, row
+
+
 def test_bench_compares_chains_with_every_program_or_says_what_is_missing():
     done = script('bench', '--quick', '--only', 'h,i')
     assert done.returncode == 0, done.stderr

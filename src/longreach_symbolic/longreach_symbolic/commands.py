@@ -117,6 +117,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_results(experiment, 'one row per millisecond', 'figures 10 to 14: png, pdf or svg')
     experiment.set_defaults(run=_experiment)
 
+    growth = commands.add_parser(
+        'growth', help='processor time and operations by the number of links'
+    )
+    growth.add_argument(
+        '--links', metavar='N', type=int, default=8, help='largest number of links (default: 8)'
+    )
+    add_format(growth)
+    growth.add_argument('--plot', metavar='FILE', type=Path, help='both, beside the paper')
+    growth.set_defaults(run=_growth)
+
 
 def _add_form(parser: argparse.ArgumentParser) -> None:
     """Add ``--form`` and ``--as-printed``."""
@@ -236,6 +246,44 @@ def _evaluate(options: argparse.Namespace) -> None:
         )
     result = {name: value.tolist() for name, value in found._asdict().items()}
     print_result(result, _as_table(found, links.modes), options.format)
+
+
+def _growth(options: argparse.Namespace) -> None:
+    """Measure the processor time for 1 to N links in the reduced form, all symbols."""
+    symbolic_model(options.links)
+    check_output(plot=options.plot)
+    from sympy.core.cache import clear_cache
+
+    from longreach_symbolic import code
+    from longreach_symbolic.generated import derive
+
+    # What is loaded and computed once is not measured.
+    derive(symbolic_model(1))
+    rows = []
+    for count in range(1, options.links + 1):
+        _tell(f'{count} links')
+        clear_cache()
+        started = time.process_time()
+        equations = derive(symbolic_model(count))
+        derived = time.process_time()
+        parts = code.parts_of(equations)
+        code.as_c(equations, parts=parts)
+        rows.append(
+            {
+                'links': count,
+                'derived': derived - started,
+                'written': time.process_time() - derived,
+                'written_out': code.operations(code.entries(equations), equations.definitions),
+                'operations': parts.equations.operations,
+            }
+        )
+    _tell('')
+    if options.plot is not None:
+        from longreach_symbolic.growth_figures import plot_growth
+
+        plot_growth(options.plot, rows)
+    head = ('links', 'derived [s]', 'as C [s]', 'operations written out', 'after cse')
+    print_result(rows, table(head, [tuple(row.values()) for row in rows]), options.format)
 
 
 def _as_table(found: Any, modes: int) -> str:

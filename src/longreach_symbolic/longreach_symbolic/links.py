@@ -38,8 +38,8 @@ BASES = ('sine', 'cubic')
 """Families of functions of the deflection; :mod:`longreach_symbolic.basis` has their formulas."""
 
 MOST_LINKS = 12
-"""Largest number of links. The operations of a state grow with its square to cube, and so do the
-time that a C compiler or numba takes for the code, and its memory."""
+"""Largest number of links. Operations of the closed form grow with about the square of it, written
+out with its third to fourth power; those of a recursive method would grow with it."""
 
 LINK_QUANTITIES = ('length', 'mass', 'bending_stiffness', 'lumped_mass', 'lumped_place')
 
@@ -92,7 +92,8 @@ def check_count(count: int, text: str) -> None:
     """Raise InputError for a number of links that is not allowed; ``text`` says what it is."""
     if not 1 <= count <= MOST_LINKS:
         reason = (
-            '; the equations of more fill files that compilers need minutes and gigabytes for'
+            '; closed forms of more have over 3,000 operations, 300,000 written out: longer chains'
+            ' need a recursive method'
             if count > MOST_LINKS
             else ''
         )

@@ -18,7 +18,14 @@ from longreach_symbolic.generated import derive
 from longreach_symbolic.links import model_of, symbolic_model
 
 COMPILER = shutil.which('cc') or shutil.which('gcc') or shutil.which('clang')
-CASES = [(1, 2, 'sine'), (2, 2, 'sine'), (3, 2, 'cubic'), (2, 4, 'cubic'), (4, 1, 'sine')]
+CASES = [
+    (1, 2, 'sine'),
+    (2, 2, 'sine'),
+    (3, 2, 'cubic'),
+    (2, 4, 'cubic'),
+    (4, 1, 'sine'),
+    pytest.param(6, 2, 'sine', marks=pytest.mark.slow),
+]
 FLAGS = ('-std=c99', '-O2', '-Wall', '-Wextra', '-Wconversion', '-Werror', '-pedantic')
 
 

@@ -137,7 +137,7 @@ def test_generate_with_some_symbols(capsys, tmp_path):
     [
         (('--links', 0), 'links = 0, allowed: 1 to 12 links'),
         (('--links', -3), 'links = -3, allowed: 1 to 12 links'),
-        (('--links', 30), 'links = 30, allowed: 1 to 12 links; the equations of more'),
+        (('--links', 30), 'links = 30, allowed: 1 to 12 links; closed forms of more'),
         (('--links', 2, '--modes', 5), 'modes = 5, allowed: [1, 4]'),
         (('--links', 2, '--symbols', 'none'), '--symbols none needs the numbers of a --file'),
         ((), 'neither --links nor --file is given'),
@@ -174,7 +174,10 @@ def without(mapping, key):
     ('links', 'text'),
     [
         ({**LINKS, 'links': []}, 'links has 0 entries, allowed: 1 to 12 links'),
-        ({**LINKS, 'links': [LINK] * 30}, 'links has 30 entries, allowed: 1 to 12 links; the'),
+        (
+            {**LINKS, 'links': [LINK] * 30},
+            'links has 30 entries, allowed: 1 to 12 links; closed forms',
+        ),
         ({**LINKS, 'links': 2}, 'links = 2, allowed: a list'),
         ({**LINKS, 'links': [2]}, 'links[0] = 2, allowed: a mapping with the keys length, mass'),
         (changed(length=-0.4), 'links[1].length = -0.4, allowed: (0, 10000] m'),
@@ -253,6 +256,20 @@ def test_interrupted_generation_leaves_nothing(tmp_path):
     assert done.returncode == 130, done.stderr
     assert done.stdout == done.stderr == ''
     assert not list(tmp_path.iterdir())
+
+
+def test_growth(capsys, tmp_path):
+    picture = tmp_path / 'growth.png'
+    rows = Outcome(
+        capsys, 'symbolic', 'growth', '--links', 2, '--plot', picture, '--format', 'json'
+    ).json
+    assert [row['links'] for row in rows] == [1, 2]
+    assert rows[0]['operations'] < rows[1]['operations'] < rows[1]['written_out']
+    assert all(row['derived'] > 0.0 and row['written'] > 0.0 for row in rows)
+    assert picture.read_bytes().startswith(b'\x89PNG')
+    assert 'after cse' in Outcome(capsys, 'symbolic', 'growth', '--links', 1).out
+    Outcome(capsys, 'symbolic', 'growth', '--links', 99).refused('allowed: 1 to 12 links')
+    Outcome(capsys, 'symbolic', 'growth', '--plot', 'a.tex').refused("extension 'tex'")
 
 
 def test_help_loads_neither_sympy_nor_numba():
