@@ -90,7 +90,8 @@ def evaluator(
     equations = derive(model_of(links, 'none'), form, as_printed)
     namespace: dict[str, Any] = {}
     exec(compile(as_python(equations, cse=False), '<links>', 'exec'), namespace)
-    return lambda q, rates: Evaluation(*namespace['equations'](q, rates))
+    # Adding 0 makes 0 of -0.
+    return lambda q, rates: Evaluation(*(p + 0.0 for p in namespace['equations'](q, rates)))
 
 
 def parameter_values(links: Links) -> np.ndarray:

@@ -73,8 +73,10 @@ def test_evaluate(capsys, tmp_path, count, form):
 
 
 def test_evaluate_for_people(capsys, tmp_path):
-    text = evaluated(capsys, written(tmp_path)).out
+    still = {**STATE, 'theta_rate': [0.0, 0.0], 'f': [0.0] * 4}
+    text = evaluated(capsys, written(tmp_path, state=still)).out
     assert 'M theta_1' in text
+    assert '-0' not in text.split()
     assert 'f_22' in text
 
 
