@@ -170,7 +170,9 @@ class AgreementEstimator:
             for name, one in observed.items():
                 if one.status == TRACKED:
                     (uu, uv), (_, vv) = one.covariance.tolist()
-                    sample = (times[camera], *one.center.tolist(), uu, uv, vv)
+                    u, v = one.center.tolist()
+                    at = times[camera] + self._rig.cameras[camera].row_delay(v)
+                    sample = (at, u, v, uu, uv, vv)
                     self._pixels[camera, name].append(sample)
         first = next(iter(self._rig.cameras.values()))
         for name, chi_square in frame.disagreements.items():

@@ -134,13 +134,14 @@ class _View:
         scene: Scene,
         times: FrameTimes,
         delay: int,
+        line_time: float,
     ) -> None:
         self.name, self.times, self._delay = name, times, delay
         blank = np.zeros((camera.height, camera.width), dtype=np.uint8)
         self._message = conversions.array_to_image(blank, 'mono8', stamp_of(0), frame_id)
         self._info = conversions.camera_to_info(camera, stamp_of(0), frame_id)
         self._buffer = np.frombuffer(self._message.data, np.uint8).reshape(blank.shape)
-        self._simulator = CameraSimulator(camera, pose, scene, self._buffer)
+        self._simulator = CameraSimulator(camera, pose, scene, self._buffer, line_time)
         self.images = node.create_publisher(Image, f'{name}/image_raw', qos.IMAGES)
         self._infos = node.create_publisher(CameraInfo, f'{name}/camera_info', qos.IMAGES)
 
@@ -212,6 +213,7 @@ class CameraNode(Node):
                 self._scene,
                 FrameTimes(settings.frame_rate, settings.skew if index else 0.0),
                 seconds_to_nanoseconds(mounted.delay),
+                mounted.line_time / settings.scale,
             )
             for index, (name, mounted) in enumerate(rig.cameras.items())
         ]

@@ -10,6 +10,11 @@ markers that stand still, or move along these lines, carry no information.
 
 A wrong pose of the second camera and a constant error of each marker's pixel also make e differ
 from 0. They are estimated together with T, so that a bumped camera does not look like an offset.
+Rolling shutters expose row v later than the middle row by line_time (v - v_middle). If both
+cameras have the same line time, e contains its difference between the rows of both cameras times
+the velocity. The equations are solved again with it as a further unknown; it is used where it is
+significant, and cannot be known where markers stand still or have the same rows in both images.
+
 Residuals are weighted by Huber's function; the standard error is the larger one of that from the
 scatter of the residuals and that from blocks of time (residuals that persist).
 """
@@ -36,6 +41,9 @@ _SURE = 4.0
 # the baseline; constant error of a marker [px]. They exceed what occurs, and only keep the
 # equations solvable.
 _PRIOR_OFFSET, _PRIOR_TURN, _PRIOR_SHIFT, _PRIOR_PIXEL = 10.0, 0.02, 0.05, 1.0
+# Prior standard deviation of the line time [s]: that of slow sensors. Below a fifth of it, a
+# standard error says something about the line time.
+_PRIOR_LINE, _LINE_KNOWN = 30e-6, 0.2
 # Velocities within this many standard deviations of their noise count as zero: noise in them
 # would look like information.
 _MOVES = 4.0
@@ -84,6 +92,13 @@ class ClockOffset:
         Movement of its triangulated positions by the offset, exceeded in 1 % of images [m].
     shift : float
         Movement of its pixels by the offset over their standard deviation, likewise.
+    line_time : float
+        Line time of both cameras [s], in addition to that in the rig; NaN if unknown.
+    line_deviation : float
+        Standard error of it [s].
+    line_shift : float
+        Movement of pixels by the line time over their standard deviation, exceeded in 1 % of
+        images.
     """
 
     cameras: tuple[str, str]
@@ -95,6 +110,19 @@ class ClockOffset:
     marker: str = ''
     error: float = 0.0
     shift: float = 0.0
+    line_time: float = math.nan
+    line_deviation: float = math.inf
+    line_shift: float = 0.0
+
+    @property
+    def has_line_time(self) -> bool:
+        """Whether the line time is certain, and moves pixels by more than their deviation."""
+        return abs(self.line_time) > _SURE * self.line_deviation and self.line_shift > 1.0
+
+    @property
+    def is_line_time_known(self) -> bool:
+        """Whether the motion determines the line time."""
+        return self.line_deviation < _LINE_KNOWN * _PRIOR_LINE
 
     @property
     def is_known(self) -> bool:
@@ -121,17 +149,30 @@ class ClockOffset:
                 f' {self.speed:.2g} px/s at most; record markers that move at right angles to the'
                 ' line between the cameras'
             )
+        line = 'cannot be known from this motion'
+        if self.is_line_time_known:
+            line = f'{1e6 * self.line_time:+.2f} us a row, standard error'
+            line += f' {1e6 * self.line_deviation:.2f} us'
         return (
             f'clock offset of {second} against {first}: {1e3 * self.offset:+.3f} ms, standard'
-            f' error {1e3 * self.deviation:.3f} ms'
+            f' error {1e3 * self.deviation:.3f} ms\nrolling shutter of both: {line}'
         )
 
     @property
     def warning(self) -> str:
         """Warning about a significant offset, with its effect and a remedy; empty for none."""
+        first, second = self.cameras
+        if self.has_line_time:
+            return (
+                f'{first} and {second} have rolling shutters:'
+                f' {1e6 * self.line_time:.2f} us a row (standard error'
+                f' {1e6 * self.line_deviation:.2f} us, the same for both), and stamps of {second}'
+                f' are {1e3 * self.offset:+.2f} ms late: positions of moving markers are wrong,'
+                ' which their covariance does not contain; use cameras with a global shutter, or'
+                ' add line_time to the rig: longreach vision sync RECORDING --rig RIG.yaml'
+            )
         if not self.is_significant:
             return ''
-        first, second = self.cameras
         late = 'later' if self.offset > 0.0 else 'earlier'
         return (
             f'stamps of {second} are {1e3 * abs(self.offset):.2f} ms (standard error'
@@ -179,7 +220,9 @@ class OffsetEstimator:
             for name, one in observed.items():
                 if one.status == TRACKED:
                     (uu, uv), (_, vv) = one.covariance.tolist()
-                    sample = (times[camera], *one.center.tolist(), uu, uv, vv)
+                    u, v = one.center.tolist()
+                    at = times[camera] + self._rig.cameras[camera].row_delay(v)
+                    sample = (at, u, v, uu, uv, vv)
                     self._seen[camera, name].append(sample)
 
     def estimate(self, *, search: bool = True) -> ClockOffset | None:
@@ -257,6 +300,7 @@ class _Problem:
         names = tuple(rig.cameras)
         self.cameras: tuple[str, str] = (names[0], names[1])
         self._poses = [rig.cameras[name].pose for name in self.cameras]
+        self._lenses = [rig.cameras[name].camera for name in self.cameras]
         self._focal = rig.cameras[self.cameras[1]].camera.fx
         self._base = self._poses[1].translation - self._poses[0].translation
         # Directions at right angles to the baseline, (3, 2): its length does not change e = 0.
@@ -271,6 +315,7 @@ class _Problem:
         self._prior = np.array(
             [
                 _PRIOR_OFFSET,
+                _PRIOR_LINE,
                 *3 * [_PRIOR_TURN],
                 *2 * [_PRIOR_SHIFT * length],
                 *len(pairs) * [_PRIOR_PIXEL],
@@ -324,7 +369,14 @@ class _Problem:
         constants[:, index] = per_pixel
         # A rotation w of the second camera moves its rays by w x d_r.
         turned = np.cross(seen[1], by_right)
-        matrix = np.column_stack([slopes, turned, crossed @ self._across, constants])
+        # Rows of the second camera from its middle one minus those of the first.
+        rows = [
+            camera.fy * xy[:, 1] + camera.cy - 0.5 * (camera.height - 1.0)
+            for camera, xy in zip(self._lenses, (left.places, places), strict=True)
+        ]
+        # A row that is exposed later has the effect of a stamp that is early.
+        lines = slopes * (rows[0] - rows[1])
+        matrix = np.column_stack([slopes, lines, turned, crossed @ self._across, constants])
         return (
             matrix,
             crossed @ base,
@@ -350,7 +402,32 @@ class _Problem:
             return ClockOffset(
                 self.cameras, interval=self.interval, sightings=len(self.rows(0.0).times)
             )
-        return self._judged(found)
+        judged = self._judged(found)
+        both = self._descend(found.offset, with_line=True)
+        if both is None:
+            return judged
+        rows = self.rows(both.offset)
+        shifts = np.abs(both.line * rows.speeds * self._heights(rows))
+        judged = dataclasses.replace(
+            judged,
+            line_time=both.line,
+            line_deviation=both.line_deviation,
+            line_shift=float(np.quantile(shifts, _QUANTILE)),
+        )
+        if judged.has_line_time:
+            # Without it, the offset would contain the mean of its effect.
+            judged = dataclasses.replace(
+                judged, offset=float(both.offset), deviation=both.deviation
+            )
+        return judged
+
+    def _heights(self, rows: _Rows) -> np.ndarray:
+        """Return the larger distance of each sighting's rows from the middle one, (L,) [px]."""
+        found = []
+        for camera, pose, rays in zip(self._lenses, self._poses, rows.rays, strict=True):
+            _, y, z = (rays @ pose.rotation).T
+            found.append(np.abs(camera.fy * y / z + camera.cy - 0.5 * (camera.height - 1.0)))
+        return np.asarray(np.maximum(*found))
 
     def _search(self) -> float | None:
         """Return the offset on a grid with which the tracks fit best [s]."""
@@ -369,30 +446,32 @@ class _Problem:
     def _are_enough(self, rows: _Rows) -> bool:
         return len(rows.times) >= _LEAST_SIGHTINGS * len(self._prior)
 
-    def _descend(self, offset: float) -> _Fit | None:
+    def _descend(self, offset: float, *, with_line: bool = False) -> _Fit | None:
         """Minimise by Gauss-Newton steps from an offset [s]; None with too few sightings."""
         found = None
         for _ in range(_MAX_STEPS):
             rows = self.rows(offset)
             if not self._are_enough(rows):
                 return None
-            found = self._fit(rows)._replace(offset=offset)
+            found = self._fit(rows, with_line=with_line)._replace(offset=offset)
             step = min(max(found.unknowns[0], -_LARGEST_STEP), _LARGEST_STEP)
             if abs(step) < _CONVERGED * found.deviation:
                 break
             offset += step
         return found
 
-    def _fit(self, rows: _Rows, *, with_offset: bool = True) -> _Fit:
+    def _fit(self, rows: _Rows, *, with_offset: bool = True, with_line: bool = False) -> _Fit:
         """Solve the linearised equations, with weights that follow the residuals."""
         weights, scale = np.ones(len(rows.times)), 1.0
         matrix = rows.matrix / rows.deviations[:, None]
         right = -rows.residuals / rows.deviations
         slopes, noise = matrix[:, 0].copy(), rows.slope_deviations / rows.deviations
+        lines = matrix[:, 1].copy()
         freedom = math.sqrt(len(right) / (len(right) - len(self._prior)))
         for _ in range(10):
             moves = np.abs(slopes) > _MOVES * noise * max(1.0, scale)
             matrix[:, 0] = np.where(moves & with_offset, slopes, 0.0)
+            matrix[:, 1] = np.where(moves & with_line, lines, 0.0)
             weighted = matrix * weights[:, None] / scale**2
             inverse = np.linalg.inv(matrix.T @ weighted + np.diag(self._prior))
             unknowns = inverse @ (weighted.T @ right)
@@ -403,22 +482,24 @@ class _Problem:
             weights = np.minimum(1.0, _HUBER / np.maximum(size, _HUBER))
             if abs(scale - before) < 1e-3 * scale:
                 break
-        variance = inverse[0, 0]
+        variances = np.diag(inverse)[:2]
         edges = np.linspace(rows.times.min(), rows.times.max(), _BLOCKS + 1)[1:-1]
         blocks = np.searchsorted(edges, rows.times)
         scores = np.zeros((_BLOCKS, len(unknowns)))
         np.add.at(scores, blocks, weighted * residuals[:, None])
         used = len(np.unique(blocks[moves])) if moves.any() else 0
         if used >= _LEAST_BLOCKS:
-            by_blocks = float(np.sum((scores @ inverse[0]) ** 2)) * used / (used - 1.0)
-            variance = max(variance, by_blocks)
+            by_blocks = np.sum((scores @ inverse[:2].T) ** 2, axis=0) * used / (used - 1.0)
+            variances = np.maximum(variances, by_blocks)
         across = np.abs(slopes) * rows.deviations / rows.per_pixel
         return _Fit(
             unknowns,
-            math.sqrt(variance),
+            math.sqrt(variances[0]),
             # Huber's function of the residuals over their stated deviations.
             float(np.mean(np.minimum(residuals**2, scale * _HUBER * np.abs(residuals)))),
             float(across.max()),
+            line=float(unknowns[1]),
+            line_deviation=math.sqrt(variances[1]),
         )
 
     def _judged(self, found: _Fit) -> ClockOffset:
@@ -482,3 +563,5 @@ class _Fit(NamedTuple):
     cost: float
     speed: float  # largest image velocity across the epipolar lines [px/s]
     offset: float = 0.0  # at which the equations were linearised [s]
+    line: float = math.nan  # line time [s]
+    line_deviation: float = math.inf

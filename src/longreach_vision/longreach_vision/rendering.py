@@ -44,6 +44,9 @@ class CameraSimulator:
         Scene; its occluders are in this camera's pixels, see :meth:`CameraLook.scaled`.
     buffer : ndarray, shape (height, width), optional
         Memory for pictures, contiguous uint8; must not be written to by others.
+    line_time : float
+        Time between the exposures of successive rows [s]: each marker is drawn where it is at the
+        time of its centre's row, at constant velocity. Its shape is not sheared.
 
     Raises
     ------
@@ -52,9 +55,15 @@ class CameraSimulator:
     """
 
     def __init__(
-        self, camera: Camera, pose: Pose, scene: Scene, buffer: np.ndarray | None = None
+        self,
+        camera: Camera,
+        pose: Pose,
+        scene: Scene,
+        buffer: np.ndarray | None = None,
+        line_time: float = 0.0,
     ) -> None:
         self.camera = camera
+        self._line_time = line_time
         self.pose = pose
         self.scene = scene
         look = scene.look
@@ -195,6 +204,16 @@ class CameraSimulator:
         markers = self._markers.copy()
         markers[:, :3] = positions + self._offsets
         markers[:, 3:6] = velocities
+        if self._line_time:
+            middle = 0.5 * (self.camera.height - 1.0)
+            still = markers[there, :3]
+            # The row follows the motion, which is slow against the read-out.
+            for _ in range(3):
+                rows = self.camera.project(self.pose.to_camera(markers[there, :3]), strict=False)[
+                    :, 1
+                ]
+                delays = np.nan_to_num(self._line_time * (rows - middle))
+                markers[there, :3] = still + delays[:, None] * velocities[there]
         # Behind the camera, where nothing is drawn.
         markers[~there, :3] = self.pose.translation - self.pose.rotation[:, 2]
         markers[~there, 3:6] = 0.0

@@ -23,6 +23,7 @@ from longreach_vision.geometry import Plane, Pose
 
 __all__ = [
     'LONGEST_DELAY',
+    'LONGEST_LINE',
     'MarkerOnRig',
     'MountedCamera',
     'Rig',
@@ -39,6 +40,8 @@ _LEAST_DISTANCE, _LEAST_BASELINE = 0.1, 1e-3
 _FARTHEST, _LARGEST_VARIANCE = 1e8, 1e16
 # Bound of delays of stamps [s].
 LONGEST_DELAY = 10.0
+# Bound of the time between rows [s].
+LONGEST_LINE = 1e-3
 # Bounds in the image [px/s^2, px], from far below the noise to the largest sensors.
 _ACCELERATIONS, _WINDOWS = (1e-3, 1e8), (1e-3, 1e5)
 
@@ -218,12 +221,20 @@ class MountedCamera:
         Time from the exposure to the stamp of an image [s]: subtracted from its stamps.
     calibration_deviation : float
         Standard deviation of a pixel from errors of the calibration [px].
+    line_time : float
+        Time between the exposures of successive rows [s]; 0 for a global shutter. The time of an
+        image is that of its middle row.
     """
 
     camera: Camera
     pose: Pose
     delay: float = 0.0
     calibration_deviation: float = 0.0
+    line_time: float = 0.0
+
+    def row_delay(self, v: float) -> float:
+        """Return the time from the exposure of the middle row to that of a row [s]."""
+        return self.line_time * (v - 0.5 * (self.camera.height - 1.0))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -370,6 +381,7 @@ class Rig:
                 mounted,
                 camera=mounted.camera.scaled(factor),
                 calibration_deviation=mounted.calibration_deviation * factor,
+                line_time=mounted.line_time / factor,
             )
             for side, mounted in self.cameras.items()
         }
@@ -411,6 +423,14 @@ class _CameraEntry(Parameters):
         's',
         at_least=-LONGEST_DELAY,
         at_most=LONGEST_DELAY,
+        default=0.0,
+    )
+    line_time: float = quantity(
+        'time between the exposures of successive rows of a rolling shutter; delay is that of the'
+        ' middle row',
+        's',
+        at_least=-LONGEST_LINE,
+        at_most=LONGEST_LINE,
         default=0.0,
     )
     calibration_deviation: float = quantity(
@@ -503,7 +523,9 @@ def load_rig(path: str | Path) -> Rig:
                 pose = Pose.from_quaternion(entry.orientation, entry.position, covariance)
             except InputError as error:
                 raise InputError(f'{file}: cameras.{side}: {error}') from error
-            cameras[side] = MountedCamera(camera, pose, entry.delay, entry.calibration_deviation)
+            cameras[side] = MountedCamera(
+                camera, pose, entry.delay, entry.calibration_deviation, entry.line_time
+            )
     plane = values.plane
     try:
         rig = Rig(

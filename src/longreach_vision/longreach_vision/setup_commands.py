@@ -34,10 +34,10 @@ from longreach_vision.geometry import Pose
 from longreach_vision.localisation import Localisation, localise
 from longreach_vision.prediction import Prediction
 from longreach_vision.reference import Reference, load_reference, read_cameras
-from longreach_vision.rig import LONGEST_DELAY, MarkerOnRig
+from longreach_vision.rig import LONGEST_DELAY, LONGEST_LINE, MarkerOnRig
 from longreach_vision.sheet import FORMATS, PAGES, lay_out, to_pdf, to_svg
 
-__all__ = ['cameras_text', 'configure_setup', 'rig_text', 'write_delay', 'write_poses']
+__all__ = ['configure_setup', 'rig_text', 'write_delay', 'write_line_time', 'write_poses']
 
 # Example marker for a rig file without markers: name and radius [m].
 _EXAMPLE = ('marker_1', 0.15)
@@ -373,7 +373,7 @@ def rig_text(
     kept : dict, optional
         Other entries by camera, such as the delay of stamps [s].
     """
-    lines = [cameras_text(found.poses, calibrations, kept or {})]
+    lines = [_cameras_text(found.poses, calibrations, kept or {})]
     if found.plane is not None:
         plane = found.plane.plane
         assert plane.covariance is not None
@@ -389,7 +389,7 @@ def rig_text(
     return '\n'.join([*lines, ''])
 
 
-def cameras_text(
+def _cameras_text(
     poses: Mapping[str, Pose], calibrations: dict[str, str], kept: dict[str, dict[str, Any]]
 ) -> str:
     """Return the cameras of a rig file; the arguments are those of :func:`rig_text`."""
@@ -436,7 +436,7 @@ def write_poses(rig: Path, out: Path, poses: Mapping[str, Pose]) -> None:
         if not named.is_absolute():
             named = Path(os.path.relpath(rig.parent.resolve() / named, out.parent.resolve()))
         calibrations[side] = str(named)
-    text = cameras_text(poses, calibrations, _kept(rig)) + '\n'
+    text = _cameras_text(poses, calibrations, _kept(rig)) + '\n'
     _write_rig(out, text, rig)
 
 
@@ -706,16 +706,27 @@ def write_delay(path: str | Path, camera: str, delay: float, comment: str) -> No
         If the delay is too long, or the layout of the file does not allow it; the file is then
         unchanged.
     """
-    file = Path(path)
     if not abs(delay) <= LONGEST_DELAY:
         raise InputError(f'delay = {delay:g} s, allowed: at most {LONGEST_DELAY:g} s')
+    _write_entry(Path(path), camera, 'delay', delay, comment)
+
+
+def write_line_time(path: str | Path, camera: str, line_time: float, comment: str) -> None:
+    """Write the line time [s] of a camera into a rig file, as :func:`write_delay`."""
+    if not abs(line_time) <= LONGEST_LINE:
+        raise InputError(f'line_time = {line_time:g} s, allowed: at most {LONGEST_LINE:g} s')
+    _write_entry(Path(path), camera, 'line_time', line_time, comment)
+
+
+def _write_entry(file: Path, camera: str, name: str, number: float, comment: str) -> None:
+    """Write a number in seconds into the entry of a camera of a rig file."""
     expected = load_yaml(file)
-    expected['cameras'][camera]['delay'] = delay
+    expected['cameras'][camera][name] = number
     text = file.read_text(encoding='utf-8')
     entries = _entry_of(_entry_of(yaml.compose(text), 'cameras'), camera)
-    line = f'delay: {delay!r}  # [s], {comment}'
+    line = f'{name}: {number!r}  # [s], {comment}'
     first = entries.value[0][0].start_mark
-    known = [(key, value) for key, value in entries.value if key.value == 'delay']
+    known = [(key, value) for key, value in entries.value if key.value == name]
     if known:
         start, stop = known[0][0].start_mark.index, known[0][1].end_mark.index
         # With the comment behind it.
@@ -731,9 +742,9 @@ def write_delay(path: str | Path, camera: str, delay: float, comment: str) -> No
             fits = False
         if not fits:
             raise InputError(
-                f'{file}: the layout of this file does not allow a delay to be written, allowed:'
-                f' each entry of a camera on a line of its own; write cameras.{camera}.delay:'
-                f' {delay!r} yourself'
+                f'{file}: the layout of this file does not allow {name} to be written, allowed:'
+                f' each entry of a camera on a line of its own; write cameras.{camera}.{name}:'
+                f' {number!r} yourself'
             )
 
 

@@ -429,14 +429,15 @@ class StereoTracker:
             return _View(side, LOST, reason, nowhere[0], nowhere[1:])
         center, covariance = seen.center, self._excess * seen.covariance
         doubt = ''
-        if seen.status != LOST and time != self.trackers[side].time:
+        exposed = self.trackers[side].time_of(center)
+        if seen.status != LOST and time != exposed:
             place = self.trackers[side].center_at(name, time)
             if place is None:
                 return _View(side, LOST, 'not tracked at this time', center, covariance)
             center, covariance = place[0], self._excess * place[1]
             deviation = math.sqrt(float(np.linalg.eigvalsh(covariance)[-1]))
             if deviation > _MOVED * seen.radius and not self.trackers[side].knows_speed(name):
-                apart = 1e3 * abs(time - self.trackers[side].time)
+                apart = 1e3 * abs(time - exposed)
                 doubt = f'speed not known yet, images {apart:.0f} ms apart'
         return _View(side, seen.status, seen.reason, center, covariance, doubt)
 

@@ -122,7 +122,9 @@ def simulators_of(rig: Rig, look: CameraLook) -> dict[str, CameraSimulator]:
     """
     scene = scene_of(rig, look)
     return {
-        name: CameraSimulator(mounted.camera.replace(name=name), mounted.pose, scene)
+        name: CameraSimulator(
+            mounted.camera.replace(name=name), mounted.pose, scene, line_time=mounted.line_time
+        )
         for name, mounted in rig.cameras.items()
     }
 
@@ -287,7 +289,9 @@ def _windows(tracker: CameraTracker, time: float) -> dict[str, tuple[float, floa
 
 def _paired(rig: Rig, pictures: Iterable[Picture]) -> Iterator[ImageSet[np.ndarray]]:
     """Yield paired images."""
-    pairs: ImagePairs[np.ndarray] = ImagePairs(tuple(rig.cameras), rig.tracking.gap, TIMEOUT)
+    pairs: ImagePairs[np.ndarray] = ImagePairs(
+        tuple(rig.cameras), rig.tracking.gap, TIMEOUT, size=lambda image: image.nbytes
+    )
     delays = rig.delays
     try:
         for camera, stamp, image, name in pictures:

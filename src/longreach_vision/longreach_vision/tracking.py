@@ -291,6 +291,7 @@ class CameraTracker:
 
     def begin(self, name: str, seen: Observation, time: float) -> None:
         """Start a track from an observation."""
+        time += self.mounted.row_delay(float(seen.center[1]))
         self.expect(name, seen.center, np.zeros(2), time, 0.0)
         track = self._tracks[name]
         track.covariance[:2, :2] = seen.covariance
@@ -369,7 +370,7 @@ class CameraTracker:
             )
         self.time = time
         predictions = {
-            name: self._motion.predict(self._tracks[name], time)
+            name: self._expected(self._tracks[name], time)
             for name in self.markers
             if name in self._tracks
         }
@@ -387,6 +388,16 @@ class CameraTracker:
             taken = self._places((name, one.observation) for name, one in found.items())
             found.update(self._recover(image, others, taken, time))
         return {name: self._take(self._tracks[name], found[name], time) for name in predictions}
+
+    def _expected(self, track: Track, time: float) -> Prediction:
+        """Return the prediction of a marker in an image, at the time of its row."""
+        prediction = self._motion.predict(track, time)
+        delay = self.mounted.row_delay(float(prediction.center[1]))
+        return self._motion.predict(track, time + delay) if delay else prediction
+
+    def time_of(self, center: np.ndarray) -> float:
+        """Return the time at which a centre (2,) [px] in the latest image was exposed [s]."""
+        return self.time + self.mounted.row_delay(float(center[1]))
 
     def is_in_sight(self, name: str) -> bool:
         """Return whether a marker was seen in the latest image."""
@@ -550,6 +561,7 @@ class CameraTracker:
             track.doubt = sighting.doubt
             if sighting.doubt in self._tracks:
                 self._tracks[sighting.doubt].doubt = track.marker.name
+        time += self.mounted.row_delay(float(seen.center[1]))
         self._motion.correct(track, time, seen.center, self._noise(seen))
         if seen.status == TRACKED:
             track.reference = seen

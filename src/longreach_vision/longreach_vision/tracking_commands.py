@@ -42,7 +42,7 @@ from longreach_vision.following import Follower
 from longreach_vision.recording import read_images, read_tracks, read_truth
 from longreach_vision.rig import Rig
 from longreach_vision.scene import MarkerPath
-from longreach_vision.setup_commands import write_delay, write_poses
+from longreach_vision.setup_commands import write_delay, write_line_time, write_poses
 from longreach_vision.sources import ImageSource, open_source
 from longreach_vision.streams import Picture, follow, pictures_of
 from longreach_vision.track_output import Targets, hand_out, track_markers
@@ -209,9 +209,18 @@ def _run_sync(arguments: argparse.Namespace) -> None:
     delay = round(rig.cameras[second].delay + offset.offset, 9)
     comment = f'standard error {offset.deviation:.2g} s, from {offset.sightings} sightings'
     write_delay(arguments.rig, second, delay, comment)
+    text = f'{offset}\n{arguments.rig}: cameras.{second}.delay = {delay:.6f} s'
+    lines = {}
+    if offset.has_line_time:
+        comment = f'standard error {offset.line_deviation:.2g} s'
+        for name, one in rig.cameras.items():
+            # Rows of the calibration, not of images of another size.
+            lines[name] = round((one.line_time + offset.line_time) * arguments.scale, 11)
+            write_line_time(arguments.rig, name, lines[name], comment)
+            text += f'\n{arguments.rig}: cameras.{name}.line_time = {lines[name]:.4g} s'
     print_result(
-        {'camera': second, 'delay': delay, **offset.fields()},
-        f'{offset}\n{arguments.rig}: cameras.{second}.delay = {delay:.6f} s',
+        {**offset.fields(), 'camera': second, 'delay': delay, 'line_times': lines},
+        text,
         arguments.format,
     )
 

@@ -134,6 +134,7 @@ class Scene:
     motion: float = 0.0  # during the exposure [px]; the truth is that of its middle
     motion_direction: float = 0.0
     noise: float = 3.0
+    shear: tuple[float, float] = (0.0, 0.0)  # of a rolling shutter, per row from the centre's [px]
     window: tuple[int, int, int, int] | None = None
     seed: int = 0
 
@@ -245,6 +246,7 @@ def render_exact(scene: Scene, oversampling: int = OVERSAMPLING) -> np.ndarray:
             camera.cx,
             camera.cy,
             np.array(camera.distortion),
+            np.array([*scene.shear, project(camera, center)[1]]),
         )
         _paint_plane(
             cells,
@@ -572,14 +574,15 @@ def _undistort(xd, yd, distortion):
 
 
 @njit(cache=True, error_model='numpy')
-def _corner_rays(u0, v0, columns, rows, fx, fy, cx, cy, distortion):
+def _corner_rays(u0, v0, columns, rows, fx, fy, cx, cy, distortion, shear):
     """Return normalised coordinates (rows, columns, 2) at the corners of pixels."""
     rays = np.empty((rows, columns, 2))
     plain = np.abs(distortion).max() == 0.0
     for j in range(rows):
-        y = (v0 + j - cy) / fy
+        below = v0 + j - shear[2]
+        y = (v0 + j - shear[1] * below - cy) / fy
         for i in range(columns):
-            x = (u0 + i - cx) / fx
+            x = (u0 + i - shear[0] * below - cx) / fx
             if plain:
                 rays[j, i, 0], rays[j, i, 1] = x, y
             else:

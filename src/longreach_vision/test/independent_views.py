@@ -22,13 +22,27 @@ def pinhole(mounted: MountedCamera) -> PinholeCamera:
     return PinholeCamera(one.width, one.height, one.fx, one.fy, one.cx, one.cy, distortion)
 
 
-def view(rig: Rig, side: str, motion: Motion, time: float = 0.0) -> np.ndarray:
-    """Return the exact image of markers by one camera, (height, width) grey levels."""
+def view(
+    rig: Rig, side: str, motion: Motion, time: float = 0.0, line_time: float = 0.0
+) -> np.ndarray:
+    """
+    Return the exact image of markers by one camera, (height, width) grey levels.
+
+    With a line time [s], rows are exposed one after the other, the middle one at the time.
+    """
     mounted = rig.cameras[side]
     camera = pinhole(mounted)
     image = np.full((camera.height, camera.width), BACKGROUND)
-    for marker, place in zip(rig.markers, motion(time), strict=True):
-        center = mounted.pose.to_camera(place)
+    for k, marker in enumerate(rig.markers):
+
+        def seen(at: float, k: int = k) -> np.ndarray:
+            return project(camera, mounted.pose.to_camera(motion(at)[k]))
+
+        at = time
+        for _ in range(10):
+            at = time + line_time * (seen(at)[1] - 0.5 * (camera.height - 1.0))
+        speed = (seen(at + 1e-4) - seen(at - 1e-4)) / 2e-4
+        center = mounted.pose.to_camera(motion(at)[k])
         u, v = project(camera, center)
         if not (0.0 < u < camera.width and 0.0 < v < camera.height):
             continue
@@ -39,6 +53,7 @@ def view(rig: Rig, side: str, motion: Motion, time: float = 0.0) -> np.ndarray:
             radius=marker.radius,
             inner=marker.inner,
             background=BACKGROUND,
+            shear=tuple(line_time * speed),
         )
         _paste(image, render_exact(scene, 4), window_of(scene))
     return image

@@ -49,6 +49,7 @@ def rig() -> Any:
             camera=CAMERA,
             pose=Pose.from_look_at(np.array([x, -9.0, 1.0]), np.array([0.0, 0.0, 1.0])),
             delay=0.0,
+            line_time=0.0,
         )
         for name, x in (('left', -1.0), ('right', 1.5))
     }

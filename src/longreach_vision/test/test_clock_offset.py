@@ -9,16 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from independent_views import digitised, view
 from known_rig import LENS, POSES
 from small_commands import call, printed, refused
-from small_rig import seen_at, small_path, write_path, write_small_rig
+from small_rig import START, seen_at, small_path, small_rig, write_path, write_small_rig
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision.clock_offset import ClockOffset, OffsetEstimator
 from longreach_vision.geometry import Plane, Pose
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig
+from longreach_vision.scene import CameraLook
 from longreach_vision.setup_commands import write_delay
-from longreach_vision.stereo import StereoFrame
+from longreach_vision.stereo import StereoFrame, StereoTracker
+from longreach_vision.streams import drawn_pictures, frame_times, simulators_of
 
 PLACES = np.array([(5.0, 0.0, 1.0), (14.0, 0.0, 8.0), (24.0, 0.0, 3.0)])
 NAMES = ('one', 'two', 'three')
@@ -45,16 +48,18 @@ def estimated(
     wrong: float = 0.0,
     seed: int = 0,
     search: bool = True,
+    line_time: float = 0.0,
+    stated: float = 0.0,
 ) -> ClockOffset:
     """
     Estimate the offset from noisy pixels of three markers that swing.
 
     The right camera's stamps are late by ``offset`` [s]. ``dropped`` images and ``wrong`` pixels
-    (by 3 px) are shares.
+    (by 3 px) are shares. Images have a line time [s], of which the rig states a part.
     """
     rng = np.random.default_rng(seed)
     rig = Rig(
-        {side: MountedCamera(LENS, pose) for side, pose in POSES.items()},
+        {side: MountedCamera(LENS, pose, line_time=stated) for side, pose in POSES.items()},
         Plane(np.array([0.0, 1.0, 0.0]), 0.0),
         tuple(MarkerOnRig(name, 0.18) for name in NAMES),
     )
@@ -73,6 +78,10 @@ def estimated(
             if rng.random() < dropped:
                 continue
             pixels = LENS.project(poses[side].to_camera(motion(at)))
+            for _ in range(5 if line_time else 0):
+                rows = at + line_time * (pixels[:, 1] - 0.5 * (LENS.height - 1.0))
+                places = np.array([motion(row)[k] for k, row in enumerate(rows)])
+                pixels = LENS.project(poses[side].to_camera(places))
             pixels += PIXEL * rng.standard_normal(pixels.shape)
             pixels += 3.0 * (rng.random((3, 1)) < wrong)
             observations[side] = {
@@ -122,6 +131,28 @@ def test_a_bumped_camera_lost_images_and_wrong_pixels_do_not_mislead(trouble):
         found = estimated(offset, **trouble)
         assert abs(found.offset - offset) < min(3e-4, 4.0 * found.deviation), trouble
         assert bool(found.warning) == bool(offset)
+
+
+@pytest.mark.parametrize('offset', [0.0, 0.004])
+def test_a_rolling_shutter_is_found(offset):
+    found = estimated(offset, line_time=15e-6)
+    assert abs(found.line_time - 15e-6) < 4.0 * found.line_deviation
+    assert found.has_line_time
+    assert abs(found.offset - offset) < 4.0 * found.deviation
+    assert 'have rolling shutters: 1' in found.warning
+    known = estimated(offset, line_time=15e-6, stated=15e-6)
+    assert not known.has_line_time
+    assert abs(known.offset - offset) < 4.0 * known.deviation
+    assert bool(known.warning) == bool(offset)
+
+
+def test_a_global_shutter_is_known_as_such():
+    found = estimated(0.0)
+    assert not found.has_line_time
+    assert found.is_line_time_known
+    assert abs(found.line_time) < 4.0 * found.line_deviation
+    still = estimated(0.0, amplitude=0.0)
+    assert not still.is_line_time_known
 
 
 def test_the_standard_error_is_that_of_the_scatter():
@@ -218,6 +249,72 @@ def test_pictures_with_late_stamps(capsys, tmp_path):
     told = printed(capsys, 'simulate', tmp_path / 'path.csv', '--rig', rig, '--duration', 0.5)
     assert [one['tracked'] for one in told['errors']] == [8, 8]
     assert max(one['in_plane']['rms'] for one in told['errors']) < 6e-5
+
+
+LINE = 60e-6  # [s], so that 300 rows take as long as 1080 rows of a usual camera
+
+
+def rolling(time: float) -> np.ndarray:
+    """Return positions of markers that swing."""
+    swing = 0.3 * np.sin(2.0 * np.pi * 0.8 * time + np.array([0.0, 1.0]))
+    far = np.array([[0.0, 0.0, 0.7], [0.0, 0.0, 0.4]])  # from the middle row
+    return START + far + swing[:, None] * np.array([0.3, 0.0, 1.0])
+
+
+def test_a_rolling_shutter_in_the_rig_times_each_marker_at_its_row():
+    rig, rng = small_rig(), np.random.default_rng(2)
+    markers = tuple(
+        marker.replace(position=tuple(place))
+        for marker, place in zip(rig.markers, rolling(0.0).tolist(), strict=True)
+    )
+    rig = dataclasses.replace(rig, markers=markers)
+    cameras = {side: dataclasses.replace(one, line_time=LINE) for side, one in rig.cameras.items()}
+    rigs = {'without': rig, 'with': dataclasses.replace(rig, cameras=cameras)}
+    errors: dict[str, list[np.ndarray]] = {name: [] for name in rigs}
+    squares = []
+    trackers = {name: StereoTracker(one) for name, one in rigs.items()}
+    for k in range(20):
+        time = k / 30.0
+        images = {
+            side: digitised(view(rig, side, rolling, time, LINE), rng) for side in rig.cameras
+        }
+        for name, tracker in trackers.items():
+            if k == 0:
+                tracker.start(images, dict.fromkeys(images, time))
+            found = tracker.update(images, dict.fromkeys(images, time)).estimates
+            if k < 4:
+                continue
+            for one, place in zip(('one', 'two'), rolling(time), strict=True):
+                errors[name].append(found[one].in_plane.position - place)
+                if name == 'with':
+                    assert found[one].status == 'TRACKED'
+                    stated = found[one].in_plane.covariance[np.ix_([0, 2], [0, 2])]
+                    off = errors[name][-1][[0, 2]]
+                    squares.append(off @ np.linalg.solve(stated, off) / 2.0)
+    rms = {name: np.sqrt(np.mean(np.square(one))) for name, one in errors.items()}
+    assert rms['without'] > 2e-3
+    assert rms['with'] < 1e-4
+    assert np.mean(squares) < 2.0
+
+
+def test_simulated_cameras_expose_row_by_row():
+    rig = small_rig()
+    cameras = {side: dataclasses.replace(one, line_time=LINE) for side, one in rig.cameras.items()}
+    rig = dataclasses.replace(rig, cameras=cameras)
+    path = small_path(0.4, speed=2.0)
+    tracker, worst = StereoTracker(rig), 0.0
+    simulators = simulators_of(rig, CameraLook(clutter=0))
+    times = frame_times(path, 30.0)
+    shown = list(drawn_pictures(simulators, path, times))
+    for k, time in enumerate(times):
+        images = {one.camera: one.image for one in shown[2 * k : 2 * k + 2]}
+        if k == 0:
+            tracker.start(images, dict.fromkeys(images, time))
+        found = tracker.update(images, dict.fromkeys(images, time)).estimates['two'].in_plane
+        if k > 3:
+            worst = max(worst, float(np.abs(found.position - path.at(time)[0][1]).max()))
+    # 2.8 mm without it; constant velocity while the image is read.
+    assert worst < 6e-4
 
 
 @pytest.mark.slow
