@@ -37,6 +37,8 @@ _LAST = 2**31 * 10**9
 # A file name that ends with seconds and a fraction, or with nanoseconds since 1970.
 _SECONDS = re.compile(r'(?:^|\D)(\d+)\.(\d{1,9})$')
 _NANOSECONDS = re.compile(r'(?:^|\D)(\d{19})$')
+# The last number in a name, not longer than a counter.
+_LAST_NUMBER = re.compile(r'(.*?)(\d{1,12})(\D*)')
 # Conversion specifiers in printf patterns.
 _NUMBER = re.compile(r'%0?(\d*)d')
 # Markers in a JPEG file, without stuffed and fill bytes.
@@ -212,12 +214,34 @@ class _Pictures(ImageSource):
         super().__init__(name, **options)
         self._files = files
         self._stamps = _stamps_in([path for _, path in files])
+        if self._stamps[:1] == [None]:
+            # Pictures without times are counted: a number that is missing is a lost frame.
+            self._files = files = _counted(files)
         self.count = len(files)
         self.files = tuple(path for _, path in files)
 
     def _frames(self) -> Iterator[Frame]:
         for (number, path), stamp in zip(self._files, self._stamps, strict=True):
             yield Frame(number, stamp, stored_picture(path), str(path))
+
+
+def _counted(files: list[tuple[int, Path]]) -> list[tuple[int, Path]]:
+    """
+    Return pictures with numbers of frames from the numbers in their names.
+
+    Only if these are one number that increases between equal texts; its usual step is one frame.
+    """
+    found = [_LAST_NUMBER.fullmatch(path.stem) for _, path in files]
+    names = [one for one in found if one]
+    if len(names) < max(2, len(files)) or len({(one[1], one[3]) for one in names}) > 1:
+        return files
+    numbers = np.array([int(one[2]) for one in names])
+    steps = np.diff(numbers)
+    step = int(steps.min())
+    if step <= 0 or (steps % step).any():
+        return files
+    ahead = ((numbers - numbers[0]) // step).tolist()
+    return [(number, path) for number, (_, path) in zip(ahead, files, strict=True)]
 
 
 def _stamps_in(paths: list[Path]) -> list[int] | list[None]:

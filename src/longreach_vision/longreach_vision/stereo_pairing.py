@@ -18,12 +18,15 @@ import dataclasses
 import math
 import statistics
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from longreach_dynamics.errors import InputError
 
-__all__ = ['TIMEOUT', 'ImagePairs', 'ImageSet']
+__all__ = ['ROOM', 'TIMEOUT', 'ImagePairs', 'ImageSet']
+
+ROOM = 256_000_000
+"""Default largest sum of the sizes of waiting images [bytes]."""
 
 TIMEOUT = 0.5
 """Default lag of a camera behind the other one after which it counts as stopped [s]."""
@@ -157,6 +160,11 @@ class ImagePairs(Generic[Picture]):
         If a camera's images are later than a waiting image by more than this [s], that image is
             returned alone. Afterwards no image waits until images of the other camera arrive
             again.
+    room : int
+        Largest sum of the sizes of waiting images; beyond it, waiting images are returned alone
+            before the timeout.
+    size : callable, optional
+        Returns the size of an image [bytes]; by default 0.
 
     Raises
     ------
@@ -164,7 +172,14 @@ class ImagePairs(Generic[Picture]):
         For another number of cameras, or times that are negative or not finite.
     """
 
-    def __init__(self, cameras: Sequence[str], tolerance: float, timeout: float) -> None:
+    def __init__(
+        self,
+        cameras: Sequence[str],
+        tolerance: float,
+        timeout: float,
+        room: int = ROOM,
+        size: Callable[[Picture], int] = lambda _: 0,
+    ) -> None:
         if not 1 <= len(set(cameras)) == len(cameras) <= 2:
             raise InputError(f'cameras = {list(cameras)}, allowed: one name, or two')
         for name, value in (('tolerance', tolerance), ('timeout', timeout)):
@@ -174,6 +189,7 @@ class ImagePairs(Generic[Picture]):
         self.paired = 0
         self.restarts = 0
         self.jumps = 0
+        self._room, self._size = room, size
         self._tolerance, self._timeout = round(tolerance * 1e9), round(timeout * 1e9)
         self._queues: dict[str, _Queue[Picture]] = {
             name: _Queue(deque(), deque(maxlen=_INTERVALS)) for name in cameras
@@ -314,7 +330,7 @@ class ImagePairs(Generic[Picture]):
         passed = others.last is not None and others.last - stamp > self._tolerance
         if passed or others.absent or not patient:
             return self._give([first])
-        if mine.waiting[-1].stamp - stamp > self._timeout:
+        if mine.waiting[-1].stamp - stamp > self._timeout or self._is_full():
             others.absent = True
             return self._give([first])
         return None
@@ -333,8 +349,13 @@ class ImagePairs(Generic[Picture]):
         if len(mine.waiting) > 1:
             nearer = abs(mine.waiting[1].stamp - others_stamp) < gap
             return self._give([first] if nearer else self.cameras)
-        overdue = others.waiting[-1].stamp - head.stamp > self._timeout
+        overdue = others.waiting[-1].stamp - head.stamp > self._timeout or self._is_full()
         return self._give(self.cameras) if overdue or not patient else None
+
+    def _is_full(self) -> bool:
+        """Return whether waiting images exceed their room."""
+        waiting = (one.image for queue in self._queues.values() for one in queue.waiting)
+        return sum(map(self._size, waiting)) > self._room
 
     def _give(self, cameras: Sequence[str]) -> ImageSet[Picture]:
         """Remove and return the first images of these cameras."""

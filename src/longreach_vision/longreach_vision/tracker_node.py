@@ -85,6 +85,14 @@ class TrackerParameters(FrameParameters):
         at_most=1e3,
         default=TIMEOUT,
     )
+    latency: float = quantity(
+        'time from the stamp of an image to its results above which diagnostics warn; longer than'
+        ' a minute counts as stamps of another clock',
+        's',
+        above=0.0,
+        at_most=1e3,
+        default=1.0,
+    )
     lossless: bool = quantity(
         'subscribe to images reliably and publish latched results, for recordings and simulations;'
         ' requires reliable publishers',
@@ -178,7 +186,10 @@ class MarkerTracker:
         if settings.calibration == 'rig':
             self._known = {name: one.camera for name, one in self._rig.cameras.items()}
         self._pairs: ImagePairs[_Picture] = ImagePairs(
-            self.cameras, self._rig.tracking.gap, settings.timeout
+            self.cameras,
+            self._rig.tracking.gap,
+            settings.timeout,
+            size=lambda one: one.image.nbytes,
         )
         self._delays = self._rig.delays
         self._offsets = OffsetEstimator(self._rig, _SIGHTINGS)
@@ -194,6 +205,7 @@ class MarkerTracker:
             self._pairs,
             {name: self._topic(name) for name in self.cameras},
             self._rig.tracking.gap,
+            settings.latency,
         )
         self._warned: dict[str, float] = {}
         self._encodings: dict[str, str] = {}
@@ -344,7 +356,8 @@ class MarkerTracker:
         except InputError as error:
             self._warn('tracking', str(error))
             return
-        self._report.add_frame(frame, (time.perf_counter() - begun) / len(images.images))
+        latency = 1e-9 * (self._node.get_clock().now().nanoseconds - images.stamp)
+        self._report.add_frame(frame, (time.perf_counter() - begun) / len(images.images), latency)
         self._offsets.add(frame)
         self._agreement.add(frame)
         if self._follower.problem:

@@ -21,6 +21,8 @@ __all__ = ['TrackingReport']
 _NEXT = 'waiting for the next image'
 # Number of images without a partner before a warning.
 _UNPAIRED = 5
+# A latency above this is that of stamps of another clock, such as those of a recording [s].
+_OTHER_CLOCK = 60.0
 # Latest images of a camera in which sightings are counted.
 _SILENT = 30
 
@@ -37,6 +39,8 @@ class TrackingReport:
         Image topics by camera.
     gap : float
         Largest time between the images of a pair [s].
+    latency : float
+        Time from stamp to result above which the state is not good [s].
 
     Attributes
     ----------
@@ -46,7 +50,13 @@ class TrackingReport:
         Latest estimate of the cameras' agreement.
     """
 
-    def __init__(self, pairs: ImagePairs[Any], topics: Mapping[str, str], gap: float) -> None:
+    def __init__(
+        self,
+        pairs: ImagePairs[Any],
+        topics: Mapping[str, str],
+        gap: float,
+        latency: float = math.inf,
+    ) -> None:
         self._pairs, self._topics, self._gap = pairs, dict(topics), gap
         self._frames = dict.fromkeys(topics, 0)
         self._bad = dict.fromkeys(topics, 0)
@@ -54,6 +64,7 @@ class TrackingReport:
         self._told = self._left_out()
         self._frames_told = 0
         self._seconds: list[float] = []
+        self._limit, self._latency = latency, math.nan
         self._statuses: dict[str, str] = {}
         # Latest images of each camera: the number of markers tracked in each.
         self._sightings: dict[str, deque[int]] = {
@@ -68,8 +79,9 @@ class TrackingReport:
         (self._frames if good else self._bad)[camera] += 1
         self._bad_in_a_row[camera] = 0 if good else self._bad_in_a_row[camera] + 1
 
-    def add_frame(self, frame: StereoFrame, seconds: float) -> None:
-        """Add the result of an image pair, and the computing time per image [s]."""
+    def add_frame(self, frame: StereoFrame, seconds: float, latency: float = math.nan) -> None:
+        """Add the result of an image pair, the computing time per image, and its latency [s]."""
+        self._latency = latency
         self._statuses = {name: one.status for name, one in frame.estimates.items()}
         self._seconds.append(seconds)
         self._chi_square = frame.chi_square
@@ -157,6 +169,11 @@ class TrackingReport:
             text = self.silent
         elif lost:
             text = f'lost: {", ".join(lost)}'
+        elif self._limit < self._latency < _OTHER_CLOCK:
+            text = (
+                f'results are {self._latency:.2g} s late, allowed: {self._limit:g} s; use smaller'
+                ' images, a lower rate, or fewer markers'
+            )
         elif self.offset is not None and self.offset.warning:
             text = self.offset.warning
         elif self.agreement is not None and self.agreement.warning:
@@ -201,6 +218,7 @@ class TrackingReport:
             values['chi_square'] = self._chi_square
         return {
             **values,
+            'latency': round(self._latency, 4),
             'nearest_gap': self._pairs.nearest_gap,
             'milliseconds_per_image': round(float(spent.mean()), 3),
             'milliseconds_at_most': round(float(spent.max()), 3),

@@ -55,6 +55,20 @@ def video(path: Path, count: int, rate: float = 10.0, codec: str = 'FFV1') -> Pa
 # --- pictures --------------------------------------------------------------------------------
 
 
+def test_missing_numbers_in_a_folder_are_lost_frames(tmp_path: Path) -> None:
+    for number in (1, 2, 4, 5, 9):
+        write(tmp_path / f'left_{number:03d}.png', image(number))
+    with open_source(str(tmp_path)) as source:
+        assert [frame.number for frame in source] == [0, 1, 3, 4, 8]
+    # One of two frames was kept.
+    even = tmp_path / 'even'
+    even.mkdir()
+    for number in (10, 12, 16):
+        write(even / f'{number}.png', image(number))
+    with open_source(str(even)) as source:
+        assert [frame.number for frame in source] == [0, 1, 3]
+
+
 def test_a_folder_in_the_order_of_people(tmp_path: Path) -> None:
     for number in (10, 9, 100, 1):
         write(tmp_path / f'left{number}.png', image(number))
@@ -63,7 +77,7 @@ def test_a_folder_in_the_order_of_people(tmp_path: Path) -> None:
     with open_source(str(tmp_path)) as source:
         frames = list(source)
     assert [frame.image[12, 16] for frame in frames] == [1, 9, 10, 100]
-    assert [frame.number for frame in frames] == [0, 1, 2, 3]
+    assert [frame.number for frame in frames] == [0, 8, 9, 99]
     assert {frame.stamp for frame in frames} == {None}
     assert (source.count, source.live, source.frame_rate) == (4, False, 0.0)
 

@@ -309,3 +309,20 @@ def test_the_order_of_arrival_does_not_matter(seed: int) -> None:
 def test_what_cannot_be_is_refused(arguments: tuple, match: str) -> None:
     with pytest.raises(InputError, match=match):
         ImagePairs(*arguments)
+
+
+def test_images_that_wait_for_a_dead_camera_have_limited_room() -> None:
+    pairs: ImagePairs[bytes] = ImagePairs(('left', 'right'), 0.02, 5.0, room=1000, size=len)
+    most = given = 0
+    for k in range(150):
+        given += len(pairs.add('left', k * 33_000_000, bytes(100)))
+        most = max(most, pairs.waiting)
+    # Not the 150 of five seconds; none is lost.
+    assert most <= 11
+    assert given + pairs.waiting == 150
+    # Both cameras are paired again as soon as it is back.
+    sets = pairs.add('left', 151 * 33_000_000, bytes(100))
+    sets += pairs.add('right', 151 * 33_000_000, bytes(100))
+    sets += pairs.add('left', 152 * 33_000_000, bytes(100))
+    sets += pairs.add('right', 152 * 33_000_000, bytes(100))
+    assert [len(one.images) for one in sets][-1] == 2

@@ -1,0 +1,70 @@
+"""No kernel is compiled in a running tracker."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = """
+import sys
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+from longreach_vision import rendering
+from longreach_vision.agreement import AgreementEstimator
+from longreach_vision.clock_offset import OffsetEstimator
+from longreach_vision.following import Follower, warm_up
+from longreach_vision.overlay import draw
+from longreach_vision.scene import CameraLook
+from longreach_vision.stereo_pairing import ImageSet
+from longreach_vision.streams import drawn_pictures, frame_times, simulators_of
+from small_rig import small_path, small_rig
+
+def compiled():
+    return {
+        (name, key, signature)
+        for name, module in list(sys.modules.items())
+        if name.startswith('longreach_vision')
+        for key, value in vars(module).items()
+        if isinstance(value, Dispatcher)
+        for signature in value.signatures
+    }
+
+rig, path = small_rig(), small_path(2.0)
+look = CameraLook(clutter=20, noise_everywhere=False, seed=3)
+times = frame_times(path, 15.0)
+pictures = list(drawn_pictures(simulators_of(rig, look), path, times))
+warm_up()
+before = compiled()
+markers = tuple(marker.replace(position=None) for marker in rig.markers)
+import dataclasses
+for one in (rig, dataclasses.replace(rig, markers=markers)):
+    follower, estimators = Follower(one), (OffsetEstimator(one), AgreementEstimator(one))
+    for k, time in enumerate(times):
+        images = {p.camera: p.image.copy() for p in pictures[2 * k : 2 * k + 2]}
+        # A bar crosses the markers, hides one half, then all of one image.
+        images['left'][:, 6 * k : 6 * k + 25] = 60
+        images['right'][:, 150 : 150 + 4 * k] = 90
+        if 12 < k < 16:
+            images['right'][:] = 90
+        stamp = round(time * 1e9)
+        late = stamp + (5_000_000 if k > 16 else 0)
+        frame = follower.update(ImageSet({'left': stamp, 'right': late}, images, False))
+        for estimator in estimators:
+            estimator.add(frame)
+    for estimator in estimators:
+        estimator.estimate()
+late = compiled() - before
+assert not late, late
+"""
+
+
+def test_no_kernel_is_compiled_after_the_warm_up() -> None:
+    done = subprocess.run(
+        [sys.executable, '-c', PROGRAM],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
