@@ -70,6 +70,7 @@ PIP_ONLY = {
 }
 PIP_ONLY_TESTS = {
     'casadi': 'casadi==3.8.2',
+    'fmpy': 'fmpy==0.3.32',
     'importlinter': 'import-linter==2.16',
     'msgspec': 'msgspec==0.22.0',
     'mypy': 'mypy==2.4.1',

@@ -24,7 +24,14 @@ from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import finite
 from longreach_tools.machine_command import MachineCommand, lazily
 from longreach_tools.options import add_file, add_results, add_whom
-from longreach_tools.output import add_format, print_result, summary_table, table
+from longreach_tools.output import (
+    add_format,
+    check_places,
+    print_result,
+    summary_table,
+    table,
+    writing,
+)
 
 __all__ = ['SUMMARY', 'configure']
 
@@ -59,6 +66,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     design.set_defaults(run=_run_design)
 
     CRANE.add_urdf(commands)
+
+    unit = commands.add_parser(
+        'fmu', help='write the plant as an FMU 2.0: model exchange and co-simulation'
+    )
+    _add_file(unit)
+    unit.add_argument('--out', metavar='FILE', type=Path, required=True)
+    unit.set_defaults(run=_run_fmu)
 
     point = commands.add_parser('set-point', help='send a set point to a running controller')
     point.add_argument('position', type=finite, help='desired position of the car [m]')
@@ -245,6 +259,16 @@ def _run_design(arguments: argparse.Namespace) -> None:
         ]
     )
     print_result(result, text, arguments.format)
+
+
+def _run_fmu(arguments: argparse.Namespace) -> None:
+    """Run ``fmu``."""
+    crane = load_machinery(arguments.file).crane
+    check_places({'--out': arguments.out}, [arguments.file])
+    from longreach_crane.fmu import write_crane_fmu
+
+    with writing(arguments.out) as path:
+        write_crane_fmu(path, crane)
 
 
 # --- with ROS -------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ __all__ = ['SUMMARY', 'configure']
 SUMMARY = 'equations of motion of flexible links as formulas and code (Yu and Chen 2019)'
 
 FORMS = ('reduced', 'trace')
-FORMATS = ('latex', 'markdown', 'python', 'numba', 'c', 'casadi', 'json')
+FORMATS = ('latex', 'markdown', 'python', 'numba', 'c', 'casadi', 'json', 'fmu')
 # Written out, longer texts are of no use: 10 MB and more.
 _MOST_OPERATIONS = 300_000
 
@@ -55,9 +55,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     generate.add_argument(
         '--symbols',
         choices=('file', 'all', 'none'),
-        default='file',
         help='which quantities of --file stay symbols: those that it names, all, none'
-        ' (default: file)',
+        ' (default: file; all for fmu, where symbols are its parameters)',
     )
     generate.add_argument(
         '--modes', metavar='S', type=int, help='functions of each link without --file (default: 2)'
@@ -71,7 +70,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help='without --file: a deflected link weighs where it is',
     )
     _add_form(generate)
-    generate.add_argument('--format', choices=FORMATS, required=True, help='language of the text')
+    generate.add_argument(
+        '--format', choices=FORMATS, required=True, help='language of the text; fmu: an FMU 2.0'
+    )
     generate.add_argument('--out', metavar='FILE', type=Path, help='(default: stdout)')
     generate.add_argument(
         '--cse',
@@ -167,11 +168,14 @@ def _model(options: argparse.Namespace) -> Model:
         raise InputError(
             f'--links {options.links}, allowed: {len(links.links)}, what {options.file} has'
         )
-    return model_of(links, options.symbols)
+    usual = 'all' if options.format == 'fmu' else 'file'
+    return model_of(links, options.symbols or usual)
 
 
 def _generate(options: argparse.Namespace) -> None:
     """Write the equations in a language."""
+    if options.format == 'fmu' and None in (options.file, options.out):
+        raise InputError('--format fmu needs --file with the numbers of the links, and --out')
     model = _model(options)
     check_output(csv=options.out)
     check_places({'--out': options.out}, [options.file])
@@ -205,14 +209,19 @@ def _generate(options: argparse.Namespace) -> None:
         'casadi': lambda: code.as_casadi(equations, cse, parts),
         'json': lambda: code.as_json(equations, cse),
     }
-    text = writers[options.format]()
+    text = '' if options.format == 'fmu' else writers[options.format]()
     shared = parts.equations.operations
     _tell('')
     if options.out is None:
         print(text, end='')
     else:
         with writing(options.out) as path:
-            path.write_text(text, encoding='utf-8')
+            if options.format == 'fmu':
+                from longreach_symbolic.fmu import write_links_fmu
+
+                write_links_fmu(path, equations, cse)
+            else:
+                path.write_text(text, encoding='utf-8')
     after = f', {shared} after elimination of common subexpressions' if cse else ''
     print(
         f'{model.count} links, {len(equations.coordinates)} coordinates, {options.form} form:'

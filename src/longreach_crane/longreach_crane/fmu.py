@@ -1,0 +1,102 @@
+"""
+The crane's plant as an FMU: desired force and disturbance in, car and load out.
+
+The equations are those of :func:`longreach_crane.model.right_hand_side`, which is called with
+symbols. What is not continuous is not in it: brake, end stops, emergency mode, controller.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import FunctionType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import sympy
+
+from longreach_crane.model import FREE, Constants, Inputs, linear_model, right_hand_side
+from longreach_crane.parameters import CraneParameters
+from longreach_dynamics.fmu import FmuModel, Variable, rk4_step, write_fmu
+
+__all__ = ['crane_fmu', 'write_crane_fmu']
+
+_STATES = (
+    Variable('motor_force', 'N', 'force of the motor on the car, f_c'),
+    Variable('car_position', 'm', 'position of the car, x_c', is_output=True),
+    Variable('car_velocity', 'm/s', 'velocity of the car'),
+    Variable('angle', 'rad', 'angle of the cable from the vertical', is_output=True),
+    Variable('angular_velocity', 'rad/s', 'rate of the angle'),
+)
+_INPUTS = (
+    Variable('desired_force', 'N', 'desired force of the motor, f_c^Desired'),
+    Variable('disturbance', 'N', 'horizontal force on the load, f_d'),
+)
+_OUTPUTS = (Variable('load_position', 'm', 'position of the load, x_l'),)
+
+
+def write_crane_fmu(file: str | Path, crane: CraneParameters) -> None:
+    """Write the FMU of a crane; raises the errors of :func:`write_fmu`."""
+    write_fmu(file, crane_fmu(crane))
+
+
+def crane_fmu(crane: CraneParameters) -> FmuModel:
+    """Return what the FMU of a crane's nonlinear model is made of."""
+    values = Constants.of(crane)
+    parameters = (
+        Variable('m_c', 'kg', 'mass of the car', values.m_c),
+        Variable('m_l', 'kg', 'mass of the load', values.m_l),
+        Variable('r', 'm', 'length of the cable', values.r),
+        Variable('g', 'm/s^2', 'gravity', values.g),
+        Variable('d_c', 'kg/s', 'friction of the car', values.d_c),
+        Variable('d_l', 'kg/s', 'friction of the load', values.d_l),
+        Variable('motor_rate', '1/s', 'inverse time constant of the motor', values.motor_rate),
+    )
+    x, u, p = (
+        [sympy.Symbol(variable.name, real=True) for variable in variables]
+        for variables in (_STATES, _INPUTS, parameters)
+    )
+    named: dict[str, Any] = dict(zip((v.name for v in parameters), p, strict=True))
+    constants = values._replace(**named, linear=False)
+    rates: list[Any] = [None] * len(x)
+    # The source of the compiled function, with sine and cosine of symbols.
+    symbolic = SimpleNamespace(sin=sympy.sin, cos=sympy.cos)
+    function = FunctionType(right_hand_side.py_func.__code__, {'math': symbolic})
+    function(0.0, x, Inputs(u[0], u[1], named['d_c'], FREE), constants, rates)
+    load = x[1] + named['r'] * sympy.sin(x[3])
+    read = [
+        (name, array, index)
+        for array, variables in (('x', _STATES), ('u', _INPUTS), ('p', parameters))
+        for index, (name, *_) in enumerate(variables)
+    ]
+    fastest = np.abs(np.linalg.eigvals(linear_model(crane)[0])).max()
+    return FmuModel(
+        name='crane',
+        description='crane of ARGESIM C13R, nonlinear, without brake and controller',
+        states=_STATES,
+        inputs=_INPUTS,
+        outputs=_OUTPUTS,
+        parameters=parameters,
+        code=_function('model_derivatives', 'dx', rates, read)
+        + _function('model_outputs', 'y', [load], read),
+        step=rk4_step(float(fastest)),
+        duration=60.0,
+    )
+
+
+def _function(name: str, target: str, results: list[Any], read: list[tuple[str, str, int]]) -> str:
+    """Return a function of C for expressions."""
+    replaced, shortened = sympy.cse(results, order='none')
+    used = set().union(*(result.free_symbols for result in results))
+    names = {symbol.name for symbol in used}
+    lines = [
+        f'static int {name}(const double *x, const double *u, const double *p, double *{target})',
+        '{',
+        '    (void)x; (void)u; (void)p;',
+        *(f'    const double {one} = {array}[{i}];' for one, array, i in read if one in names),
+        *(f'    const double {symbol} = {sympy.ccode(value)};' for symbol, value in replaced),
+        *(f'    {target}[{i}] = {sympy.ccode(value)};' for i, value in enumerate(shortened)),
+        '    return 0;',
+        '}',
+        '',
+    ]
+    return '\n'.join(lines)

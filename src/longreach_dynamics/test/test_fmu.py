@@ -1,0 +1,93 @@
+"""What an FMU is not made of, with the smallest model."""
+
+import zipfile
+from xml.etree import ElementTree
+
+import pytest
+
+from longreach_dynamics import fmu
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.fmu import FmuModel, Variable, rk4_step, write_fmu
+
+CODE = """
+static int model_derivatives(const double *x, const double *u, const double *p, double *dx)
+{
+    dx[0] = u[0] - x[0] / p[0];
+    return 0;
+}
+static int model_outputs(const double *x, const double *u, const double *p, double *y)
+{
+    y[0] = 2.0 * x[0] + 0.0 * (u[0] + p[0]);
+    return 0;
+}
+"""
+
+
+def lag(**changes):
+    values = {
+        'name': 'lag',
+        'description': 'a lag with "quotes" & <signs>',
+        'states': (Variable('x', 'N m', 'state'),),
+        'inputs': (Variable('u', 'N m/s', 'input'),),
+        'outputs': (Variable('y', 'N m', 'output'),),
+        'parameters': (Variable('T', 's', 'time constant', 2.0),),
+        'code': CODE,
+        'step': 0.1,
+    }
+    return FmuModel(**(values | changes))
+
+
+def test_description(tmp_path):
+    file = tmp_path / 'lag.fmu'
+    write_fmu(file, lag())
+    with zipfile.ZipFile(file) as archive:
+        root = ElementTree.fromstring(archive.read('modelDescription.xml'))
+        assert root.get('guid') in archive.read('sources/model.c').decode()
+    assert root.get('description') == 'a lag with "quotes" & <signs>'
+    units = {unit.get('name'): unit.find('BaseUnit').attrib for unit in root.iter('Unit')}
+    assert units['N m'] == {'kg': '1', 'm': '2', 's': '-2'}
+    assert units['N m/s'] == {'kg': '1', 'm': '2', 's': '-3'}
+    names = [variable.get('name') for variable in root.iter('ScalarVariable')]
+    assert names == ['x', 'der(x)', 'u', 'y', 'T', 'integration_step']
+
+
+@pytest.mark.parametrize(
+    ('changes', 'text'),
+    [
+        ({'name': 'a lag'}, "'a lag' is no identifier"),
+        ({'outputs': (Variable('x', 'm', ''),)}, 'x: names of an FMU that are taken twice'),
+        ({'inputs': (Variable('integration_step', 's', ''),)}, 'integration_step: names'),
+    ],
+)
+def test_names(changes, text):
+    with pytest.raises(InputError, match=text):
+        lag(**changes)
+
+
+@pytest.mark.parametrize('unit', ['inch', 'm^2 lb'])
+def test_units(unit, tmp_path):
+    with pytest.raises(InputError, match='allowed: products of N, kg'):
+        write_fmu(tmp_path / 'lag.fmu', lag(inputs=(Variable('u', unit, ''),)))
+
+
+def test_code_that_does_not_compile(tmp_path):
+    with pytest.raises(LongreachError, match=r'failed on the code of the model: .*error'):
+        write_fmu(tmp_path / 'lag.fmu', lag(code='nonsense'))
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_headers(tmp_path, monkeypatch):
+    monkeypatch.setattr(fmu.importlib.util, 'find_spec', lambda _: None)
+    with pytest.raises(LongreachError, match='install the Python package fmpy'):
+        write_fmu(tmp_path / 'lag.fmu', lag())
+
+
+def test_platform_without_a_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(fmu.platform, 'machine', lambda: 'riscv64')
+    with pytest.raises(LongreachError, match=r'FMI 2.0 has no name for .* riscv64'):
+        write_fmu(tmp_path / 'lag.fmu', lag())
+
+
+@pytest.mark.parametrize(('fastest', 'step'), [(1.0, 0.05), (0.21, 0.2), (1260.0, 2e-5)])
+def test_step(fastest, step):
+    assert rk4_step(fastest) == step

@@ -1,0 +1,145 @@
+"""FMUs of links: valid by fmpy, and equal to the equations under both kinds of simulation."""
+
+import dataclasses
+from pathlib import Path
+
+import fmpy
+import numpy as np
+import pytest
+from fmpy.validation import validate_fmu
+from links_reference import random_links
+from scipy.integrate import solve_ivp
+
+from longreach_dynamics import fmu
+from longreach_symbolic.fmu import write_links_fmu
+from longreach_symbolic.generated import derive, evaluator
+from longreach_symbolic.links import default_file, load_links, model_of, symbolic_model
+from longreach_tools.testing import Outcome
+
+START = {'theta_1': 0.7, 'theta_2': -0.4, 'f_11': 0.01, 'f_22': -0.005, 'dtheta_1': 0.3}
+TORQUES = (9.0, 1.5)
+END = 0.2
+
+
+def wanted(links):
+    """Return q, rates and map to motor angles at the end, by SciPy."""
+    terms = evaluator(links)
+
+    def right_hand_side(_, x):
+        mass, velocity, static, force = terms(x[:6], x[6:])
+        return [*x[6:], *np.linalg.solve(mass, force @ TORQUES - velocity - static)]
+
+    start = [0.7, -0.4, 0.01, 0.0, 0.0, -0.005, 0.3, 0.0, 0.0, 0.0, 0.0, 0.0]
+    x = solve_ivp(right_hand_side, (0.0, END), start, 'DOP853', rtol=1e-9, atol=1e-11).y[:, -1]
+    return x[:6], terms(x[:6], x[6:]).force_map
+
+
+def simulated(file, kind, parameters=None):
+    """Return the last row of a simulation by fmpy."""
+    inputs = np.array(
+        [(0.0, *TORQUES)],
+        dtype=[('time', float), ('torque_1', float), ('torque_2', float)],
+    )
+    return fmpy.simulate_fmu(
+        str(file), fmi_type=kind, stop_time=END, output_interval=0.01, input=inputs,
+        relative_tolerance=1e-9, start_values=START | (parameters or {}),
+    )[-1]  # fmt: skip
+
+
+def test_simulations_are_those_of_the_equations(capsys, tmp_path):
+    file = tmp_path / 'links.fmu'
+    done = Outcome(
+        capsys, 'symbolic', 'generate', '--file', default_file(), '--format', 'fmu', '--out', file
+    )  # fmt: skip
+    assert (done.code, done.out) == (0, '')
+    assert validate_fmu(str(file)) == []
+    links = load_links()
+    heavy = dataclasses.replace(
+        links,
+        gravity=3.0,
+        links=(
+            dataclasses.replace(links.links[0], length=0.6, lumped_place=-0.3),
+            dataclasses.replace(links.links[1], bending_stiffness=20.0),
+        ),
+    )
+    changed = {'g': 3.0, 'L_1': 0.6, 'mu_1': -0.3, 'EI_2': 20.0}
+    for model, parameters in ((links, {}), (heavy, changed)):
+        q, force = wanted(model)
+        for kind in ('ModelExchange', 'CoSimulation'):
+            row = simulated(file, kind, parameters)
+            names = ('theta_1', 'theta_2', 'f_11', 'f_12', 'f_21', 'f_22')
+            np.testing.assert_allclose([row[n] for n in names], q, rtol=0.0, atol=2e-6)
+            motors = [row['motor_angle_1'], row['motor_angle_2']]
+            np.testing.assert_allclose(motors, force.T @ q, rtol=0.0, atol=2e-6)
+            lengths = [link.length for link in model.links]
+            angles = np.cumsum(q[:2])
+            end = np.dot(lengths, np.cos(angles)), np.dot(lengths, np.sin(angles))
+            np.testing.assert_allclose([row['end_x_2'], row['end_y_2']], end, atol=2e-6)
+
+
+def test_step_of_co_simulation_is_a_parameter(tmp_path):
+    file = tmp_path / 'links.fmu'
+    links = load_links()
+    write_links_fmu(file, derive(model_of(links, 'none')))
+    q, _ = wanted(links)
+    errors = [
+        abs(simulated(file, 'CoSimulation', {fmu.STEP: step})['f_22'] - q[5])
+        for step in (4e-4, 2e-4)
+    ]
+    # RK4: a sixteenth of the error at half the step.
+    assert 8.0 < errors[0] / errors[1] < 40.0
+
+
+def test_parameters_without_motion_are_an_error(tmp_path):
+    file = tmp_path / 'links.fmu'
+    write_links_fmu(file, derive(model_of(random_links(2), 'all')))
+    said = []
+    with pytest.raises(fmpy.fmi1.FMICallException):
+        fmpy.simulate_fmu(
+            str(file), start_values={'m_1': -1e9}, logger=lambda *words: said.append(words[-1])
+        )
+    assert any(b'no finite solution' in words for words in said)
+
+
+def test_equal_models_give_equal_files(tmp_path):
+    files = [tmp_path / f'{name}.fmu' for name in 'ab']
+    for file in files:
+        write_links_fmu(file, derive(model_of(random_links(1), 'all')))
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@pytest.mark.parametrize(
+    ('words', 'text'),
+    [
+        (('--links', 2, '--out', 'links.fmu'), '--format fmu needs --file with the numbers'),
+        (('--file', default_file()), '--format fmu needs --file with the numbers'),
+    ],
+)
+def test_refused(capsys, tmp_path, monkeypatch, words, text):
+    monkeypatch.chdir(tmp_path)
+    Outcome(capsys, 'symbolic', 'generate', '--format', 'fmu', *words).refused(text)
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_compiler_nothing_is_written(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(fmu.shutil, 'which', lambda _: None)
+    done = Outcome(
+        capsys, 'symbolic', 'generate', '--format', 'fmu', '--file', default_file(), '--out',
+        tmp_path / 'links.fmu',
+    )  # fmt: skip
+    done.refused('an FMU needs a C compiler, looked for: gcc, cc, clang; install one', code=1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_symbols_without_values():
+    with pytest.raises(fmu.InputError, match='an FMU needs start values'):
+        write_links_fmu('links.fmu', derive(symbolic_model(1)))
+
+
+def test_example_of_the_document(capsys, tmp_path, monkeypatch):
+    text = (Path(__file__).resolve().parents[3] / 'docs' / 'symbolic.md').read_text('utf-8')
+    example = text.partition('## FMU')[2].partition('```python\n')[2].partition('```')[0]
+    monkeypatch.chdir(tmp_path)
+    write_links_fmu('links.fmu', derive(model_of(load_links(), 'all')))
+    exec(compile(example, 'symbolic.md', 'exec'), {})
+    assert -2.0 * np.pi < float(capsys.readouterr().out) < 0.0
