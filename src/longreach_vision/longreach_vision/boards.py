@@ -278,9 +278,6 @@ def find_views(
             if len(views) <= _LOOKED_AT:
                 larger.append(_larger(image, board))
                 _refuse_part(larger, file, board)
-        # Report a wrong board size early, not after all pictures.
-        if len(empty) == _LOOKED_AT == len(empty) + len(views) and _other_board(file, board):
-            break
     if len(views) < FEWEST:
         raise InputError(
             f'{len(views)} of {len(views) + len(empty)} pictures show a whole board of {board}'

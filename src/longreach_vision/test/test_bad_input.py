@@ -385,6 +385,28 @@ def test_part_of_a_larger_board_is_none(tmp_path):
     assert find_corners(read_picture(files[0]), Board(5, 7, 0.04)) is not None
 
 
+def test_boards_that_are_cut_at_first_do_not_end_the_search(tmp_path):
+    board, files = Board(7, 5, 0.04), boards(tmp_path)
+    cut = []
+    for k, file in enumerate(files[:3]):
+        image = read_picture(file)
+        grid = find_corners(image, board).reshape(5, 7, 2)
+        # A hand in front of the first two columns of corners.
+        first, last = 0.5 * (grid[0, 1] + grid[0, 2]), 0.5 * (grid[-1, 1] + grid[-1, 2])
+        ends = [first - 3.0 * (last - first), last + 3.0 * (last - first)]
+        away = 4.0 * (grid[0, 0] - grid[0, -1])
+        hand = np.array([*ends, ends[1] + away, ends[0] + away])
+        cv2.fillPoly(image, [np.rint(hand).astype(np.int32)], 110)
+        cut.append(tmp_path / f'cut_{k}.png')
+        cv2.imwrite(str(cut[-1]), image)
+    views, empty, _ = find_views([*cut, *files], board)
+    assert [view.name for view in views] == [str(file) for file in files]
+    assert empty == [str(file) for file in cut]
+    # A wrong size is still said.
+    with pytest.raises(InputError, match='shows a board of'):
+        find_views(cut, board)
+
+
 def test_outputs_do_not_take_the_place_of_inputs(tmp_path):
     files = boards(tmp_path)
     before = files[0].read_bytes()
