@@ -1,0 +1,95 @@
+"""Ten pages, of which one does not read; what a late page gets; and that nothing piles up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import msgspec
+import viser
+import websockets
+import zstandard
+from pages import DEADLINE, FakeSource, View
+
+CAMERA = {
+    'type': 'ViewerCameraMessage', 'wxyz': (1.0, 0.0, 0.0, 0.0), 'position': (0.0, 0.0, 9.0),
+    'fov': 0.8, 'near': 0.1, 'far': 100.0, 'image_height': 600, 'image_width': 800,
+    'look_at': (0.0, 0.0, 0.0), 'up_direction': (0.0, 0.0, 1.0),
+}  # fmt: skip
+
+
+async def page(view, **camera):
+    """Return a websocket as a page's, after it has told its camera."""
+    socket = await websockets.connect(
+        f'ws://127.0.0.1:{view.port}/', subprotocols=[f'viser-v{viser.__version__}'], max_size=None
+    )
+    await socket.send(msgspec.msgpack.encode(CAMERA | camera))
+    return socket
+
+
+async def messages(socket):
+    """Yield the messages that a page receives."""
+    unpack = zstandard.ZstdDecompressor()
+    async for frame in socket:
+        size = int.from_bytes(frame[8:16], 'little')
+        content = msgspec.msgpack.decode(unpack.decompress(frame[16 : 16 + size]))
+        for message in content['messages']:
+            yield message
+
+
+async def moves(socket, count):
+    """Wait for so many moves of the crane's car, and return all kinds of messages seen."""
+    kinds = set()
+    async for message in messages(socket):
+        kinds.add(message['type'])
+        moved = message['type'] == 'SetPositionMessage' and message['name'].endswith('/car')
+        count -= moved
+        if count <= 0:
+            return kinds
+    raise AssertionError('the connection was closed')
+
+
+def run(test):
+    """Run a test with a view of the swinging crane."""
+    with contextlib.closing(View(FakeSource())) as view:
+        asyncio.run(asyncio.wait_for(test(view), 4.0 * DEADLINE))
+
+
+def test_a_page_that_does_not_read_slows_no_other():
+    async def test(view):
+        sockets = [await page(view) for _ in range(10)]
+        # The last one never reads: its queue fills, and then the server cannot send to it.
+        await asyncio.gather(*(moves(socket, 30) for socket in sockets[:-1]))
+        begun = view.source.time
+        await asyncio.gather(*(moves(socket, 30) for socket in sockets[:-1]))
+        assert view.source.time > begun
+        for socket in sockets:
+            socket.transport.abort()
+
+    run(test)
+
+
+def test_a_late_page_gets_the_present_and_not_the_past():
+    async def test(view):
+        early = await page(view)
+        await moves(early, 60)
+        buffer = view.server._websock_server._broadcast_buffer.message_from_id
+        held = len(buffer)
+        await moves(early, 60)
+        # As many as there are things to see, not as many as were sent.
+        assert len(buffer) <= held + 5
+        late = await page(view)
+        kinds = await moves(late, 2)
+        assert {'BoxMessage', 'CylinderMessage', 'GuiUplotMessage', 'LabelMessage'} <= kinds
+
+    run(test)
+
+
+def test_a_camera_that_is_nonsense_disturbs_nobody():
+    async def test(view):
+        other = await page(view)
+        for wrong in ({'image_height': 0}, {'position': (float('nan'),) * 3}, {'wxyz': 'left'}):
+            await page(view, **wrong)
+        await moves(other, 20)
+
+    run(test)
