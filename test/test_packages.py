@@ -22,6 +22,7 @@ MACHINES = [path for path in PYTHON_PACKAGES if path.name not in SHARED]
 LIBRARIES = ('longreach_boom', 'longreach_crane', 'longreach_dynamics', 'longreach_excavator')
 # Module -> rosdep key. ROS packages have their own names.
 KEYS = {
+    'PIL': 'python3-pil',
     'cv2': 'python3-opencv',
     'matplotlib': 'python3-matplotlib',
     'numpy': 'python3-numpy',
@@ -212,7 +213,7 @@ def test_messages_declare_the_packages_of_their_fields():
 
 @pytest.mark.parametrize('package', PYTHON_PACKAGES, ids=names(PYTHON_PACKAGES))
 def test_setup_requires_what_the_package_imports(package):
-    installed = {'cv2': 'opencv-contrib-python-headless', 'yaml': 'pyyaml'}
+    installed = {'PIL': 'pillow', 'cv2': 'opencv-contrib-python-headless', 'yaml': 'pyyaml'}
     ros = declared(package, 'exec_depend', 'depend')
     used = imports(package / package.name) - {package.name}
     wanted = {installed.get(name, name) for name in used if KEYS.get(name, '') in ros}

@@ -16,6 +16,8 @@ setup(
         'apsw',
         'matplotlib',
         'numpy',
+        'opencv-contrib-python-headless',
+        'pillow',
         'plotly',
         'pyarrow',
         'pyyaml',
@@ -31,6 +33,7 @@ setup(
         # In bin/, not in lib/longreach_tools/: a sourced workspace has the command on its PATH.
         'console_scripts': ['longreach = longreach_tools.cli:console'],
         'longreach.commands': [
+            'animate = longreach_tools.plot.animate',
             'bag = longreach_tools.bag.commands',
             'launch = longreach_tools.launch.commands',
             'plot = longreach_tools.plot.commands',

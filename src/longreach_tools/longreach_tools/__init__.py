@@ -8,7 +8,7 @@ The command ``longreach`` and common parts of its subcommands.
 ``comparison`` comparison of a recorded run with the library's
 ``demo``       demonstrations: launch, record, compare, draw
 ``launch``     ``longreach launch``
-``plot``       ``longreach plot``
+``plot``       ``longreach plot`` and ``longreach animate``
 ``presets``    figures of recordings that machines declare
 ``description`` robot descriptions
 ``bag``        ``longreach bag``

@@ -207,7 +207,8 @@ HEAVY = {
 
 
 @pytest.mark.parametrize(
-    'name', ['bag', 'boom', 'crane', 'excavator', 'launch', 'plot', 'symbolic', 'vision']
+    'name',
+    ['animate', 'bag', 'boom', 'crane', 'excavator', 'launch', 'plot', 'symbolic', 'vision'],
 )
 def test_command_imports_no_more_than_it_needs(name: str) -> None:
     assert not imported_by(name, '--help') & HEAVY

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.resources import open_text
 from longreach_dynamics.runs import Column, Derived, Source, convert
 from longreach_tools import presets
 from longreach_tools.bag import open_bag
@@ -308,8 +309,8 @@ def describe(
     for name in names:
         beside = f'{name.rpartition("/")[0]}/robot_description'
         if urdf is not None:
-            text = urdf.read_text(encoding='utf-8')
-            found[name] = (str(urdf), parse_description(text, str(urdf)))
+            with open_text(urdf) as file:
+                found[name] = (str(urdf), parse_description(file.read(), str(urdf)))
         elif beside in messages:
             source = f'{beside} of {path}'
             found[name] = (source, parse_description(messages[beside].data, source))
@@ -448,6 +449,7 @@ def _picture(
         [strip for strip in cut if strip.spans],
         [mark for mark in marks if begin <= mark.time <= end],
         names,
+        data.origin,
     )
 
 

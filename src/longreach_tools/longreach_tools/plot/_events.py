@@ -107,7 +107,7 @@ def events_of(
             label, alarm = _FLAGS[signal.field]
             found = spans(time, data.values[signal.field] > 0.0)
             if found:
-                strips.append(Strip(before + label, found, alarm))
+                strips.append(Strip(before + label, found, alarm, written=True))
             marks += [Mark(begin, before + label) for begin, _ in found]
         elif kind == 'load':
             changes = np.diff(data.values[signal.field])

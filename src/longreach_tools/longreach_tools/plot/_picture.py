@@ -20,6 +20,8 @@ __all__ = ['Curve', 'Difference', 'Mark', 'Panel', 'Picture', 'Strip', 'decimate
 
 # An interval beyond this many median intervals is a gap: values are not interpolated across it.
 _GAP = 5.0
+# Longer names of several fields are not written along an axis [letters].
+_LONG = 24
 _ENTRY = re.compile(r'\[([^\[\]]+)\]')
 
 
@@ -85,11 +87,23 @@ class Panel:
 
 @dataclasses.dataclass(frozen=True)
 class Strip:
-    """Times at which something holds: (begin, end) [s]."""
+    """
+    Times at which something holds: (begin, end) [s].
+
+    Attributes
+    ----------
+    label : str
+    spans : sequence of (float, float)
+    alarm : bool
+        Whether it is drawn in red.
+    written : bool
+        Whether moving pictures say it in words while it holds.
+    """
 
     label: str
     spans: Sequence[tuple[float, float]]
     alarm: bool = False
+    written: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,6 +128,8 @@ class Picture:
     marks : sequence of Mark
     names : tuple of str
         Names of the recordings, one or two.
+    origin : int
+        Stamp at time 0 of the first recording [ns].
     """
 
     title: str
@@ -122,6 +138,7 @@ class Picture:
     strips: Sequence[Strip]
     marks: Sequence[Mark]
     names: tuple[str, ...]
+    origin: int = 0
 
 
 def decimate(values: np.ndarray, most: int) -> np.ndarray:
@@ -205,7 +222,10 @@ def group(
         members = [signals[place][0] for place in places]
         labels = _labels(members)
         stems = dict.fromkeys(_ENTRY.sub('', one.field).replace('_', ' ') for one in members)
-        words = ', '.join(stems) if len(stems) <= 2 else ''
+        words = ', '.join(stems)
+        if len(words) > _LONG:
+            words = os.path.commonpath([stem.replace('.', '/') for stem in stems])
+            words = words.replace('/', '.')
         shown = '' if unit in ('', '1', 'flag') else f'[{unit}]'
         if unit == 'flag':
             words = words or 'flags'

@@ -1,0 +1,324 @@
+"""
+A machine seen from the side, from its description and its recorded joints.
+
+The picture is the plane x-z of the description's root link. Where a recording has the drawings of
+bent beams (``shape``), these are drawn in place of the links whose names they bear.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_tools.bag import open_bag
+from longreach_tools.bag._reading import store_of
+from longreach_tools.description import Robot, Shape
+from longreach_tools.fields import Signal
+
+from ._build import describe
+from ._series import NANOSECONDS, find_topic, read_signals
+
+__all__ = ['Bent', 'Scene', 'outline', 'read_scene']
+
+# Type of visualization_msgs/Marker that is drawn: a list of triangles.
+_TRIANGLES = 11
+_TERRAIN = 'longreach_msgs/msg/Terrain'
+# Colours of undisturbed and loose soil, and how far it is drawn below its lowest point [m].
+_FIRM, _LOOSE = (0.66, 0.54, 0.40, 1.0), (0.80, 0.70, 0.55, 1.0)
+_BELOW = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Bent:
+    """
+    Drawings of bent parts at one time.
+
+    Attributes
+    ----------
+    time : float
+        [s]
+    triangles : ndarray, shape (K, 3, 2)
+        x and z of their corners, in the root link's frame [m].
+    colors : ndarray, shape (K, 3)
+        Red, green, blue, 0 to 1.
+    """
+
+    time: float
+    triangles: np.ndarray
+    colors: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Ground:
+    """
+    Ground that a machine digs, at one time.
+
+    Attributes
+    ----------
+    time : float
+        [s]
+    x, firm, surface : ndarray, shape (K,)
+        Places, and heights of the undisturbed soil and of the loose soil on it, in the root link's
+        frame [m].
+    """
+
+    time: float
+    x: np.ndarray
+    firm: np.ndarray
+    surface: np.ndarray
+
+    def outlines(self) -> list[tuple[np.ndarray, tuple[float, ...], bool]]:
+        """Return the outlines of loose and of undisturbed soil, as :meth:`Scene.outlines`."""
+        floor = np.full(len(self.x), self.firm.min() - _BELOW)
+        return [
+            (_between(self.x, self.firm, self.surface), _LOOSE, False),
+            (_between(self.x, floor, self.firm), _FIRM, False),
+        ]
+
+
+def _between(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the corners of the area between two lines, shape (2 K, 2)."""
+    return np.concatenate([np.stack([x, high], axis=1), np.stack([x, low], axis=1)[::-1]])
+
+
+@dataclasses.dataclass(frozen=True)
+class Scene:
+    """
+    A machine that moves.
+
+    Attributes
+    ----------
+    robot : Robot
+    source : str
+        Where the description is from.
+    topic : str
+        Of the joints' positions.
+    time : ndarray, shape (samples,)
+        [s]
+    positions : dict of str to ndarray, shape (samples,)
+        By joint [rad or m].
+    bent : sequence of Bent
+        In the order of time; empty without drawings.
+    replaced : frozenset of str
+        Links that the drawings replace.
+    ground : sequence of Ground
+        In the order of time; empty without.
+    """
+
+    robot: Robot
+    source: str
+    topic: str
+    time: np.ndarray
+    positions: dict[str, np.ndarray]
+    bent: Sequence[Bent]
+    replaced: frozenset[str]
+    ground: Sequence[Ground] = ()
+
+    def moved(self, origin: int) -> Scene:
+        """Return the scene with times from a stamp on [ns]."""
+        shift = origin / NANOSECONDS
+        bent = [dataclasses.replace(one, time=one.time - shift) for one in self.bent]
+        ground = [dataclasses.replace(one, time=one.time - shift) for one in self.ground]
+        return dataclasses.replace(self, time=self.time - shift, bent=bent, ground=ground)
+
+    def outlines(self, time: float) -> list[tuple[np.ndarray, tuple[float, ...], bool]]:
+        """
+        Return the outlines of all parts at a time [s], from the back to the front.
+
+        Returns
+        -------
+        list of (ndarray, tuple of float, bool)
+            Corners (K, 2) x and z [m], red, green, blue and opacity, and whether it has an edge.
+        """
+        pose = {
+            name: float(np.interp(time, self.time, values))
+            for name, values in self.positions.items()
+        }
+        places = self.robot.place(pose)
+        # The far side first: y points to the left, away from who looks along it.
+        shapes = [shape for shape in self.robot.shapes if shape.link not in self.replaced]
+        placed = [(_placed(shape, places), shape.color) for shape in shapes]
+        placed.sort(key=lambda one: float(one[0][:, 1].max()), reverse=True)
+        found: list[tuple[np.ndarray, tuple[float, ...], bool]] = [
+            (outline(points[:, [0, 2]]), color, True) for points, color in placed
+        ]
+        if self.ground:
+            # Over the machine: what is in the soil is hidden.
+            found += self.ground[_latest(self.ground, time)].outlines()
+        if self.bent:
+            bent = self.bent[_latest(self.bent, time)]
+            found += [
+                (corners, (*color, 1.0), False)
+                for corners, color in zip(bent.triangles, bent.colors.tolist(), strict=True)
+            ]
+        return found
+
+
+def _latest(states: Sequence[Bent] | Sequence[Ground], time: float) -> int:
+    """Return the place of the last state up to a time [s], the first one before it."""
+    return max(bisect.bisect_right(states, time, key=lambda one: one.time) - 1, 0)
+
+
+def outline(points: np.ndarray) -> np.ndarray:
+    """
+    Return the convex hull of points in a plane, counterclockwise, shape (corners, 2).
+
+    Parameters
+    ----------
+    points : ndarray, shape (K, 2)
+    """
+    ordered = sorted(set(map(tuple, np.round(points, 9).tolist())))
+    if len(ordered) < 3:
+        return np.array(ordered)
+
+    def half(places: Sequence[tuple[float, ...]]) -> list[tuple[float, ...]]:
+        chain: list[tuple[float, ...]] = []
+        for x, z in places:
+            while len(chain) > 1:
+                (x0, z0), (x1, z1) = chain[-2:]
+                if (x1 - x0) * (z - z0) - (z1 - z0) * (x - x0) > 0.0:
+                    break
+                chain.pop()
+            chain.append((x, z))
+        return chain
+
+    return np.array(half(ordered)[:-1] + half(ordered[::-1])[:-1])
+
+
+def _placed(shape: Shape, places: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the corners of a shape in the root link's frame, shape (K, 3)."""
+    transform = places[shape.link]
+    return np.asarray(shape.points @ transform[:3, :3].T + transform[:3, 3])
+
+
+def read_scene(path: Path, topic: str, urdf: Path | None = None) -> Scene:
+    """
+    Return the machine of a recording.
+
+    Parameters
+    ----------
+    path : Path
+    topic : str
+        With the joints' positions; empty: the only one in the recording.
+    urdf : Path, optional
+        Description to be used in place of the recorded or the installed one.
+
+    Raises
+    ------
+    InputError
+        If there is no such topic, or no description of its joints.
+    """
+    with open_bag(path) as bag:
+        if not bag.message_count:
+            raise InputError(f'{path}: no messages: an empty recording')
+        joints = [
+            name
+            for name, one in bag.topics.items()
+            if one.typename == 'sensor_msgs/msg/JointState' and one.count
+        ]
+        if topic:
+            name = find_topic(bag, topic)
+            if name not in joints:
+                raise InputError(f'{path}: {name} has no states of joints; allowed: {joints}')
+        elif len(joints) == 1:
+            (name,) = joints
+        else:
+            raise InputError(
+                f'{path}: {len(joints)} topics with states of joints'
+                f' ({", ".join(joints) or "sensor_msgs/msg/JointState is required"});'
+                ' give one: --joints TOPIC'
+            )
+        drawings = f'{name.rpartition("/")[0]}/shape'
+        has_drawings = drawings in bag.topics and bag.topics[drawings].count > 0
+        soil = f'{name.rpartition("/")[0]}/terrain'
+        has_soil = soil in bag.topics and bag.topics[soil].typename == _TERRAIN
+    recorded = read_signals(path, [Signal(name, 'position')])
+    data = recorded.topics[name]
+    positions = {field[len('position[') : -1]: v for field, v in data.values.items()}
+    found = describe(path, [name], urdf)
+    if name not in found:
+        raise InputError(
+            f'{path}: no description of the machine with the joints {", ".join(positions)};'
+            ' give its URDF: --urdf FILE'
+        )
+    source, robot = found[name]
+    unknown = sorted(set(positions) - set(robot.joints))
+    if unknown:
+        raise InputError(
+            f'{source}: no joint {", ".join(unknown)}, which {name} has; give the URDF of this'
+            ' machine: --urdf FILE'
+        )
+    bent, replaced = _read_bent(path, drawings, robot) if has_drawings else ([], frozenset[str]())
+    ground = _read_ground(path, soil, robot) if has_soil else []
+    return Scene(robot, source, name, data.time / NANOSECONDS, positions, bent, replaced, ground)
+
+
+def _read_bent(path: Path, topic: str, robot: Robot) -> tuple[list[Bent], frozenset[str]]:
+    """Return the drawings of a topic by time, and the links that they replace."""
+    found: list[Bent] = []
+    names: set[str] = set()
+    with open_bag(path) as bag:
+        store = store_of(bag, [topic])[topic]
+        for _, _, data in bag.messages([topic]):
+            message: Any = store.deserialize_cdr(data, bag.topics[topic].typename)
+            parts = [_triangles(marker, robot.root) for marker in message.markers]
+            drawn = [part for part in parts if part is not None]
+            if not drawn:
+                continue
+            names |= {marker.ns for marker in message.markers}
+            stamp = message.markers[0].header.stamp
+            found.append(
+                Bent(
+                    stamp.sec + stamp.nanosec / NANOSECONDS,
+                    np.concatenate([triangles for triangles, _ in drawn]),
+                    np.concatenate([colors for _, colors in drawn]),
+                )
+            )
+    found.sort(key=lambda one: one.time)
+    links = {shape.link for shape in robot.shapes}
+    return found, frozenset(link for link in links if link in names)
+
+
+def _read_ground(path: Path, topic: str, robot: Robot) -> list[Ground]:
+    """Return the ground of a topic by time; empty if it is in another frame."""
+    found = []
+    with open_bag(path) as bag:
+        store = store_of(bag, [topic])[topic]
+        for _, _, data in bag.messages([topic]):
+            message: Any = store.deserialize_cdr(data, _TERRAIN)
+            if message.header.frame_id.rpartition('/')[2] != robot.root.rpartition('/')[2]:
+                return []
+            firm = np.asarray(message.firm)
+            stamp = message.header.stamp
+            found.append(
+                Ground(
+                    stamp.sec + stamp.nanosec / NANOSECONDS,
+                    message.start + message.cell * np.arange(len(firm)),
+                    firm,
+                    firm + np.asarray(message.loose),
+                )
+            )
+    return sorted(found, key=lambda one: one.time)
+
+
+def _triangles(marker: Any, root: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return triangles (K, 3, 2) and colours (K, 3) of a marker in the root's frame, or None."""
+    frame = marker.header.frame_id.rpartition('/')[2]
+    if marker.type != _TRIANGLES or not marker.points or frame != root.rpartition('/')[2]:
+        return None
+    corners = np.array([(one.x, one.y, one.z) for one in marker.points]).reshape(-1, 3, 3)
+    points = corners[:, :, [0, 2]]
+    if marker.colors:
+        shades = np.array([(one.r, one.g, one.b) for one in marker.colors])
+        colors = shades.reshape(-1, 3, 3).mean(axis=1)
+    else:
+        colors = np.tile((marker.color.r, marker.color.g, marker.color.b), (len(points), 1))
+    # Of the two sides of a beam, the near one.
+    near = corners[:, :, 1].max(axis=1) <= corners[:, :, 1].mean()
+    return points[near], colors[near]

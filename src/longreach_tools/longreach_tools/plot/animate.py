@@ -1,0 +1,147 @@
+"""
+Animate a recording: the machine from the side, with traces that grow beside it.
+
+  longreach animate BAG --out run.gif                    joints, or the machine's own figure
+  longreach animate BAG sensors.car_position status.angle --out run.mp4
+  longreach animate BAG --out run.gif --from 10 --to 20 --speed 2 --size 640x360
+
+The machine is drawn from the robot description in the recording, from an installed one with the
+same joints, or from --urdf. Bent beams are drawn if the recording has the topic shape.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import re
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from longreach_dynamics.errors import InputError
+from longreach_tools.arguments import finite, positive
+
+if TYPE_CHECKING:
+    from ._picture import Picture
+    from ._scene import Scene
+
+SUMMARY = 'recordings as moving pictures: the machine and its traces'
+
+# More pictures make files of hundreds of megabytes.
+_MOST_FRAMES = 5000
+# More panels cannot be read beside a machine.
+_MOST_PANELS = 3
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments; drawing is imported when the command runs."""
+    parser.add_argument('bag', type=Path, help='directory of a recording, or a storage file')
+    parser.add_argument(
+        'signals', nargs='*', metavar='TOPIC.field', help='traces, as in longreach plot'
+    )
+    parser.add_argument('--out', type=Path, metavar='FILE', required=True, help='.gif or .mp4')
+    parser.add_argument('--joints', default='', metavar='TOPIC', help='states of the joints')
+    parser.add_argument('--urdf', type=Path, metavar='FILE', help='robot description')
+    parser.add_argument('--no-traces', action='store_true', help='the machine alone')
+    parser.add_argument('--from', dest='begin', type=finite, metavar='S', help='first time [s]')
+    parser.add_argument('--to', dest='end', type=finite, metavar='S', help='last time [s]')
+    parser.add_argument('--speed', type=positive, default=1.0, help='against time (default: 1)')
+    parser.add_argument(
+        '--size', type=_size, default=(800, 450), metavar='WxH', help='[px] (default: 800x450)'
+    )
+    parser.add_argument(
+        '--rate', type=positive, help='pictures per second (default: 10 for .gif, 25 for .mp4)'
+    )
+    parser.set_defaults(run=run)
+
+
+def _size(text: str) -> tuple[int, int]:
+    """Return width and height of WxH; even numbers, as videos need them."""
+    found = re.fullmatch(r'(\d+)x(\d+)', text)
+    size = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not all(100 <= one <= 4000 and one % 2 == 0 for one in size):
+        raise argparse.ArgumentTypeError(f'{text!r}, allowed: WxH, even numbers from 100 to 4000')
+    return size
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from longreach_tools.output import check_output, check_places
+
+    from ._movie import ENDINGS, frames, write_gif, write_mp4
+    from ._scene import read_scene
+
+    ending = arguments.out.suffix.lstrip('.').lower()
+    if ending not in ENDINGS:
+        raise InputError(
+            f'{arguments.out} has the extension {ending!r}, allowed: {", ".join(ENDINGS)}'
+        )
+    if arguments.signals and arguments.no_traces:
+        raise InputError('signals and --no-traces; give one of them')
+    check_output(arguments.out)
+    check_places({'--out': arguments.out}, (arguments.bag, arguments.urdf))
+    scene = read_scene(arguments.bag, arguments.joints, arguments.urdf)
+    picture, notes = _traces(arguments, scene)
+    scene = scene.moved(picture.origin)
+    rate = arguments.rate or (10.0 if ending == 'gif' else 25.0)
+    times = _times(arguments, scene, rate)
+    pictures = frames(scene, picture, times, arguments.size)
+    count = (write_gif if ending == 'gif' else write_mp4)(arguments.out, pictures, rate)
+    for note in notes:
+        print(f'longreach animate: {note}', file=sys.stderr)
+    size = arguments.out.stat().st_size
+    print(
+        f'{arguments.out}: {count} pictures, {count / rate:g} s, {size / 1e6:.2f} MB; machine from'
+        f' {scene.source}'
+    )
+    return 0
+
+
+def _times(arguments: argparse.Namespace, scene: Scene, rate: float) -> list[float]:
+    """Return the times of the pictures [s]."""
+    begin, end = float(scene.time[0]), float(scene.time[-1])
+    if arguments.begin is not None:
+        begin = max(begin, arguments.begin)
+    if arguments.end is not None:
+        end = min(end, arguments.end)
+    if begin >= end:
+        raise InputError(
+            f'no motion between --from and --to; states of the joints are at {scene.time[0]:g} to'
+            f' {scene.time[-1]:g} s'
+        )
+    step = arguments.speed / rate
+    count = int((end - begin) / step + 1e-9) + 1
+    if count > _MOST_FRAMES:
+        raise InputError(
+            f'{count} pictures, allowed: {_MOST_FRAMES}; give --from and --to, or a higher --speed'
+        )
+    return [begin + k * step for k in range(count)]
+
+
+def _traces(arguments: argparse.Namespace, scene: Scene) -> tuple[Picture, list[str]]:
+    """Return the traces, and notes on what was assumed for them."""
+    from longreach_tools.fields import Signal, parse_signal
+    from longreach_tools.presets import PRESET_GROUP
+
+    from ._build import Window, build, build_preset
+
+    window = Window(arguments.begin, arguments.end)
+    namespace = scene.topic.rpartition('/')[0]
+    machine = namespace.rpartition('/')[2]
+    known = {point.name for point in metadata.entry_points(group=PRESET_GROUP)}
+    joints = Signal(scene.topic, 'position')
+    if arguments.signals:
+        signals = [parse_signal(text) for text in arguments.signals]
+        picture, notes = build(arguments.bag, signals, window)
+    elif machine in known and not arguments.no_traces:
+        picture, notes = build_preset(machine, arguments.bag, namespace, None, window)
+    else:
+        picture, notes = build(arguments.bag, [joints], window)
+    panels = () if arguments.no_traces else picture.panels[:_MOST_PANELS]
+    if arguments.signals and len(picture.panels) > len(panels):
+        raise InputError(
+            f'{len(picture.panels)} panels of different units, allowed: {_MOST_PANELS}; give fewer'
+            ' signals'
+        )
+    return dataclasses.replace(picture, panels=panels), notes

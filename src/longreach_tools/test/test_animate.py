@@ -1,0 +1,253 @@
+"""Moving pictures of recordings: the machine in its pose, traces, what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from geometry_msgs.msg import Point
+from longreach_msgs.msg import CraneCommand, Terrain
+from sensor_msgs.msg import JointState
+from std_msgs.msg import ColorRGBA, String
+from visualization_msgs.msg import Marker, MarkerArray
+
+from longreach_dynamics.errors import InputError
+from longreach_tools.description import installed_description, parse_description
+from longreach_tools.plot._scene import outline, read_scene
+from longreach_tools.testing import Outcome, write_bag
+
+NANOSECONDS = 1_000_000_000
+DESCRIPTION = """<robot name="arm">
+  <material name="red"><color rgba="1 0 0 1"/></material>
+  <link name="base"/>
+  <link name="slide"><visual>
+    <origin xyz="0 0 0.5"/><geometry><box size="0.2 0.2 1"/></geometry><material name="red"/>
+  </visual></link>
+  <link name="arm"><visual>
+    <origin xyz="1 0 0" rpy="0 1.5707963267948966 0"/>
+    <geometry><cylinder radius="0.1" length="2"/></geometry>
+  </visual></link>
+  <link name="ball"><visual><geometry><sphere radius="0.3"/></geometry></visual></link>
+  <joint name="slide" type="prismatic"><parent link="base"/><child link="slide"/>
+    <axis xyz="2 0 0"/><limit lower="0" upper="1" effort="1" velocity="1"/></joint>
+  <joint name="turn" type="continuous"><parent link="slide"/><child link="arm"/>
+    <origin xyz="0 0 1"/><axis xyz="0 -1 0"/></joint>
+  <joint name="follow" type="continuous"><parent link="arm"/><child link="ball"/>
+    <origin xyz="2 0 0"/><axis xyz="0 -1 0"/>
+    <mimic joint="turn" multiplier="-1" offset="0.5"/></joint>
+</robot>"""
+
+
+def stamped(message: Any, time: int, frame: str = '') -> Any:
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(time, NANOSECONDS)
+    message.header.frame_id = frame
+    return message
+
+
+def rows(count: int = 21, start: int = 0) -> list[Any]:
+    """Return messages of the arm: in 2 s it slides by 1 m and turns by a quarter."""
+    found: list[Any] = []
+    for k in range(count):
+        time = start + k * NANOSECONDS // 10
+        share = k / 20
+        state = JointState(
+            name=['slide', 'turn'],
+            position=[share, share * math.pi / 2.0],
+            velocity=[0.5, 1.0],
+            effort=[0.0, 0.0],
+        )
+        found.append(('joint_states', time, stamped(state, time)))
+        command = CraneCommand(force=1.0, brake=k > 10)
+        found.append(('command', time, stamped(command, time)))
+    return found
+
+
+@pytest.fixture
+def arm(tmp_path: Path) -> Path:
+    described = [('robot_description', 0, String(data=DESCRIPTION)), *rows()]
+    return write_bag(tmp_path / 'run', 'arm', described)
+
+
+def test_links_are_where_the_joints_put_them() -> None:
+    robot = parse_description(DESCRIPTION)
+    places = robot.place({'slide': 0.5, 'turn': math.pi / 2.0})
+    assert places['arm'] @ [2.0, 0.0, 0.0, 1.0] == pytest.approx([0.5, 0.0, 3.0, 1.0])
+    # Turned back by the joint that follows, and half a radian further.
+    turned = places['ball'][:3, :3] @ [1.0, 0.0, 0.0]
+    assert turned == pytest.approx([math.cos(0.5), 0.0, math.sin(0.5)])
+    assert robot.joints['slide'].units == ('m', 'm/s', 'N')
+    assert robot.joints['turn'].units == ('rad', 'rad/s', 'N m')
+
+
+def test_outline_is_the_convex_hull() -> None:
+    points = np.array([(0, 0), (1, 0), (0.5, 0.2), (1, 1), (0, 1), (0.5, 0), (0, 0)], dtype=float)
+    assert outline(points).tolist() == [[0, 0], [1, 0], [1, 1], [0, 1]]
+
+
+def test_scene_is_drawn_in_the_pose_of_the_time(arm: Path) -> None:
+    scene = read_scene(arm, '')
+    assert scene.source == f'/arm/robot_description of {arm}'
+    # Half way between two samples, at 45 degrees and 0.5 m.
+    parts = {tuple(color): corners for corners, color, _ in scene.outlines(1.0)}
+    box = parts[1.0, 0.0, 0.0, 1.0]
+    assert (box.min(axis=0).tolist(), box.max(axis=0).tolist()) == ([0.4, 0.0], [0.6, 1.0])
+    grey = [corners for corners, color, _ in scene.outlines(1.0) if color[0] == 0.6]
+    far = max(corners[:, 0].max() for corners in grey)
+    assert far == pytest.approx(0.5 + 2.0 / math.sqrt(2.0) + 0.3, abs=0.01)
+
+
+def test_installed_description_is_found_by_its_joints() -> None:
+    found = installed_description(['car_joint', 'cable_joint'])
+    assert found is not None
+    assert found[1].name == 'crane'
+    assert installed_description(['no_such_joint']) is None
+
+
+def triangle(x: float, y: float) -> list[Point]:
+    return [Point(x=x, y=y, z=0.0), Point(x=x + 1.0, y=y, z=0.0), Point(x=x, y=y, z=1.0)]
+
+
+def test_bent_beams_and_ground_replace_and_join_the_machine(tmp_path: Path) -> None:
+    found = [('robot_description', 0, String(data=DESCRIPTION)), *rows()]
+    for k in (0, 1):
+        marker = stamped(Marker(ns='arm', type=Marker.TRIANGLE_LIST), k * NANOSECONDS, 'x/base')
+        # Both sides of a beam; the near one is drawn.
+        marker.points = triangle(5.0 + k, -0.1) + triangle(50.0, 0.1)
+        marker.colors = [ColorRGBA(g=1.0, a=1.0)] * 6
+        found.append(('shape', k * NANOSECONDS, MarkerArray(markers=[marker])))
+    soil = Terrain(start=2.0, cell=0.5, firm=[0.0, -1.0, 0.0], loose=[0.0, 0.25, 0.0])
+    found.append(('terrain', 0, stamped(soil, 0, 'base')))
+    bag = write_bag(tmp_path / 'run', 'arm', found)
+    scene = read_scene(bag, 'joint_states')
+    assert scene.replaced == {'arm'}
+    before, after = (
+        [corners for corners, color, _ in scene.outlines(time) if color == (0.0, 1.0, 0.0, 1.0)]
+        for time in (0.5, 1.5)
+    )
+    assert before[0].tolist() == [[5.0, 0.0], [6.0, 0.0], [5.0, 1.0]]
+    assert [corners.tolist() for corners in after] == [[[6.0, 0.0], [7.0, 0.0], [6.0, 1.0]]]
+    loose, firm = scene.ground[0].outlines()
+    assert loose[0][:3].tolist() == [[2.0, 0.0], [2.5, -0.75], [3.0, 0.0]]
+    assert firm[0][3:].tolist() == [[3.0, -1.5], [2.5, -1.5], [2.0, -1.5]]
+
+
+def test_gif_moves_and_traces_grow(
+    arm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from PIL import Image
+
+    out = tmp_path / 'a.gif'
+    words = ('command.force', 'joint_states.position[turn]', '--size', '320x200', '--rate', '5')
+    done = Outcome(capsys, 'animate', arm, *words, '--out', out)
+    assert done.code == 0, done.err
+    assert '11 pictures, 2.2 s' in done.out
+    with Image.open(out) as image:
+        assert (image.n_frames, image.size, image.info['duration']) == (11, (320, 200), 200)
+        pictures = []
+        for k in range(image.n_frames):
+            image.seek(k)
+            pictures.append(np.asarray(image.convert('RGB'), dtype=int))
+    # The machine is left, the traces are right: ink of a trace only grows, the machine moves.
+    ink = [int((one[:, 190:].sum(axis=2) < 700).sum()) for one in pictures]
+    assert ink == sorted(ink)
+    assert ink[-1] > ink[0] + 50
+    for one, other in itertools.pairwise(pictures):
+        assert (np.abs(one[30:, :160] - other[30:, :160]).sum(axis=2) > 100).any()
+
+
+def test_speed_and_window_select_the_pictures(
+    arm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / 'a.gif'
+    words = ('--size', '200x120', '--from', '0.5', '--to', '1.5', '--speed', '2', '--no-traces')
+    done = Outcome(capsys, 'animate', arm, '--out', out, *words)
+    assert '6 pictures, 0.6 s' in done.out
+
+
+def test_video_has_the_pictures(
+    arm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cv2 = pytest.importorskip('cv2', reason='videos are written by OpenCV')
+    out = tmp_path / 'a.mp4'
+    words = ('--size', '320x200', '--to', '0.4', '--no-traces')
+    done = Outcome(capsys, 'animate', arm, '--out', out, *words)
+    assert done.code == 0, done.err
+    video = cv2.VideoCapture(str(out))
+    read = [picture for ok, picture in iter(video.read, (False, None)) if ok]
+    assert [one.shape for one in read] == [(200, 320, 3)] * 11
+    # The box is red: channels in the right order.
+    red = (read[0][:, :, 2] > 200) & (read[0][:, :, :2].max(axis=2) < 80)
+    assert red.sum() > 50
+
+
+def test_wall_time_is_drawn_from_the_first_sample(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = 1_700_000_000 * NANOSECONDS
+    found = [('robot_description', start, String(data=DESCRIPTION)), *rows(start=start)]
+    bag = write_bag(tmp_path / 'run', 'arm', found)
+    words = ('--out', tmp_path / 'a.gif', '--size', '200x120', '--to', '1', '--rate', '5')
+    done = Outcome(capsys, 'animate', bag, *words)
+    assert '6 pictures' in done.out, done.err
+
+
+REFUSED = {
+    'suffix': (['--out', 'a.avi'], "a.avi has the extension 'avi', allowed: gif, mp4"),
+    'size': (['--out', 'a.gif', '--size', '301x200'], 'even numbers from 100 to 4000'),
+    'frames': (['--out', 'a.gif', '--speed', '0.0001'], 'pictures, allowed: 5000'),
+    'window': (['--out', 'a.gif', '--from', '7'], 'are at 0 to 2 s'),
+    'topic': (['--out', 'a.gif', '--joints', 'command'], 'has no states of joints'),
+    'urdf': (['--out', 'a.gif', '--urdf', 'b.urdf'], 'b.urdf'),
+    'both': (['command.force', '--no-traces', '--out', 'a.gif'], 'signals and --no-traces'),
+    'field': (['command.forc', '--out', 'a.gif'], 'similar: force'),
+}
+
+
+@pytest.mark.parametrize('name', REFUSED)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    name: str,
+    arm: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words, text = REFUSED[name]
+    Outcome(capsys, 'animate', arm, *words).refused(text)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ['run']
+
+
+def test_a_machine_without_description_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bag = write_bag(tmp_path / 'run', 'arm', rows())
+    out = tmp_path / 'a.gif'
+    done = Outcome(capsys, 'animate', bag, '--out', out)
+    done.refused('no description of the machine with the joints slide, turn; give its URDF')
+    (tmp_path / 'arm.urdf').write_text(DESCRIPTION)
+    words = ('--urdf', tmp_path / 'arm.urdf', '--size', '200x120', '--to', '0.3')
+    assert Outcome(capsys, 'animate', bag, '--out', out, *words).code == 0
+
+
+@pytest.mark.parametrize(
+    ('text', 'error'),
+    [
+        ('<robot', 'not a URDF'),
+        ('<model/>', 'root element <model>'),
+        (DESCRIPTION.replace('"continuous"', '"floating"', 1), "type 'floating', allowed: fixed"),
+        (DESCRIPTION.replace('2 0 0"/><limit', '0 0 0"/><limit'), 'its axis has no length'),
+        (DESCRIPTION.replace('<parent link="base"/>', ''), 'has no <parent>'),
+        (DESCRIPTION.replace('xyz="0 0 0.5"', 'xyz="0 0"'), 'allowed: 3 finite numbers'),
+        (
+            DESCRIPTION.replace('<parent link="base"/>', '<parent link="ball"/>'),
+            'without a parent',
+        ),
+    ],
+)
+def test_a_wrong_description_is_refused(text: str, error: str) -> None:
+    with pytest.raises(InputError, match=error):
+        parse_description(text, 'the file')
