@@ -390,7 +390,8 @@ def _scaled(curve: Curve, panel: presets.Panel) -> Curve:
 def _intervals(data: _Data, topic: str, window: Window) -> Curve:
     """Return the intervals between the stamps of a topic [ms]."""
     time = data.recording.topics[topic].time
-    curve = Curve('interval', '', 'ms', time[1:], np.diff(time) / 1e6)
+    # To a microsecond: stamps are rounded to ns, and a constant rate is to look constant.
+    curve = Curve('interval', '', 'ms', time[1:], np.round(np.diff(time) / 1e6, 3))
     return _shown(curve, topic, data.origin, window)
 
 
