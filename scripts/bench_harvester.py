@@ -191,6 +191,10 @@ SECTIONS = {
 }
 PLANTS = {
     'harvester, 60 Hz': (
-        'longreach', 'launch', 'harvester', 'scenario:=open_loop', 'publish_rate:=60.0',
+        'longreach',
+        'launch',
+        'harvester',
+        'scenario:=open_loop',
+        'publish_rate:=60.0',
     ),
 }
