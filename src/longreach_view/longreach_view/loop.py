@@ -15,7 +15,7 @@ __all__ = ['Source', 'run_view']
 
 # How often the source is asked, the shortest time between two pictures of motion, and between two
 # updates of charts and texts [s].
-_POLL, _MOTION, _SLOW = 0.008, 0.016, 0.2
+_POLL, _MOTION, _SLOW = 0.008, 0.012, 0.2
 # Without a page, motion is updated this often [s].
 _IDLE = 0.5
 
