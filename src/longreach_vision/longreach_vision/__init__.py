@@ -28,6 +28,6 @@ Two cameras that track circular markers, Henikl et al. (2015), section 4.2.
 ``commands``, ``setup_commands``, ``detection_commands``, ``tracking_commands``,
 ``simulation_commands``, ``demo_commands``, ``remote_commands``, ``remote``
                                         ``longreach vision``
-``arguments``, ``track_output``, ``overlay_files``, ``recording``, ``figures``, ``setup_figures``
-                                        what its subcommands share
+``arguments``, ``track_output``, ``overlay_files``, ``recording``, ``figures``, ``setup_figures``,
+``preset_figures``                      what its subcommands share; the figure of ``longreach plot``
 """
