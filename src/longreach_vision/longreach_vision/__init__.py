@@ -29,5 +29,5 @@ Two cameras that track circular markers, Henikl et al. (2015), section 4.2.
 ``simulation_commands``, ``demo_commands``, ``remote_commands``, ``remote``
                                         ``longreach vision``
 ``arguments``, ``track_output``, ``overlay_files``, ``recording``, ``figures``, ``setup_figures``,
-``preset_figures``                      what its subcommands share; the figure of ``longreach plot``
+``preset_figures``                      what its subcommands share; figure of ``longreach plot``
 """
