@@ -138,6 +138,7 @@ class Page:
         )
         back = np.full((2, 2, 3), (24, 26, 30) if dark else (244, 246, 248), np.uint8)
         self.server.scene.set_background_image(back, format='png')
+        self.scene.shade(dark)
 
     def _on(self, widget: Any, function: Callable[[Any], None]) -> None:
         """Call a function with a widget's new value when a page changes it."""
@@ -318,9 +319,8 @@ class Page:
         if not world.machines:
             rows.append(_line('No machine found yet. Start one: longreach launch crane', _GREY))
         rows += [_line(note, _AMBER) for note in notes]
-        text = (
-            f'<div id="state" style="padding:0.4em 0.6em;font-size:0.85em">{"".join(rows)}</div>'
-        )
+        style = 'padding:0.4em 1.2em 0.4em 0.6em;font-size:0.85em'
+        text = f'<div id="state" style="{style}">{"".join(rows)}</div>'
         if text != self._state_text:
             self._state_text = self._state.content = text
 

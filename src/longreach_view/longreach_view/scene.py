@@ -322,6 +322,11 @@ class Scene:
         # When a new page connects its picture does not make room for the panel yet.
         server.on_client_connect(lambda client: self.look(client, self.bounds(), PANEL_WIDTH))
 
+    def shade(self, dark: bool) -> None:
+        """Draw the ground's lines for a dark or a light page."""
+        self._grid.cell_color = (48, 52, 58) if dark else (216, 219, 223)
+        self._grid.section_color = (74, 80, 88) if dark else (172, 177, 183)
+
     def update(self, machine: Machine, note: str = '', ghost: bool = False) -> bool:
         """
         Show a machine as it is, and return whether the arrangement has changed.
