@@ -18,6 +18,9 @@ def main(arguments: list[str]) -> int:
         code = subprocess.call(['longreach', name, 'demo', *arguments])
         if code:
             return code
+    print(
+        '\nTo look at the machines in a browser:\n  . install/setup.bash\n  longreach view --demo'
+    )
     return 0
 
 

@@ -4,7 +4,7 @@ See machines in a browser: 3D, charts, controls, camera pictures.
   longreach view                              what runs on this computer
   longreach view crane scenario:=task_b       start a launch file, and show it
   longreach view --demo                       start all machines, and show them
-  longreach view out/demo/crane               play a recording
+  longreach view out/demo/task_c              play a recording
   longreach view run1 run2                    two recordings, the second one as a ghost
 """
 
