@@ -11,6 +11,7 @@ the tests' second derivation, with exact Jacobians.
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -141,9 +142,8 @@ def _cvodes(tolerance: float) -> Any:
     import casadi as ca
 
     sys.path.insert(0, str(_TESTS))
-    from harvester_reference import right_hand_side
-
-    f, _ = right_hand_side(load_harvester())
+    reference = importlib.import_module('harvester_reference')
+    f, _ = reference.right_hand_side(load_harvester())
     y, inputs = ca.SX.sym('y', SIZE), ca.SX.sym('inputs', 6)
     ode = f(y * _SCALES, inputs[:3], inputs[3:]) / _SCALES
     options = {'reltol': tolerance, 'abstol': 0.1 * tolerance, 'max_num_steps': 100_000}

@@ -141,7 +141,9 @@ async def _connect(port: int) -> Any:
     import websockets
 
     socket = await websockets.connect(
-        f'ws://127.0.0.1:{port}/', subprotocols=[f'viser-v{viser.__version__}'], max_size=None
+        f'ws://127.0.0.1:{port}/',
+        subprotocols=[websockets.Subprotocol(f'viser-v{viser.__version__}')],
+        max_size=None,
     )
     camera = {
         'type': 'ViewerCameraMessage', 'wxyz': (1.0, 0.0, 0.0, 0.0), 'position': (0.0, 0.0, 9.0),
