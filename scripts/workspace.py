@@ -77,6 +77,7 @@ PIP_ONLY_TESTS = {
     'playwright': 'playwright==1.65.2',
     'ruff': 'ruff==0.17.6',
     'yaml-stubs': 'types-pyyaml==6.0.12.20261113',
+    'zstandard': 'zstandard==0.25.0',
 }
 # Optional: without them tests are skipped, and rows of the benchmarks omitted with a note.
 PIP_ONLY_COMPARISONS = {

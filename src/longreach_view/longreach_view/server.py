@@ -43,6 +43,8 @@ LOCAL = ('127.0.0.1', 'localhost', '::1')
 _COOKIE = 'longreach_view'
 # Largest message from a page [bytes]; those of widgets and of the camera have a few hundred.
 _LARGEST = 64 * 1024
+# How long a page may take to say goodbye [s].
+_CLOSING = 1.0
 _LONGEST_TEXT = 200
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob:; "
@@ -99,6 +101,7 @@ def open_server(
         options |= {
             'process_request': lambda connection, request: gate(connection, request, own),
             'max_size': _LARGEST,
+            'close_timeout': _CLOSING,
             'logger': _logger(warn),
         }
         return real(handler, sock=listening, **options)
@@ -116,8 +119,12 @@ def open_server(
 
 def stop_server(server: viser.ViserServer) -> None:
     """Stop it without viser's message on stdout."""
+    thread = server._websock_server._server_thread
     with contextlib.redirect_stdout(io.StringIO()):
         server.stop()
+        # viser waits for 1 s; its thread prints when the last page has been left.
+        if thread is not None:
+            thread.join(_CLOSING + 5.0)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from pages import Tab, View
-from test_recording import crane_bag
+from test_replay import crane_bag
 
 from longreach_view.page import Request
 from longreach_view.recording import BagSource

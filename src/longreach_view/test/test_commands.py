@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from test_recording import crane_bag
+from test_replay import crane_bag
 
 from longreach_tools.testing import DEADLINE, Outcome
 
