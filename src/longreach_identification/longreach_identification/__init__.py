@@ -1,0 +1,1 @@
+"""Identification of parameters of machines from recordings, with standard errors."""

@@ -1,0 +1,74 @@
+"""
+What a machine offers to identification: parameters that can be free, and predicted signals.
+
+A machine's package has a module with an :class:`Identifiable` and names it in the entry-point
+group ``longreach.identification``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+__all__ = ['FreeParameter', 'Identifiable', 'Recording', 'Signal']
+
+
+class FreeParameter(NamedTuple):
+    """A parameter that can be identified."""
+
+    name: str  # such as mass_scale_2
+    group: str  # such as masses
+    unit: str
+    lowest: float  # bounds of the search
+    highest: float
+    meaning: str = ''
+
+
+class Signal(NamedTuple):
+    """A measured quantity over time."""
+
+    times: np.ndarray  # (rows,) [s], increasing
+    values: np.ndarray  # (rows,)
+    deviation: np.ndarray  # (rows,) standard deviation of the noise; NaN: unknown
+
+
+class Recording(NamedTuple):
+    """What was measured in one experiment."""
+
+    name: str  # of its file
+    signals: Mapping[str, Signal]
+    events: tuple[tuple[float, str], ...] = ()  # time [s] and what happened, such as load release
+
+
+class Identifiable(Protocol):
+    """One machine; ``machine`` is its frozen parameter object."""
+
+    name: str
+
+    def load(self, file: str | None) -> Any:
+        """Return the parameters in a file, by default the installed one."""
+        ...
+
+    def free_parameters(self, machine: Any) -> tuple[FreeParameter, ...]:
+        """Return all parameters that can be free."""
+        ...
+
+    def values(self, machine: Any) -> dict[str, float]:
+        """Return the values of all of them."""
+        ...
+
+    def with_values(self, machine: Any, values: Mapping[str, float]) -> Any:
+        """Return the machine with some of them changed; InputError for values out of range."""
+        ...
+
+    def experiment(self, machine: Any, recording: Recording) -> Any:
+        """Return the scenario that a recording shows; InputError when signals are missing."""
+        ...
+
+    def predict(
+        self, machine: Any, experiment: Any, times: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Return what sensors without error would show, for each signal at its times."""
+        ...
