@@ -94,6 +94,23 @@ class Equations:
     positions: Any
     latex_names: dict[str, str]
 
+    @classmethod
+    def of(
+        cls, model: Model, namer: Namer, links: Sequence[Coefficients], **derived: Any
+    ) -> Equations:
+        """Return equations with the symbols of a Namer, and the force map of the links."""
+        return cls(
+            model=model,
+            theta=namer.theta,
+            theta_rate=namer.theta_rate,
+            f=namer.f,
+            f_rate=namer.f_rate,
+            definitions=tuple(namer.definitions),
+            force_map=force_map(model, links),
+            latex_names=namer.latex_names,
+            **derived,
+        )
+
     @property
     def coordinates(self) -> tuple[Any, ...]:
         """Coordinates q."""
@@ -464,22 +481,17 @@ def reduced(
     for i in indices:
         positions[i, 0] = _sum([links[j].length * cosine[j] for j in range(i + 1)])
         positions[i, 1] = _sum([links[j].length * sine[j] for j in range(i + 1)])
-    return Equations(
-        model=model,
+    return Equations.of(
+        model,
+        namer,
+        links,
         form='reduced',
         as_printed=as_printed,
-        theta=namer.theta,
-        theta_rate=namer.theta_rate,
-        f=namer.f,
-        f_rate=namer.f_rate,
-        definitions=tuple(namer.definitions),
         mass_matrix=mass,
         velocity_terms=velocity,
         gravity_and_stiffness=static,
-        force_map=force_map(model, links),
         potential_energy=potential,
         positions=positions,
-        latex_names=namer.latex_names,
     )
 
 

@@ -144,22 +144,17 @@ def trace(
         for m in shapes
     ]
     weights = [gravity * (to_end[0, i] * inertias[i].weight)[1] for i in joints]
-    return Equations(
-        model=model,
+    return Equations.of(
+        model,
+        namer,
+        links,
         form='trace',
         as_printed=as_printed,
-        theta=namer.theta,
-        theta_rate=namer.theta_rate,
-        f=namer.f,
-        f_rate=namer.f_rate,
-        definitions=tuple(namer.definitions),
         mass_matrix=mass,
         velocity_terms=velocity,
         gravity_and_stiffness=static,
-        force_map=force_map(model, links),
         potential_energy=sympy.Add(*weights, *stiffness),
         positions=sympy.Matrix(n, 2, lambda i, axis: to_end[0, i + 1][axis, 2]),
-        latex_names=namer.latex_names,
     )
 
 
