@@ -19,7 +19,6 @@ from longreach_symbolic.equations import (
     Equations,
     Namer,
     coefficients,
-    force_map,
     number_or_symbol,
     rounded,
 )
