@@ -213,6 +213,22 @@ class Parameters:
             return self.replace(**{name: (*inner[:index], changed, *inner[index + 1 :])})
         return self.replace(**{name: _deeper(inner, rest, value, name)})
 
+    def as_mapping(self) -> dict[str, Any]:
+        """Return nested mappings and lists from which :func:`from_mapping` makes the same."""
+        values = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.default is dataclasses.MISSING or value != field.default:
+                values[field.name] = _plain(value)
+        return values
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as what a YAML file can hold."""
+    if isinstance(value, Parameters):
+        return value.as_mapping()
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
 
 def _deeper(inner: Any, path: str, value: Any, name: str) -> Any:
     """Return an inner object with one value changed; ``name`` goes before its errors."""

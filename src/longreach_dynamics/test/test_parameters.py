@@ -343,3 +343,9 @@ def test_names_that_match_no_entry_of_the_base_for_sure_are_refused(
     (tmp_path / 'own.yaml').write_text(f'base: base.yaml\nparts: {entries}\n')
     with pytest.raises(InputError, match=error):
         load(Machine, tmp_path / 'own.yaml')
+
+
+def test_a_mapping_of_parameters_gives_them_back_through_yaml(tmp_path: Path) -> None:
+    machine = from_mapping(Machine, values(mass=1e-5, poles=[[-1.0, 7.9e-5]], locked=True))
+    assert 'weights' not in machine.as_mapping()
+    assert load(Machine, write(tmp_path, yaml.safe_dump(machine.as_mapping()))) == machine
