@@ -31,6 +31,7 @@ setup(
         ],
         'longreach.commands': ['boom = longreach_boom.commands'],
         'longreach.demos': ['boom = longreach_boom.commands'],
+        'longreach.identification': ['boom = longreach_boom.identification:BOOM'],
         'longreach.presets': ['boom = longreach_boom.preset_figures:preset'],
         'longreach.warm_up': [
             'boom = longreach_boom.simulation:warm_up',

@@ -8,11 +8,14 @@ group ``longreach.identification``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-__all__ = ['FreeParameter', 'Identifiable', 'Recording', 'Signal']
+from longreach_dynamics.runs import Source
+
+__all__ = ['FreeParameter', 'Identifiable', 'MeasuredSignal', 'Recording', 'Signal']
 
 
 class FreeParameter(NamedTuple):
@@ -34,12 +37,27 @@ class Signal(NamedTuple):
     deviation: np.ndarray  # (rows,) standard deviation of the noise; NaN: unknown
 
 
+class MeasuredSignal(NamedTuple):
+    """
+    A signal that a recording of a machine may contain, and where.
+
+    ``sources`` are alternatives: the first whose topic is recorded is used. In messages with a
+    list of named entries that are messages themselves, the field is ``LIST.FIELD``.
+    """
+
+    name: str  # such as p_head_1
+    unit: str  # SI
+    sources: tuple[Source, ...]
+    deviation: str = ''  # field with the variance of its noise, such as LIST.covariance.0
+
+
 class Recording(NamedTuple):
     """What was measured in one experiment."""
 
     name: str  # of its file
     signals: Mapping[str, Signal]
-    events: tuple[tuple[float, str], ...] = ()  # time [s] and what happened, such as load release
+    events: tuple[tuple[float, str], ...] = ()  # time [s] and what happened, such as release
+    conditions: Mapping[str, float] = MappingProxyType({})  # known, such as payload [kg]
 
 
 class Identifiable(Protocol):
@@ -56,11 +74,19 @@ class Identifiable(Protocol):
         ...
 
     def values(self, machine: Any) -> dict[str, float]:
-        """Return the values of all of them."""
+        """Return the values of all of them; scales are 1."""
         ...
 
     def with_values(self, machine: Any, values: Mapping[str, float]) -> Any:
-        """Return the machine with some of them changed; InputError for values out of range."""
+        """
+        Return the machine with some of them changed; InputError for values out of range.
+
+        Scales are relative to ``machine``, so this is called with the machine of the start file.
+        """
+        ...
+
+    def signals(self, machine: Any) -> tuple[MeasuredSignal, ...]:
+        """Return the signals that recordings may contain."""
         ...
 
     def experiment(self, machine: Any, recording: Recording) -> Any:

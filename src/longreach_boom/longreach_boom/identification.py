@@ -1,0 +1,266 @@
+"""
+What the boom offers to identification, see :mod:`longreach_identification.machine`.
+
+Numbers i = 1..N count beams and cylinders from the truck outwards. Scales (``mass_scale_i``,
+``joint_damping_scale``, ...) multiply the values of the start file; all others are values with a
+unit. The gauges' parameter is the sensitivity k_SG / E instead of the gain k_SG: at rest a gauge
+shows k_SG B / (E I), with the bending moment B, so that static recordings tell the ratio alone.
+A gain follows from it and Young's modulus.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from longreach_boom.parameters import (
+    BeamParameters,
+    BoomParameters,
+    CylinderParameters,
+    Distribution,
+    load_boom,
+)
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.runs import Source
+from longreach_identification.machine import FreeParameter, MeasuredSignal
+
+__all__ = ['BOOM', 'BoomIdentification', 'scaled']
+
+_VISION = 'markers'
+
+
+class _Kind(NamedTuple):
+    """A parameter of each beam or cylinder, or of the whole boom."""
+
+    group: str
+    unit: str
+    lowest: float
+    highest: float
+    meaning: str
+    read: Callable[[BoomParameters, int], float]
+
+
+def _one(_: BoomParameters, __: int) -> float:
+    """Return the value of a scale in the start file."""
+    return 1.0
+
+
+# With a number for each beam and its cylinder.
+_NUMBERED = {
+    'mass_scale': _Kind('masses', '1', 0.3, 3.0, 'of the mass per length, xi', _one),
+    'viscous_friction': _Kind(
+        'friction',
+        'N s/m',
+        0.0,
+        1e7,
+        'of the piston, r_V',
+        lambda boom, i: boom.cylinders[i].friction.viscous,
+    ),
+    'coulomb_friction': _Kind(
+        'friction',
+        'N',
+        0.0,
+        1e6,
+        'of the sliding piston, r_C',
+        lambda boom, i: boom.cylinders[i].friction.coulomb,
+    ),
+    'static_friction': _Kind(
+        'friction',
+        'N',
+        0.0,
+        1e6,
+        'of the sticking piston, r_S',
+        lambda boom, i: boom.cylinders[i].friction.static,
+    ),
+    'gauge_sensitivity': _Kind(
+        'gauges',
+        'm/Pa',
+        1e-15,
+        1e-9,
+        "gain k_SG of the strain gauge over Young's modulus",
+        lambda boom, i: boom.beams[i].strain_gauge.gain / boom.youngs_modulus,
+    ),
+    'gauge_bias': _Kind(
+        'gauges',
+        '1',
+        -0.01,
+        0.01,
+        'bias b_SG of the strain gauge',
+        lambda boom, i: boom.beams[i].strain_gauge.bias,
+    ),
+}
+_COMMON = {
+    'youngs_modulus': _Kind(
+        'youngs_modulus', 'Pa', 1e9, 1e12, 'E', lambda boom, _: boom.youngs_modulus
+    ),
+    'joint_damping_scale': _Kind('damping', '1', 0.0, 100.0, 'of d_phi of all joints', _one),
+    'beam_damping_scale': _Kind(
+        'damping', '1', 0.0, 100.0, 'of d_w of all beams, for damping: distributed', _one
+    ),
+    'loss_time_scale': _Kind(
+        'damping', '1', 0.0, 100.0, 'of all loss times, for damping: kelvin_voigt', _one
+    ),
+    'bulk_modulus': _Kind(
+        'oil', 'Pa', 1e8, 3e9, 'of the oil, beta', lambda boom, _: boom.oil.bulk_modulus
+    ),
+}
+
+
+def scaled(distribution: Distribution, scale: float) -> Distribution:
+    """Return a distribution with all values multiplied by a scale."""
+    if distribution.table:
+        return distribution.replace(
+            table=tuple((place, scale * value) for place, value in distribution.table)
+        )
+    assert distribution.root is not None
+    assert distribution.tip is not None
+    return distribution.replace(root=scale * distribution.root, tip=scale * distribution.tip)
+
+
+@dataclasses.dataclass(frozen=True)
+class BoomIdentification:
+    """The boom as a :class:`longreach_identification.machine.Identifiable`."""
+
+    name: str = 'boom'
+
+    def load(self, file: str | None = None) -> BoomParameters:
+        """Return the parameters in a boom file, by default the installed one."""
+        return load_boom(file)
+
+    def free_parameters(self, machine: BoomParameters) -> tuple[FreeParameter, ...]:
+        """Return all parameters that can be free; those of the damping law in use."""
+        unused = 'loss' if machine.ritz.damping == 'distributed' else 'beam_damping'
+        entries = [(f'{name}_{i + 1}', kind) for name, kind, i in _numbered(machine)]
+        entries += [(name, kind) for name, kind in _COMMON.items() if not name.startswith(unused)]
+        return tuple(FreeParameter(name, *kind[:5]) for name, kind in entries)
+
+    def values(self, machine: BoomParameters) -> dict[str, float]:
+        """Return the values of all of them; scales are 1."""
+        known = {f'{name}_{i + 1}': kind.read(machine, i) for name, kind, i in _numbered(machine)}
+        known |= {name: kind.read(machine, 0) for name, kind in _COMMON.items()}
+        return {free.name: known[free.name] for free in self.free_parameters(machine)}
+
+    def with_values(self, machine: BoomParameters, values: Mapping[str, float]) -> BoomParameters:
+        """
+        Return the boom with some parameters changed.
+
+        Parameters
+        ----------
+        machine : BoomParameters
+            Scales are relative to it.
+        values : mapping of str to float
+
+        Raises
+        ------
+        InputError
+            For an unknown name, or a value that is not allowed in a boom file.
+        """
+        allowed = [free.name for free in self.free_parameters(machine)]
+        for name in values:
+            if name not in allowed:
+                raise InputError(f'parameter {name!r}, allowed: {", ".join(allowed)}')
+        if not values:
+            return machine
+        beams = tuple(_changed_beam(machine, i, values) for i in range(machine.size))
+        cylinders = tuple(_changed_cylinder(machine, i, values) for i in range(machine.size))
+        changes: dict[str, Any] = {}
+        if beams != machine.beams:
+            changes['beams'] = beams
+        if cylinders != machine.cylinders:
+            changes['cylinders'] = cylinders
+        if 'youngs_modulus' in values:
+            changes['youngs_modulus'] = values['youngs_modulus']
+        if 'bulk_modulus' in values:
+            changes['oil'] = machine.oil.replace(bulk_modulus=values['bulk_modulus'])
+        return machine.replace(**changes) if changes else machine
+
+    def signals(self, machine: BoomParameters) -> tuple[MeasuredSignal, ...]:
+        """
+        Return the signals of a boom: those of sensors, otherwise exact ones of its plant.
+
+        ``p_head_i``, ``p_rod_i`` [Pa], ``piston_i`` [m], ``inclination_root_i`` and
+        ``inclination_tip_i`` [rad], ``strain_i``, and ``marker_NAME_x`` and ``marker_NAME_z`` [m]
+        of the markers in the boom file, in the frame of the rig.
+        """
+        found = []
+        for i, (beam, cylinder) in enumerate(zip(machine.beams, machine.cylinders, strict=True)):
+            number, b, c = i + 1, beam.name, cylinder.name
+            for side in ('head', 'rod'):
+                field = f'{side}_pressure'
+                sources = (Source('sensors/pressure', field, c), Source('hydraulics', field, c))
+                found.append(MeasuredSignal(f'p_{side}_{number}', 'Pa', sources))
+            sources = (
+                Source('sensors/encoder', 'position', c),
+                Source('joint_states', 'position', c),
+            )
+            found.append(MeasuredSignal(f'piston_{number}', 'm', sources))
+            for end in ('root', 'tip'):
+                inclined = (Source('sensors/inclination', end, b),)
+                found.append(MeasuredSignal(f'inclination_{end}_{number}', 'rad', inclined))
+            sources = (Source('sensors/strain', 'strain', b), Source('strain', 'strain', b))
+            found.append(MeasuredSignal(f'strain_{number}', '1', sources))
+        for marker in machine.markers:
+            for axis, place in (('x', 0), ('z', 8)):
+                found.append(
+                    MeasuredSignal(
+                        f'marker_{marker.name}_{axis}',
+                        'm',
+                        (Source(_VISION, f'estimates.triangulated.{axis}', marker.name),),
+                        f'estimates.triangulated_noise_covariance.{place}',
+                    )
+                )
+                found.append(
+                    MeasuredSignal(
+                        f'marker_{marker.name}_{axis}_in_plane',
+                        'm',
+                        (Source(_VISION, f'estimates.in_plane.{axis}', marker.name),),
+                        f'estimates.in_plane_noise_covariance.{place}',
+                    )
+                )
+        return tuple(found)
+
+
+def _numbered(machine: BoomParameters) -> list[tuple[str, _Kind, int]]:
+    """Return name, kind and index of all parameters of single beams and cylinders."""
+    return [(name, kind, i) for name, kind in _NUMBERED.items() for i in range(machine.size)]
+
+
+def _changed_beam(boom: BoomParameters, i: int, values: Mapping[str, float]) -> BeamParameters:
+    """Return a beam with other values."""
+    beam = boom.beams[i]
+    changes: dict[str, Any] = {}
+    scale = values.get(f'mass_scale_{i + 1}', 1.0)
+    if scale != 1.0:
+        changes['mass_per_length'] = scaled(beam.mass_per_length, scale)
+    gauge: dict[str, float] = {}
+    if f'gauge_sensitivity_{i + 1}' in values:
+        modulus = values.get('youngs_modulus', boom.youngs_modulus)
+        gauge['gain'] = values[f'gauge_sensitivity_{i + 1}'] * modulus
+    if f'gauge_bias_{i + 1}' in values:
+        gauge['bias'] = values[f'gauge_bias_{i + 1}']
+    if gauge:
+        changes['strain_gauge'] = beam.strain_gauge.replace(**gauge)
+    for name in ('joint_damping', 'beam_damping', 'loss_time'):
+        factor = values.get(f'{name}_scale', 1.0)
+        if factor != 1.0:
+            changes[name] = factor * getattr(beam, name)
+    return beam.replace(**changes) if changes else beam
+
+
+def _changed_cylinder(
+    boom: BoomParameters, i: int, values: Mapping[str, float]
+) -> CylinderParameters:
+    """Return a cylinder with other friction."""
+    cylinder = boom.cylinders[i]
+    changes = {
+        name: values[f'{name}_friction_{i + 1}']
+        for name in ('viscous', 'coulomb', 'static')
+        if f'{name}_friction_{i + 1}' in values
+    }
+    if not changes:
+        return cylinder
+    return cylinder.replace(friction=cylinder.friction.replace(**changes))
+
+
+BOOM = BoomIdentification()

@@ -1,0 +1,67 @@
+"""What the boom offers to identification."""
+
+from __future__ import annotations
+
+import pytest
+
+from longreach_boom.identification import BOOM
+from longreach_boom.parameters import BoomParameters, Distribution
+from longreach_dynamics.errors import InputError
+
+
+def test_own_values_change_nothing(boom: BoomParameters) -> None:
+    values = BOOM.values(boom)
+    assert [free.name for free in BOOM.free_parameters(boom)] == list(values)
+    changed = BOOM.with_values(boom, values)
+    for name, value in BOOM.values(changed).items():
+        assert value == pytest.approx(values[name], rel=1e-14)
+    assert BOOM.with_values(boom, {'mass_scale_1': 1.0}) is boom
+    for free in BOOM.free_parameters(boom):
+        assert free.lowest <= values[free.name] <= free.highest
+
+
+def test_every_parameter_changes_the_boom(boom: BoomParameters) -> None:
+    kelvin = boom.replace(ritz=boom.ritz.replace(damping='kelvin_voigt'))
+    for machine in (boom, kelvin):
+        for name, value in BOOM.values(machine).items():
+            changed = BOOM.with_values(machine, {name: 0.9 * value or 1e-5})
+            if name.startswith('static_friction'):
+                assert changed.cylinders != machine.cylinders
+            assert changed != machine, name
+    assert set(BOOM.values(boom)) ^ set(BOOM.values(kelvin)) == {
+        'beam_damping_scale',
+        'loss_time_scale',
+    }
+
+
+def test_masses_and_gauges(boom: BoomParameters) -> None:
+    table = Distribution(table=((0.0, 100.0), (9.6, 50.0)))
+    mixed = boom.replace(beams=(boom.beams[0].replace(mass_per_length=table), *boom.beams[1:]))
+    values = {'mass_scale_1': 1.1, 'mass_scale_4': 0.9, 'youngs_modulus': 2e11}
+    changed = BOOM.with_values(mixed, {**values, 'gauge_sensitivity_2': 1e-12})
+    places = changed.beams[0].mass_per_length.table
+    assert [value for _, value in places] == pytest.approx([110.0, 55.0])
+    assert changed.beams[3].mass_per_length.root == pytest.approx(54.0)
+    # The gain follows from the sensitivity and the new modulus; other gains stay.
+    assert changed.beams[1].strain_gauge.gain == pytest.approx(0.2)
+    assert changed.beams[0].strain_gauge.gain == boom.beams[0].strain_gauge.gain
+
+
+@pytest.mark.parametrize(
+    ('values', 'match'),
+    [
+        ({'mass_scale_5': 1.0}, r"parameter 'mass_scale_5', allowed: mass_scale_1"),
+        ({'mass_scale_1': -1.0}, 'root'),
+        ({'coulomb_friction_1': 13e3}, 'static = 12000.0 N, allowed: at least coulomb'),
+        ({'youngs_modulus': 0.0}, 'youngs_modulus = 0'),
+    ],
+)
+def test_values_that_are_none(boom: BoomParameters, values: dict[str, float], match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        BOOM.with_values(boom, values)
+
+
+def test_signals(boom: BoomParameters) -> None:
+    names = [signal.name for signal in BOOM.signals(boom)]
+    assert len(names) == len(set(names)) == 6 * boom.size + 4 * len(boom.markers)
+    assert {'p_rod_4', 'inclination_tip_1', 'strain_3', 'marker_truck_x'} <= set(names)
