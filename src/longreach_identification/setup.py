@@ -11,7 +11,7 @@ setup(
         ('share/ament_index/resource_index/packages', ['resource/' + NAME]),
         ('share/' + NAME, ['package.xml']),
     ],
-    install_requires=['setuptools', 'numpy'],
+    install_requires=['setuptools', 'numpy', 'scipy', 'tqdm'],
     zip_safe=False,
     maintainer='Longreach developers',
     maintainer_email='longreach@example.org',

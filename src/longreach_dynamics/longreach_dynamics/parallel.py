@@ -8,6 +8,7 @@ the time of its jobs, which run again.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import multiprocessing
 import os
 import re
@@ -23,7 +24,7 @@ from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError, LongreachError, unwrapped
 
-__all__ = ['InterruptedSweep', 'run_jobs']
+__all__ = ['InterruptedSweep', 'keep_workers', 'run_jobs']
 
 Job = TypeVar('Job')
 Outcome = TypeVar('Outcome')
@@ -131,6 +132,37 @@ def run_jobs(
     return outcomes
 
 
+class _Kept:
+    """Processes, and clients of clusters, for several calls of :func:`run_jobs`."""
+
+    def __init__(self) -> None:
+        self.stack = contextlib.ExitStack()
+        self.pool: ProcessPoolExecutor | None = None
+        self.size = 0
+        self.clients: dict[str, Any] = {}
+
+
+_kept: contextvars.ContextVar[_Kept | None] = contextvars.ContextVar('_kept', default=None)
+
+
+@contextlib.contextmanager
+def keep_workers() -> Iterator[None]:
+    """
+    Keep processes, and the connection to a cluster, for all calls of ``run_jobs`` in this context.
+
+    A new process needs seconds for its imports, which is long against jobs of a second.
+    """
+    kept = _Kept()
+    token = _kept.set(kept)
+    try:
+        with kept.stack:
+            yield
+    finally:
+        _kept.reset(token)
+        if kept.pool is not None:
+            kept.pool.shutdown(cancel_futures=True)
+
+
 class _Lost:
     """Outcome of a job whose processes were killed."""
 
@@ -173,9 +205,7 @@ def _until_a_kill(
     function: Callable[[Job], Any], left: dict[int, Job], processes: int
 ) -> Generator[tuple[int, Any]]:
     """Run jobs, removing the finished ones, until all are done or a process is killed."""
-    # Not forked: a fork of a process with threads, such as a node, may hang.
-    context = multiprocessing.get_context('spawn')
-    with ProcessPoolExecutor(processes, context, _prepare_worker) as pool:
+    with _pool(processes) as pool:
         try:
             with _deaf_to_interrupts():
                 futures = {pool.submit(function, job): k for k, job in left.items()}
@@ -196,6 +226,34 @@ def _until_a_kill(
                     process.terminate()
                 pool.shutdown(cancel_futures=True)
             raise
+
+
+@contextlib.contextmanager
+def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
+    """Provide a pool of processes: that of :func:`keep_workers` while it works, or a new one."""
+    # Not forked: a fork of a process with threads, such as a node, may hang.
+    context = multiprocessing.get_context('spawn')
+    kept = _kept.get()
+    if kept is None:
+        with ProcessPoolExecutor(processes, context, _prepare_worker) as own:
+            yield own
+        return
+    pool = kept.pool
+    if pool is None or kept.size < processes:
+        if pool is not None:
+            pool.shutdown()
+        pool, kept.size = ProcessPoolExecutor(processes, context, _prepare_worker), processes
+    # Not kept unless all jobs ran: a pool ends with one of its processes.
+    kept.pool = None
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(cancel_futures=True)
+        raise
+    if pool._broken:
+        pool.shutdown()
+    else:
+        kept.pool = pool
 
 
 def _prepare_worker() -> None:
@@ -231,7 +289,13 @@ def _on_cluster(
             'a cluster needs the package distributed (Dask); install it: pip install distributed'
         ) from None
     with contextlib.ExitStack() as stack:
-        client = _client(stack, distributed, cluster)
+        kept = _kept.get()
+        if kept is None:
+            client = _client(stack, distributed, cluster)
+        else:
+            if cluster not in kept.clients:
+                kept.clients[cluster] = _client(kept.stack, distributed, cluster)
+            client = kept.clients[cluster]
         # A later call may have other results: the function is not pure for Dask.
         futures = client.map(function, jobs, pure=False, retries=0)
         numbers = {future: k for k, future in enumerate(futures)}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_dynamics.parallel import InterruptedSweep, run_jobs
+from longreach_dynamics.parallel import InterruptedSweep, keep_workers, run_jobs
 
 
 def square(number):
@@ -44,6 +44,28 @@ def test_a_killed_process_costs_time_alone(tmp_path: Path, where):
     )
     assert outcomes == [k * k for k in range(8)]
     assert seen == dict(enumerate(outcomes))
+
+
+def process_of(_job):
+    return os.getpid()
+
+
+def test_kept_processes_run_the_jobs_of_several_calls(tmp_path: Path):
+    with keep_workers():
+        first = {*run_jobs(process_of, range(20), 2, False)}
+        assert {*run_jobs(process_of, range(20), 2, False)} <= first
+        # A kill ends the processes; the next calls have new ones.
+        jobs = [(k, tmp_path / 'killed' if k == 1 else None) for k in range(4)]
+        assert run_jobs(killed_once, jobs, 2, False) == [0, 1, 4, 9]
+        assert first.isdisjoint(run_jobs(process_of, range(20), 2, False))
+    assert first.isdisjoint(run_jobs(process_of, range(20), 2, False))
+
+
+def test_kept_connection_to_a_cluster_serves_several_calls():
+    pytest.importorskip('distributed')
+    with keep_workers():
+        first = {*run_jobs(process_of, range(4), cluster='local:1', progress=False)}
+        assert {*run_jobs(process_of, range(4), cluster='local:1', progress=False)} == first
 
 
 @pytest.mark.parametrize('where', [{'processes': 2}, {'cluster': 'local:2'}])

@@ -1,0 +1,1079 @@
+"""
+Weighted nonlinear least squares over several measured signals, with standard errors.
+
+The estimate minimises
+
+    sum over all rows of ((measured - predicted(p) - offset) / deviation)^2
+    + (p - m)^T C^-1 (p - m),
+
+the second term for a Gaussian prior with mean m and covariance C, such as the result of an earlier
+estimation. An offset is one unknown constant of a signal in a recording. It enters linearly, so
+that it is eliminated: residuals and their derivatives lose their weighted mean.
+
+Standard errors. With J the derivatives of the weighted residuals and Gamma their covariance, the
+covariance of the estimate is
+
+    H^-1 (J^T Gamma J + C^-1) H^-1,   H = J^T J + C^-1.
+
+Residuals of recordings are correlated in time, and Gamma = 1 would promise too much. It is the
+covariance of an autoregressive model of each signal's residuals (Burg's method, order by Akaike's
+criterion), and J^T Gamma J is computed from its spectrum by the fast Fourier transform (Ljung,
+"System identification", 1999, section 9.4, has the same covariance for output errors with coloured
+noise). Correlation between different signals is not taken into account. The rows of a signal are
+taken as equally spaced.
+
+Derivatives are central differences with steps of the size of a standard error, which average over
+the small jumps that stick and slip cause in predictions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.parallel import keep_workers, run_jobs
+from longreach_identification.machine import Recording
+
+__all__ = [
+    'CONVERGED',
+    'INTERRUPTED',
+    'STOPPED',
+    'Estimate',
+    'Predict',
+    'Prior',
+    'Problem',
+    'Profile',
+    'SignalFit',
+    'Unknown',
+    'estimate',
+    'profile',
+]
+
+# Predicts the signals of a recording, by its number, for the values of all unknowns: for each of
+# its signals an array like its times. It is sent to processes: an object of a class, or a function
+# of a module. LongreachError: there is no prediction for these values.
+Predict = Callable[[int, Mapping[str, float]], Mapping[str, np.ndarray]]
+
+CONVERGED, INTERRUPTED, STOPPED = 'converged', 'interrupted', 'not converged'
+
+# Steps of differences, relative to the scale of an unknown: the first, the shortest, the longest.
+_FIRST_STEP, _SHORTEST_STEP, _LONGEST_STEP = 1e-3, 1e-5, 2e-2
+# Shortest signal whose residuals' correlation is estimated, and the highest order of its model.
+_FEWEST_ROWS, _HIGHEST_ORDER = 40, 30
+# Rounds in which unknown noise levels are estimated, and their change that ends them.
+_MOST_ROUNDS, _LEVEL_CHANGE = 5, 0.02
+# Warned about: condition number of the information matrix with ones on its diagonal, standard
+# deviation of a combination relative to the scales, residuals relative to their given deviation.
+_LARGEST_CONDITION, _WEAKEST, _LARGEST_RATIO = 1e5, 0.2, 3.0
+# Eigenvalues of the information matrix with ones on its diagonal that count as 0.
+_SINGULAR = 1e-12
+
+
+class Unknown(NamedTuple):
+    """A number to estimate."""
+
+    name: str
+    start: float
+    lowest: float = -math.inf  # bounds of the search
+    highest: float = math.inf
+    scale: float = 0.0  # typical size; 0: that of the start, or 1 for a start of 0
+    recording: int | None = None  # number of the only one that it concerns; None: all
+
+    @property
+    def size(self) -> float:
+        """Return the typical size."""
+        return self.scale or abs(self.start) or 1.0
+
+
+class Prior(NamedTuple):
+    """What is known about some unknowns before: a Gaussian distribution."""
+
+    names: tuple[str, ...]
+    mean: np.ndarray  # (names,)
+    covariance: np.ndarray  # (names, names)
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """
+    What is to be estimated from which recordings.
+
+    Parameters
+    ----------
+    predict : callable
+        See ``Predict``.
+    recordings : sequence of Recording
+        Rows that are not finite are left out.
+    unknowns : sequence of Unknown
+    prior : Prior, optional
+        May name quantities that are not unknown; they are left out.
+    offsets : sequence of str
+        Patterns such as ``strain_*``: signals with an unknown constant in each recording.
+    validation : sequence of str
+        Names of recordings that are not fitted, but predicted for comparison.
+    validation_from : float
+        Rows from this time on [s] are not fitted either.
+    reweight : bool
+        Whether to estimate the noise level of all signals from their residuals, not only of those
+        whose deviation is unknown; for a model that does not explain the data to within the noise.
+
+    Raises
+    ------
+    InputError
+        For unknowns outside their bounds, and for names that are unknown or given twice.
+    """
+
+    predict: Predict
+    recordings: Sequence[Recording]
+    unknowns: Sequence[Unknown]
+    prior: Prior | None = None
+    offsets: Sequence[str] = ()
+    validation: Sequence[str] = ()
+    validation_from: float = math.inf
+    reweight: bool = False
+
+    def __post_init__(self) -> None:
+        """Check all."""
+        names = self.names
+        if not names:
+            raise InputError('there is no unknown, allowed: at least one')
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InputError(f'unknowns has {", ".join(twice)} more than once')
+        for unknown in self.unknowns:
+            if not unknown.lowest < unknown.highest:
+                raise InputError(
+                    f'{unknown.name} has the bounds [{unknown.lowest:g}, {unknown.highest:g}],'
+                    ' allowed: the lower one below the upper one'
+                )
+            if not unknown.lowest <= unknown.start <= unknown.highest:
+                raise InputError(
+                    f'{unknown.name} = {unknown.start:g} at the start, allowed:'
+                    f' [{unknown.lowest:g}, {unknown.highest:g}]'
+                )
+        given = [recording.name for recording in self.recordings]
+        for name in self.validation:
+            if name not in given:
+                raise InputError(f'validation = {name!r}, allowed: {" | ".join(given)}')
+        if self.prior is not None:
+            count = len(self.prior.names)
+            if self.prior.mean.shape != (count,) or self.prior.covariance.shape != (count, count):
+                raise InputError(
+                    f'the prior has {count} names, a mean of shape {self.prior.mean.shape} and a'
+                    f' covariance of shape {self.prior.covariance.shape}'
+                )
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the unknowns."""
+        return [unknown.name for unknown in self.unknowns]
+
+
+class SignalFit(NamedTuple):
+    """How well a signal is predicted, over all recordings; NaN without rows."""
+
+    rows: int  # fitted
+    rms: float  # of the residuals, in the unit of the signal
+    variance_explained: float  # 1 - variance of the residuals / variance of the signal
+    deviation: float  # of the noise: as given, or as estimated
+    validation_rows: int
+    validation_rms: float
+    validation_variance_explained: float
+
+
+class Estimate(NamedTuple):
+    """
+    Result of :func:`estimate`.
+
+    ``weakest`` is the combination of unknowns, relative to the inverse of their sensitivities,
+    that the data determine worst; ``prior_share`` the part of the information about each unknown
+    that comes from the prior (1: the data say nothing).
+    """
+
+    names: tuple[str, ...]
+    start: np.ndarray  # (names,)
+    values: np.ndarray  # (names,)
+    covariance: np.ndarray  # (names, names); infinite variances for what the data cannot tell
+    prior_share: np.ndarray  # (names,)
+    condition: float  # of the information matrix with ones on its diagonal
+    weakest: dict[str, float]
+    fit: dict[str, SignalFit]
+    offsets: dict[tuple[str, str], float]  # by names of recording and signal
+    predicted: dict[tuple[str, str], np.ndarray]  # at all times of the signal, with its offset
+    chi_square: float  # of the fitted rows and the prior
+    rows: int  # fitted
+    aic: float  # Akaike's and the Bayesian information criterion, autocorrelation considered
+    bic: float
+    status: str  # CONVERGED, INTERRUPTED or STOPPED
+    evaluations: int  # predictions of a recording
+    warnings: tuple[str, ...]
+    # Ratio of the variance of each unknown to the one for uncorrelated residuals.
+    inflation: np.ndarray
+
+    @property
+    def standard_errors(self) -> np.ndarray:
+        """Return the standard errors (names,)."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def correlation(self) -> np.ndarray:
+        """Return the correlation matrix (names, names); NaN where a variance is infinite."""
+        errors = self.standard_errors
+        with np.errstate(invalid='ignore', divide='ignore'):
+            return np.asarray(self.covariance / np.outer(errors, errors))
+
+    def value(self, name: str) -> float:
+        """Return the value of an unknown."""
+        return float(self.values[self.names.index(name)])
+
+    def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
+        """Return the confidence interval of an unknown, by Student's distribution."""
+        from scipy.stats import t
+
+        index = self.names.index(name)
+        reach = float(t.ppf(0.5 + level / 2.0, max(1, self.rows - len(self.names))))
+        reach *= float(self.standard_errors[index])
+        return float(self.values[index]) - reach, float(self.values[index]) + reach
+
+    def propagated(self, function: Callable[[Mapping[str, float]], float]) -> tuple[float, float]:
+        """Return a quantity derived from the unknowns, and its standard error."""
+
+        def at(values: np.ndarray) -> float:
+            return function(dict(zip(self.names, values.tolist(), strict=True)))
+
+        gradient = np.zeros(len(self.names))
+        for j, error in enumerate(self.standard_errors):
+            size = abs(self.values[j]) or 1.0
+            step = np.zeros(len(self.names))
+            step[j] = min(error, _FIRST_STEP * size) or _SHORTEST_STEP * size
+            gradient[j] = (at(self.values + step) - at(self.values - step)) / (2.0 * step[j])
+        used = gradient != 0.0
+        variance = gradient[used] @ self.covariance[np.ix_(used, used)] @ gradient[used]
+        return at(self.values), math.sqrt(max(0.0, float(variance)))
+
+    def prior(self, names: Sequence[str]) -> Prior:
+        """Return the result for some unknowns as prior for another estimation."""
+        index = [self.names.index(name) for name in names]
+        return Prior(tuple(names), self.values[index], self.covariance[np.ix_(index, index)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result for JSON; None for numbers that are not finite."""
+        errors = self.standard_errors
+        return {
+            'parameters': {
+                name: {
+                    'value': _number(self.values[j]),
+                    'standard_error': _number(errors[j]),
+                    'start': _number(self.start[j]),
+                    'interval': [_number(end) for end in self.interval(name)],
+                    'prior_share': _number(self.prior_share[j]),
+                }
+                for j, name in enumerate(self.names)
+            },
+            'fit': {
+                name: {key: _number(value) for key, value in fit._asdict().items()}
+                for name, fit in self.fit.items()
+            },
+            'warnings': list(self.warnings),
+            'correlation': {
+                'names': list(self.names),
+                'matrix': [[_number(value) for value in row] for row in self.correlation],
+            },
+            'condition': _number(self.condition),
+            'weakest': _words(self.weakest),
+            'status': self.status,
+            'chi_square': _number(self.chi_square),
+            'rows': self.rows,
+            'aic': _number(self.aic),
+            'bic': _number(self.bic),
+        }
+
+
+class Profile(NamedTuple):
+    """Profile likelihood of one unknown: the others are estimated anew for each of its values."""
+
+    name: str
+    values: np.ndarray  # (points,)
+    # (points,) Increase of chi-square over its smallest value, corrected for autocorrelation: the
+    # 95 % interval is where it is below 3.84.
+    increase: np.ndarray
+
+
+def estimate(
+    problem: Problem,
+    *,
+    processes: int | None = 1,
+    cluster: str | None = None,
+    progress: bool | None = False,
+    iterations: int = 30,
+    tolerance: float = 1e-6,
+) -> Estimate:
+    """
+    Estimate the unknowns of a problem.
+
+    On Ctrl-C the best values so far are returned, with status INTERRUPTED and a warning.
+
+    Parameters
+    ----------
+    problem : Problem
+    processes, cluster
+        See :func:`longreach_dynamics.parallel.run_jobs`; the result does not depend on them.
+    progress : bool, optional
+        Whether to show a progress bar on stderr; None: only on a terminal. It counts up to the
+        largest number of iterations: its estimate of the time left is an upper limit.
+    iterations : int
+        Largest number of iterations for given noise levels.
+    tolerance : float
+        Relative change of the sum of squares, or of the unknowns, that ends the search.
+
+    Raises
+    ------
+    InputError
+        For recordings without enough finite rows, and predictions of the wrong length.
+    LongreachError
+        When there is no prediction at the start.
+    """
+    fit = _Fit(problem, processes, cluster)
+    hidden = None if progress is None else not progress
+    total = iterations * fit.runs_per_iteration
+    with keep_workers(), tqdm(total=total, disable=hidden, unit='run') as bar:
+        fit.bar = bar
+        status = INTERRUPTED
+        try:
+            x = fit.best
+            fit.first_levels(x)
+            for _ in range(_MOST_ROUNDS):
+                x, status = fit.solve(x, fit.all, iterations, tolerance)
+                if not fit.update_levels(x):
+                    break
+            # With steps of the size of the standard errors.
+            fit.jacobian(x)
+            fit.jacobian(x)
+        except KeyboardInterrupt:
+            status = INTERRUPTED
+            x = fit.best
+    return fit.result(x, status)
+
+
+def profile(
+    problem: Problem,
+    found: Estimate,
+    name: str,
+    *,
+    points: int = 7,
+    reach: float = 3.0,
+    processes: int | None = 1,
+    cluster: str | None = None,
+    iterations: int = 10,
+    tolerance: float = 1e-6,
+) -> Profile:
+    """
+    Return the profile likelihood of an unknown over ``reach`` standard errors to both sides.
+
+    Parameters
+    ----------
+    problem : Problem
+    found : Estimate
+        Its result.
+    name : str
+    points : int
+        Number of values, spread evenly within the bounds.
+    reach : float
+    processes, cluster, iterations, tolerance
+        See :func:`estimate`.
+
+    Raises
+    ------
+    InputError
+        For an unknown name, and when its standard error is infinite.
+    """
+    if name not in found.names:
+        raise InputError(f'profile of {name!r}, allowed: {" | ".join(found.names)}')
+    index = found.names.index(name)
+    unknown, error = problem.unknowns[index], float(found.standard_errors[index])
+    if not 0.0 < error < math.inf:
+        raise InputError(f'{name} has the standard error {error:g}: there is no range to profile')
+    low = max(unknown.lowest, found.values[index] - reach * error)
+    high = min(unknown.highest, found.values[index] + reach * error)
+    fit = _Fit(problem, processes, cluster)
+    fit.levels = {signal: row.deviation for signal, row in found.fit.items()}
+    fit.set_steps(found.standard_errors)
+    grid = np.linspace(low, high, points)
+    squares = np.empty(points)
+    others = np.flatnonzero(np.arange(len(found.names)) != index)
+    # From the middle outwards, each search begins where its neighbour ended.
+    middle = int(np.argmin(np.abs(grid - found.values[index])))
+    with keep_workers():
+        for order in (range(middle, points), range(middle - 1, -1, -1)):
+            x = found.values.copy()
+            for k in order:
+                x[index] = grid[k]
+                if others.size:
+                    x, _ = fit.solve(x, others, iterations, tolerance)
+                squares[k] = np.sum(fit.weighted(x) ** 2)
+    least = min(float(squares.min()), float(np.sum(fit.weighted(found.values) ** 2)))
+    return Profile(name, grid, (squares - least) / found.inflation[index])
+
+
+# --- the search ------------------------------------------------------------------------------
+
+
+class _Block(NamedTuple):
+    """One signal of one recording."""
+
+    recording: int
+    signal: str
+    rows: np.ndarray  # indices of finite rows
+    fitted: np.ndarray  # (rows,) which of them are fitted
+    values: np.ndarray  # (rows,)
+    deviation: np.ndarray  # (rows,); NaN: unknown
+    offset: bool
+
+
+class _Job(NamedTuple):
+    """A prediction of one recording."""
+
+    predict: Predict
+    recording: int
+    values: dict[str, float]
+
+
+def _run(job: _Job) -> dict[str, np.ndarray] | str:
+    """Return the predicted signals, or the message of a LongreachError."""
+    try:
+        return {
+            name: np.asarray(values, dtype=float)
+            for name, values in job.predict(job.recording, job.values).items()
+        }
+    except LongreachError as error:
+        return str(error)
+
+
+class _Fit:
+    """The state of an estimation."""
+
+    def __init__(self, problem: Problem, processes: int | None, cluster: str | None) -> None:
+        self.problem, self.processes, self.cluster = problem, processes, cluster
+        self.blocks = _blocks(problem)
+        self.rows = sum(int(block.fitted.sum()) for block in self.blocks)
+        self.all = np.arange(len(problem.unknowns))
+        if self.rows == 0:
+            raise InputError(
+                'the recordings have no finite row to fit; check their signals and validation'
+            )
+        self.sizes = np.array([unknown.size for unknown in problem.unknowns])
+        self.best = np.array([unknown.start for unknown in problem.unknowns], dtype=float)
+        self.least = math.inf
+        self.levels: dict[str, float] = {}
+        self.steps = _FIRST_STEP * self.sizes
+        self.derivatives: np.ndarray | None = None  # of all rows of all blocks, not weighted
+        self.evaluations, self.bar = 0, tqdm(disable=True)
+        self.known: dict[bytes, list[np.ndarray]] = {}
+        self.reason = ''
+        self.prior_columns = np.zeros(0, dtype=int)
+        self.prior_mean, self.prior_root = np.zeros(0), np.zeros((0, 0))
+        if problem.prior is not None:
+            used = [name for name in problem.prior.names if name in problem.names]
+            rows = [problem.prior.names.index(name) for name in used]
+            self.prior_columns = np.array([problem.names.index(n) for n in used], dtype=int)
+            self.prior_mean = problem.prior.mean[rows]
+            self.prior_root = _inverse_root(problem.prior.covariance[np.ix_(rows, rows)], used)
+
+    @property
+    def runs_per_iteration(self) -> int:
+        """Return the number of predictions for a step and its derivatives."""
+        count = len(self.problem.recordings)
+        return count + sum(
+            2 * (count if unknown.recording is None else 1) for unknown in self.problem.unknowns
+        )
+
+    # --- predictions
+
+    def _predictions(self, points: Sequence[np.ndarray], which: Sequence[int | None]) -> list[Any]:
+        """
+        Return the predictions of all blocks, or None where one fails, for each point.
+
+        ``which`` has the number of the only recording to predict, or None for all; blocks of
+        others are None.
+        """
+        problem = self.problem
+        jobs, owners = [], []
+        for k, (point, only) in enumerate(zip(points, which, strict=True)):
+            values = dict(zip(problem.names, point.tolist(), strict=True))
+            for number in range(len(problem.recordings)) if only is None else [only]:
+                jobs.append(_Job(problem.predict, number, values))
+                owners.append(k)
+        outcomes = run_jobs(
+            _run,
+            jobs,
+            None if self.cluster else self.processes,
+            False,
+            cluster=self.cluster,
+            finished=lambda _k, _outcome: self.bar.update(),
+        )
+        self.evaluations += len(jobs)
+        found: list[Any] = [[None] * len(self.blocks) for _ in points]
+        for job, k, outcome in zip(jobs, owners, outcomes, strict=True):
+            if isinstance(outcome, str):
+                self.reason, found[k] = outcome, None
+                continue
+            for b, block in enumerate(self.blocks):
+                if block.recording == job.recording and found[k] is not None:
+                    found[k][b] = self._of_block(block, outcome)
+        return found
+
+    def _of_block(self, block: _Block, outcome: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return the predicted finite rows of a block."""
+        recording = self.problem.recordings[block.recording]
+        expected = recording.signals[block.signal].times.shape
+        if block.signal not in outcome or outcome[block.signal].shape != expected:
+            got = 'nothing' if block.signal not in outcome else outcome[block.signal].shape
+            raise InputError(
+                f'the prediction of {block.signal} in {recording.name} has {got}, allowed: the'
+                f' shape of its times, {expected}'
+            )
+        return np.asarray(outcome[block.signal][block.rows])
+
+    def predicted(self, x: np.ndarray) -> list[np.ndarray] | None:
+        """Return the predictions of all blocks, or None when there are none."""
+        key = x.tobytes()
+        if key not in self.known:
+            found = self._predictions([x], [None])[0]
+            if found is None or not all(np.isfinite(part).all() for part in found):
+                return None
+            # The search asks for the same point again, for the derivatives and at the end.
+            self.known = {key: found, **dict(list(self.known.items())[:3])}
+        return self.known[key]
+
+    def jacobian(self, x: np.ndarray, which: np.ndarray | None = None) -> np.ndarray:
+        """Return the derivatives of the weighted residuals by the unknowns, prior included."""
+        problem = self.problem
+        columns = self.all if which is None else which
+        points, numbers, widths = [], [], []
+        for j in columns.tolist():
+            unknown = problem.unknowns[j]
+            # One-sided at a bound.
+            ends = np.clip(
+                [x[j] - self.steps[j], x[j] + self.steps[j]], unknown.lowest, unknown.highest
+            )
+            for end in ends:
+                point = x.copy()
+                point[j] = end
+                points.append(point)
+                numbers.append(unknown.recording)
+            widths.append((ends - x[j]).tolist())
+        found = self._predictions(points, numbers)
+        here = self.predicted(x)
+        assert here is not None
+        total = sum(block.rows.size for block in self.blocks)
+        derivatives = np.zeros((total, len(problem.unknowns)))
+        for k, j in enumerate(columns.tolist()):
+            before, after = found[2 * k : 2 * k + 2]
+            left, right = widths[k]
+            if before is None or left == 0.0:
+                before, left = here, 0.0
+            if after is None or right == 0.0:
+                after, right = here, 0.0
+            if left == right:
+                raise LongreachError(
+                    f'there is no prediction for {problem.names[j]} near {x[j]:g}: {self.reason}'
+                )
+            row = 0
+            for b, block in enumerate(self.blocks):
+                if after[b] is not None and before[b] is not None:
+                    part = slice(row, row + block.rows.size)
+                    only = problem.unknowns[j].recording
+                    if only is None or only == block.recording:
+                        derivatives[part, j] = (after[b] - before[b]) / (right - left)
+                row += block.rows.size
+        if which is None:
+            self.derivatives = derivatives
+        weighted = self._weighted_derivatives(derivatives)
+        if which is None:
+            # Next time with steps of the size of the standard errors.
+            self.set_steps(np.sqrt(np.diag(_inverse(weighted.T @ weighted)[0])))
+        return weighted[:, columns]
+
+    def set_steps(self, errors: np.ndarray) -> None:
+        """Set the steps of differences to standard errors, within limits."""
+        self.steps = np.clip(errors, _SHORTEST_STEP * self.sizes, _LONGEST_STEP * self.sizes)
+
+    # --- weighting
+
+    def _deviation(self, block: _Block) -> np.ndarray:
+        """Return the deviation of the fitted rows of a block."""
+        given = block.deviation[block.fitted]
+        if self.problem.reweight:
+            return np.full(given.size, self.levels.get(block.signal, 1.0))
+        return np.where(np.isnan(given), self.levels.get(block.signal, 1.0), given)
+
+    def _residuals(self, parts: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the weighted residuals of the fitted rows of all blocks."""
+        found = []
+        for block, part in zip(self.blocks, parts, strict=True):
+            use = block.fitted
+            deviation = self._deviation(block)
+            error = block.values[use] - part[use]
+            offset = 0.0
+            if block.offset and use.any():
+                offset = float(np.average(error, weights=deviation**-2.0))
+            found.append((error - offset) / deviation)
+        return found
+
+    def weighted(self, x: np.ndarray) -> np.ndarray:
+        """Return all weighted residuals, those of the prior last; NaN without a prediction."""
+        parts = self.predicted(x)
+        if parts is None:
+            return np.full(self.rows + self.prior_mean.size, np.nan)
+        residuals = np.concatenate(
+            [
+                *self._residuals(parts),
+                self.prior_root @ (self.prior_mean - x[self.prior_columns]),
+            ]
+        )
+        cost = float(residuals @ residuals)
+        if cost < self.least:
+            self.least, self.best = cost, x.copy()
+        return residuals
+
+    def _weighted_derivatives(self, derivatives: np.ndarray) -> np.ndarray:
+        """Return the derivatives of :meth:`weighted` from those of all predicted rows."""
+        found, row = [], 0
+        for block in self.blocks:
+            part = derivatives[row : row + block.rows.size][block.fitted]
+            row += block.rows.size
+            deviation = self._deviation(block)[:, None]
+            if block.offset and len(part):
+                part = part - np.average(part, axis=0, weights=deviation[:, 0] ** -2.0)
+            found.append(-part / deviation)
+        prior = np.zeros((self.prior_mean.size, derivatives.shape[1]))
+        prior[:, self.prior_columns] = -self.prior_root
+        return np.concatenate([*found, prior])
+
+    def first_levels(self, x: np.ndarray) -> None:
+        """Set unknown noise levels to the residuals at the start; raises LongreachError."""
+        parts = self.predicted(x)
+        if parts is None:
+            why = self.reason or 'a predicted value is not finite'
+            raise LongreachError(f'there is no prediction at the start: {why}')
+        self.update_levels(x)
+        self.least = math.inf
+
+    def update_levels(self, x: np.ndarray) -> bool:
+        """Estimate unknown noise levels from residuals; return whether they changed."""
+        parts = self.predicted(x)
+        assert parts is not None
+        residuals = self._residuals(parts)
+        share = len(self.problem.unknowns) / self.rows
+        changed = False
+        for signal in {block.signal for block in self.blocks}:
+            total, count, size = 0.0, 0.0, 0.0
+            for block, part in zip(self.blocks, residuals, strict=True):
+                unknown = self.problem.reweight | np.isnan(block.deviation[block.fitted])
+                if block.signal == signal and unknown.any():
+                    error = (part * self._deviation(block))[unknown]
+                    total += float(error @ error)
+                    # Each offset takes one row, and the unknowns their share of all rows.
+                    count += error.size * max(0.0, 1.0 - share) - block.offset
+                    size = max(size, float(np.abs(block.values).max()))
+            if size == 0.0 and total == 0.0:
+                continue
+            # Not zero, even if a prediction is exact.
+            level = max(math.sqrt(total / max(count, 1.0)), 1e-9 * size)
+            before = self.levels.get(signal)
+            if before is None or abs(level - before) > _LEVEL_CHANGE * before:
+                changed = True
+            self.levels[signal] = level
+        if changed:
+            self.least = math.inf
+        return changed
+
+    def solve(
+        self, x: np.ndarray, free: np.ndarray, iterations: int, tolerance: float
+    ) -> tuple[np.ndarray, str]:
+        """Return the best values from ``x`` on, those of others than ``free`` kept, and status."""
+        from scipy.optimize import least_squares
+
+        unknowns = [self.problem.unknowns[j] for j in free]
+        size = self.sizes[free]
+
+        def whole(part: np.ndarray) -> np.ndarray:
+            full = x.copy()
+            full[free] = np.clip(
+                part * size, [u.lowest for u in unknowns], [u.highest for u in unknowns]
+            )
+            return full
+
+        def derivatives(part: np.ndarray) -> np.ndarray:
+            every = free.size == self.all.size
+            return np.asarray(self.jacobian(whole(part), None if every else free) * size)
+
+        bounds = (
+            [u.lowest / s for u, s in zip(unknowns, size, strict=True)],
+            [u.highest / s for u, s in zip(unknowns, size, strict=True)],
+        )
+        found = least_squares(
+            lambda part: self.weighted(whole(part)),
+            x[free] / size,
+            derivatives,
+            bounds,
+            x_scale='jac',
+            ftol=tolerance,
+            xtol=tolerance,
+            gtol=None,
+            max_nfev=iterations,
+        )
+        return whole(found.x), CONVERGED if found.status > 0 else STOPPED
+
+    # --- the result
+
+    def result(self, x: np.ndarray, status: str) -> Estimate:
+        """Return the result for some values."""
+        problem, count = self.problem, len(self.problem.unknowns)
+        parts = self.predicted(x)
+        if parts is None:
+            raise LongreachError('interrupted before the first prediction: there is no result')
+        residuals = self._residuals(parts)
+        prior = np.zeros((count, count))
+        columns = np.ix_(self.prior_columns, self.prior_columns)
+        prior[columns] = self.prior_root.T @ self.prior_root
+        deviation = self.prior_root @ (self.prior_mean - x[self.prior_columns])
+        chi_square = sum(float(part @ part) for part in residuals) + float(deviation @ deviation)
+        if self.derivatives is None:
+            covariance = np.full((count, count), np.nan)
+            inverse, noise = covariance, np.zeros((count, count))
+            condition, weakest, spread = math.nan, {}, 0.0
+            criterion, extra = math.nan, 0
+        else:
+            weighted = self._weighted_derivatives(self.derivatives)[: self.rows]
+            information = weighted.T @ weighted + prior
+            inverse, weights, condition = _inverse(information)
+            weakest = dict(zip(problem.names, weights.tolist(), strict=True))
+            spread = _weak_spread(information, self.sizes)
+            noise, criterion, extra = self._noise(residuals, weighted, inverse)
+            infinite = np.isinf(np.diag(inverse))
+            usable = np.where(np.isfinite(inverse), inverse, 0.0)
+            covariance = usable @ (noise + prior) @ usable
+            covariance[infinite, infinite] = np.inf
+        plain = np.diag(inverse)
+        with np.errstate(invalid='ignore', divide='ignore'):
+            inflation = np.where(np.isfinite(plain), np.diag(covariance) / plain, np.nan)
+            share = np.zeros(count)
+            if self.prior_columns.size and problem.prior is not None:
+                before = np.diag(np.linalg.inv(self.prior_root.T @ self.prior_root))
+                share[self.prior_columns] = np.clip(plain[self.prior_columns] / before, 0.0, 1.0)
+        fits = self._fits(parts)
+        penalty = count + extra
+        found = Estimate(
+            tuple(problem.names),
+            np.array([unknown.start for unknown in problem.unknowns], dtype=float),
+            x,
+            covariance,
+            share,
+            condition,
+            weakest,
+            fits[0],
+            fits[1],
+            fits[2],
+            chi_square,
+            self.rows,
+            criterion + 2.0 * penalty,
+            criterion + math.log(self.rows) * penalty,
+            status,
+            self.evaluations,
+            (),
+            inflation,
+        )
+        return found._replace(warnings=self._warnings(found, residuals, spread))
+
+    def _noise(
+        self, residuals: Sequence[np.ndarray], weighted: np.ndarray, inverse: np.ndarray
+    ) -> tuple[np.ndarray, float, int]:
+        """
+        Return J^T Gamma J, -2 times the log-likelihood, and the number of its own parameters.
+
+        Short signals have uncorrelated residuals, whose variance comes from all recordings.
+        """
+        usable = np.where(np.isfinite(inverse), inverse, 0.0)
+        count = weighted.shape[1]
+        total, likelihood, extra = np.zeros((count, count)), 0.0, 0
+        pooled: dict[str, list[float]] = {}
+        rows = []
+        start = 0
+        for block, part in zip(self.blocks, residuals, strict=True):
+            J = weighted[start : start + part.size]
+            start += part.size
+            # Rows that the fit itself takes up.
+            taken = float(np.einsum('ij,jk,ik->', J, usable, J)) + block.offset
+            rows.append((block, part, J, taken))
+            if part.size < _FEWEST_ROWS:
+                sums = pooled.setdefault(block.signal, [0.0, 0.0])
+                sums[0] += float(part @ part)
+                sums[1] += part.size - taken
+        for block, part, J, taken in rows:
+            if not part.size:
+                continue
+            deviation = self._deviation(block)
+            likelihood += float(np.sum(np.log(2.0 * math.pi * deviation**2)))
+            extra += 1 + block.offset
+            if part.size < _FEWEST_ROWS:
+                sums = pooled[block.signal]
+                level = sums[0] / sums[1] if sums[1] > 0.5 else 1.0
+                if not (self.problem.reweight or np.isnan(block.deviation[block.fitted]).any()):
+                    # Few rows may agree by chance better than their known deviation.
+                    level = max(1.0, level)
+                total += level * J.T @ J
+                likelihood += part.size * math.log(level) + float(part @ part) / level
+                continue
+            coefficients, variance = _autoregression(part)
+            extra += coefficients.size
+            likelihood += part.size * (math.log(variance) + 1.0)
+            variance *= part.size / max(1.0, part.size - taken)
+            total += _coloured(J, coefficients, variance)
+        return total, likelihood, extra
+
+    def _fits(
+        self, parts: Sequence[np.ndarray]
+    ) -> tuple[
+        dict[str, SignalFit], dict[tuple[str, str], float], dict[tuple[str, str], np.ndarray]
+    ]:
+        """Return fit by signal, and offsets and predictions by recording and signal."""
+        offsets: dict[tuple[str, str], float] = {}
+        predicted: dict[tuple[str, str], np.ndarray] = {}
+        sums: dict[str, np.ndarray] = {}
+        for block, part in zip(self.blocks, parts, strict=True):
+            recording = self.problem.recordings[block.recording]
+            key = (recording.name, block.signal)
+            error = block.values - part
+            # A recording for validation has an offset of its own, from its own rows.
+            base = block.fitted if block.fitted.any() else np.ones(error.size, dtype=bool)
+            offset = float(error[base].mean()) if block.offset else 0.0
+            if block.offset and block.fitted.any():
+                offset = float(np.average(error[base], weights=self._deviation(block) ** -2.0))
+            if block.offset:
+                offsets[key] = offset
+            shown = np.full(recording.signals[block.signal].times.shape, np.nan)
+            shown[block.rows] = part + offset
+            predicted[key] = shown
+            error = error - offset
+            row = sums.setdefault(block.signal, np.zeros(8))
+            for first, use in ((0, block.fitted), (4, ~block.fitted)):
+                if use.any():
+                    values = block.values[use]
+                    row[first : first + 3] += (
+                        use.sum(),
+                        error[use] @ error[use],
+                        np.sum((values - values.mean()) ** 2),
+                    )
+            if block.fitted.any():
+                row[3] += float(np.sum(self._deviation(block) ** 2))
+        fits = {}
+        for signal, row in sums.items():
+            with np.errstate(invalid='ignore', divide='ignore'):
+                fits[signal] = SignalFit(
+                    int(row[0]),
+                    float(np.sqrt(row[1] / row[0])),
+                    float(1.0 - row[1] / row[2]),
+                    float(np.sqrt(row[3] / row[0])),
+                    int(row[4]),
+                    float(np.sqrt(row[5] / row[4])),
+                    float(1.0 - row[5] / row[6]),
+                )
+        return fits, offsets, predicted
+
+    def _warnings(
+        self, found: Estimate, residuals: Sequence[np.ndarray], spread: float
+    ) -> tuple[str, ...]:
+        """Return what a reader of the result must know."""
+        warnings = []
+        if found.status == INTERRUPTED:
+            warnings.append('interrupted: these are the best values so far, not the estimate')
+        if found.status == STOPPED:
+            warnings.append(
+                'not converged: the values still changed at the last iteration; raise iterations,'
+                ' or begin with better values'
+            )
+        if self.derivatives is None:
+            return (*warnings, 'interrupted before the derivatives: no standard errors')
+        for j, unknown in enumerate(self.problem.unknowns):
+            slack = 1e-6 * self.sizes[j]
+            for bound, which in ((unknown.lowest, 'lower'), (unknown.highest, 'upper')):
+                if abs(found.values[j] - bound) <= slack:
+                    warnings.append(
+                        f'{unknown.name} is at its {which} bound {bound:g}: data and model'
+                        ' contradict each other, or the bound is too narrow; its standard error'
+                        ' does not hold'
+                    )
+        lost = [
+            n for n, v in zip(found.names, np.diag(found.covariance), strict=True) if v == np.inf
+        ]
+        if lost:
+            warnings.append(
+                f'the data say nothing about {", ".join(lost)}'
+                + (f' alone: only without {_words(found.weakest)}' if len(lost) > 1 else '')
+            )
+        elif found.condition > _LARGEST_CONDITION or spread > _WEAKEST:
+            warnings.append(
+                f'the data can hardly tell {_words(found.weakest)} (condition number'
+                f' {found.condition:.2g}, relative to the typical sizes known to {spread:.0%});'
+                ' add recordings, give a prior, or keep one of these fixed'
+            )
+        far: dict[str, list[float]] = {}
+        for block, part in zip(self.blocks, residuals, strict=True):
+            known = not (self.problem.reweight or np.isnan(block.deviation).any())
+            if known and part.size:
+                sums = far.setdefault(block.signal, [0.0, 0.0])
+                sums[0] += float(part @ part)
+                sums[1] += part.size
+        for signal, (total, rows) in far.items():
+            ratio = math.sqrt(total / rows)
+            if ratio > _LARGEST_RATIO:
+                warnings.append(
+                    f'the residuals of {signal} are {ratio:.1f} times its noise: the model does'
+                    ' not explain it'
+                )
+        return tuple(warnings)
+
+
+def _blocks(problem: Problem) -> list[_Block]:
+    """Return the signals of all recordings; raises InputError."""
+    blocks = []
+    for number, recording in enumerate(problem.recordings):
+        for name, signal in recording.signals.items():
+            if not signal.times.shape == signal.values.shape == signal.deviation.shape:
+                raise InputError(
+                    f'{name} of {recording.name} has {signal.times.shape} times,'
+                    f' {signal.values.shape} values and {signal.deviation.shape} deviations'
+                )
+            rows = np.flatnonzero(np.isfinite(signal.values) & np.isfinite(signal.times))
+            deviation = signal.deviation[rows]
+            if (deviation <= 0.0).any() or np.isinf(deviation).any():
+                raise InputError(
+                    f'the deviation of {name} in {recording.name} is'
+                    f' {deviation[(deviation <= 0.0) | np.isinf(deviation)][0]}, allowed: above 0,'
+                    ' or NaN when it is unknown'
+                )
+            fitted = signal.times[rows] < problem.validation_from
+            if recording.name in problem.validation:
+                fitted[:] = False
+            offset = any(fnmatchcase(name, pattern) for pattern in problem.offsets)
+            blocks.append(
+                _Block(number, name, rows, fitted, signal.values[rows], deviation, offset)
+            )
+    return blocks
+
+
+# --- algebra ---------------------------------------------------------------------------------
+
+
+def _inverse_root(covariance: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    """Return W with W^T W the inverse of a covariance; raises InputError."""
+    try:
+        symmetric = np.allclose(covariance, covariance.T, rtol=1e-6, atol=0.0)
+        if not symmetric or not (np.diag(covariance) > 0.0).all():
+            raise np.linalg.LinAlgError
+        # Scaled first: variances of different units differ by many powers of ten.
+        scale = np.sqrt(np.diag(covariance))
+        lower = np.linalg.cholesky(covariance / np.outer(scale, scale))
+    except np.linalg.LinAlgError as error:
+        raise InputError(
+            f'the covariance of the prior for {", ".join(names)} is not positive definite'
+        ) from error
+    return np.asarray(np.linalg.inv(lower) / scale)
+
+
+def _inverse(information: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """
+    Return the inverse, the weakest direction and the condition number of an information matrix.
+
+    It is first scaled to ones on its diagonal. Unknowns that take part in a direction without
+    information have infinite variances; the rest is inverted without it.
+    """
+    count = len(information)
+    scale = np.sqrt(np.diag(information))
+    blind = scale == 0.0
+    safe = np.where(blind, 1.0, scale)
+    scaled = information / np.outer(safe, safe)
+    values, vectors = np.linalg.eigh(scaled)
+    weakest = vectors[:, 0]
+    weakest = weakest * np.sign(weakest[np.argmax(np.abs(weakest))])
+    none = values < _SINGULAR * count
+    kept = vectors[:, ~none]
+    inverse = (kept / values[~none]) @ kept.T / np.outer(safe, safe)
+    lost = (np.abs(vectors[:, none]) > 1e-3).any(axis=1)
+    inverse[lost, lost] = np.inf
+    condition = math.inf if none.any() else float(values[-1] / values[0])
+    return inverse, weakest, condition
+
+
+def _weak_spread(information: np.ndarray, sizes: np.ndarray) -> float:
+    """Return the largest standard deviation of a combination, relative to typical sizes."""
+    smallest = float(np.linalg.eigvalsh(information * np.outer(sizes, sizes))[0])
+    return 1.0 / math.sqrt(smallest) if smallest > 0.0 else math.inf
+
+
+def _autoregression(residuals: np.ndarray) -> tuple[np.ndarray, float]:
+    """
+    Return coefficients and innovation variance of an autoregressive model, by Burg's method.
+
+    The model is r_t + a_1 r_(t-1) + .. = e_t; its order is that with the smallest value of
+    Akaike's criterion.
+    """
+    n = residuals.size
+    variance = max(float(residuals @ residuals) / n, 1e-300)
+    forward, backward = residuals[1:], residuals[:-1]
+    a = np.zeros(0)
+    best, chosen = n * math.log(variance), (a, variance)
+    for order in range(1, min(_HIGHEST_ORDER, n // 10) + 1):
+        energy = float(forward @ forward + backward @ backward)
+        if energy <= 0.0:
+            break
+        reflection = -2.0 * float(forward @ backward) / energy
+        a = np.concatenate([a + reflection * a[::-1], [reflection]])
+        variance *= 1.0 - reflection**2
+        if variance <= 0.0:
+            break
+        criterion = n * math.log(variance) + 2.0 * order
+        if criterion < best:
+            best, chosen = criterion, (a, variance)
+        forward, backward = (
+            (forward + reflection * backward)[1:],
+            (backward + reflection * forward)[:-1],
+        )
+    return chosen
+
+
+def _coloured(J: np.ndarray, coefficients: np.ndarray, variance: float) -> np.ndarray:
+    """Return J^T Gamma J for the covariance Gamma of an autoregressive process."""
+    # Four times as long: the process fades before it meets itself again.
+    length = 4 * 2 ** math.ceil(math.log2(len(J)))
+    gain = np.abs(np.fft.rfft(np.concatenate([[1.0], coefficients]), length)) ** 2
+    # Both halves of the spectrum, of which rfft returns one.
+    weight = np.full(gain.size, 2.0)
+    weight[0] = weight[-1] = 1.0
+    spectrum = np.fft.rfft(J, length, axis=0)
+    found = spectrum.conj().T @ (spectrum * (weight * variance / gain)[:, None])
+    return np.asarray(found.real / length)
+
+
+def _words(combination: Mapping[str, float]) -> str:
+    """Return a combination such as ``0.71 youngs_modulus - 0.70 mass_scale_1``."""
+    parts = sorted(combination.items(), key=lambda item: -abs(item[1]))
+    shown = [(name, value) for name, value in parts if abs(value) >= 0.1][:6]
+    text = ''
+    for name, value in shown:
+        sign = ('-' if value < 0.0 else '') if not text else (' - ' if value < 0.0 else ' + ')
+        text += f'{sign}{abs(value):.2f} {name}'
+    return text
+
+
+def _number(value: float) -> float | None:
+    """Return a number for JSON, None when it is not finite."""
+    return float(value) if math.isfinite(value) else None

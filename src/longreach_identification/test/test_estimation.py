@@ -1,0 +1,416 @@
+"""Tests of weighted least squares and its standard errors."""
+
+import json
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_identification import estimation
+from longreach_identification.estimation import (
+    CONVERGED,
+    INTERRUPTED,
+    STOPPED,
+    Prior,
+    Problem,
+    Unknown,
+    estimate,
+    profile,
+)
+from longreach_identification.machine import Recording, Signal
+
+TIMES = np.arange(0.0, 10.0, 0.02)
+
+
+def oscillation(values, times):
+    """Return a decaying oscillation."""
+    return (
+        values['amplitude']
+        * np.exp(-values['decay'] * times)
+        * np.cos(2.0 * math.pi * values['frequency'] * times)
+    )
+
+
+class Decay(NamedTuple):
+    """The model of these tests; ``none_above``: frequency above which it has no prediction."""
+
+    recordings: tuple[Recording, ...]
+    none_above: float = math.inf
+
+    def __call__(self, number, values):
+        """Predict one recording."""
+        if values['frequency'] > self.none_above:
+            raise LongreachError(f'frequency = {values["frequency"]:g}')
+        return {
+            name: oscillation(values, signal.times) * (2.0 if name == 'double' else 1.0)
+            for name, signal in self.recordings[number].signals.items()
+        }
+
+
+TRUE = {'amplitude': 1.0, 'decay': 0.2, 'frequency': 0.5}
+START = (
+    Unknown('amplitude', 0.8, 0.0, 10.0),
+    Unknown('decay', 0.3, 0.0, 5.0),
+    Unknown('frequency', 0.52, 0.1, 2.0),
+)
+
+
+def recording(noise, name='one', deviation=0.05, offset=0.0, signals=('single',), times=TIMES):
+    """Return a recording of the model with given noise for each signal."""
+    return Recording(
+        name,
+        {
+            signal: Signal(
+                times,
+                oscillation(TRUE, times) * (2.0 if signal == 'double' else 1.0)
+                + offset
+                + noise[..., k, :].reshape(-1),
+                np.full(times.size, deviation),
+            )
+            for k, signal in enumerate(signals)
+        },
+    )
+
+
+def white(seed, rows=1, level=0.05, times=TIMES):
+    return level * np.random.default_rng(seed).standard_normal((rows, times.size))
+
+
+def problem_of(*recordings, unknowns=START, **settings):
+    return Problem(Decay(recordings), recordings, unknowns, **settings)
+
+
+def red(seed, rho=0.95, level=0.05):
+    """Return noise of first order with a given deviation."""
+    rng = np.random.default_rng(seed)
+    noise = np.empty((1, TIMES.size))
+    noise[0, 0] = level * rng.standard_normal()
+    for k, step in enumerate(rng.standard_normal(TIMES.size - 1), 1):
+        noise[0, k] = rho * noise[0, k - 1] + level * math.sqrt(1.0 - rho**2) * step
+    return noise
+
+
+class TestLinear:
+    """A problem whose solution and covariance are known in closed form."""
+
+    times = np.arange(30.0)
+
+    @staticmethod
+    def line(_number, values):
+        return {'y': values['slope'] * TestLinear.times + values['level']}
+
+    def solve(self, **settings):
+        rng = np.random.default_rng(3)
+        y = 2.0 * self.times - 1.0 + 0.5 * rng.standard_normal(30)
+        data = Recording('line', {'y': Signal(self.times, y, np.full(30, 0.5))})
+        unknowns = settings.pop('unknowns', (Unknown('slope', 1.0), Unknown('level', 0.0)))
+        return y, estimate(Problem(self.line, [data], unknowns, **settings))
+
+    def test_solution_and_covariance_are_those_of_linear_regression(self):
+        y, found = self.solve()
+        A = np.stack([self.times, np.ones(30)], axis=1)
+        expected = np.linalg.lstsq(A, y, rcond=None)[0]
+        assert found.values == pytest.approx(expected, rel=1e-6)
+        # Few rows with a known deviation: it is not made smaller.
+        level = max(1.0, np.sum((y - A @ expected) ** 2) / 0.25 / 28.0)
+        assert found.covariance == pytest.approx(level * 0.25 * np.linalg.inv(A.T @ A), rel=1e-4)
+        assert found.status == CONVERGED
+        assert found.warnings == ()
+
+    def test_prior_is_weighted_by_its_covariance(self):
+        prior = Prior(('other', 'slope'), np.array([9.0, 3.0]), np.diag([1.0, 0.01**2]))
+        y, found = self.solve(prior=prior)
+        A = np.stack([self.times, np.ones(30)], axis=1)
+        rows = np.concatenate([A / 0.5, [[100.0, 0.0]]])
+        expected = np.linalg.lstsq(rows, np.append(y / 0.5, 300.0), rcond=None)[0]
+        assert found.values == pytest.approx(expected, rel=1e-6)
+        assert 0.0 < found.prior_share[0] < 1.0
+        assert found.prior_share[1] == 0.0
+
+    def test_result_is_the_prior_of_the_next(self):
+        _, found = self.solve()
+        prior = found.prior(['level'])
+        assert prior.mean == pytest.approx([found.value('level')])
+        assert prior.covariance == pytest.approx(found.covariance[1:, 1:])
+
+    def test_unknowns_that_the_data_cannot_tell_apart_are_named(self):
+        _, found = self.solve(unknowns=(Unknown('slope', 1.0), Unknown('level', 0.0),
+                                        Unknown('idle', 1.0)))  # fmt: skip
+        assert np.isinf(found.standard_errors[2])
+        assert np.isfinite(found.standard_errors[:2]).all()
+        assert any('say nothing about idle' in text for text in found.warnings)
+        assert found.to_dict()['parameters']['idle']['standard_error'] is None
+        json.dumps(found.to_dict(), allow_nan=False)
+
+    def test_derived_quantity_has_the_error_of_its_combination(self):
+        _, found = self.solve()
+        value, error = found.propagated(lambda v: v['slope'] * 10.0 + v['level'])
+        gradient = np.array([10.0, 1.0])
+        assert value == pytest.approx(gradient @ found.values)
+        assert error == pytest.approx(math.sqrt(gradient @ found.covariance @ gradient))
+
+
+def same_product(_number, values):
+    return {'y': values['one'] * values['other'] * np.linspace(0.0, 1.0, 100)}
+
+
+def test_combination_at_fault_is_in_the_warning():
+    y = 6.0 * np.linspace(0.0, 1.0, 100) + white(1, times=np.empty(100))[0]
+    data = Recording('product', {'y': Signal(np.arange(100.0), y, np.full(100, 0.05))})
+    found = estimate(Problem(same_product, [data], (Unknown('one', 2.0), Unknown('other', 3.0))))
+    assert found.value('one') * found.value('other') == pytest.approx(6.0, rel=0.02)
+    assert found.condition > 1e5
+    assert any('0.71 one' in text and '0.71 other' in text for text in found.warnings)
+
+
+def test_oscillation_is_found_within_its_intervals():
+    found = estimate(problem_of(recording(white(4))))
+    for name, true in TRUE.items():
+        low, high = found.interval(name)
+        assert low < true < high
+    assert found.fit['single'].rms == pytest.approx(0.05, rel=0.1)
+    assert found.fit['single'].variance_explained > 0.95
+    assert found.fit['single'].rows == TIMES.size
+
+
+def coverage(noise_of, draws, **settings):
+    """Return the share of draws whose intervals contain the true values, by unknown."""
+    inside = np.zeros(3)
+    for seed in range(draws):
+        found = estimate(problem_of(recording(noise_of(seed)), **settings))
+        for k, (name, true) in enumerate(TRUE.items()):
+            low, high = found.interval(name)
+            inside[k] += low < true < high
+    return inside / draws
+
+
+def test_intervals_hold_for_white_noise():
+    assert coverage(white, 60).mean() > 0.9
+
+
+def test_intervals_hold_for_correlated_noise():
+    # With uncorrelated residuals assumed, they would hold about half of the time.
+    share = coverage(red, 60)
+    assert share.mean() > 0.88
+    assert share.min() > 0.8
+
+
+def test_intervals_are_not_too_wide_for_correlated_noise():
+    values, errors = [], []
+    for seed in range(60):
+        found = estimate(problem_of(recording(red(seed))))
+        values.append(found.values)
+        errors.append(found.standard_errors)
+    spread = np.std(values, axis=0)
+    assert np.mean(errors, axis=0) == pytest.approx(spread, rel=0.3)
+
+
+def test_unknown_noise_levels_are_estimated():
+    noise = np.concatenate([white(5), white(6, level=0.2)])
+    data = recording(noise, deviation=np.nan, signals=('single', 'double'))
+    found = estimate(problem_of(data))
+    assert found.fit['single'].deviation == pytest.approx(0.05, rel=0.1)
+    assert found.fit['double'].deviation == pytest.approx(0.2, rel=0.1)
+    known = data._replace(
+        signals={
+            'single': data.signals['single']._replace(deviation=np.full(TIMES.size, 0.05)),
+            'double': data.signals['double']._replace(deviation=np.full(TIMES.size, 0.2)),
+        }
+    )
+    assert found.values == pytest.approx(estimate(problem_of(known)).values, rel=2e-3)
+
+
+def test_exact_data_without_noise_are_no_error():
+    found = estimate(problem_of(recording(np.zeros((1, TIMES.size)), deviation=np.nan)))
+    assert found.values == pytest.approx(list(TRUE.values()), rel=1e-5)
+
+
+def test_offset_is_eliminated_and_reported():
+    class WithOffset(NamedTuple):
+        inner: Decay
+
+        def __call__(self, number, values):
+            return {'single': self.inner(number, values)['single'] + values['offset']}
+
+    data = recording(white(7), offset=3.0)
+    found = estimate(problem_of(data, offsets=['sing*']))
+    explicit = estimate(
+        Problem(WithOffset(Decay((data,))), [data], (*START, Unknown('offset', 0.0)))
+    )
+    assert found.offsets['one', 'single'] == pytest.approx(explicit.value('offset'), rel=1e-5)
+    assert found.values == pytest.approx(explicit.values[:3], rel=1e-5)
+    assert found.standard_errors == pytest.approx(explicit.standard_errors[:3], rel=2e-3)
+
+
+def test_missing_values_are_left_out():
+    data = recording(white(8))
+    values = data.signals['single'].values.copy()
+    values[::3] = np.nan
+    data = data._replace(signals={'single': data.signals['single']._replace(values=values)})
+    found = estimate(problem_of(data))
+    assert found.rows == np.isfinite(values).sum()
+    assert found.value('frequency') == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    'split', [{'validation': ['two']}, {'validation_from': 8.0}], ids=['recording', 'time']
+)
+def test_validation_is_predicted_but_not_fitted(split):
+    one, two = recording(white(9)), recording(white(10), 'two')
+    found = estimate(problem_of(one, two, **split))
+    fit = found.fit['single']
+    assert fit.rows + fit.validation_rows == 2 * TIMES.size
+    assert fit.validation_rms == pytest.approx(0.05, rel=0.15)
+    if 'validation' in split:
+        alone = estimate(problem_of(one))
+        assert found.values == pytest.approx(alone.values, rel=1e-6)
+
+
+class OwnAmplitudes(NamedTuple):
+    """Each recording has an amplitude of its own."""
+
+    recordings: tuple[Recording, ...]
+
+    def __call__(self, number, values):
+        own = {**values, 'amplitude': values[f'amplitude_{number}']}
+        return Decay(self.recordings)(number, own)
+
+
+def test_unknown_of_one_recording_costs_runs_of_that_one():
+    data = (recording(white(11)), recording(white(12), 'two'))
+    unknowns = [*START[1:], *(Unknown(f'amplitude_{k}', 0.8) for k in range(2))]
+    every = estimate(Problem(OwnAmplitudes(data), data, unknowns))
+    unknowns[2:] = [u._replace(recording=k) for k, u in enumerate(unknowns[2:])]
+    each = estimate(Problem(OwnAmplitudes(data), data, unknowns))
+    assert each.values == pytest.approx(every.values, rel=1e-9)
+    assert each.covariance == pytest.approx(every.covariance, rel=1e-6)
+    assert each.evaluations < every.evaluations
+
+
+def test_processes_do_not_change_the_result():
+    problem = problem_of(recording(red(1)), recording(red(2), 'two'))
+    one, two = (estimate(problem, processes=count) for count in (1, 2))
+    assert np.array_equal(one.values, two.values)
+    assert np.array_equal(one.covariance, two.covariance)
+
+
+def test_values_without_a_prediction_are_avoided():
+    data = recording(white(13))
+    found = estimate(Problem(Decay((data,), none_above=0.5225), [data], START))
+    assert found.value('frequency') == pytest.approx(0.5, abs=0.01)
+
+
+def test_start_without_a_prediction_is_an_error():
+    data = recording(white(13))
+    with pytest.raises(LongreachError, match=r'no prediction at the start: frequency = 0\.52'):
+        estimate(Problem(Decay((data,), none_above=0.5), [data], START))
+
+
+def test_bound_is_named():
+    unknowns = (*START[:2], START[2]._replace(lowest=0.51))
+    found = estimate(problem_of(recording(white(14)), unknowns=unknowns))
+    assert any('frequency is at its lower bound 0.51' in text for text in found.warnings)
+
+
+def test_search_that_does_not_converge_is_named():
+    found = estimate(problem_of(recording(white(15))), iterations=1)
+    assert found.status == STOPPED
+    assert any('not converged' in text for text in found.warnings)
+
+
+def test_model_that_does_not_explain_the_data_is_named():
+    times = TIMES
+    extra = 0.5 * np.sin(2.0 * math.pi * 1.3 * times)[None]
+    data = recording(white(16) + extra)
+    found = estimate(problem_of(data))
+    assert any('times its noise' in text for text in found.warnings)
+    assert estimate(problem_of(data, reweight=True)).fit['single'].deviation > 0.3
+
+
+class Interrupting(NamedTuple):
+    """Raises KeyboardInterrupt when the frequency first comes close to the solution."""
+
+    inner: Decay
+
+    def __call__(self, number, values):
+        if abs(values['decay'] - 0.2) < 0.02:
+            raise KeyboardInterrupt
+        return self.inner(number, values)
+
+
+def test_interruption_keeps_the_best_so_far():
+    data = recording(white(17))
+    unknowns = (*START[:1], Unknown('decay', 1.5, 0.0, 5.0), START[2])
+    found = estimate(Problem(Interrupting(Decay((data,))), [data], unknowns))
+    assert found.status == INTERRUPTED
+    assert any('interrupted' in text for text in found.warnings)
+    start = np.sum((data.signals['single'].values / 0.05) ** 2)
+    assert found.chi_square < start
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_profile_agrees_with_the_standard_error():
+    problem = problem_of(recording(white(18)))
+    found = estimate(problem)
+    curve = profile(problem, found, 'frequency', points=5, reach=2.0)
+    # (2 s / s)^2 at the ends for a parabola.
+    assert curve.increase == pytest.approx([4.0, 1.0, 0.0, 1.0, 4.0], rel=0.2, abs=0.05)
+    assert curve.values[2] == pytest.approx(found.value('frequency'))
+
+
+def test_criteria_prefer_the_model_of_the_data():
+    data = recording(white(19))
+    right = estimate(problem_of(data))
+    wrong = estimate(
+        problem_of(data, unknowns=(START[0], Unknown('decay', 1e-9, 0.0, 1e-8), START[2]))
+    )
+    assert right.aic < wrong.aic
+    assert right.bic < wrong.bic
+
+
+@pytest.mark.parametrize(
+    ('settings', 'message'),
+    [
+        ({'unknowns': ()}, 'no unknown'),
+        ({'unknowns': (START[0], START[0])}, 'amplitude more than once'),
+        ({'unknowns': (Unknown('decay', 2.0, 0.0, 1.0),)}, r'decay = 2 at the start.*\[0, 1\]'),
+        ({'unknowns': (Unknown('decay', 1.0, 1.0, 1.0),)}, 'bounds'),
+        ({'validation': ['three']}, "'three', allowed: one"),
+        ({'prior': Prior(('decay',), np.zeros(2), np.eye(1))}, 'prior has 1 names'),
+        ({'prior': Prior(('decay',), np.zeros(1), -np.eye(1))}, 'not positive definite'),
+        ({'validation': ['one']}, 'no finite row to fit'),
+    ],
+)
+def test_bad_problem_is_named(settings, message):
+    with pytest.raises(InputError, match=message):
+        estimate(problem_of(recording(white(0)), **settings))
+
+
+def test_bad_deviation_is_named():
+    with pytest.raises(InputError, match=r'deviation of single in one is 0\.0'):
+        estimate(problem_of(recording(white(0), deviation=0.0)))
+
+
+def test_prediction_of_wrong_length_is_named():
+    def short(_number, _values):
+        return {'single': np.zeros(3)}
+
+    data = recording(white(0))
+    with pytest.raises(InputError, match=r'prediction of single in one has \(3,\)'):
+        estimate(Problem(short, [data], START))
+
+
+def test_autoregression_of_known_process():
+    coefficients, variance = estimation._autoregression(red(20, rho=0.9, level=1.0)[0])
+    assert coefficients[0] == pytest.approx(-0.9, abs=0.08)
+    assert variance == pytest.approx(1.0 - 0.81, rel=0.15)
+
+
+def test_coloured_product_equals_the_dense_one():
+    rng = np.random.default_rng(21)
+    J = rng.standard_normal((200, 3))
+    lag = np.abs(np.subtract.outer(np.arange(200), np.arange(200)))
+    dense = J.T @ (0.8**lag) @ J
+    assert estimation._coloured(J, np.array([-0.8]), 1.0 - 0.64) == pytest.approx(dense)
