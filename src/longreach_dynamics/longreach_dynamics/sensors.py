@@ -85,6 +85,11 @@ class SensorGroup:
         self._bias = _for_each(f'{name}.bias', kind.bias, count)
         self._drift = _for_each(f'{name}.drift', kind.drift, count)
 
+    @property
+    def every(self) -> int:
+        """Number of samples of the plant from one reading to the next."""
+        return self._every
+
     def due(self, sample: int) -> bool:
         """Return whether these sensors are read at a sample of the plant, counted from 0."""
         return sample % self._every == 0
@@ -102,14 +107,40 @@ class SensorGroup:
         sample : int
             Number of the plant's sample, from 0.
         """
-        shown = truth + (self._bias + self._drift * warmth)
+        # The number of the sample counts blocks that one reading never uses up.
+        counter = np.array([0, sample, 0, 0], dtype=np.uint64)
+        bits = np.random.Philox(key=self._key, counter=counter)
+        return self._shown(truth, self._bias + self._drift * warmth, np.random.Generator(bits))
+
+    def show_many(
+        self, truth: np.ndarray, warmth: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """
+        Return readings at many samples at once, with noise of ``random``.
+
+        Parameters
+        ----------
+        truth : ndarray, shape (rows, count)
+            True values at the samples at which these sensors are read.
+        warmth : ndarray, shape (rows,)
+            Temperature less that of the calibration [K].
+        random : Generator
+
+        Returns
+        -------
+        ndarray, shape (rows, count)
+        """
+        return self._shown(truth, self._bias + self._drift * warmth[:, None], random)
+
+    def _shown(
+        self, truth: np.ndarray, error: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """Return readings for true values and constant errors of the same shape."""
+        shown: np.ndarray = truth + error
         if self._noise:
-            # The number of the sample counts blocks that one reading never uses up.
-            counter = np.array([0, sample, 0, 0], dtype=np.uint64)
-            bits = np.random.Philox(key=self._key, counter=counter)
-            shown += self._noise * np.random.Generator(bits).standard_normal(shown.size)
+            shown += self._noise * random.standard_normal(shown.shape)
         if self._step:
-            shown = np.round(shown / self._step) * self._step
+            shown = np.asarray(np.round(shown / self._step) * self._step)
         return shown
 
 

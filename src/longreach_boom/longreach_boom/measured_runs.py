@@ -1,0 +1,194 @@
+"""
+Recordings of simulated runs: what sensors and cameras would have shown, without ROS.
+
+For tests of identification and studies of its errors. The truth of a run is computed once, and
+noise is drawn as often as needed. The errors are those of :mod:`longreach_dynamics.sensors`; the
+noise is another sequence than that of the plant node.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_boom.kinematics import point_motion, truck_frame
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.results import BoomRun
+from longreach_boom.scenario import Scenario
+from longreach_boom.sensors import SensorParameters
+from longreach_boom.state import StateParts, truck_of
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.sensors import SensorGroup
+from longreach_identification.machine import Recording, Signal
+
+__all__ = ['CAMERAS', 'MarkerErrors', 'RunTruth', 'measured', 'truth_of']
+
+
+class MarkerErrors(NamedTuple):
+    """
+    Errors of marker positions from two cameras.
+
+    Each marker has a constant error, from the poses of the cameras, and noise, from the images.
+    """
+
+    rate: float  # images per second [Hz]
+    noise: float  # standard deviation, independent in each image [m]
+    constant: float = 0.0  # standard deviation of the constant error of a coordinate [m]
+    delay: float = 0.0  # time by which the stamps of the images are late [s]
+
+
+# Triangulated by the installed rig; poses from eight points, measured to 3 mm: docs/vision.md.
+CAMERAS = MarkerErrors(rate=15.0, noise=2e-4, constant=3.3e-3)
+
+
+class RunTruth(NamedTuple):
+    """True values of all signals of a run, at the samples of its plant."""
+
+    name: str
+    times: np.ndarray  # (rows,) [s]
+    kinds: dict[str, tuple[tuple[str, ...], np.ndarray]]  # by kind: names and (rows, names)
+    events: tuple[tuple[float, str], ...]
+    conditions: dict[str, float]
+
+
+def truth_of(run: BoomRun, scenario: Scenario, name: str = 'run') -> RunTruth:
+    """
+    Return the true values of all signals of a run.
+
+    Parameters
+    ----------
+    run : BoomRun
+    scenario : Scenario
+        That of the run: its loads and releases become conditions and events.
+    name : str
+        Name of the recordings.
+
+    Raises
+    ------
+    InputError
+        When the run has fewer than two rows, or loads that a recording cannot state: more than one
+        place or mass.
+    """
+    boom, times = run.parameters, run.column('time')
+    if len(times) < 2:
+        raise InputError(f'run {name!r} has {len(times)} rows, allowed: at least 2; {run.message}')
+    parts, truck = StateParts.of(run.states, boom), truck_of(run.states, boom)
+    numbers = range(1, boom.size + 1)
+    inclinations = [
+        point_motion(boom, parts.q, parts.v, i, x, truck=truck).inclination
+        for place in (0.0, 1.0)
+        for i, x in enumerate(place * beam.length for beam in boom.beams)
+    ]
+    markers: list[np.ndarray] = []
+    for marker in boom.markers:
+        if marker.beam:
+            beam = boom.beam_index(marker.beam)
+            motion = point_motion(
+                boom, parts.q, parts.v, beam, marker.position, marker.offset, truck
+            )
+            markers += [motion.position[:, 0], motion.position[:, 1]]
+        else:
+            root = truck_frame(boom, None if truck is None else truck.T)
+            place = root.origin + root.turn * complex(marker.position, marker.offset)
+            markers += [np.broadcast_to(part, times.shape) for part in (place.real, place.imag)]
+    kinds = {
+        'inclination': (
+            tuple(f'inclination_{end}_{i}' for end in ('root', 'tip') for i in numbers),
+            np.stack(inclinations, axis=1),
+        ),
+        'pressure': (
+            tuple(f'p_{side}_{i}' for side in ('head', 'rod') for i in numbers),
+            np.hstack([parts.head_pressures, parts.rod_pressures]),
+        ),
+        'encoder': (tuple(f'piston_{i}' for i in numbers), run.columns_like('piston')),
+        'strain': (tuple(f'strain_{i}' for i in numbers), run.columns_like('strain')),
+        'markers': (
+            tuple(f'marker_{m.name}_{axis}' for m in boom.markers for axis in 'xz'),
+            np.reshape(np.array(markers).T, (len(times), -1)),
+        ),
+    }
+    return RunTruth(name, times, kinds, _events(scenario), _conditions(boom, scenario))
+
+
+def _events(scenario: Scenario) -> tuple[tuple[float, str], ...]:
+    """Return the changes of loads."""
+    changes = [(time, 'release') for time in scenario.release]
+    return tuple(sorted([*changes, *((item.time, 'attach') for item in scenario.attach)]))
+
+
+def _conditions(boom: BoomParameters, scenario: Scenario) -> dict[str, float]:
+    """Return the payload of a scenario."""
+    loads = {*scenario.initial_loads(boom)}
+    loads |= {load for _, load in scenario.load_changes(boom) if load is not None}
+    if len(loads) > 1 or len(scenario.loads) > 1:
+        raise InputError(
+            'the scenario has several loads, allowed for a recording: one mass at one place'
+        )
+    if not loads:
+        return {'payload': 0.0}
+    (load,) = loads
+    return {
+        'payload': load.mass,
+        'payload_beam': float(load.beam + 1),
+        'payload_position': load.position,
+    }
+
+
+def measured(
+    truth: RunTruth,
+    sensors: SensorParameters,
+    markers: MarkerErrors | None = None,
+    seed: int | None = None,
+    warmth: float = 0.0,
+) -> Recording:
+    """
+    Return what sensors and cameras show of a run.
+
+    Parameters
+    ----------
+    truth : RunTruth
+    sensors : SensorParameters
+    markers : MarkerErrors, optional
+        Errors of markers; none: no markers.
+    seed : int, optional
+        Seed of the noise, and of the markers' constant errors; by default that of the sensor file.
+    warmth : float
+        Temperature above that of the sensor file during this recording [K].
+
+    Raises
+    ------
+    InputError
+        When rates or the number of biases do not match.
+    """
+    random = np.random.default_rng(sensors.seed if seed is None else seed)
+    interval = (truth.times[-1] - truth.times[0]) / (len(truth.times) - 1)
+    unknown = np.array(np.nan)
+    signals: dict[str, Signal] = {}
+    for place, kind in enumerate(('inclination', 'pressure', 'encoder', 'strain')):
+        names, values = truth.kinds[kind]
+        parameters = getattr(sensors, kind)
+        group = SensorGroup(kind, parameters, len(names), (sensors.seed, place), 1.0 / interval)
+        times = truth.times[:: group.every]
+        profile = sensors.temperature
+        warm = (
+            warmth
+            + profile.offset
+            + profile.amplitude * np.sin(2.0 * np.pi * times / profile.period)
+        )
+        shown = group.show_many(values[:: group.every], warm, random)
+        for column, name in enumerate(names):
+            deviation = np.broadcast_to(unknown, times.shape)
+            signals[name] = Signal(times, shown[:, column], deviation)
+    if markers is not None:
+        names, values = truth.kinds['markers']
+        first, last = truth.times[0], truth.times[-1]
+        count = int((last - first) * markers.rate + 1e-9) + 1
+        times = first + np.arange(count) / markers.rate
+        for column, name in enumerate(names):
+            shown = np.interp(times, truth.times, values[:, column])
+            shown += markers.constant * random.standard_normal()
+            shown += markers.noise * random.standard_normal(count)
+            deviation = np.full(count, markers.noise)
+            signals[name] = Signal(times + markers.delay, shown, deviation)
+    return Recording(truth.name, signals, truth.events, truth.conditions)
