@@ -14,7 +14,7 @@ setup(
         ('share/' + NAME, ['package.xml']),
         ('share/' + NAME + '/config', ['config/two_links.yaml']),
     ],
-    install_requires=['setuptools', 'numba', 'numpy', 'sympy'],
+    install_requires=['setuptools', 'numba', 'numpy', 'scipy', 'sympy'],
     zip_safe=False,
     maintainer='Longreach developers',
     maintainer_email='longreach@example.org',
@@ -23,5 +23,6 @@ setup(
     extras_require={'test': ['pytest']},
     entry_points={
         'longreach.commands': ['symbolic = longreach_symbolic.commands'],
+        'longreach.warm_up': ['symbolic = longreach_symbolic.simulation:warm_up'],
     },
 )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_symbolic.links import BASES, Links
+from longreach_symbolic.links import BASES, Links, chord_ends
 from longreach_symbolic.motion import Law, Motion, force_matrix, move
 from longreach_symbolic.vibration import (
     JOINTS,
@@ -79,7 +79,7 @@ class Experiment:
     @functools.cached_property
     def ends(self) -> np.ndarray:
         """Ends of the links (K, 2 links, 2) [m]: x and y, y up."""
-        return _ends(self.links, self.motion.q[:, :2])
+        return chord_ends(self.links, self.motion.q[:, :2])
 
     @functools.cached_property
     def accelerations(self) -> np.ndarray:
@@ -285,16 +285,9 @@ def _references(links: Links, time: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     own = np.arctan2(places[:, 1], places[:, 0])
     own -= np.arctan2(second * np.sin(bend), first + second * np.cos(bend))
     angles = np.stack((own, bend), axis=1)
-    ends = _ends(links, angles)
+    ends = chord_ends(links, angles)
     inner = ends[:, 1] - ends[:, 0]
     jacobian = np.empty((len(time), 2, 2))
     jacobian[:, :, 0] = np.stack((-ends[:, 1, 1], ends[:, 1, 0]), axis=1)
     jacobian[:, :, 1] = np.stack((-inner[:, 1], inner[:, 0]), axis=1)
     return angles, np.linalg.solve(jacobian, velocities[:, :, np.newaxis])[:, :, 0]
-
-
-def _ends(links: Links, theta: np.ndarray) -> np.ndarray:
-    """Return the ends of the chords (K, N, 2) [m] for joint angles (K, N)."""
-    angle = np.cumsum(theta, axis=1)
-    lengths = np.array([link.length for link in links.links])
-    return np.cumsum(np.stack((lengths * np.cos(angle), lengths * np.sin(angle)), axis=2), axis=1)

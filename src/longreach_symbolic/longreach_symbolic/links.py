@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, from_mapping, load, quantity
 from longreach_dynamics.resources import data_directory, open_text
@@ -27,6 +29,7 @@ __all__ = [
     'Model',
     'Quantity',
     'State',
+    'chord_ends',
     'default_file',
     'load_links',
     'load_state',
@@ -124,6 +127,13 @@ class State(Parameters):
                     f'{name} has {found} values, allowed: {length} for {count} links with'
                     f' {links.modes} functions each'
                 )
+
+
+def chord_ends(links: Links, theta: np.ndarray) -> np.ndarray:
+    """Return the ends of the chords (K, N, 2) [m] for joint angles (K, N); y is up."""
+    angle = np.cumsum(theta, axis=1)
+    lengths = np.array([link.length for link in links.links])
+    return np.cumsum(np.stack((lengths * np.cos(angle), lengths * np.sin(angle)), axis=2), axis=1)
 
 
 class Quantity(NamedTuple):

@@ -21,7 +21,7 @@ from longreach_dynamics.stepping import nonstiff_integrator, raise_for
 from longreach_symbolic.generated import compiled, module_of, parameter_values
 from longreach_symbolic.links import Links
 
-__all__ = ['Law', 'Motion', 'force_matrix', 'move', 'recorder']
+__all__ = ['Law', 'Motion', 'force_matrix', 'hold', 'move', 'recorder']
 
 # Of the local error of a step; coordinates are in rad and m.
 _RELATIVE, _ABSOLUTE = 1e-6, 1e-9
@@ -85,6 +85,39 @@ class _Constants(NamedTuple):
     law: Law
 
 
+@njit
+def hold(factor, measured, wanted, acceleration, torque):  # type: ignore[no-untyped-def]
+    """
+    Find motor torques (N,) that give the motor angles wanted accelerations (N,).
+
+    ``factor`` is the mass matrix after ``cholesky``, ``measured`` (n, N) the transposed Jacobian
+    of the motor angles; ``acceleration`` (n,), the forces before, is the acceleration after.
+    Returns False when no torques do.
+    """
+    n, count = measured.shape
+    cholesky_solve(factor, acceleration)
+    by_torque = np.empty((count, n))
+    compliance = np.empty((count, count))
+    for i in range(count):
+        by_torque[i] = measured[:, i]
+        cholesky_solve(factor, by_torque[i])
+    for i in range(count):
+        torque[i] = wanted[i]
+        for k in range(n):
+            torque[i] -= measured[k, i] * acceleration[k]
+        for j in range(count):
+            compliance[i, j] = 0.0
+            for k in range(n):
+                compliance[i, j] += measured[k, i] * by_torque[j, k]
+    if not cholesky(compliance):
+        return False
+    cholesky_solve(compliance, torque)
+    for i in range(count):
+        for k in range(n):
+            acceleration[k] += by_torque[i, k] * torque[i]
+    return True
+
+
 def recorder(equations: Callable[..., None]) -> Callable[..., tuple[int, int]]:
     """
     Return the compiled function that integrates equations and records.
@@ -109,28 +142,8 @@ def recorder(equations: Callable[..., None]) -> Callable[..., tuple[int, int]]:
             return
         acceleration[:] = -velocity - static
         if law.locked:
-            # Torques such that the motor angles have no acceleration.
-            cholesky_solve(mass, acceleration)
-            by_torque = np.empty((count, n))
-            compliance = np.empty((count, count))
-            for i in range(count):
-                by_torque[i] = measured[:, i]
-                cholesky_solve(mass, by_torque[i])
-            for i in range(count):
-                torque[i] = 0.0
-                for k in range(n):
-                    torque[i] -= measured[k, i] * acceleration[k]
-                for j in range(count):
-                    compliance[i, j] = 0.0
-                    for k in range(n):
-                        compliance[i, j] += measured[k, i] * by_torque[j, k]
-            if not cholesky(compliance):
+            if not hold(mass, measured, np.zeros(count), acceleration, torque):
                 acceleration[:] = np.nan
-                return
-            cholesky_solve(compliance, torque)
-            for i in range(count):
-                for k in range(n):
-                    acceleration[k] += by_torque[i, k] * torque[i]
             return
         for i in range(count):
             angle, rate = 0.0, 0.0

@@ -1,0 +1,328 @@
+"""
+Arms: what a machine has besides its flexible links, and whether its control loop is stable.
+
+At joint i a motor with a rotor, whose inertia J_i is seen at the joint multiplied by the square of
+the gear ratio, turns the motor angle gamma = B^T q of :attr:`Equations.force_map` B. A digital
+controller sets the torque tau_i = K_i e_i + D_i e_i' + weight at intervals of T, where it stays
+constant between. Links are damped in proportion to their bending stiffness:
+
+    (M(q) + B J B^T) q'' + velocity_terms + delta K_e f' + static = B tau
+
+with the elastic stiffness K_e of the deflections f and a time delta. The force map does not depend
+on q, so B J B^T is exact.
+
+About a pose at rest, x = (q, q') has x' = A x + E tau. In a cycle x_{k+1} = F x_k + G tau_k, with
+F and G from the exponential of (A, E) T, and tau_k = -(K B^T, D B^T) x_k: the loop is stable when
+the spectral radius of F - G (K B^T, D B^T) is below 1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import expm
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import Parameters, load, quantity
+from longreach_symbolic.generated import compiled, parameter_values
+from longreach_symbolic.links import Links
+from longreach_symbolic.motion import force_matrix
+
+__all__ = [
+    'Arm',
+    'Drive',
+    'Terms',
+    'arm_of',
+    'check_stable',
+    'designed_arm',
+    'elastic_stiffness',
+    'linear_terms',
+    'load_arm',
+    'spectral_radius',
+]
+
+# Of a designed arm: rotor over rigid inertia at each joint, damping ratio of the loop, largest
+# D T / J, damping ratio of the lowest vibration with locked motors.
+_ROTOR_SHARE, _LOOP_DAMPING, _PER_CYCLE, _LINK_DAMPING = 0.1, 0.7, 0.7, 0.005
+SAMPLE_TIME = 0.005
+"""Cycle of a designed arm [s]."""
+# Half the step of the derivative of weight by coordinates [rad], [m].
+_STEP = 1e-6
+# Changes that are tried to make a loop stable: 2 to the power of 1, 2, ..
+_TRIED = range(1, 15)
+
+
+@dataclasses.dataclass(frozen=True)
+class Drive(Parameters):
+    """Motor of a joint, and its controller."""
+
+    gain: float = quantity('torque over angle, K', 'N m/rad', at_least=0.0, at_most=1e12)
+    rate_gain: float = quantity('torque over rate, D', 'N m s/rad', at_least=0.0, at_most=1e12)
+    rotor_inertia: float = quantity(
+        'inertia of the rotor times the square of the gear ratio, J',
+        'kg m^2',
+        at_least=0.0,
+        at_most=1e12,
+        default=0.0,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Arm(Parameters):
+    """The contents of an arm file."""
+
+    drives: tuple[Drive, ...] = quantity('for each link, or one for all')
+    sample_time: float = quantity(
+        'cycle of the controller, T', 's', at_least=1e-6, at_most=1.0, default=SAMPLE_TIME
+    )
+    damping: float = quantity(
+        'of the links, delta: damping over bending stiffness', 's', at_least=0.0, at_most=1e3,
+        default=0.0,
+    )  # fmt: skip
+
+    def check(self) -> None:
+        """Raise InputError for a cycle that time stamps cannot hold."""
+        if abs(self.sample_time * 1e9 - round(self.sample_time * 1e9)) > 1e-3:
+            raise InputError(
+                f'sample_time = {self.sample_time!r} s, allowed: whole nanoseconds, as stamps have'
+            )
+        if not self.drives:
+            raise InputError('drives has 0 entries, allowed: one for each link, or one for all')
+
+    def on(self, links: Links) -> Arm:
+        """
+        Return the arm with a drive for each link.
+
+        Raises
+        ------
+        InputError
+            When there are neither one nor as many drives as links.
+        """
+        count = len(links.links)
+        if len(self.drives) not in (1, count):
+            raise InputError(
+                f'drives has {len(self.drives)} entries, allowed for {count} links: {count}, or 1'
+                ' for all'
+            )
+        return self.replace(drives=self.drives * (count // len(self.drives)))
+
+    def column(self, name: str) -> np.ndarray:
+        """Return a quantity of all drives."""
+        return np.array([getattr(drive, name) for drive in self.drives])
+
+
+class Terms(NamedTuple):
+    """
+    The linear equations of links with motors, mass q'' + damping q' + stiffness q = force tau.
+
+    Parameters
+    ----------
+    mass, damping, stiffness : ndarray (n, n)
+    force : ndarray (n, N)
+    """
+
+    mass: np.ndarray
+    damping: np.ndarray
+    stiffness: np.ndarray
+    force: np.ndarray
+
+
+def elastic_stiffness(links: Links) -> np.ndarray:
+    """Return the stiffness matrix (n, n) of straight links without weight."""
+    size, count = links.size, len(links.links)
+    weightless = links.replace(gravity=0.0)
+    found = np.zeros((size, size))
+    for k in range(count, size):
+        # Linear in the deflections.
+        found[:, k] = _evaluated(weightless, np.eye(size)[k])[1]
+    return found
+
+
+def _evaluated(links: Links, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mass matrix, and gravity with stiffness, at rest."""
+    size = links.size
+    mass, velocity, static = np.empty((size, size)), np.empty(size), np.empty(size)
+    values = parameter_values(links)
+    compiled(links).equations(q, np.zeros(size), values, mass, velocity, static)
+    return mass, static
+
+
+def linear_terms(links: Links, arm: Arm, q: np.ndarray) -> Terms:
+    """
+    Return the linear equations about a pose at rest, q (n,).
+
+    ``arm`` has a drive for each link.
+    """
+    force = force_matrix(links)
+    mass, _ = _evaluated(links, q)
+    steps = _STEP * np.eye(links.size)
+    ahead, behind = (
+        np.array([_evaluated(links, q + sign * step)[1] for step in steps]).T for sign in (1, -1)
+    )
+    return Terms(
+        mass + (force * arm.column('rotor_inertia')) @ force.T,
+        arm.damping * elastic_stiffness(links),
+        (ahead - behind) / (2.0 * _STEP),
+        force,
+    )
+
+
+def spectral_radius(terms: Terms, arm: Arm) -> float:
+    """Return the spectral radius of the digital loop; stable below 1."""
+    n, count = terms.force.shape
+    continuous = np.zeros((2 * n + count, 2 * n + count))
+    continuous[:n, n : 2 * n] = np.eye(n)
+    right = np.hstack((-terms.stiffness, -terms.damping, terms.force))
+    continuous[n : 2 * n] = np.linalg.solve(terms.mass, right)
+    cycle = expm(arm.sample_time * continuous)[: 2 * n]
+    gains = [arm.column(name)[:, np.newaxis] * terms.force.T for name in ('gain', 'rate_gain')]
+    loop = cycle[:, : 2 * n] - cycle[:, 2 * n :] @ np.hstack(gains)
+    if not np.isfinite(loop).all():
+        return math.inf
+    return float(np.abs(np.linalg.eigvals(loop)).max())
+
+
+def check_stable(links: Links, arm: Arm, poses: Sequence[np.ndarray]) -> None:
+    """
+    Check that the digital loop is stable about poses at rest, q (n,) each.
+
+    Raises
+    ------
+    InputError
+        With the spectral radius, and what would make it stable.
+    """
+
+    def radius(one: Arm) -> float:
+        with np.errstate(over='ignore', invalid='ignore'):
+            return max(spectral_radius(linear_terms(links, one, q), one) for q in poses)
+
+    largest = radius(arm)
+    if largest < 1.0:
+        return
+    remedies = list(filter(None, (_remedy(change, arm, radius) for change in _CHANGES)))
+    raise InputError(
+        f'the digital control loop is unstable: spectral radius {largest:.4g} with sample_time ='
+        f' {arm.sample_time:g} s, allowed: below 1; '
+        + (
+            f'stable with {", or with ".join(remedies)}'
+            if remedies
+            else 'no change of sample_time, gains or rotor_inertia alone makes it stable; are the'
+            ' links too weak for their weight?'
+        )
+    )
+
+
+def _shorter(arm: Arm, power: int) -> tuple[str, Arm]:
+    """Return an arm with a shorter cycle."""
+    time = round(arm.sample_time / 2.0**power, 6)
+    return f'sample_time = {time:g} s', arm.replace(sample_time=max(time, 1e-6))
+
+
+def _softer(arm: Arm, power: int) -> tuple[str, Arm]:
+    """Return an arm with smaller gains."""
+    scale = 2.0**-power
+    drives = tuple(
+        drive.replace(gain=scale * drive.gain, rate_gain=scale * drive.rate_gain)
+        for drive in arm.drives
+    )
+    return f'gain and rate_gain of all drives times {scale:.6g}', arm.replace(drives=drives)
+
+
+def _stiffer(arm: Arm, power: int) -> tuple[str, Arm]:
+    """Return an arm with larger gains of the angles, as against weight."""
+    scale = 2.0**power
+    drives = tuple(drive.replace(gain=scale * drive.gain) for drive in arm.drives)
+    return f'gain of all drives times {scale:g}', arm.replace(drives=drives)
+
+
+def _heavier(arm: Arm, power: int) -> tuple[str, Arm]:
+    """Return an arm with rotors of such inertia that D T / J is 4 at first, and then less."""
+    drives = tuple(
+        drive.replace(
+            rotor_inertia=max(
+                drive.rotor_inertia,
+                _two_digits(2.0 ** (power - 3) * arm.sample_time * drive.rate_gain),
+            )
+        )
+        for drive in arm.drives
+    )
+    shown = ', '.join(dict.fromkeys(f'{drive.rotor_inertia:g}' for drive in drives))
+    return f'rotor_inertia = {shown} kg m^2', arm.replace(drives=drives)
+
+
+_CHANGES: tuple[Callable[[Arm, int], tuple[str, Arm]], ...] = (
+    _shorter,
+    _softer,
+    _stiffer,
+    _heavier,
+)
+
+
+def _two_digits(value: float) -> float:
+    """Return a number rounded up to two digits."""
+    if not value > 0.0:
+        return value
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return math.ceil(value / unit) * unit
+
+
+def _remedy(
+    change: Callable[[Arm, int], tuple[str, Arm]], arm: Arm, radius: Callable[[Arm], float]
+) -> str:
+    """Return the smallest of the changes of one kind that make an arm stable; empty for none."""
+    for power in _TRIED:
+        text, changed = change(arm, power)
+        if radius(changed) < 1.0:
+            return text
+    return ''
+
+
+def designed_arm(links: Links) -> Arm:
+    """
+    Return an arm with motors and gains for links of which nothing else is known.
+
+    Rotors have a tenth of the rigid inertia about their joint when all links are in one line. All
+    loops have one frequency, that of the lowest vibration with locked motors or, if that is too
+    fast for the cycle, the one with D T = 0.7 J.
+    """
+    count = len(links.links)
+    mass, _ = _evaluated(links, np.zeros(links.size))
+    inertias = np.diag(mass)[:count]
+    rotors = _ROTOR_SHARE * inertias
+    force = force_matrix(links)
+    # What locked motors leave free: the null space of the motor angles.
+    free = np.linalg.svd(force.T)[2][count:].T
+    stiffness = free.T @ elastic_stiffness(links) @ free
+    squares = np.linalg.eigvals(np.linalg.solve(free.T @ mass @ free, stiffness)).real
+    lowest = math.sqrt(squares.min())
+    share = 2.0 * _LOOP_DAMPING * (inertias + rotors)
+    rate = min(lowest, _PER_CYCLE * float((rotors / share).min()) / SAMPLE_TIME)
+    return Arm(
+        damping=2.0 * _LINK_DAMPING / lowest,
+        drives=tuple(
+            Drive(gain=rate**2 * (one + rotor), rate_gain=rate * damping, rotor_inertia=rotor)
+            for one, rotor, damping in zip(inertias, rotors, share, strict=True)
+        ),
+    )
+
+
+def load_arm(file: str | Path, links: Links) -> Arm:
+    """
+    Read an arm file for links.
+
+    Raises
+    ------
+    InputError
+        With file, key, value and what is allowed.
+    """
+    return load(Arm, file, check=lambda arm: arm.on(links)).on(links)
+
+
+def arm_of(links: Links, file: str | Path | None = None) -> Arm:
+    """Return the arm of a file; None: one that is designed for the links."""
+    return designed_arm(links) if not file else load_arm(file, links)

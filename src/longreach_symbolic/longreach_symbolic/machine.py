@@ -1,0 +1,408 @@
+"""
+Flexible links as a machine: motors, a digital controller, a scenario; stepped by compiled code.
+
+Equations with the rotors of the motors and damping of the links: :mod:`longreach_symbolic.arm`.
+The controller of each motor is
+
+    tau = tau_r + K (gamma_r - gamma) + D (gamma_r' - gamma')
+
+once per cycle. The scenario says where the chords shall be; gamma_r is where the motors are when
+the links rest there, bent by their weight, and tau_r the torques that hold them. Brakes of the
+motors let their angles come to rest within ``BRAKE_TIME``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.kernels import read_only
+from longreach_dynamics.linear_algebra import cholesky, cholesky_solve, lu, lu_solve
+from longreach_dynamics.machine import BY_SCENARIO, ByScenario, JointSample, step_count, step_time
+from longreach_dynamics.stepping import nonstiff_integrator, raise_for
+from longreach_symbolic.arm import Arm, check_stable, elastic_stiffness
+from longreach_symbolic.generated import compiled, module_of, parameter_values
+from longreach_symbolic.links import Links
+from longreach_symbolic.motion import force_matrix, hold
+from longreach_symbolic.scenario import Scenario
+
+__all__ = [
+    'BRAKES',
+    'BRAKE_TIME',
+    'Controller',
+    'FlexibleLinks',
+    'State',
+    'Torques',
+    'joint_names',
+]
+
+Torques = tuple[float, ...]
+"""Command: torques of the motors [N m]."""
+
+BRAKES: Torques = ()
+"""Command: the brakes of all motors close."""
+
+BRAKE_TIME = 0.01
+"""Time constant of the motors' rates when brakes close [s]."""
+
+# Of the local error of a step; coordinates are in rad and m.
+_RELATIVE, _ABSOLUTE = 1e-9, 1e-11
+# First step of the integration over the interval.
+_FIRST = 0.1
+# Half the interval of the derivative of the references [s].
+_APART = 1e-4
+# Poses of a scenario at which the loop must be stable.
+_POSES = 5
+
+# Kernels of their own for each model, so that the machine code of several is kept.
+_TEXT = '''"""Machine of flexible links, compiled."""
+
+import sys
+
+from longreach_dynamics.kernels import kernel
+from longreach_symbolic.machine import resting_pose, stepper
+
+_equations = sys.modules[{module!r}].equations
+_rest, _step = resting_pose(_equations), stepper(_equations)
+
+
+@kernel
+def rest(*arguments):
+    return _rest(*arguments)
+
+
+@kernel
+def step(*arguments):
+    return _step(*arguments)
+'''
+
+
+class _Constants(NamedTuple):
+    """What the compiled equations take."""
+
+    values: np.ndarray  # parameters
+    force: np.ndarray  # (n, N)
+    rotors: np.ndarray  # (n, n), B J B^T
+    damping: np.ndarray  # (n, n)
+
+
+class State(NamedTuple):
+    """State of the links. Never changed in place."""
+
+    x: np.ndarray  # (2 n,): q and q'
+    torques: np.ndarray  # (N,) that acted last [N m]
+
+
+def resting_pose(equations: Callable[..., None]) -> Callable[..., bool]:
+    """
+    Return the compiled function that finds how links rest.
+
+    ``rest(q, torque, constants)`` takes joint angles q[:N], fills the deflections q[N:] and the
+    holding torques (N,), and returns False when there are none. What is left of weight, stiffness
+    and torques is linear in the deflections.
+    """
+
+    @njit
+    def rest(q, torque, constants):  # type: ignore[no-untyped-def]
+        n, count = constants.force.shape
+        rates, velocity, static = np.zeros(n), np.empty(n), np.empty(n)
+        mass = np.empty((n, n))
+        size = n - count
+        matrix, offset = np.empty((size, size)), np.empty(size)
+        for column in range(-1, size):
+            q[count:] = 0.0
+            if column >= 0:
+                q[count + column] = 1.0
+            equations(q, rates, constants.values, mass, velocity, static)
+            for row in range(size):
+                left = static[count + row]
+                for i in range(count):
+                    left -= constants.force[count + row, i] * static[i]
+                if column < 0:
+                    offset[row] = left
+                else:
+                    matrix[row, column] = left - offset[row]
+        pivots = np.empty(size, np.int64)
+        if not lu(matrix, pivots):
+            return False
+        q[count:] = -offset
+        lu_solve(matrix, pivots, q[count:])
+        equations(q, rates, constants.values, mass, velocity, static)
+        torque[:] = static[:count]
+        return True
+
+    return rest  # type: ignore[no-any-return]
+
+
+def stepper(equations: Callable[..., None]) -> Callable[..., tuple[np.ndarray, int]]:
+    """
+    Return the compiled function that advances links.
+
+    ``step(x, torque, braked, duration, constants)`` returns state and status of the integrator;
+    when brakes are closed it fills ``torque`` with those of the brakes at the end.
+    """
+
+    @njit
+    def accelerate(x, torque, braked, constants, acceleration):  # type: ignore[no-untyped-def]
+        n, count = constants.force.shape
+        q, rates = x[:n], x[n:]
+        mass = np.empty((n, n))
+        velocity = np.empty(n)
+        static = np.empty(n)
+        equations(q, rates, constants.values, mass, velocity, static)
+        for i in range(n):
+            acceleration[i] = -velocity[i] - static[i]
+            for k in range(n):
+                mass[i, k] += constants.rotors[i, k]
+                acceleration[i] -= constants.damping[i, k] * rates[k]
+        if not cholesky(mass):
+            acceleration[:] = np.nan
+            return
+        if braked:
+            wanted = np.zeros(count)
+            for i in range(count):
+                for k in range(n):
+                    wanted[i] -= constants.force[k, i] * rates[k] / BRAKE_TIME
+            if not hold(mass, constants.force, wanted, acceleration, torque):
+                acceleration[:] = np.nan
+            return
+        for i in range(n):
+            for k in range(count):
+                acceleration[i] += constants.force[i, k] * torque[k]
+        cholesky_solve(mass, acceleration)
+
+    @njit
+    def right_hand_side(_, x, inputs, constants, dx):  # type: ignore[no-untyped-def]
+        torque, braked = inputs
+        n = len(constants.force)
+        accelerate(x, torque, braked, constants, dx[n:])
+        dx[:n] = x[n:]
+
+    integrate = nonstiff_integrator(right_hand_side)
+
+    @njit
+    def step(x, torque, braked, duration, constants):  # type: ignore[no-untyped-def]
+        first = _FIRST * duration
+        inputs = (torque, braked)
+        after, _, _, status = integrate(
+            0.0, duration, x, inputs, constants, _RELATIVE, _ABSOLUTE, first
+        )
+        if braked:
+            accelerate(after, torque, braked, constants, np.empty(len(constants.force)))
+        return after, status
+
+    return step  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _kernels(equations: ModuleType) -> ModuleType:
+    """Return the module of both functions for compiled equations, from its file if any."""
+    name = equations.__name__
+    text = _TEXT.format(module=name)
+    return module_of(f'machine_{name.removeprefix("longreach_symbolic_")}', text, lambda: text)
+
+
+def joint_names(links: Links) -> tuple[str, ...]:
+    """Return the names in a sample: chords, motors, deflections."""
+    numbers = range(1, len(links.links) + 1)
+    return (
+        *(f'joint_{i}' for i in numbers),
+        *(f'motor_{i}' for i in numbers),
+        *(f'f_{i}_{k}' for i in numbers for k in range(1, links.modes + 1)),
+    )
+
+
+class Controller:
+    """
+    The digital controllers of all motors, and what they follow.
+
+    Parameters
+    ----------
+    links : Links
+    arm : Arm
+    scenario : Scenario
+
+    Raises
+    ------
+    InputError
+        When the three do not fit together, or the loop is unstable.
+    """
+
+    def __init__(self, links: Links, arm: Arm, scenario: Scenario) -> None:
+        self.links, self.arm, self.scenario = links, arm.on(links), scenario
+        scenario.check_links(links)
+        self._force = force = force_matrix(links)
+        self.constants = read_only(
+            _Constants(
+                parameter_values(links),
+                force.copy(),
+                (force * self.arm.column('rotor_inertia')) @ force.T,
+                self.arm.damping * elastic_stiffness(links),
+            )
+        )
+        self.kernels: Any = _kernels(compiled(links))
+        self._gains = tuple(self.arm.column(name) for name in ('gain', 'rate_gain'))
+        times = np.linspace(0.0, scenario.duration, _POSES)
+        check_stable(links, self.arm, [self.rest(time)[0] for time in times])
+
+    def rest(self, time: float) -> tuple[np.ndarray, np.ndarray]:
+        """
+        Return q (n,) of links that rest where the scenario wants them at a time [s], and torques.
+
+        Raises
+        ------
+        LongreachError
+            When the links are too weak for their weight.
+        """
+        q, torques = np.zeros(self.links.size), np.empty(len(self.links.links))
+        q[: len(torques)] = self.scenario.angles(time, self.links)
+        if not self.kernels.rest(q, torques, self.constants) or not np.isfinite(q).all():
+            raise LongreachError(
+                f'the links cannot rest in their pose at {time:g} s; give stiffer or lighter links'
+            )
+        return q, torques
+
+    def motors(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return motor angles [rad] and rates [rad/s] of a state x (2 n,)."""
+        n = self.links.size
+        return x[:n] @ self._force, x[n:] @ self._force
+
+    def references(self, time: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return desired motor angles, rates and holding torques at a time [s], (N,) each."""
+        q, torques = self.rest(time)
+        behind, ahead = (self.rest(time + shift)[0] for shift in (-_APART, _APART))
+        return q @ self._force, (ahead - behind) @ self._force / (2.0 * _APART), torques
+
+    def torques(self, angles: np.ndarray, rates: np.ndarray, cycle: int) -> Torques:
+        """
+        Return the torques of a cycle.
+
+        Parameters
+        ----------
+        angles, rates : ndarray (N,)
+            Of the motors [rad], [rad/s].
+        cycle : int
+            Number of the cycle since time 0.
+        """
+        wanted, wanted_rates, torques = self.references(self.time(cycle))
+        gain, rate_gain = self._gains
+        found = torques + gain * (wanted - angles) + rate_gain * (wanted_rates - rates)
+        return tuple(found.tolist())
+
+    def time(self, cycle: int) -> float:
+        """Return the time of a cycle [s]."""
+        return step_time(cycle, self.arm.sample_time)
+
+
+@dataclasses.dataclass(frozen=True)
+class FlexibleLinks:
+    """
+    Flexible links with motors as a :class:`longreach_dynamics.machine.Machine`.
+
+    A command is :data:`Torques`, which stay constant, :data:`BRAKES`, or BY_SCENARIO: the
+    controllers act by themselves, cycle by cycle.
+
+    Parameters
+    ----------
+    links : Links
+    arm : Arm
+    scenario : Scenario
+
+    Raises
+    ------
+    InputError
+        When the three do not fit together, or the loop is unstable.
+    """
+
+    links: Links
+    arm: Arm
+    scenario: Scenario
+    controller: Controller = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Make the controllers, which check all."""
+        object.__setattr__(self, 'controller', Controller(self.links, self.arm, self.scenario))
+
+    @property
+    def step(self) -> float:
+        """Interval of samples and cycles [s]."""
+        return self.arm.sample_time
+
+    def initial_state(self) -> State:
+        """Return the links at rest, or straight, where the scenario begins."""
+        q, torques = self.controller.rest(0.0)
+        if self.scenario.straight:
+            q[len(torques) :] = 0.0
+        return State(np.concatenate((q, np.zeros_like(q))), torques)
+
+    def advance(
+        self, state: State, command: Torques | ByScenario, time: float, duration: float
+    ) -> State:
+        """
+        Return the state ``duration`` [s] after ``time`` [s].
+
+        Raises
+        ------
+        InputError
+            For BY_SCENARIO when time or duration are no whole cycles.
+        IntegrationError
+            When the state becomes non-finite.
+        LongreachError
+            When a deflection exceeds the length of its link.
+        """
+        if command is not BY_SCENARIO:
+            return self._advance(state, command, time, duration)
+        first = step_count(time, self.step, 'time')
+        for cycle in range(first, first + step_count(duration, self.step, 'duration')):
+            torques = self.controller.torques(*self.controller.motors(state.x), cycle)
+            state = self._advance(state, torques, self.controller.time(cycle), self.step)
+        return state
+
+    def _advance(self, state: State, torques: Torques, time: float, duration: float) -> State:
+        """Return the state after a time under constant torques, or braked."""
+        controller, count = self.controller, len(self.links.links)
+        acting = np.array(torques or (0.0,) * count)
+        x, status = controller.kernels.step(
+            state.x, acting, not torques, duration, controller.constants
+        )
+        raise_for(status, time, state.x)
+        deflections = np.abs(x[count : self.links.size]).reshape(count, -1)
+        for i, (link, found) in enumerate(zip(self.links.links, deflections, strict=True), 1):
+            if found.max() > link.length:
+                raise LongreachError(
+                    f'after t = {time:g} s link {i} is bent by more than its length, which the'
+                    ' equations do not describe; give smaller torques, or stiffer links'
+                )
+        return State(x, acting)
+
+    def joint_sample(self, state: State, command: Torques | ByScenario) -> JointSample:  # noqa: ARG002
+        """
+        Return chords (joint_1, ..), motors with their torques (motor_1, ..), deflections [m].
+
+        A motor's effort is the torque that acted until now [N m]; others are 0.
+        """
+        n, count = self.links.size, len(self.links.links)
+        q, rates = state.x[:n].tolist(), state.x[n:].tolist()
+        angles, angle_rates = (values.tolist() for values in self.controller.motors(state.x))
+        none = (0.0,) * count
+        return JointSample(
+            joint_names(self.links),
+            (*q[:count], *angles, *q[count:]),
+            (*rates[:count], *angle_rates, *rates[count:]),
+            (*none, *state.torques.tolist(), *(0.0,) * (n - count)),
+        )
+
+    def check_torques(self, torques: Torques) -> Torques:
+        """Return torques; InputError unless there is a finite one for each motor."""
+        if len(torques) != len(self.links.links) or not np.isfinite(torques).all():
+            raise InputError(
+                f'torques = {list(torques)} N m, allowed: {len(self.links.links)} finite numbers'
+            )
+        return torques

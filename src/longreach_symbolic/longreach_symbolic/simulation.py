@@ -1,0 +1,142 @@
+"""Simulated runs of flexible links: tables of what is observed, one row for each cycle."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+
+from longreach_dynamics.errors import LongreachError
+from longreach_dynamics.machine import BY_SCENARIO, sample_counts
+from longreach_dynamics.runs import Column, Columns, Derived, Run, Source, each
+from longreach_dynamics.trajectories import Waypoint
+from longreach_symbolic.arm import designed_arm
+from longreach_symbolic.links import Links, chord_ends, load_links
+from longreach_symbolic.machine import FlexibleLinks, joint_names
+from longreach_symbolic.scenario import Scenario
+
+__all__ = ['LinksRun', 'columns_of', 'simulate', 'warm_up']
+
+
+def columns_of(links: Links) -> Columns:
+    """Return the columns of a run of links."""
+    count, names = len(links.links), joint_names(links)
+    chords, motors, deflections = names[:count], names[count : 2 * count], names[2 * count :]
+    angles = tuple(_sources('position', chords))
+
+    def end(axis: int) -> Derived:
+        return Derived(angles, lambda theta: chord_ends(links, theta)[:, -1, axis])
+
+    groups = (
+        ('theta_*', chords, 'rad', 'position', 'angles between chords'),
+        ('motor_*', motors, 'rad', 'position', 'motor angles'),
+        ('f_*', deflections, 'm', 'position', 'deflections, of link and function'),
+        ('theta_rate_*', chords, 'rad/s', 'velocity', 'rates of the angles'),
+        ('motor_rate_*', motors, 'rad/s', 'velocity', 'rates of the motors'),
+        ('f_rate_*', deflections, 'm/s', 'velocity', 'rates of the deflections'),
+        ('torque_*', motors, 'N m', 'effort', 'torques of the motors until the sample'),
+    )
+    return Columns(
+        (
+            Column('time', 's', 'of the sample'),
+            *(
+                column
+                for family, entries, unit, field, meaning in groups
+                for column in each(
+                    family,
+                    [name.partition('_')[2] for name in entries],
+                    unit,
+                    meaning,
+                    _sources(field, entries),
+                )
+            ),
+            Column('tip_x', 'm', 'end of the last link, forward', end(0)),
+            Column('tip_z', 'm', 'end of the last link, up', end(1)),
+            Column('wanted_x', 'm', 'where it shall be'),
+            Column('wanted_z', 'm', 'where it shall be'),
+            Column('tip_error', 'm', 'distance between the two'),
+        )
+    )
+
+
+def _sources(field: str, entries: tuple[str, ...]) -> list[Source]:
+    """Return where recordings hold a field of some entries."""
+    return [Source('joint_states', field, name) for name in entries]
+
+
+@dataclasses.dataclass(frozen=True)
+class LinksRun(Run[FlexibleLinks]):
+    """A run of flexible links; its parameters are the machine."""
+
+    UNITS: ClassVar[dict[str, str]] = {
+        'duration': 's',
+        'tip_error': 'm',
+        'tip_error_rms': 'm',
+        'final_tip': 'm',
+        'largest_torque': 'N m',
+        'largest_deflection': 'm',
+    }
+
+    def summary(self) -> dict[str, Any]:
+        """Return the main results."""
+        found = super().summary()
+        if not len(self.table):
+            return found
+        if 'tip_error' in self.columns.names:
+            error = self.column('tip_error')
+            found['tip_error'] = float(error.max())
+            found['tip_error_rms'] = float(np.sqrt(np.mean(error**2)))
+        found['final_tip'] = self.stack(['tip_x', 'tip_z'])[-1].tolist()
+        for name, family in (('largest_torque', 'torque_*'), ('largest_deflection', 'f_*')):
+            chosen = [column.name for column in self.columns if column.family == family]
+            found[name] = float(np.abs(self.stack(chosen)).max())
+        return found
+
+
+def simulate(machine: FlexibleLinks) -> LinksRun:
+    """
+    Simulate links under their controllers.
+
+    Returns
+    -------
+    LinksRun
+        One that could not go on has its rows up to there, and a message.
+
+    Raises
+    ------
+    InputError
+        When the duration is no whole number of cycles.
+    """
+    columns = columns_of(machine.links)
+    step, scenario = machine.step, machine.scenario
+    _, samples = sample_counts(scenario.duration, step, step, len(columns))
+    state, message = machine.initial_state(), ''
+    count = len(machine.links.links)
+    rows = []
+    for cycle in range(samples + 1):
+        sample = machine.joint_sample(state, BY_SCENARIO)
+        torques = sample.efforts[count : 2 * count]
+        rows.append((*sample.positions, *sample.velocities, *torques))
+        if cycle < samples:
+            try:
+                state = machine.advance(state, BY_SCENARIO, machine.controller.time(cycle), step)
+            except LongreachError as error:
+                message = str(error)
+                break
+    times = np.array([machine.controller.time(cycle) for cycle in range(len(rows))])
+    table = np.array(rows)
+    wanted = np.array([scenario.angles(time, machine.links) for time in times])
+    ends, aims = (chord_ends(machine.links, theta)[:, -1] for theta in (table[:, :count], wanted))
+    away = np.hypot(*(ends - aims).T)
+    return LinksRun(
+        machine, columns, np.column_stack((times, table, ends, aims, away)), message=message
+    )
+
+
+def warm_up() -> None:
+    """Compile what two links with the functions of the installed file need."""
+    links = load_links()
+    pose = Waypoint(time=0.0, angles_deg=(45.0, -45.0))
+    machine = FlexibleLinks(links, designed_arm(links), Scenario(duration=1.0, trajectory=(pose,)))
+    machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, machine.step)
