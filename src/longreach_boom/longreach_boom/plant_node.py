@@ -152,6 +152,10 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
         colours = [stress_colours(shape.stress) for shape in shapes]
         return conversions.shape_to_message(shapes, colours, header)
 
+    def carried(self) -> float:
+        """Return the mass of all loads [kg]."""
+        return sum((load.mass for load in self.state.loads), 0.0)
+
     def attached(self, request: AttachLoad.Request) -> tuple[BoomState, str]:
         """Return the state with a load attached to the boom."""
         load = conversions.load_from_request(request).on(self._boom.parameters)
@@ -164,5 +168,5 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
         """Return the state without loads."""
         if not self.state.loads:
             raise InputError('no load hangs on the boom; attach one with ~/attach_load')
-        mass = sum(load.mass for load in self.state.loads)
+        mass = self.carried()
         return self._boom.release(self.state), f'{mass:g} kg released at {self.time:g} s'

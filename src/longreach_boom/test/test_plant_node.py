@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from geometry_msgs.msg import InertiaStamped
 from longreach_msgs.msg import (
     HydraulicState,
     InclinationState,
@@ -123,8 +124,10 @@ def test_all_topics_are_the_librarys_run(
     boom: BoomParameters, scenario: Path, expected: BoomRun
 ) -> None:
     with bench(*FAST, *words(scenario=scenario, duration=0.5)) as b:
+        changes = b.listen(InertiaStamped, 'load', qos.CHANGES)
         rig = Rig(b)
         rig.run_to_the_end(101)
+    assert loads_of(changes) == [(0, 90.0), (11, 0.0)]
     machine = Boom(boom, load_scenario(scenario, boom, 1e-3))
     parts = StateParts.of(expected.states, boom)
     flows = flows_of(parts, machine.constants(()))
@@ -253,8 +256,15 @@ def test_two_senders_are_told(standing: Rig, senders: int, capfd: Any) -> None:
     assert said.count('2 senders command the valves on /valve_command') == len(others)
 
 
+def loads_of(changes: list[InertiaStamped]) -> list[tuple[int, float]]:
+    """Return numbers of samples and masses [kg]."""
+    return [(nanoseconds_of(c.header.stamp) // SAMPLE, c.inertia.m) for c in changes]
+
+
 def test_loads_come_and_go(boom: BoomParameters, standing: Rig) -> None:
     plant = standing.plant
+    # A listener that comes late gets all changes.
+    changes: list[InertiaStamped] = []
     machine = Boom(boom, plant.machine.scenario)
     state = plant.state
     response = standing.attach(mass=120.0, beam='beam_3', position=4.0)
@@ -272,6 +282,11 @@ def test_loads_come_and_go(boom: BoomParameters, standing: Rig) -> None:
     response = standing.bench.call(Trigger, 'plant/release_load')
     assert not response.success
     assert 'no load hangs on the boom' in response.message
+    standing.bench.driver.create_subscription(InertiaStamped, 'load', changes.append, qos.CHANGES)
+    standing.bench.until(lambda: len(changes) == 4, 'changes of the load')
+    assert loads_of(changes) == [(0, 0.0), (0, 120.0), (0, 210.0), (3, 0.0)]
+    assert changes[0].header.frame_id == 'boom_base'
+    assert math.isnan(changes[0].inertia.com.x)
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,10 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
         """Return the spool positions of a message."""
         return spools_from_message(message, JOINTS, 'valve_command')
 
+    def carried(self) -> float:
+        """Return the mass of the log in the grapple [kg]."""
+        return float(self.state.y[LOG])
+
     def attached(self, request: AttachLoad.Request) -> tuple[HarvesterState, str]:
         """Return the state with a log in the grapple."""
         if request.beam or not (math.isnan(request.position) or request.position == -1.0):
@@ -131,7 +135,7 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
 
     def released(self) -> tuple[HarvesterState, str]:
         """Return the state without a log."""
-        mass = self.state.y[LOG]
+        mass = self.carried()
         return self.machine.release(self.state), f'{mass:g} kg released at {self.time:g} s'
 
     def publish_own(self, header: Header) -> None:

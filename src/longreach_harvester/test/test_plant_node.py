@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from geometry_msgs.msg import InertiaStamped
 from harvesters import REALISTIC, STANDARD, scenario
 from longreach_msgs.srv import AttachLoad
 from sensor_msgs.msg import JointState
@@ -41,6 +42,7 @@ def attach(b, **fields):
 
 
 def test_logs_come_and_go_by_service(rig):
+    changes = rig.listen(InertiaStamped, 'load', qos.CHANGES)
     answer = attach(rig, mass=300.0)
     assert (answer.success, answer.message) == (True, '300 kg in the grapple from 0 s on')
     machine = Harvester(REALISTIC, rig.plant.machine.scenario)
@@ -51,6 +53,9 @@ def test_logs_come_and_go_by_service(rig):
     answer = rig.call(Trigger, 'plant/release_load')
     assert (answer.success, answer.message) == (True, '300 kg released at 0.01 s')
     assert not rig.call(Trigger, 'plant/release_load').success
+    rig.until(lambda: len(changes) == 3, 'changes of the load')
+    shown = [(change.header.stamp.nanosec, change.inertia.m) for change in changes]
+    assert shown == [(0, 0.0), (0, 300.0), (10_000_000, 0.0)]
 
 
 @pytest.mark.parametrize(

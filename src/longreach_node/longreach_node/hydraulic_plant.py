@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from geometry_msgs.msg import InertiaStamped
 from longreach_msgs.msg import HydraulicState, ValveCommand
 from longreach_msgs.srv import AttachLoad
 from rclpy.publisher import Publisher
@@ -17,7 +19,7 @@ from longreach_dynamics.machine import BY_SCENARIO, ByScenario, Machine
 from longreach_node import qos
 from longreach_node.frames import header_at
 from longreach_node.simulator import SimulatorNode, SimulatorParameters
-from longreach_node.stamps import nanoseconds_of
+from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds
 
 __all__ = ['HydraulicPlantNode']
 
@@ -36,7 +38,8 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
     A subclass sets the class attributes, calls :meth:`open` in its constructor before it creates
     its own publishers and :meth:`run` at the end, and provides :meth:`command_of`,
     :meth:`hydraulic_state` and, where it publishes more, :meth:`publish_own`; with :meth:`draw_on`
-    also :meth:`drawing`, with :meth:`offer_loads` :meth:`attached` and :meth:`released`.
+    also :meth:`drawing`, with :meth:`offer_loads` :meth:`carried`, :meth:`attached` and
+    :meth:`released`.
 
     Attributes
     ----------
@@ -52,6 +55,8 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
         super().__init__('plant', safe_command=BY_SCENARIO)
         self._drawings: Publisher | None = None
         self._drawing_rate = 0.0
+        self._loads: Publisher | None = None
+        self._told_load = math.nan
 
     def open(self, settings: SimulatorParameters) -> None:
         """Create the publisher of ``hydraulics`` and the subscription to commands."""
@@ -69,7 +74,14 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
         self._drawing_rate = rate
 
     def offer_loads(self) -> None:
-        """Offer the services ``~/attach_load`` and ``~/release_load``."""
+        """
+        Offer the services ``~/attach_load`` and ``~/release_load``, and publish ``load``.
+
+        A message has the mass of all loads, at the first sample and whenever it has changed: by a
+        service with the present sample, by the scenario with the sample that follows the change.
+        """
+        self._loads = self.create_publisher(InertiaStamped, 'load', qos.CHANGES)
+        self.outputs.append(self._loads)
         self.create_service(AttachLoad, '~/attach_load', self._on_attach)
         self.create_service(Trigger, '~/release_load', self._on_release)
 
@@ -115,6 +127,10 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
         """Return the markers that show the present state."""
         raise NotImplementedError
 
+    def carried(self) -> float:
+        """Return the mass of all loads of the present state [kg]."""
+        raise NotImplementedError
+
     def attached(self, request: AttachLoad.Request) -> tuple[State, str]:
         """Return the state with one more load, and what is said; InputError to refuse it."""
         raise NotImplementedError
@@ -128,6 +144,7 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
     def publish_outputs(self, nanoseconds: int) -> None:
         """Publish the outputs of the present state."""
         header = header_at(nanoseconds, self.frame)
+        self._publish_load(header)
         self.publish_own(header)
         if self._drawings and self.is_looked_at(self._drawings, self._drawing_rate):
             self._drawings.publish(self.drawing(header))
@@ -165,6 +182,17 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
             response.message = str(error)
             return
         response.success = True
+        if self.simulation.started:
+            self._publish_load(header_at(seconds_to_nanoseconds(self.time), self.frame))
+
+    def _publish_load(self, header: Header) -> None:
+        """Publish the mass of all loads, if it has changed; where they are is not told."""
+        if self._loads is not None and (mass := self.carried()) != self._told_load:
+            self._told_load = mass
+            message = InertiaStamped(header=header)
+            place = message.inertia.com
+            message.inertia.m, place.x, place.y, place.z = mass, *(math.nan,) * 3
+            self._loads.publish(message)
 
     def _publish_hydraulics(self, header: Header) -> None:
         """Publish cylinders and valves, for whoever listens."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
 __all__ = [
+    'CHANGES',
     'CLOCK',
     'DIAGNOSTICS',
     'IMAGES',
@@ -45,6 +46,9 @@ CLOCK = _reliable(1, DurabilityPolicy.VOLATILE)
 
 # Transient local, so that nothing is missing at the start of a recording.
 DIAGNOSTICS = _reliable(100, DurabilityPolicy.TRANSIENT_LOCAL)
+
+# What changes seldom, such as loads: who comes late also gets the changes before.
+CHANGES = _reliable(100, DurabilityPolicy.TRANSIENT_LOCAL)
 
 # Markers: a viewer that starts late gets the latest ones.
 VISUAL = _reliable(1, DurabilityPolicy.TRANSIENT_LOCAL)

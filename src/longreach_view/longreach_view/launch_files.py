@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import subprocess
 import sys
@@ -33,6 +34,8 @@ class Started:
         self._launches = [list(words) for words in launches]
         self._processes = [_launch(words) for words in self._launches]
         self._told: set[int] = set()
+        # Until when the old launch may take to end; infinite: nothing is restarted.
+        self._restarts_until = math.inf
 
     def scenarios(self) -> tuple[str, ...]:
         """Return the scenarios among which the only launch can choose; empty for several."""
@@ -48,30 +51,43 @@ class Started:
         return tuple(name.removeprefix(short) for name in found)
 
     def restart(self, scenario: str) -> None:
-        """End the only launch, and start it again with another scenario."""
+        """
+        End the only launch, to start it again with another scenario.
+
+        It begins in :meth:`follow`, once the old one has ended: a page goes on meanwhile.
+        """
         if len(self._launches) != 1:
             return
-        self.close()
         kept = [word for word in self._launches[0] if not word.startswith('scenario:=')]
         self._launches = [[*kept, f'scenario:={scenario}']]
-        self._processes = [_launch(self._launches[0])]
-        self._told.clear()
+        self._interrupt()
+        self._restarts_until = time.monotonic() + _PATIENCE
 
-    def ended(self) -> list[str]:
-        """Return lines on launches that have ended since the last call."""
+    def follow(self) -> list[str]:
+        """Start what was to be restarted; return lines on launches that ended by themselves."""
         lines = []
         for words, process in zip(self._launches, self._processes, strict=True):
             code = process.poll()
-            if code is not None and process.pid not in self._told:
+            if code is None:
+                if time.monotonic() > self._restarts_until:
+                    process.kill()
+            elif math.isfinite(self._restarts_until):
+                self._processes, self._restarts_until = [_launch(words)], math.inf
+                self._told.clear()
+            elif process.pid not in self._told:
                 self._told.add(process.pid)
                 lines.append(f'longreach launch {words[0]} has ended with exit code {code}')
         return lines
 
-    def close(self) -> None:
-        """End all launches."""
+    def _interrupt(self) -> None:
+        """Tell all launches to end."""
         for process in self._processes:
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
+
+    def close(self) -> None:
+        """End all launches."""
+        self._interrupt()
         end = time.monotonic() + _PATIENCE
         for process in self._processes:
             try:

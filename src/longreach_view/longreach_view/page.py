@@ -30,6 +30,8 @@ _TRANSPORT = ('pause', 'resume', 'step', 'reset')
 # Most charts on a page, and most points of a line; more is slow in a browser.
 _MOST_CHARTS, _MOST_POINTS = 8, 500
 _CHART_HEIGHT = 150
+# Between the two ends of the line of an event [s]: upright on any page.
+_INSTANT = 1e-6
 # Topics of a machine appear one by one: presets wait until none has for this long [s].
 _SETTLED = 1.0
 # What is removed stays hidden on pages for this long before [s].
@@ -97,6 +99,7 @@ class Page:
         self._presets = load_presets()
         self._charts: list[Chart] = []
         self._plots: list[tuple[Chart, Any]] = []
+        self._marked: list[bool] = []
         self._chosen = False
         self._preset_of: tuple[str, ...] = ()
         self._present: tuple[str, ...] = ()
@@ -237,9 +240,10 @@ class Page:
         for _, plot in self._plots:
             self._discard(plot)
         self._plots = []
+        self._marked = [bool(_events(chart, world)) for chart in charts]
         with self._charts_tab:
-            for chart in charts:
-                self._plots.append((chart, self._add_plot(chart)))
+            for chart, marked in zip(charts, self._marked, strict=True):
+                self._plots.append((chart, self._add_plot(chart, marked)))
         world.plot(dict.fromkeys(s for chart in charts for s in chart.signals))
         self._remove.options = (_CHOOSE, *(chart.label for chart in charts))
 
@@ -253,21 +257,27 @@ class Page:
         while self._discarded and now - self._discarded[0][0] > _DISCARD:
             self._discarded.popleft()[1].remove()
 
-    def _add_plot(self, chart: Chart) -> Any:
-        """Add the plot of a chart."""
+    def _add_plot(self, chart: Chart, marked: bool) -> Any:
+        """Add the plot of a chart, with a line for events on a scale of their own or without."""
         short = _short(chart.signals)
         series: list[Any] = [{'label': 't [s]'}]
         series += [
             {'label': name, 'stroke': color, 'width': 2.0, 'points': {'show': False}}
             for name, color in zip(short, _COLOURS, strict=False)
         ]
+        if marked:
+            series.append({'label': 'event', 'stroke': _RED, 'dash': (4, 4), 'scale': 'event'})
         axis = {'stroke': '#808890', 'grid': {'stroke': 'rgba(128,136,144,0.25)', 'width': 1}}
         gui: Any = self.server.gui
         return gui.add_uplot(
-            _no_lines(chart),
+            _no_lines(chart, marked),
             tuple(series),
             title=chart.label,
-            scales={'x': {'time': False, 'auto': True}, 'y': {'auto': True}},
+            scales={
+                'x': {'time': False, 'auto': True},
+                'y': {'auto': True},
+                'event': {'range': (0.0, 1.0)},
+            },
             axes=({**axis, 'size': 32}, {**axis, 'size': 54}),
             legend={'show': len(series) > 2, 'live': False},
             cursor={'drag': {'x': False, 'y': False}},
@@ -355,8 +365,10 @@ class Page:
                 charts = _titled(charts)
             if charts != self._charts:
                 self._set_charts(charts[:_MOST_CHARTS], world)
-        for chart, plot in self._plots:
-            plot.data = _lines(chart, world, self._window.value)
+        if [bool(_events(chart, world)) for chart in self._charts] != self._marked:
+            self._set_charts(self._charts, world)
+        for (chart, plot), marked in zip(self._plots, self._marked, strict=True):
+            plot.data = _lines(chart, world, self._window.value, marked)
 
     def show_picture(self, name: str, picture: np.ndarray) -> None:
         """Show the latest picture of cameras, (height, width, 3)."""
@@ -457,6 +469,9 @@ def _state_row(machine: Machine, note: str, paused: bool) -> str:
         f'<b>{html.escape(machine.name or "machine")}</b><span style="font-variant-numeric:'
         f'tabular-nums">{time}</span>{state}<span style="color:{color}">{lost}</span></div>'
     )
+    if machine.events:
+        when, text = machine.events[-1]
+        row += _line(f'{text} at {when:.2f} s', _GREY)
     alarms = [
         _alarm(name.replace('_', ' '), colour)
         for name, colour in (('emergency_mode', _RED), ('brake', _RED))
@@ -493,20 +508,31 @@ def _titled(charts: list[Chart]) -> list[Chart]:
     ]
 
 
-def _no_lines(chart: Chart) -> tuple[np.ndarray, ...]:
+def _events(chart: Chart, world: World) -> list[float]:
+    """Return the times of the events of a chart's machine [s]."""
+    machine = world.owner_of(chart.signals[0])
+    return [] if machine is None else sorted({time for time, _ in machine.events})
+
+
+def _no_lines(chart: Chart, marked: bool) -> tuple[np.ndarray, ...]:
     """Return two times without values: with none the page's time axis would stay undefined."""
-    return (np.array([0.0, 1.0]), *(np.full(2, math.nan) for _ in chart.signals))
+    count = len(chart.signals) + marked
+    return (np.array([0.0, 1.0]), *(np.full(2, math.nan) for _ in range(count)))
 
 
-def _lines(chart: Chart, world: World, window: float) -> tuple[np.ndarray, ...]:
-    """Return common times and the values of a chart's signals, NaN where there is none."""
+def _lines(chart: Chart, world: World, window: float, marked: bool) -> tuple[np.ndarray, ...]:
+    """
+    Return common times and the values of a chart's signals, NaN where there is none.
+
+    With ``marked`` there is one more line, which goes up from 0 to 1 at each event.
+    """
     found = [world.series[signal] for signal in chart.signals if signal in world.series]
     end = max((series.last for series in found), default=-math.inf)
     if (
         not math.isfinite(end)
         or max(len(series.window(end - window, end)[0]) for series in found) < 2
     ):
-        return _no_lines(chart)
+        return _no_lines(chart, marked)
     parts = [series.window(end - window, end) for series in found]
     longest = max(parts, key=lambda part: part.shape[1])
     times = longest[0]
@@ -515,6 +541,9 @@ def _lines(chart: Chart, world: World, window: float) -> tuple[np.ndarray, ...]:
         stride = -(-len(times) // _MOST_POINTS)
         begin = round(times[0] / max(times[1] - times[0], 1e-9)) % stride
         times = times[(-begin) % stride :: stride]
+    events = np.array([t for t in _events(chart, world) if times[0] <= t <= times[-1]])
+    if len(events):
+        times = np.union1d(times, np.concatenate([events, events + _INSTANT]))
     lines = [times.copy()]
     for part in parts:
         if part.shape[1] == 0:
@@ -525,4 +554,8 @@ def _lines(chart: Chart, world: World, window: float) -> tuple[np.ndarray, ...]:
         # Without rounding the axis of a signal at rest would show noise of the last digits.
         values = np.round(chart.scale * part[1][np.maximum(places, 0)], chart.digits)
         lines.append(np.where(places >= 0, values, math.nan))
+    if marked:
+        lines.append(np.full(len(times), math.nan))
+        lines[-1][np.searchsorted(times, events)] = 0.0
+        lines[-1][np.searchsorted(times, events + _INSTANT)] = 1.0
     return tuple(lines)

@@ -155,6 +155,7 @@ class _MachineScene:
         self._drawn: dict[str, int] = {}
         self._markers: dict[str, Any] = {}
         self.height = 0.0
+        self._placed = False
         self.version = 0
 
     def remove(self) -> None:
@@ -181,9 +182,17 @@ class _MachineScene:
         for link, shapes in robot.shapes.items():
             for k, shape in enumerate(shapes):
                 self._shapes.append(self._add(f'{self.paths[link]}/shape{k}', shape))
-        self.bounds = robot.bounds(positions)
         # What hangs or stands lowest with all joints at 0 is on the ground.
         self.height = -float(robot.bounds({})[0][2])
+        self._placed = False
+        self.place(robot, positions)
+
+    def place(self, robot: Robot, positions: Mapping[str, float]) -> bool:
+        """Note the room of a robot as it stands when first seen; return whether that was now."""
+        if self._placed:
+            return False
+        self._placed = bool(positions)
+        self.bounds = robot.bounds(positions)
         if self._label is None and not self._ghost:
             self._label = self._scene.add_label(
                 f'{self._path}/name', self._title, anchor='bottom-center'
@@ -191,6 +200,7 @@ class _MachineScene:
         if self._label is not None:
             low, high = self.bounds
             self._label.position = (0.5 * (low[0] + high[0]), 0.0, high[2] + 0.4)
+        return self._placed
 
     def _add(self, path: str, shape: Shape) -> Any:
         """Create the node of a shape."""
@@ -350,6 +360,8 @@ class Scene:
             shown.version = machine.version
             shown.build(machine.robot, machine.positions)
             changed = True
+        if machine.robot is not None and shown.paths:
+            changed |= shown.place(machine.robot, machine.positions)
         if changed:
             self._arrange()
         if machine.robot is not None:

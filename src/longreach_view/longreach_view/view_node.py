@@ -34,6 +34,8 @@ _IMAGE = 'sensor_msgs/msg/Image'
 _TRANSPORT = ('pause', 'resume', 'step', 'reset')
 # Not shown, and of every node.
 _LEFT_OUT = ('/rosout', '/parameter_events')
+# Of these types each message counts, of other topics that are not plotted only the latest.
+_EACH = ('MarkerArray', 'InertiaStamped')
 # How often new topics and services are looked for [s].
 _LOOK = 0.5
 # A slider of a valve goes back to 0 when it was not moved for this long; while it is not 0, and a
@@ -117,11 +119,7 @@ class LiveSource:
         samples = []
         for k, (_, topic, _, data) in enumerate(taken):
             kind = topic.typename.rpartition('/')[2]
-            if (
-                last[topic.name] != k
-                and kind != 'MarkerArray'
-                and not world.is_plotted(topic.name)
-            ):
+            if last[topic.name] != k and kind not in _EACH and not world.is_plotted(topic.name):
                 continue
             nanoseconds = None if topic.read_stamp is None else topic.read_stamp(data)
             stamp = None if nanoseconds is None else 1e-9 * nanoseconds
@@ -143,7 +141,7 @@ class LiveSource:
         self._subscriptions.discover()
         self._subscriptions.follow_publishers()
         self._subscriptions.collect_losses()
-        for line in self._started.ended() if self._started is not None else ():
+        for line in self._started.follow() if self._started is not None else ():
             self._note(line)
         found = self._node.get_service_names_and_types()
         self._services = {name: types[0] for name, types in found if len(types) == 1}

@@ -29,8 +29,9 @@ STALE = 1.0
 _SPEED_WINDOW = 2.0
 _CAPACITY = 8000
 # Flags of messages that are shown large.
-_FLAGS = ('brake', 'emergency_mode')
-_TRACK = 300
+# Each with what is said when it becomes true.
+_FLAGS = {'brake': 'brake closed', 'emergency_mode': 'emergency'}
+_TRACK, _EVENTS = 300, 100
 
 Fields = Callable[[Any], Mapping[str, float]]
 
@@ -112,6 +113,10 @@ class Machine:
         Messages of its topics that the middleware has lost.
     flags : dict
         Of brake and emergency mode.
+    load : float
+        Mass of what it carries [kg], NaN when that is not told.
+    events : deque
+        The last ones, (time [s], text): brake, emergency mode, loads.
     drawings : dict
         By topic.
     estimates, tracks : dict
@@ -128,6 +133,10 @@ class Machine:
     speed: float = math.nan
     rate: float = 0.0
     flags: dict[str, bool] = dataclasses.field(default_factory=dict)
+    load: float = math.nan
+    events: deque[tuple[float, str]] = dataclasses.field(
+        default_factory=lambda: deque(maxlen=_EVENTS)
+    )
     drawings: dict[str, Drawing] = dataclasses.field(default_factory=dict)
     drawn: dict[str, int] = dataclasses.field(default_factory=dict)
     estimates: dict[str, Estimate] = dataclasses.field(default_factory=dict)
@@ -172,6 +181,8 @@ class Machine:
             self._times.clear()
             for track in self.tracks.values():
                 track.clear()
+            while self.events and self.events[-1][0] > stamp:
+                self.events.pop()
         self.time, self.heard = stamp, now
         self._times.append((now, stamp))
         while now - self._times[0][0] > _SPEED_WINDOW:
@@ -180,6 +191,14 @@ class Machine:
         if ended - began > 0.1 * _SPEED_WINDOW:
             self.speed = (last - first) / (ended - began)
             self.rate = (len(self._times) - 1) / (ended - began)
+
+    def mark(self, stamp: float | None, text: str) -> None:
+        """Note an event; one without a stamp is of the present."""
+        time = self.time if stamp is None else stamp
+        if math.isfinite(time):
+            while self.events and self.events[-1][0] > time:
+                self.events.pop()
+            self.events.append((time, text))
 
     def still(self) -> None:
         """Forget the speed, when no samples come any more."""
@@ -219,7 +238,9 @@ class World:
         if kind == 'Clock':
             self._take_clock(message, now)
             return
-        if last in ('joint_states', 'robot_description') or kind == 'MarkerEstimates':
+        # Loads are told once, perhaps before anything else is heard.
+        known = ('joint_states', 'robot_description', 'load')
+        if last in known or kind == 'MarkerEstimates':
             self.machines.setdefault(name, Machine(name))
         machine = self._owner(name)
         if machine is not None:
@@ -235,6 +256,10 @@ class World:
         if time != self.clock:
             self._clock_moved = now
         self.clock, self.clock_heard = time, now
+
+    def owner_of(self, signal: str) -> Machine | None:
+        """Return the machine to which a signal belongs, or None."""
+        return self._owner(signal.partition('.')[0].strip('/').rpartition('/')[0])
 
     def _owner(self, name: str) -> Machine | None:
         """Return the machine in whose namespace a topic is, or None."""
@@ -266,11 +291,19 @@ class World:
             if sample.stamp is not None and machine.robot is None:
                 machine.note(sample.stamp, now)
             self._take_estimates(machine, message)
-        for flag in _FLAGS:
+        elif last == 'load' and kind == 'InertiaStamped':
+            before, machine.load = machine.load, float(message.inertia.m)
+            if before != machine.load and math.isfinite(before):
+                change = 'attached' if machine.load > before else 'released'
+                machine.mark(sample.stamp, f'load {change}')
+        for flag, text in _FLAGS.items():
             value = getattr(message, flag, None)
             # As Python's bool, or as numpy's.
             if kind != 'MarkerArray' and value is not None and str(value) in ('True', 'False'):
+                before = machine.flags.get(flag, True)
                 machine.flags[flag] = bool(value)
+                if value and not before:
+                    machine.mark(sample.stamp, text)
 
     @staticmethod
     def _take_estimates(machine: Machine, message: Any) -> None:
@@ -335,6 +368,8 @@ class World:
             machine.time = math.nan
             machine.still()
             machine.flags.clear()
+            machine.load = math.nan
+            machine.events.clear()
             machine.tracks.clear()
             for topic, drawing in machine.drawings.items():
                 drawing.clear()

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from longreach_view.charts import load_presets, preset_charts
+from longreach_view.charts import chart_of, load_presets, preset_charts
+from longreach_view.page import _lines
 from longreach_view.world import STALE, Sample, Series, World
 
 URDF = (
@@ -125,3 +126,45 @@ def test_presets_choose_among_the_signals_that_exist():
     assert charts[1].label == 'Motor force [N]'
     (chart,) = preset_charts(presets, 'n', 'unheard of', signals)
     assert chart.signals == (signals[0],)
+
+
+def load(time, mass):
+    message = SimpleNamespace(position=[0.0], inertia=SimpleNamespace(m=mass))
+    return Sample('/north/load', 'geometry_msgs/msg/InertiaStamped', message, time)
+
+
+def status(time, brake):
+    message = SimpleNamespace(position=[0.0], brake=brake)
+    return Sample('/north/status', 'longreach_msgs/msg/CraneStatus', message, time)
+
+
+def test_changes_of_loads_and_brake_are_events_until_time_goes_back():
+    world = world_of(sample(0.0), load(0.0, 90.0), status(0.0, brake=False))
+    machine = world.machines['north']
+    assert not machine.events, 'what was so from the beginning is no event'
+    for one in (load(1.0, 0.0), status(2.0, brake=True), sample(2.5), load(3.0, 20.0)):
+        world.take(one, 0.0)
+    world.take(status(3.5, brake=True), 0.0)
+    expected = [(1.0, 'load released'), (2.0, 'brake closed'), (3.0, 'load attached')]
+    assert list(machine.events) == expected
+    world.take(sample(1.5), 0.0)
+    assert list(machine.events) == expected[:1]
+    world.forget()
+    world.take(load(0.0, 90.0), 0.0)
+    assert not machine.events
+
+
+def test_an_event_is_an_upright_line_in_a_chart():
+    position = '/north/joint_states.position[car_joint]'
+    world = world_of(sample(0.0), load(0.0, 90.0))
+    world.plot([position])
+    for k in range(2000):
+        world.take(sample(0.01 * k, float(k)), 0.0)
+    world.take(load(12.345, 0.0), 0.0)
+    times, values, marks = _lines(chart_of(position), world, 10.0, marked=True)
+    assert (np.diff(times) > 0.0).all()
+    first, second = np.flatnonzero(np.isfinite(marks)).tolist()
+    assert (second - first, marks[first], marks[second]) == (1, 0.0, 1.0)
+    assert times[first] == 12.345
+    assert times[second] == pytest.approx(12.345, abs=1e-5)
+    assert values[first] == 1234.0
