@@ -25,8 +25,9 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Source
 from longreach_identification.machine import FreeParameter, MeasuredSignal
 
-__all__ = ['BOOM', 'BoomIdentification', 'scaled']
+__all__ = ['BOOM', 'POSITIONS', 'BoomIdentification', 'scaled']
 
+POSITIONS = ('in_plane', 'triangulated')
 _VISION = 'markers'
 
 
@@ -120,9 +121,24 @@ def scaled(distribution: Distribution, scale: float) -> Distribution:
 
 @dataclasses.dataclass(frozen=True)
 class BoomIdentification:
-    """The boom as a :class:`longreach_identification.machine.Identifiable`."""
+    """
+    The boom as a :class:`longreach_identification.machine.Identifiable`.
+
+    Parameters
+    ----------
+    name : str
+    positions : str
+        Which positions of tracked markers are used: ``triangulated``, which needs two cameras, or
+        ``in_plane``, which are more accurate as long as the boom does not sway sideways.
+    """
 
     name: str = 'boom'
+    positions: str = 'in_plane'
+
+    def __post_init__(self) -> None:
+        """Check the kind of positions."""
+        if self.positions not in POSITIONS:
+            raise InputError(f'positions = {self.positions!r}, allowed: {" | ".join(POSITIONS)}')
 
     def load(self, file: str | None = None) -> BoomParameters:
         """Return the parameters in a boom file, by default the installed one."""
@@ -181,7 +197,7 @@ class BoomIdentification:
 
         ``p_head_i``, ``p_rod_i`` [Pa], ``piston_i`` [m], ``inclination_root_i`` and
         ``inclination_tip_i`` [rad], ``strain_i``, and ``marker_NAME_x`` and ``marker_NAME_z`` [m]
-        of the markers in the boom file, in the frame of the rig.
+        of the markers in the boom file, in the frame of the rig; see ``positions``.
         """
         found = []
         for i, (beam, cylinder) in enumerate(zip(machine.beams, machine.cylinders, strict=True)):
@@ -202,22 +218,11 @@ class BoomIdentification:
             found.append(MeasuredSignal(f'strain_{number}', '1', sources))
         for marker in machine.markers:
             for axis, place in (('x', 0), ('z', 8)):
-                found.append(
-                    MeasuredSignal(
-                        f'marker_{marker.name}_{axis}',
-                        'm',
-                        (Source(_VISION, f'estimates.triangulated.{axis}', marker.name),),
-                        f'estimates.triangulated_noise_covariance.{place}',
-                    )
-                )
-                found.append(
-                    MeasuredSignal(
-                        f'marker_{marker.name}_{axis}_in_plane',
-                        'm',
-                        (Source(_VISION, f'estimates.in_plane.{axis}', marker.name),),
-                        f'estimates.in_plane_noise_covariance.{place}',
-                    )
-                )
+                tracked = Source(_VISION, f'estimates.{self.positions}.{axis}', marker.name)
+                truth = Source('marker_truth', f'position.{axis}', marker.name)
+                deviation = f'estimates.{self.positions}_noise_covariance.{place}'
+                name = f'marker_{marker.name}_{axis}'
+                found.append(MeasuredSignal(name, 'm', (tracked, truth), deviation))
         return tuple(found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from longreach_boom.identification import BOOM
+from longreach_boom.identification import BOOM, BoomIdentification
 from longreach_boom.parameters import BoomParameters, Distribution
 from longreach_dynamics.errors import InputError
 
@@ -63,5 +63,9 @@ def test_values_that_are_none(boom: BoomParameters, values: dict[str, float], ma
 
 def test_signals(boom: BoomParameters) -> None:
     names = [signal.name for signal in BOOM.signals(boom)]
-    assert len(names) == len(set(names)) == 6 * boom.size + 4 * len(boom.markers)
+    assert len(names) == len(set(names)) == 6 * boom.size + 2 * len(boom.markers)
     assert {'p_rod_4', 'inclination_tip_1', 'strain_3', 'marker_truck_x'} <= set(names)
+    from_cameras = BoomIdentification(positions='triangulated').signals(boom)[-1]
+    assert from_cameras.deviation == 'estimates.triangulated_noise_covariance.8'
+    with pytest.raises(InputError, match=r"positions = 'left', allowed: in_plane \| tri"):
+        BoomIdentification(positions='left')

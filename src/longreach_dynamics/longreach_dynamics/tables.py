@@ -8,7 +8,7 @@ import itertools
 import math
 import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -23,6 +23,8 @@ __all__ = ['Table', 'read_table']
 _LATEST, _NEAREST = 1e12, 1e-9
 
 _LONGEST_LINE = 1_000_000
+# Cells without a number, where a table may have them.
+_EMPTY = ('', 'nan', 'na', 'n/a')
 _DECIMAL_COMMA = re.compile(r'[-+]?\d*,\d+([eE][-+]?\d+)?')
 
 
@@ -55,7 +57,12 @@ class Table(dict[str, np.ndarray]):
         return all(name in self for name in names)
 
 
-def read_table(file: str | Path, time: str | None = 'time') -> Table:
+def read_table(
+    file: str | Path,
+    time: str | None = 'time',
+    columns: Container[str] | None = None,
+    gaps: bool = False,
+) -> Table:
     """
     Read a CSV file with a head line of names and rows of numbers.
 
@@ -65,6 +72,11 @@ def read_table(file: str | Path, time: str | None = 'time') -> Table:
         Comma-separated, or separated by semicolons; lines that begin with # are left out.
     time : str, optional
         A column that must be there and rise from row to row; None for no such column.
+    columns : container of str, optional
+        Names of the columns that are read, where they are there; the cells of others may contain
+        anything. By default all.
+    gaps : bool
+        Whether cells of columns other than the time may be empty or NaN; both are read as NaN.
 
     Raises
     ------
@@ -74,16 +86,22 @@ def read_table(file: str | Path, time: str | None = 'time') -> Table:
     """
     path = Path(file)
     with open_text(path, 'utf-8-sig') as stream:
-        names, values, lines = _read(path, stream)
-    columns = np.frombuffer(values).reshape(-1, len(names)).T.copy()
-    table = Table(path, dict(zip(names, columns, strict=True)))
+        names, values, lines = _read(path, stream, time, columns, gaps)
+    read = np.frombuffer(values).reshape(-1, len(names)).T.copy()
+    table = Table(path, dict(zip(names, read, strict=True)))
     if time is not None:
         _check_time(table, time, lines)
     return table
 
 
-def _read(path: Path, stream: TextIO) -> tuple[list[str], array[float], array[int]]:
-    """Return the names, the numbers row by row, and the line of each row."""
+def _read(
+    path: Path,
+    stream: TextIO,
+    time: str | None,
+    wanted: Container[str] | None,
+    gaps: bool,
+) -> tuple[list[str], array[float], array[int]]:
+    """Return names, numbers row by row, and the line of each row; for arguments see read_table."""
     lines = array('Q')
     numbered = _lines_of_table(path, stream, lines)
     first = next(numbered, '')
@@ -96,17 +114,26 @@ def _read(path: Path, stream: TextIO) -> tuple[list[str], array[float], array[in
         for name in names:
             if not name or names.count(name) > 1:
                 raise InputError(f'{path}: the column name {name!r} is empty or stands twice')
+        kept = [
+            k for k, name in enumerate(names) if wanted is None or name == time or name in wanted
+        ]
+        if not kept:
+            raise InputError(f'{path}: none of its columns is known, found: {", ".join(names)}')
+        read = [names[k] for k in kept]
+        open_to_gaps = [gaps and name != time for name in read]
         for row in rows:
-            if rows.line_num != len(values) // len(names) + 2:
+            if rows.line_num != len(values) // len(kept) + 2:
                 break
-            values.extend(_numbers(row, names, f'{path}:{lines[-1]}'))
+            where = f'{path}:{lines[-1]}'
+            _check_length(row, names, where)
+            values.extend(_numbers([row[k] for k in kept], read, open_to_gaps, where))
     except csv.Error as error:
         raise InputError(f'{path} is no table: {error}') from error
-    if len(lines) != len(values) // len(names) + 1:
+    if len(lines) != len(values) // len(kept) + 1:
         raise InputError(f'{path}: a quotation mark is not closed on its line')
     if len(lines) < 2:
         raise InputError(f'{path}: 1 lines, allowed: one of names and others of numbers')
-    return names, values, lines[1:]
+    return read, values, lines[1:]
 
 
 def _lines_of_table(path: Path, stream: TextIO, numbers: array[int]) -> Iterator[str]:
@@ -121,26 +148,33 @@ def _lines_of_table(path: Path, stream: TextIO, numbers: array[int]) -> Iterator
             yield line
 
 
-def _numbers(row: list[str], names: list[str], where: str) -> list[float]:
-    """Return the cells of a row as finite numbers; ``where`` is named in errors."""
+def _check_length(row: list[str], names: list[str], where: str) -> None:
+    """Raise InputError unless a row has a cell for each name."""
     if len(row) != len(names):
         advice = '; decimal commas? Write decimal points' if len(row) == 2 * len(names) else ''
         raise InputError(
             f'{where}: {len(row)} values, allowed: {len(names)}, one for each name{advice}'
         )
+
+
+def _numbers(row: list[str], names: list[str], gaps: list[bool], where: str) -> list[float]:
+    """Return cells as finite numbers, NaN where there may be gaps; ``where`` is for errors."""
     with contextlib.suppress(ValueError):
         numbers = list(map(float, row))
         if all(map(math.isfinite, numbers)):
             return numbers
-    name, text = next(
-        (name, cell.strip()) for name, cell in zip(names, row, strict=True) if not _is_finite(cell)
-    )
-    advice = ''
-    if _DECIMAL_COMMA.fullmatch(text):
-        advice = f'; a decimal comma? Write {text.replace(",", ".")}'
-    elif len(names) == 1 and len(text.split()) > 1:
-        advice = '; separate columns by commas or semicolons'
-    raise InputError(f'{where}: {name} = {text!r}, allowed: finite numbers{advice}')
+    for k, (name, cell) in enumerate(zip(names, row, strict=True)):
+        if gaps[k] and cell.strip().lower() in _EMPTY:
+            row[k] = 'nan'
+        elif not _is_finite(cell):
+            text = cell.strip()
+            advice = ''
+            if _DECIMAL_COMMA.fullmatch(text):
+                advice = f'; a decimal comma? Write {text.replace(",", ".")}'
+            elif len(names) == 1 and len(text.split()) > 1:
+                advice = '; separate columns by commas or semicolons'
+            raise InputError(f'{where}: {name} = {text!r}, allowed: finite numbers{advice}')
+    return list(map(float, row))
 
 
 def _is_finite(cell: str) -> bool:

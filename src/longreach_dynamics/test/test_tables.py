@@ -176,3 +176,19 @@ def test_a_line_without_end_is_refused(tmp_path: Path) -> None:
 def test_cells_beyond_measure(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r'table\.csv is no table: field larger'):
         read_table(write(tmp_path, f'time,x\n0,{"1" * 200_000}\n'))
+
+
+def test_columns_of_interest_and_gaps(tmp_path: Path) -> None:
+    file = tmp_path / 'a.csv'
+    file.write_text('time,a,text,b\n0,1,x,\n1,NaN,"y",4\n')
+    table = read_table(file, columns=('a', 'b', 'c'), gaps=True)
+    assert list(table) == ['time', 'a', 'b']
+    np.testing.assert_array_equal(table['a'], [1.0, np.nan])
+    np.testing.assert_array_equal(table['b'], [np.nan, 4.0])
+    with pytest.raises(InputError, match=r"a.csv:2: b = '', allowed: finite numbers"):
+        read_table(file, columns=('a', 'b'))
+    with pytest.raises(InputError, match='none of its columns is known, found: time, a, text, b'):
+        read_table(file, time=None, columns=('c',))
+    file.write_text('time,a\n0,1\n,2\n')
+    with pytest.raises(InputError, match="time = '', allowed"):
+        read_table(file, gaps=True)

@@ -1,0 +1,283 @@
+"""
+Recordings of a machine: signals from CSV files, and checks of any recording.
+
+A CSV file has a column ``time`` [s] and columns with the names of the machine's signals, in SI
+units; for files of a data logger, a column map says which column is which signal, and in which
+unit. Recordings in ROS 2 bags are read by :mod:`longreach_identification.bag_files`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.tables import read_table
+from longreach_identification.machine import MeasuredSignal, Recording, Signal
+
+__all__ = ['UNITS', 'ColumnMap', 'checked', 'column_map', 'read_csv', 'require', 'signal']
+
+TIME = 'time'
+# Factor to the SI unit, and what is added then. A gauge pressure is relative to that of the air.
+UNITS: dict[str, tuple[float, float]] = {
+    'bar': (1e5, 0.0),
+    'barg': (1e5, 101325.0),
+    'mbar': (1e2, 0.0),
+    'kPa': (1e3, 0.0),
+    'MPa': (1e6, 0.0),
+    'psi': (6894.757293168, 0.0),
+    'psig': (6894.757293168, 101325.0),
+    'mm': (1e-3, 0.0),
+    'cm': (1e-2, 0.0),
+    'um': (1e-6, 0.0),
+    'deg': (np.pi / 180.0, 0.0),
+    'um/m': (1e-6, 0.0),
+    'mm/m': (1e-3, 0.0),
+    'percent': (1e-2, 0.0),
+    'ms': (1e-3, 0.0),
+    'us': (1e-6, 0.0),
+    'ns': (1e-9, 0.0),
+    'min': (60.0, 0.0),
+}
+_NUMBER = re.compile(r'[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?')
+_FEWEST_ROWS = 10
+
+
+class _Column(NamedTuple):
+    """A column of a file for one signal."""
+
+    name: str
+    factor: float
+    offset: float
+
+
+ColumnMap = Mapping[str, _Column]
+
+
+def column_map(entries: Iterable[str], signals: Sequence[MeasuredSignal]) -> ColumnMap:
+    """
+    Return which column of a file holds which signal.
+
+    Parameters
+    ----------
+    entries : iterable of str
+        ``SIGNAL=COLUMN`` or ``SIGNAL=COLUMN:UNIT``, with a unit of :data:`UNITS` or the factor to
+        the SI unit, such as ``p_head_1=boom up:barg``, ``piston_1=s1:mm``, ``time=t:ms``.
+    signals : sequence of MeasuredSignal
+        Those of the machine.
+
+    Raises
+    ------
+    InputError
+        For an entry that is none, an unknown signal, or one that is given twice.
+    """
+    known = [TIME, *(entry.name for entry in signals)]
+    found: dict[str, _Column] = {}
+    for entry in entries:
+        name, equal, column = (part.strip() for part in entry.partition('='))
+        if not equal or not column:
+            raise InputError(f'column map {entry!r}, allowed: SIGNAL=COLUMN or SIGNAL=COLUMN:UNIT')
+        if name not in known:
+            raise InputError(f'column map {entry!r}: signal {name!r}, allowed: {", ".join(known)}')
+        if name in found:
+            raise InputError(f'column map {entry!r}: {name} is given twice')
+        head, colon, unit = (part.strip() for part in column.rpartition(':'))
+        factor, offset = 1.0, 0.0
+        if colon and unit in UNITS:
+            column, (factor, offset) = head, UNITS[unit]
+        elif colon and _NUMBER.fullmatch(unit) and float(unit) != 0.0:
+            column, factor = head, float(unit)
+        elif colon and not unit:
+            column = head
+        elif colon:
+            # A misspelt unit would be looked for as a part of the column's name.
+            raise InputError(
+                f'column map {entry!r}: unit {unit!r}, allowed: a factor, {", ".join(UNITS)}; for'
+                ' a column with a colon in its name, and SI units, end with a colon'
+            )
+        found[name] = _Column(column, factor, offset)
+    return found
+
+
+def read_csv(
+    file: str | Path,
+    signals: Sequence[MeasuredSignal],
+    columns: ColumnMap | None = None,
+    deviations: Mapping[str, float] | None = None,
+    events: Sequence[tuple[float, str]] = (),
+    conditions: Mapping[str, float] | None = None,
+) -> Recording:
+    """
+    Read a recording from a CSV file.
+
+    Parameters
+    ----------
+    file : path
+        A head line of names, rows of numbers; see :func:`longreach_dynamics.tables.read_table`.
+        An empty cell, or NaN, is a missing value.
+    signals : sequence of MeasuredSignal
+        Those of the machine.
+    columns : mapping, optional
+        See :func:`column_map`; signals that it lacks are columns of their own name.
+    deviations : mapping of str to float, optional
+        Standard deviations of the noise, by patterns such as ``p_head_*``; unknown by default.
+    events, conditions
+        See :class:`longreach_identification.machine.Recording`.
+
+    Raises
+    ------
+    InputError
+        For a file that is no table, and columns that are missing or contain no number.
+    """
+    chosen = {entry.name: _Column(entry.name, 1.0, 0.0) for entry in signals}
+    chosen[TIME] = _Column(TIME, 1.0, 0.0)
+    chosen |= dict(columns or {})
+    clock = chosen.pop(TIME)
+    wanted = {column.name for column in chosen.values()}
+    table = read_table(file, clock.name, wanted, gaps=True)
+    for name in columns or {}:
+        if name != TIME and chosen[name].name not in table:
+            raise InputError(
+                f'{file}: column {chosen[name].name} for {name} is missing, found:'
+                f' {", ".join(table)}'
+            )
+    times = table[clock.name] * clock.factor + clock.offset
+    found = {}
+    for name, column in chosen.items():
+        if column.name not in table:
+            continue
+        values = table[column.name] * column.factor + column.offset
+        found[name] = signal(times, values, _deviation_of(name, deviations or {}))
+    if not found:
+        names = ', '.join(entry.name for entry in signals)
+        raise InputError(
+            f'{file} has no signal of the machine, found: {", ".join(table)}; allowed: {names};'
+            ' give a column map'
+        )
+    return Recording(Path(file).name, found, tuple(events), dict(conditions or {}))
+
+
+def _deviation_of(name: str, deviations: Mapping[str, float]) -> float:
+    """Return the standard deviation of a signal's noise, NaN when it is unknown."""
+    for pattern, value in deviations.items():
+        if fnmatchcase(name, pattern):
+            return value
+    return np.nan
+
+
+def signal(
+    times: np.ndarray, values: np.ndarray, deviation: np.ndarray | float = np.nan
+) -> Signal:
+    """Return a signal with rows (rows,); a single deviation is that of all rows."""
+    return Signal(times, values, np.broadcast_to(np.asarray(deviation, dtype=float), times.shape))
+
+
+def require(
+    recording: Recording,
+    needed: Sequence[Sequence[str]],
+    signals: Sequence[MeasuredSignal],
+) -> None:
+    """
+    Check that a recording has the needed signals.
+
+    Parameters
+    ----------
+    recording : Recording
+    needed : sequence of sequences of str
+        Each entry is a list of alternatives, patterns such as ``piston_*``: of at least one of
+        them all of the machine's signals are needed.
+    signals : sequence of MeasuredSignal
+        Those of the machine.
+
+    Raises
+    ------
+    InputError
+        The message says what is missing, and which topics or columns would help.
+    """
+    for alternatives in needed:
+        lacks = []
+        for pattern in alternatives:
+            wanted = [entry for entry in signals if fnmatchcase(entry.name, pattern)]
+            missing = [entry for entry in wanted if entry.name not in recording.signals]
+            if wanted and not missing:
+                break
+            lacks.append(missing)
+        else:
+            texts = []
+            for missing in lacks:
+                topics = dict.fromkeys(s.topic for entry in missing for s in entry.sources)
+                names = ', '.join(entry.name for entry in missing)
+                texts.append(f'{names} (topic {" or ".join(topics)}; in a CSV file: columns)')
+            raise InputError(
+                f'{recording.name} lacks {"; or instead ".join(texts)}; found:'
+                f' {", ".join(recording.signals) or "no signal"}'
+            )
+
+
+def checked(
+    recording: Recording, patterns: Sequence[str] = ('*',), shortest: float = 0.0
+) -> Recording:
+    """
+    Return a recording of which the needed signals have been checked.
+
+    Parameters
+    ----------
+    recording : Recording
+    patterns : sequence of str
+        The needed signals; others remain in the recording unchecked.
+    shortest : float
+        Shortest duration [s].
+
+    Raises
+    ------
+    InputError
+        When a needed signal has fewer than 10 rows, is too short, has values that are not finite,
+        or a clock that stands or jumps back.
+    """
+    for name, shown in recording.signals.items():
+        if not any(fnmatchcase(name, pattern) for pattern in patterns):
+            continue
+        what = f'{name} in {recording.name}'
+        times, values = shown.times, shown.values
+        if len(times) < _FEWEST_ROWS:
+            raise InputError(f'{what} has {len(times)} rows, allowed: at least {_FEWEST_ROWS}')
+        _check_clock(what, times)
+        bad = np.flatnonzero(~np.isfinite(values))
+        if bad.size:
+            raise InputError(
+                f'{what} is not finite in {bad.size} of {len(values)} rows, from'
+                f' {times[bad[0]]:.6g} s to {times[bad[-1]]:.6g} s, allowed: numbers; cut the'
+                ' recording, or leave this signal out'
+            )
+        length = float(times[-1] - times[0])
+        if length < shortest:
+            raise InputError(
+                f'{what} is {length:.3g} s long, allowed: at least {shortest:g} s; record longer'
+            )
+    return recording
+
+
+def _check_clock(what: str, times: np.ndarray) -> None:
+    """Raise InputError when times stand or jump back."""
+    if not np.isfinite(times).all():
+        raise InputError(f'the clock of {what} is not finite in some rows, allowed: seconds')
+    steps = np.diff(times)
+    back = np.flatnonzero(steps < 0.0)
+    if back.size:
+        k = int(back[0])
+        raise InputError(
+            f'the clock of {what} jumps back {back.size} times, first from {times[k]:.6g} s to'
+            f' {times[k + 1]:.6g} s, allowed: times that rise; was the simulation reset, or the'
+            ' clock set? Split the recording there'
+        )
+    still = np.flatnonzero(steps == 0.0)
+    if still.size:
+        raise InputError(
+            f'the clock of {what} stands in {still.size} rows, first at {times[still[0]]:.6g} s,'
+            ' allowed: times that rise; are messages stamped when they are published?'
+        )

@@ -1,0 +1,220 @@
+"""Recordings from CSV files and bags, and what is said of those that are of no use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from longreach_msgs.msg import HydraulicState, MarkerEstimate, MarkerEstimates, StrainState
+from std_msgs.msg import Header
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.runs import Source
+from longreach_identification.bag_files import read_recording
+from longreach_identification.machine import MeasuredSignal, Recording
+from longreach_identification.recordings import checked, column_map, read_csv, require, signal
+from longreach_tools.testing import write_bag
+
+pytest.importorskip('rosbags.rosbag2')
+
+SIGNALS = (
+    MeasuredSignal(
+        'p_head_1',
+        'Pa',
+        (
+            Source('sensors/pressure', 'head_pressure', 'lift'),
+            Source('hydraulics', 'head_pressure', 'lift'),
+        ),
+    ),
+    MeasuredSignal(
+        'strain_1',
+        '1',
+        (Source('sensors/strain', 'strain', 'arm'), Source('strain', 'strain', 'arm')),
+    ),
+    MeasuredSignal(
+        'marker_tip_x',
+        'm',
+        (Source('markers', 'estimates.in_plane.x', 'tip'),),
+        'estimates.in_plane_noise_covariance.0',
+    ),
+)
+TIMES = np.arange(20) * 0.01
+
+
+# --- CSV ---------------------------------------------------------------------------------------
+
+
+def csv(path: Path, head: str, rows: Callable[[int], str], count: int = 20) -> Path:
+    path.write_text('\n'.join([head, *(rows(k) for k in range(count))]) + '\n')
+    return path
+
+
+def test_own_names(tmp_path: Path) -> None:
+    file = csv(
+        tmp_path / 'a.csv', 'time,p_head_1,comment,strain_1', lambda k: f'{k},{k}e5,good,{k}e-6'
+    )
+    found = read_csv(
+        file, SIGNALS, deviations={'p_*': 2e3}, events=[(3.0, 'release')], conditions={'load': 9.0}
+    )
+    assert (found.name, list(found.signals)) == ('a.csv', ['p_head_1', 'strain_1'])
+    np.testing.assert_array_equal(found.signals['p_head_1'].values, np.arange(20) * 1e5)
+    np.testing.assert_array_equal(found.signals['p_head_1'].deviation, np.full(20, 2e3))
+    assert np.isnan(found.signals['strain_1'].deviation).all()
+    assert found.events == ((3.0, 'release'),)
+    assert found.conditions == {'load': 9.0}
+
+
+def test_column_map(tmp_path: Path) -> None:
+    file = csv(tmp_path / 'a.csv', 't;up [bar]: A;s:1', lambda k: f'{10 * k};{k};{"" if k else 4}')
+    columns = column_map(['time=t:ms', 'p_head_1=up [bar]: A:barg', 'strain_1=s:1:1e-6'], SIGNALS)
+    found = read_csv(file, SIGNALS, columns).signals
+    np.testing.assert_allclose(found['p_head_1'].times, TIMES, rtol=1e-12)
+    np.testing.assert_allclose(found['p_head_1'].values[:2], [101325.0, 201325.0])
+    assert found['strain_1'].values[0] == pytest.approx(4e-6)
+    assert np.isnan(found['strain_1'].values[1:]).all()
+    assert column_map(['strain_1=s:1:'], SIGNALS)['strain_1'].name == 's:1'
+
+
+@pytest.mark.parametrize(
+    ('entries', 'match'),
+    [
+        (['p_head_1'], "column map 'p_head_1', allowed: SIGNAL=COLUMN"),
+        (['p_head_9=a'], "signal 'p_head_9', allowed: time, p_head_1"),
+        (['p_head_1=a', 'p_head_1=b'], 'p_head_1 is given twice'),
+        (['p_head_1=a:Bar'], "unit 'Bar', allowed: a factor, bar, barg"),
+        (['p_head_1=a:0'], "unit '0', allowed"),
+    ],
+)
+def test_column_maps_that_are_none(entries: list[str], match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        column_map(entries, SIGNALS)
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    other = csv(tmp_path / 'a.csv', 'time,p1', lambda k: f'{k},{k}')
+    with pytest.raises(InputError, match=r'no signal of the machine.*give a column map'):
+        read_csv(other, SIGNALS)
+    with pytest.raises(InputError, match='column p2 for p_head_1 is missing, found: time'):
+        read_csv(other, SIGNALS, column_map(['p_head_1=p2'], SIGNALS))
+    twice = csv(tmp_path / 'b.csv', 'time,p_head_1,p_head_1', lambda k: f'{k},1,2')
+    with pytest.raises(InputError, match="'p_head_1' is empty or stands twice"):
+        read_csv(twice, SIGNALS)
+    back = csv(tmp_path / 'c.csv', 'time,p_head_1', lambda k: f'{k % 7},1')
+    with pytest.raises(InputError, match=r'c.csv:9: time = 0, allowed: above 6'):
+        read_csv(back, SIGNALS)
+    words = csv(tmp_path / 'd.csv', 'time,p_head_1', lambda k: f'{k},high')
+    with pytest.raises(InputError, match="p_head_1 = 'high', allowed: finite numbers"):
+        read_csv(words, SIGNALS)
+
+
+# --- bags --------------------------------------------------------------------------------------
+
+
+def messages(start: int = 0) -> list[tuple[str, int, Any]]:
+    """Return sensors, their truth, and markers from ``start`` [ns] on."""
+    rows: list[tuple[str, int, Any]] = []
+    for k in range(20):
+        stamp = start + k * 10_000_000
+        header = Header()
+        header.stamp.sec, header.stamp.nanosec = divmod(stamp, 1_000_000_000)
+        for topic, error in (('hydraulics', 0.0), ('sensors/pressure', 7.0)):
+            rows.append(
+                (
+                    topic,
+                    stamp,
+                    HydraulicState(
+                        header=header,
+                        name=['other', 'lift'],
+                        head_pressure=[0.0, k + error],
+                        rod_pressure=[0.0, 0.0],
+                        # rclpy pads empty lists at the end by more than rosbags takes.
+                        spool=[0.0, 0.0],
+                        head_flow=[0.0, 0.0],
+                        rod_flow=[0.0, 0.0],
+                    ),
+                )
+            )
+        rows.append(('strain', stamp, StrainState(header=header, name=['arm'], strain=[k * 1e-6])))
+        estimate = MarkerEstimate(name='tip', status=2 if k == 5 else 0)
+        estimate.in_plane.x = float(k) if k != 6 else np.nan
+        estimate.in_plane_noise_covariance = [4e-8, *[0.0] * 8]
+        rows.append(('markers', stamp, MarkerEstimates(header=header, estimates=[estimate])))
+    return rows
+
+
+@pytest.mark.parametrize('start', [0, 1_700_000_000_123_456_789])
+def test_a_bag_with_sensors_truth_and_markers(tmp_path: Path, start: int) -> None:
+    found = read_recording(write_bag(tmp_path / 'bag', 'a/b', messages(start)), SIGNALS).signals
+    assert list(found) == ['p_head_1', 'strain_1', 'marker_tip_x']
+    # Readings of sensors come before what the plant knows, and each signal has its own times.
+    np.testing.assert_array_equal(found['p_head_1'].values, np.arange(20) + 7.0)
+    np.testing.assert_allclose(found['p_head_1'].times, TIMES, atol=1e-12)
+    assert np.isnan(found['p_head_1'].deviation).all()
+    tip = found['marker_tip_x']
+    np.testing.assert_array_equal(tip.values, [k for k in range(20) if k not in (5, 6)])
+    np.testing.assert_allclose(tip.deviation, 2e-4)
+
+
+def test_namespaces(tmp_path: Path) -> None:
+    rows = [('one/' + topic, time, message) for topic, time, message in messages()]
+    rows += [('two/' + topic, time, message) for topic, time, message in messages()]
+    bag = write_bag(tmp_path / 'bag', 'site', rows)
+    with pytest.raises(InputError, match=r'2 times: /site/one/.*give the namespace'):
+        read_recording(bag, SIGNALS)
+    assert len(read_recording(bag, SIGNALS, ['site/two']).signals) == 3
+    with pytest.raises(InputError, match='no signal of the machine, allowed: a topic that ends'):
+        read_recording(bag, SIGNALS, ['site'])
+
+
+def test_bags_of_another_machine(tmp_path: Path) -> None:
+    wrong = (MeasuredSignal('p', 'Pa', (Source('hydraulics', 'head_pressure', 'tilt'),)),)
+    with pytest.raises(InputError, match=r'has no tilt, found: other, lift; give the machine'):
+        read_recording(write_bag(tmp_path / 'bag', 'a', messages()), wrong)
+
+
+def test_a_clock_that_jumps_or_stands_in_a_bag(tmp_path: Path) -> None:
+    # In the order of recording, as a simulation that was reset.
+    rows = [(topic, k, message) for k, (topic, _, message) in enumerate(messages() + messages())]
+    found = read_recording(write_bag(tmp_path / 'bag', 'a', rows), SIGNALS)
+    with pytest.raises(InputError, match=r'p_head_1 in bag jumps back 1 times, first from 0.19 s'):
+        checked(found)
+    for topic, _, message in rows:
+        if topic == 'strain':
+            message.header.stamp.nanosec = 0
+    found = read_recording(write_bag(tmp_path / 'stands', 'a', rows[:80]), SIGNALS)
+    with pytest.raises(InputError, match='strain_1 in stands stands in 19 rows'):
+        checked(found, ['strain_*'])
+
+
+# --- checks ------------------------------------------------------------------------------------
+
+
+def recording(values: np.ndarray, times: np.ndarray = TIMES) -> Recording:
+    return Recording('test', {'p_head_1': signal(times, values)})
+
+
+def test_what_is_missing_and_what_would_help() -> None:
+    shown = recording(np.zeros(20))
+    require(shown, [['p_head_*'], ['p_head_*', 'strain_*']], SIGNALS)
+    with pytest.raises(InputError) as caught:
+        require(shown, [['strain_*', 'marker_*']], SIGNALS)
+    assert str(caught.value) == (
+        'test lacks strain_1 (topic sensors/strain or strain; in a CSV file: columns); or instead'
+        ' marker_tip_x (topic markers; in a CSV file: columns); found: p_head_1'
+    )
+
+
+def test_signals_of_no_use() -> None:
+    checked(recording(np.zeros(20)), shortest=0.19)
+    with pytest.raises(InputError, match=r'0.19 s long, allowed: at least 5 s; record longer'):
+        checked(recording(np.zeros(20)), shortest=5.0)
+    with pytest.raises(InputError, match='has 3 rows, allowed: at least 10'):
+        checked(recording(np.zeros(3), TIMES[:3]))
+    values = np.zeros(20)
+    values[[4, 9]] = np.nan
+    with pytest.raises(InputError, match=r'not finite in 2 of 20 rows, from 0.04 s to 0.09 s'):
+        checked(recording(values))
+    assert checked(recording(values), ['strain_*'])
