@@ -52,6 +52,8 @@ __all__ = [
     'Profile',
     'SignalFit',
     'Unknown',
+    'autoregression',
+    'coloured_product',
     'estimate',
     'profile',
 ]
@@ -832,11 +834,11 @@ class _Fit:
                 total += level * J.T @ J
                 likelihood += part.size * math.log(level) + float(part @ part) / level
                 continue
-            coefficients, variance = _autoregression(part)
+            coefficients, variance = autoregression(part)
             extra += coefficients.size
             likelihood += part.size * (math.log(variance) + 1.0)
             variance *= part.size / max(1.0, part.size - taken)
-            total += _coloured(J, coefficients, variance)
+            total += coloured_product(J, coefficients, variance)
         return total, likelihood, extra
 
     def _fits(
@@ -1019,7 +1021,7 @@ def _weak_spread(information: np.ndarray, sizes: np.ndarray) -> float:
     return 1.0 / math.sqrt(smallest) if smallest > 0.0 else math.inf
 
 
-def _autoregression(residuals: np.ndarray) -> tuple[np.ndarray, float]:
+def autoregression(residuals: np.ndarray) -> tuple[np.ndarray, float]:
     """
     Return coefficients and innovation variance of an autoregressive model, by Burg's method.
 
@@ -1050,7 +1052,7 @@ def _autoregression(residuals: np.ndarray) -> tuple[np.ndarray, float]:
     return chosen
 
 
-def _coloured(J: np.ndarray, coefficients: np.ndarray, variance: float) -> np.ndarray:
+def coloured_product(J: np.ndarray, coefficients: np.ndarray, variance: float) -> np.ndarray:
     """Return J^T Gamma J for the covariance Gamma of an autoregressive process."""
     # Four times as long: the process fades before it meets itself again.
     length = 4 * 2 ** math.ceil(math.log2(len(J)))

@@ -403,7 +403,7 @@ def test_prediction_of_wrong_length_is_named():
 
 
 def test_autoregression_of_known_process():
-    coefficients, variance = estimation._autoregression(red(20, rho=0.9, level=1.0)[0])
+    coefficients, variance = estimation.autoregression(red(20, rho=0.9, level=1.0)[0])
     assert coefficients[0] == pytest.approx(-0.9, abs=0.08)
     assert variance == pytest.approx(1.0 - 0.81, rel=0.15)
 
@@ -413,4 +413,4 @@ def test_coloured_product_equals_the_dense_one():
     J = rng.standard_normal((200, 3))
     lag = np.abs(np.subtract.outer(np.arange(200), np.arange(200)))
     dense = J.T @ (0.8**lag) @ J
-    assert estimation._coloured(J, np.array([-0.8]), 1.0 - 0.64) == pytest.approx(dense)
+    assert estimation.coloured_product(J, np.array([-0.8]), 1.0 - 0.64) == pytest.approx(dense)
