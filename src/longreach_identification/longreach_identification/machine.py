@@ -8,7 +8,6 @@ group ``longreach.identification``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -57,7 +56,8 @@ class Recording(NamedTuple):
     name: str  # of its file
     signals: Mapping[str, Signal]
     events: tuple[tuple[float, str], ...] = ()  # time [s] and what happened, such as release
-    conditions: Mapping[str, float] = MappingProxyType({})  # known, such as payload [kg]
+    # Known, such as payload [kg]; no read-only view, which could not be sent to processes.
+    conditions: Mapping[str, float] = {}
 
 
 class Identifiable(Protocol):
