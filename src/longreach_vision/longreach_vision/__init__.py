@@ -16,8 +16,8 @@ Two cameras that track circular markers, Henikl et al. (2015), section 4.2.
                                         markers through time
 ``stereo``                              markers in space
 ``stereo_pairing``, ``following``, ``tracks``, ``tracking_report``, ``clock_offset``,
-``agreement``                           pairs of images; how tracking begins; tracks as a table;
-                                        clocks and poses of two cameras compared
+``agreement``, ``known_distance``       pairs of images; how tracking begins; tracks as a table;
+                                        clocks and poses of two cameras compared; a known length
 ``rig``                                 cameras, plane, markers and numbers of the tracker
 ``scene``, ``rendering``, ``drawing``, ``sequences``
                                         what cameras would see of given markers; the same as files
@@ -26,7 +26,7 @@ Two cameras that track circular markers, Henikl et al. (2015), section 4.2.
 ``tracker_node``, ``camera_node``, ``simulated_node``, ``video_node``, ``conversions``, ``nodes``
                                         the same over ROS
 ``commands``, ``setup_commands``, ``detection_commands``, ``tracking_commands``,
-``simulation_commands``, ``demo_commands``, ``remote_commands``, ``remote``
+``check_commands``, ``simulation_commands``, ``demo_commands``, ``remote_commands``, ``remote``
                                         ``longreach vision``
 ``arguments``, ``track_output``, ``overlay_files``, ``recording``, ``figures``, ``setup_figures``,
 ``preset_figures``                      what its subcommands share; figure of ``longreach plot``

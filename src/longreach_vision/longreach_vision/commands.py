@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 
+from longreach_vision.check_commands import configure_check
 from longreach_vision.demo_commands import configure_demo
 from longreach_vision.detection_commands import configure_detection
 from longreach_vision.remote_commands import configure_remote
@@ -27,6 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     configure_setup(commands)
     configure_detection(commands)
     configure_tracking(commands)
+    configure_check(commands)
     configure_simulation(commands)
     configure_demo(commands)
     configure_remote(commands)

@@ -1,0 +1,181 @@
+"""
+The commands of docs/cameras.md, in their order, on rendered material.
+
+The recordings are MJPEG, of cameras with rolling shutters whose clocks differ.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import yaml
+from independent_views import digitised, view
+from test_setup_commands import TRUTH, board_picture
+
+from longreach_tools import cli
+from longreach_vision.geometry import Plane, Pose
+from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig
+
+GUIDE = Path(__file__).resolve().parents[3] / 'docs' / 'cameras.md'
+LENGTH = 1.078  # of the bar [m]
+OFFSET, LINE_TIME = 0.012, 20e-6  # [s]
+RATE, FRAMES = 30.0, 120
+RADIUS = 0.14
+POINTS = np.array(
+    [
+        (-1.3, 0.0, -0.6),
+        (1.3, 0.0, -0.6),
+        (-1.3, 0.0, 1.2),
+        (1.3, 0.0, 1.2),
+        (0.0, 0.0, 0.4),
+        (0.0, -1.0, -0.4),
+        (0.6, 0.8, 0.9),
+    ]
+)
+
+# Tilts [deg] and place [m] of each board.
+BOARDS = (
+    (0, 0, 0.0, 0.0, 0.45),
+    (30, 0, 0.02, 0.0, 0.48),
+    (-30, 5, -0.02, 0.0, 0.48),
+    (5, 30, 0.0, 0.0, 0.48),
+    (0, -30, 0.0, 0.0, 0.48),
+    (20, 20, 0.15, 0.13, 0.75),
+    (-20, 20, 0.15, -0.13, 0.75),
+    (20, -20, -0.15, 0.13, 0.75),
+    (-20, -20, -0.15, -0.13, 0.75),
+    (30, 0, 0.15, 0.0, 0.75),
+    (0, 30, -0.15, 0.0, 0.75),
+)
+
+
+def commands() -> list[list[str]]:
+    """Return the guide's commands, in their order."""
+    lines = re.findall(r'^    (longreach .*)$', GUIDE.read_text(encoding='utf-8'), re.MULTILINE)
+    return [shlex.split(line) for line in lines]
+
+
+def rig_with(names: list[str]) -> Rig:
+    """Return the true rig with markers."""
+    cameras = {
+        name: MountedCamera(TRUTH, Pose.from_look_at((x, -5.0, 0.4), (0.0, 0.0, 0.3)))
+        for name, x in (('left', -0.9), ('right', 0.9))
+    }
+    markers = tuple(MarkerOnRig(name=name, radius=RADIUS) for name in names)
+    return Rig(cameras, Plane(np.array([0.0, 1.0, 0.0]), 0.0), markers)
+
+
+def bar(time: float) -> np.ndarray:
+    """Return the ends of the bar (2, 3): it moves up, down and sideways, and turns."""
+    tilt = 0.5 * np.sin(2.1 * time) + 0.2
+    middle = np.array(
+        [0.35 * np.sin(1.3 * time), 0.0, 0.3 + 0.35 * np.sin(3.7 * time) * np.cos(1.1 * time)]
+    )
+    half = 0.5 * LENGTH * np.array([np.cos(tilt), 0.0, np.sin(tilt)])
+    return np.array([middle - half, middle + half])
+
+
+@pytest.fixture(scope='module')
+def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with what an afternoon gives."""
+    folder = tmp_path_factory.mktemp('afternoon')
+    rng = np.random.default_rng(7)
+    for side in ('left', 'right'):
+        boards = folder / f'{side}_boards'
+        boards.mkdir()
+        for k, (a, b, x, y, away) in enumerate(BOARDS):
+            middle = np.array([x, y, away]) + 0.005 * rng.standard_normal(3)
+            R = cv2.Rodrigues(np.radians([a, b, 5.0 * k]))[0]
+            t = middle - R @ (0.12, 0.08, 0.0)
+            cv2.imwrite(str(boards / f'{k}.png'), board_picture((a, b, 5.0 * k), t))
+    stands = rig_with([f'p{k}' for k in range(len(POINTS))])
+    ends = rig_with(['one', 'two'])
+    for side, start in (('left', 0.0), ('right', -OFFSET)):
+        still = digitised(view(stands, side, lambda _: POINTS), rng)
+        cv2.imwrite(str(folder / f'{side}.png'), still)
+        size = (TRUTH.width, TRUTH.height)
+        code = cv2.VideoWriter.fourcc(*'MJPG')
+        video = cv2.VideoWriter(str(folder / f'{side}.avi'), code, RATE, size)
+        video.set(cv2.VIDEOWRITER_PROP_QUALITY, 90.0)
+        for k in range(FRAMES):
+            grey = digitised(view(ends, side, bar, start + k / RATE, LINE_TIME), rng)
+            video.write(cv2.cvtColor(grey, cv2.COLOR_GRAY2BGR))
+        video.release()
+    return folder
+
+
+def write_reference(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Write reference.yaml: measured positions, and the detected pixels nearest to each."""
+    rng = np.random.default_rng(3)
+    seen = {}
+    for side in ('left', 'right'):
+        capsys.readouterr()
+        assert cli.main(['vision', 'detect', f'{side}.png', '--format', 'json']) == 0
+        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        seen[side] = [np.array(one['center']) for one in found]
+    rig, rows = rig_with(['p']), []
+    for k, point in enumerate(POINTS):
+        row = {
+            'name': f'p{k}',
+            'position': (point + 0.002 * rng.standard_normal(3)).round(4).tolist(),
+            'deviation': 0.002,
+            'in_plane': bool(point[1] == 0.0),
+        }
+        for side, mounted in rig.cameras.items():
+            about = mounted.camera.project(mounted.pose.to_camera(point))
+            row[side] = min(seen[side], key=lambda at: float(np.hypot(*(at - about)))).tolist()
+        rows.append(row)
+    values = {
+        'cameras': {side: {'calibration': f'{side}.yaml'} for side in ('left', 'right')},
+        'points': rows,
+        'pixel_deviation': 0.1,
+        'tip': [1.0, 0.0, 0.5],
+    }
+    (folder / 'reference.yaml').write_text(yaml.safe_dump(values))
+
+
+def state_line_time(rig: Path) -> None:
+    """Write the line time of the data sheet into a rig file."""
+    values = yaml.safe_load(rig.read_text())
+    for camera in values['cameras'].values():
+        camera['line_time'] = LINE_TIME
+    rig.write_text(yaml.safe_dump(values))
+
+
+def test_the_commands_of_the_guide(
+    material: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(material)
+    out = {}
+    for words in commands():
+        if words[1] == 'launch':
+            continue
+        if words[1:3] == ['vision', 'pose']:
+            write_reference(material, capsys)
+        capsys.readouterr()
+        assert cli.main(words[1:]) == 0, f'{words}: {capsys.readouterr().err}'
+        name = words[2] if words[1] == 'vision' else words[1]
+        out[name] = capsys.readouterr().out
+        if name == 'sync':
+            assert 'rolling shutter of both: cannot be known' in out[name]
+            state_line_time(material / 'rig.yaml')
+    assert set(out) == {
+        *('marker', 'calibrate', 'detect', 'pose', 'sync', 'check', 'track', 'plot'),
+    }
+    rig = load_rig('rig.yaml')
+    assert abs(rig.cameras['right'].delay - OFFSET) < 1e-3
+    *_, error, _, scatter, _ = out['check'].splitlines()[-1].split()
+    assert abs(float(error)) < 3.0
+    assert float(scatter) < 1.0
+    table = np.genfromtxt('tracks.csv', delimiter=',', names=True)
+    for k, name in enumerate(('one', 'two')):
+        where = np.stack([table[f'{name}in_plane_{axis}'] for axis in 'xz'], axis=1)
+        truth = np.array([bar(time)[k][[0, 2]] for time in table['time']])
+        off = np.linalg.norm(where - truth, axis=1)
+        assert np.sqrt(np.nanmean(off**2)) < 0.004
