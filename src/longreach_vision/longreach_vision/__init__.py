@@ -1,6 +1,8 @@
 """
 Two cameras that track circular markers, Henikl et al. (2015), section 4.2.
 
+:func:`track` tracks the markers in files; everything else is in modules:
+
 ``arrays``, ``cameras``, ``geometry``, ``positions``, ``circles``
                                         checks; the pinhole model; poses, planes, rays; points in
                                         space; circles in images
@@ -31,3 +33,84 @@ Two cameras that track circular markers, Henikl et al. (2015), section 4.2.
 ``arguments``, ``track_output``, ``overlay_files``, ``recording``, ``figures``, ``setup_figures``,
 ``preset_figures``                      what its subcommands share; figure of ``longreach plot``
 """
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from longreach_vision.rig import Rig
+    from longreach_vision.stereo import StereoFrame
+
+__all__ = ['track']
+
+
+def track(
+    rig: Rig | str | Path, *sources: str | Path, rate: float | None = None, bits: int = 16
+) -> Iterator[StereoFrame]:
+    """
+    Yield the positions of the markers in each image pair, as ``longreach vision track``.
+
+    Parameters
+    ----------
+    rig : Rig or path
+        Rig file, or a rig in the resolution of the images.
+    *sources : path
+        Video, folder or pattern of pictures of each camera, in the order of the rig; or a bag of
+        images (topics ``/vision/CAMERA/image_raw``). With fewer sources than cameras the first
+        cameras are used.
+    rate : float, optional
+        Images per second, instead of the times of the files [Hz].
+    bits : int
+        Significant bits of 16-bit images.
+
+    Yields
+    ------
+    StereoFrame
+        In the order of time; ``frame.estimates[NAME].in_plane.position`` is a position [m] if
+        ``status`` is not LOST.
+
+    Raises
+    ------
+    InputError
+        For a rig or images that cannot be read, a wrong number of sources, and cameras.
+    """
+    # Imported here: modules of this package need little of this.
+    from longreach_dynamics.errors import InputError
+    from longreach_vision.arguments import is_bag
+    from longreach_vision.following import Follower
+    from longreach_vision.recording import read_images
+    from longreach_vision.rig import Rig, load_rig
+    from longreach_vision.sources import open_source
+    from longreach_vision.streams import follow, pictures_of
+
+    known = rig if isinstance(rig, Rig) else load_rig(rig)
+    names = tuple(known.cameras)
+    if len(sources) == 1 and is_bag(Path(sources[0])) and rate is None:
+        topics = {name: f'/vision/{name}/image_raw' for name in names}
+        for one in follow(Follower(known), read_images(sources[0], topics, bits)):
+            yield one.frame
+        return
+    if not 1 <= len(sources) <= len(names):
+        raise InputError(
+            f'{len(sources)} sources, allowed: 1 to {len(names)}, for {", ".join(names)}'
+        )
+    used = dict(zip(names, sources, strict=False))
+    known = dataclasses.replace(known, cameras={name: known.cameras[name] for name in used})
+    with contextlib.ExitStack() as stack:
+        opened = {
+            name: stack.enter_context(open_source(str(place), bits=bits))
+            for name, place in used.items()
+        }
+        for source in opened.values():
+            if source.live:
+                raise InputError(
+                    f'{source.name} is a camera, allowed: files; for cameras use the nodes:'
+                    ' longreach launch vision'
+                )
+        for one in follow(Follower(known), pictures_of(opened, rate)):
+            yield one.frame
