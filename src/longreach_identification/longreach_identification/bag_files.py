@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from longreach_dynamics.runs import Source
 from longreach_identification.machine import MeasuredSignal, Recording, Signal
 from longreach_tools.bag import open_bag, read_bag
 
-__all__ = ['read_recording']
+__all__ = ['read_loads', 'read_recording']
 
 _SECOND = 1_000_000_000  # [ns]
 # Stamps after this time are those of a calendar: the recording's times begin at 0 [s].
@@ -92,6 +93,41 @@ def read_recording(
         tuple(events),
         dict(conditions or {}),
     )
+
+
+def read_loads(
+    bag: str | Path, namespaces: Sequence[str] = ()
+) -> tuple[tuple[tuple[float, str], ...], float | None]:
+    """
+    Return when loads were released and attached in a bag, and their mass.
+
+    Parameters
+    ----------
+    bag : path
+    namespaces : sequence of str
+        See :func:`read_recording`.
+
+    Returns
+    -------
+    events : tuple of (float, str)
+        Time on the clock of :func:`read_recording` for a simulation [s], ``release`` or
+        ``attach``.
+    mass : float or None
+        Largest mass of all loads [kg]; None without the topic ``load``.
+    """
+    topics = _topics(bag, {'load'}, namespaces)
+    if not topics:
+        return (), None
+    changes = []
+    for _, _, message in read_bag(bag, [topics['load']]):
+        stamp = message.header.stamp
+        changes.append((int(stamp.sec) + 1e-9 * int(stamp.nanosec), float(message.inertia.m)))
+    events = tuple(
+        (time, 'release' if mass < before else 'attach')
+        for (_, before), (time, mass) in itertools.pairwise(changes)
+        if mass != before
+    )
+    return events, max((mass for _, mass in changes), default=None)
 
 
 def _topics(bag: str | Path, known: set[str], namespaces: Sequence[str]) -> dict[str, str]:

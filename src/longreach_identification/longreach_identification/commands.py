@@ -1,0 +1,358 @@
+"""
+Identify the parameters of a machine from recordings, with standard errors.
+
+Poses at rest give masses and gauges, motion after the release of a load gives stiffness and
+damping (Henikl 2015, section 4.3). The result is a file of the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from longreach_dynamics.errors import InputError
+from longreach_tools.arguments import count, names, positive
+from longreach_tools.output import (
+    add_format,
+    check_output,
+    check_places,
+    print_result,
+    table,
+    writing,
+)
+
+if TYPE_CHECKING:
+    from longreach_identification.machine import Identifiable, Recording
+    from longreach_identification.pipeline import Identified
+
+__all__ = ['GROUP', 'SUMMARY', 'configure', 'found_file']
+
+SUMMARY = 'parameters of a machine from recordings (Henikl 2015, section 4.3)'
+
+GROUP = 'longreach.identification'
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommands of ``longreach identify``."""
+    commands = parser.add_subparsers(required=True, metavar='COMMAND')
+    for name in sorted({point.name for point in entry_points(group=GROUP)}):
+        _add_machine(commands, name)
+
+
+def _add_machine(commands: Any, name: str) -> None:
+    """Add the subcommand of a machine."""
+    parser = commands.add_parser(
+        name,
+        help=f'parameters of the {name}',
+        description='A RECORDING is a bag, or a CSV file with a column time and columns named as'
+        ' the signals; its name in other options is that of its file.',
+    )
+    parser.add_argument(
+        '--static',
+        metavar='RECORDING',
+        nargs='+',
+        type=Path,
+        default=[],
+        help='poses at rest, each approached from both sides',
+    )
+    parser.add_argument(
+        '--release',
+        metavar='RECORDING',
+        nargs='+',
+        type=Path,
+        default=[],
+        help='motion with closed valves after the release of a load, or another experiment',
+    )
+    parser.add_argument(
+        '--file', metavar='START.yaml', type=Path, help='file of the machine to begin with'
+    )
+    parser.add_argument(
+        '--parameters',
+        metavar='NAMES',
+        type=names,
+        help='groups or names, such as masses,youngs_modulus,damping (default: all groups that the'
+        ' recordings can tell)',
+    )
+    parser.add_argument(
+        '--signals',
+        metavar='NAMES',
+        type=names,
+        help='kinds of signals that are compared in motion, such as pressures,strain (default:'
+        ' all)',
+    )
+    parser.add_argument(
+        '--payload',
+        metavar='RECORDING=MASS',
+        action='append',
+        default=[],
+        help='mass of the load [kg] in a recording without the topic load; may be repeated',
+    )
+    parser.add_argument(
+        '--event',
+        metavar='RECORDING=TIME',
+        action='append',
+        default=[],
+        help='time at which the load was released [s], if the topic load does not say',
+    )
+    parser.add_argument(
+        '--column',
+        metavar='SIGNAL=COLUMN[:UNIT]',
+        action='append',
+        default=[],
+        help='column of CSV files for a signal, with its unit, such as p_head_1=boom:barg',
+    )
+    parser.add_argument(
+        '--namespace', help='namespace of the machine in bags (default: any)', default=None
+    )
+    parser.add_argument(
+        '--validation',
+        metavar='RECORDING',
+        nargs='+',
+        default=[],
+        help='recordings of --release that are predicted, but not fitted',
+    )
+    parser.add_argument(
+        '--shortest', type=positive, default=5.0, help='shortest stretch at rest [s] (default: 5)'
+    )
+    parser.add_argument(
+        '--processes', type=count(1000), help='parallel simulations (default: one for each core)'
+    )
+    parser.add_argument(
+        '--cluster', metavar='ADDRESS', help='a Dask cluster instead: tcp://HOST:PORT, local:COUNT'
+    )
+    parser.add_argument(
+        '--out', metavar='FOUND.yaml', type=Path, help='file of the machine with what was found'
+    )
+    parser.add_argument(
+        '--report', metavar='REPORT.html', type=Path, help='tables and figures in one file'
+    )
+    parser.add_argument(
+        '--planted',
+        metavar='TRUE.yaml',
+        type=Path,
+        help='file of the machine that was simulated, to be compared in the report',
+    )
+    add_format(parser)
+    parser.set_defaults(run=_run, machine=name)
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    """Run the identification of a machine."""
+    from longreach_identification.pipeline import identify_machine
+
+    files = [*arguments.static, *arguments.release]
+    check_output(arguments.out)
+    check_output(arguments.report)
+    check_places(
+        {'--out': arguments.out, '--report': arguments.report},
+        [*files, arguments.file, arguments.planted],
+    )
+    page: Identifiable = _page(arguments.machine)
+    start = page.load(_text(arguments.file))
+    static, motion = _read(arguments, page, start)
+    wanted = arguments.parameters or _told(page, start, bool(static), bool(motion))
+    found = identify_machine(
+        page,
+        start,
+        static,
+        motion,
+        wanted,
+        statics=_statics(page) if static else None,
+        signals=_patterns(page, arguments.signals),
+        shortest=arguments.shortest,
+        validation=arguments.validation,
+        processes=arguments.processes,
+        cluster=arguments.cluster,
+    )
+    if arguments.out is not None:
+        with writing(arguments.out) as path:
+            path.write_text(found_file(found, files), encoding='utf-8')
+    if arguments.report is not None:
+        from longreach_identification.report import write_report
+
+        write_report(arguments.report, _report(found, files, arguments))
+    print_result(found.to_dict(), _table(found), arguments.format)
+    for text in found.warnings:
+        print(f'longreach identify: {text}', file=sys.stderr)
+
+
+def _page(name: str) -> Any:
+    """Return what a machine offers."""
+    (point, *_) = entry_points(group=GROUP, name=name)
+    return point.load()
+
+
+def _statics(page: Identifiable) -> Any:
+    """Return what a machine offers for poses at rest; InputError when that is nothing."""
+    make = getattr(page, 'statics', None)
+    if make is None:
+        raise InputError(f'--static: the {page.name} has no statics; give --release')
+    return make()
+
+
+def _text(file: Path | None) -> str | None:
+    """Return a path as text."""
+    return None if file is None else str(file)
+
+
+def _told(page: Identifiable, start: Any, static: bool, motion: bool) -> tuple[str, ...]:
+    """Return the groups of parameters that recordings can tell."""
+    groups = dict.fromkeys(entry.group for entry in page.free_parameters(start))
+    usual = getattr(page, 'usual_groups', None)
+    if usual is None:
+        return tuple(groups)
+    return tuple(g for g in groups if g in usual(static, motion))
+
+
+def _patterns(page: Identifiable, kinds: Sequence[str] | None) -> tuple[str, ...]:
+    """Return patterns of signals for kinds of them."""
+    if kinds is None:
+        return ('*',)
+    known: Mapping[str, tuple[str, ...]] = getattr(page, 'signal_kinds', {})
+    found: list[str] = []
+    for kind in kinds:
+        if kind not in known:
+            raise InputError(f'--signals {kind}, allowed: {", ".join(known)}')
+        found += known[kind]
+    return tuple(found)
+
+
+# --- recordings ------------------------------------------------------------------------------
+
+
+def _read(
+    arguments: argparse.Namespace, page: Identifiable, start: Any
+) -> tuple[list[Recording], list[Recording]]:
+    """Read all recordings."""
+    from longreach_identification.recordings import column_map, read_csv
+
+    signals = page.signals(start)
+    columns = column_map(arguments.column, signals)
+    given = [path.name for path in (*arguments.static, *arguments.release)]
+    payloads, events = (
+        _by_recording(what, entries, given)
+        for what, entries in (('--payload', arguments.payload), ('--event', arguments.event))
+    )
+    twice = sorted({name for name in given if given.count(name) > 1})
+    if twice:
+        raise InputError(f'recordings have the names {", ".join(twice)} twice; rename one')
+
+    def one(path: Path) -> Recording:
+        told = {'payload': payloads[path.name]} if path.name in payloads else {}
+        at = [(events[path.name], 'release')] if path.name in events else []
+        if path.suffix == '.csv':
+            return read_csv(path, signals, columns, events=at, conditions=told)
+        from longreach_identification.bag_files import read_loads, read_recording
+
+        namespaces = () if arguments.namespace is None else (arguments.namespace,)
+        seen, mass = read_loads(path, namespaces)
+        known = {} if mass is None else {'payload': mass}
+        return read_recording(path, signals, namespaces, at or seen, {**known, **told})
+
+    return [one(path) for path in arguments.static], [one(path) for path in arguments.release]
+
+
+def _by_recording(what: str, entries: Sequence[str], known: Sequence[str]) -> dict[str, float]:
+    """Parse RECORDING=NUMBER."""
+    found: dict[str, float] = {}
+    for entry in entries:
+        name, _, number = entry.rpartition('=')
+        try:
+            value = float(number)
+        except ValueError:
+            name = ''
+        if not name or not abs(value) < float('inf'):
+            raise InputError(f'{what} {entry}, allowed: RECORDING=NUMBER')
+        if Path(name).name not in known:
+            raise InputError(f'{what} {entry}: allowed recordings: {", ".join(known)}')
+        found[Path(name).name] = value
+    return found
+
+
+# --- results ---------------------------------------------------------------------------------
+
+
+def found_file(found: Identified, files: Sequence[Path]) -> str:
+    """
+    Return a machine file with what was found, and comments that say from what.
+
+    Parameters
+    ----------
+    found : Identified
+    files : sequence of path
+        Of the recordings.
+    """
+    import yaml
+
+    now = datetime.datetime.now(datetime.UTC).strftime('%Y-%m-%d %H:%M UTC')
+    lines = [
+        f'Identified by longreach identify {found.page.name} on {now}',
+        f'from {", ".join(path.name for path in files)}.',
+        '',
+    ]
+    for name, entry in found.parameters.items():
+        value, error, start = (entry[key] for key in ('value', 'standard_error', 'start'))
+        told = f'{name} = {_number(value)} +- {_number(error)}'
+        lines.append(told if start is None else f'{told}, before {_number(start)}')
+    lines += [f'Warning: {text}' for text in found.warnings]
+    text = yaml.safe_dump(
+        found.machine.as_mapping(), sort_keys=False, default_flow_style=None, width=99
+    )
+    return ''.join(f'# {line}'.rstrip() + '\n' for line in lines) + '\n' + text
+
+
+def _number(value: float | None) -> str:
+    """Return a number with five digits, - for none."""
+    return '-' if value is None else f'{value:.5g}'
+
+
+def _table(found: Identified) -> str:
+    """Return the parameters as text."""
+    rows = [
+        (name, *(_number(entry[key]) for key in ('start', 'value', 'standard_error')))
+        for name, entry in found.parameters.items()
+    ]
+    return table(('parameter', 'start', 'found', 'standard error'), rows)
+
+
+def _report(found: Identified, files: Sequence[Path], arguments: argparse.Namespace) -> str:
+    """Return the report as HTML."""
+    from longreach_identification import report
+
+    page = found.page
+    units = {entry.name: entry.unit for entry in page.free_parameters(found.start)}
+    units |= {signal.name: signal.unit for signal in page.signals(found.start)}
+    planted = None
+    if arguments.planted is not None:
+        planted = page.planted(found.start, page.load(str(arguments.planted)))
+    now = datetime.datetime.now(datetime.UTC).strftime('%Y-%m-%d %H:%M UTC')
+    facts = [
+        ('recordings', ', '.join(path.name for path in files)),
+        ('begun with', str(arguments.file or 'the installed file')),
+        ('written to', str(arguments.out or '-')),
+        ('command', shlex.join(['longreach', *sys.argv[1:]])),
+        ('time', now),
+    ]
+    head = ['parameter', 'start', 'found', 'standard error', 'change']
+    rows = []
+    for name, entry in found.parameters.items():
+        value, start = entry['value'], entry['start']
+        change = '' if not start or value is None else f'{value / start - 1.0:+.2%}'
+        rows.append(
+            (name, _number(start), _number(value), _number(entry['standard_error']), change)
+        )
+    tables = [('Parameters', report.table(head, rows))]
+    return report.report(
+        f'Identification of the {page.name}',
+        found.stages(),
+        facts=facts,
+        units=units,
+        tables=tables,
+        planted=planted,
+    )

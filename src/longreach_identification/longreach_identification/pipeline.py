@@ -1,0 +1,272 @@
+"""
+From recordings to the parameters of a machine: statics first, then motion.
+
+The result of statics, masses and sensitivities of gauges with their covariance, is the prior of
+the estimation from motion, in which all are estimated together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_identification.dynamics import Found, identify
+from longreach_identification.machine import Identifiable, Recording, Signal
+from longreach_identification.report import Stage
+from longreach_identification.statics import (
+    StaticMachine,
+    StaticResult,
+    identify_statics,
+    still_poses,
+)
+
+__all__ = ['Identified', 'identify_machine']
+
+# Groups of parameters that poses at rest tell.
+_STATIC_GROUPS = ('masses', 'gauges')
+_OF_RECORDING = '@'
+
+
+@dataclasses.dataclass(frozen=True)
+class Identified:
+    """
+    Result of :func:`identify_machine`.
+
+    Parameters
+    ----------
+    page : Identifiable
+    start, machine : object
+        Parameters of the machine before and after.
+    statics : StaticResult or None
+    dynamics : Found or None
+    """
+
+    page: Identifiable
+    start: Any
+    machine: Any
+    statics: StaticResult | None
+    dynamics: Found | None
+
+    @property
+    def parameters(self) -> dict[str, dict[str, float | None]]:
+        """Value, standard error and start of each parameter of the machine, and what follows."""
+        found: dict[str, dict[str, float | None]] = {}
+        before = self.page.values(self.start)
+        stages = [s.estimate for s in (self.statics, self.dynamics) if s is not None]
+        for estimate in stages:
+            for name, entry in estimate.to_dict()['parameters'].items():
+                if name in before:
+                    found[name] = {**entry, 'start': before[name]}
+        if self.dynamics is not None:
+            experiment = self.dynamics.problem.predict.experiments[0]  # type: ignore[attr-defined]
+            start = self.page.derived(self.start, experiment)
+            for name, entry in self.dynamics.to_dict()['derived'].items():
+                found[name] = {**entry, 'start': start.get(name)}
+        return found
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader of the result must know."""
+        told = list(self.statics.warnings) if self.statics else []
+        told += list(self.dynamics.estimate.warnings) if self.dynamics else []
+        if self.statics is not None and self.dynamics is None:
+            sensitivities = [n for n in self.statics.parameters if n.startswith('gauge_')]
+            if sensitivities:
+                told.append(
+                    "poses at rest tell the gain of a gauge over Young's modulus only: gains are"
+                    ' those for the modulus of the start file; add a recording of motion'
+                )
+        return tuple(dict.fromkeys(told))
+
+    def stages(self) -> list[Stage]:
+        """Return the estimations for a report."""
+        found = []
+        if self.statics is not None:
+            data = _static_recordings(self.statics)
+            found.append(
+                Stage(
+                    'Poses at rest',
+                    self.statics.estimate,
+                    data,
+                    _static_before(self, data),
+                    note=' '.join(self.statics.stretches),
+                )
+            )
+        if self.dynamics is not None:
+            problem = self.dynamics.problem
+            found.append(
+                Stage(
+                    'Motion',
+                    self.dynamics.estimate,
+                    problem.recordings,
+                    _before(self.page, self.start, self.dynamics),
+                )
+            )
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result for JSON."""
+        fit: dict[str, Any] = {}
+        stages: dict[str, Any] = {}
+        if self.statics is not None:
+            stages['statics'] = self.statics.to_dict()
+            fit |= {f'static_{name}': one for name, one in stages['statics']['fit'].items()}
+        if self.dynamics is not None:
+            stages['motion'] = self.dynamics.to_dict()
+            fit |= stages['motion']['fit']
+        return {
+            'parameters': self.parameters,
+            'fit': fit,
+            'warnings': list(self.warnings),
+            'stages': stages,
+        }
+
+
+def identify_machine(
+    page: Identifiable,
+    start: Any,
+    static: Sequence[Recording],
+    motion: Sequence[Recording],
+    parameters: Sequence[str],
+    *,
+    statics: StaticMachine | None = None,
+    signals: Sequence[str] = ('*',),
+    shortest: float = 5.0,
+    **options: Any,
+) -> Identified:
+    """
+    Identify parameters of a machine.
+
+    Parameters
+    ----------
+    page : Identifiable
+    start : object
+        Parameters of the machine to begin with.
+    static, motion : sequence of Recording
+        Recordings of poses at rest, and of motion after events.
+    parameters : sequence of str
+        Names or groups of the parameters to find.
+    statics : StaticMachine, optional
+        Required with ``static``.
+    signals : sequence of str
+        Patterns of the signals that are compared.
+    shortest : float
+        Shortest stretch at rest [s].
+    **options
+        Of :func:`longreach_identification.dynamics.identify`.
+
+    Raises
+    ------
+    InputError
+        Without recordings, for unknown parameters, and what the estimations raise.
+    """
+    if not static and not motion:
+        raise InputError('there is no recording; give --static or --release')
+    free = {entry.name: entry for entry in page.free_parameters(start)}
+    groups = {entry.group for entry in free.values()}
+    for wanted in parameters:
+        if wanted not in free and wanted not in groups:
+            raise InputError(
+                f'parameter {wanted!r}, allowed: the groups {", ".join(sorted(groups))}, or'
+                f' {", ".join(free)}'
+            )
+    names = [n for n, entry in free.items() if n in parameters or entry.group in parameters]
+    at_rest = None
+    if static:
+        if statics is None:
+            raise InputError(f'{page.name} has no statics, allowed: recordings of motion')
+        of_rest = [
+            n for n in names if free[n].group in _STATIC_GROUPS and not n.startswith('gauge_bias')
+        ]
+        if not of_rest:
+            raise InputError(
+                f'parameters = {", ".join(parameters)}: poses at rest tell'
+                f' {" and ".join(_STATIC_GROUPS)} only; add one of them, or leave --static out'
+            )
+        poses, stretches = still_poses(statics, start, static, shortest)
+        at_rest = identify_statics(statics, start, poses, of_rest, stretches)
+    found = None
+    if motion:
+        known = set(at_rest.parameters) if at_rest else set()
+        biases = {n: v for n, v in at_rest.values().items() if n not in known} if at_rest else {}
+        rest = [n for n in names if n not in known and n not in biases]
+        # A constant of each signal is unknown in each recording, in which a bias is included.
+        rest = [n for n in rest if not n.startswith('gauge_bias')]
+        if not rest and not known:
+            raise InputError(f'parameters = {", ".join(parameters)}: motion tells none of them')
+        found = identify(
+            page,
+            start,
+            motion,
+            rest,
+            signals=signals,
+            prior=at_rest.prior() if at_rest else None,
+            fixed=biases,
+            **options,
+        )
+    values = at_rest.values() if at_rest else {}
+    if found is not None:
+        values |= {
+            name: float(value)
+            for name, value in zip(found.estimate.names, found.estimate.values, strict=True)
+            if _OF_RECORDING not in name
+        }
+    return Identified(page, start, page.with_values(start, values), at_rest, found)
+
+
+def _static_recordings(found: StaticResult) -> list[Recording]:
+    """Return the measured quantities of all poses, as recordings over the poses' times."""
+    recordings = []
+    for name in dict.fromkeys(pose.recording for pose in found.poses):
+        rows = [k for k, pose in enumerate(found.poses) if pose.recording == name]
+        times = np.array([0.5 * (found.poses[k].start + found.poses[k].end) for k in rows])
+        signals = {}
+        for quantity, used in found.used.items():
+            values = np.array(
+                [
+                    found.poses[k].measured[quantity].value
+                    if used[k] and quantity in found.poses[k].measured
+                    else np.nan
+                    for k in rows
+                ]
+            )
+            if (name, quantity) in found.estimate.predicted:
+                signals[quantity] = Signal(times, values, np.full(len(rows), np.nan))
+        recordings.append(Recording(name, signals))
+    return recordings
+
+
+def _static_before(
+    found: Identified, data: Sequence[Recording]
+) -> dict[tuple[str, str], np.ndarray]:
+    """Return the predictions of the start values for all poses."""
+    assert found.statics is not None
+    result = found.statics
+    statics = found.page.statics()  # type: ignore[attr-defined]
+    values = dict.fromkeys(result.estimate.names, 0.0) | found.page.values(found.start)
+    predicted = statics.model(found.start, result.poses).predict(values)
+    before = {}
+    for recording in data:
+        rows = [k for k, pose in enumerate(result.poses) if pose.recording == recording.name]
+        for quantity in recording.signals:
+            before[recording.name, quantity] = predicted[quantity][rows]
+    return before
+
+
+def _before(page: Identifiable, start: Any, found: Found) -> dict[tuple[str, str], np.ndarray]:
+    """Return the predictions of the start values for recordings of motion."""
+    known = page.values(start)
+    values = {name: known.get(name, 0.0) for name in found.estimate.names}
+    before = {}
+    for number, recording in enumerate(found.problem.recordings):
+        for name, shown in found.problem.predict(number, values).items():
+            signal = recording.signals[name]
+            if any(fnmatchcase(name, pattern) for pattern in found.problem.offsets):
+                shown = shown + np.nanmean(signal.values - shown)
+            before[recording.name, name] = shown
+    return before

@@ -1,0 +1,234 @@
+"""
+Reports of identifications: one HTML file without references to others.
+
+Figures show, for each recording, measured signals beside the model's, before and after, and the
+residuals: after Henikl 2015, figures 12 to 14.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from longreach_identification.estimation import Estimate
+from longreach_identification.machine import Recording
+
+__all__ = ['Stage', 'report', 'table']
+
+# Points of a curve beyond which a figure shows every so-many-th; curves in one panel.
+_MOST_POINTS, _MOST_CURVES = 1000, 6
+_WIDTH = 9.5  # of a figure [in]
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto;
+  padding: 0 1rem; }
+table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto; }
+th, td { padding: 0.15rem 0.7rem; text-align: right; border-bottom: 1px solid #8884; }
+th:first-child, td:first-child { text-align: left; }
+figure { margin: 1rem 0; background: #fff; } figure svg { width: 100%; height: auto; }
+.warning { border-left: 4px solid #d62728; padding-left: 0.8rem; margin: 0.4rem 0; }
+pre { overflow-x: auto; background: #8882; padding: 0.6rem; }
+"""
+
+
+class Stage(NamedTuple):
+    """One estimation, and what it was made from."""
+
+    title: str
+    estimate: Estimate
+    recordings: Sequence[Recording]
+    before: Mapping[tuple[str, str], np.ndarray]  # predictions of the start values
+    horizontal: str = 'time [s]'  # what the times of the recordings are
+    note: str = ''
+
+
+def report(
+    title: str,
+    stages: Sequence[Stage],
+    *,
+    facts: Sequence[tuple[str, str]] = (),
+    units: Mapping[str, str] | None = None,
+    tables: Sequence[tuple[str, str]] = (),
+    planted: Mapping[str, float] | None = None,
+) -> str:
+    """
+    Return a report as the text of an HTML file.
+
+    Parameters
+    ----------
+    title : str
+    stages : sequence of Stage
+    facts : sequence of (str, str)
+        Names and values for the head: recordings, commands, times.
+    units : mapping, optional
+        Units of parameters and signals by name.
+    tables : sequence of (str, str)
+        Headings and tables (:func:`table`) between head and stages.
+    planted : mapping, optional
+        True values of parameters, where they are known.
+    """
+    units = units or {}
+    warnings = [text for stage in stages for text in stage.estimate.warnings]
+    parts = [f'<h1>{html.escape(title)}</h1>', table((), facts)]
+    parts += [f'<p class="warning">{html.escape(text)}</p>' for text in dict.fromkeys(warnings)]
+    for heading, content in tables:
+        parts += [f'<h2>{html.escape(heading)}</h2>', content]
+    for stage in stages:
+        parts.append(f'<h2>{html.escape(stage.title)}</h2>')
+        if stage.note:
+            parts.append(f'<p>{html.escape(stage.note)}</p>')
+        parts += [
+            _parameters(stage.estimate, units, planted or {}),
+            _fit(stage, units),
+            _correlation(stage.estimate),
+            *(_curves(stage, recording, units) for recording in stage.recordings),
+        ]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<title>{html.escape(title)}</title><style>{_STYLE}</style></head>\n<body>\n'
+        + '\n'.join(parts)
+        + '\n</body></html>\n'
+    )
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return rows as an HTML table; numbers with five significant digits, NaN as nothing."""
+    lines = []
+    if head:
+        lines.append(''.join(f'<th>{html.escape(cell)}</th>' for cell in head))
+    lines += [''.join(f'<td>{_cell(cell)}</td>' for cell in row) for row in rows]
+    return '<table>' + ''.join(f'<tr>{line}</tr>' for line in lines) + '</table>'
+
+
+def _cell(value: object) -> str:
+    """Return the content of a cell."""
+    if isinstance(value, float):
+        return '' if math.isnan(value) else f'{value:.5g}'
+    return html.escape(str(value))
+
+
+def _parameters(found: Estimate, units: Mapping[str, str], planted: Mapping[str, float]) -> str:
+    """Return the table of parameters."""
+    head = ['parameter', 'unit', 'start', 'found', 'standard error', '95 % interval']
+    head += ['from the prior']
+    if planted:
+        head += ['planted', 'error / standard error']
+    rows = []
+    for j, name in enumerate(found.names):
+        low, high = found.interval(name)
+        error = float(found.standard_errors[j])
+        row: list[object] = [name, units.get(name, ''), float(found.start[j])]
+        row += [float(found.values[j]), error, f'{low:.5g} to {high:.5g}']
+        row += [f'{found.prior_share[j]:.0%}']
+        if planted:
+            truth = planted.get(name, math.nan)
+            row += [truth, (float(found.values[j]) - truth) / error]
+        rows.append(row)
+    return table(head, rows)
+
+
+def _fit(stage: Stage, units: Mapping[str, str]) -> str:
+    """Return the table of signals, before and after."""
+    rows = []
+    for name, fit in stage.estimate.fit.items():
+        errors = [
+            recording.signals[name].values - stage.before[recording.name, name]
+            for recording in stage.recordings
+            if (recording.name, name) in stage.before and name in recording.signals
+        ]
+        before = np.concatenate(errors) if errors else np.array([np.nan])
+        with np.errstate(invalid='ignore'):
+            rms = float(np.sqrt(np.nanmean(before**2))) if np.isfinite(before).any() else math.nan
+        after = (fit.rms, fit.deviation, fit.variance_explained, fit.validation_rms)
+        rows.append((name, units.get(name, ''), fit.rows, rms, *after))
+    head = ('signal', 'unit', 'rows', 'RMS before', 'RMS after', 'noise', 'variance explained')
+    return table((*head, 'RMS of validation'), rows)
+
+
+def _correlation(found: Estimate) -> str:
+    """Return a figure of the correlation matrix."""
+    if len(found.names) < 2:
+        return ''
+    from matplotlib.figure import Figure
+
+    size = 1.6 + 0.32 * len(found.names)
+    figure = Figure(figsize=(size + 2.0, size), layout='constrained')
+    axes = figure.add_subplot()
+    shown = axes.imshow(found.correlation, vmin=-1.0, vmax=1.0, cmap='RdBu_r')
+    axes.set_xticks(range(len(found.names)), found.names, rotation=90, fontsize=7)
+    axes.set_yticks(range(len(found.names)), found.names, fontsize=7)
+    figure.colorbar(shown, label='correlation')
+    return _svg(figure)
+
+
+def _curves(stage: Stage, recording: Recording, units: Mapping[str, str]) -> str:
+    """Return a figure of a recording: a panel for each family of signals, with residuals."""
+    from matplotlib.figure import Figure
+
+    families: dict[str, list[str]] = {}
+    for name in recording.signals:
+        if (recording.name, name) in stage.estimate.predicted:
+            families.setdefault(_family(name), []).append(name)
+    panels = [
+        (family, names[k : k + _MOST_CURVES])
+        for family, names in families.items()
+        for k in range(0, len(names), _MOST_CURVES)
+    ]
+    if not panels:
+        return ''
+    figure = Figure(figsize=(_WIDTH, 2.9 * len(panels)), layout='constrained')
+    axes = figure.subplots(len(panels), 2, squeeze=False, width_ratios=(3, 2))
+    for (left, right), (_, names) in zip(axes, panels, strict=True):
+        for k, name in enumerate(names):
+            signal = recording.signals[name]
+            key = (recording.name, name)
+            order = np.argsort(signal.times, kind='stable')
+            every = order[:: max(1, len(order) // _MOST_POINTS)]
+            times, values = signal.times[every], signal.values[every]
+            after, color = stage.estimate.predicted[key][every], f'C{k}'
+            left.plot(times, values, '.', color=color, markersize=2, alpha=0.35, rasterized=True)
+            if key in stage.before:
+                left.plot(times, stage.before[key][every], '--', color=color, linewidth=0.8)
+            left.plot(times, after, color=color, linewidth=1.2, label=name)
+            right.plot(times, values - after, '.', color=color, markersize=2, rasterized=True)
+        unit = units.get(names[0], '')
+        left.set_ylabel(f'{_family(names[0])} [{unit}]' if unit else _family(names[0]))
+        left.legend(fontsize=7, loc='upper right')
+        right.set_ylabel('residual')
+        for one in (left, right):
+            one.grid(alpha=0.3)
+    for one in axes[-1]:
+        one.set_xlabel(stage.horizontal)
+    figure.suptitle(f'{recording.name}: measured (dots), before (dashed), after (line)')
+    return _svg(figure)
+
+
+def _family(name: str) -> str:
+    """Return the common part of the names of similar signals."""
+    head, _, tail = name.rpartition('_')
+    if name.startswith('marker_'):
+        return f'marker_{tail}'
+    return head if tail.isdigit() else name
+
+
+def _svg(figure: Any) -> str:
+    """Return a figure as an element of a page."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format='svg', metadata={'Date': None})
+    text = buffer.getvalue()
+    return f'<figure>{text[text.index("<svg") :]}</figure>'
+
+
+def write_report(file: Path, text: str) -> None:
+    """Write a report, complete or not at all."""
+    from longreach_tools.output import writing
+
+    with writing(file) as path:
+        path.write_text(text, encoding='utf-8')
