@@ -38,6 +38,9 @@ class PlantParameters(SimulatorParameters):
         '',
         default='',
     )
+    cohesion: float = quantity(
+        'cohesion of the soil; 0: of the scenario', 'Pa', at_least=0.0, at_most=1e6, default=0.0
+    )
     step: float = quantity('length of a simulation step', 's', above=0.0, default=STEP)
     # Smooth enough for display and joystick operation, at half the load of 100 Hz.
     publish_rate: float = quantity(
@@ -92,6 +95,9 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
             if settings.scenario
             else resting_scenario(excavator)
         )
+        if settings.cohesion:
+            scenario = scenario.replace(cohesion=settings.cohesion)
+            scenario.check_with(excavator, settings.step)
         self._excavator = _Excavator(excavator, scenario, settings.step)
         warm_up()
         self._surface = soil_line(

@@ -139,6 +139,20 @@ def test_all_topics_are_the_librarys_run(excavator: ExcavatorParameters, scenari
     assert np.ptp([m.spool[0] for m in rig.hydraulics]) > 0.1
 
 
+def test_a_given_cohesion_is_used_instead_of_the_scenarios(
+    excavator: ExcavatorParameters, scenario: Path
+) -> None:
+    with bench(*FAST, *words(scenario=scenario, duration=0.1, cohesion=3.0e3)) as b:
+        rig = Rig(b)
+        rig.run_to_the_end(11)
+    given = load_scenario(scenario, excavator, 1e-3).replace(cohesion=3.0e3)
+    machine = Excavator(excavator, given)
+    state = machine.initial_state()
+    for k in range(10):
+        state = machine.advance(state, BY_SCENARIO, step_time(k, PERIOD), PERIOD)
+    assert rig.soil[-1].wrench.force.x == machine.observed(state)['soil_x'] > 0.0
+
+
 def test_the_bucket_stops_by_itself_when_it_has_swept(
     excavator: ExcavatorParameters, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ import contextlib
 import signal
 import sys
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ DEMO = (
         'boom:=false',
         'frame_id:=boom/boom_base',
         'use_sim_time:=true',
-        'scale:=0.25',
+        'scale:=0.5',
         'frame_rate:=5.0',
         'one_process:=true',
     ),
@@ -119,6 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
     with contextlib.ExitStack() as resources:
         resources.callback(stop_server, server)
         scenarios: Sequence[str] = ()
+        numbers: Mapping[str, float] = {}
         if bags:
             source: Any = replay
         else:
@@ -126,11 +127,11 @@ def run(arguments: argparse.Namespace) -> int:
 
             started = Started(launches)
             resources.callback(started.close)
-            scenarios = started.scenarios()
+            scenarios, numbers = started.scenarios(), started.numbers()
             source = LiveSource(started)
             resources.callback(source.close)
         length = replay.length if bags else 0.0
-        page = Page(server, length, scenarios, arguments.dark)
+        page = Page(server, length, scenarios, numbers, arguments.dark)
         _announce(arguments, server.get_port(), token)
         run_view(source, page, World(numeric_fields), stop)
     return 0

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
+import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import share_directory
+from longreach_tools.launch import Argument, find_launch_file, survey
 
-__all__ = ['Started']
+__all__ = ['NUMBERS', 'Started']
+
+NUMBERS = {'cohesion': ('Cohesion [Pa]', 'Of the soil. 0: that of the scenario.')}
+"""Arguments of launch files, numbers, that a restart can change: label and hint."""
 
 # Time for the nodes to end in order [s].
 _PATIENCE = 10.0
+_SCENARIO = 'scenario:='
 # Scenarios of the crane are named as in ARGESIM C13R.
 _PREFIXES = {'crane': ('task_', '')}
 
@@ -38,7 +44,11 @@ class Started:
         self._restarts_until = math.inf
 
     def scenarios(self) -> tuple[str, ...]:
-        """Return the scenarios among which the only launch can choose; empty for several."""
+        """
+        Return the scenarios among which the only launch can choose, its own first.
+
+        Empty for several launches.
+        """
         if len(self._launches) != 1:
             return ()
         machine = self._launches[0][0]
@@ -48,18 +58,39 @@ class Started:
         except InputError:
             return ()
         found = sorted(path.stem for path in directory.glob(f'{prefix}*.yaml'))
-        return tuple(name.removeprefix(short) for name in found)
+        names = [name.removeprefix(short) for name in found]
+        given = [w.removeprefix(_SCENARIO) for w in self._launches[0] if w.startswith(_SCENARIO)]
+        if not given and (declared := self._declared().get('scenario')) is not None:
+            given = [declared.default or '']
+        own = [name for name in names if name in given]
+        return tuple(dict.fromkeys([*own, *names]))
 
-    def restart(self, scenario: str) -> None:
+    def numbers(self) -> dict[str, float]:
+        """Return the arguments of the only launch that a restart can change, and their values."""
+        if len(self._launches) != 1:
+            return {}
+        given = dict(word.split(':=', 1) for word in self._launches[0][1:])
+        declared = self._declared()
+        return {
+            name: float(given.get(name, declared[name].default or '0'))
+            for name in NUMBERS
+            if name in declared
+        }
+
+    def _declared(self) -> dict[str, Argument]:
+        """Return the arguments that the only launch declares."""
+        return survey(find_launch_file(self._launches[0][0], os.environ), {}, os.environ)
+
+    def restart(self, arguments: Mapping[str, str]) -> None:
         """
-        End the only launch, to start it again with another scenario.
+        End the only launch, to start it again with other arguments.
 
         It begins in :meth:`follow`, once the old one has ended: a page goes on meanwhile.
         """
         if len(self._launches) != 1:
             return
-        kept = [word for word in self._launches[0] if not word.startswith('scenario:=')]
-        self._launches = [[*kept, f'scenario:={scenario}']]
+        kept = [w for w in self._launches[0] if w.partition(':=')[0] not in arguments]
+        self._launches = [[*kept, *(f'{name}:={value}' for name, value in arguments.items())]]
         self._interrupt()
         self._restarts_until = time.monotonic() + _PATIENCE
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_view.charts import Chart, chart_of, load_presets, preset_charts
+from longreach_view.launch_files import NUMBERS
 from longreach_view.scene import ELLIPSE, PANEL_WIDTH, Scene
 from longreach_view.world import STALE, Machine, World
 
@@ -84,6 +85,8 @@ class Page:
         Length of a replay [s]; 0: live.
     scenarios : sequence of str
         Choices for a restart of the machine that was launched; empty: none was.
+    numbers : mapping, optional
+        Arguments that a restart can change as well, and their values.
     dark : bool
     """
 
@@ -92,6 +95,7 @@ class Page:
         server: Any,
         length: float = 0.0,
         scenarios: Sequence[str] = (),
+        numbers: Mapping[str, float] | None = None,
         dark: bool = False,
     ) -> None:
         self.server, self.scene = server, Scene(server)
@@ -117,7 +121,7 @@ class Page:
         if length:
             self._add_replay(length)
         else:
-            self._add_transport(scenarios)
+            self._add_transport(scenarios, numbers or {})
         tabs = gui.add_tab_group()
         self._charts_tab = tabs.add_tab('Charts')
         self._controls_tab = None if length else tabs.add_tab('Controls')
@@ -156,7 +160,7 @@ class Page:
         """Put a request into the queue."""
         self.requests.put(Request(machine, name, value))
 
-    def _add_transport(self, scenarios: Sequence[str]) -> None:
+    def _add_transport(self, scenarios: Sequence[str], numbers: Mapping[str, float]) -> None:
         """Add pause, resume, step, reset, and restart."""
         gui: Any = self.server.gui
         self._whom = gui.add_dropdown('Machine', (ALL,), visible=False)
@@ -166,8 +170,17 @@ class Page:
 
         if scenarios:
             choice = gui.add_dropdown('Scenario', tuple(scenarios))
+            fields = {
+                name: gui.add_number(NUMBERS[name][0], value, min=0.0, hint=NUMBERS[name][1])
+                for name, value in numbers.items()
+            }
             button = gui.add_button('Restart with this scenario', color='gray')
-            button.on_click(lambda _: self._ask('', 'restart', choice.value))
+
+            def restart(_: Any) -> None:
+                given = {name: f'{field.value:g}' for name, field in fields.items()}
+                self._ask('', 'restart', {'scenario': choice.value, **given})
+
+            button.on_click(restart)
 
     def _add_replay(self, length: float) -> None:
         """Add time, play, speed and loop of a replay."""

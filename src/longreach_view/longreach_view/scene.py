@@ -27,9 +27,11 @@ _FIELD_OF_VIEW = math.radians(45.0)
 # From where the camera looks: from the side of the machines' planes, ahead and above.
 _FROM = np.array([0.30, -1.0, 0.32])
 _GHOST, _STALE = 0.25, 0.35
-# Narrower pages have the panel below [pixels].
-_NARROW = 768
+# Narrower pages have the panel below [pixels], over this share of their height.
+_NARROW, _BELOW = 768, 0.6
 _LINE, _TRACK = 0.05, 0.03
+# Length of the pyramid that shows a camera, and its colour [m].
+_CAMERA, _CAMERA_COLOUR = 1.5, (240, 120, 20)
 _STILL = 1e-9
 _TRIANGLE = (np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]), np.array([[0, 1, 2]]))
 
@@ -154,6 +156,7 @@ class _MachineScene:
         self._drawings: dict[tuple[str, str], _Figures] = {}
         self._drawn: dict[str, int] = {}
         self._markers: dict[str, Any] = {}
+        self._cameras: dict[str, tuple[Any, Any]] = {}
         self.height = 0.0
         self._placed = False
         self.version = 0
@@ -260,6 +263,29 @@ class _MachineScene:
                 self._drawings[key].show(figures)
             for key in [k for k in self._drawings if k[0] == topic and k not in shown]:
                 self._drawings.pop(key).remove()
+
+    def draw_cameras(self, machine: Machine, paths: Mapping[str, str]) -> None:
+        """Show cameras as pyramids of their fields of view, once pose and lens are known."""
+        for name, mounting in machine.mountings.items():
+            lens = machine.lenses.get(name)
+            base = paths.get(mounting.frame, self._path)
+            shown = (mounting.frame, base, lens, mounting.position.tobytes())
+            if lens is None or self._cameras.get(name, (None, None))[0] == shown:
+                continue
+            if name in self._cameras:
+                self._cameras[name][1].remove()
+            node = self._scene.add_camera_frustum(
+                f'{base}/camera_{name.replace("/", "_")}',
+                lens.angle,
+                lens.aspect,
+                scale=_CAMERA,
+                thickness=_TRACK,
+                color=_CAMERA_COLOUR,
+                position=mounting.position,
+                wxyz=mounting.rotation,
+                cast_shadow=False,
+            )
+            self._cameras[name] = (shown, node)
 
     def draw_estimates(self, machine: Machine, paths: Mapping[str, str]) -> None:
         """Show measured markers: tracks, and ellipsoids of one standard deviation, exaggerated."""
@@ -371,6 +397,7 @@ class Scene:
             k: v for (_, g), m in self._machines.items() if g == ghost for k, v in m.paths.items()
         }
         shown.draw(machine, paths)
+        shown.draw_cameras(machine, paths)
         if machine.estimates:
             shown.draw_estimates(machine, paths)
         return changed
@@ -419,16 +446,17 @@ class Scene:
             max(1, n) for n in (client.camera.image_width, client.camera.image_height)
         )
         if width > _NARROW:
-            width -= covered
-        position, target = _view(box, width / height)
+            position, target = _view(box, (width - covered) / height)
+        else:
+            position, target = _view(box, width / height, _BELOW)
         with client.atomic():
             client.camera.position, client.camera.look_at = position, target
 
 
 def _view(
-    box: tuple[np.ndarray, np.ndarray], aspect: float = 1.4
+    box: tuple[np.ndarray, np.ndarray], aspect: float = 1.4, below: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return position and target of a camera that sees a box."""
+    """Return position and target of a camera that sees a box, above a covered share."""
     low, high = box
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
     direction = _FROM / np.linalg.norm(_FROM)
@@ -440,6 +468,10 @@ def _view(
     distance = 1.0
     for sign in np.ndindex(2, 2, 2):
         corner = half * (2.0 * np.array(sign) - 1.0)
-        across = max(abs(corner @ up) / tangent, abs(corner @ right) / (tangent * aspect))
+        across = max(
+            abs(corner @ up) / (tangent * (1.0 - below)), abs(corner @ right) / (tangent * aspect)
+        )
         distance = max(distance, corner @ direction + across)
-    return middle + 1.12 * distance * direction, middle
+    distance *= 1.12
+    target = middle - below * tangent * distance * up
+    return target + distance * direction, target

@@ -21,7 +21,7 @@ from longreach_dynamics.errors import InputError
 from longreach_view.drawing import TYPES, Drawing
 from longreach_view.robot import Robot, parse_robot
 
-__all__ = ['STALE', 'Estimate', 'Machine', 'Sample', 'Series', 'World']
+__all__ = ['STALE', 'Estimate', 'Lens', 'Machine', 'Mounting', 'Sample', 'Series', 'World']
 
 # Without a sample for this long a machine is stale [s of wall time].
 STALE = 1.0
@@ -32,6 +32,9 @@ _CAPACITY = 8000
 # Each with what is said when it becomes true.
 _FLAGS = {'brake': 'brake closed', 'emergency_mode': 'emergency'}
 _TRACK, _EVENTS = 300, 100
+
+# Published once or seldom, perhaps before its machine is known.
+_ONCE = ('InertiaStamped', 'PoseStamped')
 
 Fields = Callable[[Any], Mapping[str, float]]
 
@@ -85,6 +88,21 @@ class Estimate(NamedTuple):
     tracked: bool
 
 
+class Mounting(NamedTuple):
+    """Pose of a camera's optical frame: the frame in which it is, position [m], (w, x, y, z)."""
+
+    frame: str
+    position: np.ndarray
+    rotation: np.ndarray
+
+
+class Lens(NamedTuple):
+    """Field of view of a camera: height [rad], and width over height in pixels."""
+
+    angle: float
+    aspect: float
+
+
 @dataclasses.dataclass
 class Machine:
     """
@@ -121,6 +139,8 @@ class Machine:
         By topic.
     estimates, tracks : dict
         Of markers by name, and their last positions; in ``estimate_frame``.
+    mountings, lenses : dict
+        Of cameras, by their namespaces.
     """
 
     name: str
@@ -142,6 +162,8 @@ class Machine:
     estimates: dict[str, Estimate] = dataclasses.field(default_factory=dict)
     estimate_frame: str = ''
     tracks: dict[str, deque[np.ndarray]] = dataclasses.field(default_factory=dict)
+    mountings: dict[str, Mounting] = dataclasses.field(default_factory=dict)
+    lenses: dict[str, Lens] = dataclasses.field(default_factory=dict)
     losses: dict[str, int] = dataclasses.field(default_factory=dict)
     _times: deque[tuple[float, float]] = dataclasses.field(default_factory=deque)
     _text: str = ''
@@ -226,6 +248,7 @@ class World:
         self.series: dict[str, Series] = {}
         self.heard: dict[str, float] = {}
         self._plotted: frozenset[str] = frozenset()
+        self._waiting: deque[Sample] = deque(maxlen=_EVENTS)
 
     # --- messages ----------------------------------------------------------------------------
 
@@ -238,17 +261,25 @@ class World:
         if kind == 'Clock':
             self._take_clock(message, now)
             return
-        # Loads are told once, perhaps before anything else is heard.
-        known = ('joint_states', 'robot_description', 'load')
-        if last in known or kind == 'MarkerEstimates':
-            self.machines.setdefault(name, Machine(name))
+        is_machine = last in ('joint_states', 'robot_description') or kind == 'MarkerEstimates'
+        if is_machine and name not in self.machines:
+            self.machines[name] = Machine(name)
+            self._take_waiting(now)
         machine = self._owner(name)
         if machine is not None:
             if kind != 'MarkerArray':
                 # Of drawings only the latest counts.
                 machine.losses[topic] = sample.lost
             self._take_for(machine, sample, last, kind, now)
+        elif kind in _ONCE:
+            self._waiting.append(sample)
         self._plot(topic, message, sample.stamp, machine)
+
+    def _take_waiting(self, now: float) -> None:
+        """Take what came before its machine was known."""
+        waiting, self._waiting = self._waiting, deque(maxlen=_EVENTS)
+        for sample in waiting:
+            self.take(sample, now)
 
     def _take_clock(self, message: Any, now: float) -> None:
         """Follow /clock."""
@@ -259,7 +290,7 @@ class World:
 
     def owner_of(self, signal: str) -> Machine | None:
         """Return the machine to which a signal belongs, or None."""
-        return self._owner(signal.partition('.')[0].strip('/').rpartition('/')[0])
+        return self._owner(_parent(signal.partition('.')[0]))
 
     def _owner(self, name: str) -> Machine | None:
         """Return the machine in whose namespace a topic is, or None."""
@@ -291,6 +322,16 @@ class World:
             if sample.stamp is not None and machine.robot is None:
                 machine.note(sample.stamp, now)
             self._take_estimates(machine, message)
+        elif last == 'pose' and kind == 'PoseStamped':
+            place, turn = message.pose.position, message.pose.orientation
+            machine.mountings[_parent(sample.topic)] = Mounting(
+                message.header.frame_id,
+                np.array([place.x, place.y, place.z]),
+                np.array([turn.w, turn.x, turn.y, turn.z]),
+            )
+        elif last == 'camera_info' and kind == 'CameraInfo' and message.k[4] > 0.0:
+            angle = 2.0 * math.atan2(0.5 * message.height, message.k[4])
+            machine.lenses[_parent(sample.topic)] = Lens(angle, message.width / message.height)
         elif last == 'load' and kind == 'InertiaStamped':
             before, machine.load = machine.load, float(message.inertia.m)
             if before != machine.load and math.isfinite(before):
@@ -374,3 +415,8 @@ class World:
             for topic, drawing in machine.drawings.items():
                 drawing.clear()
                 machine.drawn[topic] += 1
+
+
+def _parent(topic: str) -> str:
+    """Return the namespace of a topic."""
+    return topic.strip('/').rpartition('/')[0]

@@ -30,7 +30,9 @@ class Crane:
         source = LiveSource(self.started)
         self.ending = resources.enter_context(contextlib.ExitStack())
         self.ending.callback(source.close)
-        self.view = View(source, scenarios=self.started.scenarios())
+        self.view = View(
+            source, scenarios=self.started.scenarios(), numbers=self.started.numbers()
+        )
         self.ending.callback(self.view.close)
         self.tab = Tab(chromium, self.view)
         resources.callback(self.tab.page.close)

@@ -13,6 +13,7 @@ import pytest
 from test_replay import crane_bag
 
 from longreach_tools.testing import DEADLINE, Outcome
+from longreach_view import launch_files
 
 COMMAND = [sys.executable, '-c', 'from longreach_tools.cli import console; console()', 'view']
 
@@ -60,3 +61,16 @@ def test_it_prints_its_address_and_ends_on_a_signal(tmp_path, number):
     assert re.match(r'http://127\.0\.0\.1:\d+/\?token=[\w-]{20,}  \(Ctrl-C ends it\)', address)
     assert (process.returncode, out) == (0, '')
     assert 'Traceback' not in err
+
+
+def test_a_restart_offers_what_the_launch_file_declares_its_own_scenario_first(monkeypatch):
+    begun = []
+    monkeypatch.setattr(launch_files, '_launch', lambda words: begun.append(list(words)))
+    boom = launch_files.Started([['boom', 'record:=bag']])
+    assert boom.scenarios() == ('load_release', 'hold', 'wave')
+    assert boom.numbers() == {}
+    excavator = launch_files.Started([['excavator', 'scenario:=free_swing', 'cohesion:=9e3']])
+    assert excavator.scenarios()[0] == 'free_swing'
+    assert excavator.numbers() == {'cohesion': 9000.0}
+    several = launch_files.Started([['boom'], ['crane']])
+    assert (several.scenarios(), several.numbers()) == ((), {})

@@ -154,6 +154,28 @@ def test_changes_of_loads_and_brake_are_events_until_time_goes_back():
     assert not machine.events
 
 
+def test_cameras_have_their_poses_and_fields_of_view_also_when_told_before_their_machine():
+    place = SimpleNamespace(x=1.0, y=-25.0, z=2.0)
+    turn = SimpleNamespace(x=0.6, y=0.0, z=0.0, w=0.8)
+    pose = SimpleNamespace(
+        header=SimpleNamespace(frame_id='boom/boom_base'),
+        pose=SimpleNamespace(position=place, orientation=turn),
+    )
+    info = SimpleNamespace(width=200, height=100, k=[50.0, 0, 100, 0, 50.0, 50, 0, 0, 1])
+    world = World(lambda _: {})
+    world.take(Sample('/vision/left/pose', 'geometry_msgs/msg/PoseStamped', pose, None), 0.0)
+    assert not world.machines
+    seen = SimpleNamespace(header=SimpleNamespace(frame_id='boom/boom_base'), estimates=[])
+    world.take(Sample('/vision/markers', 'longreach_msgs/msg/MarkerEstimates', seen, 1.0), 0.0)
+    world.take(Sample('/vision/left/camera_info', 'sensor_msgs/msg/CameraInfo', info, 1.0), 0.0)
+    machine = world.machines['vision']
+    mounting = machine.mountings['vision/left']
+    assert mounting.frame == 'boom/boom_base'
+    assert mounting.position.tolist() == [1.0, -25.0, 2.0]
+    assert mounting.rotation.tolist() == [0.8, 0.6, 0.0, 0.0]
+    assert machine.lenses == {'vision/left': (pytest.approx(math.radians(90.0)), 2.0)}
+
+
 def test_an_event_is_an_upright_line_in_a_chart():
     position = '/north/joint_states.position[car_joint]'
     world = world_of(sample(0.0), load(0.0, 90.0))

@@ -16,7 +16,7 @@ from importlib import import_module
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import Point, Vector3
+from geometry_msgs.msg import Point, PoseStamped, Quaternion, Vector3
 from longreach_msgs.msg import (
     MarkerEstimate,
     MarkerEstimates,
@@ -32,6 +32,7 @@ from longreach_dynamics.errors import InputError
 from longreach_node.stamps import nanoseconds_of
 from longreach_vision.cameras import MODELS, Camera
 from longreach_vision.detection import LOST, TRACKED, UNCERTAIN, Observation
+from longreach_vision.geometry import Pose
 from longreach_vision.images import (
     ENCODINGS,
     ImageFields,
@@ -52,6 +53,7 @@ __all__ = [
     'markers_from_message',
     'observation_to_message',
     'observations_to_message',
+    'pose_to_message',
     'shapes_to_message',
     'size_to_info',
 ]
@@ -255,6 +257,16 @@ def camera_to_info(camera: Camera, stamp: Time, frame_id: str) -> CameraInfo:
         r=np.eye(3).ravel(),
         p=np.column_stack([k, np.zeros(3)]).ravel(),
     )
+
+
+def pose_to_message(pose: Pose, frame_id: str) -> PoseStamped:
+    """Return the pose of a camera's optical frame in the frame of the rig; it always holds."""
+    message = PoseStamped(header=Header(frame_id=frame_id))
+    x, y, z = pose.translation.tolist()
+    message.pose.position = Point(x=x, y=y, z=z)
+    x, y, z, w = pose.quaternion.tolist()
+    message.pose.orientation = Quaternion(x=x, y=y, z=z, w=w)
+    return message
 
 
 def size_to_info(width: int, height: int, stamp: Time, frame_id: str) -> CameraInfo:

@@ -13,6 +13,7 @@ import time
 from typing import NamedTuple
 
 import numpy as np
+from geometry_msgs.msg import PoseStamped
 from longreach_msgs.msg import MarkerEstimates, MarkerObservations
 from longreach_msgs.srv import InitializeMarker
 from rclpy.clock import Clock
@@ -216,6 +217,11 @@ class MarkerTracker:
         rate = settings.overlay_rate
         self._shapes = _Drawing(create(MarkerArray, 'marker_shapes', qos.VISUAL), 2.0 * rate)
         self._overlay = _Drawing(create(Image, 'overlay', qos.IMAGES), rate)
+        # Once: it waits in the publishers for viewers and recorders.
+        self._poses = [create(PoseStamped, f'{name}/pose', qos.VISUAL) for name in self.cameras]
+        for publisher, mounted in zip(self._poses, self._rig.cameras.values(), strict=True):
+            where = settings.frame_id.lstrip('/')
+            publisher.publish(conversions.pose_to_message(mounted.pose, where))
         self._diagnostics = diagnostics.Diagnostics(node, 'markers', part)
         node.create_service(InitializeMarker, '~/initialize', self._on_initialize)
         steady = Clock(clock_type=ClockType.STEADY_TIME)

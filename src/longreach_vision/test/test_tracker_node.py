@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import PoseStamped
 from longreach_msgs.msg import MarkerEstimate, MarkerEstimates, MarkerObservations
 from longreach_msgs.srv import InitializeMarker
 from rig_files import write_rig
@@ -256,6 +257,18 @@ def test_tracks_are_the_librarys(start: Start, tmp_path: Path, lossless: str) ->
             assert np.abs(found - place).max() < 1e-3
     status = tracker.reported(paired=8, left_frames=8, right_bad=0, tip='TRACKED').level
     assert status == diagnostics.OK
+
+
+def test_poses_of_the_cameras_are_told_to_who_comes_late(start: Start) -> None:
+    tracker = start(frame_id='boom/boom_base')
+    for side, mounted in rig().cameras.items():
+        told = tracker.bench.listen(PoseStamped, f'{side}/pose', qos.VISUAL)
+        tracker.bench.until(lambda told=told: told, f'pose of {side}')
+        (pose,) = told
+        assert pose.header.frame_id == 'boom/boom_base'
+        place, turn = pose.pose.position, pose.pose.orientation
+        again = Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (place.x, place.y, place.z))
+        np.testing.assert_allclose(again.matrix, mounted.pose.matrix, atol=1e-8)
 
 
 def test_it_says_what_it_does(start: Start, capfd: pytest.CaptureFixture[str]) -> None:

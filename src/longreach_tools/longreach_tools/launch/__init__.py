@@ -6,4 +6,7 @@ arguments to a plan, nothing is started), ``_processes`` (a plan is run to its e
 is the command ``longreach launch``, ``_real`` the way by an installed ROS 2 launch.
 """
 
-__all__: list[str] = []
+from ._packages import find_launch_file
+from ._survey import Argument, survey
+
+__all__ = ['Argument', 'find_launch_file', 'survey']

@@ -95,6 +95,8 @@ def _draw_panel(axis: Any, panel: Panel, picture: Picture) -> int:
         ):
             axis.plot([], [], color='0.3', label=name, **style)
     axis.set_ylabel(panel.label)
+    # An offset would be written where events are named.
+    axis.ticklabel_format(axis='y', useOffset=False)
     values = [curve.values for curve in (*panel.curves, *panel.others)]
     if all(curve.steps for curve in panel.curves) and not any((one < 0.0).any() for one in values):
         axis.set_yticks([0, 1])
