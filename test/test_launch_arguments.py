@@ -68,7 +68,7 @@ def test_an_included_file_takes_nothing_from_an_argument_of_the_same_name(path: 
 
 
 @pytest.mark.slow_after(1)
-@pytest.mark.parametrize('machine', ['crane', 'boom', 'excavator', 'harvester', 'vision'])
+@pytest.mark.parametrize('machine', ['crane', 'boom', 'excavator', 'harvester', 'links', 'vision'])
 def test_a_slash_before_the_namespace_makes_no_difference(
     printed: Callable[..., str], machine: str
 ) -> None:
@@ -83,7 +83,7 @@ def test_a_slash_before_the_namespace_makes_no_difference(
 
 
 @pytest.mark.slow_after(1)
-@pytest.mark.parametrize('machine', ['crane', 'boom', 'excavator', 'harvester', 'vision'])
+@pytest.mark.parametrize('machine', ['crane', 'boom', 'excavator', 'harvester', 'links', 'vision'])
 def test_without_a_namespace_frames_have_no_prefix(
     printed: Callable[..., str], machine: str
 ) -> None:
@@ -105,7 +105,7 @@ def test_the_boom_of_the_cameras_may_have_a_slash_before_its_namespace(
 
 
 @pytest.mark.slow_after(1)
-@pytest.mark.parametrize('machine', ['crane', 'boom', 'excavator', 'harvester'])
+@pytest.mark.parametrize('machine', ['crane', 'boom', 'excavator', 'harvester', 'links'])
 def test_booleans_are_read_as_such(printed: Callable[..., str], machine: str) -> None:
     for word in ('plant:=0', 'plant:=FALSE'):
         assert 'plant-' not in printed(machine, word)
@@ -116,7 +116,7 @@ def test_booleans_are_read_as_such(printed: Callable[..., str], machine: str) ->
 
 
 @pytest.mark.slow_after(1)
-@pytest.mark.parametrize('machine', ['crane', 'boom', 'excavator', 'harvester'])
+@pytest.mark.parametrize('machine', ['crane', 'boom', 'excavator', 'harvester', 'links'])
 def test_the_description_needs_no_viewer(printed: Callable[..., str], machine: str) -> None:
     assert 'robot_state_publisher' not in printed(machine)
     text = printed(machine, 'description:=true', 'namespace:=north')

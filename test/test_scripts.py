@@ -295,7 +295,7 @@ def test_a_new_machine_takes_part_in_the_demonstrations(tmp_path):
         CALLS=str(calls),
     )
     assert done.returncode == 3
-    machines = ('boom', 'crane', 'excavator', 'harvester', 'swing')
+    machines = ('boom', 'crane', 'excavator', 'harvester', 'links', 'swing')
     assert calls.read_text().splitlines() == [f'{name} demo --out there' for name in machines]
 
 

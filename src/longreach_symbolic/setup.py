@@ -1,3 +1,5 @@
+from glob import glob
+
 from setuptools import find_packages, setup
 
 NAME = 'longreach_symbolic'
@@ -12,7 +14,7 @@ setup(
     data_files=[
         ('share/ament_index/resource_index/packages', ['resource/' + NAME]),
         ('share/' + NAME, ['package.xml']),
-        ('share/' + NAME + '/config', ['config/two_links.yaml']),
+        ('share/' + NAME + '/config', glob('config/*')),
     ],
     install_requires=['setuptools', 'numba', 'numpy', 'scipy', 'sympy'],
     zip_safe=False,

@@ -20,49 +20,23 @@ from longreach_dynamics.parameters import choice, quantity
 from longreach_node import qos
 from longreach_node.frames import header_at
 from longreach_node.parameters import declare
-from longreach_node.simulator import SimulatorNode, SimulatorParameters
+from longreach_node.simulator import SimulatorNode
+from longreach_node.simulator_parameters import CycleParameters
 from longreach_node.stamps import nanoseconds_of
 
 __all__ = ['PlantNode', 'PlantParameters']
 
 
 @dataclasses.dataclass(frozen=True)
-class PlantParameters(SimulatorParameters):
+class PlantParameters(CycleParameters):
     """Parameters of the plant node."""
 
     file: str = quantity('crane file; empty for C13R', '', default='')
     scenario: str = quantity(
         'scenario file, for initial state and disturbances; empty for none', '', default=''
     )
-    step: float = quantity(
-        'length of a simulation step; 0: a control cycle', 's', at_least=0.0, default=0.0
-    )
-    publish_rate: float = quantity(
-        'samples per second of simulation; 0: one for each control cycle, the only allowed rate',
-        'Hz',
-        at_least=0.0,
-        at_most=1e5,
-        default=0.0,
-    )
     model: str = choice('equations of motion', MODELS, default='nonlinear')
     brake: str = choice('model of the closed brake', BRAKES, default='viscous')
-
-    def following(self, sample_time: float) -> PlantParameters:
-        """
-        Return the parameters with step and publish_rate for a control cycle [s].
-
-        Raises
-        ------
-        InputError
-            When ``publish_rate`` is neither 0 nor one sample for each cycle.
-        """
-        rate = 1.0 / sample_time
-        if self.publish_rate and abs(self.publish_rate * sample_time - 1.0) > 1e-9:
-            raise InputError(
-                f'publish_rate = {self.publish_rate} Hz, allowed with the sample time'
-                f' {sample_time} s of the controller: {rate:g} Hz, or 0'
-            )
-        return self.replace(step=self.step or sample_time, publish_rate=rate)
 
 
 class PlantNode(SimulatorNode[CraneState, Command]):

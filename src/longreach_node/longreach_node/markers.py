@@ -9,10 +9,20 @@ from geometry_msgs.msg import Point, Vector3
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker
 
-__all__ = ['BLUE', 'BROWN', 'RED', 'SHORTEST', 'arrow_marker', 'line_marker']
+__all__ = [
+    'BLUE',
+    'BROWN',
+    'GREY',
+    'RED',
+    'SHORTEST',
+    'arrow_marker',
+    'line_marker',
+    'sphere_marker',
+]
 
 RED, BLUE = ColorRGBA(r=0.84, g=0.12, b=0.12, a=1.0), ColorRGBA(r=0.16, g=0.42, b=0.78, a=1.0)
 BROWN = ColorRGBA(r=0.45, g=0.31, b=0.18, a=1.0)
+GREY = ColorRGBA(r=0.55, g=0.55, b=0.58, a=1.0)
 SHORTEST = 0.02
 """Shorter arrows are not drawn [m]."""
 # Shaft and head of arrows, lines [m].
@@ -38,14 +48,29 @@ def arrow_marker(
 
 
 def line_marker(
-    name: str, points: Sequence[Sequence[float]], color: ColorRGBA, header: Header
+    name: str,
+    points: Sequence[Sequence[float]],
+    color: ColorRGBA,
+    header: Header,
+    width: float = _LINE,
 ) -> Marker:
-    """Return a line through points x, y, z [m] as a marker."""
+    """Return a line through points x, y, z [m] as a marker, of a width [m]."""
     marker = Marker(header=header, ns=name, type=Marker.LINE_STRIP, action=Marker.ADD)
     marker.pose.orientation.w = 1.0
-    marker.scale.x = _LINE
+    marker.scale.x = width
     marker.points = [_point(point) for point in points]
     marker.color = color
+    return marker
+
+
+def sphere_marker(
+    name: str, centre: Sequence[float], radius: float, color: ColorRGBA, header: Header
+) -> Marker:
+    """Return a sphere about x, y, z [m] as a marker."""
+    marker = Marker(header=header, ns=name, type=Marker.SPHERE, action=Marker.ADD, color=color)
+    marker.pose.orientation.w = 1.0
+    marker.pose.position = _point(centre)
+    marker.scale = Vector3(x=2.0 * radius, y=2.0 * radius, z=2.0 * radius)
     return marker
 
 

@@ -1,5 +1,5 @@
 """
-Base of nodes that answer samples consisting of ``joint_states`` and ``hydraulics``.
+Base of nodes that answer samples: ``joint_states`` and, where there is oil, ``hydraulics``.
 
 A cycle runs for each stamp for which both have arrived. Time is that of the stamps, so that in
 lockstep the commands are those of the library. Missing, late and duplicate samples are handled in
@@ -31,7 +31,7 @@ Command = TypeVar('Command')
 
 class PairedControllerNode(Node, Generic[Command]):
     """
-    Base of nodes that answer pairs of ``joint_states`` and ``hydraulics``.
+    Base of nodes that answer pairs of ``joint_states`` and ``hydraulics``, or ``joint_states``.
 
     A subclass calls :meth:`listen` at the end of its constructor, and provides :meth:`run_cycle`,
     :meth:`forget` and :meth:`state_text`.
@@ -46,6 +46,7 @@ class PairedControllerNode(Node, Generic[Command]):
         lockstep: bool,
         incidents: Sequence[str] = (),
         joints: str = 'joint_states',
+        hydraulics: bool = True,
     ) -> None:
         """
         Begin to listen, and log what this node works with.
@@ -65,6 +66,8 @@ class PairedControllerNode(Node, Generic[Command]):
             Further kinds of incidents, for :meth:`count`.
         joints : str
             Topic of the joints, such as that of sensors.
+        hydraulics : bool
+            Whether ``hydraulics`` are the other half of a sample; otherwise joints are all of it.
         """
         self._samples = PairedSamples(sample_time, lockstep)
         self._incidents = Incidents(incidents)
@@ -75,18 +78,18 @@ class PairedControllerNode(Node, Generic[Command]):
         on_joints: Any = self._on_joints
         on_hydraulics: Any = self._on_hydraulics
         self._joints = self.create_subscription(JointState, joints, on_joints, qos.STREAM)
-        self._hydraulics = self.create_subscription(
-            HydraulicState, 'hydraulics', on_hydraulics, qos.STREAM
-        )
+        waited = self._joints.topic_name
+        self._take_joints = self._samples.whole
+        if hydraulics:
+            self._hydraulics = self.create_subscription(
+                HydraulicState, 'hydraulics', on_hydraulics, qos.STREAM
+            )
+            waited += f' and {self._hydraulics.topic_name}'
+            self._take_joints = self._samples.first
         self._silence = SilenceWatch(self, self._joints)
-        self.get_logger().info(
-            f'{what}{", lockstep" * lockstep}: waiting for {self._joints.topic_name}'
-            f' and {self._hydraulics.topic_name}'
-        )
+        self.get_logger().info(f'{what}{", lockstep" * lockstep}: waiting for {waited}')
 
-    def run_cycle(
-        self, stamp: int, joints: JointState, hydraulics: HydraulicState
-    ) -> Command | None:
+    def run_cycle(self, stamp: int, joints: JointState, hydraulics: Any) -> Command | None:
         """
         Return the command to a sample, or None.
 
@@ -95,7 +98,7 @@ class PairedControllerNode(Node, Generic[Command]):
         stamp : int
             Of both messages [ns].
         joints : JointState
-        hydraulics : HydraulicState
+        hydraulics : HydraulicState or None
 
         Raises
         ------
@@ -124,8 +127,8 @@ class PairedControllerNode(Node, Generic[Command]):
     def _on_joints(self, message: JointState, info: dict[str, int]) -> None:
         """Take one half of a sample."""
         self._silence.heard()
-        if not self._take_half(self._samples.first, message, info):
-            self._skip_stale(self._joints, self._samples.first)
+        if not self._take_half(self._take_joints, message, info):
+            self._skip_stale(self._joints, self._take_joints)
 
     def _on_hydraulics(self, message: HydraulicState, info: dict[str, int]) -> None:
         """Take the other half."""

@@ -147,6 +147,10 @@ class PairedSamples:
         pair = self._pairs.add_second(stamp, message)
         return self._unpaired() + self._on_pair(pair, now)
 
+    def whole(self, stamp: int, message: Any, now: float) -> list[Action]:
+        """Take a sample that consists of one message, as :meth:`first`."""
+        return self._on_pair(Pair(stamp, message, None), now)
+
     def done(self, stamp: int, answered: bool, now: float) -> list[Action]:
         """Note that a cycle ran at a steady time [s], and whether there is a command."""
         latest = self._order.latest

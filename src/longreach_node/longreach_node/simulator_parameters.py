@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
 from longreach_node.frames import FrameParameters
 
-__all__ = ['SimulatorParameters']
+__all__ = ['CycleParameters', 'SimulatorParameters']
 
 # Between two samples a node does not react to signals and services, so that there must not be
 # more than a fraction of a second of work.
@@ -115,6 +115,39 @@ class SimulatorParameters(FrameParameters):
         listeners are waited for.
         """
         return self.lockstep or self.real_time_factor == 0.0 or self.listeners > 0
+
+
+@dataclasses.dataclass(frozen=True)
+class CycleParameters(SimulatorParameters):
+    """How a node runs whose samples are the cycles of a controller."""
+
+    step: float = quantity(
+        'length of a simulation step; 0: a control cycle', 's', at_least=0.0, default=0.0
+    )
+    publish_rate: float = quantity(
+        'samples per second of simulation; 0: one for each control cycle, the only allowed rate',
+        'Hz',
+        at_least=0.0,
+        at_most=1e5,
+        default=0.0,
+    )
+
+    def following(self, sample_time: float) -> Self:
+        """
+        Return the parameters with step and publish_rate for a control cycle [s].
+
+        Raises
+        ------
+        InputError
+            When ``publish_rate`` is neither 0 nor one sample for each cycle.
+        """
+        rate = 1.0 / sample_time
+        if self.publish_rate and abs(self.publish_rate * sample_time - 1.0) > 1e-9:
+            raise InputError(
+                f'publish_rate = {self.publish_rate} Hz, allowed with the sample time'
+                f' {sample_time} s of the controller: {rate:g} Hz, or 0'
+            )
+        return self.replace(step=self.step or sample_time, publish_rate=rate)
 
 
 def _whole(value: float, what: str, at_least: int, at_most: int | None = None) -> None:

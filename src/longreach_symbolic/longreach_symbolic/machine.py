@@ -351,7 +351,8 @@ class FlexibleLinks:
         Raises
         ------
         InputError
-            For BY_SCENARIO when time or duration are no whole cycles.
+            For another number of torques than of motors, and for BY_SCENARIO when time or duration
+            are no whole cycles.
         IntegrationError
             When the state becomes non-finite.
         LongreachError
@@ -368,6 +369,8 @@ class FlexibleLinks:
     def _advance(self, state: State, torques: Torques, time: float, duration: float) -> State:
         """Return the state after a time under constant torques, or braked."""
         controller, count = self.controller, len(self.links.links)
+        if torques and len(torques) != count:
+            raise InputError(f'command has {len(torques)} torques, allowed: {count}, or BRAKES')
         acting = np.array(torques or (0.0,) * count)
         x, status = controller.kernels.step(
             state.x, acting, not torques, duration, controller.constants
@@ -398,11 +401,3 @@ class FlexibleLinks:
             (*rates[:count], *angle_rates, *rates[count:]),
             (*none, *state.torques.tolist(), *(0.0,) * (n - count)),
         )
-
-    def check_torques(self, torques: Torques) -> Torques:
-        """Return torques; InputError unless there is a finite one for each motor."""
-        if len(torques) != len(self.links.links) or not np.isfinite(torques).all():
-            raise InputError(
-                f'torques = {list(torques)} N m, allowed: {len(self.links.links)} finite numbers'
-            )
-        return torques

@@ -25,7 +25,7 @@ from longreach_dynamics.parameters import Parameters, choice, load, quantity
 from longreach_dynamics.trajectories import Trajectory, Waypoint
 from longreach_symbolic.links import Links
 
-__all__ = ['Circle', 'Scenario', 'load_scenario']
+__all__ = ['Circle', 'Scenario', 'load_scenario', 'resting_scenario']
 
 # Bends at which the distance of the end is tabulated, to find where it stops to fall.
 _BENDS = 400
@@ -150,6 +150,12 @@ class Scenario(Parameters):
             return self.circle.angles(time, [link.length for link in links.links])
         trajectory: Trajectory = self.__dict__['_trajectory']
         return trajectory.at(time).angles
+
+
+def resting_scenario(links: Links) -> Scenario:
+    """Return links at rest in one line, 45 degrees above the horizontal."""
+    angles = (45.0, *(0.0,) * (len(links.links) - 1))
+    return Scenario(duration=1.0, trajectory=(Waypoint(time=0.0, angles_deg=angles),))
 
 
 def load_scenario(file: str | Path, links: Links) -> Scenario:

@@ -10,11 +10,10 @@ import numpy as np
 from longreach_dynamics.errors import LongreachError
 from longreach_dynamics.machine import BY_SCENARIO, sample_counts
 from longreach_dynamics.runs import Column, Columns, Derived, Run, Source, each
-from longreach_dynamics.trajectories import Waypoint
 from longreach_symbolic.arm import designed_arm
 from longreach_symbolic.links import Links, chord_ends, load_links
 from longreach_symbolic.machine import FlexibleLinks, joint_names
-from longreach_symbolic.scenario import Scenario
+from longreach_symbolic.scenario import resting_scenario
 
 __all__ = ['LinksRun', 'columns_of', 'simulate', 'warm_up']
 
@@ -66,8 +65,8 @@ def _sources(field: str, entries: tuple[str, ...]) -> list[Source]:
 
 
 @dataclasses.dataclass(frozen=True)
-class LinksRun(Run[FlexibleLinks]):
-    """A run of flexible links; its parameters are the machine."""
+class LinksRun(Run[Links]):
+    """A run of flexible links."""
 
     UNITS: ClassVar[dict[str, str]] = {
         'duration': 's',
@@ -130,13 +129,12 @@ def simulate(machine: FlexibleLinks) -> LinksRun:
     ends, aims = (chord_ends(machine.links, theta)[:, -1] for theta in (table[:, :count], wanted))
     away = np.hypot(*(ends - aims).T)
     return LinksRun(
-        machine, columns, np.column_stack((times, table, ends, aims, away)), message=message
+        machine.links, columns, np.column_stack((times, table, ends, aims, away)), message=message
     )
 
 
 def warm_up() -> None:
     """Compile what two links with the functions of the installed file need."""
     links = load_links()
-    pose = Waypoint(time=0.0, angles_deg=(45.0, -45.0))
-    machine = FlexibleLinks(links, designed_arm(links), Scenario(duration=1.0, trajectory=(pose,)))
+    machine = FlexibleLinks(links, designed_arm(links), resting_scenario(links))
     machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, machine.step)

@@ -1,0 +1,86 @@
+"""
+Node of the digital controllers: ``joint_states`` in, ``joint_command`` out.
+
+Cycles are counted by the stamps, so that in lockstep the torques are those of the library.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from sensor_msgs.msg import JointState
+
+from longreach_dynamics.parameters import quantity
+from longreach_links.description import ROOT_FRAME
+from longreach_node.entry import node_entry
+from longreach_node.frames import FrameParameters, frame_name, header_at
+from longreach_node.hydraulic_messages import finite_values
+from longreach_node.paired_controller import PairedControllerNode
+from longreach_node.parameters import declare
+from longreach_symbolic.arm import arm_of
+from longreach_symbolic.links import load_links
+from longreach_symbolic.machine import Controller, joint_names
+from longreach_symbolic.scenario import load_scenario, resting_scenario
+
+__all__ = ['ControllerNode', 'ControllerNodeParameters', 'main']
+
+
+@dataclasses.dataclass(frozen=True)
+class ControllerNodeParameters(FrameParameters):
+    """Parameters of the controller node."""
+
+    file: str = quantity('file of links; empty: the two of Yu and Chen (2019)', '', default='')
+    arm: str = quantity(
+        'arm file: motors, gains, cycle, damping; empty: designed for the links', '', default=''
+    )
+    scenario: str = quantity(
+        'scenario file; empty: to hold one line, 45 degrees above the horizontal', '', default=''
+    )
+    lockstep: bool = quantity('the plant waits for each command', default=False)
+
+
+class ControllerNode(PairedControllerNode[JointState]):
+    """PD control of the motors, with the torques that hold the weight."""
+
+    def __init__(self) -> None:
+        super().__init__('controller')
+        settings = declare(self, ControllerNodeParameters)
+        self._frame = frame_name(self, settings, ROOT_FRAME)
+        links = load_links(settings.file or None)
+        scenario = (
+            load_scenario(settings.scenario, links)
+            if settings.scenario
+            else resting_scenario(links)
+        )
+        arm = arm_of(links, settings.arm)
+        self._controller = Controller(links, arm, scenario)
+        self._motors = joint_names(links)[len(links.links) : 2 * len(links.links)]
+        self.listen(
+            JointState,
+            'joint_command',
+            f'{settings.file or "two links"}, {settings.scenario or "no scenario"},'
+            f' {1.0 / arm.sample_time:g} Hz',
+            arm.sample_time,
+            settings.lockstep,
+            hydraulics=False,
+        )
+
+    def run_cycle(self, stamp: int, joints: JointState, hydraulics: None) -> JointState:  # noqa: ARG002
+        """Return the torques of a cycle."""
+        angles, rates = (
+            finite_values('joint_states', joints.name, values, self._motors)
+            for values in (joints.position, joints.velocity)
+        )
+        cycle = round(stamp * 1e-9 / self._controller.arm.sample_time)
+        torques = self._controller.torques(angles, rates, cycle)
+        return JointState(header=header_at(stamp, self._frame), name=self._motors, effort=torques)
+
+    def forget(self) -> None:
+        """Do nothing: a cycle does not depend on those before."""
+
+    def state_text(self) -> str:
+        """Return what the controller does."""
+        return 'controlling'
+
+
+main = node_entry('longreach_links.controller_node:ControllerNode')

@@ -1,0 +1,150 @@
+"""Flexible links as a node: takes ``joint_command``, gives ``joint_states`` and ``shape``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+
+from sensor_msgs.msg import JointState
+from visualization_msgs.msg import Marker, MarkerArray
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import BY_SCENARIO, ByScenario
+from longreach_dynamics.parameters import quantity
+from longreach_links.description import ROOT_FRAME, robot_description, thickness
+from longreach_links.visuals import aims, bent_links, lumped_places
+from longreach_node import qos
+from longreach_node.entry import node_entry
+from longreach_node.frames import header_at
+from longreach_node.joint_messages import joint_values
+from longreach_node.markers import BLUE, BROWN, GREY, RED, line_marker, sphere_marker
+from longreach_node.parameters import declare
+from longreach_node.simulator import SimulatorNode
+from longreach_node.simulator_parameters import CycleParameters
+from longreach_node.stamps import nanoseconds_of, stamp_of
+from longreach_symbolic.arm import arm_of
+from longreach_symbolic.links import load_links
+from longreach_symbolic.machine import BRAKES, FlexibleLinks, State, Torques, joint_names
+from longreach_symbolic.scenario import load_scenario, resting_scenario
+
+__all__ = ['PlantNode', 'PlantParameters', 'main']
+
+# Points of each link, and of the path of the scenario.
+_POINTS, _AIMS = 13, 121
+# Radius of the heaviest lumped mass, width of the traces, over the width of links.
+_LUMP, _TRACE = 1.2, 0.25
+
+
+@dataclasses.dataclass(frozen=True)
+class PlantParameters(CycleParameters):
+    """Parameters of the plant node."""
+
+    file: str = quantity('file of links; empty: the two of Yu and Chen (2019)', '', default='')
+    arm: str = quantity(
+        'arm file: motors, gains, cycle, damping; empty: designed for the links', '', default=''
+    )
+    scenario: str = quantity(
+        'scenario file; empty: at rest, in one line, 45 degrees above the horizontal',
+        '',
+        default='',
+    )
+    visual_rate: float = quantity(
+        'shapes per second of simulation, if there is a subscriber; 0: none',
+        'Hz',
+        at_least=0.0,
+        at_most=1e3,
+        default=30.0,
+    )
+    trail: float = quantity(
+        'length of the trail of the end', 's', at_least=0.0, at_most=3600.0, default=10.0
+    )
+
+
+class PlantNode(SimulatorNode[State, Torques | ByScenario]):
+    """Flexible links, simulated; until they are commanded they follow their scenario."""
+
+    root_frame = ROOT_FRAME
+    machine: FlexibleLinks
+
+    def __init__(self) -> None:
+        super().__init__('plant', safe_command=BRAKES)
+        self.initial_command = BY_SCENARIO
+        settings = declare(self, PlantParameters)
+        self._links = links = load_links(settings.file or None)
+        scenario = (
+            load_scenario(settings.scenario, links)
+            if settings.scenario
+            else resting_scenario(links)
+        )
+        machine = FlexibleLinks(links, arm_of(links, settings.arm), scenario)
+        # Compiled before time begins.
+        machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, machine.step)
+        self._motors = joint_names(links)[len(links.links) : 2 * len(links.links)]
+        self._visual_rate = settings.visual_rate
+        self._trail: deque[list[float]] = deque(
+            maxlen=max(1, round(settings.trail * settings.visual_rate))
+        )
+        self._aims = aims(scenario, links, _AIMS).tolist()
+        self._shape = self.create_publisher(MarkerArray, 'shape', qos.VISUAL)
+        self._commands = self.create_subscription(
+            JointState, 'joint_command', self._on_command, qos.STREAM
+        )
+        self.start(machine, settings.following(machine.step))
+        if settings.lockstep:
+            self.links.append((self._joints, self._commands))
+
+    def robot_description(self, prefix: str) -> str:
+        """Return the URDF of the chords."""
+        return robot_description(self._links, prefix)
+
+    def publish_outputs(self, nanoseconds: int) -> None:
+        """Publish the bent links."""
+        if self.is_looked_at(self._shape, self._visual_rate):
+            self.publish_drawing(nanoseconds)
+
+    def publish_again(self, nanoseconds: int) -> None:
+        """Publish the joints again: the controller may have missed them."""
+        self.publish_joints(stamp_of(nanoseconds))
+
+    def publish_drawing(self, nanoseconds: int) -> None:
+        """Publish the bent links, their lumped masses, the way of the end and the desired one."""
+        if not self._visual_rate:
+            return
+        header, links = header_at(nanoseconds, self.frame), self._links
+        q, width = self.state.x[: links.size], thickness(links)
+        shapes = bent_links(links, q, _POINTS).tolist()
+        if self.sample == 0:
+            self._trail.clear()
+        self._trail.append(shapes[-1][-1])
+        heaviest = max(link.lumped_mass for link in links.links)
+        markers: list[Marker] = [
+            line_marker(f'link_{i}', points, BLUE, header, width)
+            for i, points in enumerate(shapes, 1)
+        ]
+        for i, (link, place) in enumerate(
+            zip(links.links, lumped_places(links, q).tolist(), strict=True), 1
+        ):
+            if link.lumped_mass:
+                radius = _LUMP * width * (link.lumped_mass / heaviest) ** (1.0 / 3.0)
+                markers.append(sphere_marker(f'lumped_mass_{i}', place, radius, BROWN, header))
+        markers.append(line_marker('desired', self._aims, GREY, header, _TRACE * width))
+        markers.append(line_marker('trail', self._trail, RED, header, _TRACE * width))
+        self._shape.publish(MarkerArray(markers=markers))
+
+    def _on_command(self, message: JointState) -> None:
+        """Take torques; motors that are not named get none."""
+        self.warn_of_others(
+            self._commands, 'the motors', 'start with controller:=false to command them by hand'
+        )
+        try:
+            found = joint_values(
+                'joint_command', 'N m', message.name, message.effort, self._motors
+            )
+        except InputError as error:
+            self.refuse(str(error))
+            return
+        torques = tuple(found.get(name, 0.0) for name in self._motors)
+        self.accept(torques, nanoseconds_of(message.header.stamp))
+
+
+main = node_entry('longreach_links.plant_node:PlantNode')

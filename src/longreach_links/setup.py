@@ -1,0 +1,30 @@
+from setuptools import find_packages, setup
+
+NAME = 'longreach_links'
+
+setup(
+    name=NAME,
+    version='0.1.0',
+    packages=find_packages(include=[NAME, NAME + '.*']),
+    package_data={NAME: ['py.typed']},
+    data_files=[
+        ('share/ament_index/resource_index/packages', ['resource/' + NAME]),
+        ('share/' + NAME, ['package.xml']),
+    ],
+    install_requires=['setuptools', 'numpy'],
+    zip_safe=False,
+    maintainer='Longreach developers',
+    maintainer_email='longreach@example.org',
+    description='Chains of flexible links as ROS 2 nodes: plant, digital controllers, robot description.',
+    license='Apache-2.0',
+    extras_require={'test': ['pytest']},
+    entry_points={
+        'console_scripts': [
+            'controller = longreach_links.controller_node:main',
+            'plant = longreach_links.plant_node:main',
+        ],
+        'longreach.commands': ['links = longreach_links.commands'],
+        'longreach.demos': ['links = longreach_links.commands'],
+        'longreach.presets': ['links = longreach_links.preset_figures:preset'],
+    },
+)

@@ -1,0 +1,182 @@
+"""Plant and controllers as nodes: equal to the library, commands by hand, drawings, bad input."""
+
+import math
+
+import numpy as np
+import pytest
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+from visualization_msgs.msg import Marker, MarkerArray
+
+from longreach_dynamics.errors import InputError
+from longreach_links.controller_node import ControllerNode
+from longreach_links.description import robot_description, thickness
+from longreach_links.plant_node import PlantNode
+from longreach_links.visuals import bent_links, functions_at, lumped_places
+from longreach_node import qos
+from longreach_node.testing import bench
+from longreach_symbolic.arm import designed_arm
+from longreach_symbolic.basis import basis_of
+from longreach_symbolic.links import chord_ends, load_links
+from longreach_symbolic.machine import BRAKES, FlexibleLinks, joint_names
+from longreach_symbolic.scenario import load_scenario, resting_scenario
+from longreach_symbolic.simulation import simulate
+
+LINKS = load_links()
+SWING = """
+duration: 0.4
+straight: true
+trajectory: [{time: 0.0, angles_deg: [40.0, -30.0]}, {time: 0.4, angles_deg: [55.0, -50.0]}]
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    """A file of links that swing and move."""
+    file = tmp_path / 'swing.yaml'
+    file.write_text(SWING)
+    return file
+
+
+def words(*given):
+    return [word for parameter in given for word in ('-p', parameter)]
+
+
+def machine(file):
+    return FlexibleLinks(LINKS, designed_arm(LINKS), load_scenario(file, LINKS))
+
+
+@pytest.mark.parametrize('lockstep', [True, False])
+def test_nodes_and_library_compute_the_same(scenario, lockstep):
+    given = [f'scenario:={scenario}', f'lockstep:={lockstep}'.lower()]
+    given += ['plant:real_time_factor:=0.0', 'plant:duration:=0.4']
+    # Without the controllers' node the plant follows its scenario by itself.
+    with bench(*words(*given)) as b:
+        joints = b.listen(JointState, 'joint_states', qos.LATCHED_STREAM)
+        if lockstep:
+            commands = b.listen(JointState, 'joint_command', qos.LATCHED_STREAM)
+            b.add(ControllerNode)
+        plant = b.add(PlantNode)
+        b.until(lambda: plant.done.done() and len(joints) == 81, 'end')
+        if lockstep:
+            assert len(commands) >= 80
+            assert list(commands[0].name) == ['motor_1', 'motor_2']
+    run = simulate(machine(scenario))
+    assert np.ptp(run.column('motor_1')) > 0.2
+    names = joint_names(LINKS)
+    for field, families in (
+        ('position', ('theta_*', 'motor_*', 'f_*')),
+        ('velocity', ('theta_rate_*', 'motor_rate_*', 'f_rate_*')),
+    ):
+        chosen = [column.name for column in run.columns if column.family in families]
+        found = np.array([getattr(message, field) for message in joints])
+        np.testing.assert_array_equal(found, run.stack(chosen))
+    torques = np.array([message.effort[2:4] for message in joints])
+    np.testing.assert_array_equal(torques, run.stack(['torque_1', 'torque_2']))
+    assert tuple(joints[0].name) == names
+    assert joints[0].header.frame_id == 'links_base'
+
+
+def test_torques_by_hand_act_and_after_a_silence_the_brakes_close(scenario):
+    given = [f'scenario:={scenario}', 'real_time_factor:=0.0', 'start_paused:=true']
+    with bench(*words(*given, 'command_timeout:=0.02')) as b:
+        joints = b.listen(JointState, 'joint_states')
+        plant = b.add(PlantNode)
+        b.until(lambda: joints, 'first sample')
+        hand = b.publisher(JointState, 'joint_command')
+        # A motor that is not named gets no torque.
+        hand.publish(JointState(name=['motor_2'], effort=[1.5]))
+        b.until(lambda: plant.command == (0.0, 1.5), 'command')
+        one = machine(scenario)
+        state = one.advance(one.initial_state(), (0.0, 1.5), 0.0, 0.005)
+        assert b.call(Trigger, 'plant/step').success
+        np.testing.assert_array_equal(plant.state.x, state.x)
+        for name, effort in ((['elbow'], [1.0]), ([], [1.0]), (['motor_1'], [math.nan])):
+            hand.publish(JointState(name=name, effort=effort))
+        hand.publish(JointState(effort=[2.0, 1.0]))
+        b.until(lambda: plant.command == (2.0, 1.0), 'command')
+        assert sum(plant.simulation.incidents.counts.values()) == 3
+        plant.paused = False
+        b.until(lambda: plant.command == BRAKES, 'brakes')
+        b.until(lambda: np.abs(plant.machine.controller.motors(plant.state.x)[1]).max() < 1e-9)
+
+
+def test_the_bent_links_are_drawn(scenario):
+    given = [f'scenario:={scenario}', 'real_time_factor:=0.0', 'duration:=0.4', 'trail:=0.2']
+    with bench(*words(*given)) as b:
+        shown = b.listen(MarkerArray, 'shape', qos.VISUAL)
+        described = b.listen(String, 'robot_description', qos.VISUAL)
+        plant = b.add(PlantNode)
+        b.until(lambda: plant.done.done() and shown and described, 'end')
+        state = plant.state
+        plant.publish_drawing(400_000_000)
+        count = len(shown)
+        b.until(lambda: len(shown) > count, 'drawing')
+    markers = {marker.ns: marker for marker in shown[-1].markers}
+    assert set(markers) == {
+        'link_1', 'link_2', 'lumped_mass_1', 'lumped_mass_2', 'desired', 'trail',
+    }  # fmt: skip
+    assert all(marker.header.frame_id == 'links_base' for marker in markers.values())
+    ends = chord_ends(LINKS, state.x[np.newaxis, :2])[0]
+    for i, end in enumerate(ends, 1):
+        last = markers[f'link_{i}'].points[-1]
+        assert (last.x, last.y, last.z) == pytest.approx((end[0], 0.0, end[1]), abs=1e-12)
+        centre = markers[f'lumped_mass_{i}'].pose.position
+        assert (centre.x, centre.z) == pytest.approx(tuple(end), abs=1e-12)
+    assert markers['trail'].type == Marker.LINE_STRIP
+    assert 1 <= len(markers['trail'].points) <= 6
+    assert len(markers['desired'].points) > 100
+    assert described[0].data == robot_description(LINKS)
+    sizes = {name: markers[f'lumped_mass_{name}'].scale.x for name in '12'}
+    assert sizes['1'] > sizes['2'] > thickness(LINKS)
+
+
+@pytest.mark.parametrize('basis', ['sine', 'cubic'])
+def test_functions_that_are_drawn_are_those_of_the_equations(basis):
+    xi = np.linspace(-1.0, 0.0, 7)
+    known = basis_of(basis, 4)
+    for k, values in enumerate(functions_at(basis, 4, xi)):
+        expected = [float(known.functions[k].subs(known.place, float(x))) for x in xi]
+        np.testing.assert_allclose(values, expected, atol=1e-14)
+
+
+def test_a_link_is_drawn_bent_to_its_left():
+    links = LINKS.replace(
+        links=[link.replace(lumped_place=-0.5, lumped_mass=1.0) for link in LINKS.links]
+    )
+    # The first one upright; its middle is 5 mm to the left, at smaller x.
+    q = np.array([math.pi / 2.0, -math.pi / 2.0, -0.005, 0.0, 0.0, 0.0])
+    (first, second) = bent_links(links, q, 3)
+    np.testing.assert_allclose(first[1], (-0.005, 0.0, 0.2375), atol=1e-12)
+    np.testing.assert_allclose(first[[0, 2]], [(0.0, 0.0, 0.0), (0.0, 0.0, 0.475)], atol=1e-12)
+    np.testing.assert_allclose(second[1], (0.2175, 0.0, 0.475), atol=1e-12)
+    np.testing.assert_allclose(lumped_places(links, q), [first[1], second[1]], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ('given', 'text'),
+    [
+        ('publish_rate:=100.0', 'allowed with the sample time 0.005 s of the controller: 200 Hz'),
+        ('trail:=-1.0', 'trail = -1.0'),
+        ('arm:={arm}', 'the digital control loop is unstable: spectral radius'),
+        ('file:={arm}', 'arm.yaml'),
+        ('scenario:={arm}', 'arm.yaml'),
+        ('file:=none.yaml', 'none.yaml'),
+    ],
+)
+def test_bad_parameters_are_one_error(tmp_path, given, text):
+    arm = tmp_path / 'arm.yaml'
+    arm.write_text('{drives: [{gain: 125, rate_gain: 25}], sample_time: 0.001}')
+    with bench(*words(given.format(arm=arm))) as b, pytest.raises(InputError) as raised:
+        b.add(PlantNode)
+    assert text in str(raised.value)
+    assert '\n' not in str(raised.value)
+
+
+def test_without_a_scenario_links_rest():
+    one = FlexibleLinks(LINKS, designed_arm(LINKS), resting_scenario(LINKS))
+    with bench(*words('real_time_factor:=0.0', 'duration:=0.2')) as b:
+        plant = b.add(PlantNode)
+        b.until(plant.done.done, 'end')
+    np.testing.assert_allclose(plant.state.x, one.initial_state().x, atol=1e-9)
