@@ -31,6 +31,9 @@ _TRANSPORT = ('pause', 'resume', 'step', 'reset')
 # Most charts on a page, and most points of a line; more is slow in a browser.
 _MOST_CHARTS, _MOST_POINTS = 8, 500
 _CHART_HEIGHT = 150
+# Share of the vertical axis that values fill at least, or it is fitted again; their least span,
+# as a share of them.
+_FILLED, _LEAST_SPAN = 0.3, 1e-2
 # Between the two ends of the line of an event [s]: upright on any page.
 _INSTANT = 1e-6
 # Topics of a machine appear one by one: presets wait until none has for this long [s].
@@ -104,6 +107,7 @@ class Page:
         self._charts: list[Chart] = []
         self._plots: list[tuple[Chart, Any]] = []
         self._marked: list[bool] = []
+        self._shown = math.nan
         self._chosen = False
         self._preset_of: tuple[str, ...] = ()
         self._present: tuple[str, ...] = ()
@@ -252,12 +256,15 @@ class Page:
         self._charts = charts
         for _, plot in self._plots:
             self._discard(plot)
+        # Kept from here on.
+        world.plot(dict.fromkeys(s for chart in charts for s in chart.signals))
         self._plots = []
+        self._shown = self._window.value
         self._marked = [bool(_events(chart, world)) for chart in charts]
         with self._charts_tab:
             for chart, marked in zip(charts, self._marked, strict=True):
-                self._plots.append((chart, self._add_plot(chart, marked)))
-        world.plot(dict.fromkeys(s for chart in charts for s in chart.signals))
+                lines = _lines(chart, world, self._window.value, marked)
+                self._plots.append((chart, self._add_plot(chart, lines)))
         self._remove.options = (_CHOOSE, *(chart.label for chart in charts))
 
     def _discard(self, widget: Any) -> None:
@@ -270,32 +277,36 @@ class Page:
         while self._discarded and now - self._discarded[0][0] > _DISCARD:
             self._discarded.popleft()[1].remove()
 
-    def _add_plot(self, chart: Chart, marked: bool) -> Any:
-        """Add the plot of a chart, with a line for events on a scale of their own or without."""
+    def _add_plot(self, chart: Chart, lines: tuple[np.ndarray, ...]) -> Any:
+        """Add the plot of a chart; one line more than signals: events, on a scale of their own."""
         short = _short(chart.signals)
-        series: list[Any] = [{'label': 't [s]'}]
+        series: list[Any] = [{'label': 'before now [s]'}]
         series += [
             {'label': name, 'stroke': color, 'width': 2.0, 'points': {'show': False}}
             for name, color in zip(short, _COLOURS, strict=False)
         ]
-        if marked:
+        if len(lines) > len(series):
             series.append({'label': 'event', 'stroke': _RED, 'dash': (4, 4), 'scale': 'event'})
         axis = {'stroke': '#808890', 'grid': {'stroke': 'rgba(128,136,144,0.25)', 'width': 1}}
         gui: Any = self.server.gui
         return gui.add_uplot(
-            _no_lines(chart, marked),
+            lines,
             tuple(series),
             title=chart.label,
-            scales={
-                'x': {'time': False, 'auto': True},
-                'y': {'auto': True},
-                'event': {'range': (0.0, 1.0)},
-            },
+            scales=self._scales(_limits(lines[1 : 1 + len(chart.signals)])),
             axes=({**axis, 'size': 32}, {**axis, 'size': 54}),
             legend={'show': len(series) > 2, 'live': False},
             cursor={'drag': {'x': False, 'y': False}},
             height=_CHART_HEIGHT,
         )
+
+    def _scales(self, limits: tuple[float, float]) -> dict[str, Any]:
+        """Return the scales of a chart, for uPlot: all of them fixed."""
+        return {
+            'x': {'time': False, 'range': (-self._window.value, 0.0)},
+            'y': {'range': limits},
+            'event': {'range': (0.0, 1.0)},
+        }
 
     # --- updates -----------------------------------------------------------------------------
 
@@ -378,10 +389,15 @@ class Page:
                 charts = _titled(charts)
             if charts != self._charts:
                 self._set_charts(charts[:_MOST_CHARTS], world)
-        if [bool(_events(chart, world)) for chart in self._charts] != self._marked:
+        marked = [bool(_events(chart, world)) for chart in self._charts]
+        if marked != self._marked or self._shown != self._window.value:
             self._set_charts(self._charts, world)
-        for (chart, plot), marked in zip(self._plots, self._marked, strict=True):
-            plot.data = _lines(chart, world, self._window.value, marked)
+        for (chart, plot), mark in zip(self._plots, self._marked, strict=True):
+            plot.data = lines = _lines(chart, world, self._window.value, mark)
+            old = plot.scales['y']['range']
+            limits = _limits(lines[1 : 1 + len(chart.signals)], old)
+            if limits != old:
+                plot.scales = self._scales(limits)
 
     def show_picture(self, name: str, picture: np.ndarray) -> None:
         """Show the latest picture of cameras, (height, width, 3)."""
@@ -527,48 +543,58 @@ def _events(chart: Chart, world: World) -> list[float]:
     return [] if machine is None else sorted({time for time, _ in machine.events})
 
 
-def _no_lines(chart: Chart, marked: bool) -> tuple[np.ndarray, ...]:
-    """Return two times without values: with none the page's time axis would stay undefined."""
-    count = len(chart.signals) + marked
-    return (np.array([0.0, 1.0]), *(np.full(2, math.nan) for _ in range(count)))
+def _limits(
+    lines: Sequence[np.ndarray], old: tuple[float, float] | None = None
+) -> tuple[float, float]:
+    """Return round limits of the vertical axis; the old ones while they fit, so that it rests."""
+    values = np.concatenate(lines)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return old or (0.0, 1.0)
+    low, high = float(values.min()), float(values.max())
+    if (
+        old is not None
+        and old[0] <= low <= high <= old[1]
+        and high - low >= _FILLED * (old[1] - old[0])
+    ):
+        return old
+    span = max(high - low, _LEAST_SPAN * max(-low, high), _LEAST_SPAN)
+    step = 10.0 ** math.floor(math.log10(span))
+    step *= 1.0 if span >= 5.0 * step else 0.5 if span >= 2.0 * step else 0.2
+    return step * math.floor(low / step - 0.1), step * math.ceil(high / step + 0.1)
 
 
 def _lines(chart: Chart, world: World, window: float, marked: bool) -> tuple[np.ndarray, ...]:
     """
-    Return common times and the values of a chart's signals, NaN where there is none.
+    Return times before the latest value, -window to 0 [s], and the values of a chart's signals.
 
-    With ``marked`` there is one more line, which goes up from 0 to 1 at each event.
+    NaN where there is none. With ``marked`` there is one more line, which goes up from 0 to 1 at
+    each event. Its scales are fixed: viser's page would keep the part of the time that it shows as
+    a share of the data, which goes wrong for a chart that gets its width late.
     """
     found = [world.series[signal] for signal in chart.signals if signal in world.series]
     end = max((series.last for series in found), default=-math.inf)
-    if (
-        not math.isfinite(end)
-        or max(len(series.window(end - window, end)[0]) for series in found) < 2
-    ):
-        return _no_lines(chart, marked)
+    events = np.array([t for t in _events(chart, world) if end - window < t <= end])
     parts = [series.window(end - window, end) for series in found]
-    longest = max(parts, key=lambda part: part.shape[1])
-    times = longest[0]
+    times = max((part[0] for part in parts), key=len, default=np.zeros(0))
     if len(times) > _MOST_POINTS:
         # A stride that stays with the samples, so that lines do not flicker.
         stride = -(-len(times) // _MOST_POINTS)
         begin = round(times[0] / max(times[1] - times[0], 1e-9)) % stride
         times = times[(-begin) % stride :: stride]
-    events = np.array([t for t in _events(chart, world) if times[0] <= t <= times[-1]])
-    if len(events):
-        times = np.union1d(times, np.concatenate([events, events + _INSTANT]))
-    lines = [times.copy()]
-    for part in parts:
-        if part.shape[1] == 0:
-            lines.append(np.full(len(times), math.nan))
-            continue
+    if math.isfinite(end):
+        ends = [end - window, end]
+        times = np.unique(np.concatenate([ends, times, events, events + _INSTANT]))
+    lines = [times - end] if len(times) else [np.array([-window, 0.0])]
+    for part in parts if len(times) else []:
         # The last value at or before each time.
         places = np.searchsorted(part[0], times, side='right') - 1
         # Without rounding the axis of a signal at rest would show noise of the last digits.
-        values = np.round(chart.scale * part[1][np.maximum(places, 0)], chart.digits)
-        lines.append(np.where(places >= 0, values, math.nan))
+        values = np.round(chart.scale * np.append(part[1], math.nan)[places], chart.digits)
+        lines.append(values)
+    while len(lines) <= len(chart.signals) + marked:
+        lines.append(np.full(len(lines[0]), math.nan))
     if marked:
-        lines.append(np.full(len(times), math.nan))
         lines[-1][np.searchsorted(times, events)] = 0.0
         lines[-1][np.searchsorted(times, events + _INSTANT)] = 1.0
     return tuple(lines)

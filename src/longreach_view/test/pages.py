@@ -160,17 +160,18 @@ SIZE = {'width': 900, 'height': 500}
 # Part of the page with the crane, without the panel.
 SCENE = {'x': 10, 'y': 40, 'width': 470, 'height': 430}
 MILLISECONDS = 1000.0 * DEADLINE
-# The last time on each chart, by viser's own access for tests.
-LAST_TIMES = """() => Object.values(window.__viserTestpoints?.uplots ?? {})
-    .map(t => t.chart.data[0][t.chart.data[0].length - 1])"""
+# First line, and the part of the time axis that is shown, of each chart: viser's access for tests.
+CHARTS = """() => Object.values(window.__viserTestpoints?.uplots ?? {})
+    .map(({chart}) => [[...chart.data[1]], chart.scales.x.min, chart.scales.x.max,
+        chart.scales.y.min, chart.scales.y.max])"""
 
 
 class Tab:
     """A page of the browser, with what it requested and complained about."""
 
-    def __init__(self, chromium, view):
+    def __init__(self, chromium, view, size=SIZE):
         self.view = view
-        self.page = chromium.new_page(viewport=SIZE)
+        self.page = chromium.new_page(viewport=size)
         self.page.set_default_timeout(MILLISECONDS)
         self.errors, self.hosts = [], set()
         self.page.on('console', lambda m: m.type == 'error' and self.errors.append(m.text))
@@ -188,8 +189,14 @@ class Tab:
     def time(self):
         return float(re.search(r'([\d.]+) s', self.state())[1])
 
-    def times(self):
-        return [t for t in self.page.evaluate(LAST_TIMES) if t is not None]
+    def charts(self):
+        """Return the first line of each chart that has one, without the gaps in it."""
+        lines = [[v for v in line if v == v] for line, *_ in self.page.evaluate(CHARTS)]
+        return [line for line in lines if line]
+
+    def axes(self):
+        """Return the limits of time [s before now] and of the vertical axis of each chart."""
+        return [axis for _, *axis in self.page.evaluate(CHARTS)]
 
     def picture(self):
         shot = self.page.screenshot(clip=SCENE, timeout=MILLISECONDS)

@@ -46,10 +46,10 @@ def test_the_machine_moves_and_stands_still_when_paused(shown):
         return (previous[-1] == previous[-2]).all()
 
     shown.until(stands_still, 'a picture that stands still')
-    time, last = shown.time(), shown.times()
+    time, last = shown.time(), shown.charts()
     shown.page.wait_for_timeout(300)
     assert (shown.picture() == previous[-1]).all()
-    assert (shown.time(), shown.times()) == (time, last)
+    assert (shown.time(), shown.charts()) == (time, last)
 
     shown.page.get_by_role('button', name='Resume').click()
     shown.until(lambda: shown.time() > time, 'time goes on')
@@ -57,23 +57,25 @@ def test_the_machine_moves_and_stands_still_when_paused(shown):
 
 
 def test_charts_of_the_preset_advance(shown):
-    shown.until(lambda: len(shown.times()) == 3, 'three charts')
-    first = shown.times()
-    shown.until(lambda: min(shown.times()) > max(first) + 0.5, 'later values')
+    shown.until(lambda: len(shown.charts()) == 3, 'three charts')
+    for chart in range(2):
+        first = shown.charts()[chart]
+        shown.until(lambda k=chart, old=first: shown.charts()[k] != old, 'later values')
+    assert shown.axes()[0] == [-15.0, 0.0, -4.0, 4.0]
 
 
 def test_a_signal_is_added_from_the_list_by_typing_a_part_of_its_name(shown):
     page = shown.page
-    shown.until(lambda: len(shown.times()) == 3, 'three charts')
+    shown.until(lambda: len(shown.charts()) == 3, 'three charts')
     page.get_by_text('Signals', exact=True).click()
     field = page.locator(f'[id="{shown.view.page._add._impl.uuid}"]')
     field.click()
     field.fill('effort[cable')
     page.get_by_role('option', name='effort[cable_joint]').click()
-    shown.until(lambda: len(shown.times()) == 4, 'a fourth chart')
+    shown.until(lambda: len(shown.charts()) == 4, 'a fourth chart')
     assert '/crane/joint_states.effort[cable_joint]' in shown.view.world.series
     page.get_by_role('button', name='Back to the preset').click()
-    shown.until(lambda: len(shown.times()) == 3, 'the three charts of the preset')
+    shown.until(lambda: len(shown.charts()) == 3, 'the three charts of the preset')
 
 
 def test_the_closed_brake_is_large_and_red(shown):
@@ -106,10 +108,21 @@ def test_a_slider_of_the_machine_gives_its_value(shown):
     page.get_by_text('Charts', exact=True).click()
 
 
+def test_a_narrow_page_shows_its_charts_from_end_to_end(shown, chromium):
+    # Its panel, and with it the charts, get their width late.
+    narrow = Tab(chromium, shown.view, {'width': 480, 'height': 600})
+    narrow.until(lambda: len(narrow.charts()) == 3, 'all charts')
+    for _ in range(2):
+        first = narrow.charts()[0]
+        narrow.until(lambda old=first: narrow.charts()[0] != old, 'later values')
+    assert narrow.axes()[0] == [-15.0, 0.0, -4.0, 4.0]
+    narrow.page.close()
+
+
 @pytest.mark.slow
 def test_a_page_opened_late_shows_the_present(shown, chromium):
     late = Tab(chromium, shown.view)
-    late.until(lambda: len(late.times()) == 3, 'all charts')
+    late.until(lambda: len(late.charts()) == 3, 'all charts')
     shown.page.wait_for_timeout(50)
     assert abs(late.time() - shown.view.source.time) < 5.0
     late.until(lambda: yellow(late.picture()).any(), 'the car of the crane')
@@ -132,4 +145,4 @@ def test_a_page_says_that_the_server_is_gone_and_recovers(shown):
     shown.view = View(again, port)
     page.get_by_text('Connected').wait_for()
     shown.until(lambda: shown.time() > 999.0, 'what the new server knows')
-    shown.until(lambda: len(shown.times()) == 3, 'its charts')
+    shown.until(lambda: len(shown.charts()) == 3, 'its charts')

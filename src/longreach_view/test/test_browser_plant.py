@@ -66,7 +66,7 @@ def crane(chromium):
 def test_the_page_shows_the_machine_that_was_started(crane):
     crane.until(lambda: 'real time' in crane.tab.state(), 'the crane runs')
     assert (crane.machine.kind, crane.machine.problem) == ('crane', '')
-    crane.until(lambda: len(crane.tab.times()) == 3, 'its charts')
+    crane.until(lambda: len(crane.tab.charts()) == 3, 'its charts')
     before = crane.tab.picture()
     crane.until(lambda: (crane.tab.picture() != before).any(), 'it moves')
 

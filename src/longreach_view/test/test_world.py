@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from longreach_view.charts import chart_of, load_presets, preset_charts
-from longreach_view.page import _lines
+from longreach_view.page import _limits, _lines
 from longreach_view.world import STALE, Sample, Series, World
 
 URDF = (
@@ -176,6 +176,20 @@ def test_cameras_have_their_poses_and_fields_of_view_also_when_told_before_their
     assert machine.lenses == {'vision/left': (pytest.approx(math.radians(90.0)), 2.0)}
 
 
+def test_the_limits_of_a_chart_are_round_fit_and_rest():
+    wave = np.append(np.sin(np.linspace(0.0, 7.0, 100)), math.nan)
+    limits = _limits([2.9 * wave, 0.1 * wave])
+    assert limits == (-3.0, 3.0)
+    assert _limits([2.0 * wave], limits) == limits, 'they rest while they are filled'
+    assert _limits([3.5 * wave], limits) == (-4.0, 4.0)
+    low, high = _limits([0.02 * wave], limits)
+    assert -0.05 < low < -0.02 < 0.02 < high < 0.05
+    for value in (0.0, 1e5, -3e-4):
+        low, high = _limits([np.full(5, value)])
+        assert low < value < high
+    assert _limits([np.full(5, math.nan)], limits) == limits
+
+
 def test_an_event_is_an_upright_line_in_a_chart():
     position = '/north/joint_states.position[car_joint]'
     world = world_of(sample(0.0), load(0.0, 90.0))
@@ -187,6 +201,7 @@ def test_an_event_is_an_upright_line_in_a_chart():
     assert (np.diff(times) > 0.0).all()
     first, second = np.flatnonzero(np.isfinite(marks)).tolist()
     assert (second - first, marks[first], marks[second]) == (1, 0.0, 1.0)
-    assert times[first] == 12.345
-    assert times[second] == pytest.approx(12.345, abs=1e-5)
+    assert times[[0, -1]].tolist() == [-10.0, 0.0]
+    assert times[first] == pytest.approx(12.345 - 19.99, abs=1e-9)
+    assert times[second] == pytest.approx(12.345 - 19.99, abs=1e-5)
     assert values[first] == 1234.0
