@@ -674,3 +674,39 @@ def test_absolute_names():
 def test_names_that_ros_refuses(name):
     with pytest.raises(InputError, match=r'topic name .*; allowed: parts of letters'):
         checked_name(name)
+
+
+def test_messages_as_serialize_message_writes_them_are_read(tmp_path):
+    serialization = pytest.importorskip('rclpy.serialization')
+    message = importlib.import_module('sensor_msgs.msg').JointState
+    types = MachineTypes()
+    rows = [
+        message(name=[name], position=[1.0], velocity=velocity, effort=effort)
+        for name in ('a', 'abcd')
+        for velocity in ([], [2.0])
+        for effort in ([], [3.0])
+    ]
+    with BagWriter(tmp_path / 'bag') as writer:
+        connection = writer.add_topic('/joints', JOINTS, *types.definition(JOINTS), ())
+        for k, row in enumerate(rows):
+            writer.write(connection, k, serialization.serialize_message(row))
+    found = [read for _, _, read in read_bag(tmp_path / 'bag')]
+    for row, read in zip(rows, found, strict=True):
+        assert (row.name, list(row.velocity)) == (read.name, read.velocity.tolist())
+        assert (list(row.position), list(row.effort)) == (
+            read.position.tolist(),
+            read.effort.tolist(),
+        )
+
+
+def test_more_behind_a_message_than_padding_is_an_error(tmp_path):
+    types = MachineTypes()
+    made = types.store.types
+    header = made['std_msgs/msg/Header'](made['builtin_interfaces/msg/Time'](0, 0), '')
+    full = made[JOINTS](header, ['a'], *(np.ones(1) for _ in range(3)))
+    data = bytes(types.store.serialize_cdr(full, JOINTS))
+    with BagWriter(tmp_path / 'bag') as writer:
+        connection = writer.add_topic('/joints', JOINTS, *types.definition(JOINTS), ())
+        writer.write(connection, 0, data + bytes(8))
+    with pytest.raises(InputError, match=f'/joints at 0 ns: not a {JOINTS}: .*size mismatch'):
+        list(read_bag(tmp_path / 'bag'))

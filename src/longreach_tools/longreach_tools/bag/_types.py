@@ -9,9 +9,12 @@ Callers check by the type hash that a publisher uses the same definition.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import importlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +32,10 @@ __all__ = [
     'need_rosbags',
     'store_of_definitions',
 ]
+
+
+# Most bytes behind a message that are looked at.
+_PADDING = 256
 
 
 def need_rosbags() -> None:
@@ -79,9 +86,9 @@ class MachineTypes:
 
     def __init__(self) -> None:
         need_rosbags()
-        from rosbags.typesys import Stores, get_typestore
+        from rosbags.typesys import Stores
 
-        self.store: Typestore = get_typestore(Stores.ROS2_JAZZY)
+        self.store = _new_store(Stores.ROS2_JAZZY)
 
     def require(self, typename: str) -> None:
         """
@@ -154,9 +161,9 @@ def store_of_definitions(definitions: Mapping[str, MessageDefinition]) -> Typest
         If a definition cannot be parsed, or two of them are inconsistent.
     """
     from rosbags.interfaces import MessageDefinitionFormat
-    from rosbags.typesys import Stores, TypesysError, get_typestore
+    from rosbags.typesys import Stores, TypesysError
 
-    store = get_typestore(Stores.EMPTY)
+    store = _new_store(Stores.EMPTY)
     for name, definition in definitions.items():
         if definition.format is MessageDefinitionFormat.NONE:
             continue
@@ -166,6 +173,50 @@ def store_of_definitions(definitions: Mapping[str, MessageDefinition]) -> Typest
         except TypesysError as error:
             raise InputError(f"the bag's definition of {name} cannot be used: {error}") from error
     return store
+
+
+def _new_store(name: Any) -> Typestore:
+    """Return a store of rosbags that also reads what rclpy's ``serialize_message`` writes."""
+    from rosbags.typesys import get_typestore
+
+    store = get_typestore(name)
+    read: Any = partial(_read, store.deserialize_cdr)
+    store.deserialize_cdr = read  # type: ignore[method-assign]
+    return store
+
+
+def _read(read: Callable[[Any, str], object], data: Any, typename: str) -> object:
+    """
+    Return a message whose bytes may have padding behind them.
+
+    ``serialize_message`` counts the alignment of elements also for sequences that have none: at
+    most 8 bytes for each empty one. More than that at the end is an error, as before.
+    """
+    from rosbags.serde import SerdeError
+
+    try:
+        return read(data, typename)
+    except SerdeError:
+        for cut in range(4, min(_PADDING, len(data) - 4), 4):
+            with contextlib.suppress(SerdeError):
+                message = read(data[:-cut], typename)
+                if cut <= 8 * _empty_sequences(message):
+                    return message
+                break
+        raise
+
+
+def _empty_sequences(message: Any) -> int:
+    """Return how many sequences without elements are in a message."""
+    if isinstance(message, str | bytes):
+        return 0
+    if dataclasses.is_dataclass(message):
+        return sum(_empty_sequences(getattr(message, f.name)) for f in dataclasses.fields(message))
+    if not hasattr(message, '__len__'):
+        return 0
+    if len(message) == 0:
+        return 1
+    return sum(map(_empty_sequences, message)) if isinstance(message, list) else 0
 
 
 def message_class(typename: str) -> type:
