@@ -14,6 +14,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from longreach_boom.identification_statics import StaticBoom
 from longreach_boom.parameters import (
     BeamParameters,
     BoomParameters,
@@ -139,6 +140,10 @@ class BoomIdentification:
         """Check the kind of positions."""
         if self.positions not in POSITIONS:
             raise InputError(f'positions = {self.positions!r}, allowed: {" | ".join(POSITIONS)}')
+
+    def statics(self) -> StaticBoom:
+        """Return what is offered to identification from poses at rest."""
+        return StaticBoom(self)
 
     def load(self, file: str | None = None) -> BoomParameters:
         """Return the parameters in a boom file, by default the installed one."""

@@ -1,0 +1,411 @@
+"""
+What the boom offers to identification from poses at rest, see longreach_identification.statics.
+
+Measured are the force of each cylinder, p_1 A_1 - p_2 A_2, and the strain of each gauge; the pose
+is that of the pistons, or of the inclinations at the roots of the beams, Henikl 2015, (39), (40).
+For the latter the joint angles are those for which the model, bent by its weight, has the measured
+inclinations. Predicted are
+
+    force_i  = F_i + direction left_friction_i + force_bias_i,
+    strain_i = gauge_sensitivity_i E w''_i + bias of the recording,
+
+with the forces F_i and curvatures w''_i at the gauges of the equilibrium. E w'' is the moment of
+the outboard part over the second moment of area. It depends on Young's modulus only through the
+pose: a beam that bends more tilts those outboard of it. Since gauges are more accurate than the
+modulus is known, this is not negligible, and the modulus is unknown as well.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_boom.model import Load, boom_bases, constants_of
+from longreach_boom.motion import STUCK
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.scenario import HangingLoad
+from longreach_boom.state import BoomState
+from longreach_boom.statics import (
+    Equilibrium,
+    equilibrium,
+    potential_forces,
+    tangent_stiffness,
+)
+from longreach_boom.strain import curvatures
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.linkages import pistons_and_arms
+from longreach_identification.machine import Recording, Signal
+from longreach_identification.statics import Nuisance, Parametric, StaticPose
+from longreach_identification.stillness import Mean, Motion, StillStretch
+
+__all__ = ['StaticBoom', 'load_at']
+
+# Rates below which a boom is still: of pistons [m/s] and of joint angles [rad/s].
+_STILL_PISTON, _STILL_ANGLE = 2e-4, 2e-3
+# Standard deviations of constant errors: class 0.5 % of 400 bar is at most 2 bar; encoders are set
+# to zero at an end stop; inclination sensors are mounted with a level.
+PRESSURE_BIAS, PISTON_BIAS, INCLINATION_BIAS = 1e5, 5e-4, 2e-3
+# Of Young's modulus, relative to the start file: it stands for beams whose joints, pipes and
+# openings are not in the model.
+MODULUS = 0.2
+# Most steps of the search for an equilibrium, and their size at its end [rad, m].
+_MOST_STEPS, _TOLERANCE = 60, 1e-11
+# Errors of sensors may move a measured pose this far beyond the end of a stroke [rad].
+_BEYOND = 0.02
+
+
+class Setting(NamedTuple):
+    """Pose and load of a boom at rest."""
+
+    positions: tuple[float, ...]  # of pistons [m], or inclinations of the roots [rad]
+    inclined: bool  # whether they are inclinations
+    loads: tuple[Load, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class StaticBoom:
+    """
+    The boom as a :class:`longreach_identification.statics.StaticMachine`.
+
+    Parameters
+    ----------
+    page : Parametric
+        Parameters of the boom.
+    pressure_bias, piston_bias, inclination_bias : float
+        Standard deviations of the constant errors of the sensors [Pa, m, rad]; 0: none.
+    modulus : float
+        Standard deviation of Young's modulus, relative to the start file; 0: it is known.
+    """
+
+    page: Parametric
+    pressure_bias: float = PRESSURE_BIAS
+    piston_bias: float = PISTON_BIAS
+    inclination_bias: float = INCLINATION_BIAS
+    modulus: float = MODULUS
+
+    def needed(self, machine: BoomParameters) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
+        """Return the signals without which nothing can be said, as alternatives."""
+        return (('p_head_*',), ('p_rod_*',), ('piston_*', 'inclination_root_*'))
+
+    def motions(self, machine: BoomParameters, recording: Recording) -> dict[str, Motion]:
+        """
+        Return the motions of the cylinders, ``cylinder_i``: their pistons, or joint angles.
+
+        Without encoders these are differences of the inclinations at the root of a beam and at the
+        tip, or otherwise the root, of the beam before it.
+        """
+        shown = recording.signals
+        names = [f'piston_{i + 1}' for i in range(machine.size)]
+        if all(name in shown for name in names):
+            return {
+                f'cylinder_{i + 1}': Motion(shown[name], _STILL_PISTON, 'm')
+                for i, name in enumerate(names)
+            }
+        found: dict[str, Motion] = {}
+        for i in range(machine.size):
+            root = shown[f'inclination_root_{i + 1}']
+            values = root.values
+            if i:
+                before = shown.get(f'inclination_tip_{i}', shown[f'inclination_root_{i}'])
+                values = values - np.interp(root.times, before.times, before.values)
+            joint = Signal(root.times, values, root.deviation)
+            found[f'cylinder_{i + 1}'] = Motion(joint, _STILL_ANGLE, 'rad')
+        return found
+
+    def pose(
+        self, machine: BoomParameters, recording: Recording, stretch: StillStretch
+    ) -> StaticPose:
+        """
+        Return what was measured in a stretch.
+
+        Raises
+        ------
+        InputError
+            When a needed signal has no rows in it, or the payload is impossible.
+        """
+        means = stretch.means
+        inclined = 'piston_1' not in means
+        family = 'inclination_root' if inclined else 'piston'
+        wanted = [f'{n}_{i + 1}' for n in (family, 'p_head', 'p_rod') for i in range(machine.size)]
+        for name in wanted:
+            if name not in means:
+                raise InputError(
+                    f'{recording.name} has no {name} from {stretch.start:.1f} s to'
+                    f' {stretch.end:.1f} s'
+                )
+        measured: dict[str, Mean] = {}
+        actuators = constants_of(machine).actuators
+        for i in range(machine.size):
+            head, rod = means[f'p_head_{i + 1}'], means[f'p_rod_{i + 1}']
+            areas = float(actuators.head_area[i]), float(actuators.rod_area[i])
+            error = np.hypot(areas[0] * head.standard_error, areas[1] * rod.standard_error)
+            force = areas[0] * head.value - areas[1] * rod.value
+            measured[f'force_{i + 1}'] = Mean(force, float(error), head.rows)
+        for i in range(machine.size):
+            if f'strain_{i + 1}' in means:
+                measured[f'strain_{i + 1}'] = means[f'strain_{i + 1}']
+        middle = 0.5 * (stretch.start + stretch.end)
+        positions = tuple(means[f'{family}_{i + 1}'].value for i in range(machine.size))
+        setting = Setting(positions, inclined, load_at(machine, recording, middle))
+        directions = {
+            f'force_{i + 1}': stretch.directions.get(f'cylinder_{i + 1}', 0)
+            for i in range(machine.size)
+        }
+        return StaticPose(
+            recording.name, stretch.start, stretch.end, setting, measured, directions
+        )
+
+    def nuisances(
+        self, machine: BoomParameters, poses: Sequence[StaticPose]
+    ) -> tuple[Nuisance, ...]:
+        """Return what is unknown besides the parameters: friction left, and biases of sensors."""
+        inclined = any(pose.setting.inclined for pose in poses)
+        bias = self.inclination_bias if inclined else self.piston_bias
+        areas = constants_of(machine).actuators
+        E = machine.youngs_modulus
+        found = [Nuisance('youngs_modulus', 'Pa', E, self.modulus * E, E)]
+        for i, cylinder in enumerate(machine.cylinders):
+            scale = cylinder.friction.coulomb or 1e3
+            found.append(Nuisance(f'left_friction_{i + 1}', 'N', scale))
+            size = float(np.hypot(areas.head_area[i], areas.rod_area[i]))
+            found.append(Nuisance(f'force_bias_{i + 1}', 'N', scale, self.pressure_bias * size))
+            unit = 'rad' if inclined else 'm'
+            # A large scale: what the data say about it is not judged.
+            found.append(Nuisance(f'pose_bias_{i + 1}', unit, 10.0 * bias or 1.0, bias))
+        return tuple(found)
+
+    def model(self, machine: BoomParameters, poses: Sequence[StaticPose]) -> StaticBoomModel:
+        """Return the prediction of measured poses."""
+        return StaticBoomModel(self.page, machine, tuple(poses))
+
+    def outermost_first(
+        self, machine: BoomParameters, poses: Sequence[StaticPose]
+    ) -> dict[str, float]:
+        """
+        Return the mass scales by Henikl 2015, (41): xi_N to xi_1, one after the other.
+
+        Friction is taken for noise, so that poses from both sides have to balance.
+
+        Raises
+        ------
+        LongreachError
+            When the force of a cylinder does not depend on the mass of its beam.
+        """
+        model = self.model(machine, poses)
+        found: dict[str, float] = {f'mass_scale_{i + 1}': 1.0 for i in range(machine.size)}
+        for i in reversed(range(machine.size)):
+            name, force = f'mass_scale_{i + 1}', f'force_{i + 1}'
+            measured = np.array([pose.measured[force].value for pose in poses])
+            here = model.predict(found)[force]
+            # Long, because the force is linear in the scale but for the deflection.
+            step = 0.1
+            slope = (model.predict({**found, name: 1.0 + step})[force] - here) / step
+            if not float(slope @ slope) > 0.0:
+                raise LongreachError(f'{force} does not depend on {name} in these poses')
+            found[name] += float(slope @ (measured - here)) / float(slope @ slope)
+        return found
+
+
+class StaticBoomModel:
+    """
+    Predictions of forces and strains in given poses.
+
+    Parameters
+    ----------
+    page : Parametric
+    machine : BoomParameters
+        Of the start file.
+    poses : tuple of StaticPose
+    """
+
+    def __init__(
+        self, page: Parametric, machine: BoomParameters, poses: tuple[StaticPose, ...]
+    ) -> None:
+        self._page, self._machine, self._poses = page, machine, poses
+        self._starts: dict[int, _Start] = {}
+        self._known: dict[tuple[tuple[str, float], ...], tuple[np.ndarray, np.ndarray]] = {}
+        N = machine.size
+        self._directions = np.array(
+            [[pose.directions[f'force_{i + 1}'] for i in range(N)] for pose in poses]
+        )
+
+    def predict(self, values: Mapping[str, float]) -> dict[str, np.ndarray]:
+        """
+        Return forces [N] and strains, without their biases, of all poses.
+
+        Parameters
+        ----------
+        values : mapping of str to float
+            Parameters of the boom, relative to the start file, and nuisances.
+
+        Raises
+        ------
+        LongreachError
+            When a boom with these values cannot stand in a pose.
+        """
+        N = self._machine.size
+        numbers = range(1, N + 1)
+        sensitivity = {
+            f'gauge_sensitivity_{i}': beam.strain_gauge.gain / self._machine.youngs_modulus
+            for i, beam in zip(numbers, self._machine.beams, strict=True)
+        }
+        heavy = {
+            name: value
+            for name, value in values.items()
+            if name.startswith(('mass_scale', 'youngs_modulus'))
+        }
+        shifts = np.array([values.get(f'pose_bias_{i}', 0.0) for i in numbers])
+        forces, stresses = self._at_rest(heavy, shifts)
+        found: dict[str, np.ndarray] = {}
+        for i in numbers:
+            left = values.get(f'left_friction_{i}', 0.0) * self._directions[:, i - 1]
+            found[f'force_{i}'] = forces[:, i - 1] + left + values.get(f'force_bias_{i}', 0.0)
+            name = f'gauge_sensitivity_{i}'
+            found[f'strain_{i}'] = values.get(name, sensitivity[name]) * stresses[:, i - 1]
+        return found
+
+    def _at_rest(
+        self, heavy: Mapping[str, float], shifts: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return forces [N] and E w'' [Pa/m] of all poses, (poses, N)."""
+        key = (*sorted(heavy.items()), *(('', shift) for shift in shifts.tolist()))
+        if key in self._known:
+            return self._known[key]
+        boom = self._page.with_values(self._machine, heavy)
+        N = boom.size
+        places = tuple((beam.strain_gauge.position,) for beam in boom.beams)
+        modes = np.full(N, STUCK, dtype=np.int64)
+        forces = np.empty((len(self._poses), N))
+        stresses = np.empty_like(forces)
+        for k, pose in enumerate(self._poses):
+            if k not in self._starts:
+                self._starts[k] = _start(self._machine, pose.setting)
+            rest = _settled(boom, pose.setting, shifts, self._starts[k])
+            state = BoomState(rest.state(np.zeros(N)), modes, pose.setting.loads)
+            forces[k] = rest.forces
+            stresses[k] = boom.youngs_modulus * curvatures(boom, state, places)
+        self._known[key] = forces, stresses
+        return forces, stresses
+
+
+class _Start(NamedTuple):
+    """The equilibrium of the start file in a pose."""
+
+    coordinates: np.ndarray  # (n,) or (n + 2,)
+    inverse: np.ndarray  # of the tangent stiffness of deflections and truck
+
+
+def _start(boom: BoomParameters, setting: Setting) -> _Start:
+    """Return where the search for the equilibrium of a measured pose begins."""
+    measured, limits = np.array(setting.positions), boom.joint_limits()
+    if setting.inclined:
+        angles = np.diff(measured, prepend=0.0)
+    else:
+        angles = np.array(
+            [
+                cylinder.linkage.angle(float(np.clip(s, 0.0, cylinder.stroke)))
+                for cylinder, s in zip(boom.cylinders, measured, strict=True)
+            ]
+        )
+    rest = equilibrium(boom, np.clip(angles, *limits.T), setting.loads)
+    K = tangent_stiffness(rest.coordinates, constants_of(boom, setting.loads))
+    return _Start(rest.coordinates, np.linalg.inv(K[boom.size :, boom.size :]))
+
+
+def _settled(
+    boom: BoomParameters, setting: Setting, shifts: np.ndarray, start: _Start
+) -> Equilibrium:
+    """
+    Return the equilibrium in a measured pose, without its pressures.
+
+    The iteration is Newton's with the stiffness of the start file, which is near enough and saves
+    most of the time of :func:`longreach_boom.statics.equilibrium`.
+
+    Parameters
+    ----------
+    boom : BoomParameters
+    setting : Setting
+    shifts : ndarray, shape (N,)
+        Constant errors of the sensors of the pose [m or rad], which are subtracted.
+    start : _Start
+
+    Raises
+    ------
+    LongreachError
+        When there is no equilibrium, or none with the measured inclinations.
+    """
+    measured = np.array(setting.positions) - shifts
+    limits = boom.joint_limits()
+    constants = constants_of(boom, setting.loads)
+    N = boom.size
+    n = N * (1 + boom.ritz.functions)
+    root_slope = np.stack([basis.at(0.0, 1) for basis in boom_bases(boom)])
+    q = start.coordinates.copy()
+    for _ in range(_MOST_STEPS):
+        if setting.inclined:
+            bending = np.reshape(q[N:n], (-1, N)).T
+            slopes = np.sum(constants.tip_slope * bending, axis=1)
+            roots = np.cumsum(q[:N] + slopes) - slopes + np.sum(root_slope * bending, axis=1)
+            roots += q[n + 1] if boom.truck else 0.0
+            turn = np.diff(measured - roots, prepend=0.0)
+        else:
+            pistons, arms = pistons_and_arms(constants.linkage, q[None, :N])
+            turn = (measured - pistons[0]) / arms[0]
+        beyond = q[:N] + turn
+        angles = np.clip(beyond, *limits.T)
+        beyond = np.abs(beyond - angles)
+        turn = angles - q[:N]
+        q[:N] = angles
+        change = start.inverse @ potential_forces(q, constants)[N:]
+        q[N:] -= change
+        if max(np.abs(turn).max(), np.abs(change).max()) < _TOLERANCE:
+            if beyond.max() > _BEYOND:
+                break
+            _, arms = pistons_and_arms(constants.linkage, q[None, :N])
+            forces = potential_forces(q, constants)[:N] / arms[0]
+            none = np.zeros(N)
+            return Equilibrium(q[:n], forces, none, none, np.full(2, np.nan), q[n:])
+        if not np.isfinite(q).all():
+            break
+    what, unit = ('inclinations', 'rad') if setting.inclined else ('pistons', 'm')
+    raise LongreachError(
+        f'no equilibrium within the strokes has the measured {what}'
+        f' {measured.round(4).tolist()} {unit}'
+    )
+
+
+def load_at(boom: BoomParameters, recording: Recording, time: float) -> tuple[Load, ...]:
+    """
+    Return the load on a boom at a time [s] of a recording.
+
+    ``payload`` [kg] is a condition of the recording, 0 by default; it hangs at the tip of the last
+    beam, or at ``payload_position`` [m] of beam number ``payload_beam``. It hangs from the start,
+    or from the first event ``attach`` on, and until an event ``release``.
+
+    Raises
+    ------
+    InputError
+        For conditions that are unknown or impossible.
+    """
+    known = ('payload', 'payload_beam', 'payload_position')
+    for name in recording.conditions:
+        if name not in known:
+            raise InputError(f'{recording.name}: condition {name!r}, allowed: {", ".join(known)}')
+    mass = recording.conditions.get('payload', 0.0)
+    changes = [what for at, what in sorted(recording.events) if what in ('attach', 'release')]
+    hangs = not changes or changes[0] == 'release'
+    for at, what in sorted(recording.events):
+        if at <= time and what in ('attach', 'release'):
+            hangs = what == 'attach'
+    if mass == 0.0 or not hangs:
+        return ()
+    number = recording.conditions.get('payload_beam', float(boom.size))
+    if number not in range(1, boom.size + 1):
+        raise InputError(f'{recording.name}: payload_beam = {number:g}, allowed: 1 to {boom.size}')
+    beam = boom.beams[int(number) - 1]
+    position = recording.conditions.get('payload_position', beam.length)
+    load = HangingLoad(mass=mass, beam=beam.name, position=position)
+    return (load.on(boom, f'{recording.name}: payload'),)

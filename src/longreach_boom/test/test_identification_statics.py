@@ -1,0 +1,375 @@
+"""Masses and gauges of a boom from poses at rest: planted values are found again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from longreach_boom.identification import BOOM
+from longreach_boom.identification_statics import Setting, StaticBoom, load_at
+from longreach_boom.machine import AUTOMATIC
+from longreach_boom.measured_runs import measured, truth_of
+from longreach_boom.model import Load, constants_of
+from longreach_boom.parameters import BoomParameters, default_file
+from longreach_boom.scenario import HangingLoad, Scenario
+from longreach_boom.sensors import Sensors, load_sensors
+from longreach_boom.simulation import simulate
+from longreach_boom.state import BoomState, piston_positions
+from longreach_boom.statics import equilibrium, static_row
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.trajectories import Waypoint
+from longreach_identification.machine import Recording
+from longreach_identification.recordings import signal
+from longreach_identification.statics import (
+    StaticPose,
+    StaticResult,
+    identify_statics,
+    still_poses,
+)
+from longreach_identification.stillness import Mean
+
+# Scales of masses and gains that nobody knows, and by how much the modulus is wrong.
+MASSES, GAINS, MODULUS = (1.12, 0.87, 1.1, 0.9), (1.15, 0.82, 1.2, 0.9), 1.08
+# Load at the tip [kg].
+LOAD = 90.0
+
+
+def planted_of(boom: BoomParameters) -> BoomParameters:
+    """Return the boom that is measured."""
+    E = MODULUS * boom.youngs_modulus
+    values = {'youngs_modulus': E}
+    for i, beam in enumerate(boom.beams):
+        values[f'mass_scale_{i + 1}'] = MASSES[i]
+        values[f'gauge_sensitivity_{i + 1}'] = GAINS[i] * beam.strain_gauge.gain / E
+    return BOOM.with_values(boom, values)
+
+
+def truth(boom: BoomParameters) -> dict[str, float]:
+    """Return the planted values of the parameters."""
+    planted = planted_of(boom)
+    values = BOOM.values(planted)
+    return values | {f'mass_scale_{i + 1}': MASSES[i] for i in range(boom.size)}
+
+
+def drawn(
+    boom: BoomParameters,
+    random: np.random.Generator,
+    noise: float = 1.0,
+    count: int = 10,
+) -> list[StaticPose]:
+    """
+    Return poses of the planted boom, without and with a load, as sensors would show them.
+
+    The friction left is a part of r_C that differs from pose to pose, with the sign of the last
+    motion; all pressures, pistons and gauges have constant errors.
+    """
+    planted = planted_of(boom)
+    N = boom.size
+    low, high = planted.joint_limits().T
+    low[0], high[0] = np.radians([10.0, 75.0])
+    low = np.maximum(low, np.radians(-90.0))
+    pressures = noise * 1e5 * random.standard_normal((2, N))
+    pistons = noise * 3e-4 * random.standard_normal(N)
+    poses = []
+    for number, name in enumerate(('empty', 'loaded')):
+        loads = (Load(LOAD, N - 1, planted.beams[-1].length),) if number else ()
+        biases = noise * 3e-5 * random.standard_normal(N)
+        for k in range(count):
+            angles = low + (high - low) * random.uniform(0.05, 0.95, N)
+            row = static_row(planted, angles, loads)
+            measured: dict[str, Mean] = {}
+            directions = {}
+            for i, cylinder in enumerate(planted.cylinders):
+                sign = 1 if (k + i) % 2 else -1
+                left = noise * sign * cylinder.friction.coulomb * random.uniform(0.0, 1.0)
+                areas = (cylinder.head_area, cylinder.rod_area)
+                error = pressures[0, i] * areas[0] - pressures[1, i] * areas[1]
+                measured[f'force_{i + 1}'] = Mean(row['force'][i] + left + error, 1.0, 100)
+                shown = row['strain'][i] + biases[i] + noise * 1e-7 * random.standard_normal()
+                measured[f'strain_{i + 1}'] = Mean(shown, 1e-7, 100)
+                directions[f'force_{i + 1}'] = sign
+            positions = piston_positions(angles, constants_of(planted)) + pistons
+            setting = Setting(tuple(positions.tolist()), False, loads)
+            poses.append(StaticPose(name, 10.0 * k, 10.0 * k + 8.0, setting, measured, directions))
+    return poses
+
+
+def identified(boom: BoomParameters, poses: Sequence[StaticPose], **more: object) -> StaticResult:
+    return identify_statics(BOOM.statics(), boom, poses, **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope='module')
+def small(resized: Callable[..., BoomParameters]) -> BoomParameters:
+    return resized(2)
+
+
+# --- planted values ----------------------------------------------------------------------------
+
+
+def test_exact_measurements_give_exact_values(small: BoomParameters) -> None:
+    poses = drawn(small, np.random.default_rng(1), noise=0.0)
+    result = identified(small, poses)
+    expected = truth(small)
+    for name in result.parameters:
+        assert result.estimate.value(name) == pytest.approx(expected[name], rel=1e-5), name
+    # The model with these values is the boom that was measured.
+    found = BOOM.with_values(small, result.values())
+    planted = planted_of(small)
+    assert found.beams[1].strain_gauge.gain == pytest.approx(
+        planted.beams[1].strain_gauge.gain, rel=1e-5
+    )
+    # Without friction one after the other is right as well, apart from the modulus.
+    for i in range(2):
+        assert result.sequential[f'mass_scale_{i + 1}'] == pytest.approx(MASSES[i], rel=2e-3)
+
+
+def test_planted_values_are_within_the_intervals(small: BoomParameters) -> None:
+    expected = truth(small)
+    inside = []
+    for seed in range(6):
+        poses = drawn(small, np.random.default_rng(seed))
+        estimate = identified(small, poses).estimate
+        for name in ('mass_scale_1', 'mass_scale_2', 'gauge_sensitivity_1', 'gauge_sensitivity_2'):
+            low, high = estimate.interval(name)
+            inside.append(low < expected[name] < high)
+            # Neither is an interval so wide that it says nothing.
+            assert high - low < 0.1 * expected[name]
+    assert np.mean(inside) >= 0.9
+
+
+@pytest.mark.slow
+def test_goals_with_all_beams(boom: BoomParameters) -> None:
+    expected = truth(boom)
+    inside, errors = [], []
+    for seed in range(10):
+        poses = drawn(boom, np.random.default_rng(100 + seed))
+        estimate = identified(boom, poses).estimate
+        for i in range(1, 5):
+            for family in ('mass_scale', 'gauge_sensitivity'):
+                name = f'{family}_{i}'
+                low, high = estimate.interval(name)
+                inside.append(low < expected[name] < high)
+                errors.append(abs(estimate.value(name) / expected[name] - 1.0))
+    assert np.mean(inside) >= 0.9
+    assert np.median(errors) < 0.003
+    assert np.quantile(errors, 0.95) < 0.01
+
+
+def test_friction_is_found_from_both_directions(small: BoomParameters) -> None:
+    poses = drawn(small, np.random.default_rng(5), count=12)
+    estimate = identified(small, poses).estimate
+    for i, cylinder in enumerate(small.cylinders):
+        low, high = estimate.interval(f'left_friction_{i + 1}')
+        # The mean of what is left is half of r_C here.
+        assert low < 0.5 * cylinder.friction.coulomb < high
+    # The scatter is that of the friction, uniform over r_C, and not that of the sensors.
+    level = estimate.fit['force_1'].deviation
+    assert level == pytest.approx(small.cylinders[0].friction.coulomb / 12.0**0.5, rel=0.4)
+
+
+def test_more_poses_help_and_a_prior_for_the_dynamics(small: BoomParameters) -> None:
+    few, many = (
+        identified(small, drawn(small, np.random.default_rng(7), count=count)).estimate
+        for count in (6, 18)
+    )
+    name = 'mass_scale_1'
+    ratio = (
+        few.standard_errors[few.names.index(name)] / many.standard_errors[many.names.index(name)]
+    )
+    assert 1.2 < ratio < 3.0
+    result = identified(small, drawn(small, np.random.default_rng(7)))
+    prior = result.prior()
+    assert prior.names == result.parameters
+    assert 'youngs_modulus' in prior.names
+    assert np.linalg.eigvalsh(prior.covariance / np.outer(prior.mean, prior.mean)).min() > 0.0
+
+
+def test_constant_errors_widen_the_intervals(small: BoomParameters) -> None:
+    poses = drawn(small, np.random.default_rng(2))
+    blind = StaticBoom(BOOM, pressure_bias=0.0, piston_bias=0.0, modulus=0.0)
+    name = 'mass_scale_1'
+    with_errors = identified(small, poses).estimate
+    without = identify_statics(blind, small, poses).estimate
+    assert 'force_bias_1' not in without.names
+    expected = truth(small)[name]
+    off = abs(without.value(name) - expected)
+    assert off > abs(with_errors.value(name) - expected)
+
+
+def test_residuals_and_report(small: BoomParameters) -> None:
+    poses = drawn(small, np.random.default_rng(3))
+    result = identified(small, poses)
+    report = result.to_dict()
+    assert len(report['poses']) == len(poses) == 20
+    assert report['poses'][0]['residual']['force_1'] == pytest.approx(
+        poses[0].measured['force_1'].value - result.predicted['force_1'][0]
+    )
+    assert report['parameters']['mass_scale_1']['start'] == 1.0
+    rms = np.sqrt(np.mean(result.residuals()['strain_2'] ** 2))
+    assert rms == pytest.approx(result.estimate.fit['strain_2'].rms, rel=1e-6)
+
+
+# --- what cannot be told -----------------------------------------------------------------------
+
+
+def changed(pose: StaticPose, name: str, direction: int) -> StaticPose:
+    return pose._replace(directions={**pose.directions, name: direction})
+
+
+def test_poses_from_one_direction(small: BoomParameters) -> None:
+    poses = drawn(small, np.random.default_rng(1))
+    one = [changed(pose, 'force_2', -1) for pose in poses]
+    with pytest.raises(InputError) as caught:
+        identified(small, one)
+    assert str(caught.value) == (
+        'force_2: the last motion before all poses was in the same direction (retracting), so that'
+        ' friction and mass cannot be told apart; approach poses from both sides'
+    )
+    # Strains alone know no friction; with a known load they determine masses.
+    estimate = identified(small, one, quantities=('strain_*',)).estimate
+    low, high = estimate.interval('mass_scale_2')
+    assert low < MASSES[1] < high
+
+
+def test_directions_that_are_unknown(small: BoomParameters) -> None:
+    poses = drawn(small, np.random.default_rng(1))
+    some = [changed(poses[0], 'force_1', 0), *poses[1:]]
+    result = identified(small, some)
+    assert any('force_1 is not used in 1 of 20 poses' in text for text in result.warnings)
+    assert np.isnan(result.residuals()['force_1'][0])
+    assert np.isfinite(result.residuals()['strain_1'][0])
+    assert result.to_dict()['poses'][0]['residual']['force_1'] is None
+    once = [changed(pose, 'force_1', -1 if k else 1) for k, pose in enumerate(poses)]
+    assert any('only 1 pose was approached' in text for text in identified(small, once).warnings)
+
+
+def test_requests_that_are_none(small: BoomParameters) -> None:
+    poses = drawn(small, np.random.default_rng(1))
+    with pytest.raises(InputError, match='there are 2 poses at rest, allowed: at least 3'):
+        identified(small, poses[:2])
+    with pytest.raises(InputError, match=r"parameter 'weights', allowed: mass_scale_1"):
+        identified(small, poses, parameters=['weights'])
+    with pytest.raises(InputError, match=r'quantities = torque_\*, allowed: force_1, strain_1'):
+        identified(small, poses, quantities=['torque_*'])
+
+
+# --- poses and loads ---------------------------------------------------------------------------
+
+
+def test_poses_from_inclinations(boom: BoomParameters) -> None:
+    statics = BOOM.statics()
+    angles = np.radians([50.0, -20.0, -30.0, 10.0])
+    rest = equilibrium(boom, angles)
+    state = BoomState(rest.state(np.zeros(4)), np.zeros(4, dtype=np.int64))
+    shown = Sensors(boom, load_sensors(), 200.0).read(state, 0)
+    assert shown.inclination_root is not None
+    setting = Setting(tuple(shown.inclination_root.tolist()), True, ())
+    pose = StaticPose('a', 0.0, 1.0, setting, {}, {f'force_{i}': 1 for i in range(1, 5)})
+    model = statics.model(boom, [pose])
+    forces = model.predict({})
+    for i in range(4):
+        assert forces[f'force_{i + 1}'][0] == pytest.approx(rest.forces[i], rel=1e-7)
+    impossible = pose._replace(setting=Setting((0.0, 3.0, 0.0, 0.0), True, ()))
+    with pytest.raises(LongreachError, match='within the strokes has the measured inclinations'):
+        statics.model(boom, [impossible]).predict({})
+
+
+def test_loads(boom: BoomParameters) -> None:
+    times = np.arange(10.0)
+    signals = {'piston_1': signal(times, times)}
+    tip = (Load(90.0, 3, 9.0),)
+    hanging = Recording('a', signals, (), {'payload': 90.0})
+    assert load_at(boom, hanging, 5.0) == tip
+    assert load_at(boom, Recording('a', signals), 5.0) == ()
+    released = hanging._replace(events=((4.0, 'release'),))
+    assert (load_at(boom, released, 3.0), load_at(boom, released, 5.0)) == (tip, ())
+    attached = hanging._replace(events=((4.0, 'attach'), (7.0, 'release')))
+    assert [load_at(boom, attached, t) for t in (3.0, 5.0, 8.0)] == [(), tip, ()]
+    place = {'payload': 50.0, 'payload_beam': 3.0, 'payload_position': 4.0}
+    assert load_at(boom, Recording('a', signals, (), place), 0.0) == (Load(50.0, 2, 4.0),)
+    for conditions, match in (
+        ({'weight': 1.0}, "condition 'weight', allowed: payload, payload_beam"),
+        ({'payload': 1.0, 'payload_beam': 9.0}, 'payload_beam = 9, allowed: 1 to 4'),
+        ({'payload': 1.0, 'payload_position': 90.0}, r'a: payload: position = 90.0 m, allowed'),
+        ({'payload': -1.0}, 'mass = -1'),
+    ):
+        with pytest.raises(InputError, match=match):
+            load_at(boom, Recording('a', signals, (), conditions), 0.0)
+
+
+# --- recordings --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope='module')
+def recording(boom: BoomParameters) -> Recording:
+    """A run of the last two joints, up and down, with typical sensors."""
+    points = [
+        Waypoint(time=start + hold, angles_deg=(70.0, -50.0, third, fourth))
+        for start, third, fourth in (
+            (5.0, -20.0, -35.0),
+            (20.0, -30.0, -45.0),
+            (35.0, -20.0, -35.0),
+        )
+        for hold in (0.0, 10.0)
+    ]
+    loads = (HangingLoad(90.0),)
+    scenario = Scenario(duration=45.0, pose='site', trajectory=tuple(points), loads=loads)
+    run = simulate(boom, scenario, AUTOMATIC)
+    typical = load_sensors(default_file().with_name('sensors_typical.yaml'))
+    return measured(truth_of(run, scenario, 'up_and_down'), typical)
+
+
+def test_stretches_of_a_simulated_recording(boom: BoomParameters, recording: Recording) -> None:
+    poses, (still,) = still_poses(BOOM.statics(), boom, [recording], shortest=3.0)
+    assert len(poses) == len(still.stretches) == 3
+    assert [pose.directions['force_4'] for pose in poses] == [-1, -1, 1]
+    assert [pose.directions['force_3'] for pose in poses] == [1, -1, 1]
+    expected = static_row(boom, np.radians([70.0, -50.0, -30.0, -45.0]), (Load(90.0, 3, 9.0),))
+    # Within the static friction and the biases of the pressures.
+    for i, cylinder in enumerate(boom.cylinders):
+        measured = poses[1].measured[f'force_{i + 1}']
+        allowed = cylinder.friction.static + 2e5 * cylinder.head_area
+        assert abs(measured.value - expected['force'][i]) < allowed
+    # Joints 1 and 2 were never moved far, or in one direction only.
+    with pytest.raises(InputError, match='cannot be told apart'):
+        identified(boom, poses)
+    # Without encoders the joints tell the same.
+    without = recording._replace(
+        signals={k: v for k, v in recording.signals.items() if not k.startswith('piston')}
+    )
+    inclined, _ = still_poses(BOOM.statics(), boom, [without], shortest=3.0)
+    assert inclined[1].setting.inclined
+    assert [pose.directions['force_3'] for pose in inclined] == [1, -1, 1]
+
+
+def test_recordings_that_are_of_no_use(boom: BoomParameters, recording: Recording) -> None:
+    def without(*families: str) -> Recording:
+        return recording._replace(
+            signals={
+                name: shown
+                for name, shown in recording.signals.items()
+                if not name.startswith(families)
+            }
+        )
+
+    statics = BOOM.statics()
+    with pytest.raises(InputError, match=r'lacks p_rod_1.*topic sensors/pressure or hydraulics'):
+        still_poses(statics, boom, [without('p_rod')])
+    with pytest.raises(InputError, match=r'lacks piston_1.*or instead inclination_root_1'):
+        still_poses(statics, boom, [without('piston', 'inclination')])
+    with pytest.raises(InputError, match='no stretch in which the machine stands still for 12 s'):
+        still_poses(statics, boom, [recording], shortest=12.0)
+    with pytest.raises(InputError, match='no two alike'):
+        still_poses(statics, boom, [recording, recording])
+    with pytest.raises(InputError, match='there is no recording'):
+        still_poses(statics, boom, [])
+    shown = recording.signals['p_head_2']
+    values = shown.values.copy()
+    values[100:110] = np.nan
+    broken = recording._replace(
+        signals={**recording.signals, 'p_head_2': shown._replace(values=values)}
+    )
+    with pytest.raises(InputError, match=r'p_head_2 in up_and_down is not finite in 10 of'):
+        still_poses(statics, boom, [broken])

@@ -1,0 +1,541 @@
+"""
+Parameters from poses at rest: weighted least squares over all poses together.
+
+Friction leaves the force of each actuator open: where it stops, a force of up to its static
+friction is left. As a rule its sign is that of the last motion, and its size that of the sliding
+friction; where vibrations shook the actuator after it had stopped, less is left. Therefore
+
+    measured force = predicted force + direction r + bias + rest,
+
+with the direction of the last motion (1 or -1), the mean friction left r, which is unknown, and a
+rest whose variance is estimated from the residuals. It is that of the friction, which differs from
+pose to pose, and not that of the sensors: a longer recording of the same poses does not reduce
+it, more poses do. Poses from one direction only cannot tell r from weight, which is an error.
+
+Constant errors of sensors are unknowns with a prior of mean 0. All poses share them, so that they
+do not average out either; without them the standard errors would be too small.
+
+Predictions are linearised, and the estimate is repeated from where it led to until it stays.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_identification.estimation import (
+    Estimate,
+    Prior,
+    Problem,
+    Unknown,
+    estimate,
+)
+from longreach_identification.machine import (
+    FreeParameter,
+    MeasuredSignal,
+    Recording,
+    Signal,
+)
+from longreach_identification.recordings import checked, require
+from longreach_identification.stillness import (
+    Mean,
+    Motion,
+    Stillness,
+    StillStretch,
+    describe,
+    find_still,
+)
+
+__all__ = [
+    'Nuisance',
+    'Parametric',
+    'StaticMachine',
+    'StaticModel',
+    'StaticPose',
+    'StaticResult',
+    'bias_name',
+    'identify_statics',
+    'still_poses',
+]
+
+# Relative step of differences, and rounds until the estimate stays to within this share of its
+# standard errors.
+_STEP, _MOST_ROUNDS, _STAYS = 1e-3, 6, 0.1
+# Fewest poses that determine a friction and a mass.
+_FEWEST_POSES = 3
+_FORCES, _GAUGES = 'force_*', 'strain_*'
+
+
+class StaticPose(NamedTuple):
+    """A pose at rest, and what was measured in it."""
+
+    recording: str
+    start: float  # [s]
+    end: float  # [s]
+    setting: Any  # pose and load, for the machine
+    measured: Mapping[str, Mean]  # quantities such as force_1, strain_1
+    directions: Mapping[str, int]  # of quantities with friction: of the last motion; 0: unknown
+
+
+class Nuisance(NamedTuple):
+    """An unknown besides the free parameters: an error, or a parameter that is known roughly."""
+
+    name: str
+    unit: str
+    scale: float  # typical size
+    deviation: float = np.inf  # of its prior; inf: no prior; 0: it is none
+    mean: float = 0.0  # of its prior
+
+
+class Parametric(Protocol):
+    """The part of :class:`longreach_identification.machine.Identifiable` that statics needs."""
+
+    def free_parameters(self, machine: Any) -> tuple[FreeParameter, ...]:
+        """Return all parameters that can be free."""
+        ...
+
+    def values(self, machine: Any) -> dict[str, float]:
+        """Return the values of all of them."""
+        ...
+
+    def with_values(self, machine: Any, values: Mapping[str, float]) -> Any:
+        """Return the machine with some of them changed."""
+        ...
+
+    def signals(self, machine: Any) -> tuple[MeasuredSignal, ...]:
+        """Return the signals that recordings may contain."""
+        ...
+
+
+class StaticModel(Protocol):
+    """Prediction of poses."""
+
+    def predict(self, values: Mapping[str, float]) -> dict[str, np.ndarray]:
+        """Return each quantity in all poses, for values of parameters and nuisances."""
+        ...
+
+
+class StaticMachine(Protocol):
+    """What a machine adds to :class:`longreach_identification.machine.Identifiable`."""
+
+    @property
+    def page(self) -> Parametric:
+        """Parameters and signals of the machine."""
+        ...
+
+    def needed(self, machine: Any) -> tuple[tuple[str, ...], ...]:
+        """Return the needed signals, see :func:`longreach_identification.recordings.require`."""
+        ...
+
+    def motions(self, machine: Any, recording: Recording) -> Mapping[str, Motion]:
+        """Return the motions by which it is seen whether the machine stands still."""
+        ...
+
+    def pose(self, machine: Any, recording: Recording, stretch: StillStretch) -> StaticPose:
+        """Return what was measured in a stretch."""
+        ...
+
+    def nuisances(self, machine: Any, poses: Sequence[StaticPose]) -> tuple[Nuisance, ...]:
+        """Return what is unknown besides the parameters."""
+        ...
+
+    def model(self, machine: Any, poses: Sequence[StaticPose]) -> StaticModel:
+        """Return the prediction of poses."""
+        ...
+
+    def outermost_first(self, machine: Any, poses: Sequence[StaticPose]) -> dict[str, float]:
+        """Return mass scales one after the other, for comparison."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class StaticResult:
+    """
+    Result of :func:`identify_statics`.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Of parameters, biases of gauges in each recording (see :func:`bias_name`), and nuisances.
+    parameters : tuple of str
+        The parameters of the machine among them.
+    poses : tuple of StaticPose
+    predicted : dict
+        For each quantity its prediction in all poses, (poses,), biases of gauges included.
+    used : dict
+        For each quantity whether a pose was used, (poses,).
+    stretches : tuple of str
+        Lines that say which stretches were used, and which not and why.
+    sequential : dict
+        Mass scales one after the other, Henikl 2015, (41), for comparison.
+    warnings : tuple of str
+    """
+
+    estimate: Estimate
+    parameters: tuple[str, ...]
+    poses: tuple[StaticPose, ...]
+    predicted: dict[str, np.ndarray]
+    used: dict[str, np.ndarray]
+    stretches: tuple[str, ...]
+    sequential: dict[str, float]
+    warnings: tuple[str, ...]
+
+    def prior(self) -> Prior:
+        """Return parameters and their covariance as prior for another estimation."""
+        return self.estimate.prior(self.parameters)
+
+    def values(self) -> dict[str, float]:
+        """
+        Return values of parameters for ``with_values`` of the machine.
+
+        The bias of a gauge is the mean of those of the recordings.
+        """
+        found = {name: self.estimate.value(name) for name in self.parameters}
+        biases: dict[str, list[float]] = {}
+        for name, value in zip(self.estimate.names, self.estimate.values, strict=True):
+            if name.startswith('gauge_bias_'):
+                biases.setdefault(name.partition('@')[0], []).append(float(value))
+        return found | {name: float(np.mean(values)) for name, values in biases.items()}
+
+    def residuals(self) -> dict[str, np.ndarray]:
+        """Return measured less predicted of each quantity, (poses,); NaN where not used."""
+        found = {}
+        for name, predicted in self.predicted.items():
+            measured = np.array([_value(pose, name) for pose in self.poses])
+            found[name] = np.where(self.used[name], measured - predicted, np.nan)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result for JSON."""
+        found = self.estimate.to_dict()
+        residuals = self.residuals()
+        found['warnings'] = list(self.warnings)
+        found['stretches'] = list(self.stretches)
+        found['sequential'] = self.sequential
+        found['poses'] = [
+            {
+                'recording': pose.recording,
+                'start': pose.start,
+                'end': pose.end,
+                'directions': dict(pose.directions),
+                'measured': {name: mean.value for name, mean in pose.measured.items()},
+                'standard_error': {
+                    name: mean.standard_error for name, mean in pose.measured.items()
+                },
+                'residual': {
+                    name: None if np.isnan(rest[k]) else float(rest[k])
+                    for name, rest in residuals.items()
+                },
+            }
+            for k, pose in enumerate(self.poses)
+        ]
+        return found
+
+
+def bias_name(quantity: str, recording: str) -> str:
+    """Return the name of the bias of a gauge in a recording: ``gauge_bias_1@RECORDING``."""
+    return f'gauge_bias_{quantity.rpartition("_")[2]}@{recording}'
+
+
+def still_poses(
+    statics: StaticMachine,
+    machine: Any,
+    recordings: Sequence[Recording],
+    shortest: float = 5.0,
+    window: float = 2.5,
+) -> tuple[list[StaticPose], list[Stillness]]:
+    """
+    Return the poses at rest in recordings, and which stretches were refused.
+
+    Parameters
+    ----------
+    statics : StaticMachine
+    machine : object
+    recordings : sequence of Recording
+    shortest, window : float
+        See :func:`longreach_identification.stillness.find_still`.
+
+    Raises
+    ------
+    InputError
+        When a recording lacks signals, is of no use, or has no pose at rest.
+    """
+    names = [recording.name for recording in recordings]
+    if not names:
+        raise InputError('there is no recording of poses at rest, allowed: at least one')
+    if len(set(names)) < len(names):
+        raise InputError(f'recordings have the names {", ".join(names)}, allowed: no two alike')
+    poses, found = [], []
+    needed = statics.needed(machine)
+    signals: tuple[MeasuredSignal, ...] = statics.page.signals(machine)
+    for recording in recordings:
+        require(recording, needed, signals)
+        patterns = [pattern for alternatives in needed for pattern in alternatives]
+        checked(recording, [*patterns, _GAUGES], shortest)
+        still = find_still(recording, statics.motions(machine, recording), shortest, window)
+        found.append(still)
+        if not still.stretches:
+            reasons = {refusal.reason for refusal in still.refused}
+            raise InputError(
+                f'{recording.name} has no stretch in which the machine stands still for'
+                f' {shortest:g} s: {"; ".join(sorted(reasons)) or "it moves all the time"}'
+            )
+        poses += [statics.pose(machine, recording, stretch) for stretch in still.stretches]
+    return poses, found
+
+
+def identify_statics(
+    statics: StaticMachine,
+    machine: Any,
+    poses: Sequence[StaticPose],
+    parameters: Sequence[str] = ('mass_scale_*', 'gauge_sensitivity_*'),
+    stretches: Sequence[Stillness] = (),
+    quantities: Sequence[str] = (_FORCES, _GAUGES),
+) -> StaticResult:
+    """
+    Estimate parameters from poses at rest.
+
+    Parameters
+    ----------
+    statics : StaticMachine
+    machine : object
+        Of the start file.
+    poses : sequence of StaticPose
+        See :func:`still_poses`.
+    parameters : sequence of str
+        Patterns of the parameters that are free; sensitivities of gauges only where they measure.
+    stretches : sequence of Stillness
+        For the report.
+    quantities : sequence of str
+        Patterns of the measured quantities to use.
+
+    Raises
+    ------
+    InputError
+        For unknown parameters, too few poses, and poses from one direction only.
+    LongreachError
+        When the machine cannot stand in a pose.
+    """
+    if len(poses) < _FEWEST_POSES:
+        raise InputError(
+            f'there are {len(poses)} poses at rest, allowed: at least {_FEWEST_POSES}; hold more'
+            ' poses, or shorten the shortest stretch'
+        )
+    used = _used(poses, quantities)
+    warnings = _check_directions(poses, used)
+    measured = [name for name, rows in used.items() if rows.any()]
+    gauges = [name for name in measured if fnmatchcase(name, _GAUGES)]
+    unknowns = _unknowns(statics, machine, parameters, gauges)
+    names = tuple(unknown.name for unknown in unknowns)
+    recordings = list(dict.fromkeys(pose.recording for pose in poses))
+    index = [recordings.index(pose.recording) for pose in poses]
+    for gauge in gauges:
+        for number, recording in enumerate(recordings):
+            rows = used[gauge] & (np.array(index) == number)
+            if rows.any():
+                size = max(abs(_value(poses[k], gauge)) for k in np.flatnonzero(rows).tolist())
+                name = bias_name(gauge, recording)
+                unknowns.append(Unknown(name, 0.0, scale=size or 1e-6, recording=number))
+    priors: list[Nuisance] = []
+    for nuisance in statics.nuisances(machine, poses):
+        if nuisance.deviation == 0.0 or nuisance.name in names:
+            continue
+        unknowns.append(Unknown(nuisance.name, nuisance.mean, scale=nuisance.scale))
+        if np.isfinite(nuisance.deviation):
+            priors.append(nuisance)
+    prior = None
+    if priors:
+        mean = np.array([nuisance.mean for nuisance in priors])
+        variances = np.array([nuisance.deviation for nuisance in priors]) ** 2
+        prior = Prior(tuple(nuisance.name for nuisance in priors), mean, np.diag(variances))
+    data = [
+        Recording(recording, _as_signals(poses, used, np.array(index) == number, measured))
+        for number, recording in enumerate(recordings)
+    ]
+    model = statics.model(machine, poses)
+    found: Estimate | None = None
+    predict: _Linear | None = None
+    for number in range(_MOST_ROUNDS):
+        # After two rounds the slopes no longer change.
+        slopes = predict.slopes if predict is not None and number > 1 else None
+        predict = _Linear(model, unknowns, measured, np.array(index), recordings, slopes)
+        before = found
+        found = estimate(Problem(predict, data, unknowns, prior))
+        unknowns = [
+            unknown._replace(start=float(value))
+            for unknown, value in zip(unknowns, found.values, strict=True)
+        ]
+        if before is not None:
+            change = np.abs(found.values - before.values)
+            if np.all(change <= _STAYS * found.standard_errors):
+                break
+    else:
+        warnings.append('the estimate still changed after all rounds of linearisation')
+    assert found is not None
+    assert predict is not None
+    values = dict(zip(found.names, found.values.tolist(), strict=True))
+    machine_start = statics.page.values(machine)
+    start = np.array([machine_start.get(name, 0.0) for name in found.names])
+    found = found._replace(start=start)
+    # What is known roughly is a parameter as well: its errors are correlated with theirs.
+    free = [name for name in found.names if name in machine_start]
+    return StaticResult(
+        found,
+        tuple(free),
+        tuple(poses),
+        predict.all(values),
+        {name: used[name] for name in measured},
+        tuple(describe(stretches)),
+        statics.outermost_first(machine, poses),
+        (*warnings, *found.warnings),
+    )
+
+
+def _value(pose: StaticPose, name: str) -> float:
+    """Return the mean of a quantity in a pose, NaN when it was not measured."""
+    mean = pose.measured.get(name)
+    return np.nan if mean is None else mean.value
+
+
+def _used(poses: Sequence[StaticPose], patterns: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return for each quantity in which poses it is used, (poses,)."""
+    names = dict.fromkeys(name for pose in poses for name in pose.measured)
+    found = {}
+    for name in names:
+        if any(fnmatchcase(name, pattern) for pattern in patterns):
+            # Where the direction is unknown, so is the sign of the friction.
+            found[name] = np.array(
+                [
+                    np.isfinite(_value(pose, name)) and pose.directions.get(name, 1) != 0
+                    for pose in poses
+                ]
+            )
+    if not found:
+        raise InputError(
+            f'quantities = {", ".join(patterns)}, allowed: {", ".join(names) or "none"}'
+        )
+    return found
+
+
+def _check_directions(poses: Sequence[StaticPose], used: Mapping[str, np.ndarray]) -> list[str]:
+    """Return warnings about directions; raises InputError when there is one only."""
+    warnings = []
+    for name, rows in used.items():
+        signs = [pose.directions[name] for pose in poses if name in pose.directions]
+        if not signs:
+            continue
+        seen = {sign for sign in signs if sign}
+        if len(seen) < 2:
+            which = {(): 'none', (1,): 'extending', (-1,): 'retracting'}[tuple(seen)]
+            raise InputError(
+                f'{name}: the last motion before all poses was in the same direction ({which}), so'
+                ' that friction and mass cannot be told apart; approach poses from both sides'
+            )
+        unknown = len(signs) - int(np.count_nonzero(rows))
+        if unknown:
+            warnings.append(
+                f'{name} is not used in {unknown} of {len(signs)} poses: its actuator did not move'
+                ' before, so that the sign of its friction is unknown'
+            )
+        fewest = min(signs.count(1), signs.count(-1))
+        if fewest < 2:
+            warnings.append(
+                f'{name}: only {fewest} pose was approached from one of both directions; friction'
+                ' and mass are told apart by it alone'
+            )
+    return warnings
+
+
+def _unknowns(
+    statics: StaticMachine, machine: Any, patterns: Sequence[str], gauges: Sequence[str]
+) -> list[Unknown]:
+    """Return the free parameters of the machine."""
+    start = statics.page.values(machine)
+    free = statics.page.free_parameters(machine)
+    for pattern in patterns:
+        if not any(fnmatchcase(parameter.name, pattern) for parameter in free):
+            names = ', '.join(parameter.name for parameter in free)
+            raise InputError(f'parameter {pattern!r}, allowed: {names}')
+    measured = {f'gauge_sensitivity_{name.rpartition("_")[2]}' for name in gauges}
+    return [
+        Unknown(p.name, start[p.name], p.lowest, p.highest)
+        for p in free
+        if any(fnmatchcase(p.name, pattern) for pattern in patterns)
+        and (p.group != 'gauges' or p.name in measured)
+    ]
+
+
+def _as_signals(
+    poses: Sequence[StaticPose],
+    used: Mapping[str, np.ndarray],
+    rows: np.ndarray,
+    names: Sequence[str],
+) -> dict[str, Signal]:
+    """Return the measured quantities of a recording's poses, with noise of unknown level."""
+    chosen = np.flatnonzero(rows).tolist()
+    times = np.array([0.5 * (poses[k].start + poses[k].end) for k in chosen])
+    found = {}
+    for name in names:
+        values = np.array([_value(poses[k], name) if used[name][k] else np.nan for k in chosen])
+        if np.isfinite(values).any():
+            found[name] = Signal(times, values, np.full(len(chosen), np.nan))
+    return found
+
+
+class _Linear:
+    """Linearised prediction of all poses, for :class:`longreach_identification.Problem`."""
+
+    def __init__(
+        self,
+        model: StaticModel,
+        unknowns: Sequence[Unknown],
+        measured: Sequence[str],
+        index: np.ndarray,
+        recordings: Sequence[str],
+        slopes: np.ndarray | None = None,
+    ) -> None:
+        self._measured, self._index = tuple(measured), index
+        self._names = [unknown.name for unknown in unknowns]
+        self._at = np.array([unknown.start for unknown in unknowns])
+        at = dict(zip(self._names, self._at.tolist(), strict=True))
+        here = model.predict(at)
+        # Shapes (quantities, poses) and (quantities, poses, unknowns).
+        self._base = np.stack([here[name] for name in measured])
+        self.slopes = np.zeros((*self._base.shape, len(unknowns)))
+        for j, unknown in enumerate(unknowns):
+            if unknown.recording is not None:
+                names = [
+                    bias_name(name, recordings[unknown.recording])
+                    if fnmatchcase(name, _GAUGES)
+                    else ''
+                    for name in measured
+                ]
+                rows = np.flatnonzero(index == unknown.recording)
+                quantity = names.index(unknown.name)
+                self.slopes[quantity, rows, j] = 1.0
+                self._base[quantity, rows] += unknown.start
+                continue
+            if slopes is not None:
+                self.slopes[..., j] = slopes[..., j]
+                continue
+            step = _STEP * unknown.size
+            # One-sided: the linearisation is repeated at the estimate anyway.
+            there = model.predict({**at, unknown.name: unknown.start + step})
+            change = [there[name] - here[name] for name in measured]
+            self.slopes[..., j] = np.stack(change) / step
+
+    def all(self, values: Mapping[str, float]) -> dict[str, np.ndarray]:
+        """Return the predictions of all poses."""
+        change = np.array([values[name] for name in self._names]) - self._at
+        found = self._base + self.slopes @ change
+        return dict(zip(self._measured, found, strict=True))
+
+    def __call__(self, recording: int, values: Mapping[str, float]) -> dict[str, np.ndarray]:
+        """Return the predictions of the poses of a recording."""
+        rows = self._index == recording
+        return {name: predicted[rows] for name, predicted in self.all(values).items()}

@@ -1,0 +1,269 @@
+"""
+Stretches of a recording in which the machine stands still, and means of its signals in them.
+
+A machine never stands perfectly still: noise, quantisation, and vibrations of a few tenths of a
+hertz that fade for a long time. A motion, such as the position of a piston, is still at a time t
+if its means over the windows before and after t differ by less than a limit times the window's
+length. A window of about one period of the slowest vibration averages over it. The window before t
+has to be free of motion, so that a stretch begins one window after the motion ends.
+
+Means are weighted by sin^2 over the stretch (Hann), which suppresses vibrations much better than
+equal weights. Their standard errors are those of an autoregressive process fitted to the values
+(see :mod:`longreach_identification.estimation`): a vibration is correlated over many rows, and
+successive half-periods cancel each other. A signal that is constant to within its resolution has
+the error of rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_identification.estimation import autoregression, coloured_product
+from longreach_identification.machine import Recording, Signal
+
+__all__ = [
+    'Mean',
+    'Motion',
+    'Refusal',
+    'StillStretch',
+    'Stillness',
+    'describe',
+    'find_still',
+    'mean_of',
+    'resolution_of',
+]
+
+# Interval of the times at which motions are judged, in windows.
+_GRID = 0.04
+# A mean needs this share of the usual rows of its window; otherwise the recording has a gap.
+_SHARE = 0.5
+# A limit must exceed the noise of a rate by this factor.
+_CLEAR = 4.0
+# Rows from which an autoregressive model is estimated; more are averaged in groups.
+_MOST_ROWS, _FEWEST_ROWS = 400, 8
+# A signal with fewer levels than this share of its rows is quantised.
+_FEWEST_LEVELS = 0.5
+
+
+class Motion(NamedTuple):
+    """What shows whether a machine moves: the position of one actuator."""
+
+    signal: Signal
+    limit: float  # of its rate when it is still [unit/s]
+    unit: str
+
+
+class Mean(NamedTuple):
+    """Mean of a signal over a stretch."""
+
+    value: float
+    standard_error: float
+    rows: int
+
+
+class StillStretch(NamedTuple):
+    """A part of a recording in which the machine stands still."""
+
+    recording: str
+    start: float  # [s]
+    end: float  # [s]
+    means: Mapping[str, Mean]  # of all signals with rows in it
+    directions: Mapping[str, int]  # of the last motion before it: 1, -1; 0: there was none
+
+
+class Refusal(NamedTuple):
+    """A part of a recording that is not used."""
+
+    recording: str
+    start: float  # [s]
+    end: float  # [s]
+    reason: str
+
+
+class Stillness(NamedTuple):
+    """Result of :func:`find_still`."""
+
+    stretches: tuple[StillStretch, ...]
+    refused: tuple[Refusal, ...]
+
+
+def find_still(
+    recording: Recording,
+    motions: Mapping[str, Motion],
+    shortest: float = 5.0,
+    window: float = 2.5,
+) -> Stillness:
+    """
+    Find the stretches of a recording in which all motions are still.
+
+    A stretch ends at an event, such as the release of a load, and the next one begins a window
+    later.
+
+    Parameters
+    ----------
+    recording : Recording
+    motions : mapping of str to Motion
+        By name of the actuator.
+    shortest : float
+        Shortest stretch [s].
+    window : float
+        Length of the windows [s]: about one period of the slowest vibration.
+
+    Raises
+    ------
+    InputError
+        When the recording is shorter than two windows and the shortest stretch, or noise hides the
+        motions.
+    """
+    if not motions:
+        raise InputError(f'{recording.name} has no motion, allowed: at least one')
+    if not (window > 0.0 and shortest > 0.0):
+        raise InputError(f'window = {window} s, shortest = {shortest} s, allowed: above 0 s')
+    first = max(float(m.signal.times[0]) for m in motions.values())
+    last = min(float(m.signal.times[-1]) for m in motions.values())
+    if not last - first >= 2.0 * window + shortest:
+        raise InputError(
+            f'{recording.name} has {max(0.0, last - first):.3g} s with all motions, allowed: at'
+            f' least {2.0 * window + shortest:.3g} s, two windows and the shortest stretch'
+        )
+    count = math.floor((last - first) / (_GRID * window)) + 1
+    grid = first + _GRID * window * np.arange(count)
+    averages = {name: _averages(recording, name, m, grid, window) for name, m in motions.items()}
+    skip = round(1.0 / _GRID)
+    still = np.zeros(count, dtype=bool)
+    still[skip : count - skip] = True
+    for name, motion in motions.items():
+        before, after = averages[name][: count - 2 * skip], averages[name][skip : count - skip]
+        with np.errstate(invalid='ignore'):
+            quiet = np.abs(after - before) <= motion.limit * window
+        still[skip : count - skip] &= quiet
+    for time, _ in recording.events:
+        still[(grid >= time - _GRID * window) & (grid < time + window)] = False
+    resolution = {name: resolution_of(shown.values) for name, shown in recording.signals.items()}
+    stretches: list[StillStretch] = []
+    refused: list[Refusal] = []
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], still, [0]])))
+    for begin, end in edges.reshape(-1, 2):
+        start, stop = float(grid[begin]), float(grid[end - 1])
+        reason = ''
+        if stop - start < shortest:
+            reason = f'still for {stop - start:.2g} s only, shortest: {shortest:g} s'
+        for name, motion in motions.items():
+            crept = float(averages[name][max(begin, end - 1 - skip)] - averages[name][begin])
+            if not reason and abs(crept) > motion.limit * shortest:
+                reason = (
+                    f'{name} moved by {crept:.3g} {motion.unit} during it, allowed:'
+                    f' {motion.limit * shortest:.3g} {motion.unit}'
+                )
+        if reason:
+            refused.append(Refusal(recording.name, start, stop, reason))
+            continue
+        means = {}
+        for name, shown in recording.signals.items():
+            inside = (shown.times >= start) & (shown.times <= stop) & np.isfinite(shown.values)
+            if np.count_nonzero(inside) >= _FEWEST_ROWS:
+                times, values = shown.times[inside], shown.values[inside]
+                means[name] = mean_of(times, values, resolution[name])
+        directions = {
+            name: _direction(averages[name], begin, end, motion.limit * window)
+            for name, motion in motions.items()
+        }
+        stretches.append(StillStretch(recording.name, start, stop, means, directions))
+    return Stillness(tuple(stretches), tuple(refused))
+
+
+def _averages(
+    recording: Recording, name: str, motion: Motion, grid: np.ndarray, window: float
+) -> np.ndarray:
+    """Return the mean over the window after each time of the grid; NaN in gaps."""
+    times, values = motion.signal.times, motion.signal.values
+    usual = float(np.median(np.diff(times)))
+    rows = max(1.0, window / usual)
+    # Differences of successive rows show the noise, and hardly any motion.
+    noise = float(np.median(np.abs(np.diff(values)))) / 0.954
+    error = noise * math.sqrt(2.0 / rows) / window
+    if _CLEAR * error > motion.limit:
+        raise InputError(
+            f'{name} in {recording.name} is too noisy: its rate is known to {error:.2g}'
+            f' {motion.unit}/s over {window:g} s, allowed: {motion.limit / _CLEAR:.2g}'
+            f' {motion.unit}/s; filter it, or choose a longer window'
+        )
+    sums = np.concatenate([[0.0], np.cumsum(values - values[0])])
+    begin, end = np.searchsorted(times, grid), np.searchsorted(times, grid + window)
+    number = end - begin
+    with np.errstate(invalid='ignore', divide='ignore'):
+        found = (sums[end] - sums[begin]) / number + values[0]
+    return np.where(number >= _SHARE * rows, found, np.nan)
+
+
+def _direction(averages: np.ndarray, begin: int, end: int, threshold: float) -> int:
+    """Return the sign of the last motion before a stretch; 0 if there was none."""
+    skip = round(1.0 / _GRID)
+    rest = float(np.mean(averages[begin : max(begin + 1, end - skip)]))
+    earlier = averages[:begin]
+    with np.errstate(invalid='ignore'):
+        away = np.flatnonzero(np.abs(earlier - rest) > threshold)
+    return int(np.sign(rest - earlier[away[-1]])) if away.size else 0
+
+
+def resolution_of(values: np.ndarray) -> float:
+    """Return the step between the levels of a quantised signal; 0 when it is not quantised."""
+    levels = np.unique(values[np.isfinite(values)])
+    if not 1 < levels.size < _FEWEST_LEVELS * len(values):
+        return 0.0
+    # Levels that differ by rounding are the same.
+    steps = np.diff(levels)
+    return float(steps[steps > 1e-6 * steps.max()].min())
+
+
+def mean_of(times: np.ndarray, values: np.ndarray, resolution: float = 0.0) -> Mean:
+    """
+    Return the mean of a signal over a stretch, and its standard error.
+
+    Parameters
+    ----------
+    times, values : ndarray, shape (rows,)
+        Finite; at least 8 rows.
+    resolution : float
+        Step of the quantisation.
+    """
+    rows = len(values)
+    group = math.ceil(rows / _MOST_ROWS)
+    used = rows - rows % group
+    shown = values[:used].reshape(-1, group).mean(axis=1)
+    when = times[:used].reshape(-1, group).mean(axis=1)
+    weight = np.sin(np.pi * (when - times[0] + 1e-12) / (times[-1] - times[0] + 2e-12)) ** 2
+    weight = weight / weight.sum()
+    value = float(weight @ shown)
+    residuals = shown - value
+    spread = float(np.std(residuals))
+    variance = 0.0
+    if spread > 0.0:
+        coefficients, innovation = autoregression(residuals)
+        variance = float(coloured_product(weight[:, None], coefficients, innovation)[0, 0])
+    if spread < 0.5 * resolution:
+        variance += resolution**2 / 12.0
+    return Mean(value, math.sqrt(max(0.0, variance)), rows)
+
+
+def describe(stillness: Sequence[Stillness]) -> list[str]:
+    """Return lines that say which stretches are used, and which are not and why."""
+    lines = []
+    for part in stillness:
+        for stretch in part.stretches:
+            signs = ''.join({1: '+', -1: '-', 0: '0'}[d] for d in stretch.directions.values())
+            lines.append(
+                f'{stretch.recording} {stretch.start:.1f} s to {stretch.end:.1f} s: used,'
+                f' directions {signs}'
+            )
+        lines += [
+            f'{refusal.recording} {refusal.start:.1f} s to {refusal.end:.1f} s: not used,'
+            f' {refusal.reason}'
+            for refusal in part.refused
+        ]
+    return lines
