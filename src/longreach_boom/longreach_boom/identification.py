@@ -14,7 +14,18 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from longreach_boom.identification_statics import StaticBoom
+from longreach_boom.load_experiments import (
+    LoadExperiment,
+    corrected,
+    corrections,
+    experiment_of,
+    first_mode,
+    predicted,
+    start_values,
+)
 from longreach_boom.parameters import (
     BeamParameters,
     BoomParameters,
@@ -24,7 +35,7 @@ from longreach_boom.parameters import (
 )
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Source
-from longreach_identification.machine import FreeParameter, MeasuredSignal
+from longreach_identification.machine import FreeParameter, MeasuredSignal, Recording
 
 __all__ = ['BOOM', 'POSITIONS', 'BoomIdentification', 'scaled']
 
@@ -229,6 +240,41 @@ class BoomIdentification:
                 name = f'marker_{marker.name}_{axis}'
                 found.append(MeasuredSignal(name, 'm', (tracked, truth), deviation))
         return tuple(found)
+
+    def experiment(self, machine: BoomParameters, recording: Recording) -> LoadExperiment:
+        """Return the load experiment that a recording shows; see ``experiment_of``."""
+        return experiment_of(machine, recording)
+
+    def predict(
+        self,
+        machine: BoomParameters,
+        experiment: LoadExperiment,
+        times: Mapping[str, np.ndarray],
+    ) -> dict[str, np.ndarray]:
+        """Return what sensors without error would show; see ``predicted``."""
+        return predicted(machine, experiment, times)
+
+    def corrections(self, machine: BoomParameters, experiment: LoadExperiment) -> dict[str, float]:
+        """Return errors of the pose at rest; see ``load_experiments.corrections``."""
+        return corrections(machine, experiment)
+
+    def corrected(
+        self, machine: BoomParameters, experiment: LoadExperiment, values: Mapping[str, float]
+    ) -> LoadExperiment:
+        """Return the experiment in a corrected pose."""
+        return corrected(machine, experiment, values)
+
+    def start_values(
+        self, machine: BoomParameters, experiment: LoadExperiment, recording: Recording
+    ) -> dict[str, float]:
+        """Return start values from the free decay; see ``load_experiments.start_values``."""
+        return start_values(machine, experiment, recording)
+
+    def derived(self, machine: BoomParameters, experiment: LoadExperiment) -> dict[str, float]:
+        """Return first natural frequency [Hz] and damping ratio, when all pistons stick."""
+        frequency, ratio = first_mode(machine, experiment)
+        gains = {f'gauge_gain_{i + 1}': b.strain_gauge.gain for i, b in enumerate(machine.beams)}
+        return {'first_frequency': frequency, 'first_damping_ratio': ratio, **gains}
 
 
 def _numbered(machine: BoomParameters) -> list[tuple[str, _Kind, int]]:

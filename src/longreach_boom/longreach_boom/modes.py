@@ -11,6 +11,7 @@ foreshortening), so that the difference is due to the Ritz functions only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from longreach_dynamics.finite_elements import ChainBase, ChainBeam, chain_modes
 from longreach_dynamics.hydraulics import oil_stiffness
 from longreach_dynamics.linkages import pistons_and_arms
 
-__all__ = ['ABOUT', 'PISTONS', 'NaturalModes', 'fastest_rate', 'natural_modes']
+__all__ = ['ABOUT', 'PISTONS', 'NaturalModes', 'fastest_rate', 'held_modes', 'natural_modes']
 
 PISTONS = ('locked', 'free')
 ABOUT = ('equilibrium', 'straight')
@@ -137,6 +138,43 @@ def natural_modes(
     return NaturalModes(
         frequencies[:count], ratios[:count], reference.frequencies[:count], rest, shapes
     )
+
+
+def held_modes(
+    boom: BoomParameters,
+    angles: np.ndarray,
+    loads: tuple[Load, ...],
+    sliding: Sequence[bool],
+) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return natural frequencies [Hz] and damping ratios, ascending, when some pistons stick.
+
+    Parameters
+    ----------
+    boom : BoomParameters
+    angles : ndarray, shape (N,)
+        Joint angles [rad].
+    loads : tuple of Load
+    sliding : sequence of bool
+        Which pistons move against the oil of their closed valves; the others stick.
+
+    Raises
+    ------
+    InputError
+        For a pose outside the strokes.
+    LongreachError
+        When the equilibrium in this pose is not stable.
+    """
+    rest = equilibrium(boom, angles, loads)
+    q, N = rest.coordinates, boom.size
+    constants = constants_of(boom, loads)
+    M, D, K = _linear_model(q, constants)
+    springs, dampers = _oil(q, constants, rest.forces)
+    K[range(N), range(N)] += springs
+    D[range(N), range(N)] += dampers
+    free = np.flatnonzero([*sliding, *[True] * (q.size - N)])
+    frequencies, _, ratios = _eigen(*(matrix[np.ix_(free, free)] for matrix in (M, D, K)))
+    return frequencies, ratios
 
 
 def chain_base(truck: TruckParameters) -> ChainBase:

@@ -16,6 +16,7 @@ numerical solutions are the same thing to whoever uses them.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -102,7 +103,7 @@ class Beam:
 
     def gauss(self, start: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """Return places [m] and weights [m] of a Gauss quadrature from a place [m] to the tip."""
-        nodes, weights = np.polynomial.legendre.leggauss(_GAUSS)
+        nodes, weights = _gauss_rule()
         grid = self.grid
         edges = np.append(start, grid[grid > start])
         left, width = edges[:-1, None], np.diff(edges)[:, None]
@@ -111,6 +112,14 @@ class Beam:
     def integral(self, values: np.ndarray) -> float:
         """Return the integral over the beam of values given at the Gauss points."""
         return float(np.sum(values * self.gauss()[1], axis=-1))
+
+
+@functools.cache
+def _gauss_rule() -> tuple[np.ndarray, np.ndarray]:
+    """Return nodes and weights on [-1, 1], whose computation takes longer than their use."""
+    nodes, weights = np.polynomial.legendre.leggauss(_GAUSS)
+    nodes.flags.writeable = weights.flags.writeable = False
+    return nodes, weights
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -260,7 +269,7 @@ def self_weight_line(beam: Beam) -> BendingLine:
     """
     places, weights = beam.gauss()
     mass = beam.mass_per_length(places) * weights
-    nodes, node_weights = np.polynomial.legendre.leggauss(_GAUSS)
+    nodes, node_weights = _gauss_rule()
     grid = beam.grid
 
     # Mass, and mass times place, of the panels from each on.

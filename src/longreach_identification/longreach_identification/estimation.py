@@ -22,8 +22,14 @@ criterion), and J^T Gamma J is computed from its spectrum by the fast Fourier tr
 noise). Correlation between different signals is not taken into account. The rows of a signal are
 taken as equally spaced.
 
-Derivatives are central differences with steps of the size of a standard error, which average over
-the small jumps that stick and slip cause in predictions.
+Predictions with stick and slip have jumps: a small change decides whether a piston slips once
+more. Between them they are smooth, and standard errors are those of the smooth part. Derivatives
+are differences with steps of a tenth of a standard error; where those to both sides do not agree,
+one contains a jump, and the smaller one is taken. A search may end where jumps surround a minimum.
+Points scattered around the result by some standard errors then find a lower one, from which the
+search goes on. They also tell how uncertain jumps make the estimate: with the difference e between
+a point's weighted residuals and their linear extrapolation, H^-1 J^T e is by how much the jumps on
+the way move the estimate, and its mean square is added to the covariance.
 """
 
 from __future__ import annotations
@@ -65,8 +71,14 @@ Predict = Callable[[int, Mapping[str, float]], Mapping[str, np.ndarray]]
 
 CONVERGED, INTERRUPTED, STOPPED = 'converged', 'interrupted', 'not converged'
 
-# Steps of differences, relative to the scale of an unknown: the first, the shortest, the longest.
-_FIRST_STEP, _SHORTEST_STEP, _LONGEST_STEP = 1e-3, 1e-5, 2e-2
+# Steps of differences: share of a standard error; and relative to typical sizes of unknowns the
+# first, the shortest, the longest.
+_STEP_SHARE, _FIRST_STEP, _SHORTEST_STEP, _LONGEST_STEP = 0.1, 1e-4, 1e-6, 1e-2
+# Differences to both sides that differ by more than this share have a jump between them.
+_JUMP = 0.3
+# Points scattered around a result: nearest and furthest distance in standard deviations, and how
+# often they may begin a new search.
+_SCATTER, _MOST_SCATTERS = (0.3, 10.0), 3
 # Shortest signal whose residuals' correlation is estimated, and the highest order of its model.
 _FEWEST_ROWS, _HIGHEST_ORDER = 40, 30
 # Rounds in which unknown noise levels are estimated, and their change that ends them.
@@ -316,6 +328,7 @@ def estimate(
     progress: bool | None = False,
     iterations: int = 30,
     tolerance: float = 1e-6,
+    scatter: int = 0,
 ) -> Estimate:
     """
     Estimate the unknowns of a problem.
@@ -334,6 +347,8 @@ def estimate(
         Largest number of iterations for given noise levels.
     tolerance : float
         Relative change of the sum of squares, or of the unknowns, that ends the search.
+    scatter : int
+        Number of points scattered around a result, for predictions with jumps; see the module.
 
     Raises
     ------
@@ -355,9 +370,16 @@ def estimate(
                 x, status = fit.solve(x, fit.all, iterations, tolerance)
                 if not fit.update_levels(x):
                     break
-            # With steps of the size of the standard errors.
+            # With steps that belong to the standard errors here.
             fit.jacobian(x)
             fit.jacobian(x)
+            for _ in range(_MOST_SCATTERS if scatter else 0):
+                better = fit.scattered(x, scatter)
+                if better is None:
+                    break
+                x, status = fit.solve(better, fit.all, iterations, tolerance)
+                fit.update_levels(x)
+                fit.jacobian(x)
         except KeyboardInterrupt:
             status = INTERRUPTED
             x = fit.best
@@ -479,6 +501,7 @@ class _Fit:
         self.evaluations, self.bar = 0, tqdm(disable=True)
         self.known: dict[bytes, list[np.ndarray]] = {}
         self.reason = ''
+        self.jumps: np.ndarray | None = None  # covariance due to jumps of predictions
         self.prior_columns = np.zeros(0, dtype=int)
         self.prior_mean, self.prior_root = np.zeros(0), np.zeros((0, 0))
         if problem.prior is not None:
@@ -587,14 +610,15 @@ class _Fit:
                 raise LongreachError(
                     f'there is no prediction for {problem.names[j]} near {x[j]:g}: {self.reason}'
                 )
-            row = 0
+            row, sides = 0, np.zeros((2, total))
             for b, block in enumerate(self.blocks):
-                if after[b] is not None and before[b] is not None:
+                only = problem.unknowns[j].recording
+                if only is None or only == block.recording:
                     part = slice(row, row + block.rows.size)
-                    only = problem.unknowns[j].recording
-                    if only is None or only == block.recording:
-                        derivatives[part, j] = (after[b] - before[b]) / (right - left)
+                    sides[0, part] = (here[b] - before[b]) / -left if left else math.nan
+                    sides[1, part] = (after[b] - here[b]) / right if right else math.nan
                 row += block.rows.size
+            derivatives[:, j] = self._smooth(sides, -left, right)
         if which is None:
             self.derivatives = derivatives
         weighted = self._weighted_derivatives(derivatives)
@@ -603,15 +627,30 @@ class _Fit:
             self.set_steps(np.sqrt(np.diag(_inverse(weighted.T @ weighted)[0])))
         return weighted[:, columns]
 
+    def _smooth(self, sides: np.ndarray, left: float, right: float) -> np.ndarray:
+        """Return the derivative from differences to both sides (2, rows), without jumps."""
+        if left == 0.0 or right == 0.0:
+            return np.asarray(sides[1] if left == 0.0 else sides[0])
+        # Compared in units of the noise.
+        weights = np.concatenate(
+            [np.nan_to_num(1.0 / self._deviation(block, whole=True)) for block in self.blocks]
+        )
+        sizes = np.linalg.norm(sides * weights, axis=1)
+        if np.linalg.norm((sides[1] - sides[0]) * weights) > _JUMP * sizes.min():
+            return np.asarray(sides[int(np.argmin(sizes))])
+        return np.asarray((left * sides[0] + right * sides[1]) / (left + right))
+
     def set_steps(self, errors: np.ndarray) -> None:
         """Set the steps of differences to standard errors, within limits."""
-        self.steps = np.clip(errors, _SHORTEST_STEP * self.sizes, _LONGEST_STEP * self.sizes)
+        self.steps = np.clip(
+            _STEP_SHARE * errors, _SHORTEST_STEP * self.sizes, _LONGEST_STEP * self.sizes
+        )
 
     # --- weighting
 
-    def _deviation(self, block: _Block) -> np.ndarray:
-        """Return the deviation of the fitted rows of a block."""
-        given = block.deviation[block.fitted]
+    def _deviation(self, block: _Block, whole: bool = False) -> np.ndarray:
+        """Return the deviation of the fitted rows of a block, or of all."""
+        given = block.deviation if whole else block.deviation[block.fitted]
         if self.problem.reweight:
             return np.full(given.size, self.levels.get(block.signal, 1.0))
         return np.where(np.isnan(given), self.levels.get(block.signal, 1.0), given)
@@ -734,6 +773,37 @@ class _Fit:
         )
         return whole(found.x), CONVERGED if found.status > 0 else STOPPED
 
+    def scattered(self, x: np.ndarray, count: int) -> np.ndarray | None:
+        """Return the best of points scattered around a result, None when all are worse."""
+        assert self.derivatives is not None
+        weighted = self._weighted_derivatives(self.derivatives)
+        inverse = _inverse(weighted.T @ weighted)[0]
+        inverse = np.where(np.isfinite(inverse), inverse, 0.0)
+        values, vectors = np.linalg.eigh(inverse)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        # Always the same points: the result must not depend on chance.
+        draws = np.random.default_rng(count).standard_normal((count, x.size))
+        # Chi-square of a smooth problem would rise by the square of these distances.
+        draws /= np.linalg.norm(draws, axis=1, keepdims=True)
+        draws *= np.geomspace(*_SCATTER, count)[:, None]
+        low, high = np.array([(u.lowest, u.highest) for u in self.problem.unknowns]).T
+        points = [np.clip(x + root @ draw, low, high) for draw in draws]
+        found = self._predictions(points, [None] * count)
+        here = self.weighted(x)
+        best, least = None, float(here @ here)
+        moves = []
+        for point, parts in zip(points, found, strict=True):
+            if parts is None or not all(np.isfinite(part).all() for part in parts):
+                continue
+            self.known[point.tobytes()] = parts
+            residuals = self.weighted(point)
+            cost = float(residuals @ residuals)
+            if cost < least:
+                best, least = point, cost
+            moves.append(inverse @ (weighted.T @ (residuals - here - weighted @ (point - x))))
+        self.jumps = np.mean([np.outer(move, move) for move in moves], axis=0) if moves else None
+        return best
+
     # --- the result
 
     def result(self, x: np.ndarray, status: str) -> Estimate:
@@ -763,6 +833,8 @@ class _Fit:
             infinite = np.isinf(np.diag(inverse))
             usable = np.where(np.isfinite(inverse), inverse, 0.0)
             covariance = usable @ (noise + prior) @ usable
+            if self.jumps is not None:
+                covariance = covariance + self.jumps
             covariance[infinite, infinite] = np.inf
         plain = np.diag(inverse)
         with np.errstate(invalid='ignore', divide='ignore'):
@@ -927,6 +999,14 @@ class _Fit:
                 f' {found.condition:.2g}, relative to the typical sizes known to {spread:.0%});'
                 ' add recordings, give a prior, or keep one of these fixed'
             )
+        if self.jumps is not None:
+            share = np.diag(self.jumps) / np.diag(found.covariance)
+            rough = [name for name, part in zip(found.names, share, strict=True) if part > 0.5]
+            if rough:
+                warnings.append(
+                    'jumps of the predictions, as by stick and slip, make up most of the'
+                    f' uncertainty of {", ".join(rough)}; motions that avoid them tell more'
+                )
         far: dict[str, list[float]] = {}
         for block, part in zip(self.blocks, residuals, strict=True):
             known = not (self.problem.reweight or np.isnan(block.deviation).any())

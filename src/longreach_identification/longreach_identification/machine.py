@@ -90,11 +90,41 @@ class Identifiable(Protocol):
         ...
 
     def experiment(self, machine: Any, recording: Recording) -> Any:
-        """Return the scenario that a recording shows; InputError when signals are missing."""
+        """
+        Return the experiment that a recording shows, with the times ``start`` and ``end`` [s].
+
+        InputError when signals, events or conditions are missing.
+        """
         ...
 
     def predict(
         self, machine: Any, experiment: Any, times: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """Return what sensors without error would show, for each signal at its times."""
+        """
+        Return what sensors without error would show, for each signal at its times.
+
+        LongreachError when the simulation of such a machine fails.
+        """
+        ...
+
+    def corrections(self, machine: Any, experiment: Any) -> dict[str, float]:
+        """
+        Return names and standard deviations of what a recording tells of its start only roughly.
+
+        They become unknowns of that recording, with a mean of 0.
+        """
+        ...
+
+    def corrected(self, machine: Any, experiment: Any, values: Mapping[str, float]) -> Any:
+        """Return the experiment with values of its corrections."""
+        ...
+
+    def start_values(
+        self, machine: Any, experiment: Any, recording: Recording
+    ) -> dict[str, float]:
+        """Return values to begin with, from the recording itself; empty: those of the machine."""
+        ...
+
+    def derived(self, machine: Any, experiment: Any) -> dict[str, float]:
+        """Return quantities of interest that follow from the parameters, by name."""
         ...

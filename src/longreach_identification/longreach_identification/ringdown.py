@@ -31,6 +31,8 @@ from longreach_identification.machine import Signal
 
 __all__ = ['Mode', 'Pole', 'RingDown', 'ring_down']
 
+# Rows of a signal in a period of the highest frequency, when it has enough.
+_RATE = 8.0
 # Most times of the slow grid, which limits the singular value decomposition, and fewest periods of
 # a mode in a recording.
 _MOST_TIMES, _FEWEST_PERIODS = 400, 1.5
@@ -122,7 +124,7 @@ def ring_down(
     # The choice is made on the grid, which has less rows.
     slow = [_Part(name, grid, row) for name, row in zip(used, rows.T, strict=True)]
     chosen = _selected(candidates[: 2 * most], slow, most)
-    weighted = [_weighted(name, part) for name, part in used.items()]
+    weighted = [_thinned(_weighted(name, part), upper) for name, part in used.items()]
     return _refined(_fit(chosen, weighted) if chosen.size else chosen, weighted, poles)
 
 
@@ -155,6 +157,16 @@ def _weighted(name: str, part: Signal) -> _Part:
     unknown = not np.isfinite(part.deviation).all()
     deviation = _noise(part.values) if unknown else part.deviation
     return _Part(name, part.times, (part.values - part.values.mean()) / np.median(deviation))
+
+
+def _thinned(part: _Part, upper: float) -> _Part:
+    """Return means of neighbouring rows of a signal much faster than the highest frequency."""
+    count = int(1.0 / (_RATE * upper * float(np.median(np.diff(part.times)))))
+    if count < 2:
+        return part
+    size = part.times.size // count * count
+    times, values = (row[:size].reshape(-1, count).mean(axis=1) for row in part[1:])
+    return _Part(part.name, times, values * math.sqrt(count))
 
 
 def _on_grid(
@@ -209,7 +221,10 @@ def _stable_poles(
     tracks: list[list[tuple[int, float, float, np.ndarray]]] = []
     for order in orders:
         observability = left[:, :order]
-        shift = np.linalg.lstsq(observability[:-count], observability[count:], rcond=None)[0]
+        # Least squares; the columns are orthonormal, but for the last block of rows.
+        last = observability[-count:]
+        normal = np.eye(order) - last.T @ last
+        shift = np.linalg.lstsq(normal, observability[:-count].T @ observability[count:])[0]
         eigenvalues, vectors = np.linalg.eig(shift)
         shapes = observability[:count] @ vectors
         for value, shape in zip(eigenvalues, shapes.T, strict=True):

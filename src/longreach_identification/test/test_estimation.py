@@ -414,3 +414,38 @@ def test_coloured_product_equals_the_dense_one():
     lag = np.abs(np.subtract.outer(np.arange(200), np.arange(200)))
     dense = J.T @ (0.8**lag) @ J
     assert estimation.coloured_product(J, np.array([-0.8]), 1.0 - 0.64) == pytest.approx(dense)
+
+
+class Jumping(NamedTuple):
+    """A slope whose prediction jumps wherever the slope passes a multiple of 0.01."""
+
+    height: float
+
+    def __call__(self, _number, values):
+        slope = values['slope']
+        steps = math.floor(slope / 0.01)
+        return {'y': (slope + self.height * math.sin(37.0 * steps)) * np.linspace(0.0, 1.0, 200)}
+
+
+def test_jumps_of_the_prediction_are_part_of_the_standard_error():
+    inside = 0
+    for seed in range(30):
+        model = Jumping(0.03)
+        noise = 0.01 * np.random.default_rng(seed).standard_normal(200)
+        y = model(0, {'slope': 2.0 + 0.003 * (seed % 10)})['y'] + noise
+        data = Recording('jumps', {'y': Signal(np.arange(200.0), y, np.full(200, 0.01))})
+        problem = Problem(model, [data], (Unknown('slope', 2.1),))
+        found = estimate(problem, scatter=40)
+        low, high = found.interval('slope')
+        inside += low <= 2.0 + 0.003 * (seed % 10) <= high
+        smooth = estimate(problem)
+        assert found.standard_errors[0] > 2.0 * smooth.standard_errors[0]
+    assert inside >= 27
+    assert any('jumps of the predictions' in text for text in found.warnings)
+
+
+def test_scattered_points_do_not_widen_a_smooth_problem():
+    problem = problem_of(recording(white(22)))
+    plain, scattered = (estimate(problem, scatter=count) for count in (0, 40))
+    assert scattered.standard_errors == pytest.approx(plain.standard_errors, rel=0.1)
+    assert scattered.values == pytest.approx(plain.values, rel=1e-4)

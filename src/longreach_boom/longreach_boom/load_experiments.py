@@ -1,0 +1,325 @@
+"""
+Experiments in which a load is released from, or attached to, a boom at rest with closed valves.
+
+From a recording: the pose before the first event from the pistons, or from inclinations; what the
+simulation predicts for its signals; and start values of an identification from its free decay.
+
+The boom is taken to rest in equilibrium before the event. Static friction leaves the forces of
+real pistons open by r_S: a boom that was pushed into its pose is not at rest where a model is.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_boom.kinematics import point_motion
+from longreach_boom.machine import AUTOMATIC, SAMPLE_TIME, STEP
+from longreach_boom.measured_runs import RunTruth, truth_of
+from longreach_boom.modes import held_modes
+from longreach_boom.parameters import BoomParameters
+from longreach_boom.scenario import Attachment, HangingLoad, Scenario
+from longreach_boom.simulation import simulate
+from longreach_boom.statics import equilibrium
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_identification.machine import Recording, Signal
+from longreach_identification.ringdown import RingDown, ring_down
+
+__all__ = [
+    'LoadExperiment',
+    'corrected',
+    'corrections',
+    'experiment_of',
+    'first_mode',
+    'free_decay',
+    'predicted',
+    'start_values',
+]
+
+EVENTS = ('release', 'attach')
+# Time before the event from which the pose is taken, and longest time after it [s].
+_REST, _LONGEST = 2.0, 120.0
+# Largest motion of a piston whose valve is closed [m], and of one that sticks.
+_CLOSED, _STICKS = 0.03, 2e-4
+# Standard deviation of the pose at rest: bias of an encoder [m], or of inclination sensors [rad].
+_PISTON_ERROR, _ANGLE_ERROR = 5e-4, 3e-3
+# A free decay is looked for in the last part of a recording, where most pistons stick.
+_DECAY = 0.3
+# Signals of the free decay: those of the beams.
+_OF_BEAMS = ('strain_', 'inclination_', 'marker_')
+
+
+class LoadExperiment(NamedTuple):
+    """A load experiment on a boom."""
+
+    name: str  # of its recording
+    scenario: Scenario
+    start: float  # time of the recording at time 0 of the scenario [s]
+    end: float  # [s]
+    by_pistons: bool  # the pose comes from the pistons, otherwise from inclinations
+
+
+def experiment_of(boom: BoomParameters, recording: Recording) -> LoadExperiment:
+    """
+    Return the experiment that a recording shows.
+
+    Parameters
+    ----------
+    boom : BoomParameters
+        Linkages, and lengths; for inclinations also its bending.
+    recording : Recording
+        With ``events`` (time, ``release`` or ``attach``), pistons or inclinations, and
+        ``conditions`` with ``payload`` [kg], its ``payload_beam`` and ``payload_position``, by
+        default at the tip.
+
+    Raises
+    ------
+    InputError
+        When something of that is missing, or a piston moved so far that a valve was open.
+    """
+    name = recording.name
+    events = sorted((time, what) for time, what in recording.events if what in EVENTS)
+    if not events:
+        raise InputError(
+            f'{name} has no event {" or ".join(EVENTS)}; say when the load was released'
+        )
+    mass = recording.conditions.get('payload', 0.0)
+    if not mass > 0.0:
+        raise InputError(f'{name}: payload = {mass:g} kg, allowed: above 0 kg; give the mass')
+    number = int(recording.conditions.get('payload_beam', boom.size))
+    if not 1 <= number <= boom.size:
+        raise InputError(f'{name}: payload_beam = {number}, allowed: 1 to {boom.size}')
+    beam = boom.beams[number - 1]
+    position = float(recording.conditions.get('payload_position', beam.length))
+    start = events[0][0]
+    end = min(max(s.times[-1] for s in recording.signals.values()), start + _LONGEST)
+    if end - start < 10.0 * SAMPLE_TIME:
+        raise InputError(f'{name} ends {end - start:.3g} s after the first event, at {start:g} s')
+    loads = (HangingLoad(mass=mass, beam=beam.name, position=position),)
+    released = events[0][1] == 'release'
+    later = [(round((time - start) / STEP) * STEP, what) for time, what in events]
+    scenario = Scenario(
+        duration=math.ceil((end - start) / SAMPLE_TIME + 1.0) * SAMPLE_TIME,
+        pose_deg=tuple(np.degrees(_angles(boom, recording, start, loads * released)).tolist()),
+        loads=loads if released else (),
+        release=tuple(time for time, what in later if what == 'release'),
+        attach=tuple(
+            Attachment(time=time, mass=mass, beam=beam.name, position=position)
+            for time, what in later
+            if what == 'attach'
+        ),
+    )
+    scenario.check_with(boom, STEP)
+    by_pistons = all(f'piston_{i + 1}' in recording.signals for i in range(boom.size))
+    return LoadExperiment(name, scenario, start, end, by_pistons)
+
+
+def corrections(boom: BoomParameters, experiment: LoadExperiment) -> dict[str, float]:
+    """
+    Return names and standard deviations of what a recording tells only roughly.
+
+    These are ``pose_i`` [rad], errors of the joint angles at rest: sensors have a bias, and an
+    error of 0.1 degrees changes the motion by more than the noise of strain gauges.
+    """
+    if not experiment.by_pistons:
+        return {f'pose_{i + 1}': _ANGLE_ERROR for i in range(boom.size)}
+    arms = [
+        abs(cylinder.linkage.arm(angle))
+        for cylinder, angle in zip(boom.cylinders, experiment.scenario.angles(boom), strict=True)
+    ]
+    return {f'pose_{i + 1}': _PISTON_ERROR / arm for i, arm in enumerate(arms)}
+
+
+def corrected(
+    boom: BoomParameters, experiment: LoadExperiment, values: Mapping[str, float]
+) -> LoadExperiment:
+    """Return an experiment with :func:`corrections`, added to its joint angles."""
+    change = [values.get(f'pose_{i + 1}', 0.0) for i in range(boom.size)]
+    # Within the strokes: the start may lie at the end of one.
+    low, high = boom.joint_limits().T
+    angles = np.clip(experiment.scenario.angles(boom) + change, low, high)
+    pose = tuple(np.degrees(angles).tolist())
+    return experiment._replace(scenario=experiment.scenario.replace(pose_deg=pose))
+
+
+def _rest(signal: Signal, start: float) -> float:
+    """Return the median of a signal at rest before a time, NaN without a finite value."""
+    use = (signal.times >= start - _REST) & (signal.times <= start + 1e-9)
+    values = signal.values[use]
+    values = values[np.isfinite(values)]
+    return float(np.median(values)) if values.size else math.nan
+
+
+def _angles(
+    boom: BoomParameters, recording: Recording, start: float, loads: tuple[HangingLoad, ...]
+) -> np.ndarray:
+    """Return the joint angles before an event [rad], (N,)."""
+    numbers, signals = range(1, boom.size + 1), recording.signals
+    if all(f'piston_{i}' in signals for i in numbers):
+        angles = np.empty(boom.size)
+        for i, cylinder in enumerate(boom.cylinders):
+            signal = signals[f'piston_{i + 1}']
+            after = signal.values[signal.times >= start - _REST]
+            motion = np.ptp(after[np.isfinite(after)]) if np.isfinite(after).any() else math.nan
+            if motion > _CLOSED:
+                raise InputError(
+                    f'{recording.name}: {cylinder.name} moved by {motion:.3g} m, allowed: at most'
+                    f' {_CLOSED} m; was its valve open?'
+                )
+            rest = _rest(signal, start)
+            if not math.isfinite(rest):
+                raise InputError(
+                    f'{recording.name}: piston_{i + 1} has no value within {_REST:g} s before the'
+                    f' event at {start:g} s'
+                )
+            angles[i] = cylinder.linkage.angle(min(max(rest, 0.0), cylinder.stroke))
+        return angles
+    ends = [f'inclination_{end}_{i}' for end in ('root', 'tip') for i in numbers]
+    shown = np.array([_rest(signals[e], start) if e in signals else math.nan for e in ends])
+    roots, tips = shown[: boom.size], shown[boom.size :]
+    # (39): what a beam turns relative to the bent tip of the previous one.
+    angles = roots - np.concatenate([[0.0], tips[:-1]])
+    if not np.isfinite(angles).all():
+        raise InputError(
+            f'{recording.name} lacks piston_1..piston_{boom.size}, or instead inclination_root_i'
+            f' and inclination_tip_i, before the event at {start:g} s: the pose is unknown'
+        )
+    # A beam on a support also turns at its root, by an angle that depends little on the pose.
+    q = equilibrium(boom, angles, tuple(load.on(boom) for load in loads)).q[None]
+
+    def turned(i: int, x: float) -> float:
+        return float(point_motion(boom, q, 0.0 * q, i, x).inclination[0])
+
+    before = [0.0, *(turned(i, beam.length) for i, beam in enumerate(boom.beams[:-1]))]
+    own = np.array([turned(i, 0.0) for i in range(boom.size)]) - before - angles
+    return np.asarray(angles - own)
+
+
+@functools.lru_cache(maxsize=4)
+def _truth(boom: BoomParameters, scenario: Scenario) -> RunTruth:
+    """Return all signals of an experiment; derivatives by delays of clocks ask for it again."""
+    try:
+        run = simulate(boom, scenario)
+    except InputError:
+        # For this step: strongly damped beams are faster than any that a file would have.
+        run = simulate(boom, scenario, AUTOMATIC)
+    if run.message:
+        raise LongreachError(run.message)
+    return truth_of(run, scenario)
+
+
+def predicted(
+    boom: BoomParameters, experiment: LoadExperiment, times: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """
+    Return what sensors without error would show.
+
+    Parameters
+    ----------
+    boom : BoomParameters
+    experiment : LoadExperiment
+    times : mapping of str to ndarray
+        Times of the recording [s] by signal; before the experiment the boom rests.
+
+    Raises
+    ------
+    InputError
+        For an unknown signal.
+    LongreachError
+        When the simulation fails.
+    """
+    truth = _truth(boom, experiment.scenario)
+    columns = {
+        name: values[:, k]
+        for names, values in truth.kinds.values()
+        for k, name in enumerate(names)
+    }
+    for name in times:
+        if name not in columns:
+            raise InputError(f'signal {name!r}, allowed: {", ".join(columns)}')
+    return {
+        name: np.interp(at - experiment.start, truth.times, columns[name])
+        for name, at in times.items()
+    }
+
+
+def free_decay(experiment: LoadExperiment, recording: Recording) -> RingDown:
+    """
+    Return the modes of the last part of a recording, from the signals of the beams.
+
+    Raises the errors of :func:`longreach_identification.ringdown.ring_down`.
+    """
+    signals = {
+        name: signal for name, signal in recording.signals.items() if name.startswith(_OF_BEAMS)
+    }
+    start = experiment.start + _DECAY * (experiment.end - experiment.start)
+    # The first modes are wanted; pieces of friction excite the others anew.
+    return ring_down(signals, start, experiment.end, most=3)
+
+
+def _sliding(boom: BoomParameters, experiment: LoadExperiment, recording: Recording) -> list[bool]:
+    """Return which pistons move in the free decay; none without signals of pistons."""
+    start = experiment.start + _DECAY * (experiment.end - experiment.start)
+    found = []
+    for i in range(1, boom.size + 1):
+        signal = recording.signals.get(f'piston_{i}')
+        values = np.zeros(1) if signal is None else signal.values[signal.times >= start]
+        values = values[np.isfinite(values)]
+        found.append(bool(values.size and np.ptp(values) > _STICKS))
+    return found
+
+
+def first_mode(
+    boom: BoomParameters, experiment: LoadExperiment, sliding: list[bool] | None = None
+) -> tuple[float, float]:
+    """
+    Return first natural frequency [Hz] and damping ratio at the end of an experiment.
+
+    ``sliding`` says which pistons move; by default all stick, as at the end of any free decay.
+    """
+    scenario = experiment.scenario
+    loads = scenario.initial_loads(boom)
+    for _, load in scenario.load_changes(boom):
+        loads = () if load is None else (*loads, load)
+    frequencies, ratios = held_modes(
+        boom, scenario.angles(boom), loads, sliding or [False] * boom.size
+    )
+    return float(frequencies[0]), float(ratios[0])
+
+
+def start_values(
+    boom: BoomParameters, experiment: LoadExperiment, recording: Recording
+) -> dict[str, float]:
+    """
+    Return Young's modulus, and the scale of the beams' damping, from the free decay.
+
+    The model, with the pistons free that slide in the recording, gets the frequency of the
+    recording's strongest mode as that of its first mode. Its damping ratio counts only when all
+    pistons stick: sliding ones take far more energy by friction than beams do. Empty when the
+    recording has no clear mode, or the model cannot have it.
+    """
+    from scipy.optimize import brentq
+
+    try:
+        modes = free_decay(experiment, recording).modes
+        mode = max(modes, key=lambda m: sum(abs(a) ** 2 for a in m.amplitudes.values()))
+        sliding = _sliding(boom, experiment, recording)
+
+        def error(logarithm: float) -> float:
+            changed = boom.replace(youngs_modulus=boom.youngs_modulus * math.exp(logarithm))
+            return first_mode(changed, experiment, sliding)[0] - mode.frequency
+
+        factor = math.exp(brentq(error, -0.7, 0.7, xtol=1e-5))
+    except (LongreachError, ValueError):
+        # No mode, no equilibrium, or no change of sign.
+        return {}
+    found = {'youngs_modulus': factor * boom.youngs_modulus}
+    ratio = first_mode(boom.replace(**found), experiment, sliding)[1]
+    if not any(sliding) and ratio > 0.0 and mode.damping_ratio > 0.0:
+        law = 'loss_time_scale' if boom.ritz.damping == 'kelvin_voigt' else 'beam_damping_scale'
+        found[law] = min(max(mode.damping_ratio / ratio, 0.3), 3.0)
+    return found

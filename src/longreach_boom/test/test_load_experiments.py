@@ -1,0 +1,188 @@
+"""Tests of load experiments on the boom: from recordings to poses, predictions and parameters."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from longreach_boom.identification import BOOM
+from longreach_boom.load_experiments import experiment_of, first_mode, free_decay
+from longreach_boom.measured_runs import CAMERAS, measured, truth_of
+from longreach_boom.modes import held_modes, natural_modes
+from longreach_boom.scenario import HangingLoad, Scenario
+from longreach_boom.sensors import default_file, load_sensors
+from longreach_boom.simulation import simulate
+from longreach_dynamics.errors import InputError
+from longreach_identification.dynamics import identify, problem_of
+from longreach_identification.estimation import CONVERGED
+from longreach_identification.machine import Recording
+
+# So light that all pistons stick: the motion is smooth in all parameters.
+LIGHT = 3.0
+PLANTED = {'youngs_modulus': 1.95e11, 'beam_damping_scale': 1.4}
+
+
+def release(mass: float, duration: float, time: float = 0.5, pose: str = 'site') -> Scenario:
+    return Scenario(
+        duration=time + duration, pose=pose, loads=(HangingLoad(mass=mass),), release=(time,)
+    )
+
+
+@pytest.fixture(scope='module')
+def light(boom):
+    """The planted boom, and a recording with typical sensors and cameras."""
+    planted = BOOM.with_values(boom, PLANTED)
+    scenario = release(LIGHT, 3.0)
+    truth = truth_of(simulate(planted, scenario), scenario, 'light')
+    typical = load_sensors(default_file().parent / 'sensors_typical.yaml')
+    return planted, measured(truth, typical, CAMERAS, seed=5)
+
+
+@pytest.fixture(scope='module')
+def exact(boom):
+    """A recording of the installed boom without errors of sensors."""
+    scenario = release(LIGHT, 2.0)
+    return measured(truth_of(simulate(boom, scenario), scenario, 'exact'), load_sensors(), CAMERAS)
+
+
+def test_experiment_is_that_of_the_recording(boom, exact):
+    experiment = experiment_of(boom, exact)
+    assert experiment.scenario.pose_deg == pytest.approx((70.0, -50.0, -35.0, -30.0), abs=1e-6)
+    assert experiment.scenario.loads[0].mass == LIGHT
+    assert experiment.scenario.release == (0.0,)
+    assert experiment.start == 0.5
+
+
+def test_pose_from_inclinations_is_that_from_pistons(boom, exact):
+    signals = {n: s for n, s in exact.signals.items() if not n.startswith('piston')}
+    experiment = experiment_of(boom, exact._replace(signals=signals))
+    assert experiment.scenario.pose_deg == pytest.approx((70.0, -50.0, -35.0, -30.0), abs=1e-4)
+    assert not experiment.by_pistons
+
+
+def test_prediction_is_the_run_of_the_library(boom, exact):
+    experiment = experiment_of(boom, exact)
+    wanted = {n: s for n, s in exact.signals.items() if not n.startswith('marker')}
+    shown = BOOM.predict(boom, experiment, {n: s.times for n, s in wanted.items()})
+    for name, signal in wanted.items():
+        size = np.ptp(signal.values) + 1e-9 * np.abs(signal.values).max()
+        assert np.abs(shown[name] - signal.values).max() < 1e-3 * size, name
+
+
+def test_unknown_signal_is_refused(boom, exact):
+    with pytest.raises(InputError, match="signal 'tension'"):
+        BOOM.predict(boom, experiment_of(boom, exact), {'tension': np.zeros(3)})
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'events': ()}, 'no event release or attach'),
+        ({'conditions': {}}, 'payload = 0 kg'),
+        ({'conditions': {'payload': 3.0, 'payload_beam': 9.0}}, 'payload_beam = 9, allowed'),
+        ({'events': ((2.499, 'release'),)}, 'ends .* s after the first event'),
+        ({'signals': 'strain'}, 'the pose is unknown'),
+        ({'signals': 'moved'}, 'cylinder_1 moved by 0.1 m'),
+    ],
+)  # fmt: skip
+def test_recording_without_what_is_needed_is_refused(boom, exact: Recording, changes, message):
+    signals = dict(exact.signals)
+    if changes.get('signals') == 'strain':
+        signals = {n: s for n, s in signals.items() if n.startswith('strain')}
+    if changes.get('signals') == 'moved':
+        s = signals['piston_1']
+        moved = s.values + 0.1 * (s.times > 1.0)
+        signals['piston_1'] = s._replace(values=moved)
+    with pytest.raises(InputError, match=message):
+        experiment_of(boom, exact._replace(**{**changes, 'signals': signals}))
+
+
+def test_held_modes_are_natural_modes(boom):
+    angles = boom.pose('site')
+    for pistons, sliding in (('locked', False), ('free', True)):
+        known = natural_modes(boom, angles, pistons=pistons, count=4, elements=2)
+        frequencies, ratios = held_modes(boom, angles, (), [sliding] * 4)
+        assert frequencies[:4] == pytest.approx(known.frequencies)
+        assert ratios[:4] == pytest.approx(known.damping_ratios)
+
+
+def test_free_decay_has_the_first_mode_when_all_pistons_stick(light):
+    planted, recording = light
+    experiment = experiment_of(planted, recording)
+    modes = free_decay(experiment, recording).modes
+    frequency, _ = first_mode(planted, experiment)
+    assert min(abs(mode.frequency - frequency) for mode in modes) < 0.03 * frequency
+
+
+def test_youngs_modulus_and_damping_are_identified(boom, light):
+    planted, recording = light
+    found = identify(
+        BOOM, boom, [recording], ['youngs_modulus', 'beam_damping_scale'],
+        signals=['strain_*', 'marker_marker_*'], horizons=(), scatter=0, processes=1,
+    )  # fmt: skip
+    estimate = found.estimate
+    assert estimate.status == CONVERGED
+    # The goals: 1 % of Young's modulus, 10 % of the first damping ratio, and honest intervals.
+    for name, true in PLANTED.items():
+        assert (
+            abs(estimate.value(name) - true)
+            < 4.0 * estimate.standard_errors[estimate.names.index(name)]
+        ), name
+    assert estimate.value('youngs_modulus') == pytest.approx(1.95e11, rel=0.01)
+    frequency, ratio = first_mode(planted, experiment_of(boom, recording))
+    assert found.derived['first_frequency'][0] == pytest.approx(frequency, rel=0.003)
+    assert found.derived['first_damping_ratio'][0] == pytest.approx(ratio, rel=0.1)
+    assert found.machine.youngs_modulus == estimate.value('youngs_modulus')
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_late_stamps_of_cameras_are_unknown(boom, light):
+    """Each clock has a delay in each recording, and the pose has a prior."""
+    recording = light[1]
+    second = recording._replace(name='other')
+    problem = problem_of(BOOM, boom, [recording, second], ['youngs_modulus'])
+    names = problem.names
+    assert 'delay_cameras@light' in names
+    assert 'delay_sensors@other' in names
+    assert 'pose_4@other' in names
+    shown = {u.name: u for u in problem.unknowns}
+    assert shown['pose_4@other'].recording == 1
+    start = {u.name: u.start for u in problem.unknowns}
+    late = problem.predict(0, {**start, 'delay_cameras@light': 0.1})
+    prompt = problem.predict(0, start)
+    marker, strain = 'marker_marker_4_z', 'strain_1'
+    times = problem.recordings[0].signals[marker].times
+    expected = np.interp(times - 0.1, times, prompt[marker])
+    assert late[marker][20:] == pytest.approx(expected[20:], abs=2e-3)
+    assert np.array_equal(late[strain], prompt[strain])
+
+
+@pytest.mark.parametrize(
+    ('settings', 'message'),
+    [
+        ({'parameters': ['weight']}, "parameter 'weight', allowed: the groups"),
+        ({'signals': ['tension']}, 'has no signal tension'),
+        ({'validation': ['light']}, 'all recordings are for validation'),
+    ],
+)
+def test_bad_identification_is_refused(boom, light, settings, message):
+    wanted = {'parameters': ['youngs_modulus'], **settings}
+    with pytest.raises(InputError, match=message):
+        problem_of(BOOM, boom, [light[1]], **wanted)
+
+
+def test_without_recordings_there_is_nothing_to_do(boom):
+    with pytest.raises(InputError, match='no recording of motion'):
+        problem_of(BOOM, boom, [], ['youngs_modulus'])
+
+
+def test_problem_can_be_sent_to_processes(boom, light):
+    import pickle
+
+    problem = problem_of(BOOM, boom, [light[1]], ['youngs_modulus'])
+    again = pickle.loads(pickle.dumps(problem.predict))
+    assert dataclasses.is_dataclass(again)
+    assert again.experiments == problem.predict.experiments

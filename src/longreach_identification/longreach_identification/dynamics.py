@@ -1,0 +1,368 @@
+"""
+Parameters from the motion of a machine: simulation-error least squares over whole recordings.
+
+Each recording is simulated from the rest before its first event (single shooting), and all signals
+in any combination are compared with it. Besides the parameters of the machine there are unknowns
+of single recordings: a constant of each signal, such as the bias of a strain gauge that changes
+with temperature; and by how much the stamps of groups of signals, such as those of cameras, are
+late against the event.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_identification.estimation import (
+    INTERRUPTED,
+    Estimate,
+    Prior,
+    Problem,
+    Unknown,
+    estimate,
+)
+from longreach_identification.machine import FreeParameter, Identifiable, Recording, Signal
+
+__all__ = ['CLOCKS', 'Found', 'Simulated', 'identify', 'problem_of']
+
+# Groups of signals with a clock of their own; others have that of the first group.
+CLOCKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {'sensors': ('*',), 'cameras': ('marker_*',)}
+)
+# Rest before the event that is compared, and latest stamps [s].
+_REST, _LATEST = 1.0, 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Simulated:
+    """Predicts recordings by simulation; a ``Predict`` of the estimation."""
+
+    identifiable: Identifiable
+    machine: Any  # that of the start file
+    experiments: tuple[Any, ...]
+    times: tuple[dict[str, np.ndarray], ...]  # by recording and signal
+    fixed: dict[str, float]  # known parameters
+    names: tuple[str, ...]  # of the recordings
+    clocks: tuple[dict[str, str], ...]  # unknown delay of each signal, by recording
+    corrections: tuple[tuple[str, ...], ...]  # unknown corrections, by recording
+
+    def __call__(self, number: int, values: Mapping[str, float]) -> dict[str, np.ndarray]:
+        """Return the predicted signals of a recording."""
+        delays = self.clocks[number]
+        times = {
+            name: at - values[delays[name]] if name in delays else at
+            for name, at in self.times[number].items()
+        }
+        machine, experiment = self.machine_with(values), self.experiments[number]
+        changes = {
+            name: values[f'{name}@{self.names[number]}'] for name in self.corrections[number]
+        }
+        if changes:
+            experiment = self.identifiable.corrected(machine, experiment, changes)
+        return self.identifiable.predict(machine, experiment, times)
+
+    def machine_with(self, values: Mapping[str, float]) -> Any:
+        """Return the machine for values of the unknowns."""
+        own = {name: value for name, value in values.items() if '@' not in name}
+        return self.identifiable.with_values(self.machine, {**self.fixed, **own})
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """
+    Result of :func:`identify`.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Unknowns with an ``@`` belong to one recording, as in ``delay_cameras@release_1``.
+    problem : Problem
+        For profiles, and with the recordings as they were compared.
+    machine : object
+        With the estimated values.
+    derived : mapping of str to (float, float)
+        Quantities that follow from the parameters, with standard errors.
+    """
+
+    estimate: Estimate
+    problem: Problem
+    machine: Any
+    derived: dict[str, tuple[float, float]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result for JSON."""
+        return {
+            **self.estimate.to_dict(),
+            'derived': {
+                name: {'value': value, 'standard_error': error if math.isfinite(error) else None}
+                for name, (value, error) in self.derived.items()
+            },
+        }
+
+
+def identify(
+    identifiable: Identifiable,
+    machine: Any,
+    recordings: Sequence[Recording],
+    parameters: Sequence[str],
+    *,
+    signals: Sequence[str] = ('*',),
+    prior: Prior | None = None,
+    fixed: Mapping[str, float] | None = None,
+    offsets: Sequence[str] = ('*',),
+    clocks: Mapping[str, Sequence[str]] = CLOCKS,
+    duration: float = math.inf,
+    horizons: Sequence[float] = (4.0,),
+    validation: Sequence[str] = (),
+    validation_after: float = math.inf,
+    reweight: bool = False,
+    processes: int | None = None,
+    cluster: str | None = None,
+    progress: bool | None = None,
+    iterations: int = 20,
+    scatter: int = 40,
+) -> Found:
+    """
+    Estimate parameters of a machine from recordings of its motion.
+
+    Parameters
+    ----------
+    identifiable : Identifiable
+    machine : object
+        Parameters at the start; scales are relative to them.
+    recordings : sequence of Recording
+    parameters : sequence of str
+        Names or groups, see ``free_parameters``; ``masses`` or ``mass_scale_2``.
+    signals : sequence of str
+        Patterns of the signals to compare.
+    prior : Prior, optional
+        From statics; its parameters are estimated, too, so that their uncertainty counts.
+    fixed : mapping of str to float, optional
+        Values of other parameters, in place of those of the machine.
+    offsets : sequence of str
+        Patterns of signals with an unknown constant in each recording.
+    clocks : mapping of str to sequence of str
+        Patterns of signals by clock; a signal has the last one that fits. Empty: all stamps and
+        the events have the same clock.
+    duration : float
+        Time after the first event that is compared [s].
+    horizons : sequence of float
+        Shorter durations that are compared first [s]: over a long time an oscillation with a wrong
+        frequency is out of phase, and the search would end far from the solution.
+    validation, validation_after
+        Recordings that are not fitted, by name; time after the first event [s] from which rows of
+        all recordings are not fitted.
+    reweight : bool
+        See :class:`longreach_identification.estimation.Problem`.
+    processes, cluster, progress, iterations, scatter
+        See :func:`longreach_identification.estimation.estimate`.
+
+    Raises
+    ------
+    InputError
+        For unknown parameters, recordings that lack what is needed, and bad values.
+    LongreachError
+        When the machine at the start cannot be simulated.
+    """
+    settings: dict[str, Any] = {
+        'signals': signals,
+        'fixed': fixed,
+        'offsets': offsets,
+        'clocks': clocks,
+        'validation': validation,
+        'validation_after': validation_after,
+        'reweight': reweight,
+    }
+    run: dict[str, Any] = {'processes': processes, 'cluster': cluster, 'progress': progress}
+    start: Mapping[str, float] | None = None
+    for horizon in (*(h for h in horizons if h < duration), duration):
+        problem = problem_of(
+            identifiable,
+            machine,
+            recordings,
+            parameters,
+            prior=prior,
+            duration=horizon,
+            start=start,
+            **settings,
+        )
+        found = estimate(problem, iterations=iterations, scatter=scatter, **run)
+        if found.status == INTERRUPTED:
+            break
+        start = dict(zip(found.names, found.values.tolist(), strict=True))
+    predict = problem.predict
+    assert isinstance(predict, Simulated)
+    here = predict.experiments[0]
+
+    def derived(name: str) -> tuple[float, float]:
+        return found.propagated(
+            lambda values: identifiable.derived(predict.machine_with(values), here)[name]
+        )
+
+    return Found(
+        found,
+        problem,
+        predict.machine_with(dict(zip(found.names, found.values.tolist(), strict=True))),
+        {name: derived(name) for name in identifiable.derived(machine, here)},
+    )
+
+
+def problem_of(
+    identifiable: Identifiable,
+    machine: Any,
+    recordings: Sequence[Recording],
+    parameters: Sequence[str],
+    *,
+    signals: Sequence[str] = ('*',),
+    prior: Prior | None = None,
+    fixed: Mapping[str, float] | None = None,
+    offsets: Sequence[str] = ('*',),
+    clocks: Mapping[str, Sequence[str]] = CLOCKS,
+    duration: float = math.inf,
+    start: Mapping[str, float] | None = None,
+    validation: Sequence[str] = (),
+    validation_after: float = math.inf,
+    reweight: bool = False,
+) -> Problem:
+    """
+    Return the problem that :func:`identify` solves; its parameters are explained there.
+
+    ``start`` has values of all unknowns to begin with; by default they come from the machine and
+    the recordings.
+    """
+    if not recordings:
+        raise InputError('there is no recording of motion, allowed: at least one')
+    wanted = _expanded(identifiable, machine, [*parameters, *(prior.names if prior else ())])
+    known = dict(fixed or {})
+    begin = {**identifiable.values(machine), **known}
+    if prior is not None:
+        begin |= dict(zip(prior.names, prior.mean.tolist(), strict=True))
+    first = identifiable.with_values(machine, {n: begin[n] for n in {*wanted, *known}})
+    whole = tuple(identifiable.experiment(first, recording) for recording in recordings)
+    experiments, cut = [], []
+    for recording, experiment in zip(recordings, whole, strict=True):
+        part = _cut(recording, experiment, signals, duration)
+        cut.append(part)
+        # The pose may come from signals that are not compared.
+        shortened = _cut(recording, experiment, ['*'], duration)
+        experiments.append(identifiable.experiment(first, shortened))
+    if start is None:
+        own: dict[str, list[float]] = {}
+        for recording, experiment in zip(recordings, whole, strict=True):
+            for name, value in identifiable.start_values(first, experiment, recording).items():
+                own.setdefault(name, []).append(value)
+        for name, values in own.items():
+            if name in wanted and not (prior and name in prior.names):
+                # Scales are relative to ``first``.
+                scale = begin[name] if name.endswith('_scale') else 1.0
+                begin[name] = float(np.median(values)) * scale
+    else:
+        begin |= start
+    unknowns = [
+        Unknown(name, min(max(begin[name], free.lowest), free.highest), free.lowest, free.highest)
+        for name, free in wanted.items()
+    ]
+    delays, names = [], []
+    beliefs: dict[str, float] = {}
+    for number, (recording, experiment) in enumerate(zip(cut, experiments, strict=True)):
+        late = {
+            signal: f'delay_{clock}@{recording.name}'
+            for clock, patterns in clocks.items()
+            for signal in recording.signals
+            if any(fnmatchcase(signal, pattern) for pattern in patterns)
+        }
+        delays.append(late)
+        for name in dict.fromkeys(late.values()):
+            unknowns.append(Unknown(name, begin.get(name, 0.0), -_LATEST, _LATEST, 0.1, number))
+        rough = identifiable.corrections(first, experiment)
+        names.append(tuple(rough))
+        for short, deviation in rough.items():
+            name = f'{short}@{recording.name}'
+            beliefs[name] = deviation
+            far = 10.0 * deviation
+            value = min(max(begin.get(name, 0.0), -far), far)
+            unknowns.append(Unknown(name, value, -far, far, deviation, number))
+    times = tuple({n: signal.times for n, signal in r.signals.items()} for r in cut)
+    held = {name: value for name, value in known.items() if name not in wanted}
+    predict = Simulated(
+        identifiable,
+        machine,
+        tuple(experiments),
+        times,
+        held,
+        tuple(recording.name for recording in cut),
+        tuple(delays),
+        tuple(names),
+    )
+    # Times of validation are relative to the events, which are at different times of recordings.
+    fitted = tuple(r for r in cut if r.name not in validation)
+    limit = experiments[0].start + validation_after
+    if math.isfinite(validation_after) and len({e.start for e in experiments}) > 1:
+        raise InputError(
+            'validation_after needs recordings whose first events are at the same time; give'
+            ' recordings for validation instead'
+        )
+    if not fitted:
+        raise InputError('all recordings are for validation; leave at least one to fit')
+    joined = _joined(prior, beliefs)
+    return Problem(predict, tuple(cut), unknowns, joined, offsets, validation, limit, reweight)
+
+
+def _joined(prior: Prior | None, beliefs: Mapping[str, float]) -> Prior | None:
+    """Return a prior, and independent unknowns with mean 0 and given standard deviations."""
+    if not beliefs:
+        return prior
+    before = prior or Prior((), np.zeros(0), np.zeros((0, 0)))
+    count = len(before.names)
+    covariance = np.zeros((count + len(beliefs),) * 2)
+    covariance[:count, :count] = before.covariance
+    covariance[range(count, len(covariance)), range(count, len(covariance))] = [
+        deviation**2 for deviation in beliefs.values()
+    ]
+    mean = np.concatenate([before.mean, np.zeros(len(beliefs))])
+    return Prior((*before.names, *beliefs), mean, covariance)
+
+
+def _expanded(
+    identifiable: Identifiable, machine: Any, parameters: Sequence[str]
+) -> dict[str, FreeParameter]:
+    """Return the free parameters by name, from names and groups; raises InputError."""
+    free = {entry.name: entry for entry in identifiable.free_parameters(machine)}
+    groups = dict.fromkeys(entry.group for entry in free.values())
+    found: dict[str, FreeParameter] = {}
+    for wanted in parameters:
+        chosen = [n for n, entry in free.items() if wanted in (n, entry.group)]
+        if not chosen:
+            raise InputError(
+                f'parameter {wanted!r}, allowed: the groups {", ".join(groups)}, or'
+                f' {", ".join(free)}'
+            )
+        found |= {name: free[name] for name in chosen}
+    return found
+
+
+def _cut(
+    recording: Recording, experiment: Any, patterns: Sequence[str], duration: float
+) -> Recording:
+    """Return the compared signals of a recording, from a rest before the event to the end."""
+    first = experiment.start - _REST
+    last = min(experiment.end, experiment.start + duration)
+    found: dict[str, Signal] = {}
+    for name, signal in recording.signals.items():
+        if any(fnmatchcase(name, pattern) for pattern in patterns):
+            use = (signal.times >= first) & (signal.times <= last)
+            if use.any():
+                found[name] = Signal(*(column[use] for column in signal))
+    if not found:
+        raise InputError(
+            f'{recording.name} has no signal {" or ".join(patterns)} between {first:g} s and'
+            f' {last:g} s; found: {", ".join(recording.signals)}'
+        )
+    return recording._replace(signals=found)
