@@ -16,18 +16,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import defaultdict, deque
-from typing import NamedTuple
+from collections import defaultdict
 
 import cv2
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_vision.detection import TRACKED
 from longreach_vision.geometry import Plane, Pose
 from longreach_vision.positions import triangulate
 from longreach_vision.rig import Rig
-from longreach_vision.stereo import StereoFrame, typical_chi_square
+from longreach_vision.sightings import Sightings
+from longreach_vision.stereo import typical_chi_square
 
 __all__ = ['Agreement', 'AgreementEstimator', 'Refinement', 'refine_pose']
 
@@ -133,56 +132,19 @@ class Agreement:
         return given | {'warning': self.warning}
 
 
-class _Sighting(NamedTuple):
-    """A marker seen by both cameras."""
-
-    time: float  # [s]
-    gap: float  # [px]
-    chi_square: float
-    scale: float  # displacement of a position by a gap [m/px]
-
-
 class AgreementEstimator:
     """
-    Collects sightings of two cameras, and judges their agreement.
+    Judges the agreement of two cameras.
 
     Parameters
     ----------
-    rig : Rig
-        With one camera nothing is collected.
-    limit : int
-        Number of latest sightings kept of each marker.
+    sightings : Sightings
+        May grow between estimates; with one camera nothing can be said.
     """
 
-    def __init__(self, rig: Rig, limit: int = 20_000) -> None:
-        self._rig = rig
-        self._seen: dict[str, deque[_Sighting]] = defaultdict(lambda: deque(maxlen=limit))
-        # By camera and marker: time, u, v and the covariance of the centre.
-        self._pixels: dict[tuple[str, str], deque[tuple[float, ...]]] = defaultdict(
-            lambda: deque(maxlen=limit)
-        )
-
-    def add(self, frame: StereoFrame) -> None:
-        """Add the result of an image pair."""
-        gap = frame.gap if math.isfinite(frame.gap) else 0.0
-        times = dict(zip(frame.observations, (frame.time, frame.time + gap), strict=False))
-        for camera, observed in frame.observations.items():
-            for name, one in observed.items():
-                if one.status == TRACKED:
-                    (uu, uv), (_, vv) = one.covariance.tolist()
-                    u, v = one.center.tolist()
-                    at = times[camera] + self._rig.cameras[camera].row_delay(v)
-                    sample = (at, u, v, uu, uv, vv)
-                    self._pixels[camera, name].append(sample)
-        first = next(iter(self._rig.cameras.values()))
-        for name, chi_square in frame.disagreements.items():
-            point = frame.estimates[name].triangulated
-            assert point is not None
-            # A gap is the length of a vector in four pixel coordinates; one camera alone is off
-            # by the square root of two of it.
-            away = math.dist(point.position, first.pose.translation)
-            scale = math.sqrt(2.0) * away / first.camera.fx
-            self._seen[name].append(_Sighting(frame.time, point.gap, chi_square, scale))
+    def __init__(self, sightings: Sightings) -> None:
+        self._rig, self._sightings = sightings.rig, sightings
+        self._seen = sightings.gaps
 
     def estimate(self) -> Agreement | None:
         """Judge the agreement by all sightings so far; None with one camera."""
@@ -262,7 +224,7 @@ class AgreementEstimator:
         """Return the change of velocity of markers in an image over the usual one."""
         scores = []
         for name in self._seen:
-            table = np.array(self._pixels[camera, name]).reshape(-1, 6)
+            table = self._sightings.table(camera, name)
             if len(table) < 4 * _AROUND:
                 continue
             times, places = table[:, 0], table[:, 1:3]
@@ -293,10 +255,7 @@ class AgreementEstimator:
         pixels, covariances, names = [], [], []
         first, second = self._rig.cameras
         for name in self._rig.names:
-            one, other = (
-                np.array(sorted(self._pixels[camera, name])).reshape(-1, 6)
-                for camera in (first, second)
-            )
+            one, other = (self._sightings.table(camera, name) for camera in (first, second))
             one, other = (table[table[:, 0] >= since] for table in (one, other))
             if len(other) < 2:
                 continue

@@ -23,14 +23,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import defaultdict, deque
 from typing import NamedTuple
 
 import numpy as np
 
-from longreach_vision.detection import TRACKED
 from longreach_vision.rig import MountedCamera, Rig
-from longreach_vision.stereo import StereoFrame
+from longreach_vision.sightings import Sightings
 
 __all__ = ['ClockOffset', 'OffsetEstimator']
 
@@ -193,37 +191,19 @@ class ClockOffset:
 
 class OffsetEstimator:
     """
-    Collects sightings of two cameras, and estimates the offset of their clocks.
+    Estimates the offset of the clocks of two cameras.
 
     Parameters
     ----------
-    rig : Rig
-        With one camera nothing is collected.
-    limit : int
-        Number of latest sightings kept of each marker and camera.
+    sightings : Sightings
+        May grow between estimates; with one camera nothing can be said.
     """
 
-    def __init__(self, rig: Rig, limit: int = 20_000) -> None:
+    def __init__(self, sightings: Sightings) -> None:
         # Here: --help does not wait for it, nor a running tracker at its first estimate.
         import scipy.interpolate  # noqa: F401
 
-        self._rig = rig
-        self._seen: dict[tuple[str, str], deque[tuple[float, ...]]] = defaultdict(
-            lambda: deque(maxlen=limit)
-        )
-
-    def add(self, frame: StereoFrame) -> None:
-        """Add the observations of an image pair."""
-        gap = frame.gap if math.isfinite(frame.gap) else 0.0
-        times = dict(zip(frame.observations, (frame.time, frame.time + gap), strict=False))
-        for camera, observed in frame.observations.items():
-            for name, one in observed.items():
-                if one.status == TRACKED:
-                    (uu, uv), (_, vv) = one.covariance.tolist()
-                    u, v = one.center.tolist()
-                    at = times[camera] + self._rig.cameras[camera].row_delay(v)
-                    sample = (at, u, v, uu, uv, vv)
-                    self._seen[camera, name].append(sample)
+        self._rig, self._sightings = sightings.rig, sightings
 
     def estimate(self, *, search: bool = True) -> ClockOffset | None:
         """
@@ -242,7 +222,7 @@ class OffsetEstimator:
         pairs = []
         for marker in self._rig.names:
             tracks = [
-                _track(self._seen[name, marker], self._rig.cameras[name])
+                _track(self._sightings.table(name, marker), self._rig.cameras[name])
                 for name in (first, second)
             ]
             if min(len(track.times) for track in tracks) >= _LEAST_SAMPLES:
@@ -264,12 +244,8 @@ class _Track(NamedTuple):
         return _Track(*(values[::step] for values in self))
 
 
-def _track(samples: deque[tuple[float, ...]], mounted: MountedCamera) -> _Track:
-    """Return a track from times, pixels and covariances."""
-    table = np.array(samples, dtype=np.float64).reshape(-1, 6)
-    # Late images come out of order.
-    _, order = np.unique(table[:, 0], return_index=True)
-    table = table[order]
+def _track(table: np.ndarray, mounted: MountedCamera) -> _Track:
+    """Return a track from times, pixels and covariances (N, 6)."""
     camera = mounted.camera
     places = camera.undistort(table[:, 1:3], strict=False)
     # The lens is neglected here: weights need no more.

@@ -29,6 +29,7 @@ from longreach_vision.overlay_files import writing_overlay
 from longreach_vision.recording import TrackWriter
 from longreach_vision.rig import Rig
 from longreach_vision.scene import MarkerPath
+from longreach_vision.sightings import Sightings
 from longreach_vision.stereo import StereoFrame
 from longreach_vision.stereo_pairing import ImageSet
 from longreach_vision.streams import Followed, Picture, follow
@@ -180,7 +181,7 @@ def _track(
         if targets.overlay is not None:
             sinks.append(stack.enter_context(writing_overlay(targets.overlay, rig)))
         follower = Follower(rig)
-        offsets, agreement = OffsetEstimator(rig), AgreementEstimator(rig)
+        sightings = Sightings(rig)
         frames = _UntilBroken(follow(follower, images))
         # None: tqdm shows progress only on a terminal.
         for one in tqdm(frames, total=total, disable=None, delay=1.0, unit='pair', leave=False):
@@ -193,8 +194,7 @@ def _track(
                 rows.append(row_of(one.frame, rig.names))
                 for name, known in reasons.items():
                     known.append(one.frame.estimates[name].reason)
-            offsets.add(one.frame)
-            agreement.add(one.frame)
+            sightings.add(one.frame)
             for sink in sinks:
                 sink(one)
         if not rows:
@@ -222,8 +222,8 @@ def _track(
         complete=complete,
         advice=advice,
         failure=failure,
-        offset=offsets.estimate(),
-        agreement=agreement.estimate(),
+        offset=OffsetEstimator(sightings).estimate(),
+        agreement=AgreementEstimator(sightings).estimate(),
         counts=counts,
     )
 

@@ -39,6 +39,7 @@ from longreach_vision.following import Follower, size_error, warm_up
 from longreach_vision.images import keep_freed_memory
 from longreach_vision.overlay import draw, side_by_side
 from longreach_vision.rig import Rig, load_rig
+from longreach_vision.sightings import Sightings
 from longreach_vision.stereo import StereoFrame
 from longreach_vision.stereo_pairing import TIMEOUT, ImagePairs, ImageSet
 from longreach_vision.tracking_report import TrackingReport
@@ -193,8 +194,7 @@ class MarkerTracker:
             size=lambda one: one.image.nbytes,
         )
         self._delays = self._rig.delays
-        self._offsets = OffsetEstimator(self._rig, _SIGHTINGS)
-        self._agreement = AgreementEstimator(self._rig, _SIGHTINGS)
+        self._judge(self._rig)
         self._judged = time.monotonic()
         self._restarts = self._jumps = 0
         self._early: list[tuple[str, int, np.ndarray, str]] = []
@@ -351,8 +351,7 @@ class MarkerTracker:
         if self._follower is None:
             rig = self._rig_as_known()
             self._follower = Follower(rig)
-            self._offsets = OffsetEstimator(rig, _SIGHTINGS)
-            self._agreement = AgreementEstimator(rig, _SIGHTINGS)
+            self._judge(rig)
             self._latest.clear()
         arrays = images.with_images({name: one.image for name, one in images.images.items()})
         self._latest.update({name: (arrays.images[name], at) for name, at in arrays.times.items()})
@@ -364,8 +363,7 @@ class MarkerTracker:
             return
         latency = 1e-9 * (self._node.get_clock().now().nanoseconds - images.stamp)
         self._report.add_frame(frame, (time.perf_counter() - begun) / len(images.images), latency)
-        self._offsets.add(frame)
-        self._agreement.add(frame)
+        self._sightings.add(frame)
         if self._follower.problem:
             self._warn('start', self._follower.problem)
         self._stamp = images.stamp
@@ -374,6 +372,12 @@ class MarkerTracker:
             self._warn('pairs', self._report.unpaired)
         if self._report.silent:
             self._warn('sightings', self._report.silent)
+
+    def _judge(self, rig: Rig) -> None:
+        """Begin to collect what clocks and poses are judged by."""
+        self._sightings = Sightings(rig, _SIGHTINGS)
+        self._offsets = OffsetEstimator(self._sightings)
+        self._agreement = AgreementEstimator(self._sightings)
 
     def _rig_as_known(self) -> Rig:
         """Return the rig with the current intrinsics."""

@@ -43,6 +43,7 @@ from longreach_vision.recording import read_images, read_tracks, read_truth
 from longreach_vision.rig import Rig
 from longreach_vision.scene import MarkerPath
 from longreach_vision.setup_commands import write_delay, write_line_time, write_poses
+from longreach_vision.sightings import Sightings
 from longreach_vision.sources import ImageSource, open_source
 from longreach_vision.streams import Picture, follow, pictures_of
 from longreach_vision.track_output import Targets, hand_out, track_markers
@@ -192,16 +193,8 @@ def _run_sync(arguments: argparse.Namespace) -> None:
     arguments.camera = arguments.from_bag = None
     if arguments.right is None:
         arguments.left, arguments.from_bag = None, Path(arguments.left)
-    rig = rig_of(arguments)
-    if len(rig.cameras) < 2:
-        raise InputError(f'{arguments.rig} has one camera, allowed: two')
-    with contextlib.ExitStack() as stack:
-        rig, images, total, _ = _opened(stack, arguments, rig)
-        estimator = OffsetEstimator(rig)
-        frames = follow(Follower(rig), images)
-        for one in tqdm(frames, total=total, disable=None, delay=1.0, unit='pair', leave=False):
-            estimator.add(one.frame)
-    offset = estimator.estimate()
+    rig, sightings = _collected(arguments)
+    offset = OffsetEstimator(sightings).estimate()
     assert offset is not None
     if not offset.is_known:
         raise LongreachError(f'{offset}; {arguments.rig} is unchanged')
@@ -223,6 +216,20 @@ def _run_sync(arguments: argparse.Namespace) -> None:
         text,
         arguments.format,
     )
+
+
+def _collected(arguments: argparse.Namespace) -> tuple[Rig, Sightings]:
+    """Track the markers of a recording by two cameras; return the rig and all sightings."""
+    rig = rig_of(arguments)
+    if len(rig.cameras) < 2:
+        raise InputError(f'{arguments.rig} has one camera, allowed: two')
+    with contextlib.ExitStack() as stack:
+        rig, images, total, _ = _opened(stack, arguments, rig)
+        sightings = Sightings(rig)
+        frames = follow(Follower(rig), images)
+        for one in tqdm(frames, total=total, disable=None, delay=1.0, unit='pair', leave=False):
+            sightings.add(one.frame)
+    return rig, sightings
 
 
 def _with_all(names: Sequence[str], truth: Path) -> MarkerPath:
@@ -306,15 +313,8 @@ def run_refine(arguments: argparse.Namespace) -> None:
         arguments.left, arguments.right = arguments.refine
     else:
         arguments.from_bag = Path(arguments.refine[0])
-    rig = rig_of(arguments)
-    if len(rig.cameras) < 2:
-        raise InputError(f'{arguments.rig} has one camera, allowed: two')
-    with contextlib.ExitStack() as stack:
-        rig, images, total, _ = _opened(stack, arguments, rig)
-        seen = AgreementEstimator(rig)
-        frames = follow(Follower(rig), images)
-        for one in tqdm(frames, total=total, disable=None, delay=1.0, unit='pair', leave=False):
-            seen.add(one.frame)
+    rig, sightings = _collected(arguments)
+    seen = AgreementEstimator(sightings)
     agreement = seen.estimate()
     assert agreement is not None
     camera = wanted or agreement.moved

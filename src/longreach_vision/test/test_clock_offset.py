@@ -20,6 +20,7 @@ from longreach_vision.geometry import Plane, Pose
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig
 from longreach_vision.scene import CameraLook
 from longreach_vision.setup_commands import write_delay
+from longreach_vision.sightings import Sightings
 from longreach_vision.stereo import StereoFrame, StereoTracker
 from longreach_vision.streams import drawn_pictures, frame_times, simulators_of
 
@@ -64,7 +65,7 @@ def estimated(
         tuple(MarkerOnRig(name, 0.18) for name in NAMES),
     )
     poses = POSES | {'right': turned(pitch)}
-    estimator = OffsetEstimator(rig)
+    sightings = Sightings(rig)
 
     def motion(time: float) -> np.ndarray:
         phases = np.array([0.0, 1.0, 2.0])
@@ -90,8 +91,8 @@ def estimated(
             }
         if observations:
             gap = 0.0 if len(observations) == 2 else math.nan
-            estimator.add(StereoFrame(time, gap, observations, {}))
-    found = estimator.estimate(search=search)
+            sightings.add(StereoFrame(time, gap, observations, {}))
+    found = OffsetEstimator(sightings).estimate(search=search)
     assert found is not None
     return found
 

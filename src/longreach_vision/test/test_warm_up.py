@@ -13,6 +13,7 @@ from numba.core.dispatcher import Dispatcher
 from longreach_vision import rendering
 from longreach_vision.agreement import AgreementEstimator
 from longreach_vision.clock_offset import OffsetEstimator
+from longreach_vision.sightings import Sightings
 from longreach_vision.following import Follower, warm_up
 from longreach_vision.overlay import draw
 from longreach_vision.scene import CameraLook
@@ -39,7 +40,7 @@ before = compiled()
 markers = tuple(marker.replace(position=None) for marker in rig.markers)
 import dataclasses
 for one in (rig, dataclasses.replace(rig, markers=markers)):
-    follower, estimators = Follower(one), (OffsetEstimator(one), AgreementEstimator(one))
+    follower, sightings = Follower(one), Sightings(one)
     for k, time in enumerate(times):
         images = {p.camera: p.image.copy() for p in pictures[2 * k : 2 * k + 2]}
         # A bar crosses the markers, hides one half, then all of one image.
@@ -50,10 +51,9 @@ for one in (rig, dataclasses.replace(rig, markers=markers)):
         stamp = round(time * 1e9)
         late = stamp + (5_000_000 if k > 16 else 0)
         frame = follower.update(ImageSet({'left': stamp, 'right': late}, images, False))
-        for estimator in estimators:
-            estimator.add(frame)
-    for estimator in estimators:
-        estimator.estimate()
+        sightings.add(frame)
+    for estimator in OffsetEstimator, AgreementEstimator:
+        estimator(sightings).estimate()
 late = compiled() - before
 assert not late, late
 """
