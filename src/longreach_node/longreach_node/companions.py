@@ -1,7 +1,7 @@
 """
-Simulations that end together.
+Nodes that end together, such as simulations.
 
-A launch ends with the first plant that ends. Where several machines share it, each plant says on a
+A launch ends with the first plant, or video, that ends. Where several share it, each says on a
 latched topic that it has finished, and stays until as many others have said so.
 """
 
@@ -19,7 +19,7 @@ _TOPIC = '/finished_simulations'
 
 class Companions:
     """
-    Other simulations on the graph.
+    Other nodes on the graph that have to finish, too.
 
     Parameters
     ----------
@@ -27,14 +27,15 @@ class Companions:
         Its full name is what the others hear.
     count : int
         How many must finish before this node ends.
+    topic : str
     """
 
-    def __init__(self, node: Node, count: int) -> None:
+    def __init__(self, node: Node, count: int, topic: str = _TOPIC) -> None:
         self._name, self._count = node.get_fully_qualified_name(), count
         self._finished: set[str] = set()
         if count:
-            self._publisher = node.create_publisher(String, _TOPIC, qos.LATCHED_STREAM)
-            node.create_subscription(String, _TOPIC, self._on_finished, qos.LATCHED_STREAM)
+            self._publisher = node.create_publisher(String, topic, qos.LATCHED_STREAM)
+            node.create_subscription(String, topic, self._on_finished, qos.LATCHED_STREAM)
 
     def _on_finished(self, message: String) -> None:
         """Note who has finished."""

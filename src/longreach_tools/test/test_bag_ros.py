@@ -25,7 +25,7 @@ from std_msgs.msg import Float64, Int32, String
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools.bag import BagWriter, open_bag, read_bag, recover
 from longreach_tools.bag._play import play
-from longreach_tools.bag._qos import publisher_profile
+from longreach_tools.bag._qos import publisher_profile, subscription_profile
 from longreach_tools.bag._record import Recorder, RecordOptions, record
 from longreach_tools.bag._stamps import stamp_reader
 from longreach_tools.bag._subscriptions import RecordedTopic, Subscriptions
@@ -472,6 +472,12 @@ def test_a_publisher_with_another_definition_is_not_recorded():
     assert subscriptions.topics == {}
     assert lines == ['/x: not recorded: ' + subscriptions.skipped['/x']]
     assert 'publisher old has another definition of std_msgs/msg/Int32' in lines[0]
+
+
+def test_the_queue_of_images_is_bounded():
+    assert subscription_profile((), 'std_msgs/msg/Int32').depth == 10_000
+    # 5 MB each.
+    assert subscription_profile((), 'sensor_msgs/msg/Image').depth <= 64
 
 
 def test_losses_are_counted_by_the_publishers_numbers():

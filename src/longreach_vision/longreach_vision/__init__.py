@@ -18,7 +18,8 @@ Two cameras that track circular markers, Henikl et al. (2015), section 4.2.
                                         markers through time
 ``stereo``                              markers in space
 ``stereo_pairing``, ``following``, ``tracks``, ``tracking_report``, ``clock_offset``,
-``agreement``, ``known_distance``       pairs of images; how tracking begins; tracks as a table;
+``sightings``, ``agreement``, ``known_distance``
+                                        pairs of images; how tracking begins; tracks as a table;
                                         clocks and poses of two cameras compared; a known length
 ``rig``                                 cameras, plane, markers and numbers of the tracker
 ``scene``, ``rendering``, ``drawing``, ``sequences``

@@ -67,7 +67,10 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         '--rate', type=image_rate, help='images per second, instead of the times of the files'
     )
     parser.add_argument(
-        '--bits', type=int, default=16, help='significant bits of 16-bit images (default: 16)'
+        '--bits',
+        type=int,
+        default=0,
+        help='significant bits of 16-bit images (default: as many as the largest value needs)',
     )
     parser.add_argument(
         '--start',

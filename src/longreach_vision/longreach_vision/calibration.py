@@ -47,8 +47,12 @@ _LARGEST_RAY = 0.5  # standard deviation of a ray [px]
 _LARGEST_ASPECT = 0.02
 # Difference between models inside and outside the covered area [px]; its least significance.
 _LARGEST_DIFFERENCE, _SIGNIFICANT = (0.3, 1.0), 3.0
-# Outlier: error of a picture relative to the median error, and least error [px].
-_OUTLIER, _OUTLIER_FROM = 2.5, 0.15
+# Outlier: error that a picture adds, relative to the median error of the others, and least one
+# [px]; largest share of the pictures that is left out; their least error over that of the worst
+# of the others.
+_OUTLIER, _OUTLIER_FROM, _OUTLIERS, _APART = 2.5, 0.15, 0.2, 2.0
+# Pictures with the largest errors, one of which may be the outlier.
+_SUSPECTS = 4
 _MASK = 120  # columns of the mask of the covered area
 _GRID = (13, 10)  # columns and rows of the grid of rays that are checked
 _FEWEST_ROWS = 6  # residuals, two for each ray, needed to fit a rotation
@@ -107,7 +111,7 @@ class Calibration:
             fitted to the same corners [px]; NaN for a model without a richer one.
     coverage : Coverage
     outliers : tuple of str
-        Names of pictures that fit far worse than the others.
+        Names of pictures that do not fit the others, and were left out.
     warnings : tuple of str
         Reasons not to trust the calibration, and remedies; empty for a good one.
     """
@@ -169,13 +173,8 @@ def calibrate(
                 f'{view.name} has corners of shape {view.corners.shape}, allowed: {len(points)}'
                 ' finite pixels'
             )
+    views, solution, outliers = _fitting(views, points, size, model)
     corners = [view.corners for view in views]
-    solution = solve(points, corners, size, model)
-    if solution is None or not all(np.isfinite(part).all() for part in solution):
-        raise InputError(
-            'the pictures do not determine the intrinsics; show the board tilted by 20 to 45 deg,'
-            ' about both axes, in most of them'
-        )
     try:
         fx, fy, cx, cy, *distortion = solution.intrinsics.tolist()
         camera = Camera(name, *size, fx, fy, cx, cy, model, tuple(distortion))
@@ -189,8 +188,6 @@ def calibrate(
     rays = _ray_deviation(camera, covariance)
     coverage = _coverage(views, points, size, solution.turns, solution.shifts)
     difference, noise = _difference(camera, solution, points, views)
-    bound = max(_OUTLIER * float(np.median(errors)), _OUTLIER_FROM)
-    outliers = tuple(view.name for view, error in zip(views, errors, strict=True) if error > bound)
     names = ('fx', 'fy', 'cx', 'cy', *COEFFICIENTS[model])
     deviations = dict(zip(names, np.sqrt(np.diag(covariance)).tolist(), strict=True))
     warnings = _warnings(camera, deviations, rms, rays, coverage, outliers)
@@ -209,6 +206,64 @@ def calibrate(
         outliers,
         warnings,
     )
+
+
+def _fitting(
+    views: Sequence[BoardView], points: np.ndarray, size: tuple[int, int], model: str
+) -> tuple[Sequence[BoardView], Solution, tuple[str, ...]]:
+    """
+    Return the pictures that fit each other, their solution, and the names of the others.
+
+    A picture of another camera, or focus, is fitted at the expense of the others: it shows by how
+    much less all errors are without it. Where many pictures do not fit, the others fit hardly
+    better, or a richer model fits all, it is the model that does not, and none is left out.
+    """
+
+    def solved(views: Sequence[BoardView]) -> tuple[Solution, np.ndarray]:
+        """Return the solution and the sum of squares of each picture [px^2]."""
+        corners = [view.corners for view in views]
+        solution = solve(points, corners, size, model)
+        if solution is None or not all(np.isfinite(part).all() for part in solution):
+            raise InputError(
+                'the pictures do not determine the intrinsics; show the board tilted by 20 to 45'
+                ' deg, about both axes, in most of them'
+            )
+        residuals, _ = covariance_of(model, solution, points, corners, size)
+        return solution, np.sum(residuals**2, axis=(1, 2))
+
+    everything = views, *solved(views)
+    kept, solution, squares = everything
+    outliers: list[str] = []
+    least = math.inf
+    while len(kept) > FEWEST:
+        if math.sqrt(float(squares.max()) / len(points)) < _OUTLIER_FROM:
+            break
+        # Sums of squares without the pictures that fit worst.
+        trials = []
+        for k in np.argsort(-squares)[:_SUSPECTS].tolist():
+            rest = [*kept[:k], *kept[k + 1 :]]
+            try:
+                trials.append((k, rest, *solved(rest)))
+            except InputError:
+                continue
+        if not trials:
+            break
+        k, rest, without, less = min(trials, key=lambda trial: float(trial[3].sum()))
+        added = math.sqrt(max(float(squares.sum() - less.sum()), 0.0) / len(points))
+        usual = math.sqrt(float(np.median(less)) / len(points))
+        if not added > max(_OUTLIER * usual, _OUTLIER_FROM):
+            break
+        outliers.append(kept[k].name)
+        least = min(least, added)
+        kept, solution, squares = rest, without, less
+    worst = math.sqrt(float(squares.max()) / len(points))
+    if len(outliers) > max(1.0, _OUTLIERS * len(views)) or least < _APART * worst:
+        return *everything[:2], ()
+    if outliers and model == 'plumb_bob':
+        *_, others = _fitting(views, points, size, RICHER)
+        if not set(outliers) <= set(others):
+            return *everything[:2], ()
+    return kept, solution, tuple(outliers)
 
 
 def _ray_deviation(camera: Camera, covariance: np.ndarray) -> np.ndarray:
@@ -341,9 +396,9 @@ def _warnings(
         found.append(f'only {count} pictures show the board: take 15 to 30')
     if outliers:
         found.append(
-            f'{", ".join(outliers)} {"fits" if len(outliers) == 1 else "fit"} far worse than the'
-            ' others: look for motion blur or a board that is cut off, and leave'
-            f' {"it" if len(outliers) == 1 else "them"} out'
+            f'{", ".join(outliers)} {"does" if len(outliers) == 1 else "do"} not fit the others,'
+            f' and {"was" if len(outliers) == 1 else "were"} left out: look for another camera,'
+            ' zoom or focus, motion blur, or a board that is cut off'
         )
     if rms > _LARGEST_RMS:
         found.append(

@@ -35,6 +35,7 @@ from longreach_vision.detection import LOST, TRACKED, UNCERTAIN, Observation
 from longreach_vision.geometry import Pose
 from longreach_vision.images import (
     ENCODINGS,
+    BitDepth,
     ImageFields,
     to_gray,
     to_message_fields,
@@ -92,14 +93,14 @@ def converter_of(encoding: str) -> str:
     return 'longreach_vision' if encoding in ENCODINGS else 'cv_bridge'
 
 
-def image_to_gray(message: Image, bits: int = 16) -> np.ndarray:
+def image_to_gray(message: Image, bits: int | BitDepth = 16) -> np.ndarray:
     """
     Return an image in grey levels.
 
     Parameters
     ----------
     message : Image
-    bits : int
+    bits : int or BitDepth
         Significant bits of 16-bit values, see :mod:`longreach_vision.images`.
 
     Returns

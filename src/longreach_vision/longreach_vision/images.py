@@ -7,8 +7,8 @@ in either byte order, and one of many encodings (sensor_msgs/image_encodings). A
 
 Grey levels of colour images are those of OpenCV: 0.299 R + 0.587 G + 0.114 B; of a Bayer mosaic,
 after bilinear interpolation. Of 16-bit values, the lower ``bits`` are significant, for cameras of
-10 or 12 bits that send 16: value * 255 / (2^bits - 1), rounded and limited to 255. For 16 bits
-this is equal to the conversion of cv_bridge.
+10 or 12 bits that send 16 (:class:`BitDepth`): value * 255 / (2^bits - 1), rounded and limited to
+255. For 16 bits this is equal to the conversion of cv_bridge.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from longreach_dynamics.errors import InputError
 
 __all__ = [
     'ENCODINGS',
+    'BitDepth',
     'ImageFields',
     'bgr_of',
     'gray_of',
@@ -48,6 +49,47 @@ class ImageFields(NamedTuple):
     data: Any  # step * height bytes, any object with a buffer
 
 
+class BitDepth:
+    """
+    Significant bits of the 16-bit images of one camera.
+
+    Parameters
+    ----------
+    given : int
+        9 to 16; 0: 10, 12, 14 or 16, the least that holds the largest value so far. Brighter
+        images change the scale of the grey levels at most twice or three times.
+
+    Raises
+    ------
+    InputError
+        For another number.
+    """
+
+    def __init__(self, given: int = 0) -> None:
+        if given != 0 and not 9 <= given <= 16:
+            raise InputError(f'bits = {given}, allowed: [9, 16], or 0: as the largest value needs')
+        self._given = given
+        self._found = 0
+
+    def of(self, array: np.ndarray) -> int:
+        """Return the significant bits of an array of uint16."""
+        if self._given:
+            return self._given
+        largest = int(array.max())
+        self._found = max(self._found, next(bits for bits in _DEPTHS if largest < 2**bits))
+        return self._found
+
+    @property
+    def note(self) -> str:
+        """What was found, if it is not 16 bits; empty otherwise."""
+        if self._found in (0, 16):
+            return ''
+        return (
+            f'16-bit images are scaled as of {self._found} bits, which hold all values so far;'
+            ' otherwise give the bits of the camera'
+        )
+
+
 class _Format(NamedTuple):
     """Storage format of a pixel."""
 
@@ -56,6 +98,8 @@ class _Format(NamedTuple):
     order: str
 
 
+# Significant bits of cameras that send 16.
+_DEPTHS = (10, 12, 14, 16)
 _MOSAICS = ('rggb', 'bggr', 'gbrg', 'grbg')
 
 
@@ -189,15 +233,15 @@ def _format(encoding: str) -> _Format:
     return _FORMATS[encoding]
 
 
-def to_gray(fields: ImageFields, bits: int = 16) -> np.ndarray:
+def to_gray(fields: ImageFields, bits: int | BitDepth = 16) -> np.ndarray:
     """
     Convert an image to grey levels.
 
     Parameters
     ----------
     fields : ImageFields
-    bits : int
-        Significant bits of 16-bit values, 9 to 16.
+    bits : int or BitDepth
+        Significant bits of 16-bit values, 9 to 16, or what finds them.
 
     Returns
     -------
@@ -212,7 +256,7 @@ def to_gray(fields: ImageFields, bits: int = 16) -> np.ndarray:
     return _gray(to_array(fields), _format(fields.encoding).order, bits)
 
 
-def to_bgr(fields: ImageFields, bits: int = 16) -> np.ndarray:
+def to_bgr(fields: ImageFields, bits: int | BitDepth = 16) -> np.ndarray:
     """
     Convert an image to blue, green, red, shape (height, width, 3), uint8.
 
@@ -221,7 +265,7 @@ def to_bgr(fields: ImageFields, bits: int = 16) -> np.ndarray:
     return _bgr(to_array(fields), _format(fields.encoding).order, bits)
 
 
-def gray_of(array: np.ndarray, bits: int = 16) -> np.ndarray:
+def gray_of(array: np.ndarray, bits: int | BitDepth = 16) -> np.ndarray:
     """
     Convert a picture read by OpenCV to grey levels.
 
@@ -229,7 +273,7 @@ def gray_of(array: np.ndarray, bits: int = 16) -> np.ndarray:
     ----------
     array : ndarray, shape (h, w), (h, w, 3) or (h, w, 4), uint8 or uint16
         Grey, BGR, or BGRA.
-    bits : int
+    bits : int or BitDepth
         As in :func:`to_gray`.
 
     Returns
@@ -245,7 +289,7 @@ def gray_of(array: np.ndarray, bits: int = 16) -> np.ndarray:
     return _gray(array, _order_of(array), bits)
 
 
-def bgr_of(array: np.ndarray, bits: int = 16) -> np.ndarray:
+def bgr_of(array: np.ndarray, bits: int | BitDepth = 16) -> np.ndarray:
     """
     Convert a picture read by OpenCV to blue, green, red, shape (h, w, 3), uint8.
 
@@ -267,27 +311,26 @@ def _order_of(array: np.ndarray) -> str:
     return order
 
 
-def _gray(array: np.ndarray, order: str, bits: int) -> np.ndarray:
+def _gray(array: np.ndarray, order: str, bits: int | BitDepth) -> np.ndarray:
     """Convert an array with a given channel order to grey levels."""
     if order != 'gray':
         array = cv2.cvtColor(array, _TO_GRAY[order])
     return _eight_bits(array, bits)
 
 
-def _bgr(array: np.ndarray, order: str, bits: int) -> np.ndarray:
+def _bgr(array: np.ndarray, order: str, bits: int | BitDepth) -> np.ndarray:
     """Convert an array with a given channel order to blue, green, red."""
     if order != 'bgr':
         array = cv2.cvtColor(array, _TO_BGR[order])
     return _eight_bits(array, bits)
 
 
-def _eight_bits(array: np.ndarray, bits: int) -> np.ndarray:
+def _eight_bits(array: np.ndarray, bits: int | BitDepth) -> np.ndarray:
     """Scale values to 8 bits."""
-    if not 9 <= bits <= 16:
-        raise InputError(f'bits = {bits}, allowed: [9, 16]')
+    depth = bits if isinstance(bits, BitDepth) else BitDepth(bits or -1)
     if array.dtype == np.uint8:
         return np.ascontiguousarray(array)
-    scaled: np.ndarray = cv2.convertScaleAbs(array, alpha=255.0 / (2**bits - 1))
+    scaled: np.ndarray = cv2.convertScaleAbs(array, alpha=255.0 / (2 ** depth.of(array) - 1))
     return scaled
 
 

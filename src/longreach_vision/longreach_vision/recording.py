@@ -25,7 +25,7 @@ from longreach_tools.bag import (
     read_bag,
 )
 from longreach_tools.output import writing_directory
-from longreach_vision.images import ImageFields, to_gray
+from longreach_vision.images import BitDepth, ImageFields, to_gray
 from longreach_vision.scene import MarkerPath
 from longreach_vision.stereo import StereoFrame
 from longreach_vision.streams import Picture
@@ -409,7 +409,7 @@ def read_strain(
     return np.array(list(samples)) / _SECOND, np.array(list(samples.values()))
 
 
-def read_images(bag: str | Path, topics: Mapping[str, str], bits: int = 16) -> Iterator[Picture]:
+def read_images(bag: str | Path, topics: Mapping[str, str], bits: int = 0) -> Iterator[Picture]:
     """
     Yield the images of a recording, in the order of recording.
 
@@ -419,7 +419,7 @@ def read_images(bag: str | Path, topics: Mapping[str, str], bits: int = 16) -> I
     topics : mapping
         Topics by camera.
     bits : int
-        Significant bits of 16-bit values, see :mod:`longreach_vision.images`.
+        Significant bits of 16-bit values, see :class:`longreach_vision.images.BitDepth`.
 
     Raises
     ------
@@ -428,6 +428,7 @@ def read_images(bag: str | Path, topics: Mapping[str, str], bits: int = 16) -> I
     """
     cameras = {topic: camera for camera, topic in topics.items()}
     counts = dict.fromkeys(topics, 0)
+    depths = {camera: BitDepth(bits) for camera in topics}
     for topic, message in _messages(bag, list(cameras), _IMAGE):
         camera = cameras[topic]
         name = f'{bag}: image {counts[camera]} on {topic}'
@@ -441,7 +442,7 @@ def read_images(bag: str | Path, topics: Mapping[str, str], bits: int = 16) -> I
             data=message.data,
         )
         try:
-            image = to_gray(fields, bits)
+            image = to_gray(fields, depths[camera])
         except InputError as error:
             raise InputError(f'{name}: {error}') from error
         yield Picture(camera, _nanoseconds(message), image, name)

@@ -205,7 +205,6 @@ def _calibration_result(found: Calibration, empty: Sequence[str]) -> dict[str, A
                 'largest': float(np.linalg.norm(residuals, axis=1).max()),
                 'tilt': float(tilt),
                 'distance': float(distance),
-                'outlier': view.name in found.outliers,
             }
             for view, error, residuals, tilt, distance in zip(
                 found.views,
@@ -216,6 +215,7 @@ def _calibration_result(found: Calibration, empty: Sequence[str]) -> dict[str, A
                 strict=True,
             )
         ],
+        'outliers': list(found.outliers),
         'without_board': list(empty),
         'coverage': {
             'area': coverage.area,
@@ -241,12 +241,12 @@ def _calibration_text(found: Calibration, empty: Sequence[str]) -> str:
             f'{row["largest"]:.3f}',
             f'{math.degrees(row["tilt"]):.0f}',
             f'{row["distance"]:.2f}',
-            'outlier' if row['outlier'] else '',
         )
         for row in result['images']
     ]
-    pictures += [(name, 'no board', '', '', '', '') for name in empty]
-    head = ('picture', 'error [px]', 'largest [px]', 'tilt [deg]', 'distance [m]', '')
+    pictures += [(name, 'left out', '', '', '') for name in found.outliers]
+    pictures += [(name, 'no board', '', '', '') for name in empty]
+    head = ('picture', 'error [px]', 'largest [px]', 'tilt [deg]', 'distance [m]')
     values = [*(result['camera'][name] for name in ('fx', 'fy', 'cx', 'cy'))]
     values += result['camera']['distortion']
     numbers = [

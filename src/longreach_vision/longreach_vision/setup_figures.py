@@ -53,8 +53,7 @@ def draw_calibration(file: str | Path, found: Calibration) -> None:
         image.set_title(f'corners; arrows are their errors times {_ARROWS:g}', fontsize=10)
         image.set_xlabel('u [px]')
         image.set_ylabel('v [px]')
-        colours = ['C3' if view.name in found.outliers else 'C0' for view in found.views]
-        bars.bar(range(len(found.views)), found.errors, color=colours)
+        bars.bar(range(len(found.views)), found.errors)
         bars.axhline(found.rms, color='0.4', linewidth=1.0)
         bars.set_xticks(
             range(len(found.views)),

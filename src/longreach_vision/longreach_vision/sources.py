@@ -25,9 +25,9 @@ import cv2
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_vision.images import bgr_of, gray_of
+from longreach_vision.images import BitDepth, bgr_of, gray_of
 
-__all__ = ['CaptureOptions', 'Frame', 'ImageSource', 'open_source', 'stored_picture']
+__all__ = ['CaptureOptions', 'Frame', 'ImageSource', 'Numbers', 'open_source', 'stored_picture']
 
 # Formats that all builds of OpenCV read.
 _PICTURES = ('.bmp', '.jpeg', '.jpg', '.pbm', '.pgm', '.png', '.ppm', '.tif', '.tiff', '.webp')
@@ -68,6 +68,14 @@ _COUNT_TOLERANCE = 2
 
 # Millisecond, and largest rounding error of a time rounded to it [ns].
 _MILLISECOND, _ROUNDED = 1_000_000, 600_000
+
+
+class Numbers(NamedTuple):
+    """Numbers in the names of pictures: the first one, the last one, and the usual step."""
+
+    first: int
+    last: int
+    step: int
 
 
 class Frame(NamedTuple):
@@ -130,8 +138,16 @@ class ImageSource:
         Files that are read; empty for a camera.
     lossy : str
         Warning about a codec that compresses the differences between frames; empty for none.
+    damaged : dict
+        Pictures that could not be read so far and were left out, with the reasons.
+    numbers : Numbers, optional
+        Numbers in the names of pictures without times.
+    ahead : int
+        Added to the numbers of frames by a reader of several sources.
     """
 
+    numbers: Numbers | None = None
+    ahead = 0
     live = False
     lossy = ''
     files: tuple[Path, ...] = ()
@@ -141,8 +157,9 @@ class ImageSource:
     def __init__(self, name: str, color: bool, loop: bool, bits: int) -> None:
         self.name = name
         self._convert = bgr_of if color else gray_of
-        self._bits = bits
+        self._depth = BitDepth(bits)
         self._loop = loop
+        self.damaged: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -160,7 +177,7 @@ class ImageSource:
         Raises
         ------
         InputError
-            For a picture that cannot be read or differs in size from the first one.
+            For a picture that differs in size from the first one, and if none can be read.
         LongreachError
             If a camera stops, or a file is incomplete.
         """
@@ -172,7 +189,7 @@ class ImageSource:
             before = stamp
             for frame in self._frames():
                 try:
-                    image = self._convert(frame.image, self._bits)
+                    image = self._convert(frame.image, self._depth)
                 except InputError as error:
                     raise InputError(f'{frame.name}: {error}') from error
                 if not size:
@@ -190,6 +207,17 @@ class ImageSource:
             if not self._loop or not size:
                 return
             start = number + 1
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know about the images read so far."""
+        found = [f'{self.name}: {self._depth.note}'] if self._depth.note else []
+        if self.damaged:
+            found.append(
+                f'{len(self.damaged)} of {self.count} pictures of {self.name} cannot be read and'
+                f' are left out; the first: {next(iter(self.damaged.values()))}'
+            )
+        return found
 
     def _period(self, last: int, first: int, count: int) -> int:
         """Return the time from the last frame to the first of the next loop [ns]."""
@@ -216,32 +244,44 @@ class _Pictures(ImageSource):
         self._stamps = _stamps_in([path for _, path in files])
         if self._stamps[:1] == [None]:
             # Pictures without times are counted: a number that is missing is a lost frame.
-            self._files = files = _counted(files)
+            files, self.numbers = _counted(files)
+            self._files = files
         self.count = len(files)
         self.files = tuple(path for _, path in files)
 
     def _frames(self) -> Iterator[Frame]:
+        readable = False
         for (number, path), stamp in zip(self._files, self._stamps, strict=True):
-            yield Frame(number, stamp, stored_picture(path), str(path))
+            try:
+                image = stored_picture(path)
+            except InputError as error:
+                # The others may be whole: a camera was pulled out while it wrote one.
+                self.damaged[str(path)] = str(error)
+                continue
+            readable = True
+            yield Frame(number, stamp, image, str(path))
+        if not readable:
+            raise InputError(next(iter(self.damaged.values())))
 
 
-def _counted(files: list[tuple[int, Path]]) -> list[tuple[int, Path]]:
+def _counted(files: list[tuple[int, Path]]) -> tuple[list[tuple[int, Path]], Numbers | None]:
     """
-    Return pictures with numbers of frames from the numbers in their names.
+    Return pictures with numbers of frames from the numbers in their names, and these.
 
     Only if these are one number that increases between equal texts; its usual step is one frame.
     """
     found = [_LAST_NUMBER.fullmatch(path.stem) for _, path in files]
     names = [one for one in found if one]
     if len(names) < max(2, len(files)) or len({(one[1], one[3]) for one in names}) > 1:
-        return files
+        return files, None
     numbers = np.array([int(one[2]) for one in names])
     steps = np.diff(numbers)
     step = int(steps.min())
     if step <= 0 or (steps % step).any():
-        return files
+        return files, None
     ahead = ((numbers - numbers[0]) // step).tolist()
-    return [(number, path) for number, (_, path) in zip(ahead, files, strict=True)]
+    counted = [(number, path) for number, (_, path) in zip(ahead, files, strict=True)]
+    return counted, Numbers(int(numbers[0]), int(numbers[-1]), step)
 
 
 def _stamps_in(paths: list[Path]) -> list[int] | list[None]:
@@ -574,7 +614,7 @@ def open_source(
     *,
     color: bool = False,
     loop: bool = False,
-    bits: int = 16,
+    bits: int = 0,
     capture: CaptureOptions | None = None,
     clock: Callable[[], int] = time.time_ns,
 ) -> ImageSource:
@@ -594,7 +634,7 @@ def open_source(
     loop : bool
         Start again at the end of a file; numbers and stamps continue.
     bits : int
-        Significant bits of 16-bit values, see :mod:`longreach_vision.images`.
+        Significant bits of 16-bit values, see :class:`longreach_vision.images.BitDepth`.
     capture : CaptureOptions, optional
         Settings of cameras.
     clock : callable

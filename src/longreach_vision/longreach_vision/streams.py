@@ -73,7 +73,8 @@ def pictures_of(
         Sources by camera.
     rate : float, optional
         Images per second, starting at 0 s [Hz]. By default the times of the files are used, and if
-            there are none, their frame rate.
+            there are none, their frame rate. Of pictures with numbers in their names those with
+            equal numbers are of one time.
 
     Raises
     ------
@@ -82,12 +83,34 @@ def pictures_of(
     LongreachError
         If a video is incomplete.
     """
+    _align(sources)
     streams = [_stream(camera, source, rate) for camera, source in sources.items()]
     for _, _, picture in heapq.merge(
         *(((p.stamp, k, p) for p in stream) for k, stream in enumerate(streams)),
         key=lambda entry: entry[:2],
     ):
         yield picture
+
+
+def _align(sources: Mapping[str, ImageSource]) -> None:
+    """
+    Let pictures with equal numbers in their names be of one time, if both folders have them.
+
+    Not if the numbers hardly overlap: these are counters that were not started together.
+    """
+    found = [source.numbers for source in sources.values()]
+    known = [numbers for numbers in found if numbers is not None]
+    if len(known) < len(found) or len({numbers.step for numbers in known}) > 1:
+        return
+    begin, end = max(one.first for one in known), min(one.last for one in known)
+    shortest = min(one.last - one.first for one in known)
+    earliest = min(one.first for one in known)
+    if 2 * (end - begin) < shortest or any(
+        (one.first - earliest) % known[0].step for one in known
+    ):
+        return
+    for source, one in zip(sources.values(), known, strict=True):
+        source.ahead = (one.first - earliest) // one.step
 
 
 def _stream(camera: str, source: ImageSource, rate: float | None) -> Iterator[Picture]:
@@ -97,7 +120,7 @@ def _stream(camera: str, source: ImageSource, rate: float | None) -> Iterator[Pi
         if rate is None and frame.stamp is not None:
             stamp = frame.stamp
         elif counted:
-            stamp = round(frame.number * _SECOND / counted)
+            stamp = round((frame.number + source.ahead) * _SECOND / counted)
         else:
             raise InputError(
                 f'{source.name} has no times of its images; give --rate, or names that end with a'

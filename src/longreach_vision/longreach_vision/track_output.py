@@ -30,6 +30,7 @@ from longreach_vision.recording import TrackWriter
 from longreach_vision.rig import Rig
 from longreach_vision.scene import MarkerPath
 from longreach_vision.sightings import Sightings
+from longreach_vision.sources import ImageSource
 from longreach_vision.stereo import StereoFrame
 from longreach_vision.stereo_pairing import ImageSet
 from longreach_vision.streams import Followed, Picture, follow
@@ -130,6 +131,7 @@ def track_markers(
     images: Iterable[Picture],
     total: int | None,
     path: MarkerPath | None,
+    sources: Sequence[ImageSource] = (),
 ) -> None:
     """
     Track markers, and write and print the results.
@@ -144,6 +146,8 @@ def track_markers(
         Approximate number of images of each camera, for the progress bar.
     path : MarkerPath, optional
         True motion of the markers.
+    sources : sequence of ImageSource
+        Where the images come from, for its notes.
 
     Raises
     ------
@@ -158,7 +162,7 @@ def track_markers(
         if targets.out is not None:
             stack.enter_context(making_directory(targets.out))
         targets.check_files()
-        _track(targets, rig, images, total, path)
+        _track(targets, rig, images, total, path, sources)
 
 
 def _track(
@@ -167,6 +171,7 @@ def _track(
     images: Iterable[Picture],
     total: int | None,
     path: MarkerPath | None,
+    sources: Sequence[ImageSource],
 ) -> None:
     """Track markers after checking all outputs."""
     rows: list[list[float]] = []
@@ -213,14 +218,14 @@ def _track(
         )
         text = f'no marker was tracked in {len(rows)} images: {told}'
         failure = LongreachError(f'{text}; {advice}' if advice else text)
-    complete = frames.problem is None
+    complete = frames.problem is None and not any(source.damaged for source in sources)
     hand_out(
         targets,
         rig,
         tracks,
         path,
         complete=complete,
-        advice=advice,
+        advice='\n\n'.join([*filter(None, [advice]), *(n for one in sources for n in one.notes)]),
         failure=failure,
         offset=OffsetEstimator(sightings).estimate(),
         agreement=AgreementEstimator(sightings).estimate(),
@@ -378,7 +383,7 @@ def hand_out(
     InputError
         For a path without common times, after plotting and printing.
     """
-    offsets = _offsets(rig)
+    offsets, included = _offsets(rig, path)
     errors = None
     if path is not None:
         try:
@@ -402,6 +407,8 @@ def hand_out(
     text = _summary_text(tracks, rows, cameras)
     if errors is not None:
         text += '\n\n' + _errors_text(errors)
+        if included:
+            text += f'\ntruth of {", ".join(included)}: includes the offset from the plane'
     if offset is not None:
         text += f'\n\n{offset}'
     if agreement is not None:
@@ -434,9 +441,25 @@ def _warning(offset: ClockOffset | None, agreement: Agreement | None) -> str:
     return told or ('' if agreement is None else agreement.warning)
 
 
-def _offsets(rig: Rig) -> dict[str, np.ndarray]:
-    """Return offsets from the positions of a path to the centres of the markers [m]."""
-    return {marker.name: marker.offset * rig.plane.normal for marker in rig.markers}
+def _offsets(rig: Rig, path: MarkerPath | None) -> tuple[dict[str, np.ndarray], list[str]]:
+    """
+    Return offsets from the positions of a path to the centres of the markers [m].
+
+    A path may contain the positions in the plane, to which the offset along its normal is to be
+    added, or the centres themselves: its distance from the plane shows which. Also returns the
+    names of markers whose offset the path includes.
+    """
+    found, included = {}, []
+    for marker in rig.markers:
+        along = marker.offset
+        if path is not None and along and marker.name in path.names:
+            k = path.names.index(marker.name)
+            away = rig.plane.distance(np.array([path.at(time)[0][k] for time in path.times]))
+            if abs(float(np.median(away)) - along) < 0.5 * abs(along):
+                along = 0.0
+                included.append(marker.name)
+        found[marker.name] = along * rig.plane.normal
+    return found, included
 
 
 def _summary_text(

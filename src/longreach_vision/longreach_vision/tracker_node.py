@@ -36,7 +36,7 @@ from longreach_vision.cameras import Camera
 from longreach_vision.clock_offset import OffsetEstimator
 from longreach_vision.detection import TRACKED, Observation
 from longreach_vision.following import Follower, size_error, warm_up
-from longreach_vision.images import keep_freed_memory
+from longreach_vision.images import BitDepth, keep_freed_memory
 from longreach_vision.overlay import draw, side_by_side
 from longreach_vision.rig import Rig, load_rig
 from longreach_vision.sightings import Sightings
@@ -76,7 +76,12 @@ class TrackerParameters(FrameParameters):
         ('rig', 'topic'),
         default='rig',
     )
-    bits: int = quantity('significant bits of 16-bit images', at_least=9, at_most=16, default=16)
+    bits: int = quantity(
+        'significant bits of 16-bit images, from 9 on; 0: as many as the largest value needs',
+        at_least=0,
+        at_most=16,
+        default=0,
+    )
     frame_id: str = quantity(
         'frame of the poses in the rig, without frame_prefix', '', default='world'
     )
@@ -210,6 +215,7 @@ class MarkerTracker:
         )
         self._warned: dict[str, float] = {}
         self._encodings: dict[str, str] = {}
+        self._depths = {name: BitDepth(settings.bits) for name in self.cameras}
         create = node.create_publisher
         found = qos.stream(settings.lossless)
         self._observations = create(MarkerObservations, 'observations', found)
@@ -263,7 +269,7 @@ class MarkerTracker:
         """Process an image; one that cannot be used is counted and skipped."""
         try:
             stamp = conversions.image_stamp(message)
-            image = conversions.image_to_gray(message, self._settings.bits)
+            image = conversions.image_to_gray(message, self._depths[camera])
         except InputError as error:
             self._refuse(camera, str(error))
             return
@@ -272,6 +278,7 @@ class MarkerTracker:
             self._node.get_logger().info(
                 f'{self._topic(camera)}: {message.width} x {message.height}, {message.encoding},'
                 f' converted by {conversions.converter_of(message.encoding)}'
+                f'{"; " * bool(note := self._depths[camera].note)}{note}'
             )
         self.add(camera, stamp, image, message.header.frame_id)
 

@@ -122,14 +122,16 @@ def _run_track(arguments: argparse.Namespace) -> None:
     rig = rig_of(arguments)
     path = None if arguments.truth is None else _with_all(rig.names, arguments.truth)
     with contextlib.ExitStack() as stack:
-        rig, images, total, read = _opened(stack, arguments, rig)
+        rig, images, total, sources = _opened(stack, arguments, rig)
+        read = [*rig_files(arguments), arguments.from_bag, arguments.left, arguments.right]
+        read += [file for source in sources for file in source.files]
         targets = Targets.of(arguments, rig.names, [*read, arguments.truth])
-        track_markers(targets, rig, images, total, path)
+        track_markers(targets, rig, images, total, path, sources)
 
 
 def _opened(
     stack: contextlib.ExitStack, arguments: argparse.Namespace, rig: Rig
-) -> tuple[Rig, Iterator[Picture], int | None, list[str | Path | None]]:
+) -> tuple[Rig, Iterator[Picture], int | None, list[ImageSource]]:
     """
     Open the images of files or a bag.
 
@@ -140,11 +142,9 @@ def _opened(
     images : iterator of Picture
     total : int or None
         Approximate number of images of each camera.
-    read : list of path
-        All input files.
+    sources : list of ImageSource
+        Empty for a bag.
     """
-    read: list[str | Path | None] = [*rig_files(arguments), arguments.from_bag]
-    read += [arguments.left, arguments.right]
     if arguments.from_bag is not None:
         if arguments.left is not None:
             raise InputError('LEFT and --from-bag are given, allowed: one of them')
@@ -159,7 +159,7 @@ def _opened(
             if arguments.camera in (None, name)
         }
         rig = _started(_with_cameras(rig, tuple(topics)), arguments.start)
-        return rig, read_images(arguments.from_bag, topics, arguments.bits), None, read
+        return rig, read_images(arguments.from_bag, topics, arguments.bits), None, []
     if arguments.left is None:
         raise InputError('LEFT is missing; give a video, a folder of pictures, or --from-bag BAG')
     if arguments.right is not None and (
@@ -178,11 +178,10 @@ def _opened(
                 ' longreach launch vision'
             )
         sources[name] = source
-        read += source.files
         if source.lossy:
             print(f'longreach vision: {source.lossy}', file=sys.stderr)
     total = max(source.count for source in sources.values())
-    return rig, pictures_of(sources, arguments.rate), total or None, read
+    return rig, pictures_of(sources, arguments.rate), total or None, list(sources.values())
 
 
 # --- sync ------------------------------------------------------------------------------------
@@ -224,11 +223,13 @@ def _collected(arguments: argparse.Namespace) -> tuple[Rig, Sightings]:
     if len(rig.cameras) < 2:
         raise InputError(f'{arguments.rig} has one camera, allowed: two')
     with contextlib.ExitStack() as stack:
-        rig, images, total, _ = _opened(stack, arguments, rig)
+        rig, images, total, sources = _opened(stack, arguments, rig)
         sightings = Sightings(rig)
         frames = follow(Follower(rig), images)
         for one in tqdm(frames, total=total, disable=None, delay=1.0, unit='pair', leave=False):
             sightings.add(one.frame)
+    for note in (note for source in sources for note in source.notes):
+        print(f'longreach vision: {note}', file=sys.stderr)
     return rig, sightings
 
 

@@ -23,6 +23,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parameters import choice, quantity
 from longreach_node import diagnostics, qos
 from longreach_node.clock import steady_clock
+from longreach_node.companions import Companions
 from longreach_node.frames import FrameParameters, frame_name
 from longreach_node.parameters import declare
 from longreach_node.stamps import stamp_of
@@ -102,7 +103,19 @@ class VideoNodeParameters(FrameParameters):
     pixel_format: str = quantity(
         "four letters such as GREY, YUYV, MJPG; empty for the camera's default", '', default=''
     )
-    bits: int = quantity('significant bits of 16-bit pictures', at_least=9, at_most=16, default=16)
+    bits: int = quantity(
+        'significant bits of 16-bit pictures, from 9 on; 0: as many as the largest value needs',
+        at_least=0,
+        at_most=16,
+        default=0,
+    )
+    companions: int = quantity(
+        'number of other video nodes in the namespace above that must reach their ends before this'
+        ' node ends, so that the end of a shorter file does not end the launch',
+        at_least=0,
+        at_most=100,
+        default=0,
+    )
     reconnect: float = quantity(
         'time during which connecting to a lost camera is retried, after which the node ends',
         's',
@@ -129,7 +142,7 @@ class VideoNode(Node):
         self._settings = declare(self, VideoNodeParameters)
         self._frame = frame_name(self, self._settings, self._settings.frame_id)
         self._camera = read_camera(self._settings.camera) if self._settings.camera else None
-        self._counts = dict.fromkeys(('images', 'late', 'unheard', 'lost_camera'), 0)
+        self._counts = dict.fromkeys(('images', 'late', 'unheard', 'lost_camera', 'damaged'), 0)
         self._waits_for = 'the source'
         # Stamp of the latest image [ns], used for diagnostics of a file.
         self._latest = 0
@@ -142,8 +155,11 @@ class VideoNode(Node):
         )
         self.create_timer(1.0, self._report, clock=steady_clock())
         self._end = self.create_guard_condition(self._on_end)
+        above = self.get_namespace().rpartition('/')[0]
+        self._companions = Companions(self, self._settings.companions, f'{above}/finished_videos')
         self._error: Exception | None = None
         self._live: bool | None = None
+        self._notes: list[str] = []
         self._lost = math.nan
         self._stopped = threading.Event()
         # A driver may block for ever; the process must be able to end nevertheless.
@@ -162,7 +178,17 @@ class VideoNode(Node):
             raise self._error
         images = self._counts['images']
         self.get_logger().info(f'end of {self._settings.source} after {images} images')
-        self.done.set_result(None)
+        for text in self._notes:
+            self.get_logger().warning(text)
+        self._companions.tell()
+        self._waits_for = 'the other videos'
+        self._wait_for_companions()
+        self.create_timer(_RETRY, self._wait_for_companions, clock=steady_clock())
+
+    def _wait_for_companions(self) -> None:
+        """End the node once the others are at their ends."""
+        if not self._companions.missing() and not self.done.done():
+            self.done.set_result(None)
 
     def _report(self) -> None:
         """Publish diagnostics."""
@@ -209,7 +235,9 @@ class VideoNode(Node):
                 self.get_logger().warning(source.lossy)
             if not source.live:
                 self._wait_for_listeners()
-            return self._publish_all(source)
+            found = self._publish_all(source)
+            self._notes = source.notes
+            return found
 
     def _open(self) -> ImageSource:
         """Open the source."""
@@ -279,6 +307,7 @@ class VideoNode(Node):
             if self._stopped.is_set():
                 return None
             self._publish(frame.image, stamp)
+            self._counts['damaged'] = len(source.damaged)
             self._waits_for, self._lost = '', math.nan
             if not source.live and self._settings.pace == 'delivered':
                 self._wait_until_heard()

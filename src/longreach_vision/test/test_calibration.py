@@ -293,7 +293,29 @@ def test_picture_that_does_not_fit_is_named():
     views[7] = BoardView('blurred.png', bent)
     found = calibrate(views, BOARD, SIZE)
     assert found.outliers == ('blurred.png',)
-    assert any(w.startswith('blurred.png fits far worse') for w in found.warnings)
+    assert len(found.views) == 19
+    assert any(w.startswith('blurred.png does not fit the others') for w in found.warnings)
+
+
+@pytest.mark.parametrize('count', [8, 20])
+def test_pictures_of_another_camera_are_named_and_left_out(count):
+    truth = CAMERAS['plumb_bob']
+    views = views_of(truth, count)
+    clean = calibrate(views, BOARD, SIZE)
+    zoomed = truth.replace(fx=1.1 * truth.fx, fy=1.1 * truth.fy)
+    views[3] = BoardView('other.png', views_of(zoomed, 1, seed=5)[0].corners)
+    found = calibrate(views, BOARD, SIZE)
+    assert found.outliers == ('other.png',)
+    assert any('other.png does not fit the others, and was left out' in w for w in found.warnings)
+    assert abs(found.camera.fx - truth.fx) < 4.0 * found.deviations['fx']
+    assert found.rms < 1.2 * clean.rms
+
+
+def test_where_the_model_does_not_fit_no_picture_is_left_out():
+    odd = WIDE.replace(fx=750.0, fy=750.0, cx=610.0, cy=510.0)
+    found = calibrate(views_of(odd, 40, seed=3, fill=1.2, scale=(0.25, 0.7)), BOARD, SIZE)
+    assert found.outliers == ()
+    assert len(found.views) == 40
 
 
 def test_coverage_measures_what_was_shown():

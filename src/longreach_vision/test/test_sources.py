@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from matroska import write_matroska
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision.sources import CaptureOptions, open_source
+from longreach_vision.streams import pictures_of
 
 HEIGHT, WIDTH = 24, 32
 
@@ -164,7 +166,57 @@ def test_grey_and_colour_of_any_picture(tmp_path: Path) -> None:
 def test_pictures_of_twelve_bits(tmp_path: Path) -> None:
     write(tmp_path / 'a.png', np.full((HEIGHT, WIDTH), 4095, np.uint16))
     assert middles(open_source(tmp_path, bits=12)) == [255]
-    assert middles(open_source(tmp_path)) == [16]
+    assert middles(open_source(tmp_path, bits=16)) == [16]
+    # Found from the values, and said.
+    source = open_source(tmp_path)
+    assert middles(source) == [255]
+    assert 'scaled as of 12 bits' in source.notes[0]
+    write(tmp_path / 'b.png', np.full((HEIGHT, WIDTH), 40_000, np.uint16))
+    source = open_source(tmp_path)
+    assert middles(source) == [255, round(40_000 * 255 / 65535)]
+    assert source.notes == []
+    with pytest.raises(InputError, match=r'bits = 8, allowed: \[9, 16\]'):
+        open_source(tmp_path, bits=8)
+
+
+def test_a_cut_picture_does_not_end_a_folder(tmp_path: Path) -> None:
+    for number in range(4):
+        write(tmp_path / f'{number}.jpg', image(20 * number))
+    whole = (tmp_path / '2.jpg').read_bytes()
+    (tmp_path / '2.jpg').write_bytes(whole[: len(whole) // 2])
+    source = open_source(tmp_path)
+    frames = list(source)
+    assert [frame.number for frame in frames] == [0, 1, 3]
+    (note,) = source.notes
+    assert note.startswith(f'1 of 4 pictures of {tmp_path} cannot be read and are left out')
+    assert '2.jpg is truncated' in note
+    for file in tmp_path.iterdir():
+        file.write_bytes(whole[:100])
+    with pytest.raises(InputError, match=r'0\.jpg is truncated'):
+        list(open_source(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ('left', 'right', 'pairs'),
+    [
+        # The first picture of one camera is missing, as well as one of the other.
+        ((0, 1, 3, 4), (1, 2, 3, 4), {(1, 1), (3, 3), (4, 4)}),
+        ((10, 20, 30), (20, 30, 40), {(20, 20), (30, 30)}),
+        # Counters that were not started together.
+        ((1, 2, 3), (901, 902, 903), {(1, 901), (2, 902), (3, 903)}),
+    ],
+)
+def test_pictures_with_equal_numbers_are_pairs(tmp_path, left, right, pairs) -> None:
+    sources = {}
+    for side, numbers in (('left', left), ('right', right)):
+        (tmp_path / side).mkdir()
+        for number in numbers:
+            write(tmp_path / side / f'{side}_{number:04d}.png', image(1))
+        sources[side] = open_source(tmp_path / side)
+    at: dict[int, dict[str, int]] = {}
+    for one in pictures_of(sources, 10.0):
+        at.setdefault(one.stamp, {})[one.camera] = int(Path(one.name).stem[-4:])
+    assert {(one['left'], one['right']) for one in at.values() if len(one) == 2} == pairs
 
 
 def test_pictures_are_not_turned(tmp_path: Path) -> None:
@@ -188,10 +240,9 @@ def test_a_picture_that_is_cut_off_is_named(tmp_path: Path, kind: str, part: flo
     write(tmp_path / f'1.{kind}', noise)
     whole = (tmp_path / f'1.{kind}').read_bytes()
     (tmp_path / f'2.{kind}').write_bytes(whole[: int(part * len(whole))])
-    frames = iter(open_source(tmp_path))
-    assert next(frames).number == 0
-    with pytest.raises(InputError, match=rf'2\.{kind} (is|cannot)'):
-        next(frames)
+    source = open_source(tmp_path)
+    assert [frame.number for frame in source] == [0]
+    assert re.search(rf'2\.{kind} (is|cannot)', source.notes[0])
 
 
 def test_a_jpeg_with_a_thumbnail_is_cut_off_all_the_same(tmp_path: Path) -> None:

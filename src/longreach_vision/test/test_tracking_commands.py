@@ -19,7 +19,7 @@ from longreach_msgs.msg import MarkerObservations, StrainState
 from rclpy.serialization import deserialize_message
 from rig_files import write_rig
 from small_commands import FRAMES, call, make_scene, printed, refused, rendering, tracking
-from small_rig import NAMES, START, small_path, small_rig
+from small_rig import NAMES, START, small_path, small_rig, write_path
 from std_msgs.msg import Header
 from test_recording import image_message, truth_rows
 
@@ -30,6 +30,7 @@ from longreach_vision.commands import configure
 from longreach_vision.geometry import Plane, Pose
 from longreach_vision.recording import read_tracks
 from longreach_vision.rig import MountedCamera
+from longreach_vision.scene import MarkerPath
 
 
 @pytest.fixture(scope='module')
@@ -251,29 +252,44 @@ def test_a_marker_is_not_begun_outside_of_the_image(scene, tmp_path, pixel):
     assert not list(out.iterdir())
 
 
-def test_a_broken_picture_ends_it_and_what_is_before_is_kept(capsys, scene, tmp_path):
+def test_a_broken_picture_is_left_out_and_told(capsys, scene, tmp_path):
     shutil.copytree(scene / 'seen', tmp_path / 'seen')
     victim = sorted((tmp_path / 'seen/right').iterdir())[5]
     victim.write_bytes(victim.read_bytes()[:2000])
     words = (
         *('track', tmp_path / 'seen/left', tmp_path / 'seen/right'),
+        *('--config', scene / 'rig.yaml', '--out', tmp_path / 'out'),
+    )
+    told = printed(capsys, *words)
+    assert (told['images'], told['complete']) == (FRAMES, False)
+    assert [one['images'] for one in told['cameras']] == [FRAMES, FRAMES - 1]
+    assert f'1 of {FRAMES} pictures of {tmp_path}/seen/right cannot be read' in told['advice']
+    assert f'{victim.name} is truncated' in told['advice']
+    columns = table(tmp_path / 'out/tracks.csv')
+    np.testing.assert_array_equal(columns['one.cameras'], [3, 3, 3, 3, 3, 1, 3, 3])
+    assert len(read_tracks(tmp_path / 'out/tracks').times) == FRAMES
+
+
+def test_an_image_of_another_size_ends_it_and_what_is_before_is_kept(capsys, scene, tmp_path):
+    shutil.copytree(scene / 'seen', tmp_path / 'seen')
+    victim = sorted((tmp_path / 'seen/right').iterdir())[5]
+    cv2.imwrite(str(victim), np.zeros((50, 60), np.uint8))
+    words = (
+        *('track', tmp_path / 'seen/left', tmp_path / 'seen/right'),
         *('--config', scene / 'rig.yaml', '--out', tmp_path / 'out', '--format', 'json'),
     )
     with pytest.raises(
-        InputError, match=f'{victim.name} is truncated .* the 5 images tracked before it'
+        InputError, match=f'{victim.name} has 60 x 50 .* the 5 images tracked before it'
     ):
         call(*words)
     told = json.loads(capsys.readouterr().out)
     assert (told['images'], told['complete']) == (5, False)
-    columns = table(tmp_path / 'out/tracks.csv')
-    np.testing.assert_array_equal(columns['one.cameras'], [3, 3, 3, 3, 3])
     assert len(read_tracks(tmp_path / 'out/tracks').times) == 5
 
 
-def test_a_first_picture_that_is_broken_leaves_nothing(capsys, scene, tmp_path):
+def test_pictures_that_are_broken_leave_nothing(capsys, scene, tmp_path):
     shutil.copytree(scene / 'seen', tmp_path / 'seen')
-    for name in ('left', 'right'):
-        victim = min((tmp_path / 'seen' / name).iterdir())
+    for victim in (tmp_path / 'seen').glob('*/*.png'):
         victim.write_bytes(b'')
     before = set(tmp_path.iterdir())
     refused(
@@ -284,6 +300,30 @@ def test_a_first_picture_that_is_broken_leaves_nothing(capsys, scene, tmp_path):
     )
     assert set(tmp_path.iterdir()) == before
     assert capsys.readouterr().out == ''
+
+
+def test_a_truth_may_contain_the_offset_of_a_marker(capsys, tmp_path):
+    # A marker 0.3 m in front of the plane, rendered independently.
+    rig, rng = small_rig(), np.random.default_rng(8)
+    first = rig.markers[0].replace(offset=-0.3)
+    rig = dataclasses.replace(rig, markers=(first, rig.markers[1]))
+    centres = START + np.array([[0.0, -0.3, 0.0], [0.0, 0.0, 0.0]])
+    times = [k / 15.0 for k in range(4)]
+    write_rig(rig, tmp_path / 'rig.yaml')
+    for side in ('left', 'right'):
+        exact = view(rig, side, lambda _: centres)
+        write_pictures(tmp_path / side, [digitised(exact, rng) for _ in times], times)
+    words = 'track', tmp_path / 'left', tmp_path / 'right', '--rig', tmp_path / 'rig.yaml'
+    for places, included in ((START, False), (centres, True)):
+        write_path(
+            MarkerPath(NAMES, np.array([0.0, 1.0]), np.stack([places, places])),
+            tmp_path / 'truth.csv',
+        )
+        told = printed(capsys, *words, '--truth', tmp_path / 'truth.csv')
+        assert [one['in_plane']['rms'] < 1e-3 for one in told['errors']] == [True, True]
+        call(*words, '--truth', tmp_path / 'truth.csv')
+        said = 'truth of one: includes the offset' in capsys.readouterr().out
+        assert said == included
 
 
 def test_nothing_to_be_seen_is_a_failure(capsys, scene, tmp_path):

@@ -13,6 +13,7 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import CameraInfo, Image
+from std_msgs.msg import String
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node import qos
@@ -101,6 +102,28 @@ def test_it_says_what_it_does(folder: Path, capfd: pytest.CaptureFixture[str]) -
     assert f'shows {folder}; images on /image_raw\n' in capfd.readouterr().err
 
 
+def test_the_end_of_a_shorter_file_waits_for_the_other(folder: Path) -> None:
+    given = words(source=folder, frame_rate=100.0, companions=1)
+    given = [word.removeprefix('video:') for word in given]
+    with bench('-r', 'video:__ns:=/vision/left', *given) as tests:
+        node = tests.add(VideoNode)
+        tests.until(lambda: node._waits_for == 'the other videos', 'the end of the file')
+        assert not node.done.done()
+        other = tests.driver.create_publisher(
+            String, '/vision/finished_videos', qos.LATCHED_STREAM
+        )
+        other.publish(String(data='/vision/right/video'))
+        tests.until(node.done.done, 'the end of both')
+
+
+def test_a_picture_that_is_cut_is_counted(folder: Path) -> None:
+    file = folder / 'left_2.png'
+    file.write_bytes(file.read_bytes()[:40])
+    with bench(*words(source=folder, frame_rate=100.0, listeners=1)) as tests:
+        images, _ = play(tests, 4)
+    assert [int(image_to_gray(image)[0, 0]) for image in images] == [0, 1, 3, 4]
+
+
 def test_stamps_of_the_file(tmp_path: Path) -> None:
     for moment in ('7.5', '7.75', '8.25'):
         cv2.imwrite(str(tmp_path / f'right_{moment}.png'), np.zeros((HEIGHT, WIDTH), np.uint8))
@@ -176,12 +199,12 @@ def test_a_calibration_of_another_size(folder: Path, calibration: Path) -> None:
 
 
 def test_a_file_that_breaks_off_ends_it_with_what_there_was(folder: Path) -> None:
-    (folder / 'left_3.png').write_bytes(b'')
+    cv2.imwrite(str(folder / 'left_3.png'), np.zeros((HEIGHT, 40), np.uint8))
     given = words(source=folder, frame_rate=100.0, pace='delivered', listeners=1)
     with bench(*given) as tests:
         images = tests.listen(Image, 'image_raw', QOS)
         node = tests.add(VideoNode)
-        with pytest.raises(InputError, match=r'left_3\.png is empty'):
+        with pytest.raises(InputError, match=r'left_3\.png has 40 x 24 px'):
             tests.until(node.done.done)
         tests.until(lambda: len(images) == 3, 'the images before')
 

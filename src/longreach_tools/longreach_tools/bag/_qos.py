@@ -26,6 +26,11 @@ __all__ = [
 # topic with 1 kHz. The middleware allocates memory only as messages arrive.
 RECORDER_DEPTH = 10_000
 
+# Of images and the like, which have megabytes each: these would be gigabytes while the disk is
+# slow. Messages that are lost are counted. 64 images of 5 megapixels are 320 MB.
+LARGE_DEPTH = 64
+LARGE_TYPES = {f'sensor_msgs/msg/{name}' for name in ('Image', 'CompressedImage', 'PointCloud2')}
+
 # Largest history of a player for slow subscribers. DDS sends a lost message again only when the
 # loss is detected, which can take seconds.
 PLAYER_DEPTH = 10_000
@@ -61,13 +66,19 @@ def recorded(profile: Any) -> Qos:
     )
 
 
-def subscription_profile(offered: Sequence[Qos]) -> Any:
+def subscription_profile(offered: Sequence[Qos], typename: str = '') -> Any:
     """
     Return the rclpy QoSProfile by which one subscription hears all of these publishers.
 
     Reliable if all are, transient local if all are. Without any publisher: reliable and volatile,
     so that the first message of the usual publisher is heard; the caller asks again when the
     publishers are known.
+
+    Parameters
+    ----------
+    offered : sequence of Qos
+    typename : str
+        Type of the messages, which bounds the depth of the queue.
     """
     from rclpy.qos import (
         QoSDurabilityPolicy,
@@ -81,7 +92,7 @@ def subscription_profile(offered: Sequence[Qos]) -> Any:
     make_profile: Any = QoSProfile
     return make_profile(
         history=QoSHistoryPolicy.KEEP_LAST,
-        depth=RECORDER_DEPTH,
+        depth=LARGE_DEPTH if typename in LARGE_TYPES else RECORDER_DEPTH,
         reliability=(
             QoSReliabilityPolicy.RELIABLE if reliable else QoSReliabilityPolicy.BEST_EFFORT
         ),

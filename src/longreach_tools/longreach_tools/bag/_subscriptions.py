@@ -144,7 +144,8 @@ class Subscriptions:
                 if topic.name not in self.skipped:
                     self._skip(topic.name, str(error))
                 continue
-            if is_looser(subscription_profile(topic.offers), topic.subscription.qos_profile):
+            wanted = subscription_profile(topic.offers, topic.typename)
+            if is_looser(wanted, topic.subscription.qos_profile):
                 self._node.destroy_subscription(topic.subscription)
                 self._open(topic)
 
@@ -235,7 +236,7 @@ class Subscriptions:
                 topic.message,
                 topic.name,
                 _never_called,
-                subscription_profile(topic.offers),
+                subscription_profile(topic.offers, topic.typename),
                 raw=True,
                 event_callbacks=SubscriptionEventCallbacks(
                     message_lost=callback, use_default_callbacks=False
