@@ -12,7 +12,7 @@ Two cameras that track circular markers, Henikl et al. (2015), section 4.2.
                                         poses from reference points; how good they are, and why not
 ``edges``, ``shapes``, ``ellipses``, ``detection``
                                         one marker in one image
-``refinement``, ``marker_model``, ``marker_samples``, ``pinhole``
+``refinement``, ``marker_model``, ``marker_samples``, ``shadows``, ``pinhole``
                                         its maximum-likelihood fit
 ``tracking``, ``image_motion``, ``appearance``, ``association``, ``naming``
                                         markers through time

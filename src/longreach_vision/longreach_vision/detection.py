@@ -88,6 +88,9 @@ _RIVALS, _NEARER = (0.6, 1.6), 0.2
 # glare is near: below saturation, glare is not detected by itself.
 _HIDDEN_UNEXPLAINED = 0.015
 _GLARE_DEVIATION, _GLARE_UNEXPLAINED = 0.07, 0.01
+# The same, and least share of the rim, where the edge of a shadow was estimated: several shadows
+# are not explained by one.
+_SHADED_UNEXPLAINED, _SHADED_RIM = 0.008, 0.6
 # Contrast in standard deviations of the residual, below which a fit is rejected.
 _LEAST_CONTRAST = 6.0
 # Largest residual as a share of the contrast; relative uncertainty of the noise estimate.
@@ -681,6 +684,8 @@ def _status(
         return UNCERTAIN, f'edges are blurred by {blur[0]:.1f} and {blur[1]:.1f} px'
     if not _explains(fit, noise, _UNEXPLAINED if support > _PLAIN_RIM else _HIDDEN_UNEXPLAINED):
         return UNCERTAIN, f'residual of {fit.residual:.1f} grey levels: not this kind of marker'
+    if fit.shaded and not (support > _SHADED_RIM and _explains(fit, noise, _SHADED_UNEXPLAINED)):
+        return UNCERTAIN, f'shadows: {100 * support:.0f} % of the rim fits'
     if outline.any():
         own = p[SHAPE:BLUR]
         astray = float(np.linalg.norm(own - outline * (own @ outline) / (outline @ outline)))

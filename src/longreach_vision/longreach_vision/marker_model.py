@@ -36,6 +36,15 @@ The parameters p, shape (20,), and their first indices:
 ===============  ==============================================================
 
 A disc has no parameters before ``CENTER``; with a known normal, h is not estimated.
+
+The straight edge of a shadow across the marker multiplies the levels on one side by a share of the
+light. Its parameters, shape (8,), are: direction of the normal into the shadow [rad]; distance
+from the origin along it [px]; variance of the penumbra, in addition to the blur [px^2]; the shares
+of the light outside, between the edges, and inside, which differ little where a camera is
+nonlinear; and the origin u, v [px], which is not estimated. Where a blurred shadow crosses a
+blurred edge, the mean of the product of both steps is not the product of their means: for normal
+distributions of correlation c, Phi2(z, y; c) = Phi(z) Phi(y) + phi(z) phi(y) (c + c^2 z y / 2 +
+...).
 """
 
 from __future__ import annotations
@@ -58,9 +67,12 @@ __all__ = [
     'PERSPECTIVE',
     'PERSPECTIVE_PRIOR',
     'RHO',
+    'SHADOW',
+    'SHADOW_SIZE',
     'SHAPE',
     'fill_normal_equations',
     'limit_parameters',
+    'limit_shadow',
     'set_perspective',
     'start_levels',
 ]
@@ -69,6 +81,11 @@ __all__ = [
 # that are not estimated for a disc or a known normal are at the ends.
 INSIDE, RHO, CENTER, SHAPE, BLUR, BAND, OUTSIDE, PERSPECTIVE = 0, 3, 4, 6, 9, 12, 15, 18
 PARAMETERS = 20
+# Estimated parameters of a shadow, and length of the array.
+SHADOW, SHADOW_SIZE = 6, 8
+# Prior standard deviations: differences of a shadow's light between two levels; variance of the
+# penumbra [px^2].
+_UNEQUAL, _PENUMBRA = 0.1, 3.0
 # Standard deviation of the prior of h without normal: a marker of 0.3 m tilted by 45 degrees has
 # 0.005 at 20 m.
 PERSPECTIVE_PRIOR = 0.005
@@ -131,6 +148,15 @@ def limit_parameters(p, disc):  # type: ignore[no-untyped-def]
     p[SHAPE + 2] = max(p[SHAPE + 2], 1.0)
     bound = 0.98 * math.sqrt(p[SHAPE] * p[SHAPE + 2])
     p[SHAPE + 1] = min(max(p[SHAPE + 1], -bound), bound)
+
+
+@njit
+def limit_shadow(shadow):  # type: ignore[no-untyped-def]
+    """Limit the parameters of a shadow, shape (8,) or (0,), to the domain of the model."""
+    if shadow.size > 0:
+        shadow[2] = min(max(shadow[2], 0.0), _WIDEST)
+        for k in range(3, 6):
+            shadow[k] = min(max(shadow[k], 0.02), 1.5)
 
 
 @njit
@@ -326,9 +352,34 @@ def _eliminate_light(normal, sums, moments, z, sector, active, residuals):  # ty
     return cost, eliminated
 
 
+@njit
+def _add_shadow_priors(shadow, joint, noise):  # type: ignore[no-untyped-def]
+    """Add the priors of a shadow (8,) to ``joint`` (6, 27), and return their cost."""
+    own = joint[:, PARAMETERS + 1 :]
+    cost = 0.0
+    weight = (max(noise, LEAST_NOISE) / _UNEQUAL) ** 2
+    for k in (4, 5):
+        # Differences from the light between the edges.
+        other = 3 if k == 4 else 5
+        excess = shadow[other] - shadow[4]
+        cost += weight * excess * excess
+        own[other, other] += weight
+        own[4, 4] += weight
+        own[other, 4] -= weight
+        own[4, other] -= weight
+        joint[other, PARAMETERS] -= weight * excess
+        joint[4, PARAMETERS] += weight * excess
+    weight = (max(noise, LEAST_NOISE) / _PENUMBRA) ** 2
+    cost += weight * shadow[2] ** 2
+    own[2, 2] += weight
+    joint[2, PARAMETERS] -= weight * shadow[2]
+    return cost
+
+
 @njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
 def fill_normal_equations(  # type: ignore[no-untyped-def]
-    p, known, outline, disc, samples, sector, active, normal, residuals, noise, local
+    p, shadow, known, outline, disc, samples, sector, active, normal, joint, residuals, noise,
+    local,
 ):  # fmt: skip
     """
     Fill the normal matrix with the gradient, and the residuals of all samples.
@@ -336,6 +387,8 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
     Parameters
     ----------
     p : ndarray, shape (20,)
+    shadow : ndarray, shape (8,) or (0,)
+        Parameters of a shadow; empty for none.
     known : bool
         The plane's normal is known: p contains its h.
     outline : ndarray, shape (3,)
@@ -352,12 +405,16 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
         Lower triangle filled: sums of products of grey level derivatives; in the last row,
         products
             of derivatives and residuals. Includes the priors, in units of squared grey levels.
+    joint : ndarray, shape (6, 27)
+        With a shadow, filled likewise for its parameters: products with the derivatives by p, with
+        the residuals, and among themselves.
     residuals : ndarray, shape (n,)
         Filled for all sectors: measured minus modelled [grey levels].
     noise : float
         Standard deviation of the noise, which weights the priors [grey levels].
     local : bool
-        Each sector has its own light (level and slope across the edge), which is eliminated.
+        Each sector has its own light (level and slope across the edge), which is eliminated; not
+        with a shadow.
 
     Returns
     -------
@@ -382,6 +439,19 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
     sums = np.zeros((active.size if local else 0, 2, PARAMETERS + 1))
     places = np.empty((10, count))
     _fill_places(p, samples, places)
+    shaded = shadow.size > 0
+    extra = np.zeros(SHADOW)
+    lit_outside = lit_band = lit_inside = 0.0
+    in_shadow = shadow_grey = shadow_z = 0.0
+    shade_u = shade_v = shade_sharp = shade_du = shade_dv = 0.0
+    dim_outside = dim_band = dim_inside = 0.0
+    light_outside = light_band = light_inside = 1.0
+    if shaded:
+        joint[:] = 0.0
+        shade_u, shade_v = math.cos(shadow[0]), math.sin(shadow[0])
+        shade_sharp = 1.0 / math.sqrt(
+            s11 * shade_u**2 + 2.0 * s12 * shade_u * shade_v + s22 * shade_v**2 + shadow[2]
+        )
     for index in range(count):
         du, dv, r = places[0, index], places[1, index], places[2, index]
         eu, ev, mu, mv = places[3, index], places[4, index], places[5, index], places[6, index]
@@ -389,6 +459,14 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
         scale = flat * sharp
         outside = p[OUTSIDE] + p[OUTSIDE + 1] * du + p[OUTSIDE + 2] * dv
         band = p[BAND] + p[BAND + 1] * du + p[BAND + 2] * dv
+        if shaded:
+            shade_du, shade_dv = samples[0, index] - shadow[6], samples[1, index] - shadow[7]
+            away = shade_u * shade_du + shade_v * shade_dv - shadow[1]
+            shadow_z = min(max(away * shade_sharp, -_FAR), _FAR)
+            in_shadow, shadow_grey = _step(shadow_z)
+            lit_outside, lit_band = outside, band
+            outside *= 1.0 + (shadow[3] - 1.0) * in_shadow
+            band *= 1.0 + (shadow[4] - 1.0) * in_shadow
         # Without branches: they would be mispredicted for every third pixel.
         z_outer = min(max((r - 1.0) * scale + bend, -_FAR), _FAR)
         box = 1.0 - sharpest * sharp * sharp
@@ -396,13 +474,28 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
         phi_outer, density_outer = _blurred_step(z_outer, box)
         grey_outer = (outside - band) * density_outer
         value = band + (outside - band) * phi_outer
-        phi_inner, grey_inner, z_inner = 1.0, 0.0, 0.0
+        phi_inner, grey_inner, z_inner, density_inner = 1.0, 0.0, 0.0, 0.0
         if not disc:
             inside = p[INSIDE] + p[INSIDE + 1] * du + p[INSIDE + 2] * dv
+            if shaded:
+                lit_inside = inside
+                inside *= 1.0 + (shadow[5] - 1.0) * in_shadow
             z_inner = min(max((r - rho) * scale + bend * curved_inside, -_FAR), _FAR)
             phi_inner, density_inner = _blurred_step(z_inner, box)
             grey_inner = (band - inside) * density_inner
             value += (inside - band) * (1.0 - phi_inner)
+        if shaded:
+            dim_outside = lit_outside * (shadow[3] - 1.0)
+            dim_band = lit_band * (shadow[4] - 1.0)
+            dim_inside = lit_inside * (shadow[5] - 1.0)
+            # Correlation of both blurs.
+            common = (s11 * mu + s12 * mv) * shade_u + (s12 * mu + s22 * mv) * shade_v
+            common *= sharp * shade_sharp
+            both = common * density_outer * (1.0 + 0.5 * common * z_outer * shadow_z)
+            value += (dim_outside - dim_band) * both * shadow_grey
+            if not disc:
+                both = common * density_inner * (1.0 + 0.5 * common * z_inner * shadow_z)
+                value += (dim_band - dim_inside) * both * shadow_grey
         # A clipped value only says that the level is at least that.
         seen = 1.0 if value < _FULL else 0.0
         grey_outer *= seen
@@ -432,8 +525,23 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
         by_variance = grey_outer * (bend - 0.5 * z_outer)
         by_variance += grey_inner * (bend * curved_inside - 0.5 * z_inner)
         by_variance *= sharp * sharp
+        if shaded:
+            # Shares of the levels in the pixel, and its change with the distance from the shadow.
+            of_outside, of_band = seen * phi_outer, seen * (phi_inner - phi_outer)
+            of_inside = seen * (1.0 - phi_inner)
+            slope = of_outside * dim_outside + of_band * dim_band + of_inside * dim_inside
+            slope *= shadow_grey * shade_sharp
+            extra[0] = slope * (shade_u * shade_dv - shade_v * shade_du)
+            extra[1] = -slope
+            extra[2] = -0.5 * slope * shadow_z * shade_sharp
+            extra[3] = of_outside * lit_outside * in_shadow
+            extra[4] = of_band * lit_band * in_shadow
+            extra[5] = of_inside * lit_inside * in_shadow
+            light_outside = 1.0 + (shadow[3] - 1.0) * in_shadow
+            light_band = 1.0 + (shadow[4] - 1.0) * in_shadow
+            light_inside = 1.0 + (shadow[5] - 1.0) * in_shadow
         if not disc:
-            share = seen * (1.0 - phi_inner)
+            share = seen * (1.0 - phi_inner) * light_inside
             row[INSIDE] = share
             row[INSIDE + 1] = share * du
             row[INSIDE + 2] = share * dv
@@ -446,11 +554,16 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
         row[BLUR] = by_variance * mu * mu
         row[BLUR + 1] = 2.0 * by_variance * mu * mv
         row[BLUR + 2] = by_variance * mv * mv
-        share = seen * (phi_inner - phi_outer)
+        if shaded:
+            # The blur is also that of the shadow.
+            row[BLUR] += extra[2] * shade_u * shade_u
+            row[BLUR + 1] += 2.0 * extra[2] * shade_u * shade_v
+            row[BLUR + 2] += extra[2] * shade_v * shade_v
+        share = seen * (phi_inner - phi_outer) * light_band
         row[BAND] = share
         row[BAND + 1] = share * du
         row[BAND + 2] = share * dv
-        share = seen * phi_outer
+        share = seen * phi_outer * light_outside
         row[OUTSIDE] = share
         row[OUTSIDE + 1] = share * du
         row[OUTSIDE + 2] = share * dv
@@ -461,6 +574,12 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
             row[PERSPECTIVE] = bow * along * eu
             row[PERSPECTIVE + 1] = bow * along * ev
         row[PARAMETERS] = error
+        if shaded:
+            for k in range(SHADOW):
+                for i in range(PARAMETERS + 1):
+                    joint[k, i] += extra[k] * row[i]
+                for i in range(SHADOW):
+                    joint[k, PARAMETERS + 1 + i] += extra[k] * extra[i]
         if local:
             for i in range(PARAMETERS + 1):
                 sums[sector[index], 0, i] += row[i]
@@ -476,6 +595,8 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
             normal, sums, moments, nearest, sector, active, residuals
         )
         used -= eliminated
+    if shaded:
+        cost += _add_shadow_priors(shadow, joint, noise)
     # Prior: the gradients of the three levels are proportional to the levels.
     size = math.sqrt(a11 * a22 - a12 * a12)
     for part in range(1 if disc else 2):

@@ -29,9 +29,11 @@ from longreach_vision.marker_model import (
     PARAMETERS,
     PERSPECTIVE,
     RHO,
+    SHADOW,
     SHAPE,
     fill_normal_equations,
     limit_parameters,
+    limit_shadow,
     set_perspective,
     start_levels,
 )
@@ -44,6 +46,7 @@ from longreach_vision.marker_samples import (
     select_pixels,
 )
 from longreach_vision.pinhole import shape_to_pinhole, to_pinhole
+from longreach_vision.shadows import find_shadow
 from longreach_vision.shapes import SECTORS, largest
 
 __all__ = ['Fit', 'fit_marker']
@@ -56,6 +59,9 @@ _CURVED, _EXPLAINED = (1.1, 0.3), 0.5
 # Sectors get their own light if residuals exceed the noise by this factor and this many grey
 # levels; since it is not exactly a level and a slope, variances are multiplied by _BENT.
 _UNEVEN, _BENT = (1.05, 0.12), 1.5
+# The edge of a shadow is estimated, too, where less of the rim fits; by how much more of it must
+# fit then, if the residuals are not explained better.
+_PLAIN, _GAINED = 0.85, 0.1
 # A fit with a larger residual as a share of the contrast is abandoned.
 _HOPELESS = 0.4
 
@@ -79,6 +85,8 @@ class Fit(NamedTuple):
     pixels : int
         Number of pixels near the edges, in all sectors.
     converged : bool
+    shaded : bool
+        The edge of a shadow was estimated, too.
     """
 
     parameters: NDArray[np.float64]
@@ -88,6 +96,7 @@ class Fit(NamedTuple):
     burnt: float
     pixels: int
     converged: bool
+    shaded: bool
 
 
 def fit_marker(
@@ -134,6 +143,26 @@ def _fit_marker(  # type: ignore[no-untyped-def]
     image, packed, normal, outline, start, seen, blur, noise
 ):  # fmt: skip
     """Kernel of :func:`fit_marker`, with the same arguments; returns the fields of Fit."""
+    plain = _fit(image, packed, normal, outline, start, seen, blur, noise, False)
+    _, _, rms, active, _, _, converged, _ = plain
+    support = np.mean(active[:SECTORS]) if converged else 0.0
+    if support >= _PLAIN and rms < _CURVED[0] * noise + _CURVED[1]:
+        return plain
+    shaded = _fit(image, packed, normal, outline, start, seen, blur, noise, True)
+    _, _, less, active, _, _, found, _ = shaded
+    if not found:
+        return plain
+    gained = np.mean(active[:SECTORS]) - support
+    if gained > _GAINED or (gained > -0.05 and _is_explained(rms, less, noise)):
+        return shaded
+    return plain
+
+
+@njit
+def _fit(  # type: ignore[no-untyped-def]
+    image, packed, normal, outline, start, seen, blur, noise, shaded
+):  # fmt: skip
+    """Fit a marker, with the edge of a shadow across it or without; as :func:`_fit_marker`."""
     disc = start[5] <= 0.0
     known = normal[0] != 0.0 or normal[1] != 0.0 or normal[2] != 0.0
     cu, cv = to_pinhole(packed, start[0], start[1])
@@ -153,6 +182,7 @@ def _fit_marker(  # type: ignore[no-untyped-def]
     size = 0
     rms = 0.0
     local = converged = False
+    shadow = np.zeros(0)
     for attempt in range(_ATTEMPTS):
         set_perspective(p, line, known)
         reach = edge_reach(p)
@@ -162,13 +192,21 @@ def _fit_marker(  # type: ignore[no-untyped-def]
         divide_by_light(samples[:, :size], light, cu, cv, longest)
         if attempt == 0:
             find_burnt(samples[:, :size], sector[:size], burnt)
+            if shaded:
+                shadow = find_shadow(samples[:, :size], sector[:size], burnt, p, disc)
+                if shadow.size == 0:
+                    break
+                # Edge points are missing where the shadow is dark.
+                active[:] = True
             active &= ~burnt
             start_levels(p, disc, samples[:, :size], sector[:size], active)
+            if shaded:
+                _lighten(p, samples[:, :size], sector[:size], disc, shadow)
         converged, rms = _estimate(
-            p, line, known, outline, disc, samples[:, :size], sector[:size], active, residuals,
-            covariance, noise, local,
+            p, shadow, line, known, outline, disc, samples[:, :size], sector[:size], active,
+            residuals, covariance, noise, local,
         )  # fmt: skip
-        if attempt == 0 and converged:
+        if attempt == 0 and converged and not shaded:
             if burnt.any():
                 # Glare extends beyond the saturated sectors.
                 local = rms > _UNEVEN[0] * noise + _UNEVEN[1]
@@ -179,8 +217,8 @@ def _fit_marker(  # type: ignore[no-untyped-def]
                 )  # fmt: skip
             if local:
                 converged, rms = _estimate(
-                    p, line, known, outline, disc, samples[:, :size], sector[:size], active,
-                    residuals, covariance, noise, local,
+                    p, shadow, line, known, outline, disc, samples[:, :size], sector[:size],
+                    active, residuals, covariance, noise, local,
                 )  # fmt: skip
         contrast = abs(p[OUTSIDE] - p[BAND])
         if not converged or not rms < _HOPELESS * contrast:
@@ -196,16 +234,33 @@ def _fit_marker(  # type: ignore[no-untyped-def]
         few = changed == 0 or (attempt > 0 and changed <= 2)
         if few and abs(edge_reach(p) - reach) < 0.5:
             break
-    if converged and not local and rms > _UNEVEN[0] * noise + _UNEVEN[1]:
+    if converged and not local and not shaded and rms > _UNEVEN[0] * noise + _UNEVEN[1]:
         # Not earlier: an occluder could be mistaken for light.
         trial, spread = p.copy(), covariance.copy()
         found, less = _estimate(
-            trial, line, known, outline, disc, samples[:, :size], sector[:size], active,
+            trial, shadow, line, known, outline, disc, samples[:, :size], sector[:size], active,
             residuals, spread, noise, True,
         )  # fmt: skip
         if found and _is_explained(rms, less, noise):
             p, covariance, rms = trial, spread, less
-    return p, covariance, rms, active, np.mean(burnt[:SECTORS]), size, converged
+    return p, covariance, rms, active, np.mean(burnt[:SECTORS]), size, converged, shaded
+
+
+@njit
+def _lighten(p, samples, sector, disc, shadow):  # type: ignore[no-untyped-def]
+    """Set the grey levels of ``p`` (20,) to those on the lit side of a shadow (8,)."""
+    lit = np.zeros(2 * SECTORS, np.bool_)
+    away = np.empty(sector.size)
+    for index in range(sector.size):
+        du, dv = samples[0, index] - shadow[6], samples[1, index] - shadow[7]
+        away[index] = math.cos(shadow[0]) * du + math.sin(shadow[0]) * dv - shadow[1]
+        if away[index] < -1.0:
+            lit[sector[index]] = True
+    for index in range(sector.size):
+        if away[index] > -1.0:
+            lit[sector[index]] = False
+    if lit.any():
+        start_levels(p, disc, samples, sector, lit)
 
 
 @njit
@@ -294,24 +349,32 @@ def _judge_sectors(residuals, sector, burnt, noise, active):  # type: ignore[no-
 
 @njit
 def _estimate(  # type: ignore[no-untyped-def]
-    p, line, known, outline, disc, samples, sector, active, residuals, covariance, noise, local
+    p, shadow, line, known, outline, disc, samples, sector, active, residuals, covariance, noise,
+    local,
 ):  # fmt: skip
     """
     Estimate all parameters from the samples of the active sectors.
 
-    Updates the parameters, fills residuals and ``covariance`` (20, 20); returns whether it
-    converged, and the root mean square of the active residuals and priors [grey levels].
+    Updates the parameters, those of a shadow (8,) included if it is not empty, fills residuals and
+    ``covariance`` (20, 20); returns whether it converged, and the root mean square of the active
+    residuals and priors [grey levels].
     """
     first, last = CENTER if disc else 0, PERSPECTIVE if known else PARAMETERS
-    count = last - first
+    own = last - first
+    # The last parameter of a shadow is the light inside the inner edge.
+    more = 0 if shadow.size == 0 else (SHADOW - 1 if disc else SHADOW)
+    count = own + more
     normal = np.zeros((PARAMETERS + 1, PARAMETERS))
     tried = np.zeros((PARAMETERS + 1, PARAMETERS))
     factor = np.empty((count, count))
     step = np.empty(count)
-    trial = p.copy()
+    joint = np.zeros((SHADOW, PARAMETERS + 1 + SHADOW))
+    tried_joint = np.zeros((SHADOW, PARAMETERS + 1 + SHADOW))
+    trial, trial_shadow = p.copy(), shadow.copy()
     cost, used = fill_normal_equations(
-        p, known, outline, disc, samples, sector, active, normal, residuals, noise, local
-    )
+        p, shadow, known, outline, disc, samples, sector, active, normal, joint, residuals, noise,
+        local,
+    )  # fmt: skip
     if used < 2 * count:
         return False, 0.0
     damping = 1e-5
@@ -320,32 +383,25 @@ def _estimate(  # type: ignore[no-untyped-def]
         moved = False
         better = cost
         for _ in range(_TRIALS):
-            factor[:] = normal[first:last, first:last]
+            _join(normal, joint, first, last, more, factor, step)
             for index in range(count):
                 factor[index, index] *= 1.0 + damping
                 factor[index, index] += 1e-12
-            step[:] = normal[PARAMETERS, first:last]
             if not cholesky(factor):
                 damping = max(10.0 * damping, 1e-3)
                 continue
             cholesky_solve(factor, step)
             trial[:] = p
-            trial[first:last] += step
+            trial[first:last] += step[:own]
             limit_parameters(trial, disc)
+            trial_shadow[:] = shadow
+            trial_shadow[:more] += step[own:]
+            limit_shadow(trial_shadow)
             set_perspective(trial, line, known)
             better, used = fill_normal_equations(
-                trial,
-                known,
-                outline,
-                disc,
-                samples,
-                sector,
-                active,
-                tried,
-                residuals,
-                noise,
-                local,
-            )
+                trial, trial_shadow, known, outline, disc, samples, sector, active, tried,
+                tried_joint, residuals, noise, local,
+            )  # fmt: skip
             if better <= cost * (1.0 + 1e-9):
                 moved = True
                 break
@@ -358,7 +414,9 @@ def _estimate(  # type: ignore[no-untyped-def]
         gained = cost - better
         p[:] = trial
         cost = better
+        shadow[:] = trial_shadow
         normal, tried = tried, normal
+        joint, tried_joint = tried_joint, joint
         damping = max(0.1 * damping, 1e-7)
         # Convergence is fast: the remaining error is far below the noise.
         if shift < 5e-3 and gained < 0.5 * cost / used:
@@ -367,19 +425,36 @@ def _estimate(  # type: ignore[no-untyped-def]
     # Covariance: variance of the residuals times the inverse normal matrix.
     variance = max(cost / max(used - count, 1), 1.0 / 12.0) * (_BENT if local else 1.0)
     covariance[:] = 0.0
-    factor[:] = normal[first:last, first:last]
+    _join(normal, joint, first, last, more, factor, step)
     for index in range(count):
         factor[index, index] *= 1.0 + 1e-10
         factor[index, index] += 1e-12
     if not cholesky(factor):
         return False, 0.0
-    for column in range(count):
+    for column in range(own):
         step[:] = 0.0
         step[column] = 1.0
         cholesky_solve(factor, step)
-        for index in range(count):
+        for index in range(own):
             covariance[first + index, first + column] = variance * step[index]
     return converged, math.sqrt(cost / max(used, 1))
+
+
+@njit
+def _join(normal, joint, first, last, more, factor, right):  # type: ignore[no-untyped-def]
+    """
+    Fill lower triangle and right-hand side for the parameters from ``first`` up to ``last``.
+
+    ``more`` parameters of a shadow follow; see :func:`fill_normal_equations`.
+    """
+    own = last - first
+    factor[:own, :own] = normal[first:last, first:last]
+    right[:own] = normal[PARAMETERS, first:last]
+    for k in range(more):
+        factor[own + k, :own] = joint[k, first:last]
+        right[own + k] = joint[k, PARAMETERS]
+        for other in range(more):
+            factor[own + k, own + other] = joint[k, PARAMETERS + 1 + other]
 
 
 @njit
@@ -408,8 +483,8 @@ def _flatten(  # type: ignore[no-untyped-def]
         samples[2] = values
         divide_by_light(samples, light, cu, cv, radius)
         converged, rms = _estimate(
-            p, line, known, outline, disc, samples, sector, active, residuals, covariance, noise,
-            False,
+            p, np.zeros(0), line, known, outline, disc, samples, sector, active, residuals,
+            covariance, noise, False,
         )  # fmt: skip
         if not converged:
             break
@@ -419,6 +494,6 @@ def _flatten(  # type: ignore[no-untyped-def]
     samples[2] = values
     p[:] = before
     return _estimate(
-        p, line, known, outline, disc, samples, sector, active, residuals, covariance, noise,
-        False,
+        p, np.zeros(0), line, known, outline, disc, samples, sector, active, residuals, covariance,
+        noise, False,
     )  # fmt: skip

@@ -29,6 +29,7 @@ from independent_renderer import (
     Rendered,
     Scene,
     Shading,
+    Shadow,
     back_project,
     plane_axes,
     project,
@@ -43,7 +44,8 @@ Detector = Callable[
     tuple[str, np.ndarray | None, np.ndarray | None],
 ]
 
-# What may disturb a marker; 'all' goes through them in turn, 'empty' has clutter and no marker.
+# What may disturb a marker; 'all' goes through them in turn, 'empty' has clutter and no marker,
+# 'dappled' shade made of spots of light.
 KINDS = (
     'base',
     'shading',
@@ -57,6 +59,8 @@ KINDS = (
     'neighbours',
     'highlight',
     'light_spot',
+    'shadow',
+    'shadow_rim',
 )
 MOTION = {'motion_3': 3.0, 'motion_6': 6.0}
 # Above it an error is wrong [px].
@@ -141,13 +145,13 @@ def scenes(kind: str, count: int, seed: int = 0) -> list[Case]:
     Parameters
     ----------
     kind : str
-        One of KINDS, 'all' or 'empty'.
+        One of KINDS, 'all', 'empty' or 'dappled'.
     count, seed : int
     """
     if kind == 'all':
         parts = [scenes(one, -(-count // len(KINDS)), seed) for one in KINDS]
         return [case for cases in zip(*parts, strict=True) for case in cases][:count]
-    number = [*KINDS, 'empty'].index(kind)
+    number = [*KINDS[:12], 'empty', *KINDS[12:], 'dappled'].index(kind)
     return [_case(kind, np.random.default_rng([seed, number, k])) for k in range(count)]
 
 
@@ -192,6 +196,28 @@ def _case(kind: str, rng: np.random.Generator) -> Case:
         width = rng.uniform(0.55, 0.75) * ellipse.axes[0]
         amplitude = rng.uniform(150.0, 400.0) if kind == 'highlight' else rng.uniform(20.0, 60.0)
         scene = scene.changed(glare=(Glare(tuple(at), width, amplitude, 2.0),))
+    elif kind in ('shadow', 'shadow_rim'):
+        # Through the marker, or within 3 px of the rim; as of a boom some metres away.
+        extent = _extent(scene, along)
+        away = rng.uniform(-0.8, 0.8) * extent
+        if kind == 'shadow_rim':
+            away = extent + rng.uniform(-3.0, 3.0)
+        at = center + away * along
+        light, penumbra = rng.uniform(0.25, 0.7), rng.uniform(0.0, 3.0)
+        scene = scene.changed(shadows=(Shadow(tuple(at), direction, light, penumbra),))
+    elif kind == 'dappled':
+        # All in the shade of leaves, but for some spots.
+        spots = [
+            (
+                *(center + rng.normal(0.0, 0.8, 2) * ellipse.axes[0]).tolist(),
+                rng.uniform(3.0, 12.0),
+            )
+            for _ in range(rng.integers(2, 6))
+        ]
+        far = tuple(center - 1e4 * along)
+        light = rng.uniform(0.25, 0.7)
+        shade = Shadow(far, direction, light, rng.uniform(1.0, 4.0), tuple(spots))
+        scene = scene.changed(shadows=(shade,))
     elif kind == 'neighbours':
         place = 2.6 * along
         axes = np.array(plane_axes(scene))

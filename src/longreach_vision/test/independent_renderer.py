@@ -12,8 +12,8 @@ S = 8 and radii from 10 px), rays are bilinear between the corners of a pixel (2
 grey level of a cell is spread evenly over it. With S = 8 and a contrast of 150 pixels are within
 0.11 grey levels of the limit, 0.02 RMS; the centre moves by less than 1e-5 px.
 
-Order: surroundings with clutter, card, neighbours, marker; times illumination; occluders in front;
-plus glare; optics and pixels; noise; clipping and rounding.
+Order: surroundings with clutter, card, neighbours, marker; times illumination and shadows;
+occluders in front; plus glare; optics and pixels; noise; clipping and rounding.
 
 Pixels (u, v): the centre of the first one is (0, 0). Positions of image elements (occluders,
 shading, glare) are in pixels of the full frame. Grey levels 0 to 255. Metres in the optical frame:
@@ -79,6 +79,22 @@ class Bar:
 
 
 @dataclass(frozen=True)
+class Shadow:
+    """
+    Less light: on one side of a straight edge, or everywhere but in round spots.
+
+    ``light`` is the share of the light that is left, ``penumbra`` the width over which it changes
+    linearly [px].
+    """
+
+    at: tuple[float, float]  # a point of the edge
+    direction: float  # from u towards v, into the shadow [rad]
+    light: float
+    penumbra: float = 1.0
+    spots: tuple[tuple[float, float, float], ...] = ()  # centre and radius [px]
+
+
+@dataclass(frozen=True)
 class Glare:
     """Added light: amplitude exp(-d^power), d the distance over width; longer in one direction."""
 
@@ -128,6 +144,7 @@ class Scene:
     clutter: int = 0  # elements on the surroundings
     clutter_contrast: float = 80.0
     shading: Shading = Shading()
+    shadows: tuple[Shadow, ...] = ()
     bars: tuple[Bar, ...] = ()
     glare: tuple[Glare, ...] = ()
     blur: float = 0.8  # standard deviation [px]
@@ -404,8 +421,8 @@ def _instants(motion: float) -> tuple[np.ndarray, np.ndarray]:
     return nodes * motion / 2.0, weights / 2.0
 
 
-def _image_elements(scene: Scene) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return shading (6,), bars (n, 6) and glare (n, 8) as numbers."""
+def _image_elements(scene: Scene) -> tuple[np.ndarray, ...]:
+    """Return shading (6,), shadows (n, 6), spots (m, 4), bars and glare as numbers."""
     s = scene.shading
     shading = [
         s.at[0],
@@ -415,6 +432,12 @@ def _image_elements(scene: Scene) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         s.strength,
         s.bend,
     ]
+    shadows = [
+        [*t.at, math.cos(t.direction), math.sin(t.direction), t.light, max(t.penumbra, 1e-3)]
+        for t in scene.shadows
+    ]
+    # The spots of each shadow, with its number.
+    spots = [[*spot, k] for k, t in enumerate(scene.shadows) for spot in t.spots]
     bars = [
         [b.at[0], b.at[1], math.cos(b.direction), math.sin(b.direction), b.width, b.grey]
         for b in scene.bars
@@ -433,6 +456,8 @@ def _image_elements(scene: Scene) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     ]
     return (
         np.array(shading),
+        np.array(shadows).reshape(len(shadows), 6),
+        np.array(spots, float).reshape(len(spots), 4),
         np.array(bars).reshape(len(bars), 6),
         np.array(glare).reshape(len(glare), 8),
     )
@@ -825,7 +850,7 @@ def _paint_plane(
 @njit(cache=True, error_model='numpy')
 def _illuminate(cells, u0, v0, S, elements):
     """Apply illumination, occluders and glare."""
-    shading, bars, glare = elements
+    shading, shadows, spots, bars, glare = elements
     side = 1.0 / S
     limits = np.array([20.0 ** (1.0 / one[7]) for one in glare])
     for j in range(cells.shape[0]):
@@ -835,6 +860,15 @@ def _illuminate(cells, u0, v0, S, elements):
             t = (u - shading[0]) * shading[2] + (v - shading[1]) * shading[3]
             light = 1.0 + t * (shading[4] + t * shading[5])
             value = cells[j, i] * min(max(light, 0.2), 2.0)
+            for k in range(shadows.shape[0]):
+                nu, nv, left, penumbra = shadows[k, 2:]
+                away = (u - shadows[k, 0]) * nu + (v - shadows[k, 1]) * nv
+                lit = min(max(0.5 - away / penumbra, 0.0), 1.0)
+                for m in range(spots.shape[0]):
+                    if spots[m, 3] == k:
+                        away = math.hypot(u - spots[m, 0], v - spots[m, 1]) - spots[m, 2]
+                        lit = max(lit, min(max(0.5 - away / penumbra, 0.0), 1.0))
+                value *= left + (1.0 - left) * lit
             for k in range(bars.shape[0]):
                 nu, nv, width = bars[k, 2], bars[k, 3], bars[k, 4]
                 distance = (u - bars[k, 0]) * nu + (v - bars[k, 1]) * nv

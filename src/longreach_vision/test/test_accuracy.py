@@ -37,6 +37,9 @@ GOALS = {
     'neighbours': (0.02, 0.05),
     'highlight': (0.04, 0.4),
     'light_spot': (0.04, 0.1),
+    'shadow': (0.03, 0.1),
+    'shadow_rim': (0.03, 0.1),
+    'dappled': (0.05, 0.7),
 }
 
 
@@ -105,7 +108,7 @@ def test_centre_is_near_the_best_that_is_possible():
 
 
 @pytest.mark.slow_after(1)
-@pytest.mark.parametrize('kind', ['base', 'shading', 'noise', 'neighbours', 'highlight'])
+@pytest.mark.parametrize('kind', ['base', 'shading', 'noise', 'neighbours', 'highlight', 'shadow'])
 def test_stated_covariance_is_honest(kind):
     assert 0.5 <= report(kind).normalised <= 2.0, report(kind)
 

@@ -18,12 +18,13 @@ from longreach_vision.marker_model import (
     PERSPECTIVE,
     PERSPECTIVE_PRIOR,
     RHO,
+    SHADOW,
     SHAPE,
     fill_normal_equations,
 )
 from longreach_vision.shapes import SECTORS
 
-UNKNOWN = np.zeros(3)
+UNKNOWN, NONE = np.zeros(3), np.zeros(0)
 
 
 def parameters(h=(0.0, 0.0), motion=0.0) -> np.ndarray:
@@ -46,16 +47,18 @@ class Model:
         self.disc, self.known, self.outline, self.noise = disc, known, np.array(outline), noise
         self.free = slice(4 if disc else 0, PERSPECTIVE if known else PARAMETERS)
 
-    def at(self, p, grey=None, *, active=True, local=False):
+    def at(self, p, grey=None, *, active=True, local=False, shadow=NONE):
         """Cost, normal matrix with the gradient as its last row, and residuals."""
         samples = self.samples.copy()
         samples[2] = 0.0 if grey is None else grey
         normal, residuals = np.zeros((PARAMETERS + 1, PARAMETERS)), np.zeros(len(self.sector))
         sectors = np.full(2 * SECTORS, active)
+        joint = np.zeros((SHADOW, PARAMETERS + 1 + SHADOW))
         cost, used = fill_normal_equations(
-            p, self.known, self.outline, self.disc, samples, self.sector, sectors, normal,
-            residuals, self.noise, local,
+            p, shadow, self.known, self.outline, self.disc, samples, self.sector, sectors, normal,
+            joint, residuals, self.noise, local,
         )  # fmt: skip
+        self.joint = joint
         eliminated = 2 * np.unique(self.sector).size if local else 0
         assert used == active * (len(self.sector) - eliminated)
         return cost, normal, residuals
@@ -169,6 +172,58 @@ def test_prior_of_the_outline_is_blind_to_size_and_pulls_to_the_shape():
         (0.3 / 0.03 / size) ** 2 * (2.5**2 + 2.0**2 + 2.5**2)
     )
     assert other[1][SHAPE, SHAPE] > none[1][SHAPE, SHAPE]
+
+
+# --- a shadow --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('disc', [False, True])
+def test_a_shadow_has_the_derivatives_of_the_model(disc):
+    model, p = Model(disc=disc, known=True), parameters()
+    shadow = np.array([0.7, 3.0, 0.6, 0.5, 0.55, 0.6, *MIDDLE])
+    whole = np.append(p, shadow[:SHADOW])
+
+    def residuals(values):
+        return model.at(
+            values[:PARAMETERS], shadow=np.append(values[PARAMETERS:], shadow[SHADOW:])
+        )[2]
+
+    columns = []
+    for k in range(len(whole)):
+        step = np.zeros(len(whole))
+        step[k] = 1e-5
+        columns.append((residuals(whole - step) - residuals(whole + step)) / 2e-5)
+    J = np.array(columns).T
+    other = np.random.default_rng(0).normal(size=len(J))
+    # Priors do not depend on the pixels.
+    parts = []
+    for options in ({'grey': other}, {'active': False}):
+        normal = model.at(p, shadow=shadow, **options)[1]
+        parts.append((normal, model.joint))
+    matrix = np.zeros((len(whole), len(whole)))
+    matrix[:PARAMETERS, :PARAMETERS] = (parts[0][0] - parts[1][0])[:PARAMETERS]
+    joint = parts[0][1] - parts[1][1]
+    matrix[PARAMETERS:, :PARAMETERS] = joint[:, :PARAMETERS]
+    matrix[PARAMETERS:, PARAMETERS:] = joint[:, PARAMETERS + 1 :]
+    free = np.r_[
+        np.arange(*model.free.indices(PARAMETERS)), PARAMETERS + np.arange(5 + (not disc))
+    ]
+    matrix = (np.tril(matrix) + np.tril(matrix, -1).T)[np.ix_(free, free)]
+    J = J[:, free]
+    size = np.linalg.norm(J, axis=0)
+    # The correction where both edges cross, and widths, are left out of the derivatives.
+    np.testing.assert_allclose(
+        matrix / np.outer(size, size), J.T @ J / np.outer(size, size), atol=0.05
+    )
+
+
+def test_a_shadow_that_dims_nothing_is_none():
+    model, p = Model(disc=False, known=True), parameters()
+    shadow = np.array([0.7, 3.0, 0.6, 1.0, 1.0, 1.0, *MIDDLE])
+    for one, same in zip(model.at(p), model.at(p, shadow=shadow), strict=True):
+        np.testing.assert_allclose(
+            one, same, atol=(0.3 / 3.0) ** 2 * 0.6**2 + 1e-9 * np.abs(np.asarray(one)).max()
+        )
 
 
 # --- light of each sector --------------------------------------------------------------------
