@@ -7,8 +7,8 @@ The controller of each motor is
     tau = tau_r + K (gamma_r - gamma) + D (gamma_r' - gamma')
 
 once per cycle. The scenario says where the chords shall be; gamma_r is where the motors are when
-the links rest there, bent by their weight, and tau_r the torques that hold them. Brakes of the
-motors let their angles come to rest within ``BRAKE_TIME``.
+the links rest there, bent by their weight, and tau_r moves links that are bent so along. Brakes of
+the motors let their angles come to rest within ``BRAKE_TIME``.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ BRAKE_TIME = 0.01
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-11
 # First step of the integration over the interval.
 _FIRST = 0.1
-# Half the interval of the derivative of the references [s].
-_APART = 1e-4
+# Interval of the differences by which references are derived [s].
+_APART = 1e-3
 # Poses of a scenario at which the loop must be stable.
 _POSES = 5
 
@@ -247,6 +247,7 @@ class Controller:
                 self.arm.damping * elastic_stiffness(links),
             )
         )
+        self._equations = compiled(links).equations
         self.kernels: Any = _kernels(compiled(links))
         self._gains = tuple(self.arm.column(name) for name in ('gain', 'rate_gain'))
         times = np.linspace(0.0, scenario.duration, _POSES)
@@ -275,10 +276,19 @@ class Controller:
         return x[:n] @ self._force, x[n:] @ self._force
 
     def references(self, time: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return desired motor angles, rates and holding torques at a time [s], (N,) each."""
-        q, torques = self.rest(time)
-        behind, ahead = (self.rest(time + shift)[0] for shift in (-_APART, _APART))
-        return q @ self._force, (ahead - behind) @ self._force / (2.0 * _APART), torques
+        """
+        Return desired motor angles, rates and torques (N,) at a time [s].
+
+        The torques move links that are bent as at rest along the scenario: forces on the joint
+        angles, where the force map is the identity.
+        """
+        behind, q, ahead = (self.rest(time + shift)[0] for shift in (-_APART, 0.0, _APART))
+        rates = (ahead - behind) / (2.0 * _APART)
+        n, count = self._force.shape
+        mass, velocity, static = np.empty((n, n)), np.empty(n), np.empty(n)
+        self._equations(q, rates, self.constants.values, mass, velocity, static)
+        forces = (mass + self.constants.rotors) @ (ahead - 2.0 * q + behind) / _APART**2
+        return q @ self._force, rates @ self._force, (forces + velocity + static)[:count]
 
     def torques(self, angles: np.ndarray, rates: np.ndarray, cycle: int) -> Torques:
         """

@@ -105,3 +105,13 @@ def test_casadi_finds_the_torques_that_hold_the_links(tmp_path, monkeypatch):
     assert second == pytest.approx(weight, rel=5e-6)  # six digits are printed
     assert first > second
     assert 0.0 < max(map(abs, deflections)) < 0.01
+
+
+def test_the_machine_of_the_page_moves():
+    section = PAGE.read_text(encoding='utf-8').partition('\n## Machine\n')[2]
+    (text,) = re.findall(r'```python\n(.*?)```', section.partition('\n## ')[0], re.DOTALL)
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(compile(text, f'{PAGE} Machine', 'exec'), {})
+    assert out.getvalue().startswith("JointSample(names=('joint_1', 'joint_2', 'motor_1'")
+    theta = numbers(out.getvalue().partition('positions=(')[2])[:2]
+    np.testing.assert_allclose(np.degrees(theta), [70.0, -60.0], atol=2.0)
