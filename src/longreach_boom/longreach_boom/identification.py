@@ -41,6 +41,8 @@ __all__ = ['BOOM', 'POSITIONS', 'BoomIdentification', 'scaled']
 
 POSITIONS = ('in_plane', 'triangulated')
 _VISION = 'markers'
+# Ratios that differ by less are the same: files have a few digits.
+_ALIKE = 1e-3
 
 
 class _Kind(NamedTuple):
@@ -207,6 +209,45 @@ class BoomIdentification:
             changes['oil'] = machine.oil.replace(bulk_modulus=values['bulk_modulus'])
         return machine.replace(**changes) if changes else machine
 
+    def planted(self, start: BoomParameters, machine: BoomParameters) -> dict[str, float]:
+        """
+        Return the values of another boom in terms of a start file, for comparison.
+
+        Parameters
+        ----------
+        start : BoomParameters
+        machine : BoomParameters
+            Its scales relative to ``start`` are those of masses and dampings.
+
+        Raises
+        ------
+        InputError
+            When the booms have different numbers of beams, or one is no multiple of the other.
+        """
+        if start.size != machine.size:
+            raise InputError(
+                f'the boom has {machine.size} beams, allowed: {start.size}, as in the start file'
+            )
+        pairs = list(zip(start.beams, machine.beams, strict=True))
+        found = self.values(machine)
+        for i, (before, beam) in enumerate(pairs):
+            x = np.linspace(0.0, before.length, 9)
+            ratios = beam.mass_per_length.at(x, beam.length) / before.mass_per_length.at(
+                x, before.length
+            )
+            found[f'mass_scale_{i + 1}'] = _common(f'the mass of {beam.name}', ratios)
+        for name in ('joint_damping', 'beam_damping', 'loss_time'):
+            if f'{name}_scale' in found:
+                values = np.array([[getattr(beam, name) for beam in pair] for pair in pairs])
+                used = values[:, 0] > 0.0
+                ratios = values[used, 1] / values[used, 0]
+                if not np.array_equal(values[~used, 1], values[~used, 0]):
+                    raise InputError(
+                        f'{name} of a beam is 0 in the start file, and not in the other'
+                    )
+                found[f'{name}_scale'] = _common(name, ratios) if ratios.size else 1.0
+        return found
+
     def signals(self, machine: BoomParameters) -> tuple[MeasuredSignal, ...]:
         """
         Return the signals of a boom: those of sensors, otherwise exact ones of its plant.
@@ -275,6 +316,16 @@ class BoomIdentification:
         frequency, ratio = first_mode(machine, experiment)
         gains = {f'gauge_gain_{i + 1}': b.strain_gauge.gain for i, b in enumerate(machine.beams)}
         return {'first_frequency': frequency, 'first_damping_ratio': ratio, **gains}
+
+
+def _common(what: str, ratios: np.ndarray) -> float:
+    """Return the common value of ratios to the start file; raises InputError."""
+    if np.ptp(ratios) > _ALIKE * np.abs(ratios).max():
+        raise InputError(
+            f'{what} is {ratios.min():.4g} to {ratios.max():.4g} times that of the start file,'
+            ' allowed: one common factor'
+        )
+    return float(np.mean(ratios))
 
 
 def _numbered(machine: BoomParameters) -> list[tuple[str, _Kind, int]]:

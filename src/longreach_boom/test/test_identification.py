@@ -69,3 +69,32 @@ def test_signals(boom: BoomParameters) -> None:
     assert from_cameras.deviation == 'estimates.triangulated_noise_covariance.8'
     with pytest.raises(InputError, match=r"positions = 'left', allowed: in_plane \| tri"):
         BoomIdentification(positions='left')
+
+
+def test_planted_values(boom: BoomParameters) -> None:
+    values = {
+        'mass_scale_2': 1.1,
+        'joint_damping_scale': 1.3,
+        'youngs_modulus': 1.9e11,
+        'gauge_sensitivity_3': 9e-13,
+    }
+    planted = BOOM.planted(boom, BOOM.with_values(boom, values))
+    assert planted == pytest.approx(BOOM.values(boom) | _with_gains(boom, values), rel=1e-12)
+    three = boom.replace(
+        beams=boom.beams[:3], cylinders=boom.cylinders[:3], poses=(), markers=boom.markers[:2]
+    )
+    with pytest.raises(InputError, match='the boom has 3 beams, allowed: 4'):
+        BOOM.planted(boom, three)
+    one = boom.beams[0].replace(joint_damping=1.0)
+    with pytest.raises(InputError, match=r'joint_damping is .* to 1 times that of the start file'):
+        BOOM.planted(boom, boom.replace(beams=(one, *boom.beams[1:])))
+    sloped = boom.beams[0].replace(mass_per_length=Distribution(root=300.0, tip=100.0))
+    with pytest.raises(InputError, match=r'the mass of beam_1 is 0.5263 to 1.071 times'):
+        BOOM.planted(boom, boom.replace(beams=(sloped, *boom.beams[1:])))
+
+
+def _with_gains(boom: BoomParameters, values: dict[str, float]) -> dict[str, float]:
+    """Return values with the sensitivities of gauges whose gain stays at another modulus."""
+    E = values['youngs_modulus']
+    gains = {f'gauge_sensitivity_{i + 1}': b.strain_gauge.gain for i, b in enumerate(boom.beams)}
+    return {name: gain / E for name, gain in gains.items()} | values
