@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from longreach_boom.kinematics import point_motion
 from longreach_boom.machine import AUTOMATIC, SAMPLE_TIME, STEP
-from longreach_boom.measured_runs import RunTruth, truth_of
+from longreach_boom.measured_runs import CAMERAS, RunTruth, measured, truth_of
 from longreach_boom.modes import held_modes
 from longreach_boom.parameters import BoomParameters
 from longreach_boom.scenario import Attachment, HangingLoad, Scenario
+from longreach_boom.sensors import default_file, load_sensors
 from longreach_boom.simulation import simulate
 from longreach_boom.statics import equilibrium
 from longreach_dynamics.errors import InputError, LongreachError
@@ -36,6 +37,7 @@ __all__ = [
     'experiment_of',
     'first_mode',
     'free_decay',
+    'planned',
     'predicted',
     'start_values',
 ]
@@ -49,6 +51,16 @@ _CLOSED, _STICKS = 0.03, 2e-4
 _PISTON_ERROR, _ANGLE_ERROR = 5e-4, 3e-3
 # A free decay is looked for in the last part of a recording, where most pistons stick.
 _DECAY = 0.3
+# Rows of a planned recording [Hz], kinds of sensors by the start of their signals, and cameras
+# without errors.
+_PLAN_RATE = 20.0
+_KINDS = {
+    'inclination': 'inclination_',
+    'pressure': 'p_',
+    'encoder': 'piston_',
+    'strain': 'strain_',
+}
+_EXACT = CAMERAS._replace(noise=0.0, constant=0.0)
 # Signals of the free decay: those of the beams.
 _OF_BEAMS = ('strain_', 'inclination_', 'marker_')
 
@@ -245,6 +257,69 @@ def predicted(
         name: np.interp(at - experiment.start, truth.times, columns[name])
         for name, at in times.items()
     }
+
+
+def planned(
+    boom: BoomParameters,
+    poses: Sequence[tuple[float, ...]],
+    masses: Sequence[float],
+    duration: float = 10.0,
+    markers: bool = True,
+) -> dict[str, tuple[Scenario, Recording]]:
+    """
+    Return possible releases from the tip, for :func:`longreach_identification.planning.plan`.
+
+    Parameters
+    ----------
+    boom : BoomParameters
+    poses : sequence of tuples
+        Joint angles [deg].
+    masses : sequence of float
+        [kg].
+    duration : float
+        Time after the release [s].
+    markers : bool
+        Whether cameras see the markers.
+
+    Returns
+    -------
+    dict
+        By name: the scenario, to be run or written to a file, and a recording by exact sensors
+        with the deviations of typical ones, at 20 Hz.
+    """
+    found = {}
+    ideal, typical = load_sensors(), load_sensors(default_file().parent / 'sensors_typical.yaml')
+    for pose in poses:
+        for mass in masses:
+            scenario = Scenario(
+                duration=duration + 1.0,
+                pose_deg=pose,
+                loads=(HangingLoad(mass=mass),),
+                release=(1.0,),
+            )
+            name = f'{mass:g} kg at ' + ' '.join(f'{angle:g}' for angle in pose)
+            run = simulate(boom, scenario)
+            if run.message:
+                raise LongreachError(f'{name}: {run.message}')
+            exact = measured(truth_of(run, scenario, name), ideal, _EXACT if markers else None)
+            # Noise of fewer rows that are means of more.
+            signals = {}
+            for signal, shown in exact.signals.items():
+                kind = next((k for k, start in _KINDS.items() if signal.startswith(start)), '')
+                every = 1
+                deviation = CAMERAS.noise
+                if kind:
+                    sensor = getattr(typical, kind)
+                    every = round(1.0 / (_PLAN_RATE * SAMPLE_TIME))
+                    count = (sensor.rate or 1.0 / SAMPLE_TIME) / _PLAN_RATE
+                    deviation = math.hypot(sensor.noise, sensor.step / math.sqrt(12.0))
+                    deviation /= math.sqrt(count)
+                times = shown.times[::every]
+                signals[signal] = Signal(
+                    times, shown.values[::every], np.full(times.size, deviation)
+                )
+            found[name] = (scenario, exact._replace(signals=signals))
+    return found
 
 
 def free_decay(experiment: LoadExperiment, recording: Recording) -> RingDown:

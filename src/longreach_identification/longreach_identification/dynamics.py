@@ -30,7 +30,7 @@ from longreach_identification.estimation import (
 )
 from longreach_identification.machine import FreeParameter, Identifiable, Recording, Signal
 
-__all__ = ['CLOCKS', 'Found', 'Simulated', 'identify', 'problem_of']
+__all__ = ['CLOCKS', 'Found', 'Simulated', 'compare', 'comparison', 'identify', 'problem_of']
 
 # Groups of signals with a clock of their own; others have that of the first group.
 CLOCKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -212,6 +212,72 @@ def identify(
         predict.machine_with(dict(zip(found.names, found.values.tolist(), strict=True))),
         {name: derived(name) for name in identifiable.derived(machine, here)},
     )
+
+
+def compare(
+    identifiable: Identifiable,
+    machines: Mapping[str, Any],
+    recordings: Sequence[Recording],
+    parameters: Sequence[str],
+    **settings: Any,
+) -> dict[str, Found]:
+    """
+    Estimate the same parameters with several models of a machine on the same recordings.
+
+    Parameters
+    ----------
+    identifiable : Identifiable
+    machines : mapping of str to object
+        The models: machines that differ in basis or damping law, by name.
+    recordings, parameters
+        Groups such as ``damping`` stand for the parameters of each model's own law.
+    **settings
+        Of :func:`identify`.
+
+    Raises
+    ------
+    InputError, LongreachError
+        Those of :func:`identify`.
+    """
+    return {
+        name: identify(identifiable, machine, recordings, parameters, **settings)
+        for name, machine in machines.items()
+    }
+
+
+def comparison(found: Mapping[str, Found]) -> list[dict[str, Any]]:
+    """
+    Return a table of models, the one with the smallest AIC first.
+
+    Each row has ``model``, ``status``, ``chi_square`` and ``rows``, ``aic`` and ``bic`` above
+    those of the best model, and for each parameter of the machine and each derived quantity a pair
+    of value and standard error. What a wrong model lacks, its parameters absorb: Young's modulus
+    differs between bases by more than its standard errors.
+    """
+    order = sorted(found, key=lambda name: found[name].estimate.aic)
+    rows = []
+    for name in order:
+        estimate = found[name].estimate
+        errors = estimate.standard_errors.tolist()
+        rows.append(
+            {
+                'model': name,
+                'status': estimate.status,
+                'chi_square': estimate.chi_square,
+                'rows': estimate.rows,
+                'aic': estimate.aic - min(one.estimate.aic for one in found.values()),
+                'bic': estimate.bic - min(one.estimate.bic for one in found.values()),
+                **{
+                    parameter: (value, error)
+                    for parameter, value, error in zip(
+                        estimate.names, estimate.values.tolist(), errors, strict=True
+                    )
+                    if '@' not in parameter
+                },
+                **found[name].derived,
+            }
+        )
+    return rows
 
 
 def problem_of(

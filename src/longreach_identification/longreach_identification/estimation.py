@@ -61,6 +61,7 @@ __all__ = [
     'autoregression',
     'coloured_product',
     'estimate',
+    'information_of',
     'profile',
 ]
 
@@ -444,6 +445,48 @@ def profile(
                 squares[k] = np.sum(fit.weighted(x) ** 2)
     least = min(float(squares.min()), float(np.sum(fit.weighted(found.values) ** 2)))
     return Profile(name, grid, (squares - least) / found.inflation[index])
+
+
+def information_of(
+    problem: Problem,
+    *,
+    processes: int | None = 1,
+    cluster: str | None = None,
+    progress: bool | None = False,
+) -> list[np.ndarray]:
+    """
+    Return the information matrix of each recording at the start values.
+
+    Offsets are eliminated; the prior counts for the unknowns of single recordings only, each in
+    its recording.
+
+    Raises
+    ------
+    LongreachError
+        When there is no prediction.
+    """
+    fit = _Fit(problem, processes, cluster)
+    hidden = None if progress is None else not progress
+    total = 2 * fit.runs_per_iteration
+    with keep_workers(), tqdm(total=total, disable=hidden, unit='run') as bar:
+        fit.bar = bar
+        fit.first_levels(fit.best)
+        # Once more with steps that belong to the standard errors.
+        for _ in range(2):
+            weighted = fit.jacobian(fit.best)
+    prior = weighted[fit.rows :].T @ weighted[fit.rows :]
+    found = []
+    for number in range(len(problem.recordings)):
+        row, matrix = 0, np.zeros_like(prior)
+        for block in fit.blocks:
+            part = weighted[row : row + int(block.fitted.sum())]
+            row += len(part)
+            if block.recording == number:
+                matrix += part.T @ part
+        own = [j for j, unknown in enumerate(problem.unknowns) if unknown.recording == number]
+        matrix[np.ix_(own, own)] += prior[np.ix_(own, own)]
+        found.append(matrix)
+    return found
 
 
 # --- the search ------------------------------------------------------------------------------
