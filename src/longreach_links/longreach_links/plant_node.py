@@ -12,12 +12,20 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario
 from longreach_dynamics.parameters import quantity
 from longreach_links.description import ROOT_FRAME, robot_description, thickness
-from longreach_links.visuals import aims, bent_links, lumped_places
+from longreach_links.visuals import aims, bent_links, lumped_places, sides
 from longreach_node import qos
 from longreach_node.entry import node_entry
 from longreach_node.frames import header_at
 from longreach_node.joint_messages import joint_values
-from longreach_node.markers import BLUE, BROWN, GREY, RED, line_marker, sphere_marker
+from longreach_node.markers import (
+    BLUE,
+    BROWN,
+    GREY,
+    RED,
+    line_marker,
+    sphere_marker,
+    triangles_marker,
+)
 from longreach_node.parameters import declare
 from longreach_node.simulator import SimulatorNode
 from longreach_node.simulator_parameters import CycleParameters
@@ -32,7 +40,7 @@ __all__ = ['PlantNode', 'PlantParameters', 'main']
 # Points of each link, and of the path of the scenario.
 _POINTS, _AIMS = 13, 121
 # Radius of the heaviest lumped mass, width of the traces, over the width of links.
-_LUMP, _TRACE = 1.2, 0.25
+_LUMP, _TRACE = 1.5, 0.2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,13 +120,14 @@ class PlantNode(SimulatorNode[State, Torques | ByScenario]):
             return
         header, links = header_at(nanoseconds, self.frame), self._links
         q, width = self.state.x[: links.size], thickness(links)
-        shapes = bent_links(links, q, _POINTS).tolist()
-        if self.sample == 0:
-            self._trail.clear()
-        self._trail.append(shapes[-1][-1])
+        shapes = bent_links(links, q, _POINTS)
+        end = shapes[-1, -1].tolist()
+        # As many points as ever, so that viewers move them and make nothing anew.
+        begins = self.sample == 0 or not self._trail
+        self._trail.extend([end] * (self._trail.maxlen or 1) if begins else [end])
         heaviest = max(link.lumped_mass for link in links.links)
         markers: list[Marker] = [
-            line_marker(f'link_{i}', points, BLUE, header, width)
+            triangles_marker(f'link_{i}', sides(points, width).tolist(), BLUE, header)
             for i, points in enumerate(shapes, 1)
         ]
         for i, (link, place) in enumerate(

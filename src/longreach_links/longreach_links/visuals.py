@@ -7,7 +7,10 @@ import numpy as np
 from longreach_symbolic.links import Links, chord_ends
 from longreach_symbolic.scenario import Scenario
 
-__all__ = ['aims', 'bent_links', 'functions_at', 'lumped_places']
+__all__ = ['aims', 'bent_links', 'functions_at', 'lumped_places', 'sides']
+
+# Distance of the sides from the plane of the links over their width: in front of the chords.
+_APART = 0.55
 
 
 def functions_at(basis: str, modes: int, xi: np.ndarray) -> np.ndarray:
@@ -26,6 +29,17 @@ def bent_links(links: Links, q: np.ndarray, points: int) -> np.ndarray:
     """Return points of the bent links, x, y, z in ``links_base``, (N, points, 3) [m]."""
     xi = np.linspace(-1.0, 0.0, points)
     return _on_links(links, q, np.tile(xi, (len(links.links), 1)))
+
+
+def sides(points: np.ndarray, width: float) -> np.ndarray:
+    """Return both sides of a bent link (K, 3) of a width [m] as corners of triangles, (.., 3)."""
+    along = np.gradient(points[:, [0, 2]], axis=0)
+    along /= np.linalg.norm(along, axis=1, keepdims=True)
+    up = 0.5 * width * np.stack((-along[:, 1], np.zeros(len(along)), along[:, 0]), axis=1)
+    low, high = points - up, points + up
+    corners = (low[:-1], low[1:], high[:-1], high[:-1], low[1:], high[1:])
+    side = np.stack(corners, axis=1).reshape(-1, 3)
+    return np.concatenate([side + np.array((0.0, y * width, 0.0)) for y in (-_APART, _APART)])
 
 
 def lumped_places(links: Links, q: np.ndarray) -> np.ndarray:

@@ -120,12 +120,18 @@ def test_the_bent_links_are_drawn(scenario):
     assert all(marker.header.frame_id == 'links_base' for marker in markers.values())
     ends = chord_ends(LINKS, state.x[np.newaxis, :2])[0]
     for i, end in enumerate(ends, 1):
-        last = markers[f'link_{i}'].points[-1]
-        assert (last.x, last.y, last.z) == pytest.approx((end[0], 0.0, end[1]), abs=1e-12)
+        assert markers[f'link_{i}'].type == Marker.TRIANGLE_LIST
+        corners = np.array([(p.x, p.y, p.z) for p in markers[f'link_{i}'].points])
+        # Both sides; at the end of each the last corners are above and below the chord's end.
+        assert len(corners) == 2 * 12 * 6
+        np.testing.assert_allclose(corners[[-2, -1]].mean(axis=0)[[0, 2]], end, atol=1e-12)
+        np.testing.assert_allclose(corners[:, 1].mean(), 0.0, atol=1e-12)
+        assert np.linalg.norm(corners[-2] - corners[-1]) == pytest.approx(thickness(LINKS))
         centre = markers[f'lumped_mass_{i}'].pose.position
         assert (centre.x, centre.z) == pytest.approx(tuple(end), abs=1e-12)
     assert markers['trail'].type == Marker.LINE_STRIP
-    assert 1 <= len(markers['trail'].points) <= 6
+    assert len(markers['trail'].points) == 6
+    assert markers['trail'].points[-1].z == pytest.approx(ends[-1, 1])
     assert len(markers['desired'].points) > 100
     assert described[0].data == robot_description(LINKS)
     sizes = {name: markers[f'lumped_mass_{name}'].scale.x for name in '12'}

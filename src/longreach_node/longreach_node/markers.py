@@ -18,6 +18,7 @@ __all__ = [
     'arrow_marker',
     'line_marker',
     'sphere_marker',
+    'triangles_marker',
 ]
 
 RED, BLUE = ColorRGBA(r=0.84, g=0.12, b=0.12, a=1.0), ColorRGBA(r=0.16, g=0.42, b=0.78, a=1.0)
@@ -71,6 +72,18 @@ def sphere_marker(
     marker.pose.orientation.w = 1.0
     marker.pose.position = _point(centre)
     marker.scale = Vector3(x=2.0 * radius, y=2.0 * radius, z=2.0 * radius)
+    return marker
+
+
+def triangles_marker(
+    name: str, corners: Sequence[Sequence[float]], color: ColorRGBA, header: Header
+) -> Marker:
+    """Return triangles, three corners x, y, z [m] after three, as a marker."""
+    marker = Marker(header=header, ns=name, type=Marker.TRIANGLE_LIST, action=Marker.ADD)
+    marker.pose.orientation.w = 1.0
+    marker.scale = Vector3(x=1.0, y=1.0, z=1.0)
+    marker.points = [_point(corner) for corner in corners]
+    marker.color = color
     return marker
 
 

@@ -46,6 +46,7 @@ class Figures(NamedTuple):
     bodies: dict[str, Body]  # by name of the marker
     texts: dict[str, tuple[str, np.ndarray]]  # by name of the marker: text, place
     skipped: tuple[int, ...]  # types that are not drawn
+    line_width: float = 0.0  # of the thinnest line [m]; 0: lines do not say it
 
 
 class Drawing:
@@ -80,6 +81,7 @@ def _figures(frame: str, markers: dict[tuple[str, int], Any]) -> Figures:
     """Return the figures of the markers of one frame."""
     parts: dict[str, list[np.ndarray]] = {name: [] for name in Figures._fields[1:7]}
     bodies, texts, skipped = {}, {}, set()
+    widths: list[float] = []
     for (space, number), marker in markers.items():
         own = _color(marker.color)
         points = _points(marker)
@@ -104,6 +106,7 @@ def _figures(frame: str, markers: dict[tuple[str, int], Any]) -> Figures:
             parts['triangle_colors'].append(colors.reshape(-1, 3, 3).mean(axis=1))
         elif marker.type in (LINE_STRIP, LINE_LIST):
             colors = _colors(marker, len(points))
+            widths += [marker.scale.x] * (marker.scale.x > 0.0)
             if marker.type == LINE_STRIP:
                 first, second = slice(None, -1), slice(1, None)
             else:
@@ -120,7 +123,14 @@ def _figures(frame: str, markers: dict[tuple[str, int], Any]) -> Figures:
         name: np.concatenate(found) if found else np.zeros(shapes.get(name, (0, 2, 3)))
         for name, found in parts.items()
     }
-    return Figures(frame, **arrays, bodies=bodies, texts=texts, skipped=tuple(sorted(skipped)))
+    return Figures(
+        frame,
+        **arrays,
+        bodies=bodies,
+        texts=texts,
+        skipped=tuple(sorted(skipped)),
+        line_width=min(widths, default=0.0),
+    )
 
 
 def _is_finite(marker: Any, points: np.ndarray) -> bool:

@@ -56,7 +56,8 @@ class _Figures:
     def show(self, figures: Figures) -> None:
         """Show what a message draws."""
         self._show_triangles(figures)
-        self._show_segments('lines', figures.lines, figures.line_colors)
+        width = figures.line_width or _LINE
+        self._show_segments('lines', figures.lines, figures.line_colors, width)
         self._show_segments('arrows', figures.arrows, figures.arrow_colors)
         shown = {f'-{name}' for name in figures.bodies} | {f'+{name}' for name in figures.texts}
         for name in [n for n in self._nodes if n[0] in '-+' and n not in shown]:
@@ -100,8 +101,10 @@ class _Figures:
             receive_shadow=False,
         )
 
-    def _show_segments(self, kind: str, points: np.ndarray, colors: np.ndarray) -> None:
-        """Show lines or arrows."""
+    def _show_segments(
+        self, kind: str, points: np.ndarray, colors: np.ndarray, width: float = 0.0
+    ) -> None:
+        """Show lines of a width [m] or arrows."""
         node = self._nodes.get(kind)
         if not len(points):
             self._remove(kind)
@@ -116,7 +119,7 @@ class _Figures:
         name = f'{self._path}/{kind}'
         if kind == 'lines':
             self._nodes[kind] = self._scene.add_line_segments(
-                name, points, colors, thickness=_LINE
+                name, points, colors, thickness=width
             )
         else:
             self._nodes[kind] = self._scene.add_arrows(

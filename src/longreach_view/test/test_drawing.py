@@ -92,6 +92,7 @@ def test_figures_of_all_types_with_colours_and_poses():
     assert figures.arrow_colors.tolist() == [[255, 0, 0]]
     np.testing.assert_allclose(figures.lines[:2, 1], [[1, 0, 0], [2, 0, 1]])
     np.testing.assert_allclose(figures.lines[2, 1], [0, 1, 0], atol=1e-12)
+    assert figures.line_width == 1.0
     assert figures.triangle_colors.tolist() == [[0, 0, 85]]
     assert figures.bodies['body0'].position.tolist() == [1, 2, 3]
     assert figures.skipped == (10,)
@@ -115,3 +116,14 @@ def test_a_marker_that_is_not_finite_is_not_drawn():
     ).figures()
     assert list(figures.bodies) == ['good0']
     assert len(figures.lines) == 0
+
+
+def test_lines_are_as_thin_as_the_thinnest():
+    thin = marker(LINE_STRIP, [(0, 0, 0), (1, 0, 0)], name='thin')
+    thin.scale = vector(0.002, 0.0, 0.0)
+    nothing = marker(LINE_STRIP, [(0, 0, 0), (1, 0, 0)], name='nothing')
+    nothing.scale = vector(0.0, 0.0, 0.0)
+    (figures,) = drawn(marker(LINE_LIST, [(0, 0, 0), (1, 0, 0)]), thin, nothing).figures()
+    assert figures.line_width == 0.002
+    (figures,) = drawn(nothing).figures()
+    assert figures.line_width == 0.0
