@@ -32,6 +32,7 @@ setup(
         ],
         'longreach.commands': ['crane = longreach_crane.commands'],
         'longreach.demos': ['crane = longreach_crane.commands'],
+        'longreach.identification': ['crane = longreach_crane.identification:CRANE'],
         'longreach.presets': ['crane = longreach_crane.preset_figures:preset'],
         'longreach.warm_up': ['crane = longreach_crane.simulation:warm_up'],
     },

@@ -63,7 +63,10 @@ class Recording(NamedTuple):
 class Identifiable(Protocol):
     """One machine; ``machine`` is its frozen parameter object."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Return the name of the machine."""
+        ...
 
     def load(self, file: str | None) -> Any:
         """Return the parameters in a file, by default the installed one."""

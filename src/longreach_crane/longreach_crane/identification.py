@@ -1,0 +1,174 @@
+"""
+What the crane offers to identification, see :mod:`longreach_identification.machine`.
+
+A recording has the commands of the controller, from the first of which the crane is simulated
+without it: car and cable start at rest. Forces on the load that nobody measured are not in it;
+compare only the time before them (``duration``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_crane.machine import Crane
+from longreach_crane.model import ANGLE, CAR_POSITION, swing_frequency
+from longreach_crane.parameters import CraneParameters, Machinery, load_machinery
+from longreach_crane.scenario import InitialState, Scenario
+from longreach_crane.state import Command
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.machine import step_time
+from longreach_dynamics.runs import Source
+from longreach_identification.machine import FreeParameter, MeasuredSignal, Recording
+
+__all__ = ['CRANE', 'CommandedRun', 'CraneIdentification']
+
+_FREE = (
+    FreeParameter('car_mass', 'masses', 'kg', 1e-2, 1e6, 'm_c'),
+    FreeParameter('load_mass', 'masses', 'kg', 1e-2, 1e6, 'm_l'),
+    FreeParameter('cable_length', 'geometry', 'm', 0.1, 1e3, 'r'),
+    FreeParameter('car_friction', 'friction', 'kg/s', 0.0, 1e5, 'd_c with the brake open'),
+    FreeParameter('load_friction', 'friction', 'kg/s', 0.0, 1e4, 'd_l'),
+    FreeParameter('motor_rate', 'motor', '1/s', 0.1, 1e3, 'inverse time constant of the motor'),
+)
+# Tolerances of the integration, far below the resolution of sensors.
+_RELATIVE, _ABSOLUTE = 1e-8, 1e-9
+
+
+class CommandedRun(NamedTuple):
+    """A run of the crane by recorded commands."""
+
+    start: float  # of the first command [s]
+    end: float  # [s]
+    position: float  # of the car at the start [m]
+    forces: np.ndarray  # (cycles,) desired motor force in each control cycle [N]
+    brakes: np.ndarray  # (cycles,) of bool
+
+
+@dataclasses.dataclass(frozen=True)
+class CraneIdentification:
+    """The crane as a :class:`longreach_identification.machine.Identifiable`."""
+
+    name: str = 'crane'
+
+    def load(self, file: str | None = None) -> Machinery:
+        """Return the parameters in a crane file, by default the installed one."""
+        return load_machinery(file)
+
+    def free_parameters(self, machine: Machinery) -> tuple[FreeParameter, ...]:  # noqa: ARG002
+        """Return all parameters that can be free."""
+        return _FREE
+
+    def values(self, machine: Machinery) -> dict[str, float]:
+        """Return the values of all of them."""
+        return {free.name: float(getattr(machine.crane, free.name)) for free in _FREE}
+
+    def with_values(self, machine: Machinery, values: Mapping[str, float]) -> Machinery:
+        """Return the crane with some of them changed; InputError for values not allowed."""
+        for name in values:
+            if name not in self.values(machine):
+                raise InputError(
+                    f'parameter {name!r}, allowed: {", ".join(free.name for free in _FREE)}'
+                )
+        crane: CraneParameters = machine.crane.replace(**values)
+        return machine.replace(crane=crane)
+
+    def signals(self, machine: Machinery) -> tuple[MeasuredSignal, ...]:  # noqa: ARG002
+        """Return the signals of a crane; ``command`` and ``brake`` are its inputs."""
+        car = Source('joint_states', 'position', 'car_joint')
+        return (
+            MeasuredSignal('command', 'N', (Source('command', 'force'),)),
+            MeasuredSignal('brake', '1', (Source('command', 'brake'),)),
+            MeasuredSignal('car_position', 'm', (Source('sensors', 'car_position'), car)),
+            MeasuredSignal('angle', 'rad', (Source('joint_states', 'position', 'cable_joint'),)),
+        )  # fmt: skip
+
+    def experiment(self, machine: Machinery, recording: Recording) -> CommandedRun:
+        """Return the commands of a recording on control cycles; InputError without them."""
+        for name in ('command', 'car_position'):
+            if name not in recording.signals:
+                raise InputError(
+                    f'{recording.name} lacks {name}; found: {", ".join(recording.signals)}'
+                )
+        command = recording.signals['command']
+        T = machine.controller.sample_time
+        start, end = float(command.times[0]), float(command.times[-1])
+        cycles = round((end - start) / T) + 1
+        at = start + T * np.arange(cycles)
+
+        def held(name: str) -> np.ndarray:
+            signal = recording.signals[name]
+            # A command acts until the next.
+            rows = np.searchsorted(signal.times, at + 1e-6 * T, side='right') - 1
+            return np.asarray(signal.values[np.maximum(rows, 0)])
+
+        forces = held('command')
+        if not np.isfinite(forces).all():
+            raise InputError(f'{recording.name} has commands that are not finite')
+        brakes = held('brake') > 0.5 if 'brake' in recording.signals else np.zeros(cycles, bool)
+        car = recording.signals['car_position']
+        first = car.values[(car.times <= start + T) & np.isfinite(car.values)]
+        if not first.size:
+            raise InputError(f'{recording.name} has no car_position at the first command')
+        return CommandedRun(start, end, float(first[-1]), forces, brakes)
+
+    def predict(
+        self, machine: Machinery, experiment: CommandedRun, times: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Return ``car_position`` and ``angle``, and the commands themselves, at given times."""
+        T, cycles = machine.controller.sample_time, len(experiment.forces)
+        scenario = Scenario(
+            duration=cycles * T, initial_state=InitialState(car_position=experiment.position)
+        )
+        crane = Crane(machine.crane, scenario, 'nonlinear', 'viscous', _RELATIVE, _ABSOLUTE)
+        state = crane.initial_state()
+        states = np.empty((cycles + 1, state.x.size))
+        states[0] = state.x
+        inputs = zip(experiment.forces.tolist(), experiment.brakes.tolist(), strict=True)
+        for k, (force, brake) in enumerate(inputs):
+            state = crane.advance(state, Command(force, brake), step_time(k, T), T)
+            states[k + 1] = state.x
+        rows = experiment.start + T * np.arange(cycles + 1)
+        columns = {'car_position': states[:, CAR_POSITION], 'angle': states[:, ANGLE]}
+        found = {}
+        for name, at in times.items():
+            if name in columns:
+                found[name] = np.interp(at, rows, columns[name])
+            elif name in ('command', 'brake'):
+                raise InputError(f'{name} is an input of the crane; leave it out of the signals')
+            else:
+                raise InputError(f'signal {name!r}, allowed: {", ".join(columns)}')
+        return found
+
+    def corrections(self, machine: Machinery, experiment: CommandedRun) -> dict[str, float]:  # noqa: ARG002
+        """Return that the start is known."""
+        return {}
+
+    def corrected(
+        self,
+        machine: Machinery,  # noqa: ARG002
+        experiment: CommandedRun,
+        values: Mapping[str, float],  # noqa: ARG002
+    ) -> CommandedRun:
+        """Return the same run."""
+        return experiment
+
+    def start_values(
+        self,
+        machine: Machinery,  # noqa: ARG002
+        experiment: CommandedRun,  # noqa: ARG002
+        recording: Recording,  # noqa: ARG002
+    ) -> dict[str, float]:
+        """Return none: the values of the file are good enough to begin with."""
+        return {}
+
+    def derived(self, machine: Machinery, experiment: CommandedRun) -> dict[str, float]:  # noqa: ARG002
+        """Return the frequency of the swing with the car free [Hz]."""
+        return {'swing_frequency': swing_frequency(machine.crane) / (2.0 * math.pi)}
+
+
+CRANE = CraneIdentification()

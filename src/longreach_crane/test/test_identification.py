@@ -1,0 +1,79 @@
+"""Tests of the identification of a crane from a run with its controller."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from longreach_crane.identification import CRANE
+from longreach_crane.parameters import load_machinery
+from longreach_crane.scenario import Scenario, SetPoint
+from longreach_crane.simulation import simulate
+from longreach_dynamics.errors import InputError
+from longreach_identification.dynamics import identify
+from longreach_identification.machine import Recording, Signal
+
+PLANTED = {'car_mass': 12.0, 'load_mass': 90.0, 'car_friction': 0.8, 'motor_rate': 3.5}
+NOISE = {'car_position': 1e-3, 'angle': 1e-3}
+
+
+@pytest.fixture(scope='module')
+def machinery():
+    return load_machinery()
+
+
+@pytest.fixture(scope='module')
+def recording(machinery):
+    """The planted crane under the controller of the installed file, two set points."""
+    planted = CRANE.with_values(machinery, PLANTED)
+    points = (SetPoint(time=0.0, car_position=3.0), SetPoint(time=4.0, car_position=-0.5))
+    run = simulate(planted, Scenario(duration=8.0, set_points=points))
+    times, random = run.column('time'), np.random.default_rng(1)
+    signals = {
+        name: Signal(times, run.column(name), np.full(times.size, 1e-3))
+        for name in ('command', 'brake')
+    }
+    for name, level in NOISE.items():
+        noisy = run.column(name) + level * random.standard_normal(times.size)
+        signals[name] = Signal(times, noisy, np.full(times.size, level))
+    return Recording('run', signals)
+
+
+def test_prediction_by_commands_is_the_run(machinery, recording):
+    planted = CRANE.with_values(machinery, PLANTED)
+    experiment = CRANE.experiment(planted, recording)._replace(position=0.0)
+    times = {name: recording.signals[name].times for name in NOISE}
+    shown = CRANE.predict(planted, experiment, times)
+    for name, level in NOISE.items():
+        assert np.std(shown[name] - recording.signals[name].values) < 1.1 * level
+
+
+def test_masses_friction_and_motor_are_identified(machinery, recording):
+    found = identify(
+        CRANE, machinery, [recording], ['masses', 'car_friction', 'motor'],
+        signals=list(NOISE), clocks={}, horizons=(), scatter=0, processes=1,
+    )  # fmt: skip
+    estimate = found.estimate
+    for name, true in PLANTED.items():
+        error = estimate.standard_errors[estimate.names.index(name)]
+        assert abs(estimate.value(name) - true) < 4.0 * error, name
+    assert estimate.value('load_mass') == pytest.approx(90.0, rel=0.02)
+    assert estimate.value('motor_rate') == pytest.approx(3.5, rel=0.02)
+    assert found.machine.crane.car_mass == estimate.value('car_mass')
+
+
+@pytest.mark.parametrize(
+    ('lacks', 'message'), [('command', 'lacks command'), ('car_position', 'lacks car_position')]
+)
+def test_recording_without_inputs_is_refused(machinery, recording, lacks, message):
+    signals = {name: signal for name, signal in recording.signals.items() if name != lacks}
+    with pytest.raises(InputError, match=message):
+        CRANE.experiment(machinery, recording._replace(signals=signals))
+
+
+def test_unknown_parameter_and_signal_are_refused(machinery, recording):
+    with pytest.raises(InputError, match="parameter 'colour', allowed: car_mass"):
+        CRANE.with_values(machinery, {'colour': 1.0})
+    experiment = CRANE.experiment(machinery, recording)
+    with pytest.raises(InputError, match='command is an input'):
+        CRANE.predict(machinery, experiment, {'command': np.zeros(2)})
