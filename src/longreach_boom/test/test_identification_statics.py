@@ -228,9 +228,11 @@ def test_poses_from_one_direction(small: BoomParameters) -> None:
         ' friction and mass cannot be told apart; approach poses from both sides'
     )
     # Strains alone know no friction; with a known load they determine masses.
-    estimate = identified(small, one, quantities=('strain_*',)).estimate
-    low, high = estimate.interval('mass_scale_2')
+    by_gauges = identified(small, one, quantities=('strain_*',))
+    low, high = by_gauges.estimate.interval('mass_scale_2')
     assert low < MASSES[1] < high
+    assert 'left_friction_2' not in by_gauges.estimate.names
+    assert by_gauges.warnings == ()
 
 
 def test_directions_that_are_unknown(small: BoomParameters) -> None:
@@ -243,6 +245,16 @@ def test_directions_that_are_unknown(small: BoomParameters) -> None:
     assert result.to_dict()['poses'][0]['residual']['force_1'] is None
     once = [changed(pose, 'force_1', -1 if k else 1) for k, pose in enumerate(poses)]
     assert any('only 1 pose was approached' in text for text in identified(small, once).warnings)
+
+
+def test_poses_that_vibrate(small: BoomParameters) -> None:
+    poses = drawn(small, np.random.default_rng(1))
+    shaken = poses[3].measured['strain_2']._replace(standard_error=1e-5)
+    poses[3] = poses[3]._replace(measured={**poses[3].measured, 'strain_2': shaken})
+    assert any(
+        'the mean of strain_2 is less accurate' in text and 'empty at 30 s' in text
+        for text in identified(small, poses).warnings
+    )
 
 
 def test_requests_that_are_none(small: BoomParameters) -> None:

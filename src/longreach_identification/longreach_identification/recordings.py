@@ -181,9 +181,9 @@ def require(
     recording: Recording,
     needed: Sequence[Sequence[str]],
     signals: Sequence[MeasuredSignal],
-) -> None:
+) -> list[str]:
     """
-    Check that a recording has the needed signals.
+    Check that a recording has the needed signals, and return their patterns.
 
     Parameters
     ----------
@@ -199,12 +199,14 @@ def require(
     InputError
         The message says what is missing, and which topics or columns would help.
     """
+    found = []
     for alternatives in needed:
         lacks = []
         for pattern in alternatives:
             wanted = [entry for entry in signals if fnmatchcase(entry.name, pattern)]
             missing = [entry for entry in wanted if entry.name not in recording.signals]
             if wanted and not missing:
+                found.append(pattern)
                 break
             lacks.append(missing)
         else:
@@ -217,6 +219,7 @@ def require(
                 f'{recording.name} lacks {"; or instead ".join(texts)}; found:'
                 f' {", ".join(recording.signals) or "no signal"}'
             )
+    return found
 
 
 def checked(

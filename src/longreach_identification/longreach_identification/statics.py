@@ -29,6 +29,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_identification.estimation import (
+    INTERRUPTED,
     Estimate,
     Prior,
     Problem,
@@ -68,6 +69,8 @@ __all__ = [
 _STEP, _MOST_ROUNDS, _STAYS = 1e-3, 6, 0.1
 # Fewest poses that determine a friction and a mass.
 _FEWEST_POSES = 3
+# Warned about: standard error of a mean over the scatter of all poses.
+_POOR = 3.0
 _FORCES, _GAUGES = 'force_*', 'strain_*'
 
 
@@ -274,8 +277,7 @@ def still_poses(
     needed = statics.needed(machine)
     signals: tuple[MeasuredSignal, ...] = statics.page.signals(machine)
     for recording in recordings:
-        require(recording, needed, signals)
-        patterns = [pattern for alternatives in needed for pattern in alternatives]
+        patterns = require(recording, needed, signals)
         checked(recording, [*patterns, _GAUGES], shortest)
         still = find_still(recording, statics.motions(machine, recording), shortest, window)
         found.append(still)
@@ -358,6 +360,10 @@ def identify_statics(
         for number, recording in enumerate(recordings)
     ]
     model = statics.model(machine, poses)
+    # Such as the friction of a cylinder whose force is not used.
+    rows = np.stack([used[name] for name in measured])
+    told = _Linear(model, unknowns, measured, np.array(index), recordings).slopes[rows].any(axis=0)
+    unknowns = [u for u, is_told in zip(unknowns, told, strict=True) if u.name in names or is_told]
     found: Estimate | None = None
     predict: _Linear | None = None
     for number in range(_MOST_ROUNDS):
@@ -366,6 +372,8 @@ def identify_statics(
         predict = _Linear(model, unknowns, measured, np.array(index), recordings, slopes)
         before = found
         found = estimate(Problem(predict, data, unknowns, prior))
+        if found.status == INTERRUPTED:
+            break
         unknowns = [
             unknown._replace(start=float(value))
             for unknown, value in zip(unknowns, found.values, strict=True)
@@ -378,6 +386,7 @@ def identify_statics(
         warnings.append('the estimate still changed after all rounds of linearisation')
     assert found is not None
     assert predict is not None
+    warnings += _check_errors(poses, used, found)
     values = dict(zip(found.names, found.values.tolist(), strict=True))
     machine_start = statics.page.values(machine)
     start = np.array([machine_start.get(name, 0.0) for name in found.names])
@@ -447,6 +456,28 @@ def _check_directions(poses: Sequence[StaticPose], used: Mapping[str, np.ndarray
             warnings.append(
                 f'{name}: only {fewest} pose was approached from one of both directions; friction'
                 ' and mass are told apart by it alone'
+            )
+    return warnings
+
+
+def _check_errors(
+    poses: Sequence[StaticPose], used: Mapping[str, np.ndarray], found: Estimate
+) -> list[str]:
+    """Return warnings about means that are less accurate than the scatter of all poses."""
+    warnings = []
+    for name, rows in used.items():
+        if name not in found.fit:
+            continue
+        level = found.fit[name].deviation
+        poor = [
+            f'{poses[k].recording} at {poses[k].start:.0f} s'
+            for k in np.flatnonzero(rows).tolist()
+            if poses[k].measured[name].standard_error > _POOR * level
+        ]
+        if poor:
+            warnings.append(
+                f'the mean of {name} is less accurate than the scatter of all poses in'
+                f' {", ".join(poor)}: it vibrates there; wait longer before a pose'
             )
     return warnings
 

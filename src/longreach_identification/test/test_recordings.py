@@ -198,7 +198,8 @@ def recording(values: np.ndarray, times: np.ndarray = TIMES) -> Recording:
 
 def test_what_is_missing_and_what_would_help() -> None:
     shown = recording(np.zeros(20))
-    require(shown, [['p_head_*'], ['p_head_*', 'strain_*']], SIGNALS)
+    wanted = [['p_head_*'], ['strain_*', 'p_head_1']]
+    assert require(shown, wanted, SIGNALS) == ['p_head_*', 'p_head_1']
     with pytest.raises(InputError) as caught:
         require(shown, [['strain_*', 'marker_*']], SIGNALS)
     assert str(caught.value) == (
