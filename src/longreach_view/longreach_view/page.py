@@ -20,7 +20,7 @@ import numpy as np
 from longreach_view.charts import Chart, chart_of, load_presets, preset_charts
 from longreach_view.launch_files import NUMBERS
 from longreach_view.scene import ELLIPSE, PANEL_WIDTH, Scene
-from longreach_view.world import STALE, Machine, World
+from longreach_view.world import STALE, Machine, Series, World
 
 __all__ = ['ALL', 'SPEEDS', 'Control', 'Page', 'Replay', 'Request']
 
@@ -41,6 +41,7 @@ _SETTLED = 1.0
 # What is removed stays hidden on pages for this long before [s].
 _DISCARD = 3.0
 _COLOURS = ('#1f6fd0', '#e07b18', '#2a9d53', '#c2318c', '#7a5cc9', '#6b7280')
+_DASH = (4, 4)
 _RED, _GREEN, _AMBER, _GREY = '#c81e1e', '#1b7f3b', '#b45309', '#6b7280'
 
 
@@ -108,6 +109,7 @@ class Page:
         self._plots: list[tuple[Chart, Any]] = []
         self._marked: list[bool] = []
         self._shown = math.nan
+        self._ghost: World | None = None
         self._chosen = False
         self._preset_of: tuple[str, ...] = ()
         self._present: tuple[str, ...] = ()
@@ -253,18 +255,22 @@ class Page:
 
     def _set_charts(self, charts: list[Chart], world: World) -> None:
         """Show these charts."""
+        # Once marked, always marked: in a loop events come and go.
+        before = dict(zip(self._charts, self._marked, strict=False))
         self._charts = charts
         for _, plot in self._plots:
             self._discard(plot)
         # Kept from here on.
-        world.plot(dict.fromkeys(s for chart in charts for s in chart.signals))
+        for known in (world, self._ghost):
+            if known is not None:
+                known.plot(dict.fromkeys(s for chart in charts for s in chart.signals))
         self._plots = []
         self._shown = self._window.value
-        self._marked = [bool(_events(chart, world)) for chart in charts]
+        self._marked = [before.get(c, False) or bool(_events(c, world)) for c in charts]
         with self._charts_tab:
             for chart, marked in zip(charts, self._marked, strict=True):
-                lines = _lines(chart, world, self._window.value, marked)
-                self._plots.append((chart, self._add_plot(chart, lines)))
+                lines = self._lines(chart, world, marked)
+                self._plots.append((chart, self._add_plot(chart, lines, marked)))
         self._remove.options = (_CHOOSE, *(chart.label for chart in charts))
 
     def _discard(self, widget: Any) -> None:
@@ -277,23 +283,32 @@ class Page:
         while self._discarded and now - self._discarded[0][0] > _DISCARD:
             self._discarded.popleft()[1].remove()
 
-    def _add_plot(self, chart: Chart, lines: tuple[np.ndarray, ...]) -> Any:
-        """Add the plot of a chart; one line more than signals: events, on a scale of their own."""
+    def _lines(self, chart: Chart, world: World, marked: bool) -> tuple[np.ndarray, ...]:
+        """Return times and lines of a chart: its signals, those of the ghost, events."""
+        worlds = [world] if self._ghost is None else [world, self._ghost]
+        return _lines(chart, worlds, self._window.value, marked)
+
+    def _add_plot(self, chart: Chart, lines: tuple[np.ndarray, ...], marked: bool) -> Any:
+        """Add the plot of a chart; its last line is that of events, on a scale of their own."""
         short = _short(chart.signals)
         series: list[Any] = [{'label': 'before now [s]'}]
         series += [
             {'label': name, 'stroke': color, 'width': 2.0, 'points': {'show': False}}
             for name, color in zip(short, _COLOURS, strict=False)
         ]
-        if len(lines) > len(series):
-            series.append({'label': 'event', 'stroke': _RED, 'dash': (4, 4), 'scale': 'event'})
+        if self._ghost is not None:
+            series += [
+                {**one, 'label': f'{one["label"]} (2)', 'dash': _DASH} for one in series[1:]
+            ]
+        if marked:
+            series.append({'label': 'event', 'stroke': _RED, 'dash': _DASH, 'scale': 'event'})
         axis = {'stroke': '#808890', 'grid': {'stroke': 'rgba(128,136,144,0.25)', 'width': 1}}
         gui: Any = self.server.gui
         return gui.add_uplot(
             lines,
             tuple(series),
             title=chart.label,
-            scales=self._scales(_limits(lines[1 : 1 + len(chart.signals)])),
+            scales=self._scales(_limits(lines[1 : len(lines) - marked])),
             axes=({**axis, 'size': 32}, {**axis, 'size': 54}),
             legend={'show': len(series) > 2, 'live': False},
             cursor={'drag': {'x': False, 'y': False}},
@@ -367,9 +382,10 @@ class Page:
         if self._play.label != label:
             self._play.label = label
 
-    def show_charts(self, world: World, now: float) -> None:
+    def show_charts(self, world: World, now: float, ghost: World | None = None) -> None:
         """Show the latest values of the charts' signals."""
         self._clear(now)
+        self._ghost = ghost
         signals = world.signals()
         if signals != self._options:
             self._options = signals
@@ -389,13 +405,14 @@ class Page:
                 charts = _titled(charts)
             if charts != self._charts:
                 self._set_charts(charts[:_MOST_CHARTS], world)
-        marked = [bool(_events(chart, world)) for chart in self._charts]
-        if marked != self._marked or self._shown != self._window.value:
+        pairs = zip(self._charts, self._marked, strict=True)
+        news = any(not mark and _events(chart, world) for chart, mark in pairs)
+        if news or self._shown != self._window.value:
             self._set_charts(self._charts, world)
         for (chart, plot), mark in zip(self._plots, self._marked, strict=True):
-            plot.data = lines = _lines(chart, world, self._window.value, mark)
+            plot.data = lines = self._lines(chart, world, mark)
             old = plot.scales['y']['range']
-            limits = _limits(lines[1 : 1 + len(chart.signals)], old)
+            limits = _limits(lines[1 : len(lines) - mark], old)
             if limits != old:
                 plot.scales = self._scales(limits)
 
@@ -564,37 +581,52 @@ def _limits(
     return step * math.floor(low / step - 0.1), step * math.ceil(high / step + 0.1)
 
 
-def _lines(chart: Chart, world: World, window: float, marked: bool) -> tuple[np.ndarray, ...]:
-    """
-    Return times before the latest value, -window to 0 [s], and the values of a chart's signals.
+def _part(series: Series, end: float, window: float, silent: bool) -> np.ndarray:
+    """Return times before an end and values, shape (2, K); what is silent ends with its last."""
+    if not math.isfinite(end):
+        return np.empty((2, 0))
+    part: np.ndarray = series.window(end - window, end) - np.array([[end], [0.0]])
+    if silent and part.size:
+        part = np.append(part, [[series.last - end + _INSTANT], [math.nan]], axis=1)
+    return part
 
-    NaN where there is none. With ``marked`` there is one more line, which goes up from 0 to 1 at
-    each event. Its scales are fixed: viser's page would keep the part of the time that it shows as
-    a share of the data, which goes wrong for a chart that gets its width late.
+
+def _lines(
+    chart: Chart, worlds: Sequence[World], window: float, marked: bool
+) -> tuple[np.ndarray, ...]:
     """
-    found = [world.series[signal] for signal in chart.signals if signal in world.series]
-    end = max((series.last for series in found), default=-math.inf)
-    events = np.array([t for t in _events(chart, world) if end - window < t <= end])
-    parts = [series.window(end - window, end) for series in found]
-    times = max((part[0] for part in parts), key=len, default=np.zeros(0))
+    Return times before the present, -window to 0 [s], and the values of a chart's signals.
+
+    NaN where there is none. Those of a second world follow; it has its own present. With
+    ``marked`` there is one more line, which goes up from 0 to 1 at each event of the first. Its
+    scales are fixed: viser's page would keep the part of the time that it shows as a share of the
+    data, which goes wrong for a chart that gets its width late.
+    """
+    parts: list[np.ndarray] = []
+    ends = []
+    for world in worlds:
+        found = [world.series.get(signal, Series(1)) for signal in chart.signals]
+        last = max(series.last for series in found)
+        ends.append(world.present if math.isfinite(world.present) else last)
+        parts += [_part(series, ends[-1], window, ends[-1] - last > STALE) for series in found]
+    events = np.array([time - ends[0] for time in _events(chart, worlds[0])])
+    events = events[(events > -window) & (events <= 0.0)]
+    times = max((part[0] for part in parts), key=len)
     if len(times) > _MOST_POINTS:
         # A stride that stays with the samples, so that lines do not flicker.
         stride = -(-len(times) // _MOST_POINTS)
-        begin = round(times[0] / max(times[1] - times[0], 1e-9)) % stride
+        begin = round((times[0] + ends[0]) / max(times[1] - times[0], 1e-9)) % stride
         times = times[(-begin) % stride :: stride]
-    if math.isfinite(end):
-        ends = [end - window, end]
-        times = np.unique(np.concatenate([ends, times, events, events + _INSTANT]))
-    lines = [times - end] if len(times) else [np.array([-window, 0.0])]
-    for part in parts if len(times) else []:
+    times = np.unique(np.concatenate([[-window, 0.0], times, events, events + _INSTANT]))
+    lines = [times]
+    for part in parts:
         # The last value at or before each time.
         places = np.searchsorted(part[0], times, side='right') - 1
         # Without rounding the axis of a signal at rest would show noise of the last digits.
-        values = np.round(chart.scale * np.append(part[1], math.nan)[places], chart.digits)
-        lines.append(values)
-    while len(lines) <= len(chart.signals) + marked:
-        lines.append(np.full(len(lines[0]), math.nan))
+        values = np.append(part[1], math.nan)[places]
+        lines.append(np.round(chart.scale * values, chart.digits))
     if marked:
+        lines.append(np.full(len(times), math.nan))
         lines[-1][np.searchsorted(times, events)] = 0.0
         lines[-1][np.searchsorted(times, events + _INSTANT)] = 1.0
     return tuple(lines)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_tools.bag import open_bag, read_bag
+from longreach_tools.bag import bag_typestore, open_bag, read_bag
 from longreach_tools.fields import numeric_fields
 from longreach_view.page import Control, Replay, Request
+from longreach_view.pictures import array_of
 from longreach_view.world import Sample, World
 
 __all__ = ['BagSource', 'Recording']
@@ -21,6 +24,8 @@ __all__ = ['BagSource', 'Recording']
 _IMAGE = 'sensor_msgs/msg/Image'
 # Before a time that is jumped to, messages of this long are shown in charts [s].
 _LEAD = 60.0
+# The same for the picture of each camera; longest time for reading pictures in one go [s].
+_LATEST, _READING = 1.0, 0.1
 
 
 class Recording:
@@ -64,11 +69,27 @@ class Recording:
         if not self.times:
             raise InputError(f'{path} has no messages of a machine')
         self.begin, self.end = self.times[0], self.times[-1]
+        # From times of the bag to stamps, which differ in recordings with times of reception.
+        stamped = (
+            (s.stamp - t, t) for t, s in zip(self.times, self.samples, strict=True) if s.stamp
+        )
+        self.offset = next(stamped, (0.0, 0.0))[0]
+        self._path = path
+        self.images = tuple(sorted(name for name, kind in types.items() if kind == _IMAGE))
 
     def between(self, after: float, until: float) -> list[Sample]:
         """Return the messages with after < time since the beginning <= until [s]."""
         low = bisect.bisect_right(self.times, self.begin + after)
         return self.samples[low : bisect.bisect_right(self.times, self.begin + until)]
+
+    def pictures(self, begin: float) -> Iterator[tuple[float, str, Callable[[], Any]]]:
+        """Yield time since the beginning [s], topic and reading function of each later picture."""
+        store = bag_typestore(self._path)
+        start = max(0, round(1e9 * (self.begin + begin)))
+        with open_bag(self._path) as bag:
+            for topic, nanoseconds, data in bag.messages(self.images, start):
+                time = 1e-9 * nanoseconds - self.begin
+                yield time, topic, partial(store.deserialize_cdr, data, _IMAGE)
 
 
 class BagSource:
@@ -93,6 +114,8 @@ class BagSource:
         self._speed, self._playing, self._loop = 1.0, True, True
         self._last: float | None = None
         self._seek: float | None = 0.0
+        self._pictures: Iterator[tuple[float, str, Callable[[], Any]]] | None = None
+        self._next: tuple[float, str, Callable[[], Any]] | None = None
 
     def poll(self, world: World, now: float) -> Sequence[Sample]:
         """Return the messages up to the present time of the replay."""
@@ -116,7 +139,14 @@ class BagSource:
             for sample in self._recordings[1].between(self._time, time):
                 self._ghost.take(sample, now)
         self._time = time
+        self._tell(world)
         return found
+
+    def _tell(self, world: World) -> None:
+        """Tell the worlds what time it is in them."""
+        worlds = [world] if self._ghost is None else [world, self._ghost]
+        for recording, shown in zip(self._recordings, worlds, strict=True):
+            shown.present = recording.begin + recording.offset + self._time
 
     def _jump(self, world: World, time: float) -> None:
         """Show a time, with the charts of what came before."""
@@ -135,6 +165,8 @@ class BagSource:
                 if k >= first or latest[sample.topic] == k or drawn:
                     shown.take(sample, 0.0)
         self._time = time
+        self._pictures = None
+        self._tell(world)
 
     def handle(self, request: Request, *_: Any) -> None:
         """Play, pause, seek, change speed or loop."""
@@ -172,9 +204,23 @@ class BagSource:
         return ()
 
     def pictures(self) -> dict[str, np.ndarray]:
-        """Return none: pictures are not kept in memory."""
-        return {}
+        """Return new pictures up to the present, read from the first recording."""
+        recording, latest = self._recordings[0], {}
+        if not recording.images or not math.isfinite(self._time):
+            return {}
+        if self._pictures is None:
+            self._pictures = recording.pictures(self._time - _LATEST)
+            self._next = next(self._pictures, None)
+        # At a great speed not all of them can be read.
+        limit = monotonic() + _READING
+        while self._next is not None and self._next[0] <= self._time:
+            latest[self._next[1]] = self._next[2]
+            self._next = next(self._pictures, None)
+            if monotonic() > limit:
+                break
+        found = {topic.lstrip('/'): array_of(read()) for topic, read in latest.items()}
+        return {topic: picture for topic, picture in found.items() if picture is not None}
 
     def notes(self) -> Sequence[str]:
         """Return what the page says besides."""
-        return () if self._ghost is None else ('The ghost is the second recording.',)
+        return () if self._ghost is None else ('The second recording: ghost, dashed lines.',)

@@ -242,6 +242,8 @@ class World:
         self._fields = fields
         self.machines: dict[str, Machine] = {}
         self.clock = math.nan
+        # Of a replay, as stamps have it [s]; live it is the stamp of what came last.
+        self.present = math.nan
         self.clock_heard = -math.inf
         self._clock_moved = -math.inf
         self.catalogue: dict[str, list[str]] = {}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import String
 
 from longreach_crane.description import robot_description
@@ -14,7 +15,8 @@ from longreach_crane.parameters import load_machinery
 from longreach_dynamics.errors import InputError
 from longreach_tools.fields import numeric_fields
 from longreach_tools.testing import write_bag
-from longreach_view.page import Request
+from longreach_view.charts import chart_of
+from longreach_view.page import Request, _lines
 from longreach_view.recording import BagSource
 from longreach_view.world import World
 
@@ -111,3 +113,43 @@ def test_recordings_without_a_machine_or_of_one_moment_are_refused(tmp_path):
         BagSource([write_bag(tmp_path / 'a', 'crane', [('clock', 0, Clock())])])
     with pytest.raises(InputError, match='one moment only'):
         BagSource([crane_bag(tmp_path / 'b', 1.0, duration=0.0)])
+
+
+def test_the_charts_of_two_recordings_have_one_present(tmp_path, world):
+    bags = [crane_bag(tmp_path / 'a', 0.5), crane_bag(tmp_path / 'b', -1.0, 900.0, 4.0)]
+    source = BagSource(bags)
+    play(source, world, 0.0)
+    source.ghost().plot([POSITION])
+    source.handle(Request('', 'seek', 6.0))
+    play(source, world, 0.0)
+    times, first, second = _lines(chart_of(POSITION), [world, source.ghost()], 5.0, marked=False)
+    assert times[[0, -1]].tolist() == [-5.0, 0.0]
+    at = np.searchsorted(times, -3.0)
+    assert first[at] == pytest.approx(0.5 * 3.0)
+    assert second[at] == pytest.approx(-1.0 * 3.0)
+    assert first[-1] == pytest.approx(0.5 * 6.0)
+    assert math.isnan(second[-1]), 'the second one ended 2 s before'
+
+
+def test_pictures_of_a_recording_are_those_of_its_present(tmp_path, world):
+    rows = []
+    for second in range(5, 15):
+        picture = Image(height=2, width=2, step=2, encoding='mono8', data=bytes([second] * 4))
+        joints = JointState(name=['car_joint'], position=[0.0])
+        rows += [
+            (topic, second * 10**9, message)
+            for topic, message in (('left/image_raw', picture), ('joint_states', joints))
+        ]
+    source = BagSource([write_bag(tmp_path / 'a', 'crane', rows)])
+
+    def shown():
+        return {name: int(picture[0, 0, 0]) for name, picture in source.pictures().items()}
+
+    play(source, world, 0.0)
+    assert shown() == {'crane/left/image_raw': 5}
+    assert shown() == {}, 'the same picture is not read again'
+    play(source, world, 1.05)
+    assert shown() == {'crane/left/image_raw': 6}
+    source.handle(Request('', 'seek', 7.9))
+    play(source, world, 1.05)
+    assert shown() == {'crane/left/image_raw': 12}

@@ -197,7 +197,7 @@ def test_an_event_is_an_upright_line_in_a_chart():
     for k in range(2000):
         world.take(sample(0.01 * k, float(k)), 0.0)
     world.take(load(12.345, 0.0), 0.0)
-    times, values, marks = _lines(chart_of(position), world, 10.0, marked=True)
+    times, values, marks = _lines(chart_of(position), [world], 10.0, marked=True)
     assert (np.diff(times) > 0.0).all()
     first, second = np.flatnonzero(np.isfinite(marks)).tolist()
     assert (second - first, marks[first], marks[second]) == (1, 0.0, 1.0)

@@ -260,9 +260,9 @@ def camera_to_info(camera: Camera, stamp: Time, frame_id: str) -> CameraInfo:
     )
 
 
-def pose_to_message(pose: Pose, frame_id: str) -> PoseStamped:
-    """Return the pose of a camera's optical frame in the frame of the rig; it always holds."""
-    message = PoseStamped(header=Header(frame_id=frame_id))
+def pose_to_message(pose: Pose, stamp: Time, frame_id: str) -> PoseStamped:
+    """Return the pose of a camera's optical frame in the frame of the rig."""
+    message = PoseStamped(header=Header(stamp=stamp, frame_id=frame_id))
     x, y, z = pose.translation.tolist()
     message.pose.position = Point(x=x, y=y, z=z)
     x, y, z, w = pose.quaternion.tolist()

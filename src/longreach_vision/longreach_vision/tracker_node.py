@@ -223,11 +223,9 @@ class MarkerTracker:
         rate = settings.overlay_rate
         self._shapes = _Drawing(create(MarkerArray, 'marker_shapes', qos.VISUAL), 2.0 * rate)
         self._overlay = _Drawing(create(Image, 'overlay', qos.IMAGES), rate)
-        # Once: it waits in the publishers for viewers and recorders.
-        self._poses = [create(PoseStamped, f'{name}/pose', qos.VISUAL) for name in self.cameras]
-        for publisher, mounted in zip(self._poses, self._rig.cameras.values(), strict=True):
-            where = settings.frame_id.lstrip('/')
-            publisher.publish(conversions.pose_to_message(mounted.pose, where))
+        self._poses = {
+            name: create(PoseStamped, f'{name}/pose', qos.VISUAL) for name in self.cameras
+        }
         self._diagnostics = diagnostics.Diagnostics(node, 'markers', part)
         node.create_service(InitializeMarker, '~/initialize', self._on_initialize)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -360,6 +358,11 @@ class MarkerTracker:
             self._follower = Follower(rig)
             self._judge(rig)
             self._latest.clear()
+            # Once: they wait in the publishers for viewers and recorders that come later.
+            header = stamp_of(images.stamp), self._settings.frame_id.lstrip('/')
+            for name, mounted in rig.cameras.items():
+                pose = conversions.pose_to_message(mounted.pose, *header)
+                self._poses[name].publish(pose)
         arrays = images.with_images({name: one.image for name, one in images.images.items()})
         self._latest.update({name: (arrays.images[name], at) for name, at in arrays.times.items()})
         begun = time.perf_counter()

@@ -261,6 +261,8 @@ def test_tracks_are_the_librarys(start: Start, tmp_path: Path, lossless: str) ->
 
 def test_poses_of_the_cameras_are_told_to_who_comes_late(start: Start) -> None:
     tracker = start(frame_id='boom/boom_base')
+    tracker.send(shots(2))
+    tracker.heard(1)
     for side, mounted in rig().cameras.items():
         told = tracker.bench.listen(PoseStamped, f'{side}/pose', qos.VISUAL)
         tracker.bench.until(lambda told=told: told, f'pose of {side}')
