@@ -88,6 +88,10 @@ class Identifiable(Protocol):
         """
         ...
 
+    def planted(self, start: Any, machine: Any) -> dict[str, float]:
+        """Return the values of another machine, its scales relative to ``start``."""
+        ...
+
     def signals(self, machine: Any) -> tuple[MeasuredSignal, ...]:
         """Return the signals that recordings may contain."""
         ...
