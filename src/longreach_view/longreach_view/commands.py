@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import signal
-import sys
 import webbrowser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import Any
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import add_network
+from longreach_tools.terminal import StopSignals, say
 from longreach_view.launch_files import Started
 
 SUMMARY = 'see running machines and recordings in a browser'
@@ -83,27 +82,11 @@ def _port(text: str) -> int:
     return number
 
 
-class _Stop:
-    """True once SIGINT, SIGTERM or SIGHUP has come; a second one does no harm."""
-
-    def __init__(self) -> None:
-        self._came = False
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._note)
-
-    def _note(self, *_: object) -> None:
-        """Handle a signal."""
-        self._came = True
-
-    def __call__(self) -> bool:
-        return self._came
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C."""
     token = _token(arguments)
     bags, launches = _subject(arguments)
-    stop = _Stop()
+    stop = StopSignals()
     from longreach_tools.fields import numeric_fields
     from longreach_view.loop import run_view
     from longreach_view.page import Page
@@ -115,7 +98,9 @@ def run(arguments: argparse.Namespace) -> int:
         from longreach_view.recording import BagSource
 
         replay = BagSource(bags)
-    server = open_server(arguments.host, arguments.port, token, _say)
+    server = open_server(
+        arguments.host, arguments.port, token, lambda line: say(f'longreach view: {line}')
+    )
     with contextlib.ExitStack() as resources:
         resources.callback(stop_server, server)
         scenarios: Sequence[str] = ()
@@ -175,9 +160,3 @@ def _announce(arguments: argparse.Namespace, port: int, token: str) -> None:
     print(f'{address}  (Ctrl-C ends it)', flush=True)
     if arguments.open:
         webbrowser.open(address)
-
-
-def _say(line: str) -> None:
-    """Print a line on stderr; a closed terminal is no failure."""
-    with contextlib.suppress(OSError):
-        print(f'longreach view: {line}', file=sys.stderr, flush=True)

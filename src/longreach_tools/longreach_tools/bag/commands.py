@@ -11,15 +11,13 @@ Record, play, inspect and recover rosbag2 files (mcap, sqlite3), compatible with
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import signal
-import sys
 import time
 from pathlib import Path
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import add_network
+from longreach_tools.terminal import StopSignals, say
 
 SUMMARY = 'record, play and inspect rosbag2 files'
 
@@ -126,36 +124,9 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--format', choices=('text', 'json'), default='text')
 
 
-class _StopSignals:
-    """
-    True once SIGINT, SIGTERM or SIGHUP has been received.
-
-    The handlers stay until the end of the process, so that a second Ctrl-C does no harm while a
-    bag is closed or Python exits.
-    """
-
-    def __init__(self) -> None:
-        self._came = False
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._note)
-
-    def _note(self, *_: object) -> None:
-        """Handle a signal."""
-        self._came = True
-
-    def __call__(self) -> bool:
-        return self._came
-
-
-def _say(line: str) -> None:
-    """Print a line; a closed terminal does not end a recording."""
-    with contextlib.suppress(OSError):
-        print(line, file=sys.stderr, flush=True)
-
-
 def _record(arguments: argparse.Namespace) -> None:
     """Run ``record``."""
-    stop = _StopSignals()
+    stop = StopSignals()
     from ._names import checked_name
     from ._record import RecordOptions, record
     from ._report import recording_as_dict, recording_as_text
@@ -174,16 +145,16 @@ def _record(arguments: argparse.Namespace) -> None:
         duration=arguments.duration,
         **({'node_name': arguments.node_name} if arguments.node_name else {}),
     )
-    summary = record(options, stop, _say)
+    summary = record(options, stop, say)
     if arguments.format == 'json':
         print(json.dumps(recording_as_dict(summary), indent=2))
     else:
-        _say(recording_as_text(summary))
+        say(recording_as_text(summary))
 
 
 def _play(arguments: argparse.Namespace) -> None:
     """Run ``play``."""
-    stop = _StopSignals()
+    stop = StopSignals()
     from ._play import play
     from ._timeline import PlayOptions
 
@@ -200,8 +171,8 @@ def _play(arguments: argparse.Namespace) -> None:
         delay=arguments.delay,
         keep_going=arguments.keep_going,
     )
-    count = play(arguments.bag, options, stop, _say)
-    _say(f'{count} messages published')
+    count = play(arguments.bag, options, stop, say)
+    say(f'{count} messages published')
 
 
 def _remap(rule: str) -> tuple[str, str]:
@@ -228,5 +199,5 @@ def _recover(arguments: argparse.Namespace) -> None:
     """Run ``recover``."""
     from ._writer import recover
 
-    count = recover(arguments.bag, arguments.output, arguments.storage, _say)
-    _say(f'{count} messages in {arguments.output}')
+    count = recover(arguments.bag, arguments.output, arguments.storage, say)
+    say(f'{count} messages in {arguments.output}')
