@@ -84,6 +84,10 @@ class PlantNode(SimulatorNode[State, Torques | ByScenario]):
             if settings.scenario
             else resting_scenario(links)
         )
+        self.get_logger().info(
+            f'{len(links.links)} links, {links.modes} functions each: the first start compiles'
+            ' their equations, which takes a minute or more; later ones load them'
+        )
         machine = FlexibleLinks(links, arm_of(links, settings.arm), scenario)
         # Compiled before time begins.
         machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, machine.step)
