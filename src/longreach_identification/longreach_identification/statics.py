@@ -310,7 +310,8 @@ def identify_statics(
     poses : sequence of StaticPose
         See :func:`still_poses`.
     parameters : sequence of str
-        Patterns of the parameters that are free; sensitivities of gauges only where they measure.
+        Patterns of the parameters that are free. Sensitivities of all gauges that are used are
+        free in any case: taken for exact, they would make masses wrong without a word.
     stretches : sequence of Stillness
         For the report.
     quantities : sequence of str
@@ -496,8 +497,8 @@ def _unknowns(
     return [
         Unknown(p.name, start[p.name], p.lowest, p.highest)
         for p in free
-        if any(fnmatchcase(p.name, pattern) for pattern in patterns)
-        and (p.group != 'gauges' or p.name in measured)
+        if p.name in measured
+        or (p.group != 'gauges' and any(fnmatchcase(p.name, pattern) for pattern in patterns))
     ]
 
 
