@@ -73,9 +73,9 @@ _EDGE, _LEAST_EDGE = 4.0, 2.5
 _TRUSTED_RIM, _LEAST_RIM = 0.4, 0.3
 # With less of the rim than _SAFE_RIM, another outline along at least _BESIDE of it is suspect.
 _SAFE_RIM, _BESIDE = 0.6, 0.12
-# Least share of the rim for rings of two widths, and of rings found without prior knowledge, with
-# the least width of their band [px]: in trials, few letters such as O were above both.
-_NEW_RIM, _FOUND_RIM, _LEAST_BAND = 0.6, 0.85, 3.0
+# Least share of the rim for markers found without prior knowledge; the same, and least width of
+# the band [px], for a strict search: in trials, few letters such as O were above both.
+_NEW_RIM, _STRICT_RIM, _STRICT_BAND = 0.6, 0.85, 3.0
 # With this share of the rim and a radius within 20 % of the expected one, the search ends.
 _PLAIN_RIM, _PLAIN_RADIUS = 0.85, math.log(1.2)
 # Allowed radius relative to the expected one, unless most of the rim is seen; below _INNER_SIZE, a
@@ -316,6 +316,7 @@ def find_markers(
     *,
     camera: Camera | None = None,
     normal_cam: ArrayLike | None = None,
+    strict: bool = False,
 ) -> list[Observation]:
     """
     Find all rings in an image, without prior knowledge.
@@ -330,12 +331,14 @@ def find_markers(
         Range of the longer semi-axis [px].
     camera, normal_cam
         As in :func:`detect`.
+    strict : bool
+        Only rings with 85 % of the rim and a band of 3 px, where letters are to be left out; those
+        whose edges are ellipses to a fraction of a pixel remain.
 
     Returns
     -------
     list of Observation
-        All ``TRACKED``, with at least 85 % of the rim and a band of 3 px; from top to bottom.
-        Letters such as O are left out, unless their edges are circles to a fraction of a pixel.
+        All ``TRACKED``, with at least 60 % of the rim; from top to bottom.
     """
     image = check_image(image)
     frame = (0, image.shape[1], 0, image.shape[0])
@@ -367,8 +370,9 @@ def find_markers(
         again = any(
             math.hypot(*(near.center - other.center)) < 0.5 * near.radius for other in seen
         )
-        is_ring = near.status == TRACKED and near.rim_support >= _FOUND_RIM and near.inner > 0.0
-        if is_ring and (1.0 - near.inner) * near.radius >= _LEAST_BAND and not again:
+        rim, band = (_STRICT_RIM, _STRICT_BAND) if strict else (_NEW_RIM, 0.0)
+        is_ring = near.status == TRACKED and near.rim_support >= rim and near.inner > 0.0
+        if is_ring and (1.0 - near.inner) * near.radius >= band and not again:
             seen.append(near)
     return sorted(seen, key=lambda one: (one.center[1], one.center[0]))
 

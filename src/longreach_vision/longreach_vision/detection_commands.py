@@ -173,7 +173,7 @@ def _detect(
                 detect(image, arguments.at, arguments.radius, search=arguments.search, **view)
             ]
         else:
-            found = find_markers(image, **view)
+            found = find_markers(image, strict=True, **view)
     except InputError as error:
         raise InputError(f'{file}: {error}') from error
     spent = 1e3 * (time.perf_counter() - begin)
