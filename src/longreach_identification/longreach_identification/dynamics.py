@@ -354,7 +354,7 @@ def problem_of(
             beliefs[name] = deviation
             far = 10.0 * deviation
             value = min(max(begin.get(name, 0.0), -far), far)
-            unknowns.append(Unknown(name, value, -far, far, deviation, number))
+            unknowns.append(Unknown(name, value, -far, far, far, number))
     times = tuple({n: signal.times for n, signal in r.signals.items()} for r in cut)
     held = {name: value for name, value in known.items() if name not in wanted}
     predict = Simulated(
