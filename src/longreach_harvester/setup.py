@@ -31,6 +31,7 @@ setup(
         ],
         'longreach.commands': ['harvester = longreach_harvester.commands'],
         'longreach.demos': ['harvester = longreach_harvester.commands'],
+        'longreach.identification': ['harvester = longreach_harvester.identification:HARVESTER'],
         'longreach.presets': ['harvester = longreach_harvester.preset_figures:preset'],
         'longreach.warm_up': ['harvester = longreach_harvester.simulation:warm_up'],
     },

@@ -1,0 +1,197 @@
+"""
+What the harvester offers to identification, see :mod:`longreach_identification.machine`.
+
+A recording has the positions of the spools, by which the harvester is simulated from rest. A
+valve's coefficients are C_R(u) = C_R / s(u)^2, of which C_R is identified; its table of openings
+s(u) stays that of the file. Pressures at the start are those of the scenario's defaults.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.runs import Source
+from longreach_harvester.machine import SAMPLE_TIME, Harvester
+from longreach_harvester.parameters import JOINTS, HarvesterParameters, load_harvester
+from longreach_harvester.scenario import Scenario, SpoolKnots
+from longreach_harvester.simulation import simulate
+from longreach_identification.machine import FreeParameter, MeasuredSignal, Recording
+
+__all__ = ['HARVESTER', 'HarvesterIdentification', 'SpoolRun']
+
+_ACTUATORS = dict(zip(JOINTS, ('swing_motor', 'boom_cylinder', 'stick_cylinder'), strict=True))
+# Spools are straight lines between knots, which follow a recording to within this share of the
+# stroke: each knot costs a step.
+_KNOT = 1e-3
+# Reduced model: without lines, whose oscillations are not those of valves.
+_MODEL, _STEP = 'reduced', 5e-3
+
+
+class SpoolRun(NamedTuple):
+    """A run of the harvester by recorded spools."""
+
+    scenario: Scenario
+    start: float  # time of the recording at time 0 of the scenario [s]
+    end: float  # [s]
+
+
+@dataclasses.dataclass(frozen=True)
+class HarvesterIdentification:
+    """The harvester as a :class:`longreach_identification.machine.Identifiable`."""
+
+    name: str = 'harvester'
+
+    def load(self, file: str | None = None) -> HarvesterParameters:
+        """Return the parameters in a harvester file, by default the installed one."""
+        return load_harvester(file)
+
+    def free_parameters(self, machine: HarvesterParameters) -> tuple[FreeParameter, ...]:  # noqa: ARG002
+        """Return all parameters that can be free."""
+        valves = (
+            FreeParameter(
+                f'valve_resistance_{joint}', 'valves', 'Pa s^2/m^6', 1e8, 1e16, 'C_R at full spool'
+            )
+            for joint in JOINTS
+        )
+        masses = (
+            FreeParameter(f'{body}_mass', 'masses', 'kg', 0.1, 1e6) for body in ('boom', 'stick')
+        )
+        return (*valves, *masses, FreeParameter('head_mass', 'masses', 'kg', 0.0, 1e6))
+
+    def values(self, machine: HarvesterParameters) -> dict[str, float]:
+        """Return the values of all of them."""
+        found = {
+            f'valve_resistance_{joint}': float(getattr(machine, actuator).valve.resistance)
+            for joint, actuator in _ACTUATORS.items()
+        }
+        masses = {f'{b}_mass': float(getattr(machine, b).mass) for b in ('boom', 'stick', 'head')}
+        return {**found, **masses}
+
+    def with_values(
+        self, machine: HarvesterParameters, values: Mapping[str, float]
+    ) -> HarvesterParameters:
+        """Return the harvester with some changed; InputError for values not allowed."""
+        known = self.values(machine)
+        changes: dict[str, Any] = {}
+        for name, value in values.items():
+            if name not in known:
+                raise InputError(f'parameter {name!r}, allowed: {", ".join(known)}')
+            if name.endswith('_mass'):
+                body = name.removesuffix('_mass')
+                changes[body] = getattr(machine, body).replace(mass=value)
+                continue
+            actuator = _ACTUATORS[name.removeprefix('valve_resistance_')]
+            part = getattr(machine, actuator)
+            valve = part.valve.replace(resistance=value)
+            if part.valve.resistance_2 is not None:
+                # Both orifices of a spool change in the same ratio.
+                ratio = value / part.valve.resistance
+                valve = valve.replace(resistance_2=ratio * part.valve.resistance_2)
+            changes[actuator] = part.replace(valve=valve)
+        return machine.replace(**changes)
+
+    def signals(self, machine: HarvesterParameters) -> tuple[MeasuredSignal, ...]:  # noqa: ARG002
+        """Return the signals of a harvester; ``spool_*`` are its inputs."""
+        kinds = (
+            ('q', 'rad', 'joint_states', 'position'),
+            ('spool', '1', 'hydraulics', 'spool'),
+            ('p_1', 'Pa', 'hydraulics', 'head_pressure'),
+            ('p_2', 'Pa', 'hydraulics', 'rod_pressure'),
+        )
+        return tuple(
+            MeasuredSignal(f'{kind}_{joint}', unit, (Source(topic, field, joint),))
+            for kind, unit, topic, field in kinds
+            for joint in JOINTS
+        )
+
+    def experiment(self, machine: HarvesterParameters, recording: Recording) -> SpoolRun:
+        """Return the run that a recording shows, from its first spool on; InputError."""
+        needed = [f'{kind}_{joint}' for kind in ('spool', 'q') for joint in JOINTS]
+        missing = [name for name in needed if name not in recording.signals]
+        if missing:
+            raise InputError(
+                f'{recording.name} lacks {", ".join(missing)}; found:'
+                f' {", ".join(recording.signals)}'
+            )
+        signals = {name: recording.signals[name] for name in needed}
+        start = max(float(signal.times[0]) for signal in signals.values())
+        end = min(float(signal.times[-1]) for signal in signals.values())
+        angles = tuple(float(np.interp(start, *signals[f'q_{j}'][:2])) for j in JOINTS)
+        knots = {}
+        for joint in JOINTS:
+            times, values, _ = signals[f'spool_{joint}']
+            use = (times >= start) & np.isfinite(values)
+            rows = np.stack([times[use] - start, np.clip(values[use], -1.0, 1.0)], axis=1)
+            knots[joint] = tuple((float(t), float(s)) for t, s in _knots(rows))
+        duration = np.floor((end - start) / SAMPLE_TIME) * SAMPLE_TIME
+        machine.check_pose(np.array(angles))
+        scenario = Scenario(duration=float(duration), angles=angles, spools=SpoolKnots(**knots))
+        return SpoolRun(scenario, start, end)
+
+    def predict(
+        self,
+        machine: HarvesterParameters,
+        experiment: SpoolRun,
+        times: Mapping[str, np.ndarray],
+    ) -> dict[str, np.ndarray]:
+        """Return angles and pressures at given times; LongreachError when the run fails."""
+        run = simulate(Harvester(machine, experiment.scenario, _STEP, _MODEL))
+        if run.message:
+            raise LongreachError(run.message)
+        allowed = [s.name for s in self.signals(machine) if not s.name.startswith('spool')]
+        found = {}
+        for name, at in times.items():
+            if name not in allowed:
+                raise InputError(f'signal {name!r}, allowed: {", ".join(allowed)}')
+            rows = run.column('time') + experiment.start
+            found[name] = np.interp(at, rows, run.column(name))
+        return found
+
+    def corrections(self, machine: HarvesterParameters, experiment: SpoolRun) -> dict[str, float]:  # noqa: ARG002
+        """Return none: the start is known from the joints."""
+        return {}
+
+    def corrected(
+        self,
+        machine: HarvesterParameters,  # noqa: ARG002
+        experiment: SpoolRun,
+        values: Mapping[str, float],  # noqa: ARG002
+    ) -> SpoolRun:
+        """Return the same run."""
+        return experiment
+
+    def start_values(
+        self,
+        machine: HarvesterParameters,  # noqa: ARG002
+        experiment: SpoolRun,  # noqa: ARG002
+        recording: Recording,  # noqa: ARG002
+    ) -> dict[str, float]:
+        """Return none: the values of the file are good enough to begin with."""
+        return {}
+
+    def derived(self, machine: HarvesterParameters, experiment: SpoolRun) -> dict[str, float]:  # noqa: ARG002
+        """Return none."""
+        return {}
+
+
+def _knots(rows: np.ndarray) -> np.ndarray:
+    """Return the rows (time, value) between which straight lines stay within ``_KNOT``."""
+    kept = [0, len(rows) - 1]
+    left = [(0, len(rows) - 1)]
+    while left:
+        first, last = left.pop()
+        part = rows[first : last + 1]
+        line = np.interp(part[:, 0], part[[0, -1], 0], part[[0, -1], 1])
+        far = int(np.argmax(np.abs(part[:, 1] - line)))
+        if abs(part[far, 1] - line[far]) > _KNOT:
+            kept.append(first + far)
+            left += [(first, first + far), (first + far, last)]
+    return rows[np.unique(kept)]
+
+
+HARVESTER = HarvesterIdentification()
