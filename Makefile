@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 RUN := $(PYTHON) scripts/workspace.py run --
 
-.PHONY: help setup comparisons demo demo-vision test test-all lint bench pictures lock clean
+.PHONY: help setup comparisons demo demo-vision demo-identify test test-all lint bench pictures lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -19,6 +19,9 @@ demo: setup  ## all machines over ROS: run, record, compare with the library, dr
 
 demo-vision: setup  ## the boom and two simulated cameras: track its markers, compare with the true positions
 	@$(RUN) longreach vision demo --out out/demo
+
+demo-identify: setup  ## a boom with planted parameters: simulate with sensors and cameras, record, identify, compare
+	@$(RUN) longreach identify demo --out out/demo
 
 test: comparisons lint  ## lint and all tests except long validations
 	@$(RUN) python3 scripts/run_tests.py

@@ -11,11 +11,14 @@ setup(
         ('share/ament_index/resource_index/packages', ['resource/' + NAME]),
         ('share/' + NAME, ['package.xml']),
     ],
-    install_requires=['setuptools', 'numpy', 'scipy', 'tqdm'],
+    install_requires=['setuptools', 'matplotlib', 'numpy', 'pyyaml', 'scipy', 'tqdm'],
     zip_safe=False,
     maintainer='Longreach developers',
     maintainer_email='longreach@example.org',
     description='Parameters of machines from recordings, with standard errors.',
     license='Apache-2.0',
     extras_require={'test': ['pytest']},
+    entry_points={
+        'longreach.commands': ['identify = longreach_identification.commands'],
+    },
 )

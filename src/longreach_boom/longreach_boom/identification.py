@@ -154,6 +154,22 @@ class BoomIdentification:
         if self.positions not in POSITIONS:
             raise InputError(f'positions = {self.positions!r}, allowed: {" | ".join(POSITIONS)}')
 
+    @property
+    def usual_groups(self) -> tuple[str, ...]:
+        """Groups of parameters that are found unless others are asked for."""
+        return ('masses', 'gauges', 'youngs_modulus', 'damping')
+
+    @property
+    def signal_kinds(self) -> dict[str, tuple[str, ...]]:
+        """Patterns of signals for each kind of them."""
+        return {
+            'pressures': ('p_*',),
+            'pistons': ('piston_*',),
+            'strain': ('strain_*',),
+            'inclination': ('inclination_*',),
+            'markers': ('marker_*',),
+        }
+
     def statics(self) -> StaticBoom:
         """Return what is offered to identification from poses at rest."""
         return StaticBoom(self)

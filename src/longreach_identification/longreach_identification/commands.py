@@ -16,8 +16,11 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from longreach_dynamics.errors import InputError
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.resources import data_directory
 from longreach_tools.arguments import count, names, positive
+from longreach_tools.demo import call_in_sight, prepare, remove_old_bag
+from longreach_tools.options import add_demo
 from longreach_tools.output import (
     add_format,
     check_output,
@@ -43,6 +46,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(required=True, metavar='COMMAND')
     for name in sorted({point.name for point in entry_points(group=GROUP)}):
         _add_machine(commands, name)
+    add_demo(
+        commands, 'a boom with planted parameters: simulate, record, identify, compare', _run_demo
+    )
 
 
 def _add_machine(commands: Any, name: str) -> None:
@@ -76,8 +82,8 @@ def _add_machine(commands: Any, name: str) -> None:
         '--parameters',
         metavar='NAMES',
         type=names,
-        help='groups or names, such as masses,youngs_modulus,damping (default: all groups that the'
-        ' recordings can tell)',
+        help='groups or names, such as masses,youngs_modulus,damping (default: for the'
+        ' boom masses,gauges,youngs_modulus,damping; otherwise all)',
     )
     parser.add_argument(
         '--signals',
@@ -121,6 +127,13 @@ def _add_machine(commands: Any, name: str) -> None:
         '--shortest', type=positive, default=5.0, help='shortest stretch at rest [s] (default: 5)'
     )
     parser.add_argument(
+        '--duration',
+        type=positive,
+        default=8.0,
+        help='time after the release that is compared [s] (default: 8); the simulations take most'
+        ' of the time',
+    )
+    parser.add_argument(
         '--processes', type=count(1000), help='parallel simulations (default: one for each core)'
     )
     parser.add_argument(
@@ -156,7 +169,7 @@ def _run(arguments: argparse.Namespace) -> None:
     page: Identifiable = _page(arguments.machine)
     start = page.load(_text(arguments.file))
     static, motion = _read(arguments, page, start)
-    wanted = arguments.parameters or _told(page, start, bool(static), bool(motion))
+    wanted = arguments.parameters or _usual(page, start)
     found = identify_machine(
         page,
         start,
@@ -164,8 +177,9 @@ def _run(arguments: argparse.Namespace) -> None:
         motion,
         wanted,
         statics=_statics(page) if static else None,
-        signals=_patterns(page, arguments.signals),
+        signals=_patterns(page, start, arguments.signals),
         shortest=arguments.shortest,
+        duration=arguments.duration,
         validation=arguments.validation,
         processes=arguments.processes,
         cluster=arguments.cluster,
@@ -174,7 +188,7 @@ def _run(arguments: argparse.Namespace) -> None:
         with writing(arguments.out) as path:
             path.write_text(found_file(found, files), encoding='utf-8')
     if arguments.report is not None:
-        from longreach_identification.report import write_report
+        from longreach_identification.report_files import write_report
 
         write_report(arguments.report, _report(found, files, arguments))
     print_result(found.to_dict(), _table(found), arguments.format)
@@ -201,26 +215,66 @@ def _text(file: Path | None) -> str | None:
     return None if file is None else str(file)
 
 
-def _told(page: Identifiable, start: Any, static: bool, motion: bool) -> tuple[str, ...]:
-    """Return the groups of parameters that recordings can tell."""
+def _usual(page: Identifiable, start: Any) -> tuple[str, ...]:
+    """Return the groups of parameters that are found by default."""
     groups = dict.fromkeys(entry.group for entry in page.free_parameters(start))
-    usual = getattr(page, 'usual_groups', None)
-    if usual is None:
-        return tuple(groups)
-    return tuple(g for g in groups if g in usual(static, motion))
+    return tuple(getattr(page, 'usual_groups', groups))
 
 
-def _patterns(page: Identifiable, kinds: Sequence[str] | None) -> tuple[str, ...]:
+def _patterns(page: Identifiable, start: Any, kinds: Sequence[str] | None) -> tuple[str, ...]:
     """Return patterns of signals for kinds of them."""
     if kinds is None:
         return ('*',)
-    known: Mapping[str, tuple[str, ...]] = getattr(page, 'signal_kinds', {})
-    found: list[str] = []
+    names = {signal.name: (signal.name,) for signal in page.signals(start)}
+    known: Mapping[str, tuple[str, ...]] = getattr(page, 'signal_kinds', names)
     for kind in kinds:
         if kind not in known:
             raise InputError(f'--signals {kind}, allowed: {", ".join(known)}')
-        found += known[kind]
-    return tuple(found)
+    return tuple(pattern for kind in kinds for pattern in known[kind])
+
+
+# --- demonstration ---------------------------------------------------------------------------
+
+_PLANTED = ('longreach_boom', 'boom_planted.yaml')
+# Recordings: name, launch file, its arguments.
+_LAUNCHES = (
+    ('static', 'boom', ('scenario:=static_poses', 'controller:=true')),
+    ('static_loaded', 'boom', ('scenario:=static_poses_loaded', 'controller:=true')),
+    ('release', 'vision', ('boom:=true', 'scenario:=release_at_rest', 'scale:=0.5')),
+)
+_NEXT = """
+{found} is a boom file: longreach boom release --file {found}
+{report} is a page for a browser."""
+
+
+def _run_demo(arguments: argparse.Namespace) -> int:
+    """Run ``demo``."""
+    out = prepare(arguments.out)
+    package, name = _PLANTED
+    planted = data_directory(package) / 'config' / name
+    bags = {}
+    for bag, launch, more in _LAUNCHES:
+        bags[bag] = out / f'identify_{bag}'
+        remove_old_bag(bags[bag])
+        file = 'boom_file' if launch == 'vision' else 'file'
+        words = [f'{file}:={planted}', 'sensors:=typical', 'rviz:=false', *more]
+        speed = 'real_time_factor:=0.0'
+        words += [speed, f'record:={bags[bag]}']
+        code = call_in_sight(['longreach', 'launch', launch, *words])
+        if code:
+            raise LongreachError(
+                f'the launch ended with exit code {code}; the lines above say why'
+            )
+    found, report = out / 'identify_found.yaml', out / 'identify_report.html'
+    words = [
+        *('longreach', 'identify', 'boom', '--static', bags['static'], bags['static_loaded']),
+        *('--release', bags['release'], '--out', found, '--report', report),
+        *('--planted', planted),
+    ]
+    code = call_in_sight([str(word) for word in words])
+    if not code:
+        print(_NEXT.format(found=found, report=report))
+    return code
 
 
 # --- recordings ------------------------------------------------------------------------------
@@ -323,13 +377,15 @@ def _table(found: Identified) -> str:
 
 def _report(found: Identified, files: Sequence[Path], arguments: argparse.Namespace) -> str:
     """Return the report as HTML."""
-    from longreach_identification import report
+    from longreach_identification import report_files as report
 
     page = found.page
     units = {entry.name: entry.unit for entry in page.free_parameters(found.start)}
     units |= {signal.name: signal.unit for signal in page.signals(found.start)}
     planted = None
     if arguments.planted is not None:
+        if not hasattr(page, 'planted'):
+            raise InputError(f'--planted: not offered by the {page.name}; leave it out')
         planted = page.planted(found.start, page.load(str(arguments.planted)))
     now = datetime.datetime.now(datetime.UTC).strftime('%Y-%m-%d %H:%M UTC')
     facts = [

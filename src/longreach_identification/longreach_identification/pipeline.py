@@ -8,16 +8,16 @@ the estimation from motion, in which all are estimated together.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_identification.dynamics import Found, identify
+from longreach_identification.estimation import Estimate
 from longreach_identification.machine import Identifiable, Recording, Signal
-from longreach_identification.report import Stage
 from longreach_identification.statics import (
     StaticMachine,
     StaticResult,
@@ -25,11 +25,22 @@ from longreach_identification.statics import (
     still_poses,
 )
 
-__all__ = ['Identified', 'identify_machine']
+__all__ = ['Identified', 'Stage', 'identify_machine']
 
 # Groups of parameters that poses at rest tell.
 _STATIC_GROUPS = ('masses', 'gauges')
 _OF_RECORDING = '@'
+
+
+class Stage(NamedTuple):
+    """One estimation, and what it was made from."""
+
+    title: str
+    estimate: Estimate
+    recordings: Sequence[Recording]
+    before: Mapping[tuple[str, str], np.ndarray]  # predictions of the start values
+    horizontal: str = 'time [s]'  # what the times of the recordings are
+    note: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,13 +85,6 @@ class Identified:
         """What a reader of the result must know."""
         told = list(self.statics.warnings) if self.statics else []
         told += list(self.dynamics.estimate.warnings) if self.dynamics else []
-        if self.statics is not None and self.dynamics is None:
-            sensitivities = [n for n in self.statics.parameters if n.startswith('gauge_')]
-            if sensitivities:
-                told.append(
-                    "poses at rest tell the gain of a gauge over Young's modulus only: gains are"
-                    ' those for the modulus of the start file; add a recording of motion'
-                )
         return tuple(dict.fromkeys(told))
 
     def stages(self) -> list[Stage]:

@@ -12,14 +12,16 @@ import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from longreach_identification.estimation import Estimate
 from longreach_identification.machine import Recording
+from longreach_identification.pipeline import Stage
+from longreach_tools.output import writing
 
-__all__ = ['Stage', 'report', 'table']
+__all__ = ['report', 'table', 'write_report']
 
 # Points of a curve beyond which a figure shows every so-many-th; curves in one panel.
 _MOST_POINTS, _MOST_CURVES = 1000, 6
@@ -35,17 +37,6 @@ figure { margin: 1rem 0; background: #fff; } figure svg { width: 100%; height: a
 .warning { border-left: 4px solid #d62728; padding-left: 0.8rem; margin: 0.4rem 0; }
 pre { overflow-x: auto; background: #8882; padding: 0.6rem; }
 """
-
-
-class Stage(NamedTuple):
-    """One estimation, and what it was made from."""
-
-    title: str
-    estimate: Estimate
-    recordings: Sequence[Recording]
-    before: Mapping[tuple[str, str], np.ndarray]  # predictions of the start values
-    horizontal: str = 'time [s]'  # what the times of the recordings are
-    note: str = ''
 
 
 def report(
@@ -228,7 +219,5 @@ def _svg(figure: Any) -> str:
 
 def write_report(file: Path, text: str) -> None:
     """Write a report, complete or not at all."""
-    from longreach_tools.output import writing
-
     with writing(file) as path:
         path.write_text(text, encoding='utf-8')
