@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from pathlib import Path
 
 import numpy as np
 
@@ -24,11 +25,13 @@ from longreach_boom.machine import SAMPLE_TIME, STEP
 from longreach_boom.parameters import BoomParameters, default_file
 from longreach_boom.results import BoomRun
 from longreach_boom.scenario import Scenario, load_scenario
+from longreach_boom.sensors import load_sensors
 from longreach_boom.simulation import simulate
 from longreach_boom.static_commands import configure_statics
 from longreach_tools.arguments import not_negative, positive
 from longreach_tools.machine_command import MachineCommand, lazily
 from longreach_tools.options import add_results, add_steps
+from longreach_tools.output import check_output
 
 __all__ = ['SUMMARY', 'configure']
 
@@ -61,6 +64,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_boom(run)
     add_steps(run, STEP, SAMPLE_TIME, automatic=True)
     add_results(run, 'a table of all rows', 'forces, strains, pistons and beam tips over time')
+
+    measure = commands.add_parser(
+        'measure', help='what a data logger would record of a scenario, with errors of sensors'
+    )
+    measure.add_argument('scenario', metavar='SCENARIO', type=Path, help='a file or a name')
+    add_boom(measure)
+    measure.add_argument(
+        '--sensors', metavar='FILE', default='typical', help='sensor file, or default, or typical'
+    )
+    measure.add_argument('--seed', type=int, default=0, help='of the noise (default: 0)')
+    measure.add_argument(
+        '--rate', type=positive, default=20.0, help='rows per second (default: 20)'
+    )
+    measure.add_argument(
+        '--csv', metavar='FILE', type=Path, required=True, help='signals as columns'
+    )
+    measure.set_defaults(run=_run_measure, step=None)
 
     many = BOOM.add_sweep(
         commands,
@@ -130,6 +150,17 @@ def _run_release(arguments: argparse.Namespace) -> int:
     """Run ``release``."""
     boom = boom_of(arguments)
     return BOOM.run(arguments, boom, _release_scenario(arguments, boom))
+
+
+def _run_measure(arguments: argparse.Namespace) -> None:
+    """Run ``measure``."""
+    from longreach_boom.measured_files import write_readings
+
+    check_output(arguments.csv)
+    boom = boom_of(arguments)
+    scenario = BOOM.scenario_of(arguments, boom)
+    sensors = load_sensors(arguments.sensors)
+    write_readings(arguments.csv, boom, scenario, sensors, arguments.seed, arguments.rate)
 
 
 # Results of a run in a sweep, with units.

@@ -292,10 +292,9 @@ class BoomIdentification:
         for marker in machine.markers:
             for axis, place in (('x', 0), ('z', 8)):
                 tracked = Source(_VISION, f'estimates.{self.positions}.{axis}', marker.name)
-                truth = Source('marker_truth', f'position.{axis}', marker.name)
                 deviation = f'estimates.{self.positions}_noise_covariance.{place}'
                 name = f'marker_{marker.name}_{axis}'
-                found.append(MeasuredSignal(name, 'm', (tracked, truth), deviation))
+                found.append(MeasuredSignal(name, 'm', (tracked,), deviation))
         return tuple(found)
 
     def experiment(self, machine: BoomParameters, recording: Recording) -> LoadExperiment:

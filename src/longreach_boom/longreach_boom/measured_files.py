@@ -1,4 +1,4 @@
-"""Recordings of a boom that is known, for the demonstration of identification."""
+"""Files of what a data logger would record of a simulated boom."""
 
 from __future__ import annotations
 
@@ -14,27 +14,42 @@ from longreach_boom.simulation import simulate
 from longreach_dynamics.errors import LongreachError
 from longreach_tools.output import write_csv
 
-__all__ = ['write_poses']
-
-_RATE = 20.0  # rows of a data logger per second [Hz]
+__all__ = ['write_readings']
 
 
-def write_poses(
-    file: Path, boom: BoomParameters, scenario: Scenario, sensors: SensorParameters, seed: int
+def write_readings(
+    file: Path,
+    boom: BoomParameters,
+    scenario: Scenario,
+    sensors: SensorParameters,
+    seed: int = 0,
+    rate: float = 20.0,
 ) -> None:
     """
     Simulate a scenario, and write what a data logger would record of its sensors.
+
+    Parameters
+    ----------
+    file : path
+        CSV: ``time`` [s] and the signals of identification, see docs/identification.md.
+    boom : BoomParameters
+    scenario : Scenario
+    sensors : SensorParameters
+    seed : int
+        Of the noise.
+    rate : float
+        Rows per second [Hz]; each has the latest readings.
 
     Raises
     ------
     LongreachError
         When the run fails, or the file cannot be written.
     """
-    run = simulate(boom, scenario)
+    run = simulate(boom, scenario, progress=True)
     if run.message:
         raise LongreachError(run.message)
     shown = measured(truth_of(run, scenario, file.stem), sensors, seed=seed)
-    times = np.arange(0.0, scenario.duration + 0.5 / _RATE, 1.0 / _RATE)
+    times = np.arange(0.0, scenario.duration + 0.5 / rate, 1.0 / rate)
     columns = {'time': times}
     for name, signal in shown.signals.items():
         # The latest reading at each row.

@@ -32,6 +32,8 @@ __all__ = [
     'load_sensors',
 ]
 
+_INSTALLED = {'default': 'sensors.yaml', 'typical': 'sensors_typical.yaml'}
+
 
 @dataclasses.dataclass(frozen=True)
 class SensorParameters(Parameters):
@@ -62,8 +64,14 @@ def default_file() -> Path:
 
 
 def load_sensors(file: str | Path | None = None) -> SensorParameters:
-    """Read a sensor file, the installed one by default; raises the errors of ``load``."""
-    return load(SensorParameters, file or default_file())
+    """
+    Read a sensor file; raises the errors of ``load``.
+
+    ``default``, also by default, and ``typical`` are the installed ones: ideal sensors, and those
+    of a usual machine.
+    """
+    name = _INSTALLED.get(str(file or 'default'))
+    return load(SensorParameters, default_file().with_name(name) if name else str(file))
 
 
 class Sensors:

@@ -11,13 +11,11 @@ from std_msgs.msg import Header
 
 from longreach_boom import conversions
 from longreach_boom.parameters import BoomParameters
-from longreach_boom.sensors import SensorParameters, Sensors, default_file, load_sensors
+from longreach_boom.sensors import SensorParameters, Sensors, load_sensors
 from longreach_boom.state import BoomState
 from longreach_node.hydraulic_messages import hydraulic_state
 
 __all__ = ['SensorTopics']
-
-_INSTALLED = {'default': 'sensors.yaml', 'typical': 'sensors_typical.yaml'}
 
 
 class SensorTopics:
@@ -55,8 +53,7 @@ class SensorTopics:
         self._sensors: Sensors | None = None
         if not file:
             return
-        path = default_file().with_name(_INSTALLED[file]) if file in _INSTALLED else file
-        self._parameters = load_sensors(path)
+        self._parameters = load_sensors(file)
         self._boom, self._sample_rate, self._friction = boom, sample_rate, friction
         self._sensors = self._made(self._parameters)
         self._beams = [beam.name for beam in boom.beams]

@@ -16,7 +16,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import data_directory
 from longreach_tools.arguments import count, names, positive
 from longreach_tools.demo import call_in_sight, prepare, remove_old_bag
@@ -236,15 +236,10 @@ def _patterns(page: Identifiable, start: Any, kinds: Sequence[str] | None) -> tu
 # --- demonstration ---------------------------------------------------------------------------
 
 _PLANTED = ('longreach_boom', 'boom_planted.yaml')
-# Recordings: name, launch file, its arguments.
-_LAUNCHES = (
-    ('static', 'boom', ('scenario:=static_poses', 'controller:=true')),
-    ('static_loaded', 'boom', ('scenario:=static_poses_loaded', 'controller:=true')),
-    ('release', 'vision', ('boom:=true', 'scenario:=release_at_rest', 'scale:=0.5')),
-)
+_POSES = {'static_poses': '0', 'static_poses_loaded': '90'}  # scenarios and their loads [kg]
 _NEXT = """
-{found} is a boom file: longreach boom release --file {found}
-{report} is a page for a browser."""
+{report} is a page for a browser; it has planted values beside those that were found.
+{found} is a boom file: longreach boom release --file {found}"""
 
 
 def _run_demo(arguments: argparse.Namespace) -> int:
@@ -252,29 +247,39 @@ def _run_demo(arguments: argparse.Namespace) -> int:
     out = prepare(arguments.out)
     package, name = _PLANTED
     planted = data_directory(package) / 'config' / name
-    bags = {}
-    for bag, launch, more in _LAUNCHES:
-        bags[bag] = out / f'identify_{bag}'
-        remove_old_bag(bags[bag])
-        file = 'boom_file' if launch == 'vision' else 'file'
-        words = [f'{file}:={planted}', 'sensors:=typical', 'rviz:=false', *more]
-        speed = 'real_time_factor:=0.0'
-        words += [speed, f'record:={bags[bag]}']
-        code = call_in_sight(['longreach', 'launch', launch, *words])
-        if code:
-            raise LongreachError(
-                f'the launch ended with exit code {code}; the lines above say why'
-            )
+    bag = out / 'identify_release'
     found, report = out / 'identify_found.yaml', out / 'identify_report.html'
-    words = [
-        *('longreach', 'identify', 'boom', '--static', bags['static'], bags['static_loaded']),
-        *('--release', bags['release'], '--out', found, '--report', report),
-        *('--planted', planted),
+    remove_old_bag(bag)
+    tables = [out / f'identify_{scenario}.csv' for scenario in _POSES]
+    calls: list[list[object]] = [
+        ['boom', 'measure', scenario, '--file', planted, '--seed', seed, '--csv', table]
+        for seed, (scenario, table) in enumerate(zip(_POSES, tables, strict=True))
     ]
-    code = call_in_sight([str(word) for word in words])
-    if not code:
-        print(_NEXT.format(found=found, report=report))
-    return code
+    calls.append(
+        [
+            *('launch', 'vision', 'boom:=true', f'boom_file:={planted}', 'sensors:=typical'),
+            *('scenario:=release_light', 'duration:=15.0', 'real_time_factor:=0.0', 'scale:=0.5'),
+            *(f'record:={bag}', 'rviz:=false'),
+        ]
+    )
+    payloads = [
+        word
+        for table, mass in zip(tables, _POSES.values(), strict=True)
+        for word in ('--payload', f'{table.name}={mass}')
+    ]
+    calls.append(
+        [
+            *('identify', 'boom', '--static', *tables, *payloads, '--release', bag),
+            *('--out', found, '--report', report, '--planted', planted),
+        ]
+    )
+    for words in calls:
+        print()
+        code = call_in_sight(['longreach', *map(str, words)])
+        if code:
+            return code
+    print(_NEXT.format(found=found, report=report))
+    return 0
 
 
 # --- recordings ------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_identification.dynamics import Found, identify
-from longreach_identification.estimation import Estimate
+from longreach_identification.estimation import INTERRUPTED, Estimate
 from longreach_identification.machine import Identifiable, Recording, Signal
 from longreach_identification.statics import (
     StaticMachine,
@@ -73,6 +73,9 @@ class Identified:
             for name, entry in estimate.to_dict()['parameters'].items():
                 if name in before:
                     found[name] = {**entry, 'start': before[name]}
+                    if estimate.status == INTERRUPTED:
+                        # Those of the smooth part at some point of the search.
+                        found[name]['standard_error'] = None
         if self.dynamics is not None:
             experiment = self.dynamics.problem.predict.experiments[0]  # type: ignore[attr-defined]
             start = self.page.derived(self.start, experiment)

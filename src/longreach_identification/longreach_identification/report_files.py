@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import io
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -213,7 +214,7 @@ def _svg(figure: Any) -> str:
     """Return a figure as an element of a page."""
     buffer = io.StringIO()
     figure.savefig(buffer, format='svg', metadata={'Date': None})
-    text = buffer.getvalue()
+    text = re.sub(r'<metadata>.*?</metadata>', '', buffer.getvalue(), flags=re.DOTALL)
     return f'<figure>{text[text.index("<svg") :]}</figure>'
 
 

@@ -16,8 +16,8 @@ from longreach_tools.launch import Argument, find_launch_file, survey
 
 __all__ = ['NUMBERS', 'Started']
 
-NUMBERS = {'cohesion': ('Cohesion [Pa]', 'Of the soil. 0: that of the scenario.')}
-"""Arguments of launch files, numbers, that a restart can change: label and hint."""
+NUMBERS = ('cohesion',)
+"""Arguments of launch files, numbers, that a restart can change."""
 
 # Time for the nodes to end in order [s].
 _PATIENCE = 10.0

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_view.charts import Chart, chart_of, load_presets, preset_charts
-from longreach_view.launch_files import NUMBERS
 from longreach_view.scene import ELLIPSE, PANEL_WIDTH, Scene
 from longreach_view.world import STALE, Machine, Series, World
 
@@ -42,6 +41,8 @@ _SETTLED = 1.0
 _DISCARD = 3.0
 _COLOURS = ('#1f6fd0', '#e07b18', '#2a9d53', '#c2318c', '#7a5cc9', '#6b7280')
 _DASH = (4, 4)
+# Numbers for the next run: label and hint.
+_NUMBERS = {'cohesion': ('Cohesion [Pa]', 'Of the soil. 0: that of the scenario.')}
 _RED, _GREEN, _AMBER, _GREY = '#c81e1e', '#1b7f3b', '#b45309', '#6b7280'
 
 
@@ -177,7 +178,7 @@ class Page:
         if scenarios:
             choice = gui.add_dropdown('Scenario', tuple(scenarios))
             fields = {
-                name: gui.add_number(NUMBERS[name][0], value, min=0.0, hint=NUMBERS[name][1])
+                name: gui.add_number(_NUMBERS[name][0], value, min=0.0, hint=_NUMBERS[name][1])
                 for name, value in numbers.items()
             }
             button = gui.add_button('Restart with this scenario', color='gray')

@@ -1,0 +1,134 @@
+"""``longreach identify``: recordings in, parameters, machine file and report out."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from longreach_boom.identification import BOOM
+from longreach_boom.model import Load
+from longreach_boom.parameters import BoomParameters, load_boom
+from longreach_boom.statics import static_row
+from longreach_tools import cli
+from longreach_tools.output import write_csv
+
+RATE, MOVE, REST = 10.0, 4.0, 11.0
+POSES = (
+    (70, -50, -35, -30),
+    (58, -15, -60, -70),
+    (46, 12, -70, 20),
+    (34, -20, -15, 22),
+    (46, -75, 10, -60),
+    (60, -60, -75, -10),
+    (72, -20, -20, 24),
+    (50, -50, -40, -40),
+)
+TRUTH = {'mass_scale_2': 0.93, 'mass_scale_4': 1.06, 'youngs_modulus': 1.95e11}
+
+
+def planted() -> BoomParameters:
+    start = load_boom()
+    values = {**BOOM.values(start), **TRUTH}
+    return BOOM.with_values(start, values)
+
+
+def write_poses(file: Path, boom: BoomParameters, mass: float = 0.0) -> Path:
+    """Write what sensors would show of poses at rest, with friction left after each motion."""
+    rng = np.random.default_rng(2 + int(mass))
+    loads = (Load(mass, boom.size - 1, boom.beams[-1].length),) if mass else ()
+    rows, before = [], None
+    for angles in POSES:
+        rest = static_row(boom, np.radians(angles), loads)
+        now = {
+            f'piston_{i + 1}': c.linkage.position(float(np.radians(angles[i])))
+            for i, c in enumerate(boom.cylinders)
+        }
+        for i, c in enumerate(boom.cylinders):
+            moved = 1.0 if before is None else now[f'piston_{i + 1}'] - before[f'piston_{i + 1}']
+            left = np.sign(moved) * c.friction.coulomb * rng.uniform(0.4, 0.6)
+            now[f'p_head_{i + 1}'] = rest['head_pressure'][i] + left / c.head_area
+            now[f'p_rod_{i + 1}'] = rest['rod_pressure'][i]
+            now[f'strain_{i + 1}'] = rest['strain'][i]
+        for share in np.arange(1, round(MOVE * RATE) + 1) / (MOVE * RATE):
+            rows.append({k: (1 - share) * (before or now)[k] + share * now[k] for k in now})
+        rows += [now] * round(REST * RATE)
+        before = now
+    columns = ['time', *rows[0]]
+    table = np.array([[k / RATE, *row.values()] for k, row in enumerate(rows)])
+    table[:, 1:] += 1e-7 * np.abs(table[:, 1:]) * rng.standard_normal(table[:, 1:].shape)
+    write_csv(file, columns, table)
+    return file
+
+
+@pytest.fixture(scope='module')
+def poses(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp('poses')
+    write_poses(folder / 'loaded.csv', planted(), 90.0)
+    return write_poses(folder / 'poses.csv', planted())
+
+
+def run(*words: object) -> int:
+    return cli.main(['identify', *map(str, words)])
+
+
+def test_poses_give_masses_a_file_and_a_report(
+    poses: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, report = tmp_path / 'found.yaml', tmp_path / 'report.html'
+    words = ('boom', '--static', poses, poses.with_name('loaded.csv'), '--format', 'json')
+    words += ('--payload', 'poses.csv=0', '--payload', 'loaded.csv=90')
+    assert run(*words, '--out', found, '--report', report) == 0
+    out, err = capsys.readouterr()
+    result = json.loads(out, parse_constant=pytest.fail)
+    for name, truth in {**TRUTH, 'mass_scale_1': 1.0, 'mass_scale_3': 1.0}.items():
+        entry = result['parameters'][name]
+        error = abs(entry['value'] - truth)
+        assert error < 0.03 * truth
+        assert error < 4.0 * entry['standard_error']
+    assert result['parameters']['youngs_modulus']['start'] == load_boom().youngs_modulus
+    assert {'static_force_1', 'static_strain_4'} <= set(result['fit'])
+    assert all(f'longreach identify: {text}' in err for text in result['warnings'])
+    boom = load_boom(found)
+    assert boom.youngs_modulus == result['parameters']['youngs_modulus']['value']
+    assert boom.cylinders == load_boom().cylinders
+    head = found.read_text().partition('\n\n')[0]
+    assert 'from poses.csv, loaded.csv.' in head
+    assert re.search(r'# mass_scale_4 = 1\.0\d+ \+- [\d.e-]+, before 1', head)
+    page = report.read_text()
+    assert page.count('<svg') >= 2
+    assert 'http' not in re.sub(r'http://www\.w3\.org/\S*', '', page)
+    for text in ('Poses at rest', 'mass_scale_2', 'standard error', 'RMS before'):
+        assert text in page
+
+
+@pytest.mark.parametrize(
+    ('words', 'text'),
+    [
+        ((), 'there is no recording; give --static or --release'),
+        (('--static', 'none.csv'), 'none.csv cannot be read'),
+        (('--static', '{poses}', '--parameters', 'mass'), "parameter 'mass', allowed: the groups"),
+        (('--static', '{poses}', '--parameters', 'friction'), 'poses at rest tell'),
+        (('--static', '{poses}', '--payload', 'other.csv=3'), 'allowed recordings: poses.csv'),
+        (('--static', '{poses}', '--payload', 'poses.csv=x'), 'allowed: RECORDING=NUMBER'),
+        (('--static', '{poses}', '{poses}'), 'poses.csv twice'),
+        (('--release', '{poses}'), 'no event release or attach'),
+        (('--release', '{poses}', '--signals', 'sound'), '--signals sound, allowed: pressures'),
+        (('--static', '{poses}', '--column', 'p=1'), "signal 'p', allowed"),
+        (('--static', '{poses}', '--out', '{poses}/x.yaml'), 'x.yaml cannot be written'),
+        (('--static', '{poses}', '--out', '{poses}'), 'poses.csv'),
+    ],
+)
+def test_what_is_refused(
+    poses: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], text: str
+) -> None:
+    before = poses.read_bytes()
+    assert run('boom', *(word.format(poses=poses) for word in words)) == 2
+    out, err = capsys.readouterr()
+    assert text in err
+    assert err.count('\n') == 1
+    assert not out
+    assert poses.read_bytes() == before
