@@ -11,7 +11,7 @@ A gain follows from it and Young's modulus.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from longreach_boom.load_experiments import (
     corrections,
     experiment_of,
     first_mode,
+    planned,
     predicted,
     start_values,
 )
@@ -33,6 +34,7 @@ from longreach_boom.parameters import (
     Distribution,
     load_boom,
 )
+from longreach_boom.scenario import Scenario
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Source
 from longreach_identification.machine import FreeParameter, MeasuredSignal, Recording
@@ -325,6 +327,15 @@ class BoomIdentification:
     ) -> dict[str, float]:
         """Return start values from the free decay; see ``load_experiments.start_values``."""
         return start_values(machine, experiment, recording)
+
+    def possible(
+        self,
+        machine: BoomParameters,
+        poses: Sequence[tuple[float, ...]],
+        masses: Sequence[float],
+    ) -> dict[str, tuple[Scenario, Recording]]:
+        """Return possible releases, by default in the poses of the file; see ``planned``."""
+        return planned(machine, poses or [pose.angles_deg for pose in machine.poses], masses)
 
     def derived(self, machine: BoomParameters, experiment: LoadExperiment) -> dict[str, float]:
         """Return first natural frequency [Hz] and damping ratio, when all pistons stick."""

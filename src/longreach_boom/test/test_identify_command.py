@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from longreach_boom.identification import BOOM
+from longreach_boom.machine import STEP
 from longreach_boom.model import Load
 from longreach_boom.parameters import BoomParameters, load_boom
+from longreach_boom.scenario import load_scenario
 from longreach_boom.statics import static_row
 from longreach_tools import cli
 from longreach_tools.output import write_csv
@@ -132,3 +134,23 @@ def test_what_is_refused(
     assert err.count('\n') == 1
     assert not out
     assert poses.read_bytes() == before
+
+
+def test_a_plan_names_experiments_and_writes_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ('plan', '--pose=70,-50,-35,-30', '--masses', '5', '--count', '2', '--processes', 1)
+    assert run(*words, '--out', tmp_path, '--format', 'json') == 0
+    plan = json.loads(capsys.readouterr().out)
+    first, second = (choice['standard_errors'] for choice in plan['choices'])
+    assert 0.0 < second['youngs_modulus'] < first['youngs_modulus'] < 1e10
+    scenario = load_scenario(tmp_path / 'plan_1.yaml', load_boom(), STEP)
+    assert scenario.loads[0].mass == 5.0
+    assert scenario.pose_deg == (70.0, -50.0, -35.0, -30.0)
+
+
+def test_plans_that_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run('plan', '--machine', 'ship') == 2
+    assert '--machine ship, allowed: boom' in capsys.readouterr().err
+    assert run('plan', '--machine', 'crane') == 2
+    assert 'has no plan' in capsys.readouterr().err

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import math
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import data_directory
-from longreach_tools.arguments import count, names, positive
+from longreach_tools.arguments import count, names, numbers, positive
 from longreach_tools.demo import call_in_sight, prepare, remove_old_bag
 from longreach_tools.options import add_demo
 from longreach_tools.output import (
@@ -46,6 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(required=True, metavar='COMMAND')
     for name in sorted({point.name for point in entry_points(group=GROUP)}):
         _add_machine(commands, name)
+    _add_plan(commands)
     add_demo(
         commands, 'a boom with planted parameters: simulate, record, identify, compare', _run_demo
     )
@@ -146,6 +148,23 @@ def _add_machine(commands: Any, name: str) -> None:
         '--report', metavar='REPORT.html', type=Path, help='tables and figures in one file'
     )
     parser.add_argument(
+        '--profile',
+        metavar='NAMES',
+        type=names,
+        default=(),
+        help='parameters of motion whose likelihood is computed over 3 standard errors to each'
+        ' side, with all others estimated anew',
+    )
+    parser.add_argument(
+        '--models',
+        metavar='FILE',
+        nargs='+',
+        type=Path,
+        default=[],
+        help='other files of the machine, such as with another basis or damping law: the same'
+        ' parameters are found from the motion with each, and compared',
+    )
+    parser.add_argument(
         '--planted',
         metavar='TRUE.yaml',
         type=Path,
@@ -184,14 +203,15 @@ def _run(arguments: argparse.Namespace) -> None:
         processes=arguments.processes,
         cluster=arguments.cluster,
     )
+    more = _profiles(arguments, found) | _models(arguments, found, motion, wanted)
     if arguments.out is not None:
         with writing(arguments.out) as path:
             path.write_text(found_file(found, files), encoding='utf-8')
     if arguments.report is not None:
         from longreach_identification.report_files import write_report
 
-        write_report(arguments.report, _report(found, files, arguments))
-    print_result(found.to_dict(), _table(found), arguments.format)
+        write_report(arguments.report, _report(found, files, arguments, more))
+    print_result({**found.to_dict(), **more}, _table(found, more), arguments.format)
     for text in found.warnings:
         print(f'longreach identify: {text}', file=sys.stderr)
 
@@ -231,6 +251,144 @@ def _patterns(page: Identifiable, start: Any, kinds: Sequence[str] | None) -> tu
         if kind not in known:
             raise InputError(f'--signals {kind}, allowed: {", ".join(known)}')
     return tuple(pattern for kind in kinds for pattern in known[kind])
+
+
+def _profiles(arguments: argparse.Namespace, found: Identified) -> dict[str, Any]:
+    """Return the profile likelihoods that are asked for."""
+    if not arguments.profile:
+        return {}
+    from longreach_identification.estimation import profile
+
+    if found.dynamics is None:
+        raise InputError('--profile needs a recording of motion: give --release')
+    profiles = {}
+    for name in arguments.profile:
+        one = profile(
+            found.dynamics.problem,
+            found.dynamics.estimate,
+            name,
+            processes=arguments.processes,
+            cluster=arguments.cluster,
+        )
+        profiles[name] = {'values': one.values.tolist(), 'increase': one.increase.tolist()}
+    return {'profiles': profiles}
+
+
+def _models(
+    arguments: argparse.Namespace,
+    found: Identified,
+    motion: Sequence[Recording],
+    wanted: Sequence[str],
+) -> dict[str, Any]:
+    """Return the comparison of several models on the recordings of motion."""
+    if not arguments.models:
+        return {}
+    from longreach_identification.dynamics import compare, comparison
+
+    if not motion:
+        raise InputError('--models needs a recording of motion: give --release')
+    page = found.page
+    machines = {'start': found.start} | {
+        path.stem: page.load(str(path)) for path in arguments.models
+    }
+    of_rest = ('masses', 'gauges')
+    results = compare(
+        page,
+        machines,
+        motion,
+        [name for name in wanted if name not in of_rest] or list(wanted),
+        signals=_patterns(page, found.start, arguments.signals),
+        duration=arguments.duration,
+        processes=arguments.processes,
+        cluster=arguments.cluster,
+    )
+    return {'models': [{k: _finite(v) for k, v in row.items()} for row in comparison(results)]}
+
+
+# --- plan ------------------------------------------------------------------------------------
+
+
+def _add_plan(commands: Any) -> None:
+    """Add the subcommand ``plan``."""
+    parser = commands.add_parser(
+        'plan', help='which releases of a load would pin the parameters down, as scenarios'
+    )
+    parser.add_argument('--machine', default='boom', help='(default: boom)')
+    parser.add_argument('--file', metavar='START.yaml', type=Path, help='file of the machine')
+    parser.add_argument(
+        '--pose',
+        metavar='DEGREES',
+        type=numbers,
+        action='append',
+        default=[],
+        help='joint angles of a possible pose; may be repeated (default: the poses of the file)',
+    )
+    parser.add_argument(
+        '--masses', metavar='KG', type=numbers, default=(5.0, 90.0), help='(default: 5,90)'
+    )
+    parser.add_argument(
+        '--parameters',
+        metavar='NAMES',
+        type=names,
+        default=('youngs_modulus', 'damping'),
+        help='groups or names to be found (default: youngs_modulus,damping)',
+    )
+    parser.add_argument(
+        '--count', type=count(100), default=3, help='number of experiments (default: 3)'
+    )
+    parser.add_argument('--criterion', choices=('D', 'A'), default='D', help='(default: D)')
+    parser.add_argument('--processes', type=count(1000), help='parallel simulations')
+    parser.add_argument(
+        '--out', metavar='DIR', type=Path, help='folder for the chosen scenarios, as YAML files'
+    )
+    add_format(parser)
+    parser.set_defaults(run=_run_plan)
+
+
+def _run_plan(arguments: argparse.Namespace) -> None:
+    """Run ``plan``."""
+    import yaml
+
+    from longreach_identification.planning import plan
+
+    known = sorted({point.name for point in entry_points(group=GROUP)})
+    if arguments.machine not in known:
+        raise InputError(f'--machine {arguments.machine}, allowed: {", ".join(known)}')
+    page = _page(arguments.machine)
+    if not hasattr(page, 'possible'):
+        raise InputError(f'--machine {arguments.machine} has no plan, allowed: boom')
+    start = page.load(_text(arguments.file))
+    possible = page.possible(start, arguments.pose, arguments.masses)
+    found = plan(
+        page,
+        start,
+        [recording for _, recording in possible.values()],
+        arguments.parameters,
+        arguments.count,
+        criterion=arguments.criterion,
+        processes=arguments.processes,
+    )
+    files = []
+    if arguments.out is not None:
+        for number, choice in enumerate(found.choices, 1):
+            file = arguments.out / f'plan_{number}.yaml'
+            values = possible[choice.name][0].as_mapping()
+            with writing(file) as path:
+                text = yaml.safe_dump(values, sort_keys=False, default_flow_style=None)
+                path.write_text(f'# {choice.name}\n{text}', encoding='utf-8')
+            files.append(str(file))
+    head = ('choice', 'experiment', *found.choices[0].standard_errors)
+    rows = [
+        (str(number), choice.name, *(f'{e:.3g}' for e in choice.standard_errors.values()))
+        for number, choice in enumerate(found.choices, 1)
+    ]
+    told = 'standard errors after each choice, all together:\n' + table(head, rows)
+    result = {
+        'choices': [choice._asdict() for choice in found.choices],
+        'alone': found.alone,
+        'files': files,
+    }
+    print_result(result, '\n'.join([told, *files]), arguments.format)
 
 
 # --- demonstration ---------------------------------------------------------------------------
@@ -371,16 +529,46 @@ def _number(value: float | None) -> str:
     return '-' if value is None else f'{value:.5g}'
 
 
-def _table(found: Identified) -> str:
-    """Return the parameters as text."""
+def _table(found: Identified, more: Mapping[str, Any]) -> str:
+    """Return the parameters, profiles and models as text."""
     rows = [
         (name, *(_number(entry[key]) for key in ('start', 'value', 'standard_error')))
         for name, entry in found.parameters.items()
     ]
-    return table(('parameter', 'start', 'found', 'standard error'), rows)
+    parts = [table(('parameter', 'start', 'found', 'standard error'), rows)]
+    for name, one in more.get('profiles', {}).items():
+        curve = list(zip(one['values'], one['increase'], strict=True))
+        parts.append(table((name, 'increase of chi-square'), curve))
+    if 'models' in more:
+        parts.append(table(*_compared(more['models'])))
+    return '\n\n'.join(parts)
 
 
-def _report(found: Identified, files: Sequence[Path], arguments: argparse.Namespace) -> str:
+def _finite(value: Any) -> Any:
+    """Return a cell of a comparison for JSON: pairs become value and standard error."""
+    if isinstance(value, tuple):
+        return dict(zip(('value', 'standard_error'), map(_finite, value), strict=True))
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _compared(models: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Return head and rows of a comparison of models."""
+    head = list(dict.fromkeys(key for row in models for key in row))
+
+    def cell(value: Any) -> str:
+        if isinstance(value, Mapping):
+            return f'{_number(value["value"])} +- {_number(value["standard_error"])}'
+        return _number(value) if isinstance(value, float) else str(value or '-')
+
+    return head, [[cell(row.get(key)) for key in head] for row in models]
+
+
+def _report(
+    found: Identified,
+    files: Sequence[Path],
+    arguments: argparse.Namespace,
+    more: Mapping[str, Any],
+) -> str:
     """Return the report as HTML."""
     from longreach_identification import report_files as report
 
@@ -409,6 +597,12 @@ def _report(found: Identified, files: Sequence[Path], arguments: argparse.Namesp
             (name, _number(start), _number(value), _number(entry['standard_error']), change)
         )
     tables = [('Parameters', report.table(head, rows))]
+    for name, one in more.get('profiles', {}).items():
+        curve = zip(one['values'], one['increase'], strict=True)
+        text = report.table((name, 'increase of chi-square (95 %: 3.84)'), curve)
+        tables.append((f'Profile likelihood of {name}', text))
+    if 'models' in more:
+        tables.append(('Models on the same recordings', report.table(*_compared(more['models']))))
     return report.report(
         f'Identification of the {page.name}',
         found.stages(),
