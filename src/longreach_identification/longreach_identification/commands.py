@@ -575,11 +575,17 @@ def _report(
     page = found.page
     units = {entry.name: entry.unit for entry in page.free_parameters(found.start)}
     units |= {signal.name: signal.unit for signal in page.signals(found.start)}
+    if found.statics is not None:
+        units |= {name: 'N' for name in found.statics.predicted if name.startswith('force_')}
     planted = None
     if arguments.planted is not None:
         if not hasattr(page, 'planted'):
             raise InputError(f'--planted: not offered by the {page.name}; leave it out')
-        planted = page.planted(found.start, page.load(str(arguments.planted)))
+        truth = page.load(str(arguments.planted))
+        planted = page.planted(found.start, truth)
+        if found.dynamics is not None:
+            experiment = found.dynamics.problem.predict.experiments[0]  # type: ignore[attr-defined]
+            planted |= page.derived(truth, experiment)
     now = datetime.datetime.now(datetime.UTC).strftime('%Y-%m-%d %H:%M UTC')
     facts = [
         ('recordings', ', '.join(path.name for path in files)),
@@ -588,14 +594,15 @@ def _report(
         ('command', shlex.join(['longreach', *sys.argv[1:]])),
         ('time', now),
     ]
-    head = ['parameter', 'start', 'found', 'standard error', 'change']
+    head = ['parameter', 'unit', 'start', 'found', 'standard error', 'change']
+    head += ['planted'] if planted else []
     rows = []
     for name, entry in found.parameters.items():
         value, start = entry['value'], entry['start']
         change = '' if not start or value is None else f'{value / start - 1.0:+.2%}'
-        rows.append(
-            (name, _number(start), _number(value), _number(entry['standard_error']), change)
-        )
+        told = [_number(entry[key]) for key in ('start', 'value', 'standard_error')]
+        known = [_number(planted.get(name))] if planted else []
+        rows.append((name, units.get(name, ''), *told, change, *known))
     tables = [('Parameters', report.table(head, rows))]
     for name, one in more.get('profiles', {}).items():
         curve = zip(one['values'], one['increase'], strict=True)
@@ -607,7 +614,7 @@ def _report(
         f'Identification of the {page.name}',
         found.stages(),
         facts=facts,
+        warnings=found.warnings,
         units=units,
         tables=tables,
-        planted=planted,
     )

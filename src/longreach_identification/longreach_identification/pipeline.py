@@ -40,7 +40,7 @@ class Stage(NamedTuple):
     recordings: Sequence[Recording]
     before: Mapping[tuple[str, str], np.ndarray]  # predictions of the start values
     horizontal: str = 'time [s]'  # what the times of the recordings are
-    note: str = ''
+    notes: Sequence[str] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Identified:
                     self.statics.estimate,
                     data,
                     _static_before(self, data),
-                    note=' '.join(self.statics.stretches),
+                    notes=self.statics.stretches,
                 )
             )
         if self.dynamics is not None:

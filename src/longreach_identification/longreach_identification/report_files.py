@@ -24,16 +24,19 @@ from longreach_tools.output import writing
 
 __all__ = ['report', 'table', 'write_report']
 
-# Points of a curve beyond which a figure shows every so-many-th; curves in one panel.
-_MOST_POINTS, _MOST_CURVES = 1000, 6
+# Points of a curve beyond which a figure shows every so-many-th; curves in one panel;
+# points up to which they are large.
+_MOST_POINTS, _MOST_CURVES, _FEW = 1000, 6, 50
 _WIDTH = 9.5  # of a figure [in]
 _STYLE = """
 :root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto;
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 74rem; margin: 2rem auto;
   padding: 0 1rem; }
 table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto; }
-th, td { padding: 0.15rem 0.7rem; text-align: right; border-bottom: 1px solid #8884; }
-th:first-child, td:first-child { text-align: left; }
+th, td { padding: 0.15rem 0.7rem; text-align: right; white-space: nowrap;
+  border-bottom: 1px solid #8884; }
+th:first-child, td:first-child, .facts td { text-align: left; }
+.facts td { white-space: normal; }
 figure { margin: 1rem 0; background: #fff; } figure svg { width: 100%; height: auto; }
 .warning { border-left: 4px solid #d62728; padding-left: 0.8rem; margin: 0.4rem 0; }
 pre { overflow-x: auto; background: #8882; padding: 0.6rem; }
@@ -45,9 +48,9 @@ def report(
     stages: Sequence[Stage],
     *,
     facts: Sequence[tuple[str, str]] = (),
+    warnings: Sequence[str] = (),
     units: Mapping[str, str] | None = None,
     tables: Sequence[tuple[str, str]] = (),
-    planted: Mapping[str, float] | None = None,
 ) -> str:
     """
     Return a report as the text of an HTML file.
@@ -58,25 +61,25 @@ def report(
     stages : sequence of Stage
     facts : sequence of (str, str)
         Names and values for the head: recordings, commands, times.
+    warnings : sequence of str
+        What a reader of the result must know.
     units : mapping, optional
         Units of parameters and signals by name.
     tables : sequence of (str, str)
         Headings and tables (:func:`table`) between head and stages.
-    planted : mapping, optional
-        True values of parameters, where they are known.
     """
     units = units or {}
-    warnings = [text for stage in stages for text in stage.estimate.warnings]
-    parts = [f'<h1>{html.escape(title)}</h1>', table((), facts)]
-    parts += [f'<p class="warning">{html.escape(text)}</p>' for text in dict.fromkeys(warnings)]
+    parts = [f'<h1>{html.escape(title)}</h1>', table((), facts, 'facts')]
+    parts += [f'<p class="warning">{html.escape(text)}</p>' for text in warnings]
     for heading, content in tables:
         parts += [f'<h2>{html.escape(heading)}</h2>', content]
     for stage in stages:
         parts.append(f'<h2>{html.escape(stage.title)}</h2>')
-        if stage.note:
-            parts.append(f'<p>{html.escape(stage.note)}</p>')
+        if stage.notes:
+            lines = ''.join(f'<li>{html.escape(text)}</li>' for text in stage.notes)
+            parts.append(f'<details><summary>Stretches</summary><ul>{lines}</ul></details>')
         parts += [
-            _parameters(stage.estimate, units, planted or {}),
+            _parameters(stage.estimate, units),
             _fit(stage, units),
             _correlation(stage.estimate),
             *(_curves(stage, recording, units) for recording in stage.recordings),
@@ -90,13 +93,14 @@ def report(
     )
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], style: str = '') -> str:
     """Return rows as an HTML table; numbers with five significant digits, NaN as nothing."""
     lines = []
     if head:
         lines.append(''.join(f'<th>{html.escape(cell)}</th>' for cell in head))
     lines += [''.join(f'<td>{_cell(cell)}</td>' for cell in row) for row in rows]
-    return '<table>' + ''.join(f'<tr>{line}</tr>' for line in lines) + '</table>'
+    named = f' class="{style}"' if style else ''
+    return f'<table{named}>' + ''.join(f'<tr>{line}</tr>' for line in lines) + '</table>'
 
 
 def _cell(value: object) -> str:
@@ -106,23 +110,16 @@ def _cell(value: object) -> str:
     return html.escape(str(value))
 
 
-def _parameters(found: Estimate, units: Mapping[str, str], planted: Mapping[str, float]) -> str:
-    """Return the table of parameters."""
-    head = ['parameter', 'unit', 'start', 'found', 'standard error', '95 % interval']
-    head += ['from the prior']
-    if planted:
-        head += ['planted', 'error / standard error']
+def _parameters(found: Estimate, units: Mapping[str, str]) -> str:
+    """Return the table of unknowns."""
+    head = ('unknown', 'unit', 'start', 'found', 'standard error', '95 % interval', 'from prior')
     rows = []
     for j, name in enumerate(found.names):
         low, high = found.interval(name)
-        error = float(found.standard_errors[j])
-        row: list[object] = [name, units.get(name, ''), float(found.start[j])]
-        row += [float(found.values[j]), error, f'{low:.5g} to {high:.5g}']
-        row += [f'{found.prior_share[j]:.0%}']
-        if planted:
-            truth = planted.get(name, math.nan)
-            row += [truth, (float(found.values[j]) - truth) / error]
-        rows.append(row)
+        numbers = (float(values[j]) for values in (found.start, found.values))
+        error, interval = float(found.standard_errors[j]), f'{low:.5g} to {high:.5g}'
+        share = f'{found.prior_share[j]:.0%}'
+        rows.append((name, units.get(name, ''), *numbers, error, interval, share))
     return table(head, rows)
 
 
@@ -185,11 +182,12 @@ def _curves(stage: Stage, recording: Recording, units: Mapping[str, str]) -> str
             every = order[:: max(1, len(order) // _MOST_POINTS)]
             times, values = signal.times[every], signal.values[every]
             after, color = stage.estimate.predicted[key][every], f'C{k}'
-            left.plot(times, values, '.', color=color, markersize=2, alpha=0.35, rasterized=True)
+            size = 2 if len(times) > _FEW else 7
+            left.plot(times, values, '.', color=color, markersize=size, alpha=0.5, rasterized=True)
             if key in stage.before:
                 left.plot(times, stage.before[key][every], '--', color=color, linewidth=0.8)
             left.plot(times, after, color=color, linewidth=1.2, label=name)
-            right.plot(times, values - after, '.', color=color, markersize=2, rasterized=True)
+            right.plot(times, values - after, '.', color=color, markersize=size, rasterized=True)
         unit = units.get(names[0], '')
         left.set_ylabel(f'{_family(names[0])} [{unit}]' if unit else _family(names[0]))
         left.legend(fontsize=7, loc='upper right')
