@@ -122,6 +122,10 @@ def test_poses_give_masses_a_file_and_a_report(
         (('--static', '{poses}', '--column', 'p=1'), "signal 'p', allowed"),
         (('--static', '{poses}', '--out', '{poses}/x.yaml'), 'x.yaml cannot be written'),
         (('--static', '{poses}', '--out', '{poses}'), 'poses.csv'),
+        (('--static', '{poses}', '--profile', 'youngs_modulus'), '--profile needs a recording'),
+        (('--static', '{poses}', '--profile', 'mass'), '--profile mass, allowed: mass_scale_1'),
+        (('--static', '{poses}', '--models', '{poses}'), 'poses.csv'),
+        (('--static', '{poses}', '--planted', 'none.yaml'), 'none.yaml cannot be read'),
     ],
 )
 def test_what_is_refused(

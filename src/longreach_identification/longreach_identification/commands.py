@@ -187,6 +187,10 @@ def _run(arguments: argparse.Namespace) -> None:
     )
     page: Identifiable = _page(arguments.machine)
     start = page.load(_text(arguments.file))
+    # What is asked for beside the estimation is checked before it, which takes minutes.
+    others = {path.stem: page.load(str(path)) for path in arguments.models}
+    planted = _planted(page, start, arguments.planted)
+    _check_more(arguments, page, start)
     static, motion = _read(arguments, page, start)
     wanted = arguments.parameters or _usual(page, start)
     found = identify_machine(
@@ -203,14 +207,14 @@ def _run(arguments: argparse.Namespace) -> None:
         processes=arguments.processes,
         cluster=arguments.cluster,
     )
-    more = _profiles(arguments, found) | _models(arguments, found, motion, wanted)
+    more = _profiles(arguments, found) | _models(arguments, found, others, motion, wanted)
     if arguments.out is not None:
         with writing(arguments.out) as path:
             path.write_text(found_file(found, files), encoding='utf-8')
     if arguments.report is not None:
         from longreach_identification.report_files import write_report
 
-        write_report(arguments.report, _report(found, files, arguments, more))
+        write_report(arguments.report, _report(found, files, arguments, planted, more))
     print_result({**found.to_dict(), **more}, _table(found, more), arguments.format)
     for text in found.warnings:
         print(f'longreach identify: {text}', file=sys.stderr)
@@ -253,14 +257,33 @@ def _patterns(page: Identifiable, start: Any, kinds: Sequence[str] | None) -> tu
     return tuple(pattern for kind in kinds for pattern in known[kind])
 
 
+def _planted(page: Any, start: Any, file: Path | None) -> dict[str, float]:
+    """Return the parameters of the machine that was simulated, empty without its file."""
+    if file is None:
+        return {}
+    if not hasattr(page, 'planted'):
+        raise InputError(f'--planted: not offered by the {page.name}; leave it out')
+    values: dict[str, float] = page.planted(start, page.load(str(file)))
+    return values
+
+
+def _check_more(arguments: argparse.Namespace, page: Identifiable, start: Any) -> None:
+    """Raise InputError for profiles and models that are not possible."""
+    known = [entry.name for entry in page.free_parameters(start)]
+    for name in arguments.profile:
+        if name not in known:
+            raise InputError(f'--profile {name}, allowed: {", ".join(known)}')
+    for what, asked in (('--profile', arguments.profile), ('--models', arguments.models)):
+        if asked and not arguments.release:
+            raise InputError(f'{what} needs a recording of motion: give --release')
+
+
 def _profiles(arguments: argparse.Namespace, found: Identified) -> dict[str, Any]:
     """Return the profile likelihoods that are asked for."""
-    if not arguments.profile:
+    if not arguments.profile or found.dynamics is None:
         return {}
     from longreach_identification.estimation import profile
 
-    if found.dynamics is None:
-        raise InputError('--profile needs a recording of motion: give --release')
     profiles = {}
     for name in arguments.profile:
         one = profile(
@@ -277,20 +300,17 @@ def _profiles(arguments: argparse.Namespace, found: Identified) -> dict[str, Any
 def _models(
     arguments: argparse.Namespace,
     found: Identified,
+    others: Mapping[str, Any],
     motion: Sequence[Recording],
     wanted: Sequence[str],
 ) -> dict[str, Any]:
     """Return the comparison of several models on the recordings of motion."""
-    if not arguments.models:
+    if not others:
         return {}
     from longreach_identification.dynamics import compare, comparison
 
-    if not motion:
-        raise InputError('--models needs a recording of motion: give --release')
     page = found.page
-    machines = {'start': found.start} | {
-        path.stem: page.load(str(path)) for path in arguments.models
-    }
+    machines = {'start': found.start, **others}
     of_rest = ('masses', 'gauges')
     results = compare(
         page,
@@ -567,6 +587,7 @@ def _report(
     found: Identified,
     files: Sequence[Path],
     arguments: argparse.Namespace,
+    planted: dict[str, float],
     more: Mapping[str, Any],
 ) -> str:
     """Return the report as HTML."""
@@ -577,15 +598,9 @@ def _report(
     units |= {signal.name: signal.unit for signal in page.signals(found.start)}
     if found.statics is not None:
         units |= {name: 'N' for name in found.statics.predicted if name.startswith('force_')}
-    planted = None
-    if arguments.planted is not None:
-        if not hasattr(page, 'planted'):
-            raise InputError(f'--planted: not offered by the {page.name}; leave it out')
-        truth = page.load(str(arguments.planted))
-        planted = page.planted(found.start, truth)
-        if found.dynamics is not None:
-            experiment = found.dynamics.problem.predict.experiments[0]  # type: ignore[attr-defined]
-            planted |= page.derived(truth, experiment)
+    if planted and found.dynamics is not None:
+        experiment = found.dynamics.problem.predict.experiments[0]  # type: ignore[attr-defined]
+        planted = planted | page.derived(page.load(str(arguments.planted)), experiment)
     now = datetime.datetime.now(datetime.UTC).strftime('%Y-%m-%d %H:%M UTC')
     facts = [
         ('recordings', ', '.join(path.name for path in files)),
