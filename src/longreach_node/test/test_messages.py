@@ -39,6 +39,7 @@ def test_every_cycle_of_an_hour_has_its_own_exact_stamp() -> None:
 
 def test_qualities_of_service() -> None:
     assert set(qos.__all__) == {
+        'CHANGES',
         'CLOCK',
         'DIAGNOSTICS',
         'IMAGES',
