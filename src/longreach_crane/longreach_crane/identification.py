@@ -55,6 +55,11 @@ class CraneIdentification:
 
     name: str = 'crane'
 
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """Signals that are compared; the others are inputs."""
+        return ('car_position', 'angle')
+
     def load(self, file: str | None = None) -> Machinery:
         """Return the parameters in a crane file, by default the installed one."""
         return load_machinery(file)

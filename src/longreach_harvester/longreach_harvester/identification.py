@@ -46,6 +46,11 @@ class HarvesterIdentification:
 
     name: str = 'harvester'
 
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """Signals that are compared; spools are inputs."""
+        return ('q_*', 'p_*')
+
     def load(self, file: str | None = None) -> HarvesterParameters:
         """Return the parameters in a harvester file, by default the installed one."""
         return load_harvester(file)

@@ -187,7 +187,9 @@ class _TopicReader:
             listed = getattr(message, part.source.field.partition('.')[0])
             value, variance = np.nan, np.nan
             get, get_variance = self._getters[k]
-            if names is not None:
+            if not part.source.name:
+                value = float(_getter(part.source.field)(message))
+            elif names is not None:
                 if part.source.name not in places:
                     raise InputError(
                         f'{self._topic} has no {part.source.name}, found: {", ".join(names)}; give'

@@ -248,7 +248,7 @@ def _usual(page: Identifiable, start: Any) -> tuple[str, ...]:
 def _patterns(page: Identifiable, start: Any, kinds: Sequence[str] | None) -> tuple[str, ...]:
     """Return patterns of signals for kinds of them."""
     if kinds is None:
-        return ('*',)
+        return tuple(getattr(page, 'compared', ('*',)))
     names = {signal.name: (signal.name,) for signal in page.signals(start)}
     known: Mapping[str, tuple[str, ...]] = getattr(page, 'signal_kinds', names)
     for kind in kinds:
