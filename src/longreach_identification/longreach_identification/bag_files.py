@@ -14,11 +14,12 @@ from longreach_dynamics.runs import Source
 from longreach_identification.machine import MeasuredSignal, Recording, Signal
 from longreach_tools.bag import open_bag, read_bag
 
-__all__ = ['read_loads', 'read_recording']
+__all__ = ['read_recording']
 
 _SECOND = 1_000_000_000  # [ns]
 # Stamps after this time are those of a calendar: the recording's times begin at 0 [s].
 _LONGEST_SIMULATION = 1e8
+_LOAD = 'load'
 
 
 class _Part(NamedTuple):
@@ -41,7 +42,8 @@ def read_recording(
 
     Each signal has the times of its own messages: stamps of headers, in seconds. Stamps of a
     calendar are relative to the first one that is read; those of a simulation stay. Entries of
-    lists with a status other than 0, such as markers that are lost, are left out.
+    lists with a status other than 0, such as markers that are lost, are left out. The topic
+    ``load`` tells when loads were released or attached, and their largest mass, ``payload`` [kg].
 
     Parameters
     ----------
@@ -52,7 +54,7 @@ def read_recording(
     namespaces : sequence of str
         Only topics in these; by default in any.
     events, conditions
-        See :class:`longreach_identification.machine.Recording`.
+        See :class:`longreach_identification.machine.Recording`; in place of what ``load`` tells.
 
     Raises
     ------
@@ -61,7 +63,7 @@ def read_recording(
         and for a signal that its message does not name.
     """
     known = {source.topic for signal in signals for source in signal.sources}
-    topics = _topics(bag, known, namespaces)
+    topics = _topics(bag, {*known, _LOAD}, namespaces)
     parts: dict[str, list[_Part]] = {}
     for signal in signals:
         source = next((s for s in signal.sources if s.topic in topics), None)
@@ -75,8 +77,10 @@ def read_recording(
             f' {", ".join(sorted(known))}; record sensors (sensors:=typical, or drivers)'
         )
     readers = {name: _TopicReader(name, own) for name, own in parts.items()}
-    for topic, _, message in read_bag(bag, list(readers)):
-        readers[topic].add(message)
+    loads = _TopicReader(_LOAD, [_Part('mass', Source(_LOAD, 'inertia.m'), '')])
+    heard = readers | ({topics[_LOAD]: loads} if _LOAD in topics else {})
+    for topic, _, message in read_bag(bag, list(heard)):
+        heard[topic].add(message)
     rows = [(part.signal, reader.of(k)) for reader in readers.values() for k, part in reader.parts]
     stamps = [times[0] for _, (times, _, _) in rows if len(times)]
     first = min(stamps, default=0)
@@ -87,47 +91,19 @@ def read_recording(
             seconds = (np.array(times, dtype=np.int64) - start) / _SECOND
             found[name] = Signal(seconds, np.array(values), np.sqrt(np.array(variances)))
     order = [signal.name for signal in signals if signal.name in found]
-    return Recording(
-        Path(bag).name,
-        {name: found[name] for name in order},
-        tuple(events),
-        dict(conditions or {}),
-    )
-
-
-def read_loads(
-    bag: str | Path, namespaces: Sequence[str] = ()
-) -> tuple[tuple[tuple[float, str], ...], float | None]:
-    """
-    Return when loads were released and attached in a bag, and their mass.
-
-    Parameters
-    ----------
-    bag : path
-    namespaces : sequence of str
-        See :func:`read_recording`.
-
-    Returns
-    -------
-    events : tuple of (float, str)
-        Time on the clock of :func:`read_recording` for a simulation [s], ``release`` or
-        ``attach``.
-    mass : float or None
-        Largest mass of all loads [kg]; None without the topic ``load``.
-    """
-    topics = _topics(bag, {'load'}, namespaces)
-    if not topics:
-        return (), None
-    changes = []
-    for _, _, message in read_bag(bag, [topics['load']]):
-        stamp = message.header.stamp
-        changes.append((int(stamp.sec) + 1e-9 * int(stamp.nanosec), float(message.inertia.m)))
-    events = tuple(
+    changes = [((time - start) / _SECOND, m) for time, m in zip(*loads.of(0)[:2], strict=True)]
+    seen = tuple(
         (time, 'release' if mass < before else 'attach')
         for (_, before), (time, mass) in itertools.pairwise(changes)
         if mass != before
     )
-    return events, max((mass for _, mass in changes), default=None)
+    carried = {'payload': max(mass for _, mass in changes)} if changes else {}
+    return Recording(
+        Path(bag).name,
+        {name: found[name] for name in order},
+        tuple(events) or seen,
+        {**carried, **(conditions or {})},
+    )
 
 
 def _topics(bag: str | Path, known: set[str], namespaces: Sequence[str]) -> dict[str, str]:

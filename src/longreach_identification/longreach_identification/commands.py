@@ -485,12 +485,10 @@ def _read(
         at = [(events[path.name], 'release')] if path.name in events else []
         if path.suffix == '.csv':
             return read_csv(path, signals, columns, events=at, conditions=told)
-        from longreach_identification.bag_files import read_loads, read_recording
+        from longreach_identification.bag_files import read_recording
 
         namespaces = () if arguments.namespace is None else (arguments.namespace,)
-        seen, mass = read_loads(path, namespaces)
-        known = {} if mass is None else {'payload': mass}
-        return read_recording(path, signals, namespaces, at or seen, {**known, **told})
+        return read_recording(path, signals, namespaces, at, told)
 
     return [one(path) for path in arguments.static], [one(path) for path in arguments.release]
 

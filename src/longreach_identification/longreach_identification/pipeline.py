@@ -30,6 +30,8 @@ __all__ = ['Identified', 'Stage', 'identify_machine']
 # Groups of parameters that poses at rest tell.
 _STATIC_GROUPS = ('masses', 'gauges')
 _OF_RECORDING = '@'
+# Of an interrupted search: errors are those of the smooth part at some point on its way.
+_UNKNOWN = {'standard_error': None}
 
 
 class Stage(NamedTuple):
@@ -39,7 +41,6 @@ class Stage(NamedTuple):
     estimate: Estimate
     recordings: Sequence[Recording]
     before: Mapping[tuple[str, str], np.ndarray]  # predictions of the start values
-    horizontal: str = 'time [s]'  # what the times of the recordings are
     notes: Sequence[str] = ()
 
 
@@ -74,13 +75,14 @@ class Identified:
                 if name in before:
                     found[name] = {**entry, 'start': before[name]}
                     if estimate.status == INTERRUPTED:
-                        # Those of the smooth part at some point of the search.
-                        found[name]['standard_error'] = None
+                        found[name] |= _UNKNOWN
         if self.dynamics is not None:
             experiment = self.dynamics.problem.predict.experiments[0]  # type: ignore[attr-defined]
             start = self.page.derived(self.start, experiment)
             for name, entry in self.dynamics.to_dict()['derived'].items():
                 found[name] = {**entry, 'start': start.get(name)}
+                if self.dynamics.estimate.status == INTERRUPTED:
+                    found[name] |= _UNKNOWN
         return found
 
     @property

@@ -39,7 +39,6 @@ th:first-child, td:first-child, .facts td { text-align: left; }
 .facts td { white-space: normal; }
 figure { margin: 1rem 0; background: #fff; } figure svg { width: 100%; height: auto; }
 .warning { border-left: 4px solid #d62728; padding-left: 0.8rem; margin: 0.4rem 0; }
-pre { overflow-x: auto; background: #8882; padding: 0.6rem; }
 """
 
 
@@ -195,7 +194,7 @@ def _curves(stage: Stage, recording: Recording, units: Mapping[str, str]) -> str
         for one in (left, right):
             one.grid(alpha=0.3)
     for one in axes[-1]:
-        one.set_xlabel(stage.horizontal)
+        one.set_xlabel('time [s]')
     figure.suptitle(f'{recording.name}: measured (dots), before (dashed), after (line)')
     return _svg(figure)
 

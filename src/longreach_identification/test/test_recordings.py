@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from geometry_msgs.msg import InertiaStamped
 from longreach_msgs.msg import HydraulicState, MarkerEstimate, MarkerEstimates, StrainState
 from std_msgs.msg import Header
 
@@ -156,6 +157,27 @@ def test_a_bag_with_sensors_truth_and_markers(tmp_path: Path, start: int) -> Non
     tip = found['marker_tip_x']
     np.testing.assert_array_equal(tip.values, [k for k in range(20) if k not in (5, 6)])
     np.testing.assert_allclose(tip.deviation, 2e-4)
+
+
+@pytest.mark.parametrize('start', [0, 1_700_000_000_123_456_789])
+def test_loads_tell_events_and_payload_on_the_clock_of_the_signals(
+    tmp_path: Path, start: int
+) -> None:
+    rows = messages(start)
+    for k, mass in ((0, 5.0), (8, 0.0), (12, 3.0)):
+        stamp = start + k * 10_000_000
+        load = InertiaStamped()
+        load.header.stamp.sec, load.header.stamp.nanosec = divmod(stamp, 1_000_000_000)
+        load.inertia.m = mass
+        rows.append(('load', stamp, load))
+    bag = write_bag(tmp_path / 'bag', 'a', sorted(rows, key=lambda row: row[1]))
+    found = read_recording(bag, SIGNALS)
+    assert [what for _, what in found.events] == ['release', 'attach']
+    np.testing.assert_allclose([time for time, _ in found.events], [0.08, 0.12], atol=1e-9)
+    assert found.conditions == {'payload': 5.0}
+    told = read_recording(bag, SIGNALS, (), [(0.1, 'release')], {'payload': 4.0})
+    assert told.events == ((0.1, 'release'),)
+    assert told.conditions == {'payload': 4.0}
 
 
 def test_namespaces(tmp_path: Path) -> None:
