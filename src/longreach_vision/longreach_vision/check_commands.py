@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import re
 import sys
-from pathlib import Path
 from typing import Any
-
-from tqdm import tqdm
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import positive
-from longreach_tools.output import add_format, print_result, table
-from longreach_vision.arguments import add_namespace, add_reading, add_rig, add_scale, rig_of
-from longreach_vision.following import Follower
+from longreach_tools.output import print_result, table
 from longreach_vision.known_distance import DistanceCheck, KnownDistance
-from longreach_vision.streams import follow
-from longreach_vision.tracking_commands import _opened
+from longreach_vision.tracking_commands import add_recording, tracked_pairs
 
 __all__ = ['configure_check']
 
@@ -33,10 +26,7 @@ def configure_check(commands: Any) -> None:
         description='Tracks a bar with a marker at each end, and compares the distance of the'
         ' triangulated markers with the known one: the true accuracy of cameras and poses.',
     )
-    check.add_argument(
-        'left', metavar='RECORDING', help='bag of images; with RIGHT: left video or folder'
-    )
-    check.add_argument('right', metavar='RIGHT', nargs='?', help='right video or folder')
+    add_recording(check)
     check.add_argument(
         '--distance',
         metavar='MARKER:MARKER=LENGTH',
@@ -50,20 +40,12 @@ def configure_check(commands: Any) -> None:
         default=5e-4,
         help='standard deviation of the known distances [m] (default: 0.0005)',
     )
-    add_namespace(check)
-    add_rig(check, required=True)
-    add_reading(check)
-    add_scale(check)
-    add_format(check)
     check.set_defaults(run=_run_check)
 
 
 def _run_check(arguments: argparse.Namespace) -> None:
     """Run ``check``."""
-    arguments.camera = arguments.from_bag = None
-    if arguments.right is None:
-        arguments.left, arguments.from_bag = None, Path(arguments.left)
-    rig = rig_of(arguments)
+    rig, frames = tracked_pairs(arguments)
     checks = []
     for text in arguments.distance:
         found = _DISTANCE.fullmatch(text)
@@ -74,12 +56,9 @@ def _run_check(arguments: argparse.Namespace) -> None:
         except ValueError as error:
             raise InputError(f'--distance {text}, allowed: such as one:two=1.078') from error
         checks.append(KnownDistance(rig, (found[1], found[2]), length, arguments.deviation))
-    with contextlib.ExitStack() as stack:
-        rig, images, total, _ = _opened(stack, arguments, rig)
-        frames = follow(Follower(rig), images)
-        for one in tqdm(frames, total=total, disable=None, delay=1.0, unit='pair', leave=False):
-            for check in checks:
-                check.add(one.frame)
+    for frame in frames:
+        for check in checks:
+            check.add(frame)
     results = [check.result() for check in checks]
     warnings = [text for result in results for text in result.warnings]
     print_result(

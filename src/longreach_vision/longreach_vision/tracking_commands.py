@@ -45,10 +45,11 @@ from longreach_vision.scene import MarkerPath
 from longreach_vision.setup_commands import write_delay, write_line_time, write_poses
 from longreach_vision.sightings import Sightings
 from longreach_vision.sources import ImageSource, open_source
+from longreach_vision.stereo import StereoFrame
 from longreach_vision.streams import Picture, follow, pictures_of
 from longreach_vision.track_output import Targets, hand_out, track_markers
 
-__all__ = ['configure_tracking', 'run_refine']
+__all__ = ['add_recording', 'configure_tracking', 'run_refine', 'tracked_pairs']
 
 # Chi-square of the gaps after a refinement, beyond which the new pose does not fit.
 _UNFIT = 9.0
@@ -90,15 +91,7 @@ def configure_tracking(commands: Any) -> None:
         ' camera are later than those of the first, and writes it as delay of the second camera'
         ' into the rig file.',
     )
-    sync.add_argument(
-        'left', metavar='RECORDING', help='bag of images; with RIGHT: left video or folder'
-    )
-    sync.add_argument('right', metavar='RIGHT', nargs='?', help='right video or folder')
-    add_namespace(sync)
-    add_rig(sync, required=True)
-    add_reading(sync)
-    add_scale(sync)
-    add_format(sync)
+    add_recording(sync)
     sync.set_defaults(run=_run_sync)
 
     beside = commands.add_parser('compare', help='compare recorded tracks with the recorded truth')
@@ -112,6 +105,20 @@ def configure_tracking(commands: Any) -> None:
     )
     add_plots(beside)
     beside.set_defaults(run=_run_compare)
+
+
+def add_recording(parser: argparse.ArgumentParser) -> None:
+    """Add RECORDING and RIGHT, images of both cameras, and how they are read and tracked."""
+    parser.add_argument(
+        'left', metavar='RECORDING', help='bag of images; with RIGHT: left video or folder'
+    )
+    parser.add_argument('right', metavar='RIGHT', nargs='?', help='right video or folder')
+    add_namespace(parser)
+    add_rig(parser, required=True)
+    add_reading(parser)
+    add_scale(parser)
+    add_format(parser)
+    parser.set_defaults(camera=None, from_bag=None)
 
 
 # --- track -----------------------------------------------------------------------------------
@@ -189,9 +196,6 @@ def _opened(
 
 def _run_sync(arguments: argparse.Namespace) -> None:
     """Run ``sync``."""
-    arguments.camera = arguments.from_bag = None
-    if arguments.right is None:
-        arguments.left, arguments.from_bag = None, Path(arguments.left)
     rig, sightings = _collected(arguments)
     offset = OffsetEstimator(sightings).estimate()
     assert offset is not None
@@ -219,18 +223,46 @@ def _run_sync(arguments: argparse.Namespace) -> None:
 
 def _collected(arguments: argparse.Namespace) -> tuple[Rig, Sightings]:
     """Track the markers of a recording by two cameras; return the rig and all sightings."""
+    rig, frames = tracked_pairs(arguments)
+    sightings = Sightings(rig)
+    for frame in frames:
+        sightings.add(frame)
+    return rig, sightings
+
+
+def tracked_pairs(arguments: argparse.Namespace) -> tuple[Rig, Iterator[StereoFrame]]:
+    """
+    Return the rig, and what is tracked in a recording of its two cameras, while it is iterated.
+
+    Notes on images that were left out are printed at the end.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        With the arguments of :func:`add_recording`.
+
+    Raises
+    ------
+    InputError
+        For a rig with one camera, and images that cannot be read.
+    """
     rig = rig_of(arguments)
     if len(rig.cameras) < 2:
         raise InputError(f'{arguments.rig} has one camera, allowed: two')
-    with contextlib.ExitStack() as stack:
-        rig, images, total, sources = _opened(stack, arguments, rig)
-        sightings = Sightings(rig)
-        frames = follow(Follower(rig), images)
-        for one in tqdm(frames, total=total, disable=None, delay=1.0, unit='pair', leave=False):
-            sightings.add(one.frame)
-    for note in (note for source in sources for note in source.notes):
-        print(f'longreach vision: {note}', file=sys.stderr)
-    return rig, sightings
+    if arguments.from_bag is None and arguments.right is None:
+        arguments.left, arguments.from_bag = None, Path(arguments.left)
+
+    def frames() -> Iterator[StereoFrame]:
+        with contextlib.ExitStack() as stack:
+            opened, images, total, sources = _opened(stack, arguments, rig)
+            pairs = follow(Follower(opened), images)
+            bar = tqdm(pairs, total=total, disable=None, delay=1.0, unit='pair', leave=False)
+            for one in bar:
+                yield one.frame
+        for note in (note for source in sources for note in source.notes):
+            print(f'longreach vision: {note}', file=sys.stderr)
+
+    return rig, frames()
 
 
 def _with_all(names: Sequence[str], truth: Path) -> MarkerPath:
