@@ -39,6 +39,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,6 +75,11 @@ def track(
     StereoFrame
         In the order of time; ``frame.estimates[NAME].in_plane.position`` is a position [m] if
         ``status`` is not LOST.
+
+    Warns
+    -----
+    UserWarning
+        For a codec that moves edges; at the end, for images that could not be read.
 
     Raises
     ------
@@ -113,5 +119,9 @@ def track(
                     f'{source.name} is a camera, allowed: files; for cameras use the nodes:'
                     ' longreach launch vision'
                 )
+            if source.lossy:
+                warnings.warn(source.lossy, stacklevel=2)
         for one in follow(Follower(known), pictures_of(opened, rate)):
             yield one.frame
+        for note in (note for source in opened.values() for note in source.notes):
+            warnings.warn(note, stacklevel=2)

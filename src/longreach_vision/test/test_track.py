@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,16 @@ def test_one_camera_suffices(scene: Path) -> None:
     frames = list(lv.track(right, scene / 'seen/right', rate=15.0))
     assert frames[0].estimates['one'].cameras == ('right',)
     assert np.abs(frames[0].estimates['one'].in_plane.position - START[0]).max() < 1e-3
+
+
+def test_a_picture_that_cannot_be_read_is_told(scene: Path, tmp_path: Path) -> None:
+    seen = tmp_path / 'left'
+    shutil.copytree(scene / 'seen/left', seen)
+    cut = sorted(seen.iterdir())[3]
+    cut.write_bytes(cut.read_bytes()[:100])
+    with pytest.warns(UserWarning, match=cut.name):
+        frames = list(lv.track(scene / 'rig.yaml', seen, scene / 'seen/right'))
+    assert len(frames) == 8
 
 
 @pytest.mark.parametrize(
