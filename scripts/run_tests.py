@@ -1,11 +1,13 @@
 """
 Run the tests of the tree on two cores; called by ``make test`` and ``make test-all``.
 
-    run_tests.py [--all] [ARGUMENT OF PYTEST ...]
+    run_tests.py [--all] [--again] [ARGUMENT OF PYTEST ...]
 
-Without ``--all``, tests that are marked as slow are left out. Paths among the arguments replace
-the default ``src test``. The exit code is pytest's, or 1 when a module is missing. The tests of a
-file run on one core, so that nodes shared by the tests of a module are started once only.
+Without ``--all``, tests that are marked as slow are left out. With ``--again``, tests that fail run
+once more, one at a time: tests with nodes may fail while another process takes the cores. Paths
+among the arguments replace the default ``src test``. The exit code is pytest's, or 1 when a module
+is missing. The tests of a file run on one core, so that nodes shared by the tests of a module are
+started once only.
 """
 
 from __future__ import annotations
@@ -18,11 +20,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Module -> requirement.
 NEEDED = {'pytest': 'pytest', 'xdist': 'pytest-xdist', 'pytest_timeout': 'pytest-timeout'}
-OPTIONS = ['-n', '2', '--dist', 'loadfile']
+PARALLEL = ['-n', '2', '--dist', 'loadfile']
 # An installed ROS adds these plugins to every pytest on the machine. Longreach does not use them,
 # and with recent versions of pytest they cause an internal error.
+PLUGINS = []
 for _plugin in ('launch_pytest', 'launch_ros', 'launch_testing'):
-    OPTIONS += ['-p', f'no:{_plugin}']
+    PLUGINS += ['-p', f'no:{_plugin}']
 
 
 def main(arguments: list[str]) -> int:
@@ -36,14 +39,21 @@ def main(arguments: list[str]) -> int:
         )
         return 1
     words = [word for word in arguments if not word.startswith('-')]
-    chosen = any((ROOT / word.split('::')[0]).exists() for word in words)
-    paths = [] if chosen else ['src', 'test']
+    has_paths = any((ROOT / word.split('::')[0]).exists() for word in words)
+    paths = [] if has_paths else ['src', 'test']
     everything = '--all' in arguments
-    arguments = [word for word in arguments if word != '--all']
+    again = '--again' in arguments
+    arguments = [word for word in arguments if word not in ('--all', '--again')]
     # A later -m among the arguments replaces this one.
     quick = [] if everything else ['-m', 'not slow']
-    command = [sys.executable, '-m', 'pytest', *OPTIONS, *quick, *paths, *arguments]
-    return subprocess.call(command, cwd=ROOT)
+    pytest = [sys.executable, '-m', 'pytest', *PLUGINS]
+    chosen = [*quick, *paths, *arguments]
+    code = subprocess.call([*pytest, *PARALLEL, *chosen], cwd=ROOT)
+    if code == 1 and again:
+        print('tests: those that failed, once more, one at a time:', flush=True)
+        only = ['--last-failed', '--last-failed-no-failures', 'none']
+        code = subprocess.call([*pytest, *only, '-rfEp', *chosen], cwd=ROOT)
+    return code
 
 
 if __name__ == '__main__':

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from longreach_boom.identification import BOOM
 from longreach_boom.machine import STEP
+from longreach_boom.measured_files import write_readings
 from longreach_boom.model import Load
-from longreach_boom.parameters import BoomParameters, load_boom
-from longreach_boom.scenario import load_scenario
+from longreach_boom.parameters import BoomParameters, default_file, load_boom
+from longreach_boom.scenario import HangingLoad, Scenario, load_scenario
+from longreach_boom.sensors import load_sensors
 from longreach_boom.statics import static_row
 from longreach_tools import cli
 from longreach_tools.output import write_csv
@@ -158,3 +161,60 @@ def test_plans_that_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert '--machine ship, allowed: boom' in capsys.readouterr().err
     assert run('plan', '--machine', 'crane') == 2
     assert 'has no plan' in capsys.readouterr().err
+
+
+@pytest.fixture(scope='module')
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return what typical sensors show of the release of a load that all pistons hold."""
+    file = tmp_path_factory.mktemp('release') / 'release.csv'
+    scenario = Scenario(duration=4.0, pose='site', loads=(HangingLoad(mass=3.0),), release=(1.0,))
+    write_readings(file, planted(), scenario, load_sensors('typical'), rate=50.0)
+    return file
+
+
+RELEASE = ('--payload', 'release.csv=3', '--event', 'release.csv=1', '--processes', '1')
+
+
+def test_a_release_gives_the_modulus(
+    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Masses and gauges are known.
+    start = tmp_path / 'start.yaml'
+    known = planted().as_mapping()
+    start.write_text(yaml.safe_dump(known | {'youngs_modulus': load_boom().youngs_modulus}))
+    words = ('boom', '--release', release, *RELEASE, '--file', start, '--duration', '2')
+    words += ('--parameters', 'youngs_modulus', '--signals', 'strain,inclination')
+    report = tmp_path / 'report.html'
+    assert run(*words, '--format', 'json', '--report', report) == 0
+    result = json.loads(capsys.readouterr().out)
+    entry = result['parameters']['youngs_modulus']
+    error = abs(entry['value'] - TRUTH['youngs_modulus'])
+    assert error < 0.01 * TRUTH['youngs_modulus']
+    assert error < 4.0 * entry['standard_error']
+    assert entry['start'] == load_boom().youngs_modulus
+    assert {'strain_1', 'inclination_tip_4'} <= set(result['fit'])
+    assert 'piston_1' not in result['fit']
+    assert 0.4 < result['parameters']['first_frequency']['value'] < 0.6
+    assert 'before (dashed)' in report.read_text()
+
+
+@pytest.mark.slow
+def test_poses_are_the_prior_of_a_release_with_profile_and_models(
+    poses: Path, release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / 'printed.yaml'
+    other.write_text(f'base: {default_file()}\nritz: {{basis: printed}}\n')
+    words = ('boom', '--static', poses, poses.with_name('loaded.csv'), '--release', release)
+    words += ('--payload', 'poses.csv=0', '--payload', 'loaded.csv=90', *RELEASE)
+    words += ('--parameters', 'masses,gauges,youngs_modulus', '--duration', '2')
+    words += ('--profile', 'youngs_modulus', '--models', other, '--planted', other)
+    assert run(*words, '--format', 'json', '--report', tmp_path / 'report.html') == 0
+    result = json.loads(capsys.readouterr().out)
+    for name, truth in TRUTH.items():
+        entry = result['parameters'][name]
+        assert abs(entry['value'] - truth) < 0.02 * truth
+    at_rest = result['stages']['statics']['parameters']['mass_scale_2']['standard_error']
+    assert result['parameters']['mass_scale_2']['standard_error'] <= 1.01 * at_rest
+    increase = result['profiles']['youngs_modulus']['increase']
+    assert min(increase) < 0.5 < increase[0]
+    assert [row['model'] for row in result['models']] == ['start', 'printed']

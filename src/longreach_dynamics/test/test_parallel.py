@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -46,26 +47,40 @@ def test_a_killed_process_costs_time_alone(tmp_path: Path, where):
     assert seen == dict(enumerate(outcomes))
 
 
-def process_of(_job):
+def process_of(folder):
+    """Return the own process once two processes have a job of this folder."""
+    (folder / str(os.getpid())).touch()
+    until = time.monotonic() + 60.0
+    while len(list(folder.iterdir())) < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    return os.getpid()
+
+
+def worker_of(_job):
     return os.getpid()
 
 
 def test_kept_processes_run_the_jobs_of_several_calls(tmp_path: Path):
+    def processes(call):
+        folder = tmp_path / call
+        folder.mkdir()
+        return {*run_jobs(process_of, [folder] * 4, 2, False)}
+
     with keep_workers():
-        first = {*run_jobs(process_of, range(20), 2, False)}
-        assert {*run_jobs(process_of, range(20), 2, False)} <= first
+        first = processes('first')
+        assert processes('second') == first
         # A kill ends the processes; the next calls have new ones.
         jobs = [(k, tmp_path / 'killed' if k == 1 else None) for k in range(4)]
         assert run_jobs(killed_once, jobs, 2, False) == [0, 1, 4, 9]
-        assert first.isdisjoint(run_jobs(process_of, range(20), 2, False))
-    assert first.isdisjoint(run_jobs(process_of, range(20), 2, False))
+        assert first.isdisjoint(processes('after a kill'))
+    assert first.isdisjoint(processes('alone'))
 
 
 def test_kept_connection_to_a_cluster_serves_several_calls():
     pytest.importorskip('distributed')
     with keep_workers():
-        first = {*run_jobs(process_of, range(4), cluster='local:1', progress=False)}
-        assert {*run_jobs(process_of, range(4), cluster='local:1', progress=False)} == first
+        first = {*run_jobs(worker_of, range(4), cluster='local:1', progress=False)}
+        assert {*run_jobs(worker_of, range(4), cluster='local:1', progress=False)} == first
 
 
 @pytest.mark.parametrize('where', [{'processes': 2}, {'cluster': 'local:2'}])

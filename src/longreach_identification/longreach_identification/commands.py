@@ -199,7 +199,6 @@ def _run(arguments: argparse.Namespace) -> None:
         static,
         motion,
         wanted,
-        statics=_statics(page) if static else None,
         signals=_patterns(page, start, arguments.signals),
         shortest=arguments.shortest,
         duration=arguments.duration,
@@ -224,14 +223,6 @@ def _page(name: str) -> Any:
     """Return what a machine offers."""
     (point, *_) = entry_points(group=GROUP, name=name)
     return point.load()
-
-
-def _statics(page: Identifiable) -> Any:
-    """Return what a machine offers for poses at rest; InputError when that is nothing."""
-    make = getattr(page, 'statics', None)
-    if make is None:
-        raise InputError(f'--static: the {page.name} has no statics; give --release')
-    return make()
 
 
 def _text(file: Path | None) -> str | None:
@@ -308,15 +299,15 @@ def _models(
     if not others:
         return {}
     from longreach_identification.dynamics import compare, comparison
+    from longreach_identification.pipeline import STATIC_GROUPS
 
     page = found.page
     machines = {'start': found.start, **others}
-    of_rest = ('masses', 'gauges')
     results = compare(
         page,
         machines,
         motion,
-        [name for name in wanted if name not in of_rest] or list(wanted),
+        [name for name in wanted if name not in STATIC_GROUPS] or list(wanted),
         signals=_patterns(page, found.start, arguments.signals),
         duration=arguments.duration,
         processes=arguments.processes,

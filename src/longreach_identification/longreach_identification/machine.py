@@ -61,7 +61,15 @@ class Recording(NamedTuple):
 
 
 class Identifiable(Protocol):
-    """One machine; ``machine`` is its frozen parameter object."""
+    """
+    One machine; ``machine`` is its frozen parameter object.
+
+    A page may also have what the command uses where it is there: ``statics()``, a
+    :class:`longreach_identification.statics.StaticMachine`; ``usual_groups``, of the parameters
+    that are found by default; ``compared``, patterns of the signals that are predicted, where
+    others are inputs; ``signal_kinds``, patterns by kind of signal; and ``possible(machine, poses,
+    masses)``, scenarios and exact recordings to choose from.
+    """
 
     @property
     def name(self) -> str:

@@ -25,10 +25,10 @@ from longreach_identification.statics import (
     still_poses,
 )
 
-__all__ = ['Identified', 'Stage', 'identify_machine']
+__all__ = ['STATIC_GROUPS', 'Identified', 'Stage', 'identify_machine']
 
 # Groups of parameters that poses at rest tell.
-_STATIC_GROUPS = ('masses', 'gauges')
+STATIC_GROUPS = ('masses', 'gauges')
 _OF_RECORDING = '@'
 # Of an interrupted search: errors are those of the smooth part at some point on its way.
 _UNKNOWN = {'standard_error': None}
@@ -143,7 +143,6 @@ def identify_machine(
     motion: Sequence[Recording],
     parameters: Sequence[str],
     *,
-    statics: StaticMachine | None = None,
     signals: Sequence[str] = ('*',),
     shortest: float = 5.0,
     **options: Any,
@@ -160,8 +159,6 @@ def identify_machine(
         Recordings of poses at rest, and of motion after events.
     parameters : sequence of str
         Names or groups of the parameters to find.
-    statics : StaticMachine, optional
-        Required with ``static``.
     signals : sequence of str
         Patterns of the signals that are compared.
     shortest : float
@@ -187,15 +184,14 @@ def identify_machine(
     names = [n for n, entry in free.items() if n in parameters or entry.group in parameters]
     at_rest = None
     if static:
-        if statics is None:
-            raise InputError(f'{page.name} has no statics, allowed: recordings of motion')
+        statics = _statics(page)
         of_rest = [
-            n for n in names if free[n].group in _STATIC_GROUPS and not n.startswith('gauge_bias')
+            n for n in names if free[n].group in STATIC_GROUPS and not n.startswith('gauge_bias')
         ]
         if not of_rest:
             raise InputError(
                 f'parameters = {", ".join(parameters)}: poses at rest tell'
-                f' {" and ".join(_STATIC_GROUPS)} only; add one of them, or leave --static out'
+                f' {" and ".join(STATIC_GROUPS)} only; add one of them, or leave --static out'
             )
         poses, stretches = still_poses(statics, start, static, shortest)
         at_rest = identify_statics(statics, start, poses, of_rest, stretches)
@@ -228,6 +224,15 @@ def identify_machine(
     return Identified(page, start, page.with_values(start, values), at_rest, found)
 
 
+def _statics(page: Identifiable) -> StaticMachine:
+    """Return what a machine offers for poses at rest; InputError when that is nothing."""
+    make = getattr(page, 'statics', None)
+    if make is None:
+        raise InputError(f'--static: the {page.name} has no statics; give --release')
+    found: StaticMachine = make()
+    return found
+
+
 def _static_recordings(found: StaticResult) -> list[Recording]:
     """Return the measured quantities of all poses, as recordings over the poses' times."""
     recordings = []
@@ -256,7 +261,7 @@ def _static_before(
     """Return the predictions of the start values for all poses."""
     assert found.statics is not None
     result = found.statics
-    statics = found.page.statics()  # type: ignore[attr-defined]
+    statics = _statics(found.page)
     values = dict.fromkeys(result.estimate.names, 0.0) | found.page.values(found.start)
     predicted = statics.model(found.start, result.poses).predict(values)
     before = {}
