@@ -19,11 +19,12 @@ from bench_table import Row, Section, format_rows, machine_line
 
 from longreach_boom.identification import BOOM
 from longreach_boom.load_experiments import experiment_of, first_mode
-from longreach_boom.measured_runs import CAMERAS, measured, truth_of
+from longreach_boom.measured_runs import CAMERAS, RunTruth, measured, truth_of
 from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import HangingLoad, Scenario
-from longreach_boom.sensors import default_file, load_sensors
+from longreach_boom.sensors import load_sensors
 from longreach_boom.simulation import simulate
+from longreach_dynamics.parallel import run_jobs
 from longreach_identification.dynamics import identify
 
 
@@ -52,51 +53,71 @@ CASES = {
 }
 
 
+class _Draw(NamedTuple):
+    """One draw of the noise, and what was simulated."""
+
+    case: _Case
+    truth: RunTruth
+    seed: int
+
+
+class _Found(NamedTuple):
+    """What a draw gave: processor time [s], and a row (found, true, low, high) for each value."""
+
+    time: float
+    rows: dict[str, tuple[float, float, float, float]]
+
+
+def find(draw: _Draw) -> _Found:
+    """Identify one draw of the noise from the installed file, in this process."""
+    boom = load_boom()
+    case = draw.case
+    recording = measured(draw.truth, load_sensors('typical'), CAMERAS, draw.seed)
+    mode = first_mode(BOOM.with_values(boom, case.planted), experiment_of(boom, recording))
+    true = case.planted | dict(zip(('first_frequency', 'first_damping_ratio'), mode, strict=True))
+    started = time.process_time()
+    found = identify(
+        BOOM, boom, [recording], list(case.planted),
+        signals=['strain_*', 'inclination_tip_*', 'marker_marker_*', 'piston_*', 'p_*'],
+        horizons=(), scatter=case.scatter, processes=1, progress=None,
+    )  # fmt: skip
+    used = time.process_time() - started
+    rows = {}
+    for name, value in true.items():
+        if name in found.derived:
+            shown, error = found.derived[name]
+            low, high = shown - 1.96 * error, shown + 1.96 * error
+        else:
+            shown = found.estimate.value(name)
+            low, high = found.estimate.interval(name)
+        rows[name] = (shown, value, low, high)
+    return _Found(used, rows)
+
+
 def rows_of(case: _Case, draws: int) -> list[Row]:
     """Identify draws of noise and return a row for each planted value and the first mode."""
-    boom = load_boom()
-    planted = BOOM.with_values(boom, case.planted)
     scenario = Scenario(
         duration=case.duration + 0.5,
         pose='site',
         loads=(HangingLoad(mass=case.mass),),
         release=(0.5,),
     )
-    truth = truth_of(simulate(planted, scenario), scenario)
-    sensors = load_sensors(default_file().parent / 'sensors_typical.yaml')
-    true = dict(case.planted)
-    errors: dict[str, list[float]] = {}
-    inside: dict[str, int] = {}
-    times = []
-    for seed in range(draws):
-        recording = measured(truth, sensors, CAMERAS, seed)
-        mode = first_mode(planted, experiment_of(boom, recording))
-        true |= dict(zip(('first_frequency', 'first_damping_ratio'), mode, strict=True))
-        started = time.perf_counter()
-        found = identify(
-            BOOM, boom, [recording], list(case.planted),
-            signals=['strain_*', 'inclination_tip_*', 'marker_marker_*', 'piston_*', 'p_*'],
-            horizons=(), scatter=case.scatter, progress=None,
-        )  # fmt: skip
-        times.append(time.perf_counter() - started)
-        for name, value in true.items():
-            if name in found.derived:
-                shown, error = found.derived[name]
-                low, high = shown - 1.96 * error, shown + 1.96 * error
-            else:
-                shown = found.estimate.value(name)
-                low, high = found.estimate.interval(name)
-            errors.setdefault(name, []).append(shown / value - 1.0)
-            inside[name] = inside.get(name, 0) + (low <= value <= high)
-    return [
-        Row(
-            name,
-            tuple(times),
-            float(np.abs(found_errors).max()),
-            note=f'{inside[name]} of {draws} intervals hold; error: largest, relative',
+    truth = truth_of(simulate(BOOM.with_values(load_boom(), case.planted), scenario), scenario)
+    found = run_jobs(find, [_Draw(case, truth, seed) for seed in range(draws)])
+    times = tuple(one.time for one in found)
+    rows = []
+    for name in found[0].rows:
+        shown, true, low, high = np.array([one.rows[name] for one in found]).T
+        rows.append(
+            Row(
+                name,
+                times,
+                float(np.abs(shown / true - 1.0).max()),
+                note=f'{np.sum((low <= true) & (true <= high))} of {draws} intervals hold;'
+                ' error: largest, relative',
+            )
         )
-        for name, found_errors in errors.items()
-    ]
+    return rows
 
 
 def light(quick: bool) -> list[Row]:

@@ -3,11 +3,11 @@ Run the tests of the tree on two cores; called by ``make test`` and ``make test-
 
     run_tests.py [--all] [--again] [ARGUMENT OF PYTEST ...]
 
-Without ``--all``, tests that are marked as slow are left out. With ``--again``, tests that fail run
-once more, one at a time: tests with nodes may fail while another process takes the cores. Paths
-among the arguments replace the default ``src test``. The exit code is pytest's, or 1 when a module
-is missing. The tests of a file run on one core, so that nodes shared by the tests of a module are
-started once only.
+Without ``--all``, tests that are marked as slow are left out. With ``--again``, those that fail
+run once more, one at a time: tests with nodes may fail while another process takes the cores.
+Paths among the arguments replace the default ``src test``. The exit code is pytest's, or 1 when a
+module is missing. The tests of a file run on one core, so that nodes shared by the tests of a
+module are started once only.
 """
 
 from __future__ import annotations

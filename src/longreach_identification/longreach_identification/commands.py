@@ -8,26 +8,21 @@ damping (Henikl 2015, section 4.3). The result is a file of the machine.
 from __future__ import annotations
 
 import argparse
-import datetime
-import math
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.resources import data_directory
-from longreach_tools.arguments import count, names, numbers, positive
-from longreach_tools.demo import call_in_sight, prepare, remove_old_bag
-from longreach_tools.options import add_demo
+from longreach_identification.demo_commands import configure_demo
+from longreach_identification.pages import machine_names, page_of
+from longreach_identification.plan_commands import configure_plan
+from longreach_tools.arguments import count, names, positive
 from longreach_tools.output import (
     add_format,
     check_output,
     check_places,
     print_result,
-    table,
     writing,
 )
 
@@ -35,22 +30,18 @@ if TYPE_CHECKING:
     from longreach_identification.machine import Identifiable, Recording
     from longreach_identification.pipeline import Identified
 
-__all__ = ['GROUP', 'SUMMARY', 'configure', 'found_file']
+__all__ = ['SUMMARY', 'configure']
 
 SUMMARY = 'parameters of a machine from recordings (Henikl 2015, section 4.3)'
-
-GROUP = 'longreach.identification'
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands of ``longreach identify``."""
     commands = parser.add_subparsers(required=True, metavar='COMMAND')
-    for name in sorted({point.name for point in entry_points(group=GROUP)}):
+    for name in machine_names():
         _add_machine(commands, name)
-    _add_plan(commands)
-    add_demo(
-        commands, 'a boom with planted parameters: simulate, record, identify, compare', _run_demo
-    )
+    configure_plan(commands)
+    configure_demo(commands)
 
 
 def _add_machine(commands: Any, name: str) -> None:
@@ -176,7 +167,10 @@ def _add_machine(commands: Any, name: str) -> None:
 
 def _run(arguments: argparse.Namespace) -> None:
     """Run the identification of a machine."""
+    # Slow to import, and not needed for --help.
     from longreach_identification.pipeline import identify_machine
+    from longreach_identification.report_files import write_report
+    from longreach_identification.result_files import found_file, report_of, text_of
 
     files = [*arguments.static, *arguments.release]
     check_output(arguments.out)
@@ -185,8 +179,8 @@ def _run(arguments: argparse.Namespace) -> None:
         {'--out': arguments.out, '--report': arguments.report},
         [*files, arguments.file, arguments.planted],
     )
-    page: Identifiable = _page(arguments.machine)
-    start = page.load(_text(arguments.file))
+    page: Identifiable = page_of(arguments.machine)
+    start = page.load(None if arguments.file is None else str(arguments.file))
     # What is asked for beside the estimation is checked before it, which takes minutes.
     others = {path.stem: page.load(str(path)) for path in arguments.models}
     planted = _planted(page, start, arguments.planted)
@@ -211,23 +205,10 @@ def _run(arguments: argparse.Namespace) -> None:
         with writing(arguments.out) as path:
             path.write_text(found_file(found, files), encoding='utf-8')
     if arguments.report is not None:
-        from longreach_identification.report_files import write_report
-
-        write_report(arguments.report, _report(found, files, arguments, planted, more))
-    print_result({**found.to_dict(), **more}, _table(found, more), arguments.format)
+        write_report(arguments.report, report_of(found, files, arguments, planted, more))
+    print_result({**found.to_dict(), **more}, text_of(found, more), arguments.format)
     for text in found.warnings:
         print(f'longreach identify: {text}', file=sys.stderr)
-
-
-def _page(name: str) -> Any:
-    """Return what a machine offers."""
-    (point, *_) = entry_points(group=GROUP, name=name)
-    return point.load()
-
-
-def _text(file: Path | None) -> str | None:
-    """Return a path as text."""
-    return None if file is None else str(file)
 
 
 def _usual(page: Identifiable, start: Any) -> tuple[str, ...]:
@@ -300,6 +281,7 @@ def _models(
         return {}
     from longreach_identification.dynamics import compare, comparison
     from longreach_identification.pipeline import STATIC_GROUPS
+    from longreach_identification.result_files import finite
 
     page = found.page
     machines = {'start': found.start, **others}
@@ -313,145 +295,7 @@ def _models(
         processes=arguments.processes,
         cluster=arguments.cluster,
     )
-    return {'models': [{k: _finite(v) for k, v in row.items()} for row in comparison(results)]}
-
-
-# --- plan ------------------------------------------------------------------------------------
-
-
-def _add_plan(commands: Any) -> None:
-    """Add the subcommand ``plan``."""
-    parser = commands.add_parser(
-        'plan', help='which releases of a load would pin the parameters down, as scenarios'
-    )
-    parser.add_argument('--machine', default='boom', help='(default: boom)')
-    parser.add_argument('--file', metavar='START.yaml', type=Path, help='file of the machine')
-    parser.add_argument(
-        '--pose',
-        metavar='DEGREES',
-        type=numbers,
-        action='append',
-        default=[],
-        help='joint angles of a possible pose; may be repeated (default: the poses of the file)',
-    )
-    parser.add_argument(
-        '--masses', metavar='KG', type=numbers, default=(5.0, 90.0), help='(default: 5,90)'
-    )
-    parser.add_argument(
-        '--parameters',
-        metavar='NAMES',
-        type=names,
-        default=('youngs_modulus', 'damping'),
-        help='groups or names to be found (default: youngs_modulus,damping)',
-    )
-    parser.add_argument(
-        '--count', type=count(100), default=3, help='number of experiments (default: 3)'
-    )
-    parser.add_argument('--criterion', choices=('D', 'A'), default='D', help='(default: D)')
-    parser.add_argument('--processes', type=count(1000), help='parallel simulations')
-    parser.add_argument(
-        '--out', metavar='DIR', type=Path, help='folder for the chosen scenarios, as YAML files'
-    )
-    add_format(parser)
-    parser.set_defaults(run=_run_plan)
-
-
-def _run_plan(arguments: argparse.Namespace) -> None:
-    """Run ``plan``."""
-    import yaml
-
-    from longreach_identification.planning import plan
-
-    known = sorted({point.name for point in entry_points(group=GROUP)})
-    if arguments.machine not in known:
-        raise InputError(f'--machine {arguments.machine}, allowed: {", ".join(known)}')
-    page = _page(arguments.machine)
-    if not hasattr(page, 'possible'):
-        raise InputError(f'--machine {arguments.machine} has no plan, allowed: boom')
-    start = page.load(_text(arguments.file))
-    possible = page.possible(start, arguments.pose, arguments.masses)
-    found = plan(
-        page,
-        start,
-        [recording for _, recording in possible.values()],
-        arguments.parameters,
-        arguments.count,
-        criterion=arguments.criterion,
-        processes=arguments.processes,
-    )
-    files = []
-    if arguments.out is not None:
-        for number, choice in enumerate(found.choices, 1):
-            file = arguments.out / f'plan_{number}.yaml'
-            values = possible[choice.name][0].as_mapping()
-            with writing(file) as path:
-                text = yaml.safe_dump(values, sort_keys=False, default_flow_style=None)
-                path.write_text(f'# {choice.name}\n{text}', encoding='utf-8')
-            files.append(str(file))
-    head = ('choice', 'experiment', *found.choices[0].standard_errors)
-    rows = [
-        (str(number), choice.name, *(f'{e:.3g}' for e in choice.standard_errors.values()))
-        for number, choice in enumerate(found.choices, 1)
-    ]
-    told = 'standard errors after each choice, all together:\n' + table(head, rows)
-    result = {
-        'choices': [choice._asdict() for choice in found.choices],
-        'alone': found.alone,
-        'files': files,
-    }
-    print_result(result, '\n'.join([told, *files]), arguments.format)
-
-
-# --- demonstration ---------------------------------------------------------------------------
-
-_PLANTED = ('longreach_boom', 'boom_planted.yaml')
-_POSES = {'static_poses': '0', 'static_poses_loaded': '90'}  # scenarios and their loads [kg]
-_NEXT = """
-{report} is a page for a browser; it has planted values beside those that were found.
-{found} is a boom file: longreach boom release --file {found}"""
-
-
-def _run_demo(arguments: argparse.Namespace) -> int:
-    """Run ``demo``."""
-    out = prepare(arguments.out)
-    package, name = _PLANTED
-    planted = data_directory(package) / 'config' / name
-    bag = out / 'identify_release'
-    found, report = out / 'identify_found.yaml', out / 'identify_report.html'
-    remove_old_bag(bag)
-    tables = [out / f'identify_{scenario}.csv' for scenario in _POSES]
-    calls: list[list[object]] = [
-        ['boom', 'measure', scenario, '--file', planted, '--seed', seed, '--csv', table]
-        for seed, (scenario, table) in enumerate(zip(_POSES, tables, strict=True))
-    ]
-    calls.append(
-        [
-            *('launch', 'vision', 'boom:=true', f'boom_file:={planted}', 'sensors:=typical'),
-            *('scenario:=release_light', 'duration:=15.0', 'real_time_factor:=0.0', 'scale:=0.5'),
-            *(f'record:={bag}', 'rviz:=false'),
-        ]
-    )
-    payloads = [
-        word
-        for table, mass in zip(tables, _POSES.values(), strict=True)
-        for word in ('--payload', f'{table.name}={mass}')
-    ]
-    calls.append(
-        [
-            *('identify', 'boom', '--static', *tables, *payloads, '--release', bag),
-            *('--out', found, '--report', report, '--planted', planted),
-        ]
-    )
-    for words in calls:
-        print()
-        code = call_in_sight(['longreach', *map(str, words)])
-        if code:
-            return code
-    print(_NEXT.format(found=found, report=report))
-    return 0
-
-
-# --- recordings ------------------------------------------------------------------------------
+    return {'models': [{k: finite(v) for k, v in row.items()} for row in comparison(results)]}
 
 
 def _read(
@@ -499,126 +343,3 @@ def _by_recording(what: str, entries: Sequence[str], known: Sequence[str]) -> di
             raise InputError(f'{what} {entry}: allowed recordings: {", ".join(known)}')
         found[Path(name).name] = value
     return found
-
-
-# --- results ---------------------------------------------------------------------------------
-
-
-def found_file(found: Identified, files: Sequence[Path]) -> str:
-    """
-    Return a machine file with what was found, and comments that say from what.
-
-    Parameters
-    ----------
-    found : Identified
-    files : sequence of path
-        Of the recordings.
-    """
-    import yaml
-
-    now = datetime.datetime.now(datetime.UTC).strftime('%Y-%m-%d %H:%M UTC')
-    lines = [
-        f'Identified by longreach identify {found.page.name} on {now}',
-        f'from {", ".join(path.name for path in files)}.',
-        '',
-    ]
-    for name, entry in found.parameters.items():
-        value, error, start = (entry[key] for key in ('value', 'standard_error', 'start'))
-        told = f'{name} = {_number(value)} +- {_number(error)}'
-        lines.append(told if start is None else f'{told}, before {_number(start)}')
-    lines += [f'Warning: {text}' for text in found.warnings]
-    text = yaml.safe_dump(
-        found.machine.as_mapping(), sort_keys=False, default_flow_style=None, width=99
-    )
-    return ''.join(f'# {line}'.rstrip() + '\n' for line in lines) + '\n' + text
-
-
-def _number(value: float | None) -> str:
-    """Return a number with five digits, - for none."""
-    return '-' if value is None else f'{value:.5g}'
-
-
-def _table(found: Identified, more: Mapping[str, Any]) -> str:
-    """Return the parameters, profiles and models as text."""
-    rows = [
-        (name, *(_number(entry[key]) for key in ('start', 'value', 'standard_error')))
-        for name, entry in found.parameters.items()
-    ]
-    parts = [table(('parameter', 'start', 'found', 'standard error'), rows)]
-    for name, one in more.get('profiles', {}).items():
-        curve = list(zip(one['values'], one['increase'], strict=True))
-        parts.append(table((name, 'increase of chi-square'), curve))
-    if 'models' in more:
-        parts.append(table(*_compared(more['models'])))
-    return '\n\n'.join(parts)
-
-
-def _finite(value: Any) -> Any:
-    """Return a cell of a comparison for JSON: pairs become value and standard error."""
-    if isinstance(value, tuple):
-        return dict(zip(('value', 'standard_error'), map(_finite, value), strict=True))
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _compared(models: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Return head and rows of a comparison of models."""
-    head = list(dict.fromkeys(key for row in models for key in row))
-
-    def cell(value: Any) -> str:
-        if isinstance(value, Mapping):
-            return f'{_number(value["value"])} +- {_number(value["standard_error"])}'
-        return _number(value) if isinstance(value, float) else str(value or '-')
-
-    return head, [[cell(row.get(key)) for key in head] for row in models]
-
-
-def _report(
-    found: Identified,
-    files: Sequence[Path],
-    arguments: argparse.Namespace,
-    planted: dict[str, float],
-    more: Mapping[str, Any],
-) -> str:
-    """Return the report as HTML."""
-    from longreach_identification import report_files as report
-
-    page = found.page
-    units = {entry.name: entry.unit for entry in page.free_parameters(found.start)}
-    units |= {signal.name: signal.unit for signal in page.signals(found.start)}
-    if found.statics is not None:
-        units |= {name: 'N' for name in found.statics.predicted if name.startswith('force_')}
-    if planted and found.dynamics is not None:
-        experiment = found.dynamics.problem.predict.experiments[0]  # type: ignore[attr-defined]
-        planted = planted | page.derived(page.load(str(arguments.planted)), experiment)
-    now = datetime.datetime.now(datetime.UTC).strftime('%Y-%m-%d %H:%M UTC')
-    facts = [
-        ('recordings', ', '.join(path.name for path in files)),
-        ('begun with', str(arguments.file or 'the installed file')),
-        ('written to', str(arguments.out or '-')),
-        ('command', shlex.join(['longreach', *sys.argv[1:]])),
-        ('time', now),
-    ]
-    head = ['parameter', 'unit', 'start', 'found', 'standard error', 'change']
-    head += ['planted'] if planted else []
-    rows = []
-    for name, entry in found.parameters.items():
-        value, start = entry['value'], entry['start']
-        change = '' if not start or value is None else f'{value / start - 1.0:+.2%}'
-        told = [_number(entry[key]) for key in ('start', 'value', 'standard_error')]
-        known = [_number(planted.get(name))] if planted else []
-        rows.append((name, units.get(name, ''), *told, change, *known))
-    tables = [('Parameters', report.table(head, rows))]
-    for name, one in more.get('profiles', {}).items():
-        curve = zip(one['values'], one['increase'], strict=True)
-        text = report.table((name, 'increase of chi-square (95 %: 3.84)'), curve)
-        tables.append((f'Profile likelihood of {name}', text))
-    if 'models' in more:
-        tables.append(('Models on the same recordings', report.table(*_compared(more['models']))))
-    return report.report(
-        f'Identification of the {page.name}',
-        found.stages(),
-        facts=facts,
-        warnings=found.warnings,
-        units=units,
-        tables=tables,
-    )

@@ -1,0 +1,65 @@
+"""Subcommand ``longreach identify demo``: a boom whose parameters are known."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from longreach_dynamics.resources import data_directory
+from longreach_tools.demo import call_in_sight, prepare, remove_old_bag
+from longreach_tools.options import add_demo
+
+__all__ = ['configure_demo']
+
+_PLANTED = ('longreach_boom', 'boom_planted.yaml')
+_POSES = {'static_poses': '0', 'static_poses_loaded': '90'}  # scenarios and their loads [kg]
+_NEXT = """
+{report} is a page for a browser; it has planted values beside those that were found.
+{found} is a boom file: longreach boom release --file {found}"""
+
+
+def configure_demo(commands: Any) -> None:
+    """Add the subcommand ``demo``."""
+    add_demo(
+        commands, 'a boom with planted parameters: simulate, record, identify, compare', _run_demo
+    )
+
+
+def _run_demo(arguments: argparse.Namespace) -> int:
+    """Run ``demo``."""
+    out = prepare(arguments.out)
+    package, name = _PLANTED
+    planted = data_directory(package) / 'config' / name
+    bag = out / 'identify_release'
+    found, report = out / 'identify_found.yaml', out / 'identify_report.html'
+    remove_old_bag(bag)
+    tables = [out / f'identify_{scenario}.csv' for scenario in _POSES]
+    calls: list[list[object]] = [
+        ['boom', 'measure', scenario, '--file', planted, '--seed', seed, '--csv', table]
+        for seed, (scenario, table) in enumerate(zip(_POSES, tables, strict=True))
+    ]
+    calls.append(
+        [
+            *('launch', 'vision', 'boom:=true', f'boom_file:={planted}', 'sensors:=typical'),
+            *('scenario:=release_light', 'duration:=15.0', 'real_time_factor:=0.0', 'scale:=0.5'),
+            *(f'record:={bag}', 'rviz:=false'),
+        ]
+    )
+    payloads = [
+        word
+        for table, mass in zip(tables, _POSES.values(), strict=True)
+        for word in ('--payload', f'{table.name}={mass}')
+    ]
+    calls.append(
+        [
+            *('identify', 'boom', '--static', *tables, *payloads, '--release', bag),
+            *('--out', found, '--report', report, '--planted', planted),
+        ]
+    )
+    for words in calls:
+        print()
+        code = call_in_sight(['longreach', *map(str, words)])
+        if code:
+            return code
+    print(_NEXT.format(found=found, report=report))
+    return 0

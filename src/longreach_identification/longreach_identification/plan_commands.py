@@ -1,0 +1,94 @@
+"""Subcommand ``longreach identify plan``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from longreach_dynamics.errors import InputError
+from longreach_identification.pages import page_of
+from longreach_tools.arguments import count, names, numbers
+from longreach_tools.output import add_format, print_result, table, writing
+
+__all__ = ['configure_plan']
+
+
+def configure_plan(commands: Any) -> None:
+    """Add the subcommand ``plan``."""
+    parser = commands.add_parser(
+        'plan', help='which releases of a load would pin the parameters down, as scenarios'
+    )
+    parser.add_argument('--machine', default='boom', help='(default: boom)')
+    parser.add_argument('--file', metavar='START.yaml', type=Path, help='file of the machine')
+    parser.add_argument(
+        '--pose',
+        metavar='DEGREES',
+        type=numbers,
+        action='append',
+        default=[],
+        help='joint angles of a possible pose; may be repeated (default: the poses of the file)',
+    )
+    parser.add_argument(
+        '--masses', metavar='KG', type=numbers, default=(5.0, 90.0), help='(default: 5,90)'
+    )
+    parser.add_argument(
+        '--parameters',
+        metavar='NAMES',
+        type=names,
+        default=('youngs_modulus', 'damping'),
+        help='groups or names to be found (default: youngs_modulus,damping)',
+    )
+    parser.add_argument(
+        '--count', type=count(100), default=3, help='number of experiments (default: 3)'
+    )
+    parser.add_argument('--criterion', choices=('D', 'A'), default='D', help='(default: D)')
+    parser.add_argument('--processes', type=count(1000), help='parallel simulations')
+    parser.add_argument(
+        '--out', metavar='DIR', type=Path, help='folder for the chosen scenarios, as YAML files'
+    )
+    add_format(parser)
+    parser.set_defaults(run=_run_plan)
+
+
+def _run_plan(arguments: argparse.Namespace) -> None:
+    """Run ``plan``."""
+    import yaml
+
+    from longreach_identification.planning import plan
+
+    page = page_of(arguments.machine)
+    if not hasattr(page, 'possible'):
+        raise InputError(f'--machine {arguments.machine} has no plan, allowed: boom')
+    start = page.load(None if arguments.file is None else str(arguments.file))
+    possible = page.possible(start, arguments.pose, arguments.masses)
+    found = plan(
+        page,
+        start,
+        [recording for _, recording in possible.values()],
+        arguments.parameters,
+        arguments.count,
+        criterion=arguments.criterion,
+        processes=arguments.processes,
+    )
+    files = []
+    if arguments.out is not None:
+        for number, choice in enumerate(found.choices, 1):
+            file = arguments.out / f'plan_{number}.yaml'
+            values = possible[choice.name][0].as_mapping()
+            with writing(file) as path:
+                text = yaml.safe_dump(values, sort_keys=False, default_flow_style=None)
+                path.write_text(f'# {choice.name}\n{text}', encoding='utf-8')
+            files.append(str(file))
+    head = ('choice', 'experiment', *found.choices[0].standard_errors)
+    rows = [
+        (str(number), choice.name, *(f'{e:.3g}' for e in choice.standard_errors.values()))
+        for number, choice in enumerate(found.choices, 1)
+    ]
+    told = 'standard errors after each choice, all together:\n' + table(head, rows)
+    result = {
+        'choices': [choice._asdict() for choice in found.choices],
+        'alone': found.alone,
+        'files': files,
+    }
+    print_result(result, '\n'.join([told, *files]), arguments.format)

@@ -1,0 +1,137 @@
+"""Results of ``longreach identify``: the machine's file, text, and the report."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import math
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from longreach_identification.pipeline import Identified
+from longreach_identification.report_files import report
+from longreach_identification.report_files import table as html_table
+from longreach_tools.output import table
+
+__all__ = ['finite', 'found_file', 'report_of', 'text_of']
+
+
+def found_file(found: Identified, files: Sequence[Path]) -> str:
+    """
+    Return a machine file with what was found, and comments that say from what.
+
+    Parameters
+    ----------
+    found : Identified
+    files : sequence of path
+        Of the recordings.
+    """
+    now = datetime.datetime.now(datetime.UTC).strftime('%Y-%m-%d %H:%M UTC')
+    lines = [
+        f'Identified by longreach identify {found.page.name} on {now}',
+        f'from {", ".join(path.name for path in files)}.',
+        '',
+    ]
+    for name, entry in found.parameters.items():
+        value, error, start = (entry[key] for key in ('value', 'standard_error', 'start'))
+        told = f'{name} = {_number(value)} +- {_number(error)}'
+        lines.append(told if start is None else f'{told}, before {_number(start)}')
+    lines += [f'Warning: {text}' for text in found.warnings]
+    text = yaml.safe_dump(
+        found.machine.as_mapping(), sort_keys=False, default_flow_style=None, width=99
+    )
+    return ''.join(f'# {line}'.rstrip() + '\n' for line in lines) + '\n' + text
+
+
+def _number(value: float | None) -> str:
+    """Return a number with five digits, - for none."""
+    return '-' if value is None else f'{value:.5g}'
+
+
+def text_of(found: Identified, more: Mapping[str, Any]) -> str:
+    """Return the parameters, profiles and models as text."""
+    rows = [
+        (name, *(_number(entry[key]) for key in ('start', 'value', 'standard_error')))
+        for name, entry in found.parameters.items()
+    ]
+    parts = [table(('parameter', 'start', 'found', 'standard error'), rows)]
+    for name, one in more.get('profiles', {}).items():
+        curve = list(zip(one['values'], one['increase'], strict=True))
+        parts.append(table((name, 'increase of chi-square'), curve))
+    if 'models' in more:
+        parts.append(table(*_compared(more['models'])))
+    return '\n\n'.join(parts)
+
+
+def finite(value: Any) -> Any:
+    """Return a cell of a comparison for JSON: pairs become value and standard error."""
+    if isinstance(value, tuple):
+        return dict(zip(('value', 'standard_error'), map(finite, value), strict=True))
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _compared(models: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Return head and rows of a comparison of models."""
+    head = list(dict.fromkeys(key for row in models for key in row))
+
+    def cell(value: Any) -> str:
+        if isinstance(value, Mapping):
+            return f'{_number(value["value"])} +- {_number(value["standard_error"])}'
+        return _number(value) if isinstance(value, float) else str(value or '-')
+
+    return head, [[cell(row.get(key)) for key in head] for row in models]
+
+
+def report_of(
+    found: Identified,
+    files: Sequence[Path],
+    arguments: argparse.Namespace,
+    planted: dict[str, float],
+    more: Mapping[str, Any],
+) -> str:
+    """Return the report as HTML."""
+    page = found.page
+    units = {entry.name: entry.unit for entry in page.free_parameters(found.start)}
+    units |= {signal.name: signal.unit for signal in page.signals(found.start)}
+    if found.statics is not None:
+        units |= {name: 'N' for name in found.statics.predicted if name.startswith('force_')}
+    if planted and found.dynamics is not None:
+        experiment = found.dynamics.problem.predict.experiments[0]  # type: ignore[attr-defined]
+        planted = planted | page.derived(page.load(str(arguments.planted)), experiment)
+    now = datetime.datetime.now(datetime.UTC).strftime('%Y-%m-%d %H:%M UTC')
+    facts = [
+        ('recordings', ', '.join(path.name for path in files)),
+        ('begun with', str(arguments.file or 'the installed file')),
+        ('written to', str(arguments.out or '-')),
+        ('command', shlex.join(['longreach', *sys.argv[1:]])),
+        ('time', now),
+    ]
+    head = ['parameter', 'unit', 'start', 'found', 'standard error', 'change']
+    head += ['planted'] if planted else []
+    rows = []
+    for name, entry in found.parameters.items():
+        value, start = entry['value'], entry['start']
+        change = '' if not start or value is None else f'{value / start - 1.0:+.2%}'
+        told = [_number(entry[key]) for key in ('start', 'value', 'standard_error')]
+        known = [_number(planted.get(name))] if planted else []
+        rows.append((name, units.get(name, ''), *told, change, *known))
+    tables = [('Parameters', html_table(head, rows))]
+    for name, one in more.get('profiles', {}).items():
+        curve = zip(one['values'], one['increase'], strict=True)
+        text = html_table((name, 'increase of chi-square (95 %: 3.84)'), curve)
+        tables.append((f'Profile likelihood of {name}', text))
+    if 'models' in more:
+        tables.append(('Models on the same recordings', html_table(*_compared(more['models']))))
+    return report(
+        f'Identification of the {page.name}',
+        found.stages(),
+        facts=facts,
+        warnings=found.warnings,
+        units=units,
+        tables=tables,
+    )
