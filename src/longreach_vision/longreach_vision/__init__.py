@@ -16,7 +16,7 @@ Two cameras that track circular markers, Henikl et al. (2015), section 4.2.
                                         its maximum-likelihood fit
 ``tracking``, ``image_motion``, ``appearance``, ``association``, ``naming``
                                         markers through time
-``stereo``                              markers in space
+``stereo``, ``bodies``                  markers in space; rigid groups of them
 ``stereo_pairing``, ``following``, ``tracks``, ``tracking_report``, ``clock_offset``,
 ``sightings``, ``agreement``, ``known_distance``
                                         pairs of images; how tracking begins; tracks as a table;

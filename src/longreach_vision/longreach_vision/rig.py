@@ -24,6 +24,8 @@ from longreach_vision.geometry import Plane, Pose
 __all__ = [
     'LONGEST_DELAY',
     'LONGEST_LINE',
+    'Body',
+    'MarkerOnBody',
     'MarkerOnRig',
     'MountedCamera',
     'Rig',
@@ -42,6 +44,8 @@ _FARTHEST, _LARGEST_VARIANCE = 1e8, 1e16
 LONGEST_DELAY = 10.0
 # Bound of the time between rows [s].
 LONGEST_LINE = 1e-3
+# Number of markers that determine a pose, and their least RMS distance from one line [m].
+LEAST_MARKERS, _LEAST_HEIGHT = 3, 1e-3
 # Bounds in the image [px/s^2, px], from far below the noise to the largest sensors.
 _ACCELERATIONS, _WINDOWS = (1e-3, 1e8), (1e-3, 1e5)
 
@@ -209,6 +213,65 @@ class MarkerOnRig(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
+class MarkerOnBody(Parameters):
+    """A marker of a rigid body."""
+
+    name: str = quantity('name of a marker of the rig', '')
+    position: tuple[float, ...] = quantity(
+        'position in the frame of the body',
+        'm',
+        at_least=-_FARTHEST,
+        at_most=_FARTHEST,
+        length=3,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Body(Parameters):
+    """A rigid body whose pose is estimated from its markers."""
+
+    name: str = quantity('name, that of its frame', '')
+    markers: tuple[MarkerOnBody, ...] = quantity(
+        'three or more markers on it, not on one line', ''
+    )
+    deviation: float = quantity(
+        'standard deviation of the positions of its markers in its frame, in each direction',
+        'm',
+        at_least=1e-6,
+        at_most=10.0,
+        default=1e-3,
+    )
+
+    def check(self) -> None:
+        """Raise InputError for an invalid name, and markers that do not determine a pose."""
+        if not _NAME.fullmatch(self.name):
+            raise InputError(f'name = {self.name!r}, allowed: letters, digits, _ and -')
+        names = [marker.name for marker in self.markers]
+        if len(names) < LEAST_MARKERS:
+            raise InputError(
+                f'{self.name}: markers has {len(names)} entries, allowed: {LEAST_MARKERS} or more'
+            )
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(
+                    f'{self.name}: markers has the name {name!r} twice, allowed: distinct names'
+                )
+        height = distance_from_line(np.array([marker.position for marker in self.markers]))
+        if not height > _LEAST_HEIGHT:
+            raise InputError(
+                f'{self.name}: its markers are within {1e3 * height:.2g} mm of one line, allowed:'
+                f' above {1e3 * _LEAST_HEIGHT:g} mm; rotation about it would be unknown, add a'
+                ' marker beside it'
+            )
+
+
+def distance_from_line(points: np.ndarray) -> float:
+    """Return the RMS distance of points (n, 3) from the straight line that fits them best [m]."""
+    spread = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
+    return math.hypot(*spread[1:]) / math.sqrt(len(points))
+
+
+@dataclasses.dataclass(frozen=True)
 class MountedCamera:
     """
     A camera with its pose and the delay of its stamps.
@@ -250,18 +313,22 @@ class Rig:
         Plane in which markers without an offset move.
     markers : tuple of MarkerOnRig
     tracking : TrackingParameters
+    bodies : tuple of Body
+        Rigid groups of markers.
 
     Raises
     ------
     InputError
         For no camera or an unknown camera name, two cameras or markers at the same position, no
-            marker, a duplicate name, a plane through a camera, and a marker behind a camera.
+            marker, a duplicate name, a plane through a camera, a marker behind a camera, and a
+            body with a marker that is not on the rig.
     """
 
     cameras: dict[str, MountedCamera]
     plane: Plane
     markers: tuple[MarkerOnRig, ...]
     tracking: TrackingParameters = dataclasses.field(default_factory=TrackingParameters)
+    bodies: tuple[Body, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the consistency of cameras, plane and markers."""
@@ -278,9 +345,28 @@ class Rig:
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f'markers has the name {name!r} twice, allowed: distinct names')
+        self._check_bodies()
         self._check_apart()
         for side, mounted in self.cameras.items():
             self._check_view(side, mounted)
+
+    def _check_bodies(self) -> None:
+        """Raise InputError for bodies with names or markers that are not allowed."""
+        object.__setattr__(self, 'bodies', tuple(self.bodies))
+        taken = [*self.cameras, *self.names]
+        for body in self.bodies:
+            if body.name in taken:
+                raise InputError(
+                    f'bodies has the name {body.name!r}, which a camera, a marker or another body'
+                    ' has, allowed: another name'
+                )
+            taken.append(body.name)
+            for marker in body.markers:
+                if marker.name not in self.names:
+                    raise InputError(
+                        f'{body.name} has the marker {marker.name!r}, allowed:'
+                        f' {", ".join(self.names)}'
+                    )
 
     def _check_apart(self) -> None:
         """Raise InputError for cameras, or markers, at the same position."""
@@ -397,7 +483,7 @@ class Rig:
                         for x, edge in zip(given[:2], edges, strict=True)
                     ]
                     markers[k] = markers[k].replace(**{side: (*place, given[2])})
-        return Rig(cameras, self.plane, tuple(markers), self.tracking.scaled(factor))
+        return Rig(cameras, self.plane, tuple(markers), self.tracking.scaled(factor), self.bodies)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -500,6 +586,7 @@ class _RigFile(Parameters):
     tracking: TrackingParameters = quantity(
         'parameters of the tracker', default=TrackingParameters()
     )
+    bodies: tuple[Body, ...] = quantity('rigid groups of markers, with a pose each', default=())
 
 
 def load_rig(path: str | Path) -> Rig:
@@ -538,6 +625,7 @@ def load_rig(path: str | Path) -> Rig:
             ),
             values.markers,
             values.tracking,
+            values.bodies,
         )
         rig.check_pixels()
     except InputError as error:

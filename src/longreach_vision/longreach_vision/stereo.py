@@ -25,6 +25,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_vision.bodies import BodyEstimate, locate_body
 from longreach_vision.detection import LOST, TRACKED, UNCERTAIN, Observation
 from longreach_vision.geometry import Plane
 from longreach_vision.naming import alike, name_markers
@@ -88,6 +89,8 @@ class Estimate:
             without a triangulated position.
     out_of_plane_deviation : float
         Standard deviation of out_of_plane [m].
+    is_off_plane : bool
+        UNCERTAIN only because it is out of the plane: the triangulated position is reliable.
     """
 
     name: str
@@ -98,6 +101,7 @@ class Estimate:
     triangulated: Location | None = None
     out_of_plane: float = math.nan
     out_of_plane_deviation: float = math.nan
+    is_off_plane: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -118,6 +122,8 @@ class StereoFrame:
     chi_square : float
         Typical squared distance of both cameras' rays over its variance, from the latest
         sightings: 1 is expected; NaN if unknown.
+    bodies : dict of BodyEstimate
+        Poses of the rigid bodies of the rig, by name.
     """
 
     time: float
@@ -125,6 +131,7 @@ class StereoFrame:
     observations: dict[str, dict[str, Observation]]
     estimates: dict[str, Estimate]
     chi_square: float = math.nan
+    bodies: dict[str, BodyEstimate] = dataclasses.field(default_factory=dict)
 
     @property
     def disagreements(self) -> dict[str, float]:
@@ -389,7 +396,8 @@ class StereoTracker:
             for marker in self.rig.markers
         }
         self._help(times)
-        frame = StereoFrame(time, gap, observations, estimates)
+        bodies = {one.name: locate_body(one, self.rig, estimates) for one in self.rig.bodies}
+        frame = StereoFrame(time, gap, observations, estimates, bodies=bodies)
         self._squares.extend(frame.disagreements.values())
         self._note_scatter(frame)
         return dataclasses.replace(frame, chi_square=typical_chi_square(self._squares))
@@ -473,6 +481,7 @@ class StereoTracker:
             float(plane.normal @ point.covariance @ plane.normal)
             + _height_variance(plane, point.position)
         )
+        is_off_plane = False
         is_flat = abs(away) <= tracking.out_of_plane + _SURE * deviation
         in_plane = located[_surest(located)]
         if is_flat:
@@ -486,13 +495,14 @@ class StereoTracker:
                 ' wrong poses or times'
             )
         elif not is_flat:
+            is_off_plane = status == TRACKED and not reason
             reason = (
                 f'{1e3 * away:.0f} mm out of the plane: only the triangulated position is valid'
             )
         if reason:
             status = UNCERTAIN
         return Estimate(
-            marker.name, status, reason, sides, in_plane, point, away, deviation
+            marker.name, status, reason, sides, in_plane, point, away, deviation, is_off_plane
         )  # fmt: skip
 
     def _locate(self, view: _View, plane: Plane) -> Location:

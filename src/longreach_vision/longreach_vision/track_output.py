@@ -175,7 +175,8 @@ def _track(
 ) -> None:
     """Track markers after checking all outputs."""
     rows: list[list[float]] = []
-    reasons: dict[str, list[str]] = {name: [] for name in rig.names}
+    bodies = tuple(body.name for body in rig.bodies)
+    reasons: dict[str, list[str]] = {name: [] for name in (*rig.names, *bodies)}
     first: ImageSet[np.ndarray] | None = None
     counts = dict.fromkeys(rig.cameras, 0)
     with contextlib.ExitStack() as stack:
@@ -196,15 +197,15 @@ def _track(
                 first = one.images
             # Estimates are written in increasing order of time.
             if not one.images.late:
-                rows.append(row_of(one.frame, rig.names))
-                for name, known in reasons.items():
-                    known.append(one.frame.estimates[name].reason)
+                rows.append(row_of(one.frame, rig.names, bodies=bodies))
+                for name, found in {**one.frame.estimates, **one.frame.bodies}.items():
+                    reasons[name].append(found.reason)
             sightings.add(one.frame)
             for sink in sinks:
                 sink(one)
         if not rows:
             raise frames.problem or InputError('there are no images to track')
-        tracks = Tracks(rig.names, CAMERAS, np.array(rows), reasons)
+        tracks = Tracks(rig.names, CAMERAS, np.array(rows), reasons, bodies)
         if targets.csv is not None:
             write_csv(targets.csv, tracks.columns, tracks.table)
     advice = _advice(rig, tracks, first) or _silent(rig, tracks, counts, first)
@@ -404,7 +405,10 @@ def hand_out(
         for one in tracks.sightings()
         if one['camera'] in (counts or tracks.cameras)
     ]
+    bodies = tracks.body_summary()
     text = _summary_text(tracks, rows, cameras)
+    if bodies:
+        text += '\n\n' + _bodies_text(bodies)
     if errors is not None:
         text += '\n\n' + _errors_text(errors)
         if included:
@@ -421,6 +425,7 @@ def hand_out(
             'span': span,
             'complete': complete,
             'markers': rows,
+            'bodies': bodies,
             'cameras': cameras,
             'errors': errors,
             'clock_offset': None if offset is None else offset.fields(),
@@ -511,6 +516,25 @@ def _reason_lines(name: str, reasons: Sequence[dict[str, Any]]) -> list[str]:
     if rest:
         listed.append((rest, 'other reasons: see --format json'))
     return [f'  {name}, {count} images: {reason}' for count, reason in listed]
+
+
+def _bodies_text(bodies: Sequence[dict[str, Any]]) -> str:
+    """Return the summary of rigid bodies as text."""
+    head = ('body', 'poses', 'none', 'first x, y, z [m]', 'last x, y, z [m]', 'chi-square')
+    lines = [
+        (
+            one['name'],
+            one['poses'],
+            one['images'] - one['poses'],
+            _three(one['first'], 1.0, '.4f'),
+            _three(one['last'], 1.0, '.4f'),
+            '' if one['chi_square'] is None else f'{one["chi_square"]:.2f}',
+        )
+        for one in bodies
+    ]
+    reasons = [line for one in bodies for line in _reason_lines(one['name'], one['reasons'])]
+    text = table(head, lines) + '\n\nchi-square: median of those with a pose'
+    return '\n'.join([text, '', 'no pose, by reason:', *reasons]) if reasons else text
 
 
 def _three(values: Sequence[float] | None, factor: float, form: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
+from longreach_vision.bodies import BodyEstimate
 from longreach_vision.detection import LOST, TRACKED, UNCERTAIN, Observation
 from longreach_vision.positions import Location
 from longreach_vision.scene import MarkerPath
@@ -26,6 +27,7 @@ __all__ = [
     'KINDS',
     'STATUSES',
     'Tracks',
+    'body_columns',
     'camera_columns',
     'columns_of',
     'compare',
@@ -56,7 +58,9 @@ _EVEN = 0.1
 _NUMBER = re.compile(r'[-+]?\d+(\.\d+)?(e[-+]?\d+)?')
 
 
-def columns_of(names: Sequence[str], cameras: Sequence[str] = CAMERAS) -> tuple[str, ...]:
+def columns_of(
+    names: Sequence[str], cameras: Sequence[str] = CAMERAS, bodies: Sequence[str] = ()
+) -> tuple[str, ...]:
     """
     Return the names of the columns of a table of tracks.
 
@@ -65,6 +69,8 @@ def columns_of(names: Sequence[str], cameras: Sequence[str] = CAMERAS) -> tuple[
     names : sequence of str
         Names of the markers.
     cameras : sequence of str
+    bodies : sequence of str
+        Names of the rigid bodies.
 
     Returns
     -------
@@ -73,7 +79,8 @@ def columns_of(names: Sequence[str], cameras: Sequence[str] = CAMERAS) -> tuple[
         status; cameras used (1 left, 2 right, 3 both); in_plane_x, _y, _z [m] and standard
         deviations in_plane_deviation_x, .. [m], of which in_plane_noise_x, .. are from the pixels
         alone, independent in each image; the same for triangulated; out_of_plane and its
-        deviation [m]; and for each camera CAMERA_status, CAMERA_u, CAMERA_v [px].
+        deviation [m]; and for each camera CAMERA_status, CAMERA_u, CAMERA_v [px]. At the end
+        for each body those of :func:`body_columns`.
     """
     own = ['status', 'cameras']
     for kind in KINDS:
@@ -82,11 +89,30 @@ def columns_of(names: Sequence[str], cameras: Sequence[str] = CAMERAS) -> tuple[
         own += [f'{kind}_noise_{axis}' for axis in 'xyz']
     own += ['out_of_plane', 'out_of_plane_deviation']
     own += [f'{camera}_{what}' for camera in cameras for what in ('status', 'u', 'v')]
-    return ('time', 'stamp_gap', *(f'{name}.{what}' for name in names for what in own))
+    columns = [f'{name}.{what}' for name in names for what in own]
+    return ('time', 'stamp_gap', *columns, *(one for name in bodies for one in body_columns(name)))
+
+
+def body_columns(name: str) -> tuple[str, ...]:
+    """
+    Return the names of the columns of a body.
+
+    As BODY.COLUMN: status, 0 with a pose and 2 without; markers, the number of those used; x, y, z
+    [m] and quaternion qx, qy, qz, qw; standard deviations deviation_x, .. [m], and
+    rotation_deviation_x, .. about the axes of the body [rad]; of these noise_x, .. and
+    rotation_noise_x, .. from the pixels alone; chi_square of the markers' misfit.
+    """
+    own = ['status', 'markers', *'xyz', *(f'q{axis}' for axis in 'xyzw')]
+    for kind in ('deviation', 'rotation_deviation', 'noise', 'rotation_noise'):
+        own += [f'{kind}_{axis}' for axis in 'xyz']
+    return tuple(f'{name}.{what}' for what in (*own, 'chi_square'))
 
 
 def row_of(
-    frame: StereoFrame, names: Sequence[str], cameras: Sequence[str] = CAMERAS
+    frame: StereoFrame,
+    names: Sequence[str],
+    cameras: Sequence[str] = CAMERAS,
+    bodies: Sequence[str] = (),
 ) -> list[float]:
     """Return the row of a table of tracks, in the order of :func:`columns_of`."""
     row = [frame.time, frame.gap]
@@ -94,7 +120,24 @@ def row_of(
         row += _estimated(frame.estimates.get(name))
         for camera in cameras:
             row += _observed(frame.observations.get(camera, {}).get(name))
+    for name in bodies:
+        row += _located(frame.bodies.get(name))
     return row
+
+
+def _located(body: BodyEstimate | None) -> list[float]:
+    """Return the columns of a body."""
+    if body is None or body.pose is None or body.pose.covariance is None:
+        markers = 0 if body is None else len(body.markers)
+        chi_square = math.nan if body is None else body.chi_square
+        return [_NOT_SEEN, markers, *[math.nan] * 19, chi_square]
+    pose, noise = body.pose, body.noise
+    assert noise is not None
+    row = [0.0, len(body.markers), *pose.translation.tolist(), *pose.quaternion.tolist()]
+    for covariance in (body.pose.covariance, noise):
+        turn, shift = np.sqrt(np.maximum(np.diag(covariance), 0.0)).reshape(2, 3).tolist()
+        row += [*shift, *turn]
+    return [*row, body.chi_square]
 
 
 def _estimated(estimate: Estimate | None) -> list[float]:
@@ -230,18 +273,21 @@ class Tracks:
     table : ndarray, shape (K, columns)
         See :func:`columns_of`; one row for each image pair.
     reasons : mapping, optional
-        By marker, for each row, why it was not tracked; empty if it was.
+        By marker or body, for each row, why it was not tracked; empty if it was.
+    bodies : tuple of str
+        Names of the rigid bodies.
     """
 
     names: tuple[str, ...]
     cameras: tuple[str, ...]
     table: np.ndarray
     reasons: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+    bodies: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns."""
-        return columns_of(self.names, self.cameras)
+        return columns_of(self.names, self.cameras, self.bodies)
 
     @property
     def times(self) -> np.ndarray:
@@ -340,6 +386,34 @@ class Tracks:
                     'last': there[-1].tolist() if len(there) else None,
                     'range': np.ptp(there, axis=0).tolist() if len(there) else None,
                     'noise': _plain(noise(self.times, found)),
+                }
+            )
+        return rows
+
+    def body_summary(self) -> list[dict[str, Any]]:
+        """
+        Return a summary of each rigid body as plain numbers.
+
+        ``poses`` of ``images``; ``first`` and ``last`` position [m]; the median of ``chi_square``
+        of those with a pose; ``reasons`` for those without.
+        """
+        rows = []
+        for name in self.bodies:
+            poses = np.stack([self.column(name, axis) for axis in 'xyz'], axis=1)
+            is_known = np.isfinite(poses[:, 0])
+            there = poses[is_known]
+            fits = self.column(name, 'chi_square')[is_known]
+            rows.append(
+                {
+                    'name': name,
+                    'images': len(poses),
+                    'poses': len(there),
+                    'first': there[0].tolist() if len(there) else None,
+                    'last': there[-1].tolist() if len(there) else None,
+                    'chi_square': float(np.median(fits)) if len(fits) else None,
+                    'reasons': [
+                        {'reason': reason, 'images': count} for reason, count in self.why_not(name)
+                    ],
                 }
             )
         return rows

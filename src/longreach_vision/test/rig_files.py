@@ -43,6 +43,7 @@ def write_rig(rig: Rig, path: str | Path) -> None:
             for marker in rig.markers
         ],
         'tracking': dataclasses.asdict(rig.tracking),
+        'bodies': [body.as_mapping() for body in rig.bodies],
     }
     text = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=99)
     file.write_text(text, encoding='utf-8')

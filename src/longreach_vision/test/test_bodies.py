@@ -1,0 +1,337 @@
+"""
+Poses of rigid bodies: known motions are found, stated covariances are true, bad input is said.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import yaml
+from rig_files import write_rig
+from small_commands import call, printed
+
+from longreach_dynamics.errors import InputError
+from longreach_vision.bodies import BodyEstimate, locate_body
+from longreach_vision.cameras import Camera
+from longreach_vision.detection import LOST, TRACKED, UNCERTAIN
+from longreach_vision.geometry import Plane, Pose
+from longreach_vision.positions import locate_in_plane, triangulate
+from longreach_vision.rendering import CameraSimulator
+from longreach_vision.rig import Body, MarkerOnBody, MarkerOnRig, MountedCamera, Rig, load_rig
+from longreach_vision.scene import CameraLook, scene_of
+from longreach_vision.stereo import Estimate
+from longreach_vision.tracks import body_columns
+
+CAMERA = Camera('any', 1600, 1200, 1500.0, 1500.0, 799.5, 599.5, 'plumb_bob', (-0.1, 0.02, 0, 0))
+# Not of one plane, so that no direction is a special one.
+POINTS = {
+    'a': (0.0, 0.0, 0.0),
+    'b': (0.8, 0.0, 0.1),
+    'c': (0.3, 0.0, 0.6),
+    'd': (-0.2, 0.1, 0.4),
+}
+# Standard deviations of pixels [px]; of rotation [rad] and position [m] of a camera; of the two
+# tilts [rad] and the shift [m] of the plane.
+PIXEL, POSE, PLANE = 0.05, np.repeat([4e-4, 3e-3], 3), np.array([1e-3, 1e-3, 2e-3])
+
+
+def body(names: str = 'abcd', deviation: float = 1e-3, **moved: tuple[float, ...]) -> Body:
+    """Return the body with some of its markers."""
+    points = POINTS | moved
+    return Body('tip', tuple(MarkerOnBody(name, points[name]) for name in names), deviation)
+
+
+def rig(own: Body | None = None, exact: bool = False) -> Rig:
+    """Return two cameras 12 m before the plane y = 0."""
+    covariance = None if exact else np.diag(POSE**2)
+    cameras = {}
+    for side, x in (('left', -2.5), ('right', 2.5)):
+        pose = Pose.from_look_at((x, -12.0, 1.0), (0.0, 0.0, 1.0))
+        cameras[side] = MountedCamera(CAMERA, Pose(pose.rotation, pose.translation, covariance))
+    plane = Plane(np.array([0.0, 1.0, 0.0]), 0.0, None if exact else np.diag(PLANE**2))
+    markers = tuple(MarkerOnRig(name, 0.1) for name in POINTS)
+    return Rig(cameras, plane, markers, bodies=(own or body(),))
+
+
+def estimate_of(name: str, location, cameras=('left', 'right'), *, in_plane: bool = False):
+    """Return an estimate of a marker that is tracked."""
+    places = {'in_plane' if in_plane else 'triangulated': location}
+    return Estimate(name, TRACKED, '', cameras, **places)
+
+
+class Draw:
+    """What cameras with drawn errors see of a body at a known pose."""
+
+    def __init__(self, seed: int, own: Rig, turned: np.ndarray, moved: np.ndarray) -> None:
+        self._rng = np.random.default_rng(seed)
+        self.rig, self.body = own, own.bodies[0]
+        self.rotation, self.translation = cv2.Rodrigues(turned)[0], moved
+        # The truth is beside what the rig says.
+        self._poses = {}
+        for name, mounted in own.cameras.items():
+            off = POSE * self._rng.standard_normal(6)
+            if mounted.pose.covariance is None:
+                off = np.zeros(6)
+            self._poses[name] = Pose(
+                mounted.pose.rotation @ cv2.Rodrigues(off[:3])[0],
+                mounted.pose.translation + off[3:],
+            )
+        self._on_body = {
+            marker.name: marker.position + self.body.deviation * self._rng.standard_normal(3)
+            for marker in self.body.markers
+        }
+
+    def estimates(self, pixel: float = PIXEL) -> dict[str, Estimate]:
+        found = {}
+        for name, point in self._on_body.items():
+            place = self.rotation @ point + self.translation
+            pixels = np.array(
+                [
+                    CAMERA.project(pose.to_camera(place)) + pixel * self._rng.standard_normal(2)
+                    for pose in self._poses.values()
+                ]
+            )
+            location = triangulate(
+                (CAMERA, CAMERA),
+                tuple(one.pose for one in self.rig.cameras.values()),
+                pixels,
+                np.array(2 * [PIXEL**2 * np.eye(2)]),
+            )
+            found[name] = estimate_of(name, location)
+        return found
+
+    def error(self, found: BodyEstimate) -> np.ndarray:
+        """Return the error (6,) in the coordinates of the covariance."""
+        assert found.pose is not None
+        turn = cv2.Rodrigues(self.rotation.T @ found.pose.rotation)[0].ravel()
+        return np.concatenate([turn, found.pose.translation - self.translation])
+
+
+def squared(error: np.ndarray, covariance: np.ndarray | None) -> float:
+    """Return the squared Mahalanobis distance per degree of freedom."""
+    assert covariance is not None
+    return float(error @ np.linalg.solve(covariance, error)) / len(error)
+
+
+# --- the estimate ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('turned', [(0, 0, 0), (0.3, -0.2, 0.1), (0, np.pi, 0), (2.0, 1.0, -1.5)])
+def test_a_known_motion_is_found(turned: tuple[float, ...]) -> None:
+    own = rig(body(deviation=1e-6), exact=True)
+    draw = Draw(1, own, np.array(turned, float), np.array([0.4, 0.5, 1.2]))
+    found = locate_body(draw.body, own, draw.estimates(pixel=0.0))
+    assert found.reason == ''
+    assert found.markers == ('a', 'b', 'c', 'd')
+    assert np.abs(draw.error(found)).max() < 1e-5
+
+
+@pytest.mark.parametrize('names', ['abcd', 'abc'])
+def test_the_covariance_is_true(names: str) -> None:
+    """Over many rigs with errors as the covariances say, also for the part from the pixels."""
+    totals, noises, chi_squares, freedom = [], [], [], 0
+    own = rig(body(names))
+    for seed in range(150):
+        draw = Draw(seed, own, np.array([0.2, -0.4, 0.3]), np.array([0.5, 0.1, 1.0]))
+        one, other = (locate_body(draw.body, own, draw.estimates()) for _ in range(2))
+        assert not one.reason
+        assert not other.reason
+        totals.append(squared(draw.error(one), one.pose.covariance))
+        # Two images of one rig differ by noise alone.
+        noises.append(squared(draw.error(one) - draw.error(other), one.noise + other.noise))
+        chi_squares.append(one.chi_square)
+        freedom = one.freedom
+    # Standard error of a mean of 150 chi-squares with 6 degrees of freedom: 0.047.
+    assert 0.85 < np.mean(totals) < 1.15
+    assert 0.85 < np.mean(noises) < 1.15
+    assert freedom == 3 * len(names) - 6
+    assert np.mean(chi_squares) == pytest.approx(freedom, rel=0.25)
+
+
+def test_the_systematic_part_is_that_of_all_markers_together() -> None:
+    """A shift of the camera shifts the body by as much: it does not average out over markers."""
+    shift = 5e-3
+    covariance = np.zeros((6, 6))
+    covariance[3:, 3:] = shift**2 * np.eye(3)
+    own = rig(body(deviation=1e-6), exact=True)
+    left = own.cameras['left']
+    pose = Pose(left.pose.rotation, left.pose.translation, covariance)
+    own = dataclasses.replace(
+        own, cameras={'left': dataclasses.replace(left, pose=pose)}, plane=own.plane
+    )
+    estimates = {}
+    for name, point in POINTS.items():
+        place = np.array(point) * [1.0, 0.0, 1.0]
+        pixel = CAMERA.project(pose.to_camera(place))
+        location = locate_in_plane(CAMERA, pose, own.plane, pixel, 1e-6 * np.eye(2))
+        estimates[name] = estimate_of(name, location, ('left',), in_plane=True)
+    flat = body(deviation=1e-6, d=(-0.2, 0.0, 0.4))
+    found = locate_body(flat, own, estimates)
+    assert not found.reason
+    deviations = np.sqrt(np.diag(found.systematic))
+    assert deviations[3] == pytest.approx(shift, rel=0.05)
+    assert deviations[5] == pytest.approx(shift, rel=0.05)
+    assert deviations[1] < 1e-3 * shift / 0.8
+
+
+def test_errors_of_calibrations_are_neither_left_out_nor_averaged() -> None:
+    own = rig(exact=True)
+    off = dataclasses.replace
+    cameras = {name: off(one, calibration_deviation=0.2) for name, one in own.cameras.items()}
+    draw = Draw(3, own, np.zeros(3), np.array([0.0, 0.0, 1.0]))
+    alone, spread = draw.estimates(), {}
+    for name, one in alone.items():
+        location = one.triangulated
+        more = location._replace(
+            covariance=location.covariance + 1e-6 * np.eye(3), systematic=1e-6 * np.eye(3)
+        )
+        spread[name] = off(one, triangulated=more)
+    exact = locate_body(draw.body, own, alone)
+    found = locate_body(draw.body, off(own, cameras=cameras), spread)
+    added = found.systematic[3:, 3:] - exact.systematic[3:, 3:]
+    assert np.linalg.eigvalsh(added)[0] > 1e-6
+
+
+def test_a_body_out_of_the_plane_is_located_by_two_cameras() -> None:
+    own = rig()
+    draw = Draw(4, own, np.array([0.1, 0.0, 0.2]), np.array([0.0, 0.4, 1.0]))
+    seen = {
+        name: dataclasses.replace(one, status=UNCERTAIN, reason='off', is_off_plane=True)
+        for name, one in draw.estimates().items()
+    }
+    assert (
+        squared(draw.error(found := locate_body(draw.body, own, seen)), found.pose.covariance) < 5
+    )
+    # One that a single camera sees has no position then.
+    seen['a'] = estimate_of('a', draw.estimates()['a'].triangulated, ('left',), in_plane=True)
+    assert locate_body(draw.body, own, seen).markers == ('b', 'c', 'd')
+
+
+# --- what is not a pose ----------------------------------------------------------------------
+
+
+def test_too_few_markers_are_said() -> None:
+    own = rig()
+    seen = Draw(5, own, np.zeros(3), np.array([0.0, 0.0, 1.0])).estimates()
+    for name in 'bd':
+        seen[name] = Estimate(name, LOST, 'hidden')
+    found = locate_body(own.bodies[0], own, seen)
+    assert found.pose is None
+    assert found.reason == '2 of 4 markers tracked, required: 3; not tracked: b, d'
+
+
+def test_markers_that_are_left_on_one_line_are_said() -> None:
+    own = rig(body('abcd', c=(1.6, 0.0, 0.2)))
+    seen = Draw(6, own, np.zeros(3), np.array([0.0, 0.0, 1.0])).estimates()
+    seen['d'] = Estimate('d', LOST, 'hidden')
+    found = locate_body(own.bodies[0], own, seen)
+    assert found.pose is None
+    assert 'a, b, c are too near to one line' in found.reason
+    # Beside the line by too little for its errors.
+    near = rig(body('abcd', c=(1.6, 0.0, 0.205)))
+    found = locate_body(near.bodies[0], near, seen)
+    assert found.pose is None
+    assert 'too near to one line' in found.reason
+
+
+def test_a_marker_that_has_moved_on_the_body_is_said() -> None:
+    own = rig()
+    draw = Draw(7, own, np.zeros(3), np.array([0.0, 0.0, 1.0]))
+    moved = body('abcd', c=(0.3, 0.0, 0.63))
+    found = locate_body(moved, own, draw.estimates())
+    assert found.pose is None
+    assert 'do not fit' in found.reason
+    assert 'c is off by' in found.reason
+    assert found.chi_square > 50.0
+    assert found.freedom == 6
+
+
+@pytest.mark.parametrize(
+    ('entry', 'text'),
+    [
+        ({'markers': [{'name': 'a', 'position': [0, 0, 0]}]}, 'has 1 entries, allowed: 3 or more'),
+        (
+            {'markers': [{'name': n, 'position': [k, 0, 0]} for k, n in enumerate('abc')]},
+            'of one line',
+        ),
+        ({'name': 'a'}, "the name 'a', which a camera, a marker or another body"),
+        ({'name': 'boom tip'}, "name = 'boom tip', allowed"),
+        ({'deviation': 0.0}, 'deviation = 0.0, allowed'),
+        (
+            {
+                'markers': [
+                    {'name': n, 'position': p} for n, p in (*POINTS.items(), ('e', [9] * 3))
+                ]
+            },
+            "has the marker 'e', allowed: a, b, c, d",
+        ),
+        (
+            {'markers': [{'name': 'a', 'position': p} for p in POINTS.values()]},
+            "the name 'a' twice",
+        ),
+    ],
+)
+def test_a_body_that_cannot_be_is_refused(tmp_path: Path, entry: dict, text: str) -> None:
+    file = tmp_path / 'rig.yaml'
+    write_rig(rig(), file)
+    values = yaml.safe_load(file.read_text())
+    values['bodies'][0] |= entry
+    file.write_text(yaml.safe_dump(values))
+    with pytest.raises(InputError) as refused:
+        load_rig(file)
+    assert text in str(refused.value)
+
+
+# --- from images to results ------------------------------------------------------------------
+
+
+def test_from_pictures_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second of two pairs lacks a marker in both pictures."""
+    flat = body('abc')
+    turn, move = cv2.Rodrigues(np.array([0.0, 0.3, 0.0]))[0], np.array([0.2, 0.0, 1.1])
+    places = np.array([turn @ POINTS[name] + move for name in 'abc'])
+    markers = tuple(
+        MarkerOnRig(name, 0.1, position=tuple(place.tolist()))
+        for name, place in zip('abc', places, strict=True)
+    )
+    own = dataclasses.replace(rig(flat), markers=markers)
+    file = tmp_path / 'rig.yaml'
+    write_rig(own, file)
+    assert load_rig(file).bodies == load_rig(file).scaled(0.5).bodies == (flat,)
+    scene = scene_of(own, CameraLook(clutter=0))
+    for side, mounted in own.cameras.items():
+        camera = mounted.camera.replace(name=side)
+        simulator = CameraSimulator(camera, mounted.pose, scene)
+        (tmp_path / side).mkdir()
+        for k in range(2):
+            image = simulator.image(places, 0.0 * places, 0.0, np.random.default_rng(k)).copy()
+            if k:
+                u, v = camera.project(mounted.pose.to_camera(places[1])).astype(int)
+                image[v - 30 : v + 30, u - 30 : u + 30] = 90
+            cv2.imwrite(str(tmp_path / side / f'{k}_0.{k}.png'), image)
+    where = tmp_path / 'left', tmp_path / 'right', '--config', file
+    told = printed(capsys, 'track', *where, '--csv', tmp_path / 'tracks.csv')
+    (tip,) = told['bodies']
+    assert (tip['images'], tip['poses']) == (2, 1)
+    reason = '2 of 3 markers tracked, required: 3; not tracked: b'
+    assert tip['reasons'] == [{'reason': reason, 'images': 1}]
+    head, *rows = (tmp_path / 'tracks.csv').read_text().splitlines()
+    columns = head.split(',')
+    assert tuple(columns[-22:]) == body_columns('tip')
+    first, second = (dict(zip(columns, map(float, row.split(',')), strict=True)) for row in rows)
+    found = np.array([first[f'tip.{axis}'] for axis in 'xyz'])
+    assert np.abs(found - move).max() < 2e-3
+    quaternion = [first[f'tip.q{axis}'] for axis in 'xyzw']
+    assert np.abs(Pose.from_quaternion(quaternion, found).rotation - turn).max() < 3e-3
+    assert first['tip.status'] == 0.0
+    assert 0.0 < first['tip.noise_x'] < first['tip.deviation_x'] < 1e-2
+    assert 0.0 < first['tip.rotation_noise_y'] < first['tip.rotation_deviation_y'] < 5e-3
+    assert second['tip.status'] == second['tip.markers'] == 2.0
+    assert np.isnan(second['tip.x'])
+    call('track', *where)
+    text = capsys.readouterr().out
+    assert f'tip, 1 images: {reason}' in text
