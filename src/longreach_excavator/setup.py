@@ -31,6 +31,10 @@ setup(
         ],
         'longreach.commands': ['excavator = longreach_excavator.commands'],
         'longreach.demos': ['excavator = longreach_excavator.commands'],
+        'longreach.identification': [
+            'excavator = longreach_excavator.identification:EXCAVATOR',
+            'excavator_surface = longreach_excavator.identification:EXCAVATOR_SURFACE',
+        ],
         'longreach.presets': ['excavator = longreach_excavator.preset_figures:preset'],
         'longreach.warm_up': [
             'excavator = longreach_excavator.simulation:warm_up',

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +38,7 @@ from longreach_boom.parameters import (
 from longreach_boom.scenario import Scenario
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Source
-from longreach_identification.machine import FreeParameter, MeasuredSignal, Recording
+from longreach_identification.machine import FreeParameter, Identifiable, MeasuredSignal, Recording
 
 __all__ = ['BOOM', 'POSITIONS', 'BoomIdentification', 'scaled']
 
@@ -136,41 +137,34 @@ def scaled(distribution: Distribution, scale: float) -> Distribution:
 
 
 @dataclasses.dataclass(frozen=True)
-class BoomIdentification:
+class BoomIdentification(Identifiable):
     """
     The boom as a :class:`longreach_identification.machine.Identifiable`.
 
     Parameters
     ----------
-    name : str
     positions : str
         Which positions of tracked markers are used: ``triangulated``, which needs two cameras, or
         ``in_plane``, which are more accurate as long as the boom does not sway sideways.
     """
 
-    name: str = 'boom'
+    name = 'boom'
     positions: str = 'in_plane'
-
-    def __post_init__(self) -> None:
-        """Check the kind of positions."""
-        if self.positions not in POSITIONS:
-            raise InputError(f'positions = {self.positions!r}, allowed: {" | ".join(POSITIONS)}')
-
-    @property
-    def usual_groups(self) -> tuple[str, ...]:
-        """Groups of parameters that are found unless others are asked for."""
-        return ('masses', 'gauges', 'youngs_modulus', 'damping')
-
-    @property
-    def signal_kinds(self) -> dict[str, tuple[str, ...]]:
-        """Patterns of signals for each kind of them."""
-        return {
+    usual_groups = ('masses', 'gauges', 'youngs_modulus', 'damping')
+    signal_kinds = MappingProxyType(
+        {
             'pressures': ('p_*',),
             'pistons': ('piston_*',),
             'strain': ('strain_*',),
             'inclination': ('inclination_*',),
             'markers': ('marker_*',),
         }
+    )
+
+    def __post_init__(self) -> None:
+        """Check the kind of positions."""
+        if self.positions not in POSITIONS:
+            raise InputError(f'positions = {self.positions!r}, allowed: {" | ".join(POSITIONS)}')
 
     def statics(self) -> StaticBoom:
         """Return what is offered to identification from poses at rest."""
@@ -208,10 +202,7 @@ class BoomIdentification:
         InputError
             For an unknown name, or a value that is not allowed in a boom file.
         """
-        allowed = [free.name for free in self.free_parameters(machine)]
-        for name in values:
-            if name not in allowed:
-                raise InputError(f'parameter {name!r}, allowed: {", ".join(allowed)}')
+        self.check_names(machine, values)
         if not values:
             return machine
         beams = tuple(_changed_beam(machine, i, values) for i in range(machine.size))

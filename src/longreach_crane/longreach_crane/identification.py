@@ -8,7 +8,6 @@ compare only the time before them (``duration``).
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -23,7 +22,7 @@ from longreach_crane.state import Command
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import step_time
 from longreach_dynamics.runs import Source
-from longreach_identification.machine import FreeParameter, MeasuredSignal, Recording
+from longreach_identification.machine import FreeParameter, Identifiable, MeasuredSignal, Recording
 
 __all__ = ['CRANE', 'CommandedRun', 'CraneIdentification']
 
@@ -49,16 +48,11 @@ class CommandedRun(NamedTuple):
     brakes: np.ndarray  # (cycles,) of bool
 
 
-@dataclasses.dataclass(frozen=True)
-class CraneIdentification:
+class CraneIdentification(Identifiable):
     """The crane as a :class:`longreach_identification.machine.Identifiable`."""
 
-    name: str = 'crane'
-
-    @property
-    def compared(self) -> tuple[str, ...]:
-        """Signals that are compared; the others are inputs."""
-        return ('car_position', 'angle')
+    name = 'crane'
+    compared = ('car_position', 'angle')
 
     def load(self, file: str | None = None) -> Machinery:
         """Return the parameters in a crane file, by default the installed one."""
@@ -74,11 +68,7 @@ class CraneIdentification:
 
     def with_values(self, machine: Machinery, values: Mapping[str, float]) -> Machinery:
         """Return the crane with some of them changed; InputError for values not allowed."""
-        for name in values:
-            if name not in self.values(machine):
-                raise InputError(
-                    f'parameter {name!r}, allowed: {", ".join(free.name for free in _FREE)}'
-                )
+        self.check_names(machine, values)
         crane: CraneParameters = machine.crane.replace(**values)
         return machine.replace(crane=crane)
 
@@ -148,28 +138,6 @@ class CraneIdentification:
             else:
                 raise InputError(f'signal {name!r}, allowed: {", ".join(columns)}')
         return found
-
-    def corrections(self, machine: Machinery, experiment: CommandedRun) -> dict[str, float]:  # noqa: ARG002
-        """Return that the start is known."""
-        return {}
-
-    def corrected(
-        self,
-        machine: Machinery,  # noqa: ARG002
-        experiment: CommandedRun,
-        values: Mapping[str, float],  # noqa: ARG002
-    ) -> CommandedRun:
-        """Return the same run."""
-        return experiment
-
-    def start_values(
-        self,
-        machine: Machinery,  # noqa: ARG002
-        experiment: CommandedRun,  # noqa: ARG002
-        recording: Recording,  # noqa: ARG002
-    ) -> dict[str, float]:
-        """Return none: the values of the file are good enough to begin with."""
-        return {}
 
     def derived(self, machine: Machinery, experiment: CommandedRun) -> dict[str, float]:  # noqa: ARG002
         """Return the frequency of the swing with the car free [Hz]."""

@@ -8,7 +8,6 @@ s(u) stays that of the file. Pressures at the start are those of the scenario's 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ from longreach_harvester.machine import SAMPLE_TIME, Harvester
 from longreach_harvester.parameters import JOINTS, HarvesterParameters, load_harvester
 from longreach_harvester.scenario import Scenario, SpoolKnots
 from longreach_harvester.simulation import simulate
-from longreach_identification.machine import FreeParameter, MeasuredSignal, Recording
+from longreach_identification.machine import FreeParameter, Identifiable, MeasuredSignal, Recording
 
 __all__ = ['HARVESTER', 'HarvesterIdentification', 'SpoolRun']
 
@@ -28,6 +27,8 @@ _ACTUATORS = dict(zip(JOINTS, ('swing_motor', 'boom_cylinder', 'stick_cylinder')
 # Spools are straight lines between knots, which follow a recording to within this share of the
 # stroke: each knot costs a step.
 _KNOT = 1e-3
+# Standard deviation of measured joint angles [rad].
+_POSE = 5e-3
 # Reduced model: without lines, whose oscillations are not those of valves.
 _MODEL, _STEP = 'reduced', 5e-3
 
@@ -40,16 +41,11 @@ class SpoolRun(NamedTuple):
     end: float  # [s]
 
 
-@dataclasses.dataclass(frozen=True)
-class HarvesterIdentification:
+class HarvesterIdentification(Identifiable):
     """The harvester as a :class:`longreach_identification.machine.Identifiable`."""
 
-    name: str = 'harvester'
-
-    @property
-    def compared(self) -> tuple[str, ...]:
-        """Signals that are compared; spools are inputs."""
-        return ('q_*', 'p_*')
+    name = 'harvester'
+    compared = ('q_*', 'p_*')
 
     def load(self, file: str | None = None) -> HarvesterParameters:
         """Return the parameters in a harvester file, by default the installed one."""
@@ -81,11 +77,9 @@ class HarvesterIdentification:
         self, machine: HarvesterParameters, values: Mapping[str, float]
     ) -> HarvesterParameters:
         """Return the harvester with some changed; InputError for values not allowed."""
-        known = self.values(machine)
+        self.check_names(machine, values)
         changes: dict[str, Any] = {}
         for name, value in values.items():
-            if name not in known:
-                raise InputError(f'parameter {name!r}, allowed: {", ".join(known)}')
             if name.endswith('_mass'):
                 body = name.removesuffix('_mass')
                 changes[body] = getattr(machine, body).replace(mass=value)
@@ -158,30 +152,21 @@ class HarvesterIdentification:
         return found
 
     def corrections(self, machine: HarvesterParameters, experiment: SpoolRun) -> dict[str, float]:  # noqa: ARG002
-        """Return none: the start is known from the joints."""
-        return {}
+        """Return errors of the first joint angles [rad], each of a single noisy sample."""
+        return {f'pose_{joint}': _POSE for joint in JOINTS}
 
     def corrected(
         self,
         machine: HarvesterParameters,  # noqa: ARG002
         experiment: SpoolRun,
-        values: Mapping[str, float],  # noqa: ARG002
+        values: Mapping[str, float],
     ) -> SpoolRun:
-        """Return the same run."""
-        return experiment
-
-    def start_values(
-        self,
-        machine: HarvesterParameters,  # noqa: ARG002
-        experiment: SpoolRun,  # noqa: ARG002
-        recording: Recording,  # noqa: ARG002
-    ) -> dict[str, float]:
-        """Return none: the values of the file are good enough to begin with."""
-        return {}
-
-    def derived(self, machine: HarvesterParameters, experiment: SpoolRun) -> dict[str, float]:  # noqa: ARG002
-        """Return none."""
-        return {}
+        """Return the experiment from a corrected pose."""
+        angles = tuple(
+            angle + values[f'pose_{joint}']
+            for angle, joint in zip(experiment.scenario.angles, JOINTS, strict=True)
+        )
+        return experiment._replace(scenario=experiment.scenario.replace(angles=angles))
 
 
 def _knots(rows: np.ndarray) -> np.ndarray:

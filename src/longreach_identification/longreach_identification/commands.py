@@ -214,29 +214,26 @@ def _run(arguments: argparse.Namespace) -> None:
 def _usual(page: Identifiable, start: Any) -> tuple[str, ...]:
     """Return the groups of parameters that are found by default."""
     groups = dict.fromkeys(entry.group for entry in page.free_parameters(start))
-    return tuple(getattr(page, 'usual_groups', groups))
+    return page.usual_groups or tuple(groups)
 
 
 def _patterns(page: Identifiable, start: Any, kinds: Sequence[str] | None) -> tuple[str, ...]:
     """Return patterns of signals for kinds of them."""
     if kinds is None:
-        return tuple(getattr(page, 'compared', ('*',)))
+        return page.compared
     names = {signal.name: (signal.name,) for signal in page.signals(start)}
-    known: Mapping[str, tuple[str, ...]] = getattr(page, 'signal_kinds', names)
+    known: Mapping[str, tuple[str, ...]] = page.signal_kinds or names
     for kind in kinds:
         if kind not in known:
             raise InputError(f'--signals {kind}, allowed: {", ".join(known)}')
     return tuple(pattern for kind in kinds for pattern in known[kind])
 
 
-def _planted(page: Any, start: Any, file: Path | None) -> dict[str, float]:
+def _planted(page: Identifiable, start: Any, file: Path | None) -> dict[str, float]:
     """Return the parameters of the machine that was simulated, empty without its file."""
     if file is None:
         return {}
-    if not hasattr(page, 'planted'):
-        raise InputError(f'--planted: not offered by the {page.name}; leave it out')
-    values: dict[str, float] = page.planted(start, page.load(str(file)))
-    return values
+    return page.planted(start, page.load(str(file)))
 
 
 def _check_more(arguments: argparse.Namespace, page: Identifiable, start: Any) -> None:

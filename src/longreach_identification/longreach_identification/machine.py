@@ -7,12 +7,18 @@ group ``longreach.identification``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.runs import Source
+
+if TYPE_CHECKING:
+    from longreach_identification.statics import StaticMachine
 
 __all__ = ['FreeParameter', 'Identifiable', 'MeasuredSignal', 'Recording', 'Signal']
 
@@ -60,58 +66,62 @@ class Recording(NamedTuple):
     conditions: Mapping[str, float] = {}
 
 
-class Identifiable(Protocol):
+class Identifiable(ABC):
     """
-    One machine; ``machine`` is its frozen parameter object.
+    One machine: its page of the identification.
 
-    A page may also have what the command uses where it is there: ``statics()``, a
-    :class:`longreach_identification.statics.StaticMachine`; ``usual_groups``, of the parameters
-    that are found by default; ``compared``, patterns of the signals that are predicted, where
-    others are inputs; ``signal_kinds``, patterns by kind of signal; and ``possible(machine, poses,
-    masses)``, scenarios and exact recordings to choose from.
+    In all methods, ``machine`` is the machine's frozen parameter object.
+
+    Attributes
+    ----------
+    name : str
+        Of the machine.
+    compared : tuple of str
+        Patterns of the signals that are predicted, where others are inputs.
+    usual_groups : tuple of str
+        Groups of the parameters that are found by default; empty: all.
+    signal_kinds : mapping of str to tuple of str
+        Patterns of signals by kind; empty: each signal is a kind of its own.
     """
 
-    @property
-    def name(self) -> str:
-        """Return the name of the machine."""
-        ...
+    name: str
+    compared: tuple[str, ...] = ('*',)
+    usual_groups: tuple[str, ...] = ()
+    signal_kinds: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
+    @abstractmethod
     def load(self, file: str | None) -> Any:
         """Return the parameters in a file, by default the installed one."""
-        ...
 
+    @abstractmethod
     def free_parameters(self, machine: Any) -> tuple[FreeParameter, ...]:
         """Return all parameters that can be free."""
-        ...
 
+    @abstractmethod
     def values(self, machine: Any) -> dict[str, float]:
         """Return the values of all of them; scales are 1."""
-        ...
 
+    @abstractmethod
     def with_values(self, machine: Any, values: Mapping[str, float]) -> Any:
         """
         Return the machine with some of them changed; InputError for values out of range.
 
         Scales are relative to ``machine``, so this is called with the machine of the start file.
         """
-        ...
 
-    def planted(self, start: Any, machine: Any) -> dict[str, float]:
-        """Return the values of another machine, its scales relative to ``start``."""
-        ...
-
+    @abstractmethod
     def signals(self, machine: Any) -> tuple[MeasuredSignal, ...]:
         """Return the signals that recordings may contain."""
-        ...
 
+    @abstractmethod
     def experiment(self, machine: Any, recording: Recording) -> Any:
         """
         Return the experiment that a recording shows, with the times ``start`` and ``end`` [s].
 
         InputError when signals, events or conditions are missing.
         """
-        ...
 
+    @abstractmethod
     def predict(
         self, machine: Any, experiment: Any, times: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
@@ -120,26 +130,52 @@ class Identifiable(Protocol):
 
         LongreachError when the simulation of such a machine fails.
         """
-        ...
 
-    def corrections(self, machine: Any, experiment: Any) -> dict[str, float]:
+    def planted(self, start: Any, machine: Any) -> dict[str, float]:  # noqa: ARG002
+        """Return the values of another machine, its scales relative to ``start``."""
+        return self.values(machine)
+
+    def corrections(self, machine: Any, experiment: Any) -> dict[str, float]:  # noqa: ARG002
         """
         Return names and standard deviations of what a recording tells of its start only roughly.
 
         They become unknowns of that recording, with a mean of 0.
         """
-        ...
+        return {}
 
-    def corrected(self, machine: Any, experiment: Any, values: Mapping[str, float]) -> Any:
+    def corrected(self, machine: Any, experiment: Any, values: Mapping[str, float]) -> Any:  # noqa: ARG002
         """Return the experiment with values of its corrections."""
-        ...
+        return experiment
 
     def start_values(
-        self, machine: Any, experiment: Any, recording: Recording
+        self,
+        machine: Any,  # noqa: ARG002
+        experiment: Any,  # noqa: ARG002
+        recording: Recording,  # noqa: ARG002
     ) -> dict[str, float]:
         """Return values to begin with, from the recording itself; empty: those of the machine."""
-        ...
+        return {}
 
-    def derived(self, machine: Any, experiment: Any) -> dict[str, float]:
+    def derived(self, machine: Any, experiment: Any) -> dict[str, float]:  # noqa: ARG002
         """Return quantities of interest that follow from the parameters, by name."""
-        ...
+        return {}
+
+    def statics(self) -> StaticMachine:
+        """Return what is offered to the identification from poses at rest."""
+        raise InputError(f'--static: the {self.name} has no statics; give --release')
+
+    def possible(
+        self,
+        machine: Any,  # noqa: ARG002
+        poses: Sequence[tuple[float, ...]],  # noqa: ARG002
+        masses: Sequence[float],  # noqa: ARG002
+    ) -> dict[str, tuple[Any, Recording]]:
+        """Return scenarios to choose from, and exact recordings of them, by name."""
+        raise InputError(f'the {self.name} has no experiments to plan, allowed: boom')
+
+    def check_names(self, machine: Any, values: Mapping[str, float]) -> None:
+        """Raise InputError for names of values that are not those of free parameters."""
+        allowed = [free.name for free in self.free_parameters(machine)]
+        for name in values:
+            if name not in allowed:
+                raise InputError(f'parameter {name!r}, allowed: {", ".join(allowed)}')

@@ -19,7 +19,6 @@ from longreach_identification.dynamics import Found, identify
 from longreach_identification.estimation import INTERRUPTED, Estimate
 from longreach_identification.machine import Identifiable, Recording, Signal
 from longreach_identification.statics import (
-    StaticMachine,
     StaticResult,
     identify_statics,
     still_poses,
@@ -184,7 +183,7 @@ def identify_machine(
     names = [n for n, entry in free.items() if n in parameters or entry.group in parameters]
     at_rest = None
     if static:
-        statics = _statics(page)
+        statics = page.statics()
         of_rest = [
             n for n in names if free[n].group in STATIC_GROUPS and not n.startswith('gauge_bias')
         ]
@@ -224,15 +223,6 @@ def identify_machine(
     return Identified(page, start, page.with_values(start, values), at_rest, found)
 
 
-def _statics(page: Identifiable) -> StaticMachine:
-    """Return what a machine offers for poses at rest; InputError when that is nothing."""
-    make = getattr(page, 'statics', None)
-    if make is None:
-        raise InputError(f'--static: the {page.name} has no statics; give --release')
-    found: StaticMachine = make()
-    return found
-
-
 def _static_recordings(found: StaticResult) -> list[Recording]:
     """Return the measured quantities of all poses, as recordings over the poses' times."""
     recordings = []
@@ -261,7 +251,7 @@ def _static_before(
     """Return the predictions of the start values for all poses."""
     assert found.statics is not None
     result = found.statics
-    statics = _statics(found.page)
+    statics = found.page.statics()
     values = dict.fromkeys(result.estimate.names, 0.0) | found.page.values(found.start)
     predicted = statics.model(found.start, result.poses).predict(values)
     before = {}

@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from longreach_dynamics.errors import InputError
 from longreach_identification.pages import page_of
 from longreach_tools.arguments import count, names, numbers
 from longreach_tools.output import add_format, print_result, table, writing
@@ -58,8 +57,6 @@ def _run_plan(arguments: argparse.Namespace) -> None:
     from longreach_identification.planning import plan
 
     page = page_of(arguments.machine)
-    if not hasattr(page, 'possible'):
-        raise InputError(f'--machine {arguments.machine} has no plan, allowed: boom')
     start = page.load(None if arguments.file is None else str(arguments.file))
     possible = page.possible(start, arguments.pose, arguments.masses)
     found = plan(

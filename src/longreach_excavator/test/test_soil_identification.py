@@ -1,0 +1,84 @@
+"""The cohesion by the interface of identification."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_excavator.identification import (
+    EXCAVATOR,
+    EXCAVATOR_SURFACE,
+    ExcavatorIdentification,
+)
+from longreach_excavator.linkage import CYLINDERS
+from longreach_excavator.parameters import load_excavator
+from longreach_excavator.scenario import dig_scenario
+from longreach_excavator.simulation import simulate
+from longreach_identification.dynamics import identify
+from longreach_identification.machine import Recording, Signal
+
+NOISE = {'theta': 2e-3, 'p': 5e4}
+COMPARED = ('theta_*', 'p_*')
+
+
+@pytest.fixture(scope='module')
+def excavator():
+    return load_excavator()
+
+
+def recorded(excavator, depth: str) -> Recording:
+    """Return what sensors show of digging in soil of 13 kPa, every 20 ms from 5 s on."""
+    run = simulate(
+        excavator, dig_scenario(cohesion=13e3, duration=3.0, depth=depth), sample_time=0.02
+    )
+    random = np.random.default_rng(3)
+    times = run.column('time') + 5.0
+    signals = {}
+    for name in EXCAVATOR.signals(excavator):
+        kind = name.name.partition('_')[0]
+        if kind in ('theta', 'p', 'spool'):
+            noise = NOISE.get(kind, 0.0) * random.standard_normal(times.size)
+            signals[name.name] = Signal(
+                times, run.column(name.name) + noise, np.full(times.size, np.nan)
+            )
+    return Recording('dig', signals)
+
+
+@pytest.mark.parametrize('page', [EXCAVATOR, EXCAVATOR_SURFACE], ids=lambda page: page.depth)
+def test_cohesion_is_identified(excavator, page: ExcavatorIdentification):
+    recording = recorded(excavator, page.depth)
+    found = identify(
+        page, excavator, [recording], ['cohesion'],
+        signals=COMPARED, clocks={}, horizons=(), scatter=0, processes=1,
+    )  # fmt: skip
+    error = float(found.estimate.standard_errors[0])
+    assert error < 0.02 * 13e3
+    assert abs(found.machine.soil.cohesion - 13e3) < 3.0 * error
+
+
+def test_spools_are_followed_without_lag(excavator):
+    recording = recorded(excavator, 'swing')
+    experiment = EXCAVATOR.experiment(excavator, recording)
+    assert len(experiment.scenario.valve_commands) < 30
+    pose = np.radians(experiment.scenario.pose_deg)
+    away = dict(zip(CYLINDERS, excavator.pose('dig') - pose, strict=True))
+    errors = {f'pose_{name}': float(error) for name, error in away.items()}
+    planted = EXCAVATOR.with_values(excavator, {'cohesion': 13e3})
+    times = {f'theta_{k}': recording.signals['theta_4'].times for k in (2, 3, 4)}
+    again = EXCAVATOR.predict(planted, EXCAVATOR.corrected(planted, experiment, errors), times)
+    run = simulate(excavator, dig_scenario(cohesion=13e3, duration=3.0), sample_time=0.02)
+    for name, values in again.items():
+        assert np.abs(values - run.column(name)).max() < 5e-4, name
+
+
+def test_recordings_that_are_refused(excavator):
+    recording = recorded(excavator, 'swing')
+    signals = {n: s for n, s in recording.signals.items() if n != f'spool_{CYLINDERS[0]}'}
+    with pytest.raises(InputError, match='lacks spool_boom'):
+        EXCAVATOR.experiment(excavator, recording._replace(signals=signals))
+    short = {n: Signal(*(part[:1] for part in s)) for n, s in recording.signals.items()}
+    with pytest.raises(InputError, match='dig has 0 s with joints and spools'):
+        EXCAVATOR.experiment(excavator, recording._replace(signals=short))
+    with pytest.raises(InputError, match="depth = 'terrain', allowed: surface"):
+        ExcavatorIdentification('terrain')
