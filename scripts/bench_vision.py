@@ -25,8 +25,8 @@ from bench_chain import module
 from bench_ros import BenchmarkError
 from bench_table import Row, Section
 
-from longreach_vision.cameras import Camera
-from longreach_vision.detection import TRACKED, detect
+from longreach_vision.camera.model import Camera
+from longreach_vision.marker.detection import TRACKED, detect
 
 TESTS = Path(__file__).resolve().parent.parent / 'src/longreach_vision/test'
 NAN = float('nan')

@@ -4,7 +4,8 @@ Check the directions of imports between packages; called by ``make lint`` and by
 The contracts are derived from the tree, so that they also apply to a new package. A package is a
 directory with a ``setup.py`` below ``src/``. ``longreach_dynamics``, ``longreach_node`` and
 ``longreach_tools`` are shared; every other one is a machine, or works on machines. The name of a
-module determines its allowed imports:
+module, in whatever subpackage, determines its allowed imports; a subpackage has those of a module
+of its name, for its ``__init__.py`` only:
 
 ``conversions``, ``nodes``, ``remote``, ``NAME_node``, ``NAME_ros``
     ROS and messages
@@ -49,6 +50,16 @@ def packages(root: Path) -> list[str]:
     return sorted(path.parent.name for path in root.glob('src/*/setup.py'))
 
 
+def modules_of(root: Path, package: str) -> list[str]:
+    """Return the modules and subpackages of a package, with their dotted names."""
+    directory = root / 'src' / package
+    paths = (
+        p.relative_to(directory).with_suffix('') for p in directory.glob(f'{package}/**/*.py')
+    )
+    names = {'.'.join(p.parts).removesuffix('.__init__') for p in paths}
+    return sorted(names - {package})
+
+
 def imported(root: Path) -> set[str]:
     """Return the top-level names of all modules that the packages of a tree import."""
     found = set()
@@ -66,14 +77,9 @@ def contracts(root: Path) -> list[dict[str, Any]]:
     """Return the contracts of a tree, as import-linter wants them."""
     names = packages(root)
     machines = [name for name in names if name not in SHARED]
-    modules = [
-        f'{name}.{path.stem}'
-        for name in machines
-        for path in sorted((root / 'src' / name / name).glob('*'))
-        if path.stem != '__init__' and (path.suffix == '.py' or (path / '__init__.py').exists())
-    ]
-    commands = [m for m in modules if COMMAND_MODULES.fullmatch(m.split('.')[1])]
-    ros_modules = [m for m in modules if ROS_MODULES.fullmatch(m.split('.')[1])]
+    modules = [module for name in machines for module in modules_of(root, name)]
+    commands = [m for m in modules if COMMAND_MODULES.fullmatch(m.rpartition('.')[2])]
+    ros_modules = [m for m in modules if ROS_MODULES.fullmatch(m.rpartition('.')[2])]
     library = [m for m in modules if m not in {*commands, *ros_modules}]
     ros = sorted({n for n in imported(root) if MESSAGE_PACKAGES.fullmatch(n)} | {'rclpy'})
 
@@ -83,6 +89,10 @@ def contracts(root: Path) -> list[dict[str, Any]]:
         targets = sorted({target for target in targets if target not in sources})
         head = {'name': name, 'type': 'forbidden', 'source_modules': sources}
         return head | {'forbidden_modules': targets} | more
+
+    def whole(*packages: str) -> list[str]:
+        # A contract about single modules names the contents of a package, too.
+        return [*packages, *(f'{package}.**' for package in packages)]
 
     return [
         forbidden(
@@ -105,14 +115,16 @@ def contracts(root: Path) -> list[dict[str, Any]]:
         forbidden(
             'the library of a machine knows neither ROS nor plotting',
             library,
-            [*ros, 'longreach_node', 'longreach_tools', 'matplotlib'],
+            [*ros, *whole('longreach_node', 'longreach_tools'), 'matplotlib'],
+            as_packages=False,
         ),
         # What remote imports is its own affair; commands may call it.
         forbidden(
             'the commands of a machine leave ROS to its remote module',
             commands,
-            [*ros, 'longreach_node'],
+            [*ros, *whole('longreach_node')],
             allow_indirect_imports=True,
+            as_packages=False,
         ),
     ]
 

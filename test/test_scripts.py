@@ -243,15 +243,21 @@ def run_in(root, program, **environment):
     [
         ({'plant_node': 'import rclpy', 'commands': 'import matplotlib.pyplot'}, 0),
         ({'model': 'import matplotlib.pyplot', 'commands': 'import rclpy'}, 2),
+        ({'ros.plant_node': 'import rclpy', 'parts.figures': 'import matplotlib.pyplot'}, 0),
+        ({'parts.beam': 'import longreach_tools.output', 'parts.figures': 'import rclpy'}, 2),
+        ({'commands.beam': 'import matplotlib', 'ros.__init__': 'import rclpy'}, 1),
     ],
-    ids=['kept', 'broken'],
+    ids=['kept', 'broken', 'kept in subpackages', 'broken in subpackages', 'names of subpackages'],
 )
 def test_a_new_machine_is_held_by_the_contracts(tree_with_a_machine, lines, broken):
     pytest.importorskip('importlinter')
     root = tree_with_a_machine
     sources = root / 'src' / 'longreach_swing'
     for module, line in lines.items():
-        (sources / 'longreach_swing' / f'{module}.py').write_text(f'{line}\n')
+        file = sources.joinpath('longreach_swing', *module.split('.')).with_suffix('.py')
+        file.parent.mkdir(exist_ok=True)
+        (file.parent / '__init__.py').touch()
+        file.write_text(f'{line}\n')
     done = subprocess.run(
         [sys.executable, str(root / 'scripts' / 'import_contracts.py')],
         env=os.environ | {'PYTHONPATH': f'{sources}:{os.environ["PYTHONPATH"]}'},
@@ -261,7 +267,8 @@ def test_a_new_machine_is_held_by_the_contracts(tree_with_a_machine, lines, brok
     assert f'{broken} broken' in done.stdout
     assert done.returncode == int(broken > 0)
     for module in lines:
-        assert (f'longreach_swing.{module} -> ' in done.stdout) is (broken > 0), done.stdout
+        name = module.removesuffix('.__init__')
+        assert (f'longreach_swing.{name} -> ' in done.stdout) is (broken > 0), done.stdout
 
 
 def test_a_new_machine_has_its_benchmarks_and_pictures(tree_with_a_machine):

@@ -34,16 +34,16 @@ setup(
     extras_require={'test': ['pytest']},
     entry_points={
         'console_scripts': [
-            'camera = longreach_vision.nodes:camera',
-            'simulated = longreach_vision.nodes:simulated',
-            'tracker = longreach_vision.nodes:tracker',
-            'video = longreach_vision.nodes:video',
+            'camera = longreach_vision.ros.nodes:camera',
+            'simulated = longreach_vision.ros.nodes:simulated',
+            'tracker = longreach_vision.ros.nodes:tracker',
+            'video = longreach_vision.ros.nodes:video',
         ],
-        'longreach.commands': ['vision = longreach_vision.commands'],
-        'longreach.presets': ['vision = longreach_vision.preset_figures:preset'],
+        'longreach.commands': ['vision = longreach_vision.commands.vision_commands'],
+        'longreach.presets': ['vision = longreach_vision.commands.preset_figures:preset'],
         'longreach.warm_up': [
-            'vision_rendering = longreach_vision.rendering:warm_up',
-            'vision_tracking = longreach_vision.following:warm_up',
+            'vision_simulator = longreach_vision.simulator.camera_simulator:warm_up',
+            'vision_tracking = longreach_vision.tracking.follower:warm_up',
         ],
     },
 )

@@ -10,14 +10,14 @@ import pytest
 from longreach_dynamics.resources import share_directory
 from longreach_tools.bag import read_bag
 from longreach_tools.testing import contents, launch, longreach
-from longreach_vision.following import Follower
-from longreach_vision.recording import read_images, read_tracks, read_truth
+from longreach_vision.io.bag_files import read_images, read_tracks, read_truth
+from longreach_vision.io.pictures import simulators_of
 from longreach_vision.rig import Rig, load_rig
-from longreach_vision.scene import CameraLook, MarkerPath
-from longreach_vision.sequences import render_sequence
-from longreach_vision.stereo_pairing import ImagePairs
-from longreach_vision.streams import simulators_of
-from longreach_vision.tracks import row_of
+from longreach_vision.simulator.scene import CameraLook, MarkerPath
+from longreach_vision.simulator.sequences import render_sequence
+from longreach_vision.tracking.follower import Follower
+from longreach_vision.tracking.image_sets import ImagePairs
+from longreach_vision.tracking.track_table import row_of
 
 SCALE = 0.5
 DURATION = 1.0

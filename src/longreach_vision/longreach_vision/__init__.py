@@ -1,38 +1,32 @@
 """
 Two cameras that track circular markers, Henikl et al. (2015), section 4.2.
 
-:func:`track` tracks the markers in files; everything else is in modules:
+:func:`track` tracks the markers in files; ``rig`` has cameras, plane, markers and numbers of the
+tracker. Everything else is in subpackages:
 
-``arrays``, ``cameras``, ``geometry``, ``positions``, ``circles``
-                                        checks; the pinhole model; poses, planes, rays; points in
-                                        space; circles in images
-``boards``, ``intrinsics``, ``calibration``
-                                        intrinsics from checkerboards
-``reference``, ``localisation``, ``adjustment``, ``prediction``, ``localisation_advice``
-                                        poses from reference points; how good they are, and why not
-``edges``, ``shapes``, ``ellipses``, ``detection``
-                                        one marker in one image
-``refinement``, ``marker_model``, ``marker_samples``, ``shadows``, ``pinhole``
-                                        its maximum-likelihood fit
-``tracking``, ``image_motion``, ``appearance``, ``association``, ``naming``
-                                        markers through time
-``stereo``, ``bodies``                  markers in space; rigid groups of them
-``stereo_pairing``, ``following``, ``tracks``, ``tracking_report``, ``clock_offset``,
-``sightings``, ``agreement``, ``known_distance``
-                                        pairs of images; how tracking begins; tracks as a table;
-                                        clocks and poses of two cameras compared; a known length
-``rig``                                 cameras, plane, markers and numbers of the tracker
-``scene``, ``rendering``, ``drawing``, ``sequences``
-                                        what cameras would see of given markers; the same as files
-``images``, ``sources``, ``streams``    image messages as arrays; files, folders, cameras
-``overlay``, ``sheet``                  pictures of what was found; markers to be printed
-``tracker_node``, ``camera_node``, ``simulated_node``, ``video_node``, ``conversions``, ``nodes``
-                                        the same over ROS
-``commands``, ``setup_commands``, ``detection_commands``, ``tracking_commands``,
-``check_commands``, ``simulation_commands``, ``demo_commands``, ``remote_commands``, ``remote``
-                                        ``longreach vision``
-``arguments``, ``track_output``, ``overlay_files``, ``recording``, ``figures``, ``setup_figures``,
-``preset_figures``                      what its subcommands share; figure of ``longreach plot``
+``camera``      geometry: ``model`` (lens), ``geometry`` (poses, planes, rays), ``triangulation``,
+                ``circles`` (their images), ``undistortion``, ``arrays`` (checks)
+``marker``      one marker in one image: ``detection``, from ``edges`` and ``ellipses``; its
+                maximum-likelihood ``fit`` with ``pixel_model``, ``pixel_selection``, ``shadows``,
+                ``symmetric`` (matrices)
+``tracking``    markers over time: ``camera_tracker`` with ``image_motion``, ``appearance``,
+                ``association``, ``ring_names``; ``rig_tracker`` (positions in space),
+                ``bodies`` (rigid groups), ``follower`` (start and search), ``image_sets`` (images
+                of equal times);
+                ``track_table``, ``diagnostics``; ``sightings``, and what they tell of the
+                cameras: ``clock_offset``, ``pose_agreement``
+``setup``       ``marker_sheet``; ``checkerboards``, ``intrinsics``, ``calibration``; poses:
+                ``reference_points``, ``localisation``, ``bundle_adjustment``,
+                ``predicted_accuracy``, ``localisation_advice``; ``known_distance``
+``simulator``   ``scene``, ``camera_simulator``, ``drawing_kernels``, ``sequences`` (files)
+``io``          ``images`` (encodings), ``image_sources``, ``pictures`` (in the order of time),
+                ``bag_files``, ``overlay``, ``overlay_files``
+``ros``         ``tracker_node``, ``camera_node``, ``simulated_node``, ``video_node``, ``nodes``,
+                ``conversions``, ``remote``
+``commands``    ``vision_commands`` with ``setup_commands``, ``detection_commands``,
+                ``tracking_commands``, ``check_commands``, ``simulation_commands``,
+                ``demo_commands``, ``remote_commands``; ``arguments``, ``track_output``,
+                ``track_figures``, ``setup_figures``, ``preset_figures``
 """
 
 from __future__ import annotations
@@ -46,7 +40,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from longreach_vision.rig import Rig
-    from longreach_vision.stereo import StereoFrame
+    from longreach_vision.tracking.rig_tracker import StereoFrame
 
 __all__ = ['track']
 
@@ -88,12 +82,12 @@ def track(
     """
     # Imported here: modules of this package need little of this.
     from longreach_dynamics.errors import InputError
-    from longreach_vision.arguments import is_bag
-    from longreach_vision.following import Follower
-    from longreach_vision.recording import read_images
+    from longreach_vision.commands.arguments import is_bag
+    from longreach_vision.io.bag_files import read_images
+    from longreach_vision.io.image_sources import open_source
+    from longreach_vision.io.pictures import follow, pictures_of
     from longreach_vision.rig import Rig, load_rig
-    from longreach_vision.sources import open_source
-    from longreach_vision.streams import follow, pictures_of
+    from longreach_vision.tracking.follower import Follower
 
     known = rig if isinstance(rig, Rig) else load_rig(rig)
     names = tuple(known.cameras)

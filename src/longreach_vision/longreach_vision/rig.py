@@ -17,9 +17,9 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, quantity
-from longreach_vision.cameras import Camera, read_camera
-from longreach_vision.detection import RADII
-from longreach_vision.geometry import Plane, Pose
+from longreach_vision.camera.geometry import Plane, Pose
+from longreach_vision.camera.model import Camera, read_camera
+from longreach_vision.marker.detection import RADII
 
 __all__ = [
     'LONGEST_DELAY',

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from longreach_dynamics.parameters import from_mapping
-from longreach_vision.cameras import Camera
-from longreach_vision.geometry import Pose
-from longreach_vision.localisation import Localisation, localise
-from longreach_vision.reference import Reference
+from longreach_vision.camera.geometry import Pose
+from longreach_vision.camera.model import Camera
+from longreach_vision.setup.localisation import Localisation, localise
+from longreach_vision.setup.reference_points import Reference
 
 LENS = Camera(
     'lens', 2452, 2054, 2200.0, 2201.0, 1230.0, 1020.0, 'plumb_bob', (-0.1, 0.08, 2e-4, -1e-4, 0.0)

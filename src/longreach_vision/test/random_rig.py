@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from longreach_vision.cameras import Camera
-from longreach_vision.geometry import Plane, Pose
+from longreach_vision.camera.geometry import Plane, Pose
+from longreach_vision.camera.model import Camera
 
 CAMERAS = [
     Camera('plain', 2452, 2054, 4800.0, 4810.0, 1231.0, 1019.0),

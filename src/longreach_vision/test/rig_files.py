@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from longreach_vision.cameras import write_camera
+from longreach_vision.camera.model import write_camera
 from longreach_vision.rig import Rig
 
 

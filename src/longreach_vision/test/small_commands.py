@@ -11,7 +11,7 @@ import pytest
 from small_rig import small_path, write_path, write_small_rig
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_vision.commands import configure
+from longreach_vision.commands.vision_commands import configure
 
 FRAMES = 8  # of half a second at 15 Hz
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 from rig_files import write_rig
 
-from longreach_vision.cameras import Camera
-from longreach_vision.circles import Ellipse
-from longreach_vision.detection import Observation, lost
-from longreach_vision.geometry import Plane, Pose
-from longreach_vision.positions import Location
+from longreach_vision.camera.circles import Ellipse
+from longreach_vision.camera.geometry import Plane, Pose
+from longreach_vision.camera.model import Camera
+from longreach_vision.camera.triangulation import Location
+from longreach_vision.marker.detection import Observation, lost
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig
-from longreach_vision.scene import MarkerPath
-from longreach_vision.stereo import Estimate, StereoFrame
+from longreach_vision.simulator.scene import MarkerPath
+from longreach_vision.tracking.rig_tracker import Estimate, StereoFrame
 
 NAMES = ('one', 'two')
 START = np.array([[-0.5, 0.0, 0.1], [0.5, 0.0, 0.5]])

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from evaluation import KINDS, PinholeCamera, Report, evaluate, scenes
 
-from longreach_vision.cameras import Camera
-from longreach_vision.detection import detect
+from longreach_vision.camera.model import Camera
+from longreach_vision.marker.detection import detect
 
 pytestmark = pytest.mark.usefixtures('compiled_renderer')
 

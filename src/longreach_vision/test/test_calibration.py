@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_vision.boards import (
+from longreach_vision.camera.model import Camera
+from longreach_vision.setup.calibration import calibrate
+from longreach_vision.setup.checkerboards import (
     Board,
     BoardView,
     find_corners,
@@ -20,8 +22,6 @@ from longreach_vision.boards import (
     list_pictures,
     read_picture,
 )
-from longreach_vision.calibration import calibrate
-from longreach_vision.cameras import Camera
 
 BOARD = Board(9, 6, 0.03)
 SIZE = (1224, 1024)

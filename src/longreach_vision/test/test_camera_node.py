@@ -25,14 +25,18 @@ from longreach_dynamics.errors import InputError
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench
-from longreach_vision import camera_node
-from longreach_vision.camera_node import CameraNode
-from longreach_vision.cameras import Camera
-from longreach_vision.conversions import camera_info_to_camera, image_to_gray, markers_from_message
-from longreach_vision.geometry import Plane, Pose
-from longreach_vision.rendering import CameraSimulator
-from longreach_vision.scene import CameraLook, MarkerPath, scene_of
-from longreach_vision.sequences import render_sequence
+from longreach_vision.camera.geometry import Plane, Pose
+from longreach_vision.camera.model import Camera
+from longreach_vision.ros import camera_node
+from longreach_vision.ros.camera_node import CameraNode
+from longreach_vision.ros.conversions import (
+    camera_info_to_camera,
+    image_to_gray,
+    markers_from_message,
+)
+from longreach_vision.simulator.camera_simulator import CameraSimulator
+from longreach_vision.simulator.scene import CameraLook, MarkerPath, scene_of
+from longreach_vision.simulator.sequences import render_sequence
 
 SAMPLE = 5_000_000  # [ns]
 LOOK = CameraLook(clutter=4)

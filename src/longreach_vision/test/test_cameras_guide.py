@@ -19,7 +19,7 @@ from independent_views import digitised, view
 from test_setup_commands import TRUTH, board_picture
 
 from longreach_tools import cli
-from longreach_vision.geometry import Plane, Pose
+from longreach_vision.camera.geometry import Plane, Pose
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig
 
 GUIDE = Path(__file__).resolve().parents[3] / 'docs' / 'cameras.md'

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_vision.circles import Ellipse, circle_conic, projected_center
+from longreach_vision.camera.circles import Ellipse, circle_conic, projected_center
 
 ANGLES = np.linspace(0.0, 2.0 * math.pi, 97)[:-1]
 FOCAL, PRINCIPAL = 4800.0, np.array([1231.0, 1019.0])

@@ -15,14 +15,14 @@ from small_commands import call, printed, refused
 from small_rig import START, seen_at, small_path, small_rig, write_path, write_small_rig
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_vision.clock_offset import ClockOffset, OffsetEstimator
-from longreach_vision.geometry import Plane, Pose
+from longreach_vision.camera.geometry import Plane, Pose
+from longreach_vision.commands.setup_commands import write_delay
+from longreach_vision.io.pictures import drawn_pictures, frame_times, simulators_of
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig
-from longreach_vision.scene import CameraLook
-from longreach_vision.setup_commands import write_delay
-from longreach_vision.sightings import Sightings
-from longreach_vision.stereo import StereoFrame, StereoTracker
-from longreach_vision.streams import drawn_pictures, frame_times, simulators_of
+from longreach_vision.simulator.scene import CameraLook
+from longreach_vision.tracking.clock_offset import ClockOffset, OffsetEstimator
+from longreach_vision.tracking.rig_tracker import StereoFrame, StereoTracker
+from longreach_vision.tracking.sightings import Sightings
 
 PLACES = np.array([(5.0, 0.0, 1.0), (14.0, 0.0, 8.0), (24.0, 0.0, 3.0)])
 NAMES = ('one', 'two', 'three')

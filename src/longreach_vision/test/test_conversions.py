@@ -14,9 +14,11 @@ from sensor_msgs.msg import CameraInfo, Image
 from visualization_msgs.msg import Marker
 
 from longreach_dynamics.errors import InputError
-from longreach_vision.cameras import Camera
-from longreach_vision.circles import Ellipse
-from longreach_vision.conversions import (
+from longreach_vision.camera.circles import Ellipse
+from longreach_vision.camera.model import Camera
+from longreach_vision.camera.triangulation import Location
+from longreach_vision.marker.detection import LOST, TRACKED, UNCERTAIN, Observation, lost
+from longreach_vision.ros.conversions import (
     array_to_image,
     camera_info_to_camera,
     camera_to_info,
@@ -27,9 +29,7 @@ from longreach_vision.conversions import (
     shapes_to_message,
     size_to_info,
 )
-from longreach_vision.detection import LOST, TRACKED, UNCERTAIN, Observation, lost
-from longreach_vision.positions import Location
-from longreach_vision.stereo import Estimate
+from longreach_vision.tracking.rig_tracker import Estimate
 
 STAMP = Time(sec=12, nanosec=345)
 CAMERA = Camera(

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_vision.cameras import Camera
-from longreach_vision.circles import circle_conic, projected_center
-from longreach_vision.detection import (
+from longreach_vision.camera.circles import circle_conic, projected_center
+from longreach_vision.camera.model import Camera
+from longreach_vision.marker.detection import (
     LOST,
     RADII,
     TRACKED,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from longreach_vision.edges import (
+from longreach_vision.marker.edges import (
     GRADIENT_NOISE,
     EdgePoints,
     _gradients,

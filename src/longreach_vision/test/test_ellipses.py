@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from longreach_vision.edges import EdgePoints
-from longreach_vision.ellipses import (
+from longreach_vision.marker.edges import EdgePoints
+from longreach_vision.marker.ellipses import (
     SECTORS,
     Expectation,
     Hypothesis,

@@ -11,8 +11,8 @@ from random_rig import CAMERAS, pixel_of, random_rig
 from scipy.spatial.transform import Rotation
 
 from longreach_dynamics.errors import InputError
-from longreach_vision.cameras import Camera
-from longreach_vision.geometry import Plane, Pose, fit_plane, intersect, pixel_ray
+from longreach_vision.camera.geometry import Plane, Pose, fit_plane, intersect, pixel_ray
+from longreach_vision.camera.model import Camera
 
 SAMPLES = 1200
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_vision.images import (
+from longreach_vision.io.images import (
     ENCODINGS,
     ImageFields,
     bgr_of,

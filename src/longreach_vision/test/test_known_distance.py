@@ -10,11 +10,11 @@ from known_rig import LENS, POSES
 from small_rig import seen_at
 
 from longreach_dynamics.errors import InputError
-from longreach_vision.geometry import Plane, Pose
-from longreach_vision.known_distance import KnownDistance
-from longreach_vision.positions import triangulate
+from longreach_vision.camera.geometry import Plane, Pose
+from longreach_vision.camera.triangulation import triangulate
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig
-from longreach_vision.stereo import Estimate, StereoFrame
+from longreach_vision.setup.known_distance import KnownDistance
+from longreach_vision.tracking.rig_tracker import Estimate, StereoFrame
 
 LENGTH = 2.0
 TURN, SHIFT = 2e-4, 2e-3  # standard deviations of poses [rad], [m]

@@ -22,10 +22,10 @@ from known_rig import (
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import share_directory
-from longreach_vision.geometry import Pose
-from longreach_vision.localisation import localise
-from longreach_vision.positions import locate_in_plane, triangulate
-from longreach_vision.reference import load_reference, read_cameras
+from longreach_vision.camera.geometry import Pose
+from longreach_vision.camera.triangulation import locate_in_plane, triangulate
+from longreach_vision.setup.localisation import localise
+from longreach_vision.setup.reference_points import load_reference, read_cameras
 
 
 def pose_error(found: Pose, truth: Pose) -> np.ndarray:

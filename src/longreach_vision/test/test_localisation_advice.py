@@ -11,9 +11,9 @@ from known_rig import CAMERAS, CLUSTERED, LENS, SPREAD, TIP, mapping, solved
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import from_mapping
-from longreach_vision import localisation, localisation_advice
-from longreach_vision.adjustment import best_fit
-from longreach_vision.reference import Reference
+from longreach_vision.setup import localisation, localisation_advice
+from longreach_vision.setup.bundle_adjustment import best_fit
+from longreach_vision.setup.reference_points import Reference
 
 
 def test_spread_points_are_far_better_than_clustered_ones():

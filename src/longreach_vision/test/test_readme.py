@@ -15,16 +15,16 @@ import pytest
 import longreach_vision
 from longreach_dynamics.parameters import Parameters, load
 from longreach_node.parameters import file_table, table
-from longreach_vision.camera_node import CameraNodeParameters
-from longreach_vision.reference import Reference
+from longreach_vision.io.pictures import simulators_of
 from longreach_vision.rig import _RigFile, load_rig
-from longreach_vision.scene import CameraLook, MarkerPath
-from longreach_vision.sequences import render_sequence
-from longreach_vision.simulated_node import SimulatedParameters
-from longreach_vision.streams import simulators_of
-from longreach_vision.tracker_node import TrackerParameters
-from longreach_vision.tracks import columns_of
-from longreach_vision.video_node import VideoNodeParameters
+from longreach_vision.ros.camera_node import CameraNodeParameters
+from longreach_vision.ros.simulated_node import SimulatedParameters
+from longreach_vision.ros.tracker_node import TrackerParameters
+from longreach_vision.ros.video_node import VideoNodeParameters
+from longreach_vision.setup.reference_points import Reference
+from longreach_vision.simulator.scene import CameraLook, MarkerPath
+from longreach_vision.simulator.sequences import render_sequence
+from longreach_vision.tracking.track_table import columns_of
 
 PACKAGE = Path(__file__).resolve().parent.parent
 README = PACKAGE / 'README.md'
@@ -75,7 +75,7 @@ def test_readme_names_the_columns_of_a_csv_file() -> None:
 @pytest.mark.parametrize('where', ['README', 'the package'])
 def test_every_module_is_named(where: str) -> None:
     text = readme() if where == 'README' else longreach_vision.__doc__ or ''
-    modules = {path.stem for path in (PACKAGE / 'longreach_vision').glob('*.py')} - {'__init__'}
+    modules = {path.stem for path in (PACKAGE / 'longreach_vision').rglob('*.py')} - {'__init__'}
     missing = modules - set(re.findall(r'`(\w+)`', text))
     assert not missing, f'{where} lacks {sorted(missing)}'
 

@@ -12,9 +12,9 @@ from rig_files import write_rig
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.resources import share_directory
-from longreach_vision.cameras import Camera, write_camera
-from longreach_vision.circles import Ellipse, circle_conic
-from longreach_vision.geometry import Plane, Pose
+from longreach_vision.camera.circles import Ellipse, circle_conic
+from longreach_vision.camera.geometry import Plane, Pose
+from longreach_vision.camera.model import Camera, write_camera
 from longreach_vision.rig import (
     MarkerOnRig,
     MountedCamera,

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_vision.geometry import Plane
-from longreach_vision.scene import (
+from longreach_vision.camera.geometry import Plane
+from longreach_vision.simulator.scene import (
     CameraLook,
     FrameTimes,
     MarkerPath,

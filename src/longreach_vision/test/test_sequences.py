@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_vision.cameras import Camera
-from longreach_vision.geometry import Pose
-from longreach_vision.rendering import CameraSimulator, frame_rng
-from longreach_vision.scene import CameraLook, MarkerPath, Scene, SimulatedMarker
-from longreach_vision.sequences import render_sequence
+from longreach_vision.camera.geometry import Pose
+from longreach_vision.camera.model import Camera
+from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng
+from longreach_vision.simulator.scene import CameraLook, MarkerPath, Scene, SimulatedMarker
+from longreach_vision.simulator.sequences import render_sequence
 
 CAMERA = Camera('left', 84, 76, 900.0, 910.0, 40.3, 38.2)
 LOOK = CameraLook(clutter=3)

@@ -14,8 +14,9 @@ from rig_files import write_rig
 from small_commands import FRAMES, call, make_scene, printed, refused, rendering
 from small_rig import small_rig
 
-from longreach_vision import sequences, simulation_commands
-from longreach_vision.recording import read_tracks
+from longreach_vision.commands import simulation_commands
+from longreach_vision.io.bag_files import read_tracks
+from longreach_vision.simulator import sequences
 
 
 @pytest.fixture(scope='module')

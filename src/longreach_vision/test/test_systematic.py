@@ -10,11 +10,11 @@ from independent_views import digitised, view
 from known_rig import LENS, POSES, SPREAD, TIP, mapping, solved
 from small_rig import START, small_rig
 
-from longreach_vision.detection import TRACKED
-from longreach_vision.geometry import Plane, Pose
-from longreach_vision.positions import locate_in_plane, triangulate
+from longreach_vision.camera.geometry import Plane, Pose
+from longreach_vision.camera.triangulation import locate_in_plane, triangulate
+from longreach_vision.marker.detection import TRACKED
 from longreach_vision.rig import MountedCamera, Rig
-from longreach_vision.stereo import StereoTracker
+from longreach_vision.tracking.rig_tracker import StereoTracker
 
 SIDES = ('left', 'right')
 # Standard deviations of a pose: rotation [rad], position [m].

@@ -28,17 +28,17 @@ from longreach_dynamics.errors import InputError
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench
-from longreach_vision import conversions
-from longreach_vision.camera_node import CameraNode
-from longreach_vision.cameras import Camera
-from longreach_vision.following import Follower
-from longreach_vision.geometry import Plane, Pose
-from longreach_vision.rendering import CameraSimulator
+from longreach_vision.camera.geometry import Plane, Pose
+from longreach_vision.camera.model import Camera
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig
-from longreach_vision.scene import CameraLook, scene_of
-from longreach_vision.simulated_node import SimulatedNode
-from longreach_vision.stereo_pairing import ImagePairs
-from longreach_vision.tracker_node import TrackerNode
+from longreach_vision.ros import conversions
+from longreach_vision.ros.camera_node import CameraNode
+from longreach_vision.ros.simulated_node import SimulatedNode
+from longreach_vision.ros.tracker_node import TrackerNode
+from longreach_vision.simulator.camera_simulator import CameraSimulator
+from longreach_vision.simulator.scene import CameraLook, scene_of
+from longreach_vision.tracking.follower import Follower
+from longreach_vision.tracking.image_sets import ImagePairs
 
 CAMERA = Camera('any', 320, 240, 400.0, 400.0, 159.5, 119.5, 'plumb_bob', (-0.1, 0.02, 0.0, 0.0))
 LOOK = CameraLook(clutter=0, blur=0.8)
@@ -306,7 +306,7 @@ def test_cameras_that_are_not_synchronous_are_interpolated(start: Start, tmp_pat
 def test_an_offset_of_the_clocks_is_reported(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr('longreach_vision.tracker_node._CLOCKS', 0.0)
+    monkeypatch.setattr('longreach_vision.ros.tracker_node._CLOCKS', 0.0)
     tracker = start(lossless='true')
     tracker.send(stamped_late(shots(24)))
     tracker.heard(24)

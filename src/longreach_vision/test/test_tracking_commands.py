@@ -21,16 +21,16 @@ from rig_files import write_rig
 from small_commands import FRAMES, call, make_scene, printed, refused, rendering, tracking
 from small_rig import NAMES, START, small_path, small_rig, write_path
 from std_msgs.msg import Header
-from test_recording import image_message, truth_rows
+from test_bag_files import image_message, truth_rows
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node.stamps import stamp_of
 from longreach_tools.testing import contents, write_bag
-from longreach_vision.commands import configure
-from longreach_vision.geometry import Plane, Pose
-from longreach_vision.recording import read_tracks
+from longreach_vision.camera.geometry import Plane, Pose
+from longreach_vision.commands.vision_commands import configure
+from longreach_vision.io.bag_files import read_tracks
 from longreach_vision.rig import MountedCamera
-from longreach_vision.scene import MarkerPath
+from longreach_vision.simulator.scene import MarkerPath
 
 
 @pytest.fixture(scope='module')
@@ -377,7 +377,7 @@ def test_a_truth_that_cannot_fit(capsys, monkeypatch, scene, tmp_path):
     assert (told['images'], told['errors']) == (FRAMES, None)
     assert (tmp_path / 'a.svg').is_file()
     # A marker that it does not have is known before any image is read.
-    monkeypatch.setattr('longreach_vision.tracking_commands.open_source', pytest.fail)
+    monkeypatch.setattr('longreach_vision.commands.tracking_commands.open_source', pytest.fail)
     (tmp_path / 'other.csv').write_text('time,one.x,one.z\n0,0,0\n1,0,0\n')
     refused(
         f"--truth {tmp_path}/other.csv: the path has no marker 'two'",
@@ -588,7 +588,7 @@ def test_the_demo_calls_what_a_user_would(monkeypatch, tmp_path):
         assert advice.format(**places)
         return 3
 
-    monkeypatch.setattr('longreach_vision.demo_commands.demonstrate', demonstrate)
+    monkeypatch.setattr('longreach_vision.commands.demo_commands.demonstrate', demonstrate)
     parser = argparse.ArgumentParser()
     configure(parser)
     for words, scale in (((), None), (('--scale', '0.25'), '0.25')):

@@ -19,11 +19,11 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node import qos
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import Bench, bench
-from longreach_vision import video_node
-from longreach_vision.cameras import Camera, read_camera, write_camera
-from longreach_vision.conversions import camera_info_to_camera, image_to_gray
-from longreach_vision.sources import Frame, ImageSource
-from longreach_vision.video_node import VideoNode
+from longreach_vision.camera.model import Camera, read_camera, write_camera
+from longreach_vision.io.image_sources import Frame, ImageSource
+from longreach_vision.ros import video_node
+from longreach_vision.ros.conversions import camera_info_to_camera, image_to_gray
+from longreach_vision.ros.video_node import VideoNode
 
 HEIGHT, WIDTH = 24, 32
 QOS = QoSProfile(depth=20, reliability=ReliabilityPolicy.RELIABLE)

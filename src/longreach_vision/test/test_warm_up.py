@@ -10,15 +10,15 @@ PROGRAM = """
 import sys
 import numpy as np
 from numba.core.dispatcher import Dispatcher
-from longreach_vision import rendering
-from longreach_vision.agreement import AgreementEstimator
-from longreach_vision.clock_offset import OffsetEstimator
-from longreach_vision.sightings import Sightings
-from longreach_vision.following import Follower, warm_up
-from longreach_vision.overlay import draw
-from longreach_vision.scene import CameraLook
-from longreach_vision.stereo_pairing import ImageSet
-from longreach_vision.streams import drawn_pictures, frame_times, simulators_of
+from longreach_vision.simulator import camera_simulator
+from longreach_vision.tracking.pose_agreement import AgreementEstimator
+from longreach_vision.tracking.clock_offset import OffsetEstimator
+from longreach_vision.tracking.sightings import Sightings
+from longreach_vision.tracking.follower import Follower, warm_up
+from longreach_vision.io.overlay import draw
+from longreach_vision.simulator.scene import CameraLook
+from longreach_vision.tracking.image_sets import ImageSet
+from longreach_vision.io.pictures import drawn_pictures, frame_times, simulators_of
 from small_rig import small_path, small_rig
 
 def compiled():

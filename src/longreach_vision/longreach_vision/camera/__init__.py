@@ -1,0 +1,1 @@
+"""Cameras as geometry: lens, poses, planes, rays, and points in space from pixels."""

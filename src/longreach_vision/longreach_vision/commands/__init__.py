@@ -1,0 +1,1 @@
+"""The command ``longreach vision``, its subcommands and figures."""

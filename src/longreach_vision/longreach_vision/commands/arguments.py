@@ -1,0 +1,167 @@
+"""Arguments shared by subcommands of ``longreach vision``: rig, motion, outputs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import load_yaml
+from longreach_dynamics.resources import data_directory
+from longreach_tools.arguments import positive
+from longreach_tools.output import add_format
+from longreach_vision.io.bag_files import read_truth
+from longreach_vision.io.overlay_files import VIDEOS
+from longreach_vision.rig import Rig, load_rig
+from longreach_vision.simulator.scene import MarkerPath
+
+__all__ = [
+    'add_namespace',
+    'add_outputs',
+    'add_plots',
+    'add_reading',
+    'add_rig',
+    'add_scale',
+    'add_truth_topic',
+    'image_rate',
+    'installed_rig',
+    'is_bag',
+    'motion_of',
+    'rig_files',
+    'rig_of',
+]
+
+
+def image_rate(text: str) -> float:
+    """Parse an image rate [Hz]."""
+    value = positive(text)
+    if not 1e-6 <= value <= 1e6:
+        raise argparse.ArgumentTypeError(f'{text}, allowed: 1e-6 to 1e6')
+    return value
+
+
+def add_rig(parser: argparse.ArgumentParser, required: bool = False) -> None:
+    """Add ``--config`` (alias ``--rig``), the rig file."""
+    parser.add_argument(
+        '--config',
+        '--rig',
+        dest='rig',
+        metavar='RIG.yaml',
+        type=Path,
+        required=required,
+        help='rig file: cameras, plane and markers'
+        + ('' if required else ' (default: the installed rig_boom.yaml)'),
+    )
+
+
+def add_namespace(parser: argparse.ArgumentParser) -> None:
+    """Add ``--namespace``."""
+    parser.add_argument(
+        '--namespace', default='vision', help='namespace of the recorded topics (default: vision)'
+    )
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add arguments for the reading of images and the start of tracking."""
+    parser.add_argument(
+        '--rate', type=image_rate, help='images per second, instead of the times of the files'
+    )
+    parser.add_argument(
+        '--bits',
+        type=int,
+        default=0,
+        help='significant bits of 16-bit images (default: as many as the largest value needs)',
+    )
+    parser.add_argument(
+        '--start',
+        metavar='CAMERA.MARKER=u,v,r',
+        action='append',
+        default=[],
+        help='pixel and radius in the first image, for each marker not located in the rig',
+    )
+
+
+def add_truth_topic(parser: argparse.ArgumentParser) -> None:
+    """Add ``--truth-topic``."""
+    parser.add_argument(
+        '--truth-topic',
+        default='/boom/marker_truth',
+        help='topic of the motion in a bag (default: /boom/marker_truth)',
+    )
+
+
+def add_scale(parser: argparse.ArgumentParser) -> None:
+    """Add ``--scale``."""
+    parser.add_argument(
+        '--scale',
+        type=positive,
+        default=1.0,
+        help='image size relative to the calibrations (default: 1)',
+    )
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add the options for output files of tracks."""
+    parser.add_argument(
+        '--out', metavar='DIR', type=Path, help='directory for tracks.csv and the bag tracks'
+    )
+    parser.add_argument(
+        '--csv', metavar='FILE', type=Path, help='tracks: one row for each image pair'
+    )
+    parser.add_argument(
+        '--bag', metavar='DIR', type=Path, help='new bag with observations and markers'
+    )
+    parser.add_argument(
+        '--overlay',
+        metavar='FILE.mp4|DIR',
+        type=Path,
+        help=f'annotated images: a video ({", ".join(VIDEOS)}) or pictures',
+    )
+    add_format(parser)
+    add_plots(parser)
+
+
+def add_plots(parser: argparse.ArgumentParser) -> None:
+    """Add the options for plots of tracks."""
+    parser.add_argument(
+        '--plot', metavar='FILE', type=Path, help='all markers over time, figure 14 of the paper'
+    )
+    parser.add_argument(
+        '--movement',
+        metavar='MARKER=FILE',
+        help='vertical motion of one marker, figure 15 of the paper',
+    )
+
+
+def rig_of(arguments: argparse.Namespace) -> Rig:
+    """Return the rig given by the arguments, by default the installed one."""
+    rig = load_rig(arguments.rig or installed_rig())
+    scale = getattr(arguments, 'scale', 1.0)
+    try:
+        return rig.scaled(scale)
+    except InputError as error:
+        raise InputError(f'--scale {scale:g}: {error}') from error
+
+
+def installed_rig() -> Path:
+    """Return the installed rig file of the boom."""
+    return data_directory('longreach_vision') / 'config' / 'rig_boom.yaml'
+
+
+def rig_files(arguments: argparse.Namespace) -> list[Path]:
+    """Return a rig file, checked by loading it, and its calibration files."""
+    file: Path = arguments.rig or installed_rig()
+    cameras = load_yaml(file)['cameras'].values()
+    return [file, *(file.parent / one['calibration'] for one in cameras if one)]
+
+
+def motion_of(file: Path, topic: str = '/boom/marker_truth') -> MarkerPath:
+    """Read the motion of markers from a CSV file or a bag."""
+    if is_bag(file):
+        return read_truth(file, topic)
+    return MarkerPath.from_csv(file)
+
+
+def is_bag(file: Path) -> bool:
+    """Return whether a path is a bag (and not a CSV file)."""
+    return file.is_dir() or file.suffix in ('.mcap', '.db3')

@@ -1,0 +1,90 @@
+"""Subcommand ``longreach vision check``: the accuracy of two cameras by a known distance."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from typing import Any
+
+from longreach_dynamics.errors import InputError
+from longreach_tools.arguments import positive
+from longreach_tools.output import print_result, table
+from longreach_vision.commands.tracking_commands import add_recording, tracked_pairs
+from longreach_vision.setup.known_distance import DistanceCheck, KnownDistance
+
+__all__ = ['configure_check']
+
+_DISTANCE = re.compile(r'([^:=]+):([^:=]+)=([^:=]+)')
+
+
+def configure_check(commands: Any) -> None:
+    """Add the subcommand ``check``."""
+    check = commands.add_parser(
+        'check',
+        help='compare the measured distance of two markers with the known one',
+        description='Tracks a bar with a marker at each end, and compares the distance of the'
+        ' triangulated markers with the known one: the true accuracy of cameras and poses.',
+    )
+    add_recording(check)
+    check.add_argument(
+        '--distance',
+        metavar='MARKER:MARKER=LENGTH',
+        action='append',
+        required=True,
+        help='two markers and the distance of their centres [m]; may be repeated',
+    )
+    check.add_argument(
+        '--deviation',
+        type=positive,
+        default=5e-4,
+        help='standard deviation of the known distances [m] (default: 0.0005)',
+    )
+    check.set_defaults(run=_run_check)
+
+
+def _run_check(arguments: argparse.Namespace) -> None:
+    """Run ``check``."""
+    rig, frames = tracked_pairs(arguments)
+    checks = []
+    for text in arguments.distance:
+        found = _DISTANCE.fullmatch(text)
+        try:
+            if found is None:
+                raise ValueError
+            length = float(found[3])
+        except ValueError as error:
+            raise InputError(f'--distance {text}, allowed: such as one:two=1.078') from error
+        checks.append(KnownDistance(rig, (found[1], found[2]), length, arguments.deviation))
+    for frame in frames:
+        for check in checks:
+            check.add(frame)
+    results = [check.result() for check in checks]
+    warnings = [text for result in results for text in result.warnings]
+    print_result(
+        {'distances': [result.fields() for result in results], 'warnings': warnings},
+        _text(results),
+        arguments.format,
+    )
+    for text in warnings:
+        print(f'longreach vision: {text}', file=sys.stderr)
+
+
+def _text(results: list[DistanceCheck]) -> str:
+    """Return the comparisons as a table in mm."""
+    head = ['markers', 'pairs', 'known [m]', 'measured [m]', 'error [mm]', 'explained']
+    head += ['scatter [mm]', 'explained']
+    rows = [
+        (
+            ':'.join(one.markers),
+            one.pairs,
+            one.length,
+            f'{one.mean:.5f}',
+            f'{1e3 * one.error:+.3f}',
+            f'±{1e3 * one.mean_explained:.3f}',
+            f'{1e3 * one.scatter:.3f}',
+            f'{1e3 * one.scatter_explained:.3f}',
+        )
+        for one in results
+    ]
+    return table(head, rows)

@@ -1,0 +1,256 @@
+"""Subcommand ``longreach vision detect``: markers in single pictures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from longreach_dynamics.errors import InputError
+from longreach_tools.arguments import allow_lists, numbers, positive
+from longreach_tools.output import add_format, check_output, check_places, writing
+from longreach_vision.camera.model import Camera, read_camera
+from longreach_vision.io.overlay import draw
+from longreach_vision.marker.detection import (
+    LOST,
+    Observation,
+    detect,
+    find_markers,
+    warm_up,
+)
+from longreach_vision.setup.checkerboards import list_pictures, read_picture
+
+__all__ = ['configure_detection']
+
+_NONE = 'no ring in the picture'
+_PICTURES = ('.png', '.jpg')
+_HEAD = ('image', 'status', 'u [px]', 'v [px]', '±u', '±v', 'radius [px]', 'rim', 'ms', '')
+# Widths of the columns between picture and reason.
+_WIDTHS = (9, 8, 8, 5, 5, 11, 5, 7)
+
+
+def configure_detection(commands: Any) -> None:
+    """Add the subcommand ``detect``."""
+    parser = commands.add_parser(
+        'detect',
+        help='circular markers in pictures',
+        description='One marker near a pixel in each picture, or all rings of each.'
+        ' The centre of the first pixel is (0, 0).',
+    )
+    parser.add_argument(
+        'images', metavar='IMAGE', nargs='+', type=Path, help='pictures, or a folder of them'
+    )
+    parser.add_argument(
+        '--at',
+        type=numbers,
+        metavar='u,v',
+        help='approximate centre [px] (default: find all rings)',
+    )
+    parser.add_argument(
+        '--radius', type=positive, help='approximate longer semi-axis of the outer edge [px]'
+    )
+    parser.add_argument(
+        '--search',
+        type=positive,
+        help='largest distance of the centre from --at [px] (default: the radius, at least 12)',
+    )
+    parser.add_argument(
+        '--camera', type=Path, metavar='CAMERA.yaml', help='calibration of the camera'
+    )
+    parser.add_argument(
+        '--normal',
+        type=numbers,
+        metavar='nx,ny,nz',
+        help="normal of the marker's plane in the camera frame (x right, y down, z forward)",
+    )
+    parser.add_argument(
+        '--overlay', type=Path, metavar='FILE', help='last picture with the markers drawn'
+    )
+    add_format(parser)
+    allow_lists(parser)
+    parser.set_defaults(run=_run_detect)
+
+
+def _run_detect(arguments: argparse.Namespace) -> int:
+    """Run ``detect``; return 2 if a picture could not be used."""
+    if (arguments.at is None) != (arguments.radius is None):
+        missing = 'radius' if arguments.radius is None else 'at'
+        raise InputError(
+            f'--{missing} is missing; give --at and --radius together, or neither for all rings'
+        )
+    if arguments.at is None and arguments.search is not None:
+        raise InputError('--search without --at; give --at and --radius, too')
+    if arguments.normal is not None and arguments.camera is None:
+        raise InputError('--normal without --camera; give the calibration of the camera, too')
+    if arguments.at is not None and len(arguments.at) != 2:
+        raise InputError(f'--at has {len(arguments.at)} numbers; allowed: two, u,v')
+    if arguments.normal is not None and len(arguments.normal) != 3:
+        raise InputError(f'--normal has {len(arguments.normal)} numbers; allowed: three')
+    if arguments.normal is not None and not any(arguments.normal):
+        raise InputError('--normal 0,0,0; allowed: a vector that is not 0')
+    check_output(arguments.overlay)
+    if arguments.overlay is not None and arguments.overlay.suffix.lower() not in _PICTURES:
+        raise InputError(
+            f'--overlay {arguments.overlay}; allowed: a file that ends in {" or ".join(_PICTURES)}'
+        )
+    camera = None if arguments.camera is None else read_camera(arguments.camera)
+    pictures, failed = _listed(arguments.images)
+    check_places({'--overlay': arguments.overlay}, pictures)
+    warm_up()
+    if arguments.format == 'table':
+        width = max(len(file.name) for file in pictures)
+        print(_line(width, _HEAD), flush=True)
+    last: tuple[NDArray[np.uint8], list[Observation | None]] | None = None
+    for file in pictures:
+        try:
+            image = read_picture(file)
+            found = _detect(image, camera, arguments, file)
+        except InputError as error:
+            if len(arguments.images) == len(pictures) == 1:
+                raise
+            _complain(error)
+            failed = True
+            continue
+        last = image, [seen for seen, _ in found]
+        for row in found:
+            if arguments.format == 'json':
+                print(json.dumps(_object(str(file), *row), allow_nan=False), flush=True)
+            else:
+                print(_line(width, _cells(file.name, *row)), flush=True)
+    if arguments.overlay is not None and last is not None:
+        image, observations = last
+        marked = {f'{number}': one for number, one in enumerate(filter(None, observations), 1)}
+        _write_picture(arguments.overlay, draw(image, marked))
+    return 2 if failed else 0
+
+
+def _listed(images: Sequence[Path]) -> tuple[list[Path], bool]:
+    """Expand files and folders to pictures; also return whether there are several."""
+    found: list[Path] = []
+    failed = False
+    for image in images:
+        try:
+            found += list_pictures([image])
+        except InputError as error:
+            if len(images) == 1:
+                raise
+            _complain(error)
+            failed = True
+    if not found:
+        raise InputError('no pictures found; give pictures or a folder of pictures')
+    return list(dict.fromkeys(found)), failed
+
+
+def _complain(error: InputError) -> None:
+    """Print why a picture is skipped."""
+    print(f'longreach vision: {error}', file=sys.stderr, flush=True)
+
+
+def _detect(
+    image: NDArray[np.uint8],
+    camera: Camera | None,
+    arguments: argparse.Namespace,
+    file: Path,
+) -> list[tuple[Observation | None, float]]:
+    """Return the observations in a picture, each with its computing time [ms]."""
+    normal = arguments.normal
+    if normal is not None:
+        # Overflow and underflow of squares are not errors.
+        normal = np.array(normal) / max(map(abs, normal))
+    view = {'camera': camera, 'normal_cam': normal}
+    begin = time.perf_counter()
+    try:
+        if arguments.at is not None:
+            found = [
+                detect(image, arguments.at, arguments.radius, search=arguments.search, **view)
+            ]
+        else:
+            found = find_markers(image, strict=True, **view)
+    except InputError as error:
+        raise InputError(f'{file}: {error}') from error
+    spent = 1e3 * (time.perf_counter() - begin)
+    # A picture without rings has one row, too.
+    return [(seen, spent / len(found)) for seen in found] or [(None, spent)]
+
+
+def _write_picture(file: Path, picture: NDArray[np.uint8]) -> None:
+    """Write a picture atomically."""
+    _, data = cv2.imencode(file.suffix.lower(), picture)
+    with writing(file) as path:
+        path.write_bytes(data.tobytes())
+
+
+def _object(image: str, seen: Observation | None, milliseconds: float) -> dict[str, Any]:
+    """Return an observation as a JSON object; unknown values are null."""
+    if seen is None:
+        return {
+            'image': image,
+            'status': LOST,
+            'reason': _NONE,
+            'center': None,
+            'covariance': None,
+            'ellipse': None,
+            'inner': None,
+            'bright': None,
+            'rim_support': 0.0,
+            'residual': None,
+            'milliseconds': milliseconds,
+        }
+    ellipse = seen.ellipse
+    return {
+        'image': image,
+        'status': seen.status,
+        'reason': seen.reason,
+        'center': _known(seen.center),
+        'covariance': _known(seen.covariance),
+        'ellipse': {
+            'center': _known(ellipse.center),
+            'axes': _known(np.array(ellipse.axes)),
+            'angle': ellipse.angle,
+        },
+        'inner': seen.inner,
+        'bright': seen.bright,
+        'rim_support': seen.rim_support,
+        'residual': _known(np.array(seen.residual)),
+        'milliseconds': milliseconds,
+    }
+
+
+def _known(values: NDArray[np.float64]) -> Any:
+    """Return an array as a list, or None if it is not finite."""
+    return values.tolist() if np.all(np.isfinite(values)) else None
+
+
+def _cells(image: str, seen: Observation | None, milliseconds: float) -> tuple[str, ...]:
+    """Return the cells of an observation in the table."""
+    if seen is None:
+        return (image, LOST, '', '', '', '', '', '', f'{milliseconds:.2f}', _NONE)
+    deviation = [
+        f'{value:.3f}' if np.isfinite(value) else '' for value in np.sqrt(np.diag(seen.covariance))
+    ]
+    return (
+        image,
+        seen.status,
+        f'{seen.center[0]:.3f}',
+        f'{seen.center[1]:.3f}',
+        *deviation,
+        f'{seen.radius:.2f}',
+        f'{100 * seen.rim_support:.0f} %',
+        f'{milliseconds:.2f}',
+        seen.reason,
+    )
+
+
+def _line(width: int, cells: Sequence[str]) -> str:
+    """Return a line of the table; the first column has the given width."""
+    widths = (max(width, len(_HEAD[0])), *_WIDTHS)
+    aligned = [cell.rjust(size) for cell, size in zip(cells, widths, strict=False)]
+    return '  '.join([*aligned, *cells[len(widths) :]]).rstrip()

@@ -1,0 +1,158 @@
+"""Subcommands of ``longreach vision`` for simulated images: render, simulate."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from longreach_dynamics.errors import InputError
+from longreach_tools.arguments import positive
+from longreach_tools.output import check_places
+from longreach_vision.commands.arguments import (
+    add_outputs,
+    add_rig,
+    add_scale,
+    add_truth_topic,
+    image_rate,
+    is_bag,
+    motion_of,
+    rig_files,
+    rig_of,
+)
+from longreach_vision.commands.track_output import Targets, track_markers
+from longreach_vision.io.bag_files import read_strain
+from longreach_vision.io.pictures import drawn_pictures, frame_times, simulators_of, with_reaction
+from longreach_vision.rig import Rig, load_rig
+from longreach_vision.simulator.scene import CameraLook, MarkerPath, load_look
+from longreach_vision.simulator.sequences import render_sequence
+
+__all__ = ['configure_simulation']
+
+# Scales tried for a video, relative to the given one, up and down.
+_SCALE_STEP, _SCALES = 1e-3, 300
+
+
+def configure_simulation(commands: Any) -> None:
+    """Add the subcommands ``render`` and ``simulate``."""
+    render = commands.add_parser('render', help='render simulated images of a motion')
+    _add_motion(render)
+    render.add_argument('--out', metavar='DIR', type=Path, required=True, help='new directory')
+    render.add_argument('--video', action='store_true', help='lossless videos instead of pictures')
+    render.set_defaults(run=_run_render)
+
+    simulate = commands.add_parser(
+        'simulate', help='render simulated images, track them, and compare with the truth'
+    )
+    _add_motion(simulate)
+    add_outputs(simulate)
+    simulate.set_defaults(run=_run_simulate)
+
+
+def _add_motion(parser: argparse.ArgumentParser) -> None:
+    """Add arguments for the motion and its rendering."""
+    parser.add_argument(
+        'path',
+        metavar='PATH.csv|BAG',
+        type=Path,
+        help='CSV file with time, MARKER.x, MARKER.z, or a bag with marker_truth',
+    )
+    add_rig(parser)
+    add_truth_topic(parser)
+    parser.add_argument('--look', metavar='FILE', type=Path, help='look file of the pictures')
+    parser.add_argument(
+        '--rate', type=image_rate, default=15.0, help='images per second (default: 15)'
+    )
+    parser.add_argument('--duration', type=positive, help='[s] (default: duration of the motion)')
+    parser.add_argument(
+        '--reaction',
+        metavar='MARKER=AMPLITUDE',
+        help='additional vertical motion of a marker of a BAG, in proportion to the strain of the'
+        ' first beam, with this amplitude [m]: for bags of a boom on a fixed truck',
+    )
+    add_scale(parser)
+
+
+def _shown_motion(arguments: argparse.Namespace) -> MarkerPath:
+    """Return the motion to be rendered."""
+    path = motion_of(arguments.path, arguments.truth_topic)
+    if arguments.reaction is None:
+        return path
+    name, _, text = arguments.reaction.rpartition('=')
+    try:
+        amplitude = float(text)
+    except ValueError as error:
+        raise InputError(
+            f'--reaction {arguments.reaction}, allowed: MARKER=AMPLITUDE such as truck=0.002'
+        ) from error
+    if not is_bag(arguments.path):
+        raise InputError(
+            f'--reaction needs the strain of a bag, {arguments.path} is a CSV file; include the'
+            ' motion in that file'
+        )
+    strain_topic = arguments.truth_topic.rpartition('/')[0] + '/strain'
+    return with_reaction(path, name, amplitude, *read_strain(arguments.path, strain_topic))
+
+
+def _look_of(arguments: argparse.Namespace) -> CameraLook:
+    """Return the look of the pictures."""
+    return load_look(arguments.look).scaled(arguments.scale)
+
+
+def _read(arguments: argparse.Namespace) -> list[Path | None]:
+    """Return all input files."""
+    return [*rig_files(arguments), arguments.path, arguments.look]
+
+
+def _run_simulate(arguments: argparse.Namespace) -> None:
+    """Run ``simulate``."""
+    rig = rig_of(arguments)
+    path = _shown_motion(arguments).of(rig.names)
+    times = frame_times(path, arguments.rate, arguments.duration)
+    targets = Targets.of(arguments, rig.names, _read(arguments))
+    simulators = simulators_of(rig, _look_of(arguments))
+    images = drawn_pictures(simulators, path, times, rig.delays)
+    track_markers(targets, rig, images, len(times), path)
+
+
+def _run_render(arguments: argparse.Namespace) -> None:
+    """Run ``render``."""
+    rig = rig_of(arguments)
+    check_places({'--out': arguments.out}, _read(arguments))
+    if arguments.video:
+        _check_video(rig, arguments)
+    path = _shown_motion(arguments)
+    times = frame_times(path, arguments.rate, arguments.duration)
+    simulators = simulators_of(rig, _look_of(arguments))
+    made = render_sequence(
+        simulators, path, times, arguments.out, video=arguments.video, delays=rig.delays
+    )
+    size = next(iter(simulators.values())).camera
+    print(f'{len(times)} images of {size.width} x {size.height} px of each camera:')
+    for name, place in made.items():
+        print(f'  {name}: {place}')
+
+
+def _check_video(rig: Rig, arguments: argparse.Namespace) -> None:
+    """Raise InputError if a video would lose a row or column; suggest a scale."""
+    odd = [
+        f'{mounted.camera.width} x {mounted.camera.height} px of {name}'
+        for name, mounted in rig.cameras.items()
+        if mounted.camera.width % 2 or mounted.camera.height % 2
+    ]
+    if not odd:
+        return
+    advice = 'leave out --video'
+    whole = [one.camera for one in load_rig(rig_files(arguments)[0]).cameras.values()]
+    for k in range(1, 2 * _SCALES):
+        # In the order up, down, farther up, farther down.
+        step = _SCALE_STEP * ((k + 1) // 2) * (1 if k % 2 else -1)
+        scale = round(arguments.scale + step, 3)
+        sizes = [round(side * scale) for one in whole for side in (one.width, one.height)]
+        if all(side > 0 and side % 2 == 0 for side in sizes):
+            advice = f'give --scale {scale:g}, or {advice}'
+            break
+    raise InputError(
+        f'--video with {", ".join(odd)}, allowed: even numbers, as videos lose an odd row or'
+        f' column; {advice}'
+    )

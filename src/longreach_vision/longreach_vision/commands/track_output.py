@@ -1,0 +1,567 @@
+"""Output of tracks: files (complete or absent), summary, errors, advice."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from tqdm import tqdm
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_tools.output import (
+    check_output,
+    check_places,
+    making_directory,
+    print_result,
+    table,
+    write_csv,
+)
+from longreach_vision.io.bag_files import TrackWriter
+from longreach_vision.io.image_sources import ImageSource
+from longreach_vision.io.overlay_files import writing_overlay
+from longreach_vision.io.pictures import Followed, Picture, follow
+from longreach_vision.marker.detection import TRACKED
+from longreach_vision.rig import Rig
+from longreach_vision.simulator.scene import MarkerPath
+from longreach_vision.tracking.clock_offset import ClockOffset, OffsetEstimator
+from longreach_vision.tracking.follower import Follower
+from longreach_vision.tracking.image_sets import ImageSet
+from longreach_vision.tracking.pose_agreement import Agreement, AgreementEstimator
+from longreach_vision.tracking.rig_tracker import StereoFrame
+from longreach_vision.tracking.sightings import Sightings
+from longreach_vision.tracking.track_table import CAMERAS, KINDS, Tracks, compare, row_of
+
+__all__ = ['Targets', 'hand_out', 'track_markers']
+
+_MILLI = 1e3
+# Largest number of reasons listed for each marker.
+_REASONS = 5
+# Sightings of a camera, as a share of the other's, below which it is said to contribute nothing.
+_SILENT = 0.1
+
+
+class Targets(NamedTuple):
+    """Output files of tracks; None for those not requested."""
+
+    form: str  # format of the printed output: table or json
+    namespace: str  # namespace of the topics of the bag
+    out: Path | None  # directory for outputs without a file of their own
+    csv: Path | None
+    bag: Path | None
+    overlay: Path | None
+    plot: Path | None
+    movement: tuple[str, Path] | None  # marker, picture
+
+    @classmethod
+    def of(
+        cls,
+        arguments: argparse.Namespace,
+        names: Sequence[str],
+        read: Iterable[str | Path | None],
+    ) -> Self:
+        """
+        Return the requested outputs; nothing is written yet.
+
+        Parameters
+        ----------
+        arguments : Namespace
+            With ``format``, ``csv``, ``plot``, ``movement`` and others, depending on the command.
+        names : sequence of str
+            Names of the markers.
+        read : iterable of path
+            Input files, which must not be overwritten.
+
+        Raises
+        ------
+        InputError
+            For an invalid output, or one that would overwrite another output or an input.
+        """
+        asked = vars(arguments)
+        out, csv = asked.get('out'), arguments.csv
+        # For compare, the bag is an input.
+        bag = asked.get('bag') if 'out' in asked else None
+        if out is not None:
+            csv, bag = csv or out / 'tracks.csv', bag or out / 'tracks'
+        movement = _movement(arguments.movement, names)
+        targets = cls(
+            arguments.format,
+            asked.get('namespace', 'vision'),
+            out,
+            csv,
+            bag,
+            asked.get('overlay'),
+            arguments.plot,
+            movement,
+        )
+        places = {f'--{key}': getattr(targets, key) for key in ('out', 'csv', 'bag')}
+        places |= {'--overlay': targets.overlay, '--plot': targets.plot}
+        places['--movement'] = None if movement is None else movement[1]
+        check_places(places, read)
+        return targets
+
+    def check_files(self) -> None:
+        """Raise InputError for a file that cannot be written, before the work starts."""
+        check_output(self.csv, self.plot)
+        check_output(plot=None if self.movement is None else self.movement[1])
+
+
+def _movement(asked: str | None, names: Sequence[str]) -> tuple[str, Path] | None:
+    """Parse marker and file of ``--movement``."""
+    if asked is None:
+        return None
+    name, _, file = asked.partition('=')
+    if not file:
+        raise InputError(f'--movement {asked}, allowed: MARKER=FILE')
+    if name not in names:
+        raise InputError(f'--movement {name}, allowed markers: {", ".join(names)}')
+    return name, Path(file)
+
+
+# --- tracking --------------------------------------------------------------------------------
+
+
+def track_markers(
+    targets: Targets,
+    rig: Rig,
+    images: Iterable[Picture],
+    total: int | None,
+    path: MarkerPath | None,
+    sources: Sequence[ImageSource] = (),
+) -> None:
+    """
+    Track markers, and write and print the results.
+
+    Parameters
+    ----------
+    targets : Targets
+    rig : Rig
+        Rig with the cameras that have images.
+    images : iterable of Picture
+    total : int, optional
+        Approximate number of images of each camera, for the progress bar.
+    path : MarkerPath, optional
+        True motion of the markers.
+    sources : sequence of ImageSource
+        Where the images come from, for its notes.
+
+    Raises
+    ------
+    InputError
+        For errors of the images, after the results so far have been written; without images; and
+        for
+            a path without common times, after the results have been printed.
+    LongreachError
+        If no marker was tracked, with reasons.
+    """
+    with contextlib.ExitStack() as stack:
+        if targets.out is not None:
+            stack.enter_context(making_directory(targets.out))
+        targets.check_files()
+        _track(targets, rig, images, total, path, sources)
+
+
+def _track(
+    targets: Targets,
+    rig: Rig,
+    images: Iterable[Picture],
+    total: int | None,
+    path: MarkerPath | None,
+    sources: Sequence[ImageSource],
+) -> None:
+    """Track markers after checking all outputs."""
+    rows: list[list[float]] = []
+    bodies = tuple(body.name for body in rig.bodies)
+    reasons: dict[str, list[str]] = {name: [] for name in (*rig.names, *bodies)}
+    first: ImageSet[np.ndarray] | None = None
+    counts = dict.fromkeys(rig.cameras, 0)
+    with contextlib.ExitStack() as stack:
+        sinks: list[Callable[[Followed], None]] = []
+        if targets.bag is not None:
+            writer = stack.enter_context(TrackWriter(targets.bag, targets.namespace))
+            sinks.append(lambda one: writer.write(one.frame, one.images.stamps, one.images.late))
+        if targets.overlay is not None:
+            sinks.append(stack.enter_context(writing_overlay(targets.overlay, rig)))
+        follower = Follower(rig)
+        sightings = Sightings(rig)
+        frames = _UntilBroken(follow(follower, images))
+        # None: tqdm shows progress only on a terminal.
+        for one in tqdm(frames, total=total, disable=None, delay=1.0, unit='pair', leave=False):
+            for camera in one.images.images:
+                counts[camera] += 1
+            if first is None and len(one.images.images) == 2:
+                first = one.images
+            # Estimates are written in increasing order of time.
+            if not one.images.late:
+                rows.append(row_of(one.frame, rig.names, bodies=bodies))
+                for name, found in {**one.frame.estimates, **one.frame.bodies}.items():
+                    reasons[name].append(found.reason)
+            sightings.add(one.frame)
+            for sink in sinks:
+                sink(one)
+        if not rows:
+            raise frames.problem or InputError('there are no images to track')
+        tracks = Tracks(rig.names, CAMERAS, np.array(rows), reasons, bodies)
+        if targets.csv is not None:
+            write_csv(targets.csv, tracks.columns, tracks.table)
+    advice = _advice(rig, tracks, first) or _silent(rig, tracks, counts, first)
+    failure: LongreachError | None = None
+    if frames.problem is not None:
+        kind = type(frames.problem)
+        failure = kind(f'{frames.problem}; the {len(rows)} images tracked before it are written')
+    elif not any(tracks.counts(name)[TRACKED] for name in rig.names):
+        told = follower.problem or '; '.join(
+            f'{name}: {found[0][0]}' for name in rig.names if (found := tracks.why_not(name))
+        )
+        text = f'no marker was tracked in {len(rows)} images: {told}'
+        failure = LongreachError(f'{text}; {advice}' if advice else text)
+    complete = frames.problem is None and not any(source.damaged for source in sources)
+    hand_out(
+        targets,
+        rig,
+        tracks,
+        path,
+        complete=complete,
+        advice='\n\n'.join([*filter(None, [advice]), *(n for one in sources for n in one.notes)]),
+        failure=failure,
+        offset=OffsetEstimator(sightings).estimate(),
+        agreement=AgreementEstimator(sightings).estimate(),
+        counts=counts,
+    )
+
+
+class _UntilBroken:
+    """Iterator that stops at an error and keeps it in ``problem``."""
+
+    def __init__(self, frames: Iterator[Followed]) -> None:
+        self._frames = frames
+        self.problem: InputError | LongreachError | None = None
+
+    def __iter__(self) -> Iterator[Followed]:
+        try:
+            yield from self._frames
+        except (InputError, LongreachError) as error:
+            self.problem = error
+
+
+# --- advice ----------------------------------------------------------------------------------
+
+
+def _advice(rig: Rig, tracks: Tracks, first: ImageSet[np.ndarray] | None) -> str:
+    """Return advice if hardly any marker is tracked by both cameras; empty otherwise."""
+    if first is None:
+        return ''
+    both = [
+        (tracks.column(name, 'status') == 0.0) & (tracks.column(name, 'cameras') == 3.0)
+        for name in rig.names
+    ]
+    if np.mean(both) > 0.5:
+        return ''
+    given, turned = _in_both(rig, first), _in_both(rig, _exchanged(first))
+    pixels = dataclasses.replace(
+        rig, markers=tuple(one.replace(left=one.right, right=one.left) for one in rig.markers)
+    )
+    if pixels.markers != rig.markers:
+        # Given pixels were read in the pictures named left and right.
+        turned = max(turned, _in_both(pixels, _exchanged(first)))
+    # Hardly anything but an exchange makes most markers fit exchanged, and few as given.
+    if 2 * turned <= len(rig.names) or 2 * given > turned:
+        return ''
+    return (
+        f'left and right may be exchanged: both cameras track {turned} of {len(rig.names)} markers'
+        f' of the first pair if exchanged, {given} as given; check which images belong to which'
+        ' camera, then the poses and the plane of the rig'
+    )
+
+
+def _silent(
+    rig: Rig, tracks: Tracks, counts: Mapping[str, int], first: ImageSet[np.ndarray] | None
+) -> str:
+    """Return which camera contributes hardly anything although the other one tracks markers."""
+    tracked = {one['camera']: one['tracked'] for one in tracks.sightings()}
+    if len(rig.cameras) < 2:
+        return ''
+    (least, few), (other, many) = sorted(
+        ((name, tracked[name]) for name in rig.cameras), key=lambda one: one[1]
+    )
+    if not few < _SILENT * many:
+        return ''
+    cause = 'check that it is not covered, out of focus or badly exposed, and its pose'
+    if not counts[least]:
+        cause = 'it has no images'
+    elif first is not None:
+        upright, turned = (
+            _in_sight(rig, least, image)
+            for image in (
+                first.images[least],
+                np.ascontiguousarray(first.images[least][::-1, ::-1]),
+            )
+        )
+        if turned > max(upright, len(rig.names) // 2):
+            cause = (
+                f'its images seem to be upside down: turned by 180 degrees, {turned} of'
+                f' {len(rig.names)} markers are tracked in the first one; turn the images, or'
+                ' measure its pose with them'
+            )
+    return (
+        f'{least} contributes {"nothing" if not few else "hardly anything"}: it tracks markers in'
+        f' {few} sightings, {other} in {many}; the positions are those of {other}'
+        f' {"alone" if not few else "mostly"}, in the plane and without a second camera that'
+        f' could contradict; {cause}'
+    )
+
+
+def _in_sight(rig: Rig, camera: str, image: np.ndarray) -> int:
+    """Return the number of markers tracked by one camera in an image."""
+    alone = dataclasses.replace(rig, cameras={camera: rig.cameras[camera]})
+    frame = Follower(alone).update(ImageSet({camera: 0}, {camera: image}, False))
+    return sum(one.status == TRACKED for one in frame.estimates.values())
+
+
+def _exchanged(images: ImageSet[np.ndarray]) -> ImageSet[np.ndarray]:
+    """Return a pair with images of left and right exchanged."""
+    left, right = (images.images[name] for name in CAMERAS)
+    return images.with_images({'left': right, 'right': left})
+
+
+def _in_both(rig: Rig, images: ImageSet[np.ndarray]) -> int:
+    """Return the number of markers tracked by both cameras in a first image pair."""
+    # With equal times: at different times, positions are not compared without a known velocity.
+    images = images._replace(stamps=dict.fromkeys(images.stamps, images.stamp))
+    try:
+        frame: StereoFrame = Follower(rig).update(images)
+    except InputError:
+        # Cameras of different sizes.
+        return 0
+    return sum(one.status == TRACKED and len(one.cameras) == 2 for one in frame.estimates.values())
+
+
+# --- results ---------------------------------------------------------------------------------
+
+
+def hand_out(
+    targets: Targets,
+    rig: Rig,
+    tracks: Tracks,
+    path: MarkerPath | None,
+    *,
+    complete: bool = True,
+    advice: str = '',
+    failure: LongreachError | None = None,
+    offset: ClockOffset | None = None,
+    agreement: Agreement | None = None,
+    counts: Mapping[str, int] | None = None,
+) -> None:
+    """
+    Plot and print tracks, and their errors if the truth is known.
+
+    Parameters
+    ----------
+    targets : Targets
+    rig : Rig
+    tracks : Tracks
+    path : MarkerPath, optional
+        The truth.
+    complete : bool
+        Whether all images could be read.
+    advice : str
+        Advice to the user; empty for none.
+    failure : LongreachError, optional
+        Raised after printing.
+    offset : ClockOffset, optional
+        Offset of the clocks of two cameras.
+    agreement : Agreement, optional
+        Agreement of two cameras.
+    counts : mapping, optional
+        Number of images by camera of the rig; None if unknown.
+
+    Raises
+    ------
+    InputError
+        For a path without common times, after plotting and printing.
+    """
+    offsets, included = _offsets(rig, path)
+    errors = None
+    if path is not None:
+        try:
+            errors = compare(tracks, path, offsets)
+        except InputError as error:
+            path, failure = None, failure or error
+    if targets.plot is not None or targets.movement is not None:
+        from longreach_vision.commands.track_figures import draw_movement, draw_tracks
+
+        if targets.plot is not None:
+            draw_tracks(targets.plot, tracks, path, offsets)
+        if targets.movement is not None:
+            name, file = targets.movement
+            draw_movement(file, tracks, name, path, offsets)
+    rows = tracks.summary()
+    cameras = [
+        one | {'images': None if counts is None else counts[one['camera']]}
+        for one in tracks.sightings()
+        if one['camera'] in (counts or tracks.cameras)
+    ]
+    bodies = tracks.body_summary()
+    text = _summary_text(tracks, rows, cameras)
+    if bodies:
+        text += '\n\n' + _bodies_text(bodies)
+    if errors is not None:
+        text += '\n\n' + _errors_text(errors)
+        if included:
+            text += f'\ntruth of {", ".join(included)}: includes the offset from the plane'
+    if offset is not None:
+        text += f'\n\n{offset}'
+    if agreement is not None:
+        text += f'\n{agreement}'
+    advice = '\n\n'.join(filter(None, (advice, _warning(offset, agreement))))
+    span = tracks.times[[0, -1]].tolist()
+    print_result(
+        {
+            'images': len(tracks.times),
+            'span': span,
+            'complete': complete,
+            'markers': rows,
+            'bodies': bodies,
+            'cameras': cameras,
+            'errors': errors,
+            'clock_offset': None if offset is None else offset.fields(),
+            'agreement': None if agreement is None else agreement.fields(),
+            'advice': advice,
+        },
+        f'{text}\n\n{advice}' if advice else text,
+        targets.form,
+    )
+    if failure is not None:
+        raise failure
+
+
+def _warning(offset: ClockOffset | None, agreement: Agreement | None) -> str:
+    """Return the warning about clocks or else poses; empty for none."""
+    # Wrong clocks make cameras disagree, too.
+    told = '' if offset is None else offset.warning
+    return told or ('' if agreement is None else agreement.warning)
+
+
+def _offsets(rig: Rig, path: MarkerPath | None) -> tuple[dict[str, np.ndarray], list[str]]:
+    """
+    Return offsets from the positions of a path to the centres of the markers [m].
+
+    A path may contain the positions in the plane, to which the offset along its normal is to be
+    added, or the centres themselves: its distance from the plane shows which. Also returns the
+    names of markers whose offset the path includes.
+    """
+    found, included = {}, []
+    for marker in rig.markers:
+        along = marker.offset
+        if path is not None and along and marker.name in path.names:
+            k = path.names.index(marker.name)
+            away = rig.plane.distance(np.array([path.at(time)[0][k] for time in path.times]))
+            if abs(float(np.median(away)) - along) < 0.5 * abs(along):
+                along = 0.0
+                included.append(marker.name)
+        found[marker.name] = along * rig.plane.normal
+    return found, included
+
+
+def _summary_text(
+    tracks: Tracks, rows: Sequence[dict[str, Any]], cameras: Sequence[dict[str, Any]]
+) -> str:
+    """Return the summary as text."""
+    head = (
+        'marker',
+        'tracked',
+        'uncertain',
+        'lost',
+        'first x, y, z [m]',
+        'last x, y, z [m]',
+        'noise x, y, z [mm]',
+    )
+    lines = [
+        (
+            row['name'],
+            row['tracked'],
+            row['uncertain'],
+            row['lost'],
+            _three(row['first'], 1.0, '.4f'),
+            _three(row['last'], 1.0, '.4f'),
+            _three(row['noise'], _MILLI, '.3f'),
+        )
+        for row in rows
+    ]
+    first, last = tracks.times[[0, -1]]
+    text = f'{len(tracks.times)} images, {first:.3f} to {last:.3f} s\n\n' + table(head, lines)
+    seen = [
+        (
+            one['camera'],
+            '' if one['images'] is None else one['images'],
+            one['tracked'],
+            one['uncertain'],
+            one['sightings'] - one['tracked'] - one['uncertain'],
+        )
+        for one in cameras
+    ]
+    text += '\n\n' + table(('camera', 'images', 'tracked', 'uncertain', 'lost'), seen)
+    reasons = [line for row in rows for line in _reason_lines(row['name'], row['reasons'])]
+    return '\n'.join([text, '', 'not tracked, by reason:', *reasons]) if reasons else text
+
+
+def _reason_lines(name: str, reasons: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the reasons why a marker was not tracked, as text lines."""
+    listed = [(one['images'], one['reason']) for one in reasons[:_REASONS]]
+    rest = sum(one['images'] for one in reasons[_REASONS:])
+    if rest:
+        listed.append((rest, 'other reasons: see --format json'))
+    return [f'  {name}, {count} images: {reason}' for count, reason in listed]
+
+
+def _bodies_text(bodies: Sequence[dict[str, Any]]) -> str:
+    """Return the summary of rigid bodies as text."""
+    head = ('body', 'poses', 'none', 'first x, y, z [m]', 'last x, y, z [m]', 'chi-square')
+    lines = [
+        (
+            one['name'],
+            one['poses'],
+            one['images'] - one['poses'],
+            _three(one['first'], 1.0, '.4f'),
+            _three(one['last'], 1.0, '.4f'),
+            '' if one['chi_square'] is None else f'{one["chi_square"]:.2f}',
+        )
+        for one in bodies
+    ]
+    reasons = [line for one in bodies for line in _reason_lines(one['name'], one['reasons'])]
+    text = table(head, lines) + '\n\nchi-square: median of those with a pose'
+    return '\n'.join([text, '', 'no pose, by reason:', *reasons]) if reasons else text
+
+
+def _three(values: Sequence[float] | None, factor: float, form: str) -> str:
+    """Return a vector as text."""
+    return '' if values is None else ', '.join(f'{factor * value:{form}}' for value in values)
+
+
+def _errors_text(errors: Sequence[dict[str, Any]]) -> str:
+    """Return the errors of tracks as text."""
+    head = ['distance from the truth [mm]', 'tracked', 'motion']
+    for kind in ('in plane', 'triangulated'):
+        head += [f'{kind}: RMS', 'largest', 'bias', 'scatter']
+    lines = []
+    for row in errors:
+        line = [
+            row['name'],
+            f'{100.0 * row["tracked"] / row["rows"]:.1f} %',
+            f'{_MILLI * row["motion"]:.2f}',
+        ]
+        for kind in KINDS:
+            found = row[kind]
+            line += [
+                '' if found is None else f'{_MILLI * found[what]:.3f}'
+                for what in ('rms', 'largest', 'bias', 'scatter')
+            ]
+        lines.append(line)
+    return (
+        table(head, lines) + '\n\nmotion: standard deviation of the truth; bias: distance of the'
+        ' means; scatter: RMS without the bias'
+    )

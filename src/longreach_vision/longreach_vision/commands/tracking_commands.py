@@ -1,0 +1,417 @@
+"""Subcommands of ``longreach vision`` for existing images and tracks: track, compare."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import math
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_tools.bag import absolute_name
+from longreach_tools.output import add_format, check_output, print_result, write_csv
+from longreach_vision.commands.arguments import (
+    add_namespace,
+    add_outputs,
+    add_plots,
+    add_reading,
+    add_rig,
+    add_scale,
+    add_truth_topic,
+    motion_of,
+    rig_files,
+    rig_of,
+)
+from longreach_vision.commands.setup_commands import write_delay, write_line_time, write_poses
+from longreach_vision.commands.track_output import Targets, hand_out, track_markers
+from longreach_vision.io.bag_files import read_images, read_tracks, read_truth
+from longreach_vision.io.image_sources import ImageSource, open_source
+from longreach_vision.io.pictures import Picture, follow, pictures_of
+from longreach_vision.rig import Rig
+from longreach_vision.simulator.scene import MarkerPath
+from longreach_vision.tracking.clock_offset import OffsetEstimator
+from longreach_vision.tracking.follower import Follower
+from longreach_vision.tracking.pose_agreement import (
+    Agreement,
+    AgreementEstimator,
+    Refinement,
+    refine_pose,
+)
+from longreach_vision.tracking.rig_tracker import StereoFrame
+from longreach_vision.tracking.sightings import Sightings
+
+__all__ = ['add_recording', 'configure_tracking', 'run_refine', 'tracked_pairs']
+
+# Chi-square of the gaps after a refinement, beyond which the new pose does not fit.
+_UNFIT = 9.0
+
+_START = re.compile(r'(left|right)\.([^=]+)=([^,]+),([^,]+),([^,]+)')
+
+
+def configure_tracking(commands: Any) -> None:
+    """Add the subcommands ``track`` and ``compare``."""
+    track = commands.add_parser(
+        'track',
+        help='track markers in videos, folders of pictures, or a bag of images',
+        description='Positions of markers from the images of two cameras, or of one. Images of'
+        ' files are paired by the times of their names or of the video, images of a bag by their'
+        ' stamps.',
+    )
+    track.add_argument('left', metavar='LEFT', nargs='?', help='video or folder of pictures')
+    track.add_argument('right', metavar='RIGHT', nargs='?', help='the same for the other camera')
+    track.add_argument('--from-bag', metavar='BAG', type=Path, help='use recorded images instead')
+    add_namespace(track)
+    add_rig(track, required=True)
+    track.add_argument(
+        '--camera',
+        choices=('left', 'right'),
+        help='camera of LEFT if RIGHT is not given (default: the first one of the rig)',
+    )
+    add_reading(track)
+    track.add_argument(
+        '--truth', metavar='PATH.csv|BAG', type=Path, help='true motion of the markers'
+    )
+    add_scale(track)
+    add_outputs(track)
+    track.set_defaults(run=_run_track)
+
+    sync = commands.add_parser(
+        'sync',
+        help='measure the clock offset of two cameras, and write it into the rig',
+        description='Tracks moving markers, estimates the time by which stamps of the second'
+        ' camera are later than those of the first, and writes it as delay of the second camera'
+        ' into the rig file.',
+    )
+    add_recording(sync)
+    sync.set_defaults(run=_run_sync)
+
+    beside = commands.add_parser('compare', help='compare recorded tracks with the recorded truth')
+    beside.add_argument('bag', metavar='BAG', type=Path)
+    add_namespace(beside)
+    add_rig(beside)
+    add_truth_topic(beside)
+    add_format(beside)
+    beside.add_argument(
+        '--csv', metavar='FILE', type=Path, help='tracks: one row for each image pair'
+    )
+    add_plots(beside)
+    beside.set_defaults(run=_run_compare)
+
+
+def add_recording(parser: argparse.ArgumentParser) -> None:
+    """Add RECORDING and RIGHT, images of both cameras, and how they are read and tracked."""
+    parser.add_argument(
+        'left', metavar='RECORDING', help='bag of images; with RIGHT: left video or folder'
+    )
+    parser.add_argument('right', metavar='RIGHT', nargs='?', help='right video or folder')
+    add_namespace(parser)
+    add_rig(parser, required=True)
+    add_reading(parser)
+    add_scale(parser)
+    add_format(parser)
+    parser.set_defaults(camera=None, from_bag=None)
+
+
+# --- track -----------------------------------------------------------------------------------
+
+
+def _run_track(arguments: argparse.Namespace) -> None:
+    """Run ``track``."""
+    rig = rig_of(arguments)
+    path = None if arguments.truth is None else _with_all(rig.names, arguments.truth)
+    with contextlib.ExitStack() as stack:
+        rig, images, total, sources = _opened(stack, arguments, rig)
+        read = [*rig_files(arguments), arguments.from_bag, arguments.left, arguments.right]
+        read += [file for source in sources for file in source.files]
+        targets = Targets.of(arguments, rig.names, [*read, arguments.truth])
+        track_markers(targets, rig, images, total, path, sources)
+
+
+def _opened(
+    stack: contextlib.ExitStack, arguments: argparse.Namespace, rig: Rig
+) -> tuple[Rig, Iterator[Picture], int | None, list[ImageSource]]:
+    """
+    Open the images of files or a bag.
+
+    Returns
+    -------
+    rig : Rig
+        With the cameras that have images, and the initial pixels of ``--start``.
+    images : iterator of Picture
+    total : int or None
+        Approximate number of images of each camera.
+    sources : list of ImageSource
+        Empty for a bag.
+    """
+    if arguments.from_bag is not None:
+        if arguments.left is not None:
+            raise InputError('LEFT and --from-bag are given, allowed: one of them')
+        if arguments.rate is not None:
+            raise InputError(
+                '--rate and --from-bag are given, allowed: one of them; recorded images have their'
+                ' stamps'
+            )
+        topics = {
+            name: absolute_name(f'{name}/image_raw', arguments.namespace)
+            for name in rig.cameras
+            if arguments.camera in (None, name)
+        }
+        rig = _started(_with_cameras(rig, tuple(topics)), arguments.start)
+        return rig, read_images(arguments.from_bag, topics, arguments.bits), None, []
+    if arguments.left is None:
+        raise InputError('LEFT is missing; give a video, a folder of pictures, or --from-bag BAG')
+    if arguments.right is not None and (
+        os.path.realpath(arguments.left) == os.path.realpath(arguments.right)
+    ):
+        raise InputError(
+            f'LEFT and RIGHT are both {arguments.left}; give the images of two cameras'
+        )
+    rig = _started(_with_cameras(rig, _cameras_of(arguments, rig)), arguments.start)
+    sources: dict[str, ImageSource] = {}
+    for name, spec in zip(rig.cameras, (arguments.left, arguments.right), strict=False):
+        source = stack.enter_context(open_source(spec, bits=arguments.bits))
+        if source.live:
+            raise InputError(
+                f'{source.name} is a camera, allowed: files; for cameras use the nodes:'
+                ' longreach launch vision'
+            )
+        sources[name] = source
+        if source.lossy:
+            print(f'longreach vision: {source.lossy}', file=sys.stderr)
+    total = max(source.count for source in sources.values())
+    return rig, pictures_of(sources, arguments.rate), total or None, list(sources.values())
+
+
+# --- sync ------------------------------------------------------------------------------------
+
+
+def _run_sync(arguments: argparse.Namespace) -> None:
+    """Run ``sync``."""
+    rig, sightings = _collected(arguments)
+    offset = OffsetEstimator(sightings).estimate()
+    assert offset is not None
+    if not offset.is_known:
+        raise LongreachError(f'{offset}; {arguments.rig} is unchanged')
+    second = offset.cameras[1]
+    delay = round(rig.cameras[second].delay + offset.offset, 9)
+    comment = f'standard error {offset.deviation:.2g} s, from {offset.sightings} sightings'
+    write_delay(arguments.rig, second, delay, comment)
+    text = f'{offset}\n{arguments.rig}: cameras.{second}.delay = {delay:.6f} s'
+    lines = {}
+    if offset.has_line_time:
+        comment = f'standard error {offset.line_deviation:.2g} s'
+        for name, one in rig.cameras.items():
+            # Rows of the calibration, not of images of another size.
+            lines[name] = round((one.line_time + offset.line_time) * arguments.scale, 11)
+            write_line_time(arguments.rig, name, lines[name], comment)
+            text += f'\n{arguments.rig}: cameras.{name}.line_time = {lines[name]:.4g} s'
+    print_result(
+        {**offset.fields(), 'camera': second, 'delay': delay, 'line_times': lines},
+        text,
+        arguments.format,
+    )
+
+
+def _collected(arguments: argparse.Namespace) -> tuple[Rig, Sightings]:
+    """Track the markers of a recording by two cameras; return the rig and all sightings."""
+    rig, frames = tracked_pairs(arguments)
+    sightings = Sightings(rig)
+    for frame in frames:
+        sightings.add(frame)
+    return rig, sightings
+
+
+def tracked_pairs(arguments: argparse.Namespace) -> tuple[Rig, Iterator[StereoFrame]]:
+    """
+    Return the rig, and what is tracked in a recording of its two cameras, while it is iterated.
+
+    Notes on images that were left out are printed at the end.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        With the arguments of :func:`add_recording`.
+
+    Raises
+    ------
+    InputError
+        For a rig with one camera, and images that cannot be read.
+    """
+    rig = rig_of(arguments)
+    if len(rig.cameras) < 2:
+        raise InputError(f'{arguments.rig} has one camera, allowed: two')
+    if arguments.from_bag is None and arguments.right is None:
+        arguments.left, arguments.from_bag = None, Path(arguments.left)
+
+    def frames() -> Iterator[StereoFrame]:
+        with contextlib.ExitStack() as stack:
+            opened, images, total, sources = _opened(stack, arguments, rig)
+            pairs = follow(Follower(opened), images)
+            bar = tqdm(pairs, total=total, disable=None, delay=1.0, unit='pair', leave=False)
+            for one in bar:
+                yield one.frame
+        for note in (note for source in sources for note in source.notes):
+            print(f'longreach vision: {note}', file=sys.stderr)
+
+    return rig, frames()
+
+
+def _with_all(names: Sequence[str], truth: Path) -> MarkerPath:
+    """Return the motion in a file, which must contain all these markers."""
+    path = motion_of(truth)
+    try:
+        return path.of(names)
+    except InputError as error:
+        raise InputError(f'--truth {truth}: {error}') from error
+
+
+def _started(rig: Rig, starts: Sequence[str]) -> Rig:
+    """Return the rig with the initial pixels of ``--start``."""
+    for text in starts:
+        found = _START.fullmatch(text)
+        try:
+            if found is None:
+                raise ValueError
+            camera, name = found[1], found[2]
+            given = tuple(float(found[k]) for k in (3, 4, 5))
+        except ValueError as error:
+            raise InputError(
+                f'--start {text}, allowed: CAMERA.MARKER=u,v,r such as left.truck=812,1040,17'
+            ) from error
+        if name not in rig.names:
+            raise InputError(f'--start {text}, allowed markers: {", ".join(rig.names)}')
+        if camera not in rig.cameras:
+            raise InputError(
+                f'--start {text}, allowed cameras: {", ".join(rig.cameras)}; images of another'
+                ' one are not read'
+            )
+        if not all(map(math.isfinite, given)):
+            raise InputError(f'--start {text}, allowed: finite numbers')
+        try:
+            markers = tuple(
+                marker.replace(**{camera: given}) if marker.name == name else marker
+                for marker in rig.markers
+            )
+            rig = dataclasses.replace(rig, markers=markers)
+            rig.check_pixels()
+        except InputError as error:
+            raise InputError(f'--start {text}: {error}') from error
+    return rig
+
+
+def _cameras_of(arguments: argparse.Namespace, rig: Rig) -> tuple[str, ...]:
+    """Return the cameras of the rig for which images are given."""
+    names = tuple(rig.cameras)
+    if arguments.right is None:
+        return (arguments.camera or names[0],)
+    if arguments.camera is not None:
+        raise InputError('--camera and RIGHT are given, allowed: one of them')
+    if len(names) < 2:
+        raise InputError(f'RIGHT is given, but the rig has the camera {names[0]} alone')
+    return names
+
+
+def _with_cameras(rig: Rig, names: Sequence[str]) -> Rig:
+    """Return the rig with a subset of its cameras."""
+    for name in names:
+        if name not in rig.cameras:
+            raise InputError(f'camera {name}, allowed by the rig: {", ".join(rig.cameras)}')
+    return dataclasses.replace(rig, cameras={name: rig.cameras[name] for name in names})
+
+
+# --- pose --refine ---------------------------------------------------------------------------
+
+
+def run_refine(arguments: argparse.Namespace) -> None:
+    """Run ``pose --refine``."""
+    if arguments.reference is not None or arguments.marker:
+        raise InputError('--refine and REFERENCE.yaml or --marker are given, allowed: one of them')
+    if arguments.rig is None:
+        raise InputError('--rig is missing, required with --refine')
+    if len(arguments.refine) > 2:
+        raise InputError(f'--refine has {len(arguments.refine)} values, allowed: one or two')
+    check_output(arguments.out, arguments.plot)
+    wanted, arguments.camera = arguments.camera, None
+    arguments.left, arguments.right, arguments.from_bag = None, None, None
+    if len(arguments.refine) == 2:
+        arguments.left, arguments.right = arguments.refine
+    else:
+        arguments.from_bag = Path(arguments.refine[0])
+    rig, sightings = _collected(arguments)
+    seen = AgreementEstimator(sightings)
+    agreement = seen.estimate()
+    assert agreement is not None
+    camera = wanted or agreement.moved
+    if not camera:
+        raise InputError(
+            f'--camera is missing, required as this recording does not show which camera moved:'
+            f' {agreement}'
+        )
+    since = agreement.since if math.isfinite(agreement.since) else -math.inf
+    found = refine_pose(rig, camera, seen, arguments.plane_deviation, since)
+    if arguments.out is not None:
+        poses = {name: one.pose for name, one in rig.cameras.items()}
+        write_poses(arguments.rig, arguments.out, poses | {camera: found.pose})
+    told, fields = _refined(found, agreement)
+    print_result(fields, told, arguments.format)
+
+
+def _refined(found: Refinement, agreement: Agreement) -> tuple[str, dict[str, Any]]:
+    """Return a refined pose as text and as a JSON object."""
+    pose = found.pose
+    assert pose.covariance is not None
+    turn, shift = (
+        math.sqrt(float(np.trace(pose.covariance[k : k + 3, k : k + 3]))) for k in (0, 3)
+    )
+    place = ', '.join(f'{x:.4f}' for x in pose.translation)
+    told = (
+        f'{agreement}\n{found.camera}: turned by {1e3 * found.turned:.3f} mrad'
+        f' (± {1e3 * turn:.3f}), moved by {1e3 * found.shifted:.2f} mm (± {1e3 * shift:.2f})\n'
+        f'position {place} m, from {found.sightings} sightings; chi-square by pixels alone'
+        f' {found.before:.3g} before, {found.after:.3g} now'
+    )
+    warning = ''
+    if found.after > _UNFIT:
+        warning = (
+            'the cameras still disagree: the other camera, the calibration or the times may be'
+            ' wrong, too; measure reference points again: longreach vision pose REFERENCE.yaml'
+        )
+        told += f'\n{warning}'
+    fields = {
+        'camera': found.camera,
+        'position': pose.translation.tolist(),
+        'orientation': pose.quaternion.tolist(),
+        'covariance': pose.covariance.ravel().tolist(),
+        'turned': found.turned,
+        'shifted': found.shifted,
+        'sightings': found.sightings,
+        'chi_square': {'before': found.before, 'after': found.after},
+        'agreement': agreement.fields(),
+        'warnings': [warning] if warning else [],
+    }
+    return told, fields
+
+
+# --- compare ---------------------------------------------------------------------------------
+
+
+def _run_compare(arguments: argparse.Namespace) -> None:
+    """Run ``compare``."""
+    check_output(arguments.csv, arguments.plot)
+    tracks = read_tracks(arguments.bag, arguments.namespace)
+    path = read_truth(arguments.bag, arguments.truth_topic).of(tracks.names)
+    rig = rig_of(arguments)
+    targets = Targets.of(arguments, tracks.names, [arguments.bag, *rig_files(arguments)])
+    targets.check_files()
+    if targets.csv is not None:
+        write_csv(targets.csv, tracks.columns, tracks.table)
+    hand_out(targets, rig, tracks, path)

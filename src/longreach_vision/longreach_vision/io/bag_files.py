@@ -1,0 +1,448 @@
+"""
+Reading and writing of recordings without ROS: images, tracks, truth.
+
+Tracks are written like those of the tracker node: ``observations``, one message for each image,
+and ``markers``, one for each image pair.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_tools.bag import (
+    BagWriter,
+    absolute_name,
+    bag_typestore,
+    checked_name,
+    open_bag,
+    read_bag,
+)
+from longreach_tools.output import writing_directory
+from longreach_vision.io.images import BitDepth, ImageFields, to_gray
+from longreach_vision.io.pictures import Picture
+from longreach_vision.simulator.scene import MarkerPath
+from longreach_vision.tracking.rig_tracker import StereoFrame
+from longreach_vision.tracking.track_table import (
+    CAMERAS,
+    KINDS,
+    Tracks,
+    camera_columns,
+    columns_of,
+    estimate_fields,
+    observation_fields,
+    place_columns,
+)
+
+__all__ = [
+    'TrackWriter',
+    'read_images',
+    'read_strain',
+    'read_tracks',
+    'read_truth',
+]
+
+_OBSERVATIONS = 'longreach_msgs/msg/MarkerObservations'
+_ESTIMATES = 'longreach_msgs/msg/MarkerEstimates'
+_TRUTH = 'longreach_msgs/msg/MarkerPositions'
+_STRAIN = 'longreach_msgs/msg/StrainState'
+_IMAGE = 'sensor_msgs/msg/Image'
+_SECOND = 1_000_000_000  # [ns]
+
+
+def _nanoseconds(message: Any) -> int:
+    """Return the stamp of a message [ns]."""
+    stamp = message.header.stamp
+    return int(stamp.sec) * _SECOND + int(stamp.nanosec)
+
+
+# --- writing ---------------------------------------------------------------------------------
+
+
+class TrackWriter:
+    """
+    A new recording of tracks, to be used in a ``with`` statement.
+
+    It gets its name only if the block ends without an error; otherwise it is deleted.
+
+    Parameters
+    ----------
+    path : path
+        New directory; it must not exist.
+    namespace : str
+        Namespace of the topics and of the cameras' frames.
+    frame_id : str
+        Frame of the world.
+
+    Raises
+    ------
+    InputError
+        If it exists, the namespace is not valid in ROS, or the message types are not found.
+    LongreachError
+        If it cannot be written.
+    """
+
+    def __init__(
+        self, path: str | Path, namespace: str = 'vision', frame_id: str = 'world'
+    ) -> None:
+        self._store = bag_typestore()
+        for kind in (_OBSERVATIONS, _ESTIMATES):
+            if kind not in self._store.types:
+                raise InputError(
+                    f'message type {kind}: no definition found; source the workspace that has'
+                    ' package longreach_msgs'
+                )
+        self._path, self._frame_id = Path(path), frame_id
+        self._prefix = f'{namespace.strip("/")}/'.lstrip('/')
+        if self._path.exists():
+            raise InputError(f'{path}: exists already; give the name of a new directory')
+        topics = [
+            checked_name(absolute_name(name, namespace)) for name in ('observations', 'markers')
+        ]
+        with contextlib.ExitStack() as stack:
+            unfinished = stack.enter_context(writing_directory(path))
+            self._writer = stack.enter_context(BagWriter(unfinished))
+            self._observations = self._add(topics[0], _OBSERVATIONS)
+            self._estimates = self._add(topics[1], _ESTIMATES)
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        try:
+            self._stack.__exit__(*details)
+        except LongreachError as error:
+            raise self._failure(error) from error
+
+    def _add(self, topic: str, kind: str) -> Any:
+        """Add a topic of a type."""
+        text, _ = self._store.generate_msgdef(kind, ros_version=2)
+        return self._writer.add_topic(topic, kind, text, self._store.hash_rihs01(kind), [_qos()])
+
+    def write(self, frame: StereoFrame, stamps: Mapping[str, int], late: bool = False) -> None:
+        """
+        Write the results of one image pair.
+
+        Parameters
+        ----------
+        frame : StereoFrame
+        stamps : mapping
+            Stamp of each camera's image [ns]; the estimates get that of the first camera.
+        late : bool
+            The pair is older than one already written: write only the observations.
+        """
+        for camera, observed in frame.observations.items():
+            message = self._make(
+                _OBSERVATIONS,
+                header=self._header(stamps[camera], f'{self._prefix}{camera}_camera_optical'),
+                camera=camera,
+                observations=[
+                    self._make(_OBSERVATIONS.removesuffix('s'), **observation_fields(*pair))
+                    for pair in observed.items()
+                ],
+            )
+            self._put(self._observations, _OBSERVATIONS, stamps[camera], message)
+        if late:
+            return
+        at = next(stamps[camera] for camera in CAMERAS if camera in stamps)
+        message = self._make(
+            _ESTIMATES,
+            header=self._header(at, self._frame_id),
+            stamp_gap=frame.gap,
+            chi_square=frame.chi_square,
+            estimates=[
+                self._make(
+                    _ESTIMATES.removesuffix('s'),
+                    **estimate_fields(*pair, self._store.types['geometry_msgs/msg/Point']),
+                )
+                for pair in frame.estimates.items()
+            ],
+        )
+        self._put(self._estimates, _ESTIMATES, at, message)
+
+    def _put(self, connection: Any, kind: str, stamp: int, message: Any) -> None:
+        """Write a message."""
+        data = bytes(self._store.serialize_cdr(message, kind))
+        try:
+            # A delay in the rig may lead to a stamp before 0, which a log time cannot be.
+            self._writer.write(connection, max(stamp, 0), data)
+        except LongreachError as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: LongreachError) -> LongreachError:
+        """Return the error for a failed write; the output has been deleted."""
+        return LongreachError(f'{self._path} cannot be written: {error.__cause__}; make room')
+
+    def _make(self, kind: str, **fields: Any) -> Any:
+        """Return a message."""
+        return self._store.types[kind](**fields)
+
+    def _header(self, stamp: int, frame_id: str) -> Any:
+        """Return a header."""
+        second, rest = divmod(stamp, _SECOND)
+        time = self._make('builtin_interfaces/msg/Time', sec=second, nanosec=rest)
+        return self._make('std_msgs/msg/Header', stamp=time, frame_id=frame_id)
+
+
+def _qos() -> Any:
+    """Return the QoS of the tracker's publishers: reliable, keep last, volatile."""
+    from rosbags.interfaces import (
+        Qos,
+        QosDurability,
+        QosHistory,
+        QosLiveliness,
+        QosReliability,
+        QosTime,
+    )
+
+    # rosbag2 represents an infinite duration by the largest number of nanoseconds.
+    never = QosTime(*divmod(2**63 - 1, _SECOND))
+    return Qos(
+        QosHistory.KEEP_LAST,
+        1000,
+        QosReliability.RELIABLE,
+        QosDurability.VOLATILE,
+        never,
+        never,
+        QosLiveliness.AUTOMATIC,
+        never,
+        False,
+    )
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+def _messages(bag: str | Path, topics: Sequence[str], kind: str) -> Iterator[tuple[str, Any]]:
+    """
+    Yield topic and message, in the order of recording.
+
+    Raises
+    ------
+    InputError
+        If the recording cannot be read, lacks a topic, or has messages of another type.
+    """
+    for topic, _, message in read_bag(bag, topics):
+        if message.__msgtype__ != kind:
+            raise InputError(f'{bag}: {topic} has {message.__msgtype__}, allowed: {kind}')
+        yield topic, message
+
+
+def _check_lengths(where: str, message: Any, *lists: str) -> None:
+    """Raise InputError for a message whose lists differ in length from its names."""
+    for what in lists:
+        found, expected = len(getattr(message, what)), len(message.name)
+        if found != expected or not expected:
+            raise InputError(
+                f'{where}: a message has {expected} name and {found} {what}, allowed: as many of'
+                ' each, one at least; check the version of the publisher'
+            )
+
+
+def read_tracks(bag: str | Path, namespace: str = 'vision') -> Tracks:
+    """
+    Read the tracks of a recording, one row for each message on ``markers``.
+
+    The cameras' columns are filled if ``observations`` were recorded.
+
+    Parameters
+    ----------
+    bag : path
+    namespace : str
+        Namespace of the recorded topics.
+
+    Raises
+    ------
+    InputError
+        If the recording cannot be read or contains no tracks.
+    """
+    topic = absolute_name('markers', namespace)
+    estimates = [message for _, message in _messages(bag, [topic], _ESTIMATES)]
+    if not estimates:
+        raise InputError(f'{bag}: no message on {topic}; was it tracked?')
+    names = tuple(dict.fromkeys(one.name for message in estimates for one in message.estimates))
+    seen = _Observed(bag, absolute_name('observations', namespace))
+    rows = [_row(message, names, seen) for message in estimates]
+    table = np.array(rows).reshape(len(rows), len(columns_of(names)))
+    reasons = {name: _reasons(estimates, name) for name in names}
+    return Tracks(names, CAMERAS, table, reasons)
+
+
+def _reasons(messages: Sequence[Any], name: str) -> list[str]:
+    """Return the reason in each message why a marker was not tracked."""
+    return [
+        ''.join(one.reason for one in message.estimates if one.name == name)
+        for message in messages
+    ]
+
+
+class _Observed:
+    """Observations of a recording by camera and stamp."""
+
+    def __init__(self, bag: str | Path, topic: str) -> None:
+        self._messages: dict[tuple[str, int], Any] = {}
+        with open_bag(bag) as opened:
+            if topic not in opened.topics:
+                # A recording without observations.
+                return
+        for _, message in _messages(bag, [topic], _OBSERVATIONS):
+            self._messages[message.camera, _nanoseconds(message)] = message
+
+    def of(self, stamp: int, gap: float) -> list[dict[str, Any]]:
+        """
+        Return the observations of each camera, by marker name.
+
+        Parameters
+        ----------
+        stamp : int
+            Stamp of the estimates, equal to that of the first camera's image [ns].
+        gap : float
+            Time from it to the other camera's image [s]; NaN for a single image.
+        """
+        apart = round(gap * _SECOND) if math.isfinite(gap) else 0
+        stamps = zip(CAMERAS, (stamp, stamp + apart), strict=True)
+        found = [self._messages.get(key) for key in stamps]
+        return [
+            {} if message is None else {one.name: one for one in message.observations}
+            for message in found
+        ]
+
+
+def _row(message: Any, names: Sequence[str], seen: _Observed) -> list[float]:
+    """Return the row of a table, as :func:`longreach_vision.tracking.track_table.row_of`."""
+    stamp, gap = _nanoseconds(message), float(message.stamp_gap)
+    observed = seen.of(stamp, gap)
+    estimates = {one.name: one for one in message.estimates}
+    # As in the message to the tracker.
+    row = [stamp * 1e-9, gap]
+    for name in names:
+        row += _place(estimates.get(name))
+        for camera in observed:
+            pixel = camera.get(name)
+            row += (
+                camera_columns() if pixel is None else camera_columns(pixel.status, pixel.center)
+            )
+    return row
+
+
+def _place(one: Any) -> list[float]:
+    """Return the columns of a position."""
+    if one is None:
+        return place_columns()
+    located = []
+    for kind in KINDS:
+        place = getattr(one, kind)
+        variances = getattr(one, f'{kind}_covariance')[::4]
+        # Older recordings lack the part from the pixels.
+        noise = getattr(one, f'{kind}_noise_covariance', np.full(9, math.nan))[::4]
+        located.append(((place.x, place.y, place.z), variances, noise))
+    return place_columns(
+        one.status, one.cameras, located, (one.out_of_plane, one.out_of_plane_deviation)
+    )
+
+
+def read_truth(bag: str | Path, topic: str = '/boom/marker_truth') -> MarkerPath:
+    """
+    Read the true motion of markers from a recording.
+
+    Raises
+    ------
+    InputError
+        If the recording cannot be read, lacks the topic, or its time goes back.
+    """
+    samples: dict[int, Any] = {}
+    names: tuple[str, ...] = ()
+    latest = -math.inf
+    for _, message in _messages(bag, [topic], _TRUTH):
+        names = names or tuple(message.name)
+        if tuple(message.name) != names:
+            raise InputError(
+                f'{bag}: {topic} has markers {", ".join(message.name)} after'
+                f' {", ".join(names)}, allowed: the same in all messages'
+            )
+        _check_lengths(f'{bag}: {topic}', message, 'position', 'velocity')
+        stamp = _nanoseconds(message)
+        if stamp < latest:
+            raise InputError(f'{bag}: time on {topic} goes back; record a run without a reset')
+        latest = stamp
+        samples[stamp] = message
+    if not samples:
+        raise InputError(f'{bag}: no message on {topic}, allowed: one or more')
+    try:
+        return MarkerPath(
+            names,
+            np.array(list(samples)) / _SECOND,
+            np.array([[(p.x, p.y, p.z) for p in m.position] for m in samples.values()]),
+            np.array([[(v.x, v.y, v.z) for v in m.velocity] for m in samples.values()]),
+        )
+    except InputError as error:
+        raise InputError(f'{bag}: {topic}: {error}') from error
+
+
+def read_strain(
+    bag: str | Path, topic: str = '/boom/strain', beam: str = ''
+) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return times (K,) [s] and strains (K,) of a beam, by default the first one.
+
+    Raises
+    ------
+    InputError
+        If the recording cannot be read or lacks the topic or the beam.
+    """
+    samples: dict[int, float] = {}
+    for _, message in _messages(bag, [topic], _STRAIN):
+        _check_lengths(f'{bag}: {topic}', message, 'strain')
+        name = beam or message.name[0]
+        if name not in message.name:
+            raise InputError(f'{bag}: {topic} has no {name}, found: {", ".join(message.name)}')
+        samples[_nanoseconds(message)] = float(message.strain[list(message.name).index(name)])
+    if not samples:
+        raise InputError(f'{bag}: no message on {topic}, allowed: one or more')
+    return np.array(list(samples)) / _SECOND, np.array(list(samples.values()))
+
+
+def read_images(bag: str | Path, topics: Mapping[str, str], bits: int = 0) -> Iterator[Picture]:
+    """
+    Yield the images of a recording, in the order of recording.
+
+    Parameters
+    ----------
+    bag : path
+    topics : mapping
+        Topics by camera.
+    bits : int
+        Significant bits of 16-bit values, see :class:`longreach_vision.io.images.BitDepth`.
+
+    Raises
+    ------
+    InputError
+        If the recording cannot be read, lacks a topic, or has an image that cannot be used.
+    """
+    cameras = {topic: camera for camera, topic in topics.items()}
+    counts = dict.fromkeys(topics, 0)
+    depths = {camera: BitDepth(bits) for camera in topics}
+    for topic, message in _messages(bag, list(cameras), _IMAGE):
+        camera = cameras[topic]
+        name = f'{bag}: image {counts[camera]} on {topic}'
+        counts[camera] += 1
+        fields = ImageFields(
+            height=message.height,
+            width=message.width,
+            encoding=message.encoding,
+            is_bigendian=bool(message.is_bigendian),
+            step=message.step,
+            data=message.data,
+        )
+        try:
+            image = to_gray(fields, depths[camera])
+        except InputError as error:
+            raise InputError(f'{name}: {error}') from error
+        yield Picture(camera, _nanoseconds(message), image, name)

@@ -1,0 +1,1 @@
+"""One circular marker in one image: detection and maximum-likelihood fit."""

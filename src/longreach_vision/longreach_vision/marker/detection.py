@@ -1,0 +1,731 @@
+"""
+Detection of one circular marker in one image: position, covariance, status.
+
+Edges and ellipse hypotheses in a window (:mod:`longreach_vision.marker.ellipses`), then a
+maximum-likelihood fit (:mod:`longreach_vision.marker.fit`), then its assessment. Pixels are (u, v)
+with integer pixel centres.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from longreach_dynamics.errors import InputError
+from longreach_vision.camera.circles import Ellipse
+from longreach_vision.camera.model import Camera
+from longreach_vision.camera.undistortion import image_of
+from longreach_vision.marker.edges import (
+    GRADIENT_NOISE,
+    EdgePoints,
+    find_edges,
+    image_noise,
+    without_glare,
+)
+from longreach_vision.marker.ellipses import (
+    Expectation,
+    Hypothesis,
+    closed_ellipses,
+    outlines_beside,
+    rank_hypotheses,
+    seen_sectors,
+)
+from longreach_vision.marker.fit import Fit, fit_marker
+from longreach_vision.marker.pixel_model import (
+    BAND,
+    BLUR,
+    CENTER,
+    OUTSIDE,
+    PERSPECTIVE,
+    PERSPECTIVE_PRIOR,
+    RHO,
+    SHAPE,
+)
+from longreach_vision.marker.symmetric import SECTORS
+
+__all__ = [
+    'LOST',
+    'TRACKED',
+    'UNCERTAIN',
+    'Observation',
+    'check_image',
+    'detect',
+    'find_markers',
+    'lost',
+    'warm_up',
+]
+
+TRACKED = 'TRACKED'
+UNCERTAIN = 'UNCERTAIN'
+LOST = 'LOST'
+
+# Sine of the angle between plane and ray below which a circle is a line.
+_EDGE_ON = math.sin(math.radians(5.0))
+_ORDER = {TRACKED: 0, UNCERTAIN: 1, LOST: 2}
+# Radii that can be measured [px]: below, the two edges overlap.
+RADII = (4.0, 400.0)
+# Least edge strength in standard deviations of the noise, and in grey levels per pixel.
+_EDGE, _LEAST_EDGE = 4.0, 2.5
+# Least share of the rim for TRACKED, and for UNCERTAIN.
+_TRUSTED_RIM, _LEAST_RIM = 0.4, 0.3
+# With less of the rim than _SAFE_RIM, another outline along at least _BESIDE of it is suspect.
+_SAFE_RIM, _BESIDE = 0.6, 0.12
+# Least share of the rim for markers found without prior knowledge; the same, and least width of
+# the band [px], for a strict search: in trials, few letters such as O were above both.
+_NEW_RIM, _STRICT_RIM, _STRICT_BAND = 0.6, 0.75, 3.0
+# With this share of the rim and a radius within 20 % of the expected one, the search ends.
+_PLAIN_RIM, _PLAIN_RADIUS = 0.85, math.log(1.2)
+# Allowed radius relative to the expected one, unless most of the rim is seen; below _INNER_SIZE, a
+# disc may be the inner edge of a ring.
+_SIZES, _INNER_SIZE = (0.7, 1.4), 0.85
+# Another ellipse with a relative radius in _RIVALS whose centre is nearer to the expected position
+# by _NEARER radii is equally likely.
+_RIVALS, _NEARER = (0.6, 1.6), 0.2
+# Stricter limits of unexplained contrast (see _UNEXPLAINED) where a part is hidden, and where
+# glare is near: below saturation, glare is not detected by itself.
+_HIDDEN_UNEXPLAINED = 0.015
+_GLARE_DEVIATION, _GLARE_UNEXPLAINED = 0.07, 0.01
+# The same, and least share of the rim, where the edge of a shadow was estimated: several shadows
+# are not explained by one.
+_SHADED_UNEXPLAINED, _SHADED_RIM = 0.008, 0.6
+# Contrast in standard deviations of the residual, below which a fit is rejected.
+_LEAST_CONTRAST = 6.0
+# Largest residual as a share of the contrast; relative uncertainty of the noise estimate.
+_UNEXPLAINED = 0.02
+_NOISE_TOLERANCE = 1.1
+# Largest blur of lens and focus, and of motion [px]; largest grey level of a fit, extrapolated
+# beyond saturation: glare has softer edges and is brighter.
+_SOFTEST, _FASTEST, _BRIGHTEST = 1.8, 3.2, 380.0
+# Largest standard deviation of the centre of a TRACKED marker [px].
+_LARGEST_DEVIATION = 0.08
+# Least share of the inner edge that must fit, absolute and relative to the outer edge: otherwise
+# the outer edge may be that of a board, and the inner edge the marker's outer edge.
+_LEAST_INNER, _INNER_SHARE = 0.33, 0.6
+# Largest perspective of a fit without normal, relative to a plane tilted like its ellipse.
+_MOST_PERSPECTIVE = 1.5
+# Largest relative difference between the ellipse and a circle in the given plane.
+_ASTRAY = 0.06
+# Initial blur [px]: lens and pixel.
+_BLUR = 1.0
+# Variance of the centre in addition to noise: factor for nonlinear shading and other effects that
+# are not modelled; constant part for lens and sensor [px].
+_BEYOND, _FLOOR = 1.3, 0.001
+
+
+@dataclass(frozen=True)
+class Observation:
+    """
+    Observation of a marker in one image.
+
+    Parameters
+    ----------
+    status : str
+        ``TRACKED``, ``UNCERTAIN`` (seen, but not reliable) or ``LOST``.
+    reason : str
+        Why the status is not ``TRACKED``; empty otherwise.
+    center : ndarray, shape (2,)
+        Projected centre of the circle if camera and normal are given, else the centre of the outer
+            edge's ellipse [px]; for a lost marker, the position where it was expected.
+    covariance : ndarray, shape (2, 2)
+        Covariance of the centre [px^2]; NaN if the marker is lost.
+    ellipse : Ellipse
+        Outer edge in the image [px].
+    inner : float
+        Radius of the inner edge as a share of the outer one; 0 for a disc.
+    bright : bool
+        Whether the marker is brighter than its surroundings.
+    rim_support : float
+        Share of the rim that fits, 0 to 1.
+    residual : float
+        Root mean square residual of the fit [grey levels].
+    shape : ndarray, shape (3,)
+        Shape matrix (11, 12, 22) of the outer edge [px], used for prediction by the tracking.
+    """
+
+    status: str
+    reason: str
+    center: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    ellipse: Ellipse
+    inner: float
+    bright: bool
+    rim_support: float
+    residual: float
+    shape: NDArray[np.float64]
+
+    @property
+    def radius(self) -> float:
+        """Longer semi-axis of the outer edge [px]."""
+        return float(self.ellipse.axes[0])
+
+
+def detect(
+    image: NDArray[np.uint8],
+    at: ArrayLike,
+    radius: float,
+    *,
+    camera: Camera | None = None,
+    normal_cam: ArrayLike | None = None,
+    search: float | None = None,
+    expected: Observation | None = None,
+    exclude: Sequence[tuple[float, float, float]] = (),
+) -> Observation:
+    """
+    Find a circular marker near a pixel.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (height, width)
+    at : array_like, shape (2,)
+        Approximate centre: u, v [px].
+    radius : float
+        Approximate longer semi-axis of the outer edge [px].
+    camera : Camera, optional
+        The camera, for its lens distortion.
+    normal_cam : array_like, shape (3,), optional
+        Normal of the marker's plane in the camera's optical frame, of either sign. With it, the
+            centre is that of the circle; requires the camera.
+    search : float, optional
+        Largest distance of the centre from ``at`` [px]; by default the radius, at least 12.
+    expected : Observation, optional
+        Previous observation: shape, radius ratio and polarity must agree with it.
+    exclude : sequence of (u, v, distance)
+        Regions excluded for the centre, because they contain other known markers.
+
+    Returns
+    -------
+    Observation
+
+    Raises
+    ------
+    InputError
+        For an invalid image, a position outside of it, a radius out of range, a normal without a
+            camera or perpendicular to the line of sight.
+    """
+    image = check_image(image)
+    place = _place(at, image)
+    if not RADII[0] <= radius <= RADII[1]:
+        raise InputError(
+            f'radius = {radius:g} px; allowed: [{RADII[0]:g}, {RADII[1]:g}] px; give the longer'
+            ' semi-axis of the outer edge'
+        )
+    reach = max(12.0, radius) if search is None else search
+    if not (math.isfinite(reach) and reach > 0.0):
+        raise InputError(f'search = {reach:g} px; allowed: above 0')
+    reach = min(reach, float(sum(image.shape)))
+    packed, normal = _view(camera, normal_cam, image)
+    half = reach + 1.3 * radius + 6.0
+    window = (
+        int(place[0] - half), int(place[0] + half) + 1,
+        int(place[1] - half), int(place[1] + half) + 1,
+    )  # fmt: skip
+    noise = image_noise(image, window)
+    edges = find_edges(image, window, max(_EDGE * GRADIENT_NOISE * noise, _LEAST_EDGE))
+    wanted = Expectation(float(place[0]), float(place[1]), radius, reach)
+    outline, likely = _outlines(camera, normal, place)
+    if expected is not None or likely.any():
+        a11, a12, a22 = (likely * radius if expected is None else expected.shape).tolist()
+        wanted = wanted._replace(
+            a11=a11, a12=a12, a22=a22,
+            polarity=0 if expected is None else (-1 if expected.bright else 1),
+        )  # fmt: skip
+    best: Observation | None = None
+    for thorough in (False, True):
+        if thorough:
+            edges = without_glare(image, edges)
+        ranked = [
+            hypothesis
+            for hypothesis in rank_hypotheses(edges, wanted, thorough=thorough)
+            if hypothesis.score > -9.0
+            and not any(
+                math.hypot(hypothesis.u - u, hypothesis.v - v) < distance
+                for u, v, distance in exclude
+            )
+        ]
+        for hypothesis in ranked[: 3 if thorough else 1]:
+            seen = _refine(image, packed, normal, outline, edges, hypothesis, noise, expected)
+            # It may be the inner edge of a ring whose outer edge has not been found yet.
+            if seen.status == TRACKED and _is_plain(seen, radius):
+                return seen
+            if seen.status == TRACKED and thorough and expected is None:
+                if seen.inner == 0.0 and seen.radius < _INNER_SIZE * radius:
+                    outer = _around(seen, hypothesis, radius)
+                    whole = _refine(image, packed, normal, outline, edges, outer, noise, expected)
+                    seen = whole if whole.status == TRACKED else seen
+                seen = _questioned(seen, place, radius, ranked)
+            if seen.status == TRACKED and thorough:
+                return seen
+            if best is None or _ORDER[seen.status] < _ORDER[best.status]:
+                best = seen
+    if best is None:
+        return lost('no ellipse of this size here', place, radius, expected)
+    if best.status == LOST:
+        return lost(best.reason, place, radius, expected)
+    if best.status == TRACKED and expected is None:
+        # The first pass found it, and the second pass found nothing better.
+        return _questioned(best, place, radius, ranked)
+    return best
+
+
+def _is_plain(seen: Observation, radius: float) -> bool:
+    """Return whether an observation agrees with the expectation so well that the search ends."""
+    return seen.rim_support >= _PLAIN_RIM and abs(math.log(seen.radius / radius)) < _PLAIN_RADIUS
+
+
+def _around(seen: Observation, hypothesis: Hypothesis, radius: float) -> Hypothesis:
+    """Return the hypothetical outer edge for which a small ellipse is the inner edge."""
+    ratio = seen.radius / radius
+    a11, a12, a22 = (seen.shape / ratio).tolist()
+    u, v = seen.center.tolist()
+    return hypothesis._replace(
+        u=u, v=v, a11=a11, a12=a12, a22=a22,
+        polarity=-hypothesis.polarity, inner=ratio, inner_support=1.0,
+    )  # fmt: skip
+
+
+def _questioned(
+    seen: Observation, at: NDArray[np.float64], radius: float, ranked: list[Hypothesis]
+) -> Observation:
+    """
+    Return a partly visible marker as UNCERTAIN if another ellipse may be the marker.
+
+    An occluder may be an ellipse itself, with more of its rim visible.
+    """
+    doubt = ''
+    if not _SIZES[0] < seen.radius / radius < _SIZES[1]:
+        doubt = f'radius of {seen.radius:.1f} px instead of {radius:.1f} px'
+    away = math.dist(seen.center, at)
+    for other in ranked:
+        center = (other.u, other.v)
+        if (
+            math.dist(center, at) < away - _NEARER * radius
+            and math.dist(center, seen.center) > _NEARER * radius
+            and other.support >= seen.rim_support
+            and _RIVALS[0] < float(np.linalg.eigvalsh(other.shape)[-1]) / radius < _RIVALS[1]
+        ):
+            doubt = f'another ellipse is nearer to ({at[0]:.0f}, {at[1]:.0f})'
+    return replace(seen, status=UNCERTAIN, reason=doubt) if doubt else seen
+
+
+def find_markers(
+    image: NDArray[np.uint8],
+    radii: tuple[float, float] = (6.0, 60.0),
+    *,
+    camera: Camera | None = None,
+    normal_cam: ArrayLike | None = None,
+    strict: bool = False,
+) -> list[Observation]:
+    """
+    Find all rings in an image, without prior knowledge.
+
+    A ring is a pair of closed concentric ellipses of opposite polarity, which hardly any other
+    object has. Discs are not found.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (height, width)
+    radii : (float, float)
+        Range of the longer semi-axis [px].
+    camera, normal_cam
+        As in :func:`detect`.
+    strict : bool
+        Only rings with 75 % of the rim and a band of 3 px, where letters are to be left out; those
+        whose edges are ellipses to a fraction of a pixel remain.
+
+    Returns
+    -------
+    list of Observation
+        All ``TRACKED``, with at least 60 % of the rim; from top to bottom.
+    """
+    image = check_image(image)
+    frame = (0, image.shape[1], 0, image.shape[0])
+    noise = image_noise(image, frame)
+    edges = find_edges(image, frame, max(_EDGE * GRADIENT_NOISE * noise, 2.0 * _LEAST_EDGE))
+    found = closed_ellipses(edges, 0.25 * radii[0], radii[1], 0.6)
+    rings = []
+    for outer in found:
+        longest = float(np.linalg.eigvalsh(outer.shape)[-1])
+        if longest < radii[0]:
+            continue
+        for inner in found:
+            ratio = float(np.linalg.eigvalsh(inner.shape)[-1]) / longest
+            away = math.hypot(inner.u - outer.u, inner.v - outer.v)
+            if (
+                inner.polarity != outer.polarity
+                and 0.2 < ratio < 0.92
+                and away < 0.12 * longest
+                and np.linalg.norm(inner.shape - ratio * outer.shape) < 0.2 * longest
+            ):
+                rings.append((outer, longest))
+                break
+    seen: list[Observation] = []
+    for outer, longest in rings:
+        near = detect(
+            image, (outer.u, outer.v), longest,
+            camera=camera, normal_cam=normal_cam, search=max(3.0, 0.2 * longest),
+        )  # fmt: skip
+        again = any(
+            math.hypot(*(near.center - other.center)) < 0.5 * near.radius for other in seen
+        )
+        rim, band = (_STRICT_RIM, _STRICT_BAND) if strict else (_NEW_RIM, 0.0)
+        is_ring = near.status == TRACKED and near.rim_support >= rim and near.inner > 0.0
+        if is_ring and (1.0 - near.inner) * near.radius >= band and not again:
+            seen.append(near)
+    return sorted(seen, key=lambda one: (one.center[1], one.center[0]))
+
+
+def warm_up() -> None:
+    """Compile all kernels of the detection, or load them from the cache."""
+    v, u = np.mgrid[0:80, 0:80]
+    away = np.hypot(u - 40.3, v - 39.6)
+    image = np.where((away < 18.0) & (away > 9.0), 40, 180).astype(np.uint8)
+    camera = Camera('warm_up', 80, 80, 2000.0, 2000.0, 40.0, 40.0, 'plumb_bob', ())
+    seen = detect(image, (40.0, 40.0), 18.0, camera=camera, normal_cam=(0.0, 0.0, 1.0))
+    detect(image, (40.0, 40.0), 18.0, expected=seen)
+    find_markers(image)
+    # An occlusion, as kernels for hidden rims are used at none before.
+    image[:, 48:] = 110
+    detect(image, (40.0, 40.0), 18.0, camera=camera, normal_cam=(0.0, 0.0, 1.0))
+
+
+def check_image(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """
+    Return an image in the form required by the kernels.
+
+    Raises
+    ------
+    InputError
+        If it is not a non-empty two-dimensional array of uint8.
+    """
+    if not isinstance(image, np.ndarray) or image.ndim != 2 or image.dtype != np.uint8:
+        what = (
+            f'{image.dtype} of shape {image.shape}'
+            if isinstance(image, np.ndarray)
+            else type(image).__name__
+        )
+        raise InputError(
+            f'an image is an array of uint8, (height, width); got {what}; convert it to 8-bit grey'
+        )
+    if min(image.shape) < 16:
+        raise InputError(
+            f'an image of {image.shape[1]} x {image.shape[0]} pixels; allowed: at least 16 x 16'
+        )
+    # Kernels are compiled for one kind of array: writable and contiguous.
+    if not image.flags.c_contiguous or not image.flags.writeable:
+        image = np.array(image, order='C')
+    return image
+
+
+def lost(
+    reason: str,
+    place: NDArray[np.float64],
+    radius: float,
+    expected: Observation | None = None,
+) -> Observation:
+    """Return the observation of a lost marker at its expected position."""
+    shape = np.array([radius, 0.0, radius]) if expected is None else expected.shape
+    ellipse = (
+        Ellipse(place, np.array([radius, radius]), 0.0)
+        if expected is None
+        else Ellipse(place, expected.ellipse.axes, expected.ellipse.angle)
+    )
+    return Observation(
+        status=LOST,
+        reason=reason,
+        center=place,
+        covariance=np.full((2, 2), np.nan),
+        ellipse=ellipse,
+        inner=0.0 if expected is None else expected.inner,
+        bright=False if expected is None else expected.bright,
+        rim_support=0.0,
+        residual=math.nan,
+        shape=shape,
+    )
+
+
+def _place(at: ArrayLike, image: NDArray[np.uint8]) -> NDArray[np.float64]:
+    place = np.asarray(at, float)
+    if place.shape != (2,) or not np.all(np.isfinite(place)):
+        raise InputError(f'a pixel is two numbers u, v; got {at!r}')
+    height, width = image.shape
+    if not (-0.5 <= place[0] <= width - 0.5 and -0.5 <= place[1] <= height - 0.5):
+        raise InputError(
+            f'the marker at ({place[0]:g}, {place[1]:g}) lies outside the image of {width} x'
+            f' {height} pixels; allowed: u in [-0.5, {width - 0.5}], v in [-0.5, {height - 0.5}]'
+        )
+    return place
+
+
+def _view(
+    camera: Camera | None, normal_cam: ArrayLike | None, image: NDArray[np.uint8]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return camera and normal for the kernels: zeros if unknown."""
+    normal = np.zeros(3)
+    if camera is None:
+        if normal_cam is not None:
+            raise InputError('a normal without a camera; give the calibration, too')
+        return np.zeros(16), normal
+    if (camera.height, camera.width) != image.shape:
+        raise InputError(
+            f'an image of {image.shape[1]} x {image.shape[0]} pixels with a calibration for'
+            f' {camera.width} x {camera.height}; use the calibration of this camera and resolution'
+        )
+    if normal_cam is not None:
+        normal = np.asarray(normal_cam, float)
+        length = float(np.linalg.norm(normal)) if normal.shape == (3,) else math.nan
+        if not (math.isfinite(length) and length > 0.0):
+            raise InputError(f'a normal is three finite numbers, not all 0; got {normal_cam!r}')
+        normal = normal / length
+    return camera.packed, normal
+
+
+def _outlines(
+    camera: Camera | None, normal: NDArray[np.float64], place: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """
+    Return the shape matrix of a circle in the plane, in pinhole pixels and in the image.
+
+    Scaled to a longer semi-axis of 1 px; both are 0 if the normal is unknown.
+    """
+    if camera is None or not normal.any():
+        return np.zeros(3), np.zeros(3)
+    x, y = camera.undistort(place)
+    ray = np.array([x, y, 1.0])
+    if abs(normal @ ray) < _EDGE_ON * math.hypot(x, y, 1.0):
+        raise InputError(
+            f'the plane with the normal {normal.round(4).tolist()} is seen edge-on at'
+            f' ({place[0]:g}, {place[1]:g}); allowed: at least'
+            f' {math.degrees(math.asin(_EDGE_ON)):.0f} deg from that'
+        )
+    # A step w in the plane moves the pinhole pixel by F (w_uv - ray_uv w_z), up to scale.
+    move = np.array([[camera.fx, 0.0, -camera.fx * x], [0.0, camera.fy, -camera.fy * y]])
+    across = move @ normal
+    square = move @ move.T - np.outer(across, across)
+    pinhole = np.array([camera.fx * x + camera.cx, camera.fy * y + camera.cy])
+    _, jacobian = image_of(camera.packed, pinhole)
+    return _unit_shape(square), _unit_shape(jacobian @ square @ jacobian.T)
+
+
+def _unit_shape(square: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the symmetric root (11, 12, 22) of a matrix, scaled to a largest eigenvalue of 1."""
+    root = _symmetric_root(square)
+    own = np.array([root[0, 0], root[0, 1], root[1, 1]])
+    longest = 0.5 * (own[0] + own[2]) + math.hypot(0.5 * (own[0] - own[2]), own[1])
+    scaled: NDArray[np.float64] = own / longest
+    return scaled
+
+
+def _refine(
+    image: NDArray[np.uint8],
+    packed: NDArray[np.float64],
+    normal: NDArray[np.float64],
+    outline: NDArray[np.float64],
+    edges: EdgePoints,
+    hypothesis: Hypothesis,
+    noise: float,
+    expected: Observation | None,
+) -> Observation:
+    """Fit the marker of a hypothesis, and assess the fit."""
+    inner = hypothesis.inner if hypothesis.inner_support > 0.4 else 0.0
+    if expected is not None:
+        inner = expected.inner
+    shape = (hypothesis.a11, hypothesis.a12, hypothesis.a22)
+    start = np.array([hypothesis.u, hypothesis.v, *shape, inner])
+    seen = seen_sectors(edges, hypothesis._replace(inner=inner))
+    if inner > 0.0 and np.mean(seen[SECTORS:]) < _LEAST_RIM:
+        # With a hole of few pixels the edge points lie beside it: its grey level would be unknown.
+        seen[SECTORS:] = seen[:SECTORS]
+    fit = fit_marker(image, packed, normal, outline, start, seen, _BLUR, noise)
+    round_enough = hypothesis.support >= _NEW_RIM
+    if inner == 0.0 and expected is None and round_enough and not _explains(fit, noise):
+        # The inner edge may be blurred away: try rings of two widths.
+        for ratio in (0.5, 0.75):
+            start[5] = ratio
+            seen[SECTORS:] = seen[:SECTORS]
+            other = fit_marker(image, packed, normal, outline, start, seen, _BLUR, noise)
+            if other.converged and other.residual < 0.8 * fit.residual:
+                fit, inner = other, ratio
+    if not (fit.converged and np.all(np.isfinite(fit.parameters))):
+        place = np.array([hypothesis.u, hypothesis.v])
+        return lost('the fit found no marker here', place, hypothesis.a11)
+    # Without a camera, assume a field of view of a right angle.
+    focal = float(packed[0]) or 0.5 * max(image.shape)
+    disc = inner == 0.0
+    return _judge(fit, hypothesis, edges, packed, normal, outline, focal, noise, disc=disc)
+
+
+def _contrast(fit: Fit) -> float:
+    return abs(float(fit.parameters[OUTSIDE] - fit.parameters[BAND]))
+
+
+def _explains(fit: Fit, noise: float, share: float = _UNEXPLAINED) -> bool:
+    """Return whether the residual is at most noise plus a small share of the contrast."""
+    allowed = math.hypot(_NOISE_TOLERANCE * noise, 0.6 + share * _contrast(fit))
+    return fit.converged and fit.residual < allowed
+
+
+def _judge(
+    fit: Fit,
+    hypothesis: Hypothesis,
+    edges: EdgePoints,
+    packed: NDArray[np.float64],
+    normal: NDArray[np.float64],
+    outline: NDArray[np.float64],
+    focal: float,
+    noise: float,
+    *,
+    disc: bool,
+) -> Observation:
+    """Return the observation of a fit, with its status."""
+    p = fit.parameters
+    center, h = p[CENTER:SHAPE], p[PERSPECTIVE:]
+    shape = _matrix(p[SHAPE:BLUR])
+    # The ellipse of the outer edge: x = c + A e / (1 + h . e).
+    size = float(h @ h)
+    flat = 1.0 / (1.0 - size)
+    outer_center = center - flat * (shape @ h)
+    across = np.eye(2) * math.sqrt(flat)
+    if size > 0.0:
+        across += (flat - math.sqrt(flat)) * np.outer(h, h) / size
+    outer = shape @ across
+    outer = _symmetric_root(outer @ outer.T)
+    spread = _matrix(p[BLUR:BAND])
+    # Under uneven illumination of the scene, blur moves every edge away from the light, by its
+    # variance times the relative slope of the illumination; vignetting acts on the blurred image
+    # and does not. Half of the shift is corrected, and the other half is the uncertainty.
+    step = p[OUTSIDE] - p[BAND]
+    half_shift = 0.5 * (spread @ (p[OUTSIDE + 1 : PERSPECTIVE] - p[BAND + 1 : OUTSIDE])) / step
+    center, outer_center = center + half_shift, outer_center + half_shift
+    jacobian = np.zeros((2, fit.covariance.shape[0]))
+    jacobian[:, CENTER:SHAPE] = np.eye(2)
+    jacobian[:, OUTSIDE + 1 : PERSPECTIVE] = 0.5 * spread / step
+    jacobian[:, BAND + 1 : OUTSIDE] = -0.5 * spread / step
+    if not normal.any():
+        center = outer_center
+        jacobian[:, PERSPECTIVE:] = -flat * shape
+    covariance = jacobian @ fit.covariance @ jacobian.T + np.outer(half_shift, half_shift)
+    if packed[0] != 0.0:
+        center, jacobian = image_of(packed, center)
+        outer_center, _ = image_of(packed, outer_center)
+        covariance = jacobian @ covariance @ jacobian.T
+        stretched = jacobian @ outer
+        outer = _symmetric_root(stretched @ stretched.T)
+        spread = jacobian @ spread @ jacobian.T
+    covariance = _BEYOND * covariance + np.eye(2) * _FLOOR**2
+    ellipse = _ellipse(outer_center, outer)
+    support = float(np.count_nonzero(fit.sectors[:SECTORS])) / SECTORS
+    beside = 0.0
+    if support < _SAFE_RIM:
+        found = hypothesis._replace(
+            u=outer_center[0], v=outer_center[1],
+            a11=outer[0, 0], a12=outer[0, 1], a22=outer[1, 1],
+        )  # fmt: skip
+        beside = float(np.mean(outlines_beside(edges, found) & ~fit.sectors[:SECTORS]))
+    status, reason = _status(
+        fit, hypothesis, outline, covariance, spread, support, beside, noise
+    )  # fmt: skip
+    if status == TRACKED and not (disc or _has_inner_edge(fit, support)):
+        status, reason = UNCERTAIN, 'its inner edge does not fit: another outline beside it?'
+    if status == TRACKED and not normal.any() and math.sqrt(size) > _most_perspective(p, focal):
+        status, reason = UNCERTAIN, 'its edges are not those of a circle in a plane'
+    return Observation(
+        status=status,
+        reason=reason,
+        center=center,
+        covariance=covariance,
+        ellipse=ellipse,
+        inner=0.0 if disc else float(p[RHO]),
+        bright=bool(p[BAND] > p[OUTSIDE]),
+        rim_support=support,
+        residual=fit.residual,
+        shape=np.array([outer[0, 0], outer[0, 1], outer[1, 1]]),
+    )
+
+
+def _has_inner_edge(fit: Fit, support: float) -> bool:
+    """Return whether a ring's inner edge fits about as well as its outer edge."""
+    inner = float(np.count_nonzero(fit.sectors[SECTORS:])) / SECTORS
+    return inner >= min(_LEAST_INNER, _INNER_SHARE * support)
+
+
+def _most_perspective(p: NDArray[np.float64], focal: float) -> float:
+    """Return the largest perspective, abs(h), of a circle in a plane."""
+    minor, major = np.linalg.eigvalsh(_matrix(p[SHAPE:BLUR]))
+    tilt = math.sqrt(max((major / minor) ** 2 - 1.0, 0.0))
+    return _MOST_PERSPECTIVE * float(major) / focal * (tilt + 0.2) + 3.0 * PERSPECTIVE_PRIOR
+
+
+def _status(
+    fit: Fit,
+    hypothesis: Hypothesis,
+    outline: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+    spread: NDArray[np.float64],
+    support: float,
+    beside: float,
+    noise: float,
+) -> tuple[str, str]:
+    """Return status and reason."""
+    p = fit.parameters
+    contrast = _contrast(fit)
+    if contrast < _LEAST_CONTRAST * max(fit.residual, 0.3):
+        return LOST, f'contrast of {contrast:.0f} grey levels over {fit.residual:.1f} of residual'
+    if (p[BAND] > p[OUTSIDE]) != (hypothesis.polarity < 0.0):
+        return LOST, 'grey levels and edges contradict each other'
+    if support < _LEAST_RIM:
+        return LOST, f'{100 * support:.0f} % of the rim fits'
+    if support < _TRUSTED_RIM:
+        return UNCERTAIN, f'{100 * support:.0f} % of the rim fits'
+    if beside > _BESIDE:
+        return UNCERTAIN, f'another outline beside {100 * beside:.0f} % of the rim'
+    if max(p[BAND], p[OUTSIDE]) > _BRIGHTEST:
+        return UNCERTAIN, 'brighter than a sensor shows: glare'
+    blur = np.sqrt(np.linalg.eigvalsh(spread))
+    if blur[0] > _SOFTEST or blur[1] > _FASTEST:
+        return UNCERTAIN, f'edges are blurred by {blur[0]:.1f} and {blur[1]:.1f} px'
+    if not _explains(fit, noise, _UNEXPLAINED if support > _PLAIN_RIM else _HIDDEN_UNEXPLAINED):
+        return UNCERTAIN, f'residual of {fit.residual:.1f} grey levels: not this kind of marker'
+    if fit.shaded and not (support > _SHADED_RIM and _explains(fit, noise, _SHADED_UNEXPLAINED)):
+        return UNCERTAIN, f'shadows: {100 * support:.0f} % of the rim fits'
+    if outline.any():
+        own = p[SHAPE:BLUR]
+        astray = float(np.linalg.norm(own - outline * (own @ outline) / (outline @ outline)))
+        if astray > _ASTRAY * float(np.linalg.norm(own)):
+            return UNCERTAIN, 'this ellipse is not the image of a circle in the given plane'
+    deviation = math.sqrt(float(np.max(np.linalg.eigvalsh(covariance))))
+    if fit.burnt > 0.0 and (
+        deviation > _GLARE_DEVIATION or not _explains(fit, noise, _GLARE_UNEXPLAINED)
+    ):
+        return UNCERTAIN, f'glare over {100 * fit.burnt:.0f} % of the rim'
+    if deviation > _LARGEST_DEVIATION:
+        return UNCERTAIN, f'standard deviation of {deviation:.2f} px'
+    return TRACKED, ''
+
+
+def _matrix(triangle: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the symmetric matrix (2, 2) with the elements 11, 12, 22."""
+    return triangle[[0, 1, 1, 2]].reshape(2, 2)
+
+
+def _symmetric_root(square: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the positive root of a symmetric positive matrix (2, 2)."""
+    root = math.sqrt(float(square[0, 0] * square[1, 1] - square[0, 1] * square[1, 0]))
+    trace = math.sqrt(float(square[0, 0] + square[1, 1]) + 2.0 * root)
+    result: NDArray[np.float64] = (square + root * np.eye(2)) / trace
+    return result
+
+
+def _ellipse(center: NDArray[np.float64], shape: NDArray[np.float64]) -> Ellipse:
+    """Return the ellipse center + shape e(t)."""
+    values, vectors = np.linalg.eigh(shape)
+    major = vectors[:, 1]
+    angle = math.atan2(float(major[1]), float(major[0]))
+    if angle <= -0.5 * math.pi:
+        angle += math.pi
+    elif angle > 0.5 * math.pi:
+        angle -= math.pi
+    return Ellipse(center, values[::-1].copy(), angle)

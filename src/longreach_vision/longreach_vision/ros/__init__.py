@@ -1,0 +1,1 @@
+"""The nodes, their messages, and requests to them."""

@@ -1,0 +1,370 @@
+"""
+Simulated cameras: images and camera_info from ``marker_truth`` or from a path in a file.
+
+Image k of a camera is exposed at simulation time k / frame_rate; the other cameras' images are
+later by ``skew``. The stamp is the middle of the exposure, and the noise is a function of seed,
+camera and k, so that a run can be repeated at any speed. Queued samples of the truth are read
+before the next image is drawn: none is lost if the simulation is faster than the drawing, and the
+images follow as fast as they can be drawn. With a duration, the node ends after the last image,
+and the simulation can wait for that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from longreach_msgs.msg import MarkerPositions
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.subscription import Subscription
+from rclpy.task import Future
+from sensor_msgs.msg import CameraInfo, Image
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import quantity
+from longreach_node import diagnostics, qos
+from longreach_node.frames import FrameParameters, frame_name
+from longreach_node.parameters import declare
+from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds, stamp_of
+from longreach_vision.camera.geometry import Pose
+from longreach_vision.camera.model import Camera
+from longreach_vision.io.images import keep_freed_memory
+from longreach_vision.rig import load_rig
+from longreach_vision.ros import conversions
+from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng, warm_up
+from longreach_vision.simulator.scene import (
+    Frame,
+    FrameTimes,
+    MarkerPath,
+    Scene,
+    frames_of,
+    load_look,
+    scene_of,
+)
+
+__all__ = ['CameraNode', 'CameraNodeParameters']
+
+# Period of the timer while images are due [s].
+_PERIOD = 2e-3
+# Longest time between drawn images while messages keep arriving [s].
+_PATIENCE = 0.05
+# Period of diagnostics [s of wall time].
+_REPORTS = 1.0
+# Time between the last image and the end of the node, for listeners to process it [s].
+_FAREWELL = 1.5
+
+
+@dataclasses.dataclass(frozen=True)
+class CameraNodeParameters(FrameParameters):
+    """Parameters of the camera node."""
+
+    rig: str = quantity('rig file: cameras, plane, markers', '')
+    look: str = quantity('look file; empty for the installed one', '', default='')
+    path: str = quantity(
+        'CSV file with time, NAME.x, NAME.z to render; empty for the topic marker_truth',
+        '',
+        default='',
+    )
+    frame_rate: float = quantity(
+        'images of each camera per second of simulation time',
+        'Hz',
+        above=0.0,
+        at_most=1e3,
+        default=15.0,
+    )
+    scale: float = quantity(
+        'image size relative to the cameras', above=0.0, at_most=1.0, default=1.0
+    )
+    skew: float = quantity('delay of all cameras but the first', 's', at_least=0.0, default=0.0)
+    drop_rate: float = quantity(
+        'share of images that are dropped, for tests', at_least=0.0, below=1.0, default=0.0
+    )
+    real_time_factor: float = quantity(
+        'simulation time over real time; 0: a path continues when listeners have the previous'
+        ' image',
+        at_least=0.0,
+        at_most=1e4,
+        default=1.0,
+    )
+    lossless: bool = quantity(
+        'publish an image only when reliable listeners have the previous one', default=False
+    )
+    duration: float = quantity(
+        'time of marker_truth, or since the start of a path, after which the node ends; 0: never',
+        's',
+        at_least=0.0,
+        default=0.0,
+    )
+    listeners: int = quantity(
+        'number of subscribers of each image_raw for which path and marker_truth wait',
+        at_least=0,
+        default=0,
+    )
+    start_timeout: float = quantity(
+        'longest wait for listeners', 's', at_least=0.0, at_most=1e4, default=10.0
+    )
+
+
+class _Waiting(NamedTuple):
+    """An image to be drawn."""
+
+    view: _View
+    frame: Frame
+    due: float  # on the monotonic clock [s]
+
+
+class _View:
+    """A camera with its publishers; images are drawn into a reused message."""
+
+    def __init__(
+        self,
+        node: Node,
+        name: str,
+        frame_id: str,
+        camera: Camera,
+        pose: Pose,
+        scene: Scene,
+        times: FrameTimes,
+        delay: int,
+        line_time: float,
+    ) -> None:
+        self.name, self.times, self._delay = name, times, delay
+        blank = np.zeros((camera.height, camera.width), dtype=np.uint8)
+        self._message = conversions.array_to_image(blank, 'mono8', stamp_of(0), frame_id)
+        self._info = conversions.camera_to_info(camera, stamp_of(0), frame_id)
+        self._buffer = np.frombuffer(self._message.data, np.uint8).reshape(blank.shape)
+        self._simulator = CameraSimulator(camera, pose, scene, self._buffer, line_time)
+        self.images = node.create_publisher(Image, f'{name}/image_raw', qos.IMAGES)
+        self._infos = node.create_publisher(CameraInfo, f'{name}/camera_info', qos.IMAGES)
+
+    def draw(self, frame: Frame, rng: np.random.Generator) -> np.ndarray:
+        """Draw and return an image; it is overwritten by the next one."""
+        self._simulator.image(frame.positions, frame.velocities, frame.stamp * 1e-9, rng)
+        return self._buffer
+
+    def stamp(self, frame: Frame) -> int:
+        """Return the stamp of an image [ns]."""
+        return frame.stamp + self._delay
+
+    def publish(self, frame: Frame, unheard: bool) -> None:
+        """Publish the drawn image; without subscribers only if ``unheard``."""
+        self._message.header.stamp = self._info.header.stamp = stamp_of(self.stamp(frame))
+        self._infos.publish(self._info)
+        if unheard or self.images.get_subscription_count():
+            self.images.publish(self._message)
+
+
+Viewer = Callable[[str, int, np.ndarray], None]
+
+
+class CameraNode(Node):
+    """
+    Simulated cameras that observe markers.
+
+    Parameters
+    ----------
+    name : str
+        The node's name.
+    kind : type
+        Class of its parameters.
+
+    Attributes
+    ----------
+    viewer : callable, optional
+        Receives each image without the middleware: camera name, stamp [ns], array (owned by the
+            receiver). If set, images are published only while there are subscribers.
+    """
+
+    viewer: Viewer | None = None
+
+    def __init__(
+        self, name: str = 'camera', kind: type[CameraNodeParameters] = CameraNodeParameters
+    ) -> None:
+        # Before the middleware has threads.
+        keep_freed_memory()
+        super().__init__(name)
+        self.done = Future()
+        self.settings = settings = declare(self, kind)
+        rig, look = load_rig(settings.rig), load_look(settings.look or None)
+        self._seed = look.seed
+        self._scene = scene_of(rig, look.scaled(settings.scale))
+        topics = [self.resolve_topic_name(f'{camera}/image_raw') for camera in rig.cameras]
+        self.get_logger().info(
+            f'draws {", ".join(self._scene.names)} as'
+            f' {settings.path or self.resolve_topic_name("marker_truth")} says;'
+            f' {settings.frame_rate:g} images per second on {", ".join(topics)}'
+        )
+        warm_up()
+        self._views = [
+            _View(
+                self,
+                name,
+                frame_name(self, settings, f'{name}_camera_optical'),
+                mounted.camera.scaled(settings.scale).replace(name=name),
+                mounted.pose,
+                self._scene,
+                FrameTimes(settings.frame_rate, settings.skew if index else 0.0),
+                seconds_to_nanoseconds(mounted.delay),
+                mounted.line_time / settings.scale,
+            )
+            for index, (name, mounted) in enumerate(rig.cameras.items())
+        ]
+        self._counts = dict.fromkeys(('rendered', 'dropped', 'late', 'missed', 'invalid'), 0)
+        self._diagnostics = diagnostics.Diagnostics(self, 'cameras')
+        # Stamp of the latest image [ns].
+        self._stamp = 0
+        self._waiting: deque[_Waiting] = deque()
+        self._born = self._drawn = time.monotonic()
+        self._heard = self._seen = 0
+        self._complete = False
+        self._truth: Subscription | None = None
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._timer = self.create_timer(_PERIOD, self._work, clock=steady)
+        self.create_timer(_REPORTS, self._report, clock=steady)
+        self._path: Iterator[_Waiting] | None = None
+        if settings.path:
+            self._path = self._along(MarkerPath.from_csv(settings.path).of(self._scene.names))
+
+    def _on_truth(self, message: MarkerPositions) -> None:
+        """Queue the images whose exposure a sample of the truth completes."""
+        self._heard += 1
+        try:
+            positions, velocities = conversions.markers_from_message(message, self._scene.names)
+        except InputError as error:
+            self._counts['invalid'] += 1
+            self.get_logger().warning(f'not used: {error}', throttle_duration_sec=1.0)
+            return
+        if self._heard - self._counts['invalid'] == 1:
+            self._warn_of_missing(positions, message)
+        stamp, now = nanoseconds_of(message.header.stamp), time.monotonic()
+        frames = [
+            _Waiting(view, frame, now)
+            for view in self._views
+            for frame in view.times.add(stamp, positions, velocities)
+        ]
+        self._waiting.extend(frames)
+        self._complete = 0 < seconds_to_nanoseconds(self.settings.duration) <= stamp
+        if frames or self._complete:
+            self._timer.reset()
+
+    def _warn_of_missing(self, positions: np.ndarray, message: MarkerPositions) -> None:
+        """Warn about markers of the rig that are missing in the truth."""
+        missing = [
+            name
+            for name, there in zip(self._scene.names, np.isfinite(positions[:, 0]), strict=True)
+            if not there
+        ]
+        if missing:
+            self.get_logger().warning(
+                f'not drawn, because marker_truth has no such marker: {", ".join(missing)}; it'
+                f' has {", ".join(message.name)}'
+            )
+
+    def _along(self, path: MarkerPath) -> Iterator[_Waiting]:
+        """Yield the images of a path, each with its due time; 0 for at once."""
+        begun, factor = time.monotonic(), self.settings.real_time_factor
+        times = [view.times for view in self._views]
+        for index, frame in frames_of(path, times, self.settings.duration or math.inf):
+            due = begun + (frame.stamp * 1e-9 - path.times[0]) / factor if factor else 0.0
+            yield _Waiting(self._views[index], frame, due)
+
+    def _work(self) -> None:
+        """Draw the next image, unless messages are waiting."""
+        now = time.monotonic()
+        if not self._has_listeners(now):
+            return
+        if self._path is None and self._truth is None:
+            # The publisher of the truth waits for this node, and thereby for its listeners.
+            self._truth = self.create_subscription(
+                MarkerPositions, 'marker_truth', self._on_truth, qos.STREAM
+            )
+        if not self._waiting and not (self._path is not None and self._take(now)):
+            self._rest()
+            return
+        if self._heard != self._seen and now - self._drawn < _PATIENCE:
+            self._seen = self._heard
+            return
+        if self._waiting[0].due > now or (self.settings.lossless and not self._is_heard()):
+            return
+        self._draw(self._waiting.popleft())
+        self._drawn = time.monotonic()
+
+    def _take(self, now: float) -> bool:
+        """Take the next image of the path; False if there is none now, or no more."""
+        assert self._path is not None
+        if not (self.settings.real_time_factor or self._is_heard()):
+            return False
+        image = next(self._path, None)
+        if image is None:
+            self._complete = True
+            return False
+        self._waiting.append(image._replace(due=image.due or now))
+        return True
+
+    def _rest(self) -> None:
+        """Wait for the next image; end the node after the last one has been received."""
+        if not self._complete:
+            if self._path is None:
+                self._timer.cancel()
+        elif self._is_heard() and time.monotonic() - self._drawn > _FAREWELL:
+            self._timer.cancel()
+            self._report()
+            self.get_logger().info(f'end after {self._counts["rendered"]} images')
+            self.done.set_result(None)
+
+    def _is_heard(self) -> bool:
+        """Return whether all reliable subscribers have the images, after a short wait."""
+        wait = Duration(seconds=0.01)
+        return all(view.images.wait_for_all_acked(wait) for view in self._views)
+
+    def _has_listeners(self, now: float) -> bool:
+        """Return whether the required subscribers of the first image are present."""
+        if self._truth or self._counts['rendered']:
+            return True
+        if now - self._born > self.settings.start_timeout:
+            self.get_logger().warning('starts without the required number of listeners', once=True)
+            return True
+        return self.is_watched()
+
+    def is_watched(self) -> bool:
+        """Return whether the required number of subscribers is present."""
+        wanted = self.settings.listeners
+        return all(view.images.get_subscription_count() >= wanted for view in self._views)
+
+    def _draw(self, waiting: _Waiting) -> None:
+        """Draw and publish an image, unless it is dropped."""
+        view, frame = waiting.view, waiting.frame
+        lot = frame_rng(self._seed, f'{view.name} dropped', frame.number).random()
+        if lot < self.settings.drop_rate:
+            self._counts['dropped'] += 1
+        else:
+            # As fast as possible, no image is late.
+            slow = time.monotonic() - waiting.due > 1.0 / self.settings.frame_rate
+            self._counts['late'] += int(slow and self.settings.real_time_factor > 0.0)
+            image = view.draw(frame, frame_rng(self._seed, view.name, frame.number))
+            self._counts['rendered'] += 1
+            view.publish(frame, unheard=self.viewer is None)
+            if self.viewer is not None:
+                self.viewer(view.name, view.stamp(frame), image.copy())
+        self._stamp = frame.stamp
+
+    def _report(self) -> None:
+        """Publish diagnostics."""
+        self._counts['missed'] = max(view.times.missed for view in self._views)
+        level, text = diagnostics.OK, 'drawing'
+        if self._counts['late'] or self._counts['missed'] or self._counts['invalid']:
+            level = diagnostics.WARN
+            text = 'images are late, or samples of the truth missing or not valid'
+        elif not self._counts['rendered']:
+            level = diagnostics.WARN
+            text = f'waiting for {"marker_truth" if self._truth else "listeners"}'
+        values = {**self._counts, 'waiting': len(self._waiting)}
+        self._diagnostics.publish(stamp_of(self._stamp), level, text, values)

@@ -1,0 +1,413 @@
+"""
+Conversion between objects of the library and messages, without calculations.
+
+Images are converted by :mod:`longreach_vision.io.images` in every installation, so that a
+recording gives the same tracks everywhere. cv_bridge, if installed, converts the other encodings
+only: for common encodings the results are equal, but some versions of cv_bridge ignore row
+padding, or swap bytes with functions that NumPy 2 removed.
+"""
+
+from __future__ import annotations
+
+import array
+import math
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Point, PoseStamped, Quaternion, Vector3
+from longreach_msgs.msg import (
+    MarkerEstimate,
+    MarkerEstimates,
+    MarkerObservation,
+    MarkerObservations,
+    MarkerPositions,
+)
+from sensor_msgs.msg import CameraInfo, Image
+from std_msgs.msg import ColorRGBA, Header
+from visualization_msgs.msg import Marker, MarkerArray
+
+from longreach_dynamics.errors import InputError
+from longreach_node.stamps import nanoseconds_of
+from longreach_vision.camera.geometry import Pose
+from longreach_vision.camera.model import MODELS, Camera
+from longreach_vision.io.images import (
+    ENCODINGS,
+    BitDepth,
+    ImageFields,
+    to_gray,
+    to_message_fields,
+)
+from longreach_vision.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
+from longreach_vision.tracking.rig_tracker import Estimate
+from longreach_vision.tracking.track_table import estimate_fields, observation_fields
+
+__all__ = [
+    'array_to_image',
+    'camera_info_to_camera',
+    'camera_to_info',
+    'converter_of',
+    'estimates_to_message',
+    'image_stamp',
+    'image_to_gray',
+    'markers_from_message',
+    'observation_to_message',
+    'observations_to_message',
+    'pose_to_message',
+    'shapes_to_message',
+    'size_to_info',
+]
+
+# RGB colour of each status in RViz, as in the overlays.
+_COLOURS = {TRACKED: (0.24, 0.86, 0.31), UNCERTAIN: (1.0, 0.65, 0.0), LOST: (1.0, 0.24, 0.24)}
+_TEXT = (0.1, 0.1, 0.1)
+# Height of a label, and its height above the marker's centre, in marker diameters: legible when
+# the view is 100 diameters wide.
+_NAME, _ABOVE = 2.5, 2.5
+
+
+# --- images ----------------------------------------------------------------------------------
+
+
+def image_stamp(message: Image) -> int:
+    """
+    Return the stamp of an image [ns].
+
+    Raises
+    ------
+    InputError
+        For an invalid stamp.
+    """
+    stamp = message.header.stamp
+    if stamp.sec < 0 or stamp.nanosec >= 1_000_000_000:
+        raise InputError(
+            f'stamp has sec = {stamp.sec}, nanosec = {stamp.nanosec}, allowed: 0 or more, and'
+            ' [0, 999999999]; correct the clock or the driver of the camera'
+        )
+    return nanoseconds_of(stamp)
+
+
+def converter_of(encoding: str) -> str:
+    """Return the package that converts an encoding: longreach_vision or cv_bridge."""
+    return 'longreach_vision' if encoding in ENCODINGS else 'cv_bridge'
+
+
+def image_to_gray(message: Image, bits: int | BitDepth = 16) -> np.ndarray:
+    """
+    Return an image in grey levels.
+
+    Parameters
+    ----------
+    message : Image
+    bits : int or BitDepth
+        Significant bits of 16-bit values, see :mod:`longreach_vision.io.images`.
+
+    Returns
+    -------
+    ndarray, shape (height, width), uint8
+        A view of the message's data if possible, else a copy.
+
+    Raises
+    ------
+    InputError
+        For an inconsistent or truncated image, or an unknown encoding.
+    """
+    if converter_of(message.encoding) == 'cv_bridge':
+        return _by_cv_bridge(message)
+    return to_gray(_fields(message), bits)
+
+
+def _fields(message: Image) -> ImageFields:
+    """Return the fields of the message that define the picture."""
+    return ImageFields(
+        height=message.height,
+        width=message.width,
+        encoding=message.encoding,
+        is_bigendian=bool(message.is_bigendian),
+        step=message.step,
+        data=message.data,
+    )
+
+
+def _by_cv_bridge(message: Image) -> np.ndarray:
+    """Convert an image in another encoding to grey levels, or raise InputError."""
+    allowed = f'encoding = {message.encoding!r}, allowed: {" | ".join(ENCODINGS)}'
+    try:
+        bridge = import_module('cv_bridge')
+    except ImportError as error:
+        raise InputError(f'{allowed}; more with cv_bridge, which is not installed') from error
+    try:
+        converted: np.ndarray = bridge.CvBridge().imgmsg_to_cv2(message, 'mono8')
+    except (bridge.CvBridgeError, TypeError, ValueError) as error:
+        raise InputError(f'{allowed}; cv_bridge cannot convert it: {error}') from error
+    return np.ascontiguousarray(converted)
+
+
+def array_to_image(
+    image: np.ndarray, encoding: str, stamp: Time, frame_id: str, message: Image | None = None
+) -> Image:
+    """
+    Return an array as an image message.
+
+    Parameters
+    ----------
+    image : ndarray
+        Data type and channels according to the encoding.
+    encoding : str
+    stamp : Time
+        Time of the exposure.
+    frame_id : str
+        The camera's optical frame.
+    message : Image, optional
+        A message to be reused, which takes a third of the time of a new one.
+
+    Raises
+    ------
+    InputError
+        For an array that does not match the encoding.
+    """
+    fields = to_message_fields(image, encoding)
+    if message is None:
+        message = Image()
+    message.header = Header(stamp=stamp, frame_id=frame_id)
+    message.height, message.width, message.step = fields.height, fields.width, fields.step
+    message.encoding = encoding
+    message.is_bigendian = int(fields.is_bigendian)
+    if len(message.data) == fields.data.nbytes:
+        np.frombuffer(message.data, np.uint8)[:] = np.frombuffer(fields.data, np.uint8)
+    else:
+        # The message accepts an array.array of bytes as it is; other sequences are checked item by
+        # item.
+        data = array.array('B')
+        data.frombytes(fields.data)
+        message.data = data
+    return message
+
+
+# --- cameras ---------------------------------------------------------------------------------
+
+
+def camera_info_to_camera(message: CameraInfo, name: str = 'camera') -> Camera:
+    """
+    Return the intrinsics of a camera_info.
+
+    Parameters
+    ----------
+    message : CameraInfo
+        Of raw images: rectification and projection are ignored.
+    name : str
+        Name of the camera, for error messages.
+
+    Raises
+    ------
+    InputError
+        For an uncalibrated camera, invalid numbers, an unknown distortion model, binning, or a
+            region of interest.
+    """
+    topic = f'camera_info of {name}'
+    if not all(math.isfinite(value) for value in (*message.k, *message.d)):
+        raise InputError(f'{topic} has numbers that are not finite; calibrate the camera again')
+    if not any(message.k):
+        raise InputError(
+            f'{topic} has k = 0: the camera is not calibrated; give its driver a calibration file'
+        )
+    k = message.k.tolist()
+    if k[1] or k[3] or k[6:] != [0.0, 0.0, 1.0]:
+        raise InputError(f'{topic} has k = {k}, allowed: [fx, 0, cx, 0, fy, cy, 0, 0, 1]')
+    if max(message.binning_x, message.binning_y) > 1:
+        raise InputError(
+            f'{topic} has binning {message.binning_x} x {message.binning_y}, allowed: 0 or 1;'
+            ' calibrate the camera with the binning that it is used with'
+        )
+    roi = message.roi
+    offset = bool(roi.x_offset or roi.y_offset)
+    if offset or roi.width not in (0, message.width) or roi.height not in (0, message.height):
+        raise InputError(
+            f'{topic} has a region of interest of {roi.width} x {roi.height} px at'
+            f' ({roi.x_offset}, {roi.y_offset}), allowed: the whole image'
+        )
+    # Some drivers leave the model empty if there is no distortion.
+    model = message.distortion_model or ('' if any(message.d) else MODELS[0])
+    try:
+        return Camera(
+            name=name,
+            width=message.width,
+            height=message.height,
+            fx=k[0],
+            fy=k[4],
+            cx=k[2],
+            cy=k[5],
+            model=model,
+            distortion=tuple(message.d),
+        )
+    except InputError as error:
+        raise InputError(f'{topic}: {error}') from error
+
+
+def camera_to_info(camera: Camera, stamp: Time, frame_id: str) -> CameraInfo:
+    """Return the camera_info of a camera."""
+    k = camera.matrix
+    return CameraInfo(
+        header=Header(stamp=stamp, frame_id=frame_id),
+        width=camera.width,
+        height=camera.height,
+        distortion_model=camera.model,
+        d=list(camera.distortion),
+        k=k.ravel(),
+        r=np.eye(3).ravel(),
+        p=np.column_stack([k, np.zeros(3)]).ravel(),
+    )
+
+
+def pose_to_message(pose: Pose, stamp: Time, frame_id: str) -> PoseStamped:
+    """Return the pose of a camera's optical frame in the frame of the rig."""
+    message = PoseStamped(header=Header(stamp=stamp, frame_id=frame_id))
+    x, y, z = pose.translation.tolist()
+    message.pose.position = Point(x=x, y=y, z=z)
+    x, y, z, w = pose.quaternion.tolist()
+    message.pose.orientation = Quaternion(x=x, y=y, z=z, w=w)
+    return message
+
+
+def size_to_info(width: int, height: int, stamp: Time, frame_id: str) -> CameraInfo:
+    """Return the camera_info of an uncalibrated camera (k = 0); size in [px]."""
+    return CameraInfo(header=Header(stamp=stamp, frame_id=frame_id), width=width, height=height)
+
+
+# --- markers ---------------------------------------------------------------------------------
+
+
+def markers_from_message(
+    message: MarkerPositions, names: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return positions (n, 3) [m] and velocities (n, 3) [m/s] of markers, NaN for missing markers.
+
+    Parameters
+    ----------
+    message : MarkerPositions
+    names : sequence of str
+        Names of the markers, in the order of the result.
+
+    Raises
+    ------
+    InputError
+        If the number of positions or velocities differs from that of the names, a name occurs
+            twice, or values are not finite.
+    """
+    told = list(message.name)
+    if not len(told) == len(message.position) == len(message.velocity):
+        raise InputError(
+            f'marker_truth has {len(told)} names, {len(message.position)} positions and'
+            f' {len(message.velocity)} velocities, allowed: as many of each'
+        )
+    rows = {
+        name: (at.x, at.y, at.z, v.x, v.y, v.z)
+        for name, at, v in zip(told, message.position, message.velocity, strict=True)
+    }
+    for name, row in rows.items():
+        if told.count(name) > 1:
+            raise InputError(f'marker_truth has the name {name!r} twice, allowed: once')
+        if not all(map(math.isfinite, row)):
+            raise InputError(f'marker_truth has {list(row)} for {name}, allowed: finite numbers')
+    unknown = (math.nan,) * 6
+    table = np.array([rows.get(name, unknown) for name in names]).reshape(-1, 6)
+    return table[:, :3], table[:, 3:]
+
+
+def observation_to_message(name: str, observation: Observation) -> MarkerObservation:
+    """Return the message of one marker's observation."""
+    return MarkerObservation(**observation_fields(name, observation))
+
+
+def observations_to_message(
+    observations: Mapping[str, Observation], camera: str, stamp: Time, frame_id: str
+) -> MarkerObservations:
+    """
+    Return the message of all observations in one image.
+
+    Parameters
+    ----------
+    observations : mapping
+        Observations by marker name.
+    camera : str
+        Its name in the rig file.
+    stamp, frame_id
+        Stamp and frame of the image.
+    """
+    return MarkerObservations(
+        header=Header(stamp=stamp, frame_id=frame_id),
+        camera=camera,
+        observations=[observation_to_message(*pair) for pair in observations.items()],
+    )
+
+
+def estimates_to_message(
+    estimates: Mapping[str, Estimate],
+    gap: float,
+    stamp: Time,
+    frame_id: str,
+    chi_square: float = math.nan,
+) -> MarkerEstimates:
+    """
+    Return the message of all estimates.
+
+    Parameters
+    ----------
+    estimates : mapping
+        Estimates by marker name.
+    gap : float
+        Time between the images of a pair [s]; NaN for one image.
+    stamp : Time
+    frame_id : str
+        The world's frame.
+    chi_square : float
+        Typical disagreement of the cameras; NaN if unknown.
+    """
+    return MarkerEstimates(
+        header=Header(stamp=stamp, frame_id=frame_id),
+        stamp_gap=gap,
+        chi_square=chi_square,
+        estimates=[MarkerEstimate(**estimate_fields(*pair, Point)) for pair in estimates.items()],
+    )
+
+
+def shapes_to_message(
+    estimates: Mapping[str, Estimate], radii: Mapping[str, float], stamp: Time, frame_id: str
+) -> MarkerArray:
+    """
+    Return markers as coloured spheres with labels; a lost marker is deleted.
+
+    Parameters
+    ----------
+    estimates : mapping
+        Estimates by marker name.
+    radii : mapping
+        Radii of the markers [m].
+    stamp, frame_id
+        As in :func:`estimates_to_message`.
+    """
+    header = Header(stamp=stamp, frame_id=frame_id)
+    shapes = []
+    for name, estimate in estimates.items():
+        place = Marker(header=header, ns=f'{name}/place', type=Marker.SPHERE)
+        text = Marker(header=header, ns=f'{name}/name', type=Marker.TEXT_VIEW_FACING, text=name)
+        shapes += [place, text]
+        location = estimate.triangulated or estimate.in_plane
+        if location is None:
+            place.action = text.action = Marker.DELETE
+            continue
+        diameter = 2.0 * radii[name]
+        for shape, colour, size, above in (
+            (place, _COLOURS[estimate.status], diameter, 0.0),
+            (text, _TEXT, _NAME * diameter, _ABOVE * diameter),
+        ):
+            x, y, z = location.position.tolist()
+            r, g, b = colour
+            shape.action = Marker.ADD
+            shape.pose.position = Point(x=x, y=y, z=z + above)
+            shape.pose.orientation.w = 1.0
+            shape.scale = Vector3(x=size, y=size, z=size)
+            shape.color = ColorRGBA(r=r, g=g, b=b, a=1.0)
+    return MarkerArray(markers=shapes)

@@ -1,0 +1,45 @@
+"""Simulated cameras and tracker in one node: images bypass the middleware."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_vision.ros.camera_node import CameraNode, CameraNodeParameters
+from longreach_vision.ros.tracker_node import MarkerTracker, TrackerParameters
+
+__all__ = ['SimulatedNode', 'SimulatedParameters']
+
+
+@dataclasses.dataclass(frozen=True)
+class SimulatedParameters(CameraNodeParameters, TrackerParameters):
+    """Parameters of simulated cameras and tracker."""
+
+    def check(self) -> None:
+        """Raise InputError for calibration = camera_info, which one process does not have."""
+        super().check()
+        if self.calibration != 'rig':
+            raise InputError(
+                f'calibration = {self.calibration!r}, allowed in one process with the cameras: rig'
+            )
+
+
+class SimulatedNode(CameraNode):
+    """Simulated cameras, and a tracker of the markers in their images."""
+
+    def __init__(self) -> None:
+        super().__init__('simulated', SimulatedParameters)
+        settings = self.settings
+        assert isinstance(settings, SimulatedParameters)
+        self._tracker = MarkerTracker(self, settings, 'tracker')
+        self.viewer = self._view
+
+    def _view(self, camera: str, stamp: int, image: np.ndarray) -> None:
+        """Track the markers in an image."""
+        self._tracker.add(camera, stamp, image)
+
+    def is_watched(self) -> bool:
+        """Return whether the required subscribers of images and results are present."""
+        return self._tracker.has_recorders() and super().is_watched()

@@ -1,0 +1,1 @@
+"""Setting up cameras: printed markers, calibration, poses, and their accuracy."""

@@ -1,0 +1,1 @@
+"""Simulated cameras: scene, drawing of images, sequences of images."""

@@ -1,0 +1,273 @@
+"""
+Simulated pictures of circular markers.
+
+The stamp of an image is the middle of its exposure. Method and accuracy are described in
+:mod:`longreach_vision.simulator.drawing_kernels`. Only windows around markers and occluders are
+drawn, on a stored background. Elsewhere the noise is constant unless the look asks for noise
+everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_vision.camera.geometry import Pose
+from longreach_vision.camera.model import Camera
+from longreach_vision.simulator.drawing_kernels import (
+    NOISE_LENGTH,
+    View,
+    cell_weights,
+    draw_background,
+    draw_bars,
+    draw_markers,
+    lit_background,
+    noise_field,
+)
+from longreach_vision.simulator.scene import CameraLook, Occluder, Scene, SimulatedMarker, backdrop
+
+__all__ = ['CameraSimulator', 'frame_rng', 'warm_up']
+
+
+class CameraSimulator:
+    """
+    Simulated camera that observes markers.
+
+    Parameters
+    ----------
+    camera : Camera
+        Camera with distortion; for other image sizes use :meth:`Camera.scaled`.
+    pose : Pose
+        T_world_cam.
+    scene : Scene
+        Scene; its occluders are in this camera's pixels, see :meth:`CameraLook.scaled`.
+    buffer : ndarray, shape (height, width), optional
+        Memory for pictures, contiguous uint8; must not be written to by others.
+    line_time : float
+        Time between the exposures of successive rows [s]: each marker is drawn where it is at the
+        time of its centre's row, at constant velocity. Its shape is not sheared.
+
+    Raises
+    ------
+    InputError
+        For a buffer of another shape or type.
+    """
+
+    def __init__(
+        self,
+        camera: Camera,
+        pose: Pose,
+        scene: Scene,
+        buffer: np.ndarray | None = None,
+        line_time: float = 0.0,
+    ) -> None:
+        self.camera = camera
+        self._line_time = line_time
+        self.pose = pose
+        self.scene = scene
+        look = scene.look
+        shape = (camera.height, camera.width)
+        if buffer is None:
+            buffer = np.empty(shape, dtype=np.uint8)
+        if buffer.shape != shape or buffer.dtype != np.uint8 or not buffer.flags.c_contiguous:
+            raise InputError(
+                f'buffer of {buffer.dtype} has shape {buffer.shape}, allowed: uint8 in one piece,'
+                f' (height, width) = {shape}'
+            )
+        self._image = buffer
+        self._view = View(
+            exposure=look.exposure,
+            blur=look.blur,
+            white=look.white * look.gain,
+            black=look.black * look.gain,
+            gain=look.gain,
+            read=look.read_noise,
+            shot=look.shot_noise,
+            vignetting=look.vignetting,
+            across=look.shading[0],
+            down=look.shading[1],
+        )
+        self._packed = camera.packed
+        self._pose_rows = np.vstack([pose.rotation, pose.translation])
+        self._weights = cell_weights(look.blur)
+        self._markers = np.zeros((len(scene.markers), 13))
+        for row, marker in zip(self._markers, scene.markers, strict=True):
+            row[6:9] = np.array(marker.normal) / math.hypot(*marker.normal)
+            row[9:] = marker.radius, marker.inner, marker.bright, look.card
+        offsets = np.array([marker.offset for marker in scene.markers])
+        self._offsets = self._markers[:, 6:9] * offsets[:, None]
+        # Equal noise in all cameras of a rig would cancel in differences of their pictures.
+        own = np.random.default_rng([look.seed, *camera.name.encode()])
+        self._noise = noise_field(own, camera.width)
+        self._clean = lit_background(backdrop(look, camera.width, camera.height), self._view)
+        # Stored background with static occluders, and with noise if that is constant.
+        self._covered = self._clean.copy() if look.occluders else self._clean
+        self._starts = own.integers(0, NOISE_LENGTH, camera.height)
+        self._behind = self._image.copy()
+        self._draw_background(self._behind, self._starts)
+        self._image[:] = self._behind
+        self._windows = np.zeros((len(scene.markers), 4), dtype=np.int64)
+        self._bars = np.zeros((0, 8))
+
+    @property
+    def windows(self) -> np.ndarray:
+        """Windows of each marker in the latest picture, (n, 4) [u0, v0, u1, v1], ends excluded."""
+        return self._windows.copy()
+
+    def centers(self, marker_positions: np.ndarray) -> np.ndarray:
+        """
+        Return the projected centres of markers at positions (n, 3) [m], shape (n, 2) [px].
+
+        NaN for points without a pixel. These are the exact values for a detector.
+        """
+        points = np.asarray(marker_positions, dtype=np.float64) + self._offsets
+        in_camera = (points - self.pose.translation) @ self.pose.rotation
+        return np.asarray(self.camera.project(in_camera, strict=False))
+
+    def image(
+        self,
+        marker_positions: np.ndarray,
+        marker_velocities: np.ndarray,
+        time: float,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """
+        Draw the picture at a time.
+
+        Parameters
+        ----------
+        marker_positions : ndarray, shape (n, 3)
+            Positions in the middle of the exposure, in the order of the scene's markers [m]. A
+            marker
+                 with position NaN is absent.
+        marker_velocities : ndarray, shape (n, 3)
+            Velocities [m/s].
+        time : float
+            Middle of the exposure, for the occluders [s].
+        rng : Generator
+            Generator of the noise.
+
+        Returns
+        -------
+        ndarray of uint8, shape (height, width)
+            The simulator's buffer, overwritten by the next picture.
+
+        Raises
+        ------
+        InputError
+            For arrays that do not match the scene.
+        """
+        markers = self._placed(marker_positions, marker_velocities)
+        bars = self._bars_at(time)
+        everywhere = self.scene.look.noise_everywhere
+        if not np.array_equal(bars, self._bars):
+            # Seldom, unless they move.
+            self._bars = bars
+            self._covered[:] = self._clean
+            draw_bars(self._covered, self._clean, self._view, bars)
+            if not everywhere:
+                self._draw_background(self._behind, self._starts)
+                self._image[:] = self._behind
+        if everywhere:
+            self._draw_background(self._image, rng.integers(0, NOISE_LENGTH, self.camera.height))
+        else:
+            for u0, v0, u1, v1 in self._windows:
+                self._image[v0:v1, u0:u1] = self._behind[v0:v1, u0:u1]
+        draw_markers(
+            self._image,
+            self._clean,
+            self._noise,
+            self._weights,
+            self._packed,
+            self._pose_rows,
+            markers,
+            self._view,
+            bars,
+            rng.integers(NOISE_LENGTH),
+            self._windows,
+        )
+        return self._image
+
+    def _placed(self, positions: np.ndarray, velocities: np.ndarray) -> np.ndarray:
+        """Return the table of markers at given positions."""
+        for name, values in (('positions', positions), ('velocities', velocities)):
+            if np.shape(values) != self._offsets.shape:
+                raise InputError(
+                    f'marker_{name} have shape {np.shape(values)}, allowed: (markers, 3) ='
+                    f' {self._offsets.shape}'
+                )
+        there = np.isfinite(positions).all(axis=1)
+        moving = np.isfinite(velocities).all(axis=1)
+        if not moving[there].all():
+            raise InputError('marker_velocities are not finite, allowed: finite numbers')
+        markers = self._markers.copy()
+        markers[:, :3] = positions + self._offsets
+        markers[:, 3:6] = velocities
+        if self._line_time:
+            middle = 0.5 * (self.camera.height - 1.0)
+            still = markers[there, :3]
+            # The row follows the motion, which is slow against the read-out.
+            for _ in range(3):
+                rows = self.camera.project(self.pose.to_camera(markers[there, :3]), strict=False)[
+                    :, 1
+                ]
+                delays = np.nan_to_num(self._line_time * (rows - middle))
+                markers[there, :3] = still + delays[:, None] * velocities[there]
+        # Behind the camera, where nothing is drawn.
+        markers[~there, :3] = self.pose.translation - self.pose.rotation[:, 2]
+        markers[~there, 3:6] = 0.0
+        return markers
+
+    def _bars_at(self, time: float) -> np.ndarray:
+        """Return the visible occluders (m, 8), each as a rectangle in the image."""
+        rows = []
+        for occluder in self.scene.look.occluders:
+            if occluder.camera not in ('', self.camera.name):
+                continue
+            ends = occluder.at(time)
+            if ends is None:
+                continue
+            width = occluder.width
+            pixels = np.array(ends)
+            if occluder.frame == 'world':
+                points = (pixels - self.pose.translation) @ self.pose.rotation
+                pixels = self.camera.project(points, strict=False)
+                if not np.isfinite(pixels).all():
+                    continue
+                width *= math.sqrt(self.camera.fx * self.camera.fy) / float(points[:, 2].mean())
+            way = pixels[1] - pixels[0]
+            length = float(np.hypot(*way))
+            if length < 1e-6:
+                continue
+            # To the right of the direction of motion, in the image.
+            normal = np.array([-way[1], way[0]]) / length
+            whole = occluder.kind == 'half_plane'
+            reach = 1e6
+            limits = (0.0, reach, reach) if whole else (-width / 2.0, width / 2.0, length / 2.0)
+            grey = occluder.grey * self._view.gain
+            rows.append([*pixels.mean(axis=0), *normal, *limits, grey])
+        return np.array(rows).reshape(-1, 8)
+
+    def _draw_background(self, image: np.ndarray, starts: np.ndarray) -> None:
+        """Draw background, occluders and noise, whose positions in the field are given by row."""
+        draw_background(image, self._covered, self._noise, self._view, starts)
+
+
+def warm_up() -> None:
+    """Compile the kernels, or load them from the cache."""
+    camera = Camera('warm_up', 64, 48, 60.0, 60.0, 31.5, 23.5)
+    looks_along_y = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
+    bar = Occluder(start=(0.0, 0.0), end=(64.0, 48.0), width=3.0, vanishes=1.0)
+    look = CameraLook(clutter=0, occluders=(bar,))
+    scene = Scene((SimulatedMarker('one', 0.1),), look)
+    simulator = CameraSimulator(camera, Pose(looks_along_y, np.zeros(3)), scene)
+    rng = np.random.default_rng(0)
+    for time in (0.0, 1.0):
+        simulator.image(np.array([[0.0, 1.0, 0.0]]), np.zeros((1, 3)), time, rng)
+
+
+def frame_rng(seed: int, camera: str, number: int) -> np.random.Generator:
+    """Return the generator of the noise of one image, determined by these arguments."""
+    return np.random.default_rng([seed, number, *camera.encode()])

@@ -1,0 +1,1 @@
+"""Markers over time: in one camera, in space, as a table, and what they tell of the cameras."""

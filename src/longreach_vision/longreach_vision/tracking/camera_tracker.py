@@ -1,0 +1,578 @@
+"""
+Tracking of the markers in the images of one camera.
+
+Each marker is searched around the prediction of its filter
+(:mod:`longreach_vision.tracking.image_motion`), within the uncertainty of the prediction. Only
+observations that match its appearance - size, shape, inner edge, polarity - are accepted, and
+after a loss only those with enough of the rim visible.
+
+No ellipse is assigned to two markers. A marker in sight whose window cannot contain another one
+keeps what is found there. All others, near each other or lost, are assigned jointly
+(:mod:`longreach_vision.tracking.association`): while one of two ambiguous markers is hidden, both
+are predicted; once both are in sight they are tracked, and flagged until they are initialised
+again or the other camera resolves the ambiguity.
+
+The same images give bitwise equal tracks. Pixels are (u, v) with integer centres.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError
+from longreach_vision.camera.geometry import Plane
+from longreach_vision.marker.detection import (
+    LOST,
+    TRACKED,
+    UNCERTAIN,
+    Observation,
+    check_image,
+    detect,
+    find_markers,
+    lost,
+)
+from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters
+from longreach_vision.tracking.appearance import (
+    RADIUS,
+    RADIUS_BY_RIG,
+    Appearance,
+    difference,
+    mismatch,
+)
+from longreach_vision.tracking.association import PATIENCE, Association, Sighting, may_be
+from longreach_vision.tracking.image_motion import ImageMotion, Prediction, Track
+
+__all__ = ['CameraTracker']
+
+# Ellipses whose centres are closer than this share of the smaller radius are the same.
+_SAME = 0.5
+# Difference in mismatch of size and inner edge that decides between two markers.
+_BETTER = 0.03
+# Standard deviation added to an UNCERTAIN centre, as a share of the radius.
+_UNCERTAIN_CENTER = 0.05
+_OUTSIDE = 'outside the image'
+
+
+class CameraTracker:
+    """
+    Tracks the markers in one camera's images.
+
+    Parameters
+    ----------
+    name : str
+        Name of the camera, left or right.
+    mounted : MountedCamera
+    plane : Plane
+        Plane in which the markers move.
+    markers : sequence of MarkerOnRig
+    parameters : TrackingParameters
+    """
+
+    def __init__(
+        self,
+        name: str,
+        mounted: MountedCamera,
+        plane: Plane,
+        markers: Sequence[MarkerOnRig],
+        parameters: TrackingParameters,
+    ) -> None:
+        self.name = name
+        self.mounted = mounted
+        self.parameters = parameters
+        self.markers = {marker.name: marker for marker in markers}
+        self.time = -math.inf
+        rig = Rig({name: mounted}, plane, tuple(markers), parameters)
+        self.appearance = Appearance(mounted, rig)
+        self._camera, self._normal = mounted.camera, rig.normal_cam(name)
+        self._motion = ImageMotion(mounted.camera, parameters)
+        self._tracks: dict[str, Track] = {}
+
+    @property
+    def tracks(self) -> Mapping[str, Track]:
+        """Tracks of markers that are tracked or searched for, by name."""
+        return self._tracks
+
+    def predict(self, name: str, time: float) -> Prediction:
+        """
+        Return the predicted position of a marker at a time [s].
+
+        Raises
+        ------
+        InputError
+            For a marker that is not tracked.
+        """
+        if name not in self._tracks:
+            raise InputError(
+                f'{name} is not tracked by the camera {self.name}, tracked:'
+                f' {", ".join(self._tracks) or "nothing"}; initialise it first'
+            )
+        return self._motion.predict(self._tracks[name], time)
+
+    def start_given(self, image: np.ndarray, time: float) -> dict[str, Observation]:
+        """
+        Start tracking markers with a given pixel or position.
+
+        Parameters
+        ----------
+        image : ndarray of uint8, shape (height, width)
+        time : float
+            [s]
+
+        Returns
+        -------
+        dict of Observation
+            Observations by name. Markers at given pixels that are not TRACKED are refused, with
+            the
+                 reason; markers at given positions that are not found are searched for from now
+                 on.
+
+        Raises
+        ------
+        InputError
+            For an image of another size.
+        """
+        image = self._checked(image)
+        parameters = self.parameters
+        seen: dict[str, Observation] = {}
+        waiting: dict[str, Prediction] = {}
+        for name, marker in self.markers.items():
+            given = marker.given(self.name)
+            if given is not None:
+                try:
+                    seen[name] = self.initialize(name, image, time, given[:2], given[2])
+                except InputError as error:
+                    # The other markers are started nevertheless.
+                    reference = self.appearance.by_rig(marker)
+                    seen[name] = lost(str(error), np.array(given[:2]), given[2], reference)
+            elif marker.position is not None:
+                place = self.mounted.pose.to_camera(marker.position)
+                center = self._camera.project(place, strict=False)
+                if not np.isfinite(center).all():
+                    seen[name] = dataclasses.replace(
+                        self.appearance.by_rig(marker), reason=_OUTSIDE
+                    )
+                    continue
+                self.expect(name, center, np.zeros(2), time, parameters.start_window)
+                waiting[name] = self._motion.predict(self._tracks[name], time)
+        taken = self._places(seen.items())
+        sightings = self._recover(image, waiting, taken, time)
+        for name, sighting in sightings.items():
+            seen[name] = self._take(self._tracks[name], sighting, time)
+            if sighting.taken:
+                self.begin(name, sighting.observation, time)
+        for name, sighting in sightings.items():
+            self._tracks[name].doubt = sighting.doubt
+        return seen
+
+    def find_others(self, image: np.ndarray) -> list[Observation]:
+        """
+        Return the rings in a whole image that are not tracked yet; takes some tenths of a second.
+
+        Empty if the plane of the markers is seen edge-on.
+        """
+        image = self._checked(image)
+        radii = [self.appearance.by_rig(marker).radius for marker in self.markers.values()]
+        sizes = max(4.0, 0.5 * min(radii)), min(400.0, 2.0 * max(radii))
+        camera, normal = self._camera, self._normal
+        try:
+            found = find_markers(image, sizes, camera=camera, normal_cam=normal)
+        except InputError:
+            found = []
+            for one in find_markers(image, sizes):
+                with contextlib.suppress(InputError):
+                    found.append(
+                        detect(image, one.center, one.radius, camera=camera, normal_cam=normal)
+                    )
+        places = [
+            (track.state[:2], track.reference.radius)
+            for track in self._tracks.values()
+            if not track.lost
+        ]
+        return [
+            one
+            for one in found
+            if one.status == TRACKED
+            and all(math.dist(one.center, place) > _SAME * radius for place, radius in places)
+        ]
+
+    def initialize(
+        self,
+        marker_name: str,
+        image: np.ndarray,
+        time: float,
+        at: Sequence[float] | np.ndarray,
+        radius: float,
+    ) -> Observation:
+        """
+        Start or restart tracking a marker at a given pixel.
+
+        Parameters
+        ----------
+        marker_name : str
+        image : ndarray of uint8, shape (height, width)
+        time : float
+            [s]
+        at : array_like, shape (2,)
+            Approximate centre [px].
+        radius : float
+            Approximate longer semi-axis of the outer edge [px].
+
+        Returns
+        -------
+        Observation
+            TRACKED if the marker is tracked from now on; another marker tracked at this position
+            is then
+                 LOST. Otherwise nothing changes, and the reason is given: also if another marker
+                 tracked there fits better by size and inner edge.
+
+        Raises
+        ------
+        InputError
+            For an unknown name, an image of another size, an invalid position, and a radius out of
+                 range.
+        """
+        if marker_name not in self.markers:
+            raise InputError(
+                f'marker {marker_name!r} is unknown, in the rig: {", ".join(self.markers)}'
+            )
+        marker = self.markers[marker_name]
+        image = self._checked(image)
+        place = np.array(at, dtype=np.float64)
+        if place.shape != (2,) or not np.isfinite(place).all():
+            raise InputError(
+                f'{marker_name}: pixel = {tuple(place.ravel().tolist())}, allowed: two finite'
+                ' numbers u, v'
+            )
+        seen = detect(image, place, radius, camera=self._camera, normal_cam=self._normal)
+        if seen.status != TRACKED:
+            return seen
+        refusal = difference(seen, self.appearance.by_rig(marker, seen.center), RADIUS_BY_RIG)
+        if not refusal and seen.rim_support < self.parameters.least_rim:
+            refusal = (
+                f'{100 * seen.rim_support:.0f} % of the rim fits, required to initialise:'
+                f' {100 * self.parameters.least_rim:.0f} %'
+            )
+        refusal = refusal or self._better(marker, seen, time)
+        if refusal:
+            return dataclasses.replace(seen, status=UNCERTAIN, reason=refusal)
+        for name, track in self._tracks.items():
+            if name != marker_name and not track.lost:
+                away = math.dist(track.state[:2], seen.center)
+                track.lost = away < _SAME * track.reference.radius
+        self.begin(marker_name, seen, time)
+        return seen
+
+    def _better(self, marker: MarkerOnRig, seen: Observation, time: float) -> str:
+        """Return which marker tracked at this position fits better, and why; empty for none."""
+        own = self.appearance.by_rig(marker, seen.center)
+        for name, track in self._tracks.items():
+            away = math.dist(track.state[:2], seen.center)
+            if (
+                name == marker.name
+                or track.lost
+                or time - track.trusted_time > PATIENCE
+                or away > _SAME * track.reference.radius
+            ):
+                continue
+            its = self.appearance.by_rig(track.marker, seen.center)
+            if mismatch(seen, its) < mismatch(seen, own) - _BETTER:
+                return (
+                    f'{name} is tracked here and fits better: radius of {seen.radius:.1f} px,'
+                    f' expected {its.radius:.1f} px of {name}, {own.radius:.1f} px of'
+                    f' {marker.name}; inner edge at {seen.inner:.2f} of it, expected'
+                    f' {its.inner:.2f} and {own.inner:.2f}'
+                )
+        return ''
+
+    def begin(self, name: str, seen: Observation, time: float) -> None:
+        """Start a track from an observation."""
+        time += self.mounted.row_delay(float(seen.center[1]))
+        self.expect(name, seen.center, np.zeros(2), time, 0.0)
+        track = self._tracks[name]
+        track.covariance[:2, :2] = seen.covariance
+        track.reference = seen
+        track.lost = False
+        track.trusted_time = time
+        track.latest.append((time, seen.center, seen.covariance))
+        for other in self._tracks.values():
+            if other.doubt == name:
+                other.doubt = ''
+
+    def resolve(self, name: str, *, exchange: bool = False) -> None:
+        """
+        Resolve the ambiguity between a marker and another one.
+
+        Parameters
+        ----------
+        name : str
+        exchange : bool
+            Whether the two are to be exchanged.
+        """
+        track = self._tracks[name]
+        other = self._tracks.get(track.doubt)
+        if other is not None:
+            other.doubt = ''
+        if other is not None and exchange:
+            self._tracks[name], self._tracks[track.doubt] = other, track
+            track.marker, other.marker = other.marker, track.marker
+        track.doubt = ''
+
+    def expect(
+        self, name: str, center: np.ndarray, velocity: np.ndarray, time: float, window: float
+    ) -> None:
+        """
+        Search for a marker at a position from now on, and forget its previous track.
+
+        Parameters
+        ----------
+        name : str
+        center, velocity : ndarray, shape (2,)
+            [px], [px/s]
+        time : float
+            [s]
+        window : float
+            Largest distance from the centre [px].
+        """
+        marker = self.markers[name]
+        reference = self.appearance.by_rig(marker, center)
+        self._tracks[name] = self._motion.expect(marker, reference, center, velocity, time, window)
+
+    def update(self, image: np.ndarray, time: float) -> dict[str, Observation]:
+        """
+        Track the markers in the next image.
+
+        Parameters
+        ----------
+        image : ndarray of uint8, shape (height, width)
+        time : float
+            Time, later than that of the previous image [s].
+
+        Returns
+        -------
+        dict of Observation
+            Observations by name, in the rig's order; markers never initialised are missing.
+
+        Raises
+        ------
+        InputError
+            For an image of another size, and a time that is not later.
+        """
+        image = self._checked(image)
+        if not (math.isfinite(time) and time > self.time):
+            raise InputError(
+                f'image of the camera {self.name} at {time:.6f} s, allowed: after {self.time:.6f}'
+                ' s, the time of the previous one; skip it, or start with a new tracker'
+            )
+        self.time = time
+        predictions = {
+            name: self._expected(self._tracks[name], time)
+            for name in self.markers
+            if name in self._tracks
+        }
+        found = {
+            name: self._judge(
+                self._detect(image, self._tracks[name], predictions[name], ()),
+                self._tracks[name],
+                predictions[name],
+                time,
+            )
+            for name in self._alone(predictions)
+        }
+        others = {name: place for name, place in predictions.items() if name not in found}
+        if others:
+            taken = self._places((name, one.observation) for name, one in found.items())
+            found.update(self._recover(image, others, taken, time))
+        return {name: self._take(self._tracks[name], found[name], time) for name in predictions}
+
+    def _expected(self, track: Track, time: float) -> Prediction:
+        """Return the prediction of a marker in an image, at the time of its row."""
+        prediction = self._motion.predict(track, time)
+        delay = self.mounted.row_delay(float(prediction.center[1]))
+        return self._motion.predict(track, time + delay) if delay else prediction
+
+    def time_of(self, center: np.ndarray) -> float:
+        """Return the time at which a centre (2,) [px] in the latest image was exposed [s]."""
+        return self.time + self.mounted.row_delay(float(center[1]))
+
+    def is_in_sight(self, name: str) -> bool:
+        """Return whether a marker was seen in the latest image."""
+        track = self._tracks.get(name)
+        return track is not None and not track.lost
+
+    def was_seen(self, name: str) -> bool:
+        """Return whether a marker has been TRACKED since its initialisation."""
+        track = self._tracks.get(name)
+        return track is not None and track.trusted_time > -math.inf
+
+    def knows_speed(self, name: str) -> bool:
+        """Return whether the velocity of a marker is known from observations."""
+        track = self._tracks.get(name)
+        return track is not None and len(track.latest) > 1
+
+    def center_at(self, name: str, time: float) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return :meth:`ImageMotion.center_at` of a marker, None for an unknown one."""
+        track = self._tracks.get(name)
+        return None if track is None else self._motion.center_at(track, time)
+
+    def _checked(self, image: np.ndarray) -> np.ndarray:
+        """Check the size of an image, and return it in the form required by kernels."""
+        image = check_image(image)
+        camera = self._camera
+        if image.shape != (camera.height, camera.width):
+            raise InputError(
+                f'an image of {image.shape[1]} x {image.shape[0]} pixels of the camera'
+                f' {self.name} with a calibration for {camera.width} x {camera.height}; use the'
+                ' calibration of this resolution'
+            )
+        return image
+
+    def _detect(
+        self,
+        image: np.ndarray,
+        track: Track,
+        prediction: Prediction,
+        exclude: Sequence[tuple[float, float, float]],
+    ) -> Observation:
+        """Search for a marker around its prediction."""
+        camera = self._camera
+        u, v = prediction.center.tolist()
+        at = np.array(
+            [min(max(u, 0.0), camera.width - 1.0), min(max(v, 0.0), camera.height - 1.0)]
+        )
+        reach = prediction.reach + math.dist(at, (u, v))
+        try:
+            seen = detect(
+                image, at, track.reference.radius,
+                camera=camera, normal_cam=self._normal, search=reach,
+                expected=track.reference, exclude=exclude,
+            )  # fmt: skip
+        except InputError as error:
+            # The plane is seen edge-on there, or the radius is too small.
+            return lost(str(error), at, track.reference.radius, track.reference)
+        if seen.status == LOST and prediction.outside:
+            return dataclasses.replace(seen, reason=_OUTSIDE)
+        return seen
+
+    def _judge(
+        self, seen: Observation, track: Track, prediction: Prediction, time: float
+    ) -> Sighting:
+        """Return whether an observation is accepted as this marker."""
+        if seen.status == LOST:
+            return Sighting(seen, taken=False)
+        noise = self._noise(seen)
+        distance = prediction.distance(seen.center, noise)
+        reason = difference(seen, track.reference, RADIUS if track.latest else RADIUS_BY_RIG)
+        away = math.dist(seen.center, prediction.center)
+        if not reason and (distance > self.parameters.gate**2 or away > prediction.reach + 1.0):
+            reason = f'{away:.0f} px from where it was expected'
+        if reason:
+            place = prediction.center
+            return Sighting(lost(reason, place, seen.radius, track.reference), taken=False)
+        if seen.status == TRACKED:
+            rim = self.parameters.least_rim if track.lost else 0.0
+            return Sighting(seen, seen.rim_support >= rim, distance)
+        taken = not track.lost and time - track.trusted_time < PATIENCE
+        return Sighting(seen, taken, distance)
+
+    @staticmethod
+    def _noise(seen: Observation) -> np.ndarray:
+        """Return the covariance (2, 2) of an observation for the filter."""
+        if seen.status == TRACKED:
+            return seen.covariance
+        return np.asarray(seen.covariance + np.eye(2) * (_UNCERTAIN_CENTER * seen.radius) ** 2)
+
+    def _alone(self, predictions: Mapping[str, Prediction]) -> list[str]:
+        """Return the markers in sight whose windows cannot contain another one."""
+        sure = [(name, one) for name, one in predictions.items() if not self._tracks[name].lost]
+        return [
+            name
+            for name, one in sure
+            if all(
+                math.dist(one.center, other.center) > one.reach + other.reach
+                for key, other in sure
+                if key != name
+            )
+        ]
+
+    def _places(self, seen: Iterable[tuple[str, Observation]]) -> list[tuple[float, float, float]]:
+        """Return regions in which no other marker can be: u, v and distance [px]."""
+        return [
+            (float(one.center[0]), float(one.center[1]), _SAME * one.radius)
+            for _, one in seen
+            if one.status == TRACKED
+        ]
+
+    def _recover(
+        self,
+        image: np.ndarray,
+        missing: Mapping[str, Prediction],
+        taken: Sequence[tuple[float, float, float]],
+        time: float,
+    ) -> dict[str, Sighting]:
+        """Search for ambiguous markers, and assign them jointly."""
+        candidates: list[Observation] = []
+        result: dict[str, Sighting] = {}
+        for name, prediction in missing.items():
+            rivals = sum(
+                math.dist(prediction.center, other.center) < prediction.reach + other.reach
+                for key, other in missing.items()
+                if key != name
+            )
+            exclude = list(taken)
+            good = 0
+            # One search more than there are markers: the first may find another object.
+            for _ in range(2 + rivals):
+                seen = self._detect(image, self._tracks[name], prediction, exclude)
+                sighting = self._judge(seen, self._tracks[name], prediction, time)
+                if name not in result or result[name].observation.status == LOST:
+                    result[name] = sighting
+                if seen.status == LOST:
+                    break
+                exclude.append((*seen.center.tolist(), _SAME * seen.radius))
+                if sighting.taken and not _is_among(candidates, seen):
+                    candidates.append(seen)
+                good += sighting.distance < math.inf
+                if good > rivals:
+                    break
+        sightings = {
+            name: [self._judge(seen, self._tracks[name], prediction, time) for seen in candidates]
+            for name, prediction in missing.items()
+        }
+        association = Association(self._motion, self._tracks, missing, sightings, time)
+        result.update(association.solve(result))
+        return result
+
+    def _take(self, track: Track, sighting: Sighting, time: float) -> Observation:
+        """Update the filter with a sighting, and return the observation to be published."""
+        seen = sighting.observation
+        track.lost = not sighting.taken
+        if not sighting.taken:
+            if seen.status == TRACKED:
+                percent = 100 * seen.rim_support
+                reason = f'{percent:.0f} % of the rim fits: not enough to recover the marker'
+                return dataclasses.replace(seen, status=UNCERTAIN, reason=reason)
+            return seen
+        if sighting.doubt:
+            track.doubt = sighting.doubt
+            if sighting.doubt in self._tracks:
+                self._tracks[sighting.doubt].doubt = track.marker.name
+        time += self.mounted.row_delay(float(seen.center[1]))
+        self._motion.correct(track, time, seen.center, self._noise(seen))
+        if seen.status == TRACKED:
+            track.reference = seen
+            track.trusted_time = time
+            track.latest.append((time, seen.center, seen.covariance))
+            track.path.append((time, *seen.center.tolist()))
+            if track.doubt:
+                return may_be(seen, track.doubt)
+        return seen
+
+
+def _is_among(candidates: Sequence[Observation], seen: Observation) -> bool:
+    """Return whether an ellipse is among earlier candidates."""
+    return any(math.dist(seen.center, one.center) < _SAME * seen.radius for one in candidates)

@@ -1,0 +1,140 @@
+"""Tracking from the first images on: initialisation, update, and search for missing markers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_vision.camera import triangulation
+from longreach_vision.camera.model import Camera
+from longreach_vision.marker import detection
+from longreach_vision.rig import Rig
+from longreach_vision.tracking import image_motion
+from longreach_vision.tracking.image_sets import ImageSet
+from longreach_vision.tracking.rig_tracker import StereoFrame, StereoTracker
+
+__all__ = ['Follower', 'size_error', 'warm_up']
+
+# Time between unsuccessful searches in whole images, which are slow [s].
+_AGAIN = 1.0
+# Longest time between them while other markers are tracked, since a search delays images [s].
+_RARELY = 60.0
+
+
+class Follower:
+    """
+    A tracker with automatic initialisation; the same images give the same tracks.
+
+    The markers are searched in the first image of each camera: at given pixels, at their
+    positions, or in the whole image. Markers not found in the whole image are searched again, see
+    :attr:`StereoTracker.searchable`: after a second, and, while other markers are tracked and
+    delayed by the search, at intervals that double each time.
+
+    Parameters
+    ----------
+    rig : Rig
+        Rig in the resolution of the images.
+
+    Attributes
+    ----------
+    tracker : StereoTracker
+    problem : str
+        Why markers could not be found in the whole image; empty if there is no problem.
+    """
+
+    def __init__(self, rig: Rig) -> None:
+        self.tracker = StereoTracker(rig)
+        self.problem = ''
+        self._searched = dict.fromkeys(rig.cameras, -math.inf)
+        self._pause = _AGAIN
+
+    def update(self, images: ImageSet[np.ndarray]) -> StereoFrame:
+        """
+        Track the markers in the next images.
+
+        Raises
+        ------
+        InputError
+            For images whose size differs from their camera's, or that are not later than the
+            previous
+                 ones.
+        """
+        times = images.times
+        new = [
+            name
+            for name in times
+            if not self.tracker.trackers[name].tracks
+            and times[name] - self._searched[name] > _AGAIN
+        ]
+        if new:
+            self._searched.update({name: times[name] for name in new})
+            try:
+                self.tracker.start(
+                    {name: images.images[name] for name in new},
+                    {name: times[name] for name in new},
+                )
+                self.problem = '; '.join(self.tracker.missing.values())
+            except LongreachError as error:
+                self.problem = str(error)
+        frame = self.tracker.update(images.images, times)
+        if all(times[name] - self._searched[name] > self._pause for name in times):
+            self._search(images)
+        return frame
+
+    def _search(self, images: ImageSet[np.ndarray]) -> None:
+        """Search for missing markers."""
+        if not self.tracker.searchable:
+            # Others may have been initialised in the meantime.
+            self.problem = self.problem if self.tracker.missing else ''
+            return
+        self._searched.update(images.times)
+        try:
+            self.problem = self.tracker.search(images.images, images.times)
+        except InputError as error:
+            self.problem = str(error)
+        is_busy = self.problem and self.tracker.is_any_in_sight
+        self._pause = min(2.0 * self._pause, _RARELY) if is_busy else _AGAIN
+
+
+def size_error(
+    image: np.ndarray, camera: Camera, name: str, *, where: str = 'the rig', scale: float | None
+) -> str:
+    """
+    Describe a mismatch between the size of an image and its camera, and the remedy.
+
+    Parameters
+    ----------
+    image : ndarray, shape (height, width)
+    camera : Camera
+        Camera with the expected size.
+    name : str
+        Name of the camera.
+    where : str
+        Source of the expected size.
+    scale : float, optional
+        Scale of the camera relative to its calibration, at most 1; None if unknown.
+    """
+    height, width = image.shape
+    ratio = width / camera.width
+    remedy = 'calibrate the camera at the image size in use'
+    # A resized image has the same aspect ratio.
+    is_resized = where == 'the rig' and abs(height / ratio - camera.height) < 2.0
+    if is_resized and (scale is None or scale * ratio <= 1.0):
+        change = (
+            f'multiply the scale by {ratio:.6g}'
+            if scale is None
+            else f'set scale to {scale * ratio:.6g}'
+        )
+        remedy = f'if images were resized, {change}, otherwise {remedy}'
+    return (
+        f'image has {width} x {height} px, allowed by {where} for {name}: {camera.width} x'
+        f' {camera.height} px; {remedy}'
+    )
+
+
+def warm_up() -> None:
+    """Compile all kernels of the tracker, or load them from the cache."""
+    for module in (triangulation, detection, image_motion):
+        module.warm_up()

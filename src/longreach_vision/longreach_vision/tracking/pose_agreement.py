@@ -1,0 +1,463 @@
+"""
+Agreement of two cameras: whether their poses fit, which camera has moved, and its new pose.
+
+Both rays to a marker miss each other by a gap, in pixels, with a known variance from pixels and
+poses. The typical square of gap over deviation, its median over 0.455, is 1 if these variances are
+correct, for any share of wrong sightings below a half; a bumped camera, a wrong pose or a poor
+calibration make it large. Gaps alone cannot tell which of two cameras is wrong: a rotation of one
+has the effect of an opposite one of the other. If a camera was bumped during the recording,
+however, all markers jump in its image, and in no other.
+
+A pose is refined with the other camera and the plane as reference. Each sighting gives two
+equations: its gap, and the distance of the triangulated point from the plane.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import defaultdict
+
+import cv2
+import numpy as np
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_vision.camera.geometry import Plane, Pose
+from longreach_vision.camera.triangulation import triangulate
+from longreach_vision.rig import Rig
+from longreach_vision.tracking.rig_tracker import typical_chi_square
+from longreach_vision.tracking.sightings import Sightings
+
+__all__ = ['Agreement', 'AgreementEstimator', 'Refinement', 'refine_pose']
+
+# Typical square from which cameras disagree (3 standard deviations), and least number of sightings
+# for it.
+_DISAGREE, _LEAST = 9.0, 30
+# A jump: images in the means before and after it, and its least size in standard deviations of
+# these means.
+_AROUND, _JUMP = 3, 6.0
+# Change of velocity at the jump over the usual one, that shows which camera has jumped, and over
+# that of the other camera; pixel noise added to the usual one [px].
+_JUMPED, _MORE, _STILL = 4.0, 3.0, 0.02
+# Refinement: largest number of sightings; prior standard deviations of the change, which exceed
+# those of a bump [rad], [m]; largest share of them that may be left.
+_SIGHTINGS, _PRIOR_TURN, _PRIOR_SHIFT, _LEFT = 300, 0.05, 0.2, 0.3
+# An interval longer than this many usual ones is not interpolated.
+_GAP = 1.6
+
+
+@dataclasses.dataclass(frozen=True)
+class Agreement:
+    """
+    Agreement of two cameras.
+
+    Parameters
+    ----------
+    cameras : (str, str)
+    sightings : int
+        Number of sightings of a marker by both cameras.
+    chi_square : float
+        Typical squared gap of their rays over its variance: 1 is expected; NaN if unknown.
+    marker : str
+        Marker with the largest median gap.
+    gap : float
+        This gap [px].
+    error : float
+        Error of positions in the plane by one camera that would explain it [m].
+    moved : str
+        Camera that was bumped during these sightings; empty if unknown.
+    since : float
+        Time of it [s]; NaN if the cameras have not begun to disagree during these sightings.
+    """
+
+    cameras: tuple[str, str]
+    sightings: int = 0
+    chi_square: float = math.nan
+    marker: str = ''
+    gap: float = 0.0
+    error: float = 0.0
+    moved: str = ''
+    since: float = math.nan
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the cameras disagree by more than their covariances explain."""
+        return self.sightings >= _LEAST and self.chi_square > _DISAGREE
+
+    def __str__(self) -> str:
+        """Return the agreement in one line."""
+        first, second = self.cameras
+        if not math.isfinite(self.chi_square):
+            return f'agreement of {first} and {second}: not known, as no marker was seen by both'
+        return (
+            f'agreement of {first} and {second}: chi-square {self.chi_square:.3g}, expected 1,'
+            f' from {self.sightings} sightings by both'
+        )
+
+    @property
+    def warning(self) -> str:
+        """Warning about cameras that disagree, with its effect and a remedy; empty for none."""
+        if not self.is_broken:
+            return ''
+        first, second = self.cameras
+        which, camera = self._which()
+        return (
+            f'{first} and {second} disagree: their rays to {self.marker} miss each other by'
+            f' {self.gap:.2g} px, chi-square {self.chi_square:.3g} instead of 1: positions may be'
+            f' wrong by {1e3 * self.error:.2g} mm, which their covariance does not contain;'
+            f' {which}: longreach vision pose --refine RECORDING --rig RIG.yaml --camera {camera}'
+        )
+
+    def _which(self) -> tuple[str, str]:
+        """Return what is known about which camera has moved, and its name for a command."""
+        first, second = self.cameras
+        if self.moved:
+            return (
+                f'{self.moved} moved at {self.since:.2f} s: all markers jumped in its image alone;'
+                ' fix it, and find its pose again'
+            ), self.moved
+        begun = '' if math.isnan(self.since) else f' (since {self.since:.2f} s)'
+        return (
+            f'a camera was moved{begun}, or its pose or calibration is poor; which one, {first} or'
+            f' {second}, cannot be told from two cameras that did not see the bump: compare with'
+            ' a point of known position, and find the pose of the wrong one again'
+        ), f'{first}|{second}'
+
+    def fields(self) -> dict[str, object]:
+        """Return the result as a JSON object, None for unknown numbers."""
+        given = dataclasses.asdict(self) | {'cameras': list(self.cameras)}
+        for key, value in given.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                given[key] = None
+        return given | {'warning': self.warning}
+
+
+class AgreementEstimator:
+    """
+    Judges the agreement of two cameras.
+
+    Parameters
+    ----------
+    sightings : Sightings
+        May grow between estimates; with one camera nothing can be said.
+    """
+
+    def __init__(self, sightings: Sightings) -> None:
+        self._rig, self._sightings = sightings.rig, sightings
+        self._seen = sightings.gaps
+
+    def estimate(self) -> Agreement | None:
+        """Judge the agreement by all sightings so far; None with one camera."""
+        if len(self._rig.cameras) < 2:
+            return None
+        names = tuple(self._rig.cameras)
+        cameras = names[0], names[1]
+        if not self._seen:
+            return Agreement(cameras)
+        gaps = {name: float(np.median([s.gap for s in seen])) for name, seen in self._seen.items()}
+        worst = max(gaps, key=lambda name: abs(gaps[name]))
+        squares = [one.chi_square for seen in self._seen.values() for one in seen]
+        found = Agreement(
+            cameras,
+            len(squares),
+            typical_chi_square(squares),
+            worst,
+            abs(gaps[worst]),
+            abs(gaps[worst]) * float(np.median([s.scale for s in self._seen[worst]])),
+        )
+        if not found.is_broken:
+            # Half of the sightings, or more, were before a bump.
+            later = self._after_jump(found)
+            return later if later.is_broken else found
+        return self._after_jump(found)
+
+    def _after_jump(self, found: Agreement) -> Agreement:
+        """Return an agreement with the time of a jump and the camera, judged from there on."""
+        since = self._jump()
+        if math.isnan(since):
+            return found
+        after = {
+            name: [one for one in seen if one.time >= since] for name, seen in self._seen.items()
+        }
+        after = {name: seen for name, seen in after.items() if seen}
+        squares = [one.chi_square for seen in after.values() for one in seen]
+        gaps = {name: float(np.median([s.gap for s in seen])) for name, seen in after.items()}
+        worst = max(gaps, key=lambda name: abs(gaps[name]))
+        return dataclasses.replace(
+            found,
+            sightings=len(squares),
+            chi_square=typical_chi_square(squares),
+            marker=worst,
+            gap=abs(gaps[worst]),
+            error=abs(gaps[worst]) * after[worst][0].scale,
+            moved=self._jumped(since),
+            since=since,
+        )
+
+    def _jump(self) -> float:
+        """Return the time at which all gaps jumped [s]; NaN if they did not."""
+        means: dict[float, list[float]] = defaultdict(list)
+        for seen in self._seen.values():
+            middle = float(np.median([one.gap for one in seen]))
+            for one in seen:
+                means[one.time].append(one.gap - middle)
+        times = sorted(means)
+        values = np.array([np.mean(means[time]) for time in times])
+        if len(values) < 4 * _AROUND:
+            return math.nan
+        noise = float(np.median(np.abs(np.diff(values)))) / 0.6745 / math.sqrt(2.0)
+        running = np.convolve(values, np.ones(_AROUND) / _AROUND, mode='valid')
+        steps = np.abs(running[_AROUND:] - running[:-_AROUND])
+        k = int(np.argmax(steps))
+        if not steps[k] > _JUMP * noise * math.sqrt(2.0 / _AROUND):
+            return math.nan
+        return times[k + _AROUND]
+
+    def _jumped(self, since: float) -> str:
+        """Return the camera in whose image all markers jumped at a time [s]; empty for none."""
+        scores = {camera: self._score(camera, since) for camera in self._rig.cameras}
+        most, other = sorted(scores, key=lambda camera: -scores[camera])
+        is_clear = scores[most] > _JUMPED and scores[most] > _MORE * scores[other]
+        return most if is_clear else ''
+
+    def _score(self, camera: str, since: float) -> float:
+        """Return the change of velocity of markers in an image over the usual one."""
+        scores = []
+        for name in self._seen:
+            table = self._sightings.table(camera, name)
+            if len(table) < 4 * _AROUND:
+                continue
+            times, places = table[:, 0], table[:, 1:3]
+            steps = np.diff(times)[:, None]
+            ahead = places[1:-1] + np.diff(places, axis=0)[:-1] * steps[1:] / steps[:-1]
+            off = np.linalg.norm(places[2:] - ahead, axis=1)
+            usual = float(np.median(off)) + _STILL
+            # Cameras that are not synchronous see it in images of different times.
+            near = np.argsort(np.abs(times[2:] - since))[:3]
+            scores.append(float(off[near].max()) / usual)
+        return float(np.median(scores)) if scores else 0.0
+
+    # --- pairs for a refinement --------------------------------------------------------------
+
+    def pairs(self, since: float = -math.inf) -> tuple[np.ndarray, np.ndarray, list[str]]:
+        """
+        Return pixels of markers in both cameras at common times, from a time [s] on.
+
+        Those of the second camera are interpolated in time where cameras are not synchronous.
+
+        Returns
+        -------
+        pixels : ndarray, shape (N, 2, 2)
+        covariances : ndarray, shape (N, 2, 2, 2)
+        names : list of str
+            Names of the markers.
+        """
+        pixels, covariances, names = [], [], []
+        first, second = self._rig.cameras
+        for name in self._rig.names:
+            one, other = (self._sightings.table(camera, name) for camera in (first, second))
+            one, other = (table[table[:, 0] >= since] for table in (one, other))
+            if len(other) < 2:
+                continue
+            times = other[:, 0]
+            k = np.clip(np.searchsorted(times, one[:, 0], side='right') - 1, 0, len(times) - 2)
+            usual = float(np.median(np.diff(times)))
+            near = np.min(np.abs(one[:, :1] - times[np.stack([k, k + 1], axis=1)]), axis=1)
+            within = (times[k] <= one[:, 0]) & (one[:, 0] <= times[k + 1])
+            within &= (times[k + 1] - times[k] < _GAP * usual) | (near < 1e-9)
+            moved = [np.interp(one[:, 0], times, other[:, column]) for column in range(1, 6)]
+            at = np.stack([one[:, 1:], np.stack(moved, axis=1)], axis=1)[within]
+            pixels.append(at[:, :, :2])
+            covariances.append(at[:, :, [2, 3, 3, 4]].reshape(-1, 2, 2, 2))
+            names += [name] * len(at)
+        if not names:
+            return np.empty((0, 2, 2)), np.empty((0, 2, 2, 2)), []
+        return np.concatenate(pixels), np.concatenate(covariances), names
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Refinement:
+    """
+    A pose found again from tracked markers.
+
+    Parameters
+    ----------
+    camera : str
+    pose : Pose
+        With covariance, including those of the other camera's pose and of the plane.
+    turned, shifted : float
+        Change of orientation [rad] and position [m].
+    sightings : int
+    before, after : float
+        Typical chi-square of the gaps, from pixels alone, with the old pose and the new one.
+    """
+
+    camera: str
+    pose: Pose
+    turned: float
+    shifted: float
+    sightings: int
+    before: float
+    after: float
+
+
+def refine_pose(
+    rig: Rig, camera: str, seen: AgreementEstimator, plane_deviation: float, since: float
+) -> Refinement:
+    """
+    Find the pose of one camera again, from markers that both cameras have tracked.
+
+    Parameters
+    ----------
+    rig : Rig
+        With two cameras; the other camera's pose and the plane are the reference.
+    camera : str
+        Camera whose pose is wrong.
+    seen : AgreementEstimator
+    plane_deviation : float
+        Standard deviation of the markers' distances from their planes [m].
+    since : float
+        Time from which on sightings are used [s].
+
+    Returns
+    -------
+    Refinement
+
+    Raises
+    ------
+    LongreachError
+        If the sightings do not determine the pose.
+    """
+    from scipy.optimize import least_squares
+
+    pixels, covariances, names = seen.pairs(since)
+    if len(names) < _LEAST:
+        raise LongreachError(
+            f'{len(names)} sightings of a marker by both cameras, allowed: {_LEAST} or more'
+        )
+    pick = np.unique(np.linspace(0, len(names) - 1, _SIGHTINGS).round().astype(int))
+    markers = {marker.name: marker for marker in rig.markers}
+    work = _Refining(
+        rig,
+        tuple(rig.cameras).index(camera),
+        pixels[pick],
+        covariances[pick],
+        [rig.plane_of(markers[names[k]]) for k in pick],
+        plane_deviation,
+    )
+    prior = np.array(3 * [_PRIOR_TURN] + 3 * [_PRIOR_SHIFT])
+    found = least_squares(
+        lambda x: np.concatenate([work.residuals(x), x / prior]),
+        np.zeros(6),
+        x_scale=np.array(3 * [1e-3] + 3 * [1e-2]),
+        loss='huber',
+        f_scale=1.5,
+    )
+    inverse = np.linalg.inv(found.jac.T @ found.jac)
+    # Residuals larger than stated: the markers are farther from the plane, or the lens is poor.
+    own = work.residuals(found.x)
+    scale = max(1.0, typical_chi_square(own**2))
+    left = np.sqrt(scale * np.diag(inverse)) / prior
+    if not found.success or left.max() > _LEFT:
+        raise LongreachError(
+            f'{len(pick)} sightings do not determine the pose of {camera}: rotation to'
+            f' {1e3 * math.sqrt(scale * np.trace(inverse[:3, :3])):.2g} mrad, position to'
+            f' {1e3 * math.sqrt(scale * np.trace(inverse[3:, 3:])):.2g} mm; record three or more'
+            ' markers that are spread over the plane, or move them over it'
+        )
+    covariance = scale * inverse
+    solver = inverse @ found.jac[: len(own)].T
+    for by_other, spread in work.by_others(found.x):
+        effect = solver @ by_other
+        covariance = covariance + effect @ spread @ effect.T
+    gaps = len(pick)
+    return Refinement(
+        camera,
+        work.pose(found.x, 0.5 * (covariance + covariance.T)),
+        float(np.linalg.norm(found.x[:3])),
+        float(np.linalg.norm(found.x[3:])),
+        gaps,
+        typical_chi_square(work.residuals(np.zeros(6))[:gaps] ** 2),
+        typical_chi_square(own[:gaps] ** 2),
+    )
+
+
+class _Refining:
+    """Residuals of a refinement."""
+
+    def __init__(
+        self,
+        rig: Rig,
+        index: int,
+        pixels: np.ndarray,
+        covariances: np.ndarray,
+        planes: list[Plane],
+        plane_deviation: float,
+    ) -> None:
+        mounted = list(rig.cameras.values())
+        self._cameras = mounted[0].camera, mounted[1].camera
+        # Exact: what is common to all sightings is added at the end.
+        self._poses = [Pose(one.pose.rotation, one.pose.translation) for one in mounted]
+        self._spreads = [one.pose.covariance for one in mounted]
+        self._index, self._pixels, self._covariances = index, pixels, covariances
+        self._planes, self._deviation = planes, plane_deviation
+
+    def pose(self, change: np.ndarray, covariance: np.ndarray | None = None) -> Pose:
+        """Return the pose after a change: rotation vector in the camera [rad], position [m]."""
+        return _changed(self._poses[self._index], change, covariance)
+
+    def residuals(
+        self,
+        change: np.ndarray,
+        other: np.ndarray | None = None,
+        plane: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Return gaps, then distances from the planes, over their deviations, (2 N,)."""
+        poses = list(self._poses)
+        poses[self._index] = self.pose(change)
+        if other is not None:
+            poses[1 - self._index] = _changed(poses[1 - self._index], other)
+        gaps, heights = np.zeros(len(self._pixels)), np.zeros(len(self._pixels))
+        for k, (pixels, covariances, flat) in enumerate(
+            zip(self._pixels, self._covariances, self._planes, strict=True)
+        ):
+            try:
+                point = triangulate(self._cameras, (poses[0], poses[1]), pixels, covariances)
+            except InputError:
+                # Rays that do not meet have no influence.
+                continue
+            gaps[k] = point.gap / point.gap_noise
+            away = float(flat.distance(point.position))
+            if plane is not None:
+                along = flat.axes @ (point.position - flat.centroid)
+                away -= float(plane @ (along[1], -along[0], 1.0))
+            spread = float(flat.normal @ point.covariance @ flat.normal) + self._deviation**2
+            heights[k] = away / math.sqrt(spread)
+        return np.concatenate([gaps, heights])
+
+    def by_others(self, change: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return derivatives of the residuals by the other pose and the plane, covariances."""
+        found = []
+        base = self.residuals(change)
+        for kind, spread, size in (
+            ('other', self._spreads[1 - self._index], 6),
+            ('plane', self._planes[0].covariance, 3),
+        ):
+            if spread is None:
+                continue
+            columns = []
+            for k in range(size):
+                step = np.zeros(size)
+                step[k] = 1e-5
+                columns.append((self.residuals(change, **{kind: step}) - base) / 1e-5)
+            found.append((np.stack(columns, axis=1), spread))
+        return found
+
+
+def _changed(pose: Pose, change: np.ndarray, covariance: np.ndarray | None = None) -> Pose:
+    """Return a pose after a rotation vector in the camera [rad] and a displacement [m]."""
+    return Pose(
+        pose.rotation @ cv2.Rodrigues(change[:3].copy())[0],
+        pose.translation + change[3:],
+        covariance,
+    )

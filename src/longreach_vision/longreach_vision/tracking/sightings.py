@@ -1,0 +1,91 @@
+"""Sightings of markers by the cameras of a rig, collected for the assessment of these cameras."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from longreach_vision.marker.detection import TRACKED
+from longreach_vision.rig import Rig
+from longreach_vision.tracking.rig_tracker import StereoFrame
+
+__all__ = ['Gap', 'Sightings']
+
+
+class Gap(NamedTuple):
+    """Distance between the rays of both cameras to a marker."""
+
+    time: float  # [s]
+    gap: float  # [px]
+    chi_square: float
+    scale: float  # displacement of a position by a gap [m/px]
+
+
+class Sightings:
+    """
+    Latest sightings of each marker, by each camera and by both.
+
+    Parameters
+    ----------
+    rig : Rig
+    limit : int
+        Number of latest sightings kept of each marker and camera.
+
+    Attributes
+    ----------
+    rig : Rig
+    """
+
+    def __init__(self, rig: Rig, limit: int = 20_000) -> None:
+        self.rig = rig
+        # Time, u, v and the covariance of the centre.
+        self._pixels: dict[tuple[str, str], deque[tuple[float, ...]]] = defaultdict(
+            lambda: deque(maxlen=limit)
+        )
+        self._gaps: dict[str, deque[Gap]] = defaultdict(lambda: deque(maxlen=limit))
+
+    def add(self, frame: StereoFrame) -> None:
+        """Add the result of an image pair; only what is TRACKED is kept."""
+        gap = frame.gap if math.isfinite(frame.gap) else 0.0
+        times = dict(zip(frame.observations, (frame.time, frame.time + gap), strict=False))
+        for camera, observed in frame.observations.items():
+            for name, one in observed.items():
+                if one.status == TRACKED:
+                    (uu, uv), (_, vv) = one.covariance.tolist()
+                    u, v = one.center.tolist()
+                    at = times[camera] + self.rig.cameras[camera].row_delay(v)
+                    self._pixels[camera, name].append((at, u, v, uu, uv, vv))
+        first = next(iter(self.rig.cameras.values()))
+        for name, chi_square in frame.disagreements.items():
+            point = frame.estimates[name].triangulated
+            assert point is not None
+            # A gap is the length of a vector in four pixel coordinates; one camera alone is off
+            # by the square root of two of it.
+            away = math.dist(point.position, first.pose.translation)
+            scale = math.sqrt(2.0) * away / first.camera.fx
+            self._gaps[name].append(Gap(frame.time, point.gap, chi_square, scale))
+
+    def table(self, camera: str, marker: str) -> np.ndarray:
+        """
+        Return the sightings of a marker by a camera, in increasing order of time.
+
+        Returns
+        -------
+        ndarray, shape (N, 6)
+            Time of the marker's row [s]; u, v [px]; elements uu, uv, vv of the covariance [px^2].
+        """
+        # Without adding an empty entry.
+        found = self._pixels.get((camera, marker), ())
+        table = np.array(found, dtype=np.float64).reshape(-1, 6)
+        # Late images come out of order.
+        _, order = np.unique(table[:, 0], return_index=True)
+        return np.asarray(table[order])
+
+    @property
+    def gaps(self) -> Mapping[str, deque[Gap]]:
+        """Distances between the rays of both cameras, by marker."""
+        return self._gaps

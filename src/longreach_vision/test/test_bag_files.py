@@ -1,0 +1,333 @@
+"""Tracks, truth and images in bags; what is written here is what the node publishes."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+
+import numpy as np
+import pytest
+from geometry_msgs.msg import Point, Vector3
+from longreach_msgs.msg import MarkerEstimates, MarkerObservations, MarkerPositions, StrainState
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState
+from small_rig import NAMES, frame_at, seen_at, small_path
+from std_msgs.msg import Header
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_node.stamps import stamp_of
+from longreach_tools.bag import open_bag
+from longreach_tools.testing import contents, write_bag
+from longreach_vision.io import bag_files
+from longreach_vision.io.bag_files import (
+    TrackWriter,
+    read_images,
+    read_strain,
+    read_tracks,
+    read_truth,
+)
+from longreach_vision.ros import conversions
+from longreach_vision.tracking.track_table import Tracks, row_of
+
+pytest.importorskip('rosbags.rosbag2')
+
+BEGIN = 1_700_000_000_123_456_789
+
+
+def frames():
+    """Frames and their stamps; the right image is 2 ms later, and missing once."""
+    found = []
+    for k, status in enumerate(('TRACKED', 'UNCERTAIN', 'LOST')):
+        stamp = BEGIN + 66_666_667 * k
+        frame = frame_at(stamp * 1e-9, status, gap=0.002)
+        stamps = {'left': stamp, 'right': stamp + 2_000_000}
+        if k == 2:
+            del frame.observations['right'], stamps['right']
+            object.__setattr__(frame, 'gap', math.nan)
+        found.append((frame, stamps))
+    return found
+
+
+def written(path):
+    with TrackWriter(path, frame_id='boom_base') as writer:
+        for frame, stamps in frames():
+            writer.write(frame, stamps)
+    return path
+
+
+def read_by_ros(rows, kind):
+    """Return time and text of messages; bytes differ where rclpy leaves padding as it is."""
+    return [(time, repr(deserialize_message(data, kind))) for time, data in rows]
+
+
+def test_the_bag_holds_what_the_node_publishes(tmp_path):
+    bag = contents(written(tmp_path / 'bag'))
+    observations = [
+        (
+            stamps[camera],
+            repr(
+                conversions.observations_to_message(
+                    seen, camera, stamp_of(stamps[camera]), f'vision/{camera}_camera_optical'
+                )
+            ),
+        )
+        for frame, stamps in frames()
+        for camera, seen in frame.observations.items()
+    ]
+    assert read_by_ros(bag['/vision/observations'], MarkerObservations) == observations
+    estimates = [
+        (
+            stamps['left'],
+            repr(
+                conversions.estimates_to_message(
+                    frame.estimates, frame.gap, stamp_of(stamps['left']), 'boom_base'
+                )
+            ),
+        )
+        for frame, stamps in frames()
+    ]
+    assert read_by_ros(bag['/vision/markers'], MarkerEstimates) == estimates
+
+
+def test_other_programs_can_read_it(tmp_path):
+    with open_bag(written(tmp_path / 'bag')) as bag:
+        assert not bag.problem
+        for topic in bag.topics.values():
+            assert topic.type_hash.startswith('RIHS01_')
+            assert [qos.reliability.name for qos in topic.qos] == ['RELIABLE']
+
+
+def test_tracks_come_back(tmp_path):
+    tracks = read_tracks(written(tmp_path / 'bag'))
+    rows = np.array([row_of(frame, NAMES) for frame, _ in frames()])
+    assert tracks.names == NAMES
+    np.testing.assert_array_equal(tracks.times, rows[:, 0])
+    expected = Tracks(NAMES, ('left', 'right'), rows)
+    for name in NAMES:
+        for column in (c.partition('.')[2] for c in tracks.columns if c.startswith(f'{name}.')):
+            np.testing.assert_array_equal(
+                tracks.column(name, column), expected.column(name, column), err_msg=column
+            )
+
+
+def test_the_right_image_is_that_of_the_pair(tmp_path):
+    # Images of the right camera 40 ms after the left ones, and 20 ms before the next.
+    pairs = []
+    with TrackWriter(tmp_path / 'bag') as writer:
+        for k in range(4):
+            frame = frame_at(0.06 * k, gap=0.04)
+            frame.observations['right']['one'] = seen_at(50.0 + k, 60.0)
+            stamp = 60_000_000 * k
+            writer.write(frame, {'left': stamp, 'right': stamp + 40_000_000})
+            pairs.append(row_of(frame, NAMES))
+    tracks = read_tracks(tmp_path / 'bag')
+    np.testing.assert_allclose(tracks.table, pairs, rtol=0.0, atol=1e-15)
+    np.testing.assert_array_equal(tracks.column('one', 'right_u'), [50.0, 51.0, 52.0, 53.0])
+
+
+def test_a_late_image_is_no_new_position(tmp_path):
+    (first, stamps), *_ = frames()
+    with TrackWriter(tmp_path / 'bag') as writer:
+        writer.write(first, stamps)
+        writer.write(first, {name: stamp - 10 for name, stamp in stamps.items()}, late=True)
+    bag = contents(tmp_path / 'bag')
+    assert len(bag['/vision/observations']) == 4
+    assert len(bag['/vision/markers']) == 1
+
+
+def test_a_disk_that_refuses_leaves_no_half_of_a_bag(monkeypatch, tmp_path):
+    def full(*_):
+        raise OSError(28, 'No space left on device')
+
+    for method in ('write', 'close'):
+        with monkeypatch.context() as patch:
+            patch.setattr(f'rosbags.rosbag2.Writer.{method}', full)
+            text = r'bag cannot be written: .*No space left on device; make room$'
+            with pytest.raises(LongreachError, match=text):
+                written(tmp_path / 'bag')
+        assert not list(tmp_path.iterdir())
+    with contextlib.suppress(ValueError), TrackWriter(tmp_path / 'bag') as writer:
+        writer.write(*frames()[0])
+        raise ValueError
+    assert not list(tmp_path.iterdir())
+
+
+def test_reasons_come_back(tmp_path):
+    tracks = read_tracks(written(tmp_path / 'bag'))
+    expected = {name: [frame.estimates[name].reason for frame, _ in frames()] for name in NAMES}
+    assert tracks.reasons == expected
+    assert tracks.why_not('two') == [('why not', 2)]
+
+
+def test_bags_that_cannot_be_written_or_hold_no_tracks(tmp_path):
+    written(tmp_path / 'bag')
+    with pytest.raises(InputError, match='exists already'):
+        TrackWriter(tmp_path / 'bag')
+    with pytest.raises(InputError, match="topic name '/my ns/observations'; allowed"):
+        TrackWriter(tmp_path / 'other', 'my ns')
+    assert not (tmp_path / 'other').exists()
+    with pytest.raises(InputError, match='/other/markers'):
+        read_tracks(tmp_path / 'bag', 'other')
+    with pytest.raises(InputError, match='nowhere'):
+        read_tracks(tmp_path / 'nowhere')
+    with TrackWriter(tmp_path / 'empty') as writer:
+        writer.write(frame_at(0.0), {'left': 0, 'right': 0}, late=True)
+    with pytest.raises(InputError, match=r'no message on /vision/markers; was it tracked\?'):
+        read_tracks(tmp_path / 'empty')
+
+
+# --- the truth -------------------------------------------------------------------------------
+
+
+def truth_rows(times):
+    path = small_path(0.5)
+    rows = []
+    for time in times:
+        positions, velocities = path.at(time)
+        message = MarkerPositions(
+            header=Header(stamp=stamp_of(round(time * 1e9)), frame_id='boom_base'),
+            name=list(NAMES),
+            position=[Point(x=x, y=y, z=z) for x, y, z in positions.tolist()],
+            velocity=[Vector3(x=x, y=y, z=z) for x, y, z in velocities.tolist()],
+        )
+        rows.append(('marker_truth', round(time * 1e9), message))
+    return rows
+
+
+def test_the_truth_of_a_bag(tmp_path):
+    times = np.linspace(0.0, 0.5, 26)
+    bag = write_bag(tmp_path / 'bag', 'boom', truth_rows(times))
+    found, path = read_truth(bag), small_path(0.5)
+    assert found.names == NAMES
+    np.testing.assert_allclose(found.times, times, atol=1e-12)
+    for time in (0.0, 0.13, 0.5):
+        for told, true in zip(found.at(time), path.at(time), strict=True):
+            np.testing.assert_allclose(told, true, atol=2e-3)
+    for told, true in zip(found.at(0.2), path.at(0.2), strict=True):
+        np.testing.assert_array_equal(told, true)
+
+
+def test_truths_that_are_none(tmp_path):
+    rows = truth_rows([0.0, 0.1, 0.2])
+    bag = write_bag(tmp_path / 'bag', 'boom', rows)
+    with pytest.raises(InputError, match='/crane/marker_truth'):
+        read_truth(bag, '/crane/marker_truth')
+    # The bag's own times go on, those of the messages do not.
+    late = [(name, k, message) for k, (name, _, message) in enumerate(rows[::-1])]
+    with pytest.raises(InputError, match='time on /boom/marker_truth goes back'):
+        read_truth(write_bag(tmp_path / 'reset', 'boom', late))
+    rows[1][2].position = rows[1][2].position[:1]
+    with pytest.raises(InputError, match=r'short: /boom/marker_truth: .* 2 name and 1 position'):
+        read_truth(write_bag(tmp_path / 'short', 'boom', rows))
+    rows[1][2].position = [Point(x=math.nan)] * 2
+    with pytest.raises(InputError, match=r'nan: /boom/marker_truth: .* not finite'):
+        read_truth(write_bag(tmp_path / 'nan', 'boom', rows))
+    rows[1][2].name = ['one', 'three']
+    with pytest.raises(InputError, match=r'markers one, three after one, two'):
+        read_truth(write_bag(tmp_path / 'other', 'boom', rows))
+
+
+def test_strain(tmp_path):
+    rows = []
+    for k in range(3):
+        header = Header(stamp=stamp_of(k * 10_000_000))
+        message = StrainState(header=header, name=['a', 'b'], strain=[1.0 * k, -1.0 * k])
+        rows.append(('strain', k, message))
+    bag = write_bag(tmp_path / 'bag', 'boom', rows)
+    times, strain = read_strain(bag)
+    np.testing.assert_array_equal(times, [0.0, 0.01, 0.02])
+    np.testing.assert_array_equal(strain, [0.0, 1.0, 2.0])
+    np.testing.assert_array_equal(read_strain(bag, beam='b')[1], [0.0, -1.0, -2.0])
+    with pytest.raises(InputError, match='has no c, found: a, b'):
+        read_strain(bag, beam='c')
+
+
+def test_strain_of_no_beam(tmp_path):
+    empty = StrainState(header=Header(), name=[], strain=[])
+    bag = write_bag(tmp_path / 'bag', 'boom', [('strain', 0, empty)])
+    with pytest.raises(InputError, match=r'bag: /boom/strain: .* 0 name and 0 strain'):
+        read_strain(bag)
+
+
+@pytest.mark.parametrize(
+    ('read', 'kind'),
+    [
+        (lambda bag: read_truth(bag, '/all/vision/markers'), 'MarkerPositions'),
+        (lambda bag: read_strain(bag, '/all/vision/markers'), 'StrainState'),
+        (lambda bag: read_tracks(bag, 'all/vision'), 'MarkerEstimates'),
+        (lambda bag: read_tracks(bag, 'all/other'), 'MarkerObservations'),
+    ],
+)
+def test_messages_of_another_type(tmp_path, read, kind):
+    state = JointState(header=Header(), name=['a'], position=[1.0], velocity=[0.0], effort=[0.0])
+    rows = [('vision/markers', state), ('other/observations', state)]
+    rows.append(('other/markers', MarkerEstimates(header=Header())))
+    bag = write_bag(tmp_path / 'bag', 'all', [(name, 0, message) for name, message in rows])
+    text = rf'has sensor_msgs/msg/JointState, allowed: longreach_msgs/msg/{kind}'
+    with pytest.raises(InputError, match=text):
+        read(bag)
+
+
+def test_a_long_truth_is_read_once(tmp_path, monkeypatch):
+    compared = []
+
+    class Stamp(int):
+        def __lt__(self, other):
+            compared.append(other)
+            return float(self) < float(other)
+
+        def __gt__(self, other):
+            return other < self
+
+    bag = write_bag(tmp_path / 'bag', 'boom', truth_rows(np.linspace(0.0, 0.5, 101)))
+    whole = bag_files._nanoseconds
+    monkeypatch.setattr(bag_files, '_nanoseconds', lambda message: Stamp(whole(message)))
+    assert len(read_truth(bag).times) == 101
+    assert len(compared) <= 101
+
+
+# --- images ----------------------------------------------------------------------------------
+
+
+def image_message(pixels, encoding, stamp):
+    return conversions.array_to_image(pixels, encoding, stamp_of(stamp), 'camera')
+
+
+def test_images_of_a_bag(tmp_path):
+    rng = np.random.default_rng(3)
+    grey = rng.integers(0, 256, (6, 8), dtype=np.uint8)
+    colour = rng.integers(0, 256, (6, 8, 3), dtype=np.uint8)
+    deep = rng.integers(0, 4096, (6, 8), dtype=np.uint16)
+    rows = [
+        ('left/image_raw', 5, image_message(grey, 'mono8', BEGIN)),
+        ('right/image_raw', 6, image_message(colour, 'bgr8', BEGIN + 1)),
+        ('left/image_raw', 7, image_message(deep, 'mono16', BEGIN + 2)),
+    ]
+    bag = write_bag(tmp_path / 'bag', 'vision', rows)
+    topics = {name: f'/vision/{name}/image_raw' for name in ('left', 'right')}
+    found = list(read_images(bag, topics, bits=12))
+    assert [(p.camera, p.stamp) for p in found] == [
+        ('left', BEGIN),
+        ('right', BEGIN + 1),
+        ('left', BEGIN + 2),
+    ]
+    for picture, (_, _, message) in zip(found, rows, strict=True):
+        np.testing.assert_array_equal(picture.image, conversions.image_to_gray(message, 12))
+    assert 'image 1 on /vision/left/image_raw' in found[2].name
+    assert [p.camera for p in read_images(bag, {'right': topics['right']})] == ['right']
+
+
+def test_images_that_cannot_be_used(tmp_path):
+    good = image_message(np.zeros((6, 8), np.uint8), 'mono8', 0)
+    short = image_message(np.zeros((6, 8), np.uint8), 'mono8', 1)
+    short.height = 60
+    rows = [('left/image_raw', 0, good), ('left/image_raw', 1, short)]
+    bag = write_bag(tmp_path / 'bag', 'vision', [*rows, *truth_rows([0.0])])
+    images = read_images(bag, {'left': '/vision/left/image_raw'})
+    assert next(images).image.shape == (6, 8)
+    with pytest.raises(InputError, match=r'image 1 on /vision/left/image_raw: .* truncated'):
+        next(images)
+    with pytest.raises(InputError, match=r'has longreach_msgs/msg/MarkerPositions, allowed: sens'):
+        list(read_images(bag, {'left': '/vision/marker_truth'}))
+    with pytest.raises(InputError, match='/vision/right/image_raw'):
+        list(read_images(bag, {'right': '/vision/right/image_raw'}))

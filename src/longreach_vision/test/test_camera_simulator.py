@@ -1,0 +1,448 @@
+"""
+Rendered pictures against a plain one: many samples in each pixel, each on its own ray.
+
+A wrong centre shows as a part of the difference that looks like a shift of the marker: what a
+maximum-likelihood fit would make of it is its product with the derivative of the picture.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_vision.camera.geometry import Pose
+from longreach_vision.camera.model import Camera
+from longreach_vision.simulator.camera_simulator import CameraSimulator
+from longreach_vision.simulator.scene import CameraLook, Occluder, Scene, SimulatedMarker
+
+# Nothing but the markers, on one grey.
+PLAIN = CameraLook(
+    exposure=0.0,
+    read_noise=0.0,
+    shot_noise=0.0,
+    vignetting=0.0,
+    shading=(0.0, 0.0),
+    sky=120.0,
+    ground=120.0,
+    texture=0.0,
+    clutter=0,
+    noise_everywhere=False,
+)
+PINHOLE = Camera('left', 84, 76, 900.0, 910.0, 40.3, 38.2)
+BENT = PINHOLE.replace(distortion=(-0.9, 0.4, 0.01, -0.02, 0.1), cx=-40.0, cy=-70.0)
+FISHEYE = Camera('left', 84, 76, 200.0, 200.0, -110.0, -20.0, 'equidistant', (0.02, 0.0, 0.0, 0.0))
+RING = SimulatedMarker('ring', 0.15, 0.55, normal=(0.0, 1.0, 0.0))
+MANY = 200
+STILL = np.zeros((1, 3))
+# Along the world's y, as towards the boom: x to the right, z up.
+AHEAD = Pose(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]]), np.zeros(3))
+
+
+def in_front(camera: Camera, pixel: Any, depth: float) -> np.ndarray:
+    """Return the position (1, 3) that a pixel shows at a depth [m]."""
+    ray = np.append(camera.undistort(np.array(pixel)), 1.0)
+    return np.asarray(AHEAD.rotation @ (ray * depth))[None]
+
+
+def plain_picture(
+    camera: Camera,
+    look: CameraLook,
+    marker: SimulatedMarker,
+    place: np.ndarray,
+    moved: np.ndarray,
+    samples: int = 12,
+    bar: tuple[float, float, float] | None = None,
+) -> np.ndarray:
+    """
+    Return a picture in grey levels, not rounded, by brute force.
+
+    Every one of samples x samples points in each pixel is a ray that meets the marker's plane or
+    not. ``moved`` is the way of the marker in the exposure [m], ``bar`` two columns and a grey.
+    """
+    margin = int(np.ceil(5.0 * look.blur)) + 1
+    columns = np.arange((camera.width + 2 * margin) * samples)
+    rows = np.arange((camera.height + 2 * margin) * samples)[:, None]
+    # Each row begins elsewhere, and each column: an edge along them is met in many places.
+    u = (columns + (rows * 0.618034) % 1.0) / samples - 0.5 - margin
+    v = (rows + (columns * 0.618034) % 1.0) / samples - 0.5 - margin
+    rays = camera.undistort(np.stack([u, v], axis=-1), strict=False)
+    directions = np.concatenate([rays, np.ones((*rays.shape[:2], 1))], axis=-1) @ AHEAD.rotation.T
+    normal = np.array(marker.normal) / np.linalg.norm(marker.normal)
+    side = np.cross([0.0, 0.0, 1.0], normal)
+    side /= np.linalg.norm(side)
+    band, rest = (look.white, look.black) if marker.bright else (look.black, look.white)
+    instants = 1 if not moved.any() else 20
+    mean = np.zeros(directions.shape[:2])
+    for k in range(instants):
+        center = place[0] + marker.offset * normal + moved * ((k + 0.5) / instants - 0.5)
+        points = directions * (center @ normal / (directions @ normal))[..., None] - center
+        s, t = points @ side / marker.radius, points @ np.cross(normal, side) / marker.radius
+        r = np.hypot(s, t)
+        grey = np.where(np.maximum(abs(s), abs(t)) < look.card, rest, look.sky)
+        mean += np.where((r < 1.0) & (r >= marker.inner), band, grey) / instants
+    if bar is not None:
+        mean[(u > bar[0]) & (u < bar[1])] = bar[2]
+    if look.blur:
+        size = 2 * int(5.0 * look.blur * samples) + 1
+        mean = cv2.GaussianBlur(mean, (size, size), look.blur * samples)
+    whole = mean.reshape(-1, samples, mean.shape[1] // samples, samples).mean(axis=(1, 3))
+    return whole[margin:-margin, margin:-margin]
+
+
+def picture(
+    camera: Camera,
+    look: CameraLook,
+    marker: SimulatedMarker,
+    place: np.ndarray,
+    velocity: np.ndarray = STILL,
+    many: int = MANY,
+) -> np.ndarray:
+    """Return what the simulator renders, the mean of many: noise takes the rounding away."""
+    scene = Scene((marker,), look.replace(read_noise=0.7))
+    simulator = CameraSimulator(camera, AHEAD, scene)
+    rng = np.random.default_rng(0)
+    total = np.zeros((camera.height, camera.width))
+    for _ in range(many):
+        total += simulator.image(place, velocity, 0.0, rng)
+    u0, v0, u1, v1 = simulator.windows[0]
+    mean = np.full_like(total, look.sky)
+    mean[v0:v1, u0:u1] = total[v0:v1, u0:u1] / many
+    return mean
+
+
+def shift(
+    difference: np.ndarray,
+    camera: Camera,
+    look: CameraLook,
+    marker: SimulatedMarker,
+    place: np.ndarray,
+) -> np.ndarray:
+    """Return the shift (u, v) [px] that explains a difference of pictures best."""
+    depth = float(AHEAD.rotation[:, 2] @ place[0])
+    pixel = camera.project(place @ AHEAD.rotation)[0]
+    slopes = []
+    for step in 0.1 * np.eye(2):
+        below, above = (
+            picture(camera, look, marker, in_front(camera, pixel + d, depth), many=20)
+            for d in (-step, step)
+        )
+        slopes.append(((above - below) / 0.2).ravel())
+    return np.asarray(np.linalg.lstsq(np.array(slopes).T, difference.ravel(), rcond=None)[0])
+
+
+# --- against brute force -------------------------------------------------------------------------
+
+CASES = {
+    'straight ahead': (PINHOLE, {}, {}, (40.8, 38.4), 8.0),
+    'disc without card': (PINHOLE, {'card': 0.0}, {'inner': 0.0}, (35.1, 41.9), 8.0),
+    'bright ring, offset': (PINHOLE, {}, {'bright': True, 'offset': -0.4}, (41.3, 36.5), 8.0),
+    'tilt 60': (PINHOLE, {}, {'normal': (0.8, 0.5, 0.33)}, (37.2, 36.0), 8.0),
+    'no blur': (PINHOLE, {'blur': 0.0}, {'normal': (0.6, 0.8, 0.0)}, (37.2, 36.0), 8.0),
+    'little blur': (PINHOLE, {'blur': 0.5}, {}, (37.2, 36.0), 8.0),
+    'out of focus': (PINHOLE, {'blur': 2.5}, {'normal': (0.0, 2.0, -1.0)}, (37.2, 36.0), 8.0),
+    'distortion': (BENT, {}, {'normal': (-0.3, 0.9, 0.1)}, (40.4, 38.7), 8.0),
+    'fisheye': (FISHEYE, {}, {'normal': (0.3, 0.9, 0.1)}, (44.4, 38.7), 1.6),
+    'near, cut off': (PINHOLE, {'blur': 1.0}, {}, (44.0, 31.0), 3.6),
+    'small': (PINHOLE, {}, {'normal': (0.7, 0.7, 0.0)}, (37.2, 36.0), 25.0),
+}
+
+
+@pytest.mark.parametrize('name', CASES)
+def test_a_picture_is_that_of_many_samples(name: str) -> None:
+    camera, of_look, of_marker, pixel, depth = CASES[name]
+    look, marker = PLAIN.replace(**of_look), RING.replace(**of_marker)
+    place = in_front(camera, pixel, depth)
+    sampled = plain_picture(camera, look, marker, place, np.zeros(3))
+    assert np.ptp(sampled) > 80.0
+    difference = picture(camera, look, marker, place) - sampled
+    # The sampled one itself is not better than that where no blur helps.
+    assert abs(difference).max() < (1.5 if look.blur > 0.5 else 4.0)
+    assert np.sqrt(np.mean(difference**2)) < 0.25
+    assert abs(shift(difference, camera, look, marker, place)).max() < 0.002
+
+
+@pytest.mark.parametrize('way', [(0.02, 0.0, 0.0), (0.03, 0.0, -0.045), (0.0, 0.5, 0.0)])
+def test_motion_blurs_over_the_exposure_around_its_middle(way: tuple[float, ...]) -> None:
+    # 2.3 and 6 px across, and 6 % nearer.
+    look = PLAIN.replace(exposure=0.01)
+    place = in_front(PINHOLE, (40.2, 37.4), 8.0)
+    sampled = plain_picture(PINHOLE, look, RING, place, np.array(way))
+    moving = picture(PINHOLE, look, RING, place, np.array([way]) / look.exposure, many=50)
+    difference = moving - sampled
+    assert abs(difference).max() < 2.0
+    assert abs(shift(difference, PINHOLE, look, RING, place)).max() < 0.002
+    still = picture(PINHOLE, look, RING, place, many=50)
+    assert abs(moving - still).max() > 2.0
+
+
+def test_a_bar_is_drawn_before_the_blur() -> None:
+    bar = Occluder(start=(46.0, -200.0), end=(46.0, 200.0), width=6.0, grey=200.0)
+    look = PLAIN.replace(occluders=(bar,))
+    place = in_front(PINHOLE, (40.2, 37.4), 8.0)
+    sampled = plain_picture(PINHOLE, look, RING, place, np.zeros(3), bar=(43.0, 49.0, 200.0))
+    simulator = CameraSimulator(PINHOLE, AHEAD, Scene((RING,), look))
+    drawn = simulator.image(place, STILL, 0.0, np.random.default_rng(0)).astype(float)
+    # Half a grey level is rounding. Above and below is what lies outside of the marker's window.
+    assert abs(drawn - sampled).max() < 1.7
+
+
+# --- occluders -----------------------------------------------------------------------------------
+
+
+def drawn_with(*occluders: Occluder, time: float = 0.0, name: str = 'left') -> np.ndarray:
+    """Return a picture without noise of a marker behind occluders."""
+    look = PLAIN.replace(occluders=occluders)
+    camera = PINHOLE.replace(name=name)
+    simulator = CameraSimulator(camera, AHEAD, Scene((RING,), look))
+    place = in_front(PINHOLE, (40.2, 37.4), 16.0)
+    return simulator.image(place, STILL, time, np.random.default_rng(0)).copy()
+
+
+def test_a_half_plane_hides_what_lies_to_the_right_of_its_line() -> None:
+    free = drawn_with()
+    # Upwards in the image: the right is the right.
+    hidden = drawn_with(Occluder((40.0, 70.0), (40.0, 10.0), kind='half_plane', grey=77.0))
+    assert (hidden[:, 45:] == 77).all()
+    assert np.array_equal(hidden[:, :35], free[:, :35])
+    assert abs(hidden[2, 40] - (77 + 120) / 2) <= 1
+
+
+def test_an_occluder_is_there_at_its_times_and_moves() -> None:
+    bar = Occluder(
+        (10.0, -9.0), (10.0, 99.0), width=8.0, velocity=(20.0, 0.0), appears=1.0, vanishes=2.0
+    )
+    free = drawn_with()
+    for time in (0.99, 2.0):
+        assert np.array_equal(drawn_with(bar, time=time), free)
+    for time, at in ((1.0, 10), (1.5, 20), (1.9, 28)):
+        assert np.flatnonzero(drawn_with(bar, time=time)[0] == 60).mean() == pytest.approx(
+            at, abs=0.5
+        )
+
+
+def test_an_occluder_of_one_camera_is_not_seen_by_others() -> None:
+    bar = Occluder((10.0, 0.0), (10.0, 99.0), width=8.0, camera='left')
+    assert not np.array_equal(drawn_with(bar), drawn_with())
+    assert np.array_equal(drawn_with(bar, name='right'), drawn_with())
+
+
+def test_an_occluder_in_the_world_is_projected() -> None:
+    # 4 m away, 0.1 m wide: 22.6 px, from the middle upwards.
+    start, end = (0.0, 4.0, 0.0), (0.0, 4.0, 3.0)
+    bar = drawn_with(Occluder(start, end, frame='world', width=0.1))
+    row = np.flatnonzero(bar[5] == 60)
+    assert row.mean() == pytest.approx(PINHOLE.cx, abs=0.6)
+    assert 17 <= row.size <= 22
+    assert (bar[70] == 120).all()
+    behind = drawn_with(Occluder((0.0, -4.0, 0.0), (0.0, -4.0, 3.0), frame='world', width=0.1))
+    assert np.array_equal(behind, drawn_with())
+
+
+def test_occluders_that_cross_leave_no_gap() -> None:
+    one = Occluder((0.0, 5.0), (84.0, 5.0), width=10.0)
+    other = Occluder((10.0, 0.0), (10.0, 76.0), width=10.0)
+    both = drawn_with(one, other)
+    assert (both[4:7, 5:80] == 60).all()
+    assert (both[5:70, 9:12] == 60).all()
+
+
+# --- only windows --------------------------------------------------------------------------------
+
+
+def test_only_windows_change_and_nothing_is_left_behind() -> None:
+    look = PLAIN.replace(texture=8.0, clutter=20, vignetting=0.2, exposure=0.01)
+    occluder = Occluder((0.0, 0.0), (84.0, 76.0), width=3.0, velocity=(0.0, 30.0), vanishes=0.35)
+    look = look.replace(occluders=(occluder,))
+    markers = (RING.replace(radius=0.05), RING.replace(name='two', bright=True, radius=0.04))
+    scene = Scene(markers, look)
+    simulator = CameraSimulator(PINHOLE, AHEAD, scene)
+    rng = np.random.default_rng(3)
+    for time in np.arange(0.0, 0.6, 0.1):
+        places = np.concatenate(
+            [in_front(PINHOLE, rng.uniform((-20, -20), (100, 90)), 8.0) for _ in markers]
+        )
+        velocities = rng.normal(size=(2, 3))
+        seen = simulator.image(places, velocities, time, rng)
+        fresh = CameraSimulator(PINHOLE, AHEAD, scene).image(places, velocities, time, rng)
+        assert np.array_equal(seen, fresh)
+
+
+def test_neighbours_in_one_window_do_not_erase_each_other() -> None:
+    names = ('a', 'b', 'c')
+    scene = Scene(tuple(RING.replace(name=name) for name in names), PLAIN.replace(card=0.0))
+    rng = np.random.default_rng(0)
+    # 2.6 radii apart.
+    places = np.concatenate([in_front(PINHOLE, (u, 38.0), 16.0) for u in (18.0, 40.0, 62.0)])
+    together = CameraSimulator(PINHOLE, AHEAD, scene).image(places, np.zeros((3, 3)), 0.0, rng)
+    alone = np.full(together.shape, 120)
+    for name, place in zip(names, places, strict=True):
+        one = Scene((RING.replace(name=name),), scene.look)
+        picture = CameraSimulator(PINHOLE, AHEAD, one).image(place[None], STILL, 0.0, rng)
+        alone += picture.astype(int) - 120
+    assert abs(together - alone).max() <= 1
+
+
+@pytest.mark.parametrize(
+    'place',
+    [
+        (0.0, -8.0, 0.0),
+        (0.0, 0.0, 0.0),
+        (0.0, 0.1, 0.0),
+        (5.0, 8.0, 0.0),
+        (np.nan, 8.0, 0.0),
+        (1e9, 8.0, 0.0),
+        (0.0, 1e12, 0.0),
+    ],
+)
+def test_a_marker_that_is_not_to_be_seen_leaves_the_background(place: tuple[float, ...]) -> None:
+    simulator = CameraSimulator(PINHOLE, AHEAD, Scene((RING,), PLAIN))
+    velocity = np.full((1, 3), np.nan if np.isnan(place[0]) else 1.0)
+    drawn = simulator.image(np.array([place]), velocity, 0.0, np.random.default_rng(0))
+    assert (abs(drawn.astype(int) - 120) <= 1).all()
+
+
+def test_a_marker_that_is_seen_edge_on_is_not_drawn() -> None:
+    scene = Scene((RING.replace(normal=(1.0, 0.0, 0.0)),), PLAIN)
+    simulator = CameraSimulator(PINHOLE, AHEAD, scene)
+    drawn = simulator.image(
+        in_front(PINHOLE, (40.3, 38.2), 8.0), STILL, 0.0, np.random.default_rng(0)
+    )
+    assert (drawn == 120).all()
+    assert not simulator.windows.any()
+
+
+# --- light and noise -----------------------------------------------------------------------------
+
+
+def test_shading_darkens_corners_and_one_side() -> None:
+    look = PLAIN.replace(sky=100.0, ground=100.0, vignetting=0.3, shading=(0.2, 0.0), gain=1.5)
+    drawn = CameraSimulator(PINHOLE, AHEAD, Scene((), look)).image(
+        np.zeros((0, 3)), np.zeros((0, 3)), 0.0, np.random.default_rng(0)
+    )
+    assert drawn[38, 42] == 150
+    assert drawn[0, 0] == pytest.approx(150 * 0.7 * 0.9, abs=2.5)
+    assert drawn[0, -1] == pytest.approx(150 * 0.7 * 1.1, abs=2.5)
+
+
+def test_markers_are_shaded_as_the_background_is() -> None:
+    # White on white: what is left of the card is rounding.
+    look = PLAIN.replace(sky=200.0, ground=200.0, white=200.0, black=200.0)
+    look = look.replace(vignetting=0.5, shading=(0.4, -0.3))
+    place = in_front(PINHOLE, (22.0, 20.0), 8.0)
+    simulator = CameraSimulator(PINHOLE, AHEAD, Scene((RING,), look))
+    empty = simulator.image(place + 100.0, STILL, 0.0, np.random.default_rng(0)).copy()
+    drawn = simulator.image(place, STILL, 0.0, np.random.default_rng(0))
+    assert simulator.windows[0, 2] > simulator.windows[0, 0]
+    assert (abs(drawn.astype(int) - empty) <= 1).all()
+
+
+def test_grey_levels_end_at_0_and_255() -> None:
+    look = PLAIN.replace(white=400.0, black=0.0, read_noise=20.0, noise_everywhere=True)
+    simulator = CameraSimulator(PINHOLE, AHEAD, Scene((RING,), look))
+    drawn = simulator.image(
+        in_front(PINHOLE, (40.0, 38.0), 4.0), STILL, 0.0, np.random.default_rng(0)
+    )
+    # The card fills the image, the ring's band does not: far from its edges.
+    assert drawn[38, 40] == 255
+    assert (drawn[38, 63:69] < 80).all()
+
+
+@pytest.mark.parametrize('everywhere', [True, False])
+@pytest.mark.parametrize('grey', [30.0, 180.0])
+def test_noise_is_that_of_shot_and_reading(everywhere: bool, grey: float) -> None:
+    look = PLAIN.replace(
+        sky=grey,
+        ground=grey,
+        white=grey,
+        black=grey,
+        read_noise=2.0,
+        shot_noise=0.05,
+        noise_everywhere=everywhere,
+    )
+    simulator = CameraSimulator(PINHOLE, AHEAD, Scene((RING,), look))
+    rng = np.random.default_rng(1)
+    place = in_front(PINHOLE, (40.0, 38.0), 8.0)
+    stack = np.array([simulator.image(place, STILL, 0.0, rng).astype(float) for _ in range(60)])
+    u0, v0, u1, v1 = simulator.windows[0]
+    window = stack[:, v0:v1, u0:u1]
+    deviation = np.sqrt(4.0 + 0.05 * grey + 1.0 / 12.0)
+    assert window.mean() == pytest.approx(grey, abs=0.05)
+    assert window.std() == pytest.approx(deviation, rel=0.02)
+    # New each time, and of its own in each pixel.
+    pairs = (window[1:] - grey) * (window[:-1] - grey)
+    beside = (window[:, :, 1:] - grey) * (window[:, :, :-1] - grey)
+    assert abs(pairs.mean()) < 0.03 * deviation**2
+    assert abs(beside.mean()) < 0.03 * deviation**2
+    outside = stack[:, :2]
+    assert outside[0].std() == pytest.approx(deviation, rel=0.25)
+    assert (outside.std(axis=0).max() > 0.0) == everywhere
+
+
+def test_a_picture_repeats_with_its_generator() -> None:
+    look = CameraLook(clutter=5)
+    place = in_front(PINHOLE, (40.0, 38.0), 8.0)
+
+    def make(seed: int, of_look: int = 1) -> np.ndarray:
+        scene = Scene((RING,), look.replace(seed=of_look))
+        simulator = CameraSimulator(PINHOLE, AHEAD, scene)
+        simulator.image(place + 1.0, STILL, 0.0, np.random.default_rng(99))
+        return simulator.image(place, STILL, 0.0, np.random.default_rng(seed)).copy()
+
+    assert np.array_equal(make(1), make(1))
+    assert not np.array_equal(make(1), make(2))
+    assert not np.array_equal(make(1), make(1, of_look=2))
+
+
+def test_two_cameras_do_not_share_their_noise() -> None:
+    look = PLAIN.replace(read_noise=3.0)
+    left, right = (
+        CameraSimulator(PINHOLE.replace(name=name), AHEAD, Scene((), look)).image(
+            np.zeros((0, 3)), np.zeros((0, 3)), 0.0, np.random.default_rng(0)
+        )
+        for name in ('left', 'right')
+    )
+    correlation = np.corrcoef(left.ravel(), right.ravel())[0, 1]
+    assert abs(correlation) < 0.05
+
+
+# --- use -----------------------------------------------------------------------------------------
+
+
+def test_centers_are_projections_of_the_circles_centres() -> None:
+    scene = Scene((RING.replace(offset=0.3), RING.replace(name='behind')), PLAIN)
+    places = np.array([[0.1, 8.0, 0.05], [0.0, -8.0, 0.0]])
+    centers = CameraSimulator(BENT, AHEAD, scene).centers(places)
+    assert centers[0] == pytest.approx(BENT.project(np.array([0.1, -0.05, 8.3])), abs=1e-9)
+    assert np.isnan(centers[1]).all()
+
+
+def test_a_buffer_is_drawn_into() -> None:
+    buffer = np.empty((76, 84), dtype=np.uint8)
+    simulator = CameraSimulator(PINHOLE, AHEAD, Scene((RING,), PLAIN), buffer)
+    drawn = simulator.image(
+        in_front(PINHOLE, (40.0, 38.0), 8.0), STILL, 0.0, np.random.default_rng(0)
+    )
+    assert drawn is buffer
+    for wrong in (buffer.T, buffer.astype(float), np.empty((76, 168), np.uint8)[:, ::2]):
+        with pytest.raises(InputError, match='allowed: uint8 in one piece'):
+            CameraSimulator(PINHOLE, AHEAD, Scene((RING,), PLAIN), wrong)
+
+
+@pytest.mark.parametrize(
+    ('positions', 'velocities', 'match'),
+    [
+        (np.zeros((2, 3)), STILL, r'marker_positions have shape \(2, 3\), allowed'),
+        (np.array([[0.0, 8.0, 0.0]]), np.zeros(3), 'marker_velocities have shape'),
+        (np.array([[0.0, 8.0, 0.0]]), STILL + np.inf, 'marker_velocities are not finite'),
+    ],
+)
+def test_what_does_not_fit_the_scene_is_refused(
+    positions: np.ndarray, velocities: np.ndarray, match: str
+) -> None:
+    simulator = CameraSimulator(PINHOLE, AHEAD, Scene((RING,), PLAIN))
+    with pytest.raises(InputError, match=match):
+        simulator.image(positions, velocities, 0.0, np.random.default_rng(0))

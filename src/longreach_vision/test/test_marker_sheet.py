@@ -1,0 +1,178 @@
+"""Markers to be printed: sizes in the files are those that were asked for."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from longreach_dynamics.errors import InputError
+from longreach_vision.setup.marker_sheet import PAGES, Sheet, lay_out, to_pdf, to_svg
+
+POINT = 25.4 / 72.0
+SVG = '{http://www.w3.org/2000/svg}'
+
+
+def pdf_parts(data: bytes) -> tuple[list[float], list[str]]:
+    """Media box [mm] and lines of the content stream, found through the table of objects."""
+    start = int(re.search(rb'startxref\n(\d+)', data)[1])
+    rows = data[start:].split(b'\n')
+    assert rows[0] == b'xref'
+    for number in range(1, int(rows[1].split()[1])):
+        place = int(rows[2 + number][:10])
+        assert data[place:].startswith(b'%d 0 obj' % number)
+    box = [POINT * float(v) for v in re.search(rb'/MediaBox \[(.*?)\]', data)[1].split()]
+    length = int(re.search(rb'/Length (\d+)', data)[1])
+    begin = data.index(b'stream\n') + len(b'stream\n')
+    assert data[begin + length :].startswith(b'\nendstream')
+    return box, data[begin : begin + length].decode().split('\n')
+
+
+def pdf_circles(data: bytes) -> list[np.ndarray]:
+    """Dense points on all closed curves of the page [mm]."""
+    _, lines = pdf_parts(data)
+    scale = float(lines[0].split()[0]) * POINT
+    assert scale == pytest.approx(1.0, abs=1e-8)
+    found, path = [], []
+    s = np.linspace(0.0, 1.0, 50)[:, None]
+    for line in lines:
+        *values, operator = line.split()
+        if operator == 'm':
+            at = np.array(values, dtype=float)
+        elif operator == 'c':
+            b, c, d = np.array(values, dtype=float).reshape(3, 2)
+            path.append(
+                at * (1 - s) ** 3 + 3 * b * s * (1 - s) ** 2 + 3 * c * s**2 * (1 - s) + d * s**3
+            )
+            at = d
+        elif operator == 'h':
+            found.append(np.concatenate(path))
+            path = []
+    return found
+
+
+@pytest.mark.parametrize(
+    ('diameter', 'inner', 'page'), [(0.3, 0.5, 'A2'), (0.1, 0.0, 'A4'), (0.12, 0.6, 'fit')]
+)
+def test_circles_of_the_pdf_have_their_radius(diameter, inner, page):
+    sheet = lay_out(diameter, inner, page=page)
+    data = to_pdf(sheet)
+    box, _ = pdf_parts(data)
+    np.testing.assert_allclose(box, (0.0, 0.0, *sheet.size), atol=1e-4)
+    circles = pdf_circles(data)
+    radii = [500.0 * diameter] + ([500.0 * diameter * inner] if inner else [])
+    assert len(circles) == len(radii)
+    for points, radius in zip(circles, radii, strict=True):
+        center = np.array([sheet.center[0], sheet.size[1] - sheet.center[1]])
+        distances = np.linalg.norm(points - center, axis=1)
+        np.testing.assert_allclose(distances, radius, atol=2e-4)
+
+
+@pytest.mark.parametrize('bright', [False, True])
+def test_circles_of_the_svg_have_their_radius(bright):
+    sheet = lay_out(0.3, 0.5, bright)
+    root = ET.fromstring(to_svg(sheet))
+    assert root.get('width') == '420mm'
+    assert root.get('viewBox') == '0 0 420 594'
+    outer, inner = root.findall(SVG + 'circle')
+    assert [float(c.get('r')) for c in (outer, inner)] == [150.0, 75.0]
+    assert (outer.get('cx'), outer.get('cy')) == (inner.get('cx'), inner.get('cy'))
+    marker, background = ('#ffffff', '#000000') if bright else ('#000000', '#ffffff')
+    assert (outer.get('fill'), inner.get('fill')) == (marker, background)
+    assert root.findall(SVG + 'rect')[-1].get('fill') == background
+
+
+@pytest.mark.parametrize('page', [None, *PAGES, 'fit'])
+def test_all_that_is_drawn_lies_on_the_page_and_off_the_background(page):
+    sheet = lay_out(0.13, page=page)
+    x, y = sheet.center
+    for x1, y1, x2, y2 in sheet.lines:
+        for u, v in ((x1, y1), (x2, y2)):
+            assert 0.0 < u < sheet.size[0]
+            assert 0.0 < v < sheet.size[1]
+        # No line meets the square of background.
+        beside = max(abs(x1 - x), abs(x2 - x)), max(abs(y1 - y), abs(y2 - y))
+        nearest = min(abs(x1 - x), abs(x2 - x)), min(abs(y1 - y), abs(y2 - y))
+        assert max(beside) > sheet.half
+        assert max(nearest) >= sheet.half
+    assert sheet.half >= 1.3 * sheet.radius
+    left, level = sheet.scale
+    assert level + 8.0 < sheet.size[1]
+    assert (left, level, left + 100.0, level) in sheet.lines
+
+
+def test_pointers_show_the_centre():
+    sheet = lay_out(0.2)
+    x, y = sheet.center
+    level = [line for line in sheet.lines if line[1] == line[3] == y]
+    upright = [line for line in sheet.lines if line[0] == line[2] == x]
+    assert len(level) == len(upright) == 2
+    assert sum(line[0] - x for line in level) == pytest.approx(0.0)
+    assert sum(line[1] - y for line in upright) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize(
+    ('diameter', 'page'),
+    [
+        (0.05, 'A4'),
+        (0.14, 'A4'),
+        (0.15, 'A3'),
+        (0.2, 'A3'),
+        (0.3, 'A2'),
+        (0.5, 'A0'),
+        (1.0, 'fit'),
+    ],
+)
+def test_smallest_page_that_holds_it(diameter, page):
+    sheet = lay_out(diameter)
+    assert sheet.page == page
+    assert sheet.size[0] >= 1300.0 * diameter
+
+
+def test_text_names_diameters_and_polarity():
+    assert lay_out(0.3).text.startswith('300 mm ring, inside 150 mm, dark on bright.')
+    assert lay_out(0.123, 0.0, True).text.startswith('123 mm disc, bright on dark.')
+    assert '300 mm ring' in to_svg(lay_out(0.3))
+    assert b'(300 mm ring, inside 150 mm' in to_pdf(lay_out(0.3))
+
+
+def test_same_sheet_gives_the_same_file():
+    assert to_pdf(lay_out(0.25)) == to_pdf(lay_out(0.25))
+
+
+def test_ring_is_painted_over_its_background():
+    def grey(sheet: Sheet, radius: float) -> float:
+        """What covers a distance from the centre last."""
+        return [sheet.colours[1], *(g for r, g in sheet.circles if radius < r)][-1]
+
+    for bright in (False, True):
+        ring, disc = lay_out(0.3, 0.5, bright), lay_out(0.3, 0.0, bright)
+        assert [grey(ring, r) for r in (70.0, 80.0, 140.0, 160.0)] == (
+            [0.0, 1.0, 1.0, 0.0] if bright else [1.0, 0.0, 0.0, 1.0]
+        )
+        assert grey(disc, 1.0) == float(bright)
+
+
+@pytest.mark.parametrize(
+    ('values', 'text'),
+    [
+        ({'diameter': 0.0}, 'diameter = 0 m, allowed: [0.005, 3] m'),
+        ({'diameter': float('nan')}, 'diameter = nan'),
+        ({'diameter': 300.0}, 'diameter = 300 m'),
+        ({'diameter': 0.3, 'inner': 0.95}, 'inner = 0.95, allowed: 0 for a disc'),
+        ({'diameter': 0.3, 'inner': -0.5}, 'inner = -0.5'),
+        ({'diameter': 0.3, 'page': 'A9'}, "page = 'A9', allowed: A4, A3"),
+        ({'diameter': 0.3, 'page': 'A3'}, 'A3 holds 211 mm'),
+    ],
+)
+def test_what_cannot_be_printed_is_refused(values, text):
+    with pytest.raises(InputError, match=re.escape(text)):
+        lay_out(**values)
+
+
+def test_named_limit_of_a_page_holds():
+    assert lay_out(0.211, page='A3').page == 'A3'
+    with pytest.raises(InputError):
+        lay_out(0.212, page='A3')

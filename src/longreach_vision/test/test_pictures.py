@@ -1,0 +1,240 @@
+"""Images in the order of time, from files and drawn, and the tracker that follows them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+
+import cv2
+import numpy as np
+import pytest
+from small_rig import small_path, small_rig
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_vision.io.image_sources import open_source
+from longreach_vision.io.pictures import (
+    Picture,
+    drawn_pictures,
+    follow,
+    frame_times,
+    pictures_of,
+    simulators_of,
+    with_reaction,
+)
+from longreach_vision.simulator.scene import CameraLook, MarkerPath
+from longreach_vision.simulator.sequences import render_sequence
+from longreach_vision.tracking.follower import Follower
+
+LOOK = CameraLook(clutter=0)
+BLANK = np.zeros((8, 8), np.uint8)
+
+
+def folder(path, *names):
+    path.mkdir()
+    for name in names:
+        cv2.imwrite(str(path / name), BLANK)
+    return open_source(str(path))
+
+
+def order(sources, rate=None):
+    return [(p.camera, p.stamp) for p in pictures_of(sources, rate)]
+
+
+def test_images_come_in_the_order_of_time(tmp_path):
+    left = folder(tmp_path / 'left', 'a_0.100.png', 'b_0.300.png')
+    right = folder(tmp_path / 'right', 'a_0.050.png', 'b_0.100.png', 'c_0.400.png')
+    ms = 1_000_000
+    assert order({'left': left, 'right': right}) == [
+        ('right', 50 * ms),
+        ('left', 100 * ms),
+        ('right', 100 * ms),
+        ('left', 300 * ms),
+        ('right', 400 * ms),
+    ]
+
+
+def test_a_rate_stands_for_all_times(tmp_path):
+    left = folder(tmp_path / 'left', '1.png', '2.png')
+    right = folder(tmp_path / 'right', 'a_7.5.png', 'b_9.5.png')
+    assert order({'left': left, 'right': right}, 10.0) == [
+        ('left', 0),
+        ('right', 0),
+        ('left', 100_000_000),
+        ('right', 100_000_000),
+    ]
+    with pytest.raises(InputError, match=r'left has no times .* give --rate'):
+        order({'left': left, 'right': right})
+
+
+def test_times_of_a_video(tmp_path):
+    file = tmp_path / 'left.avi'
+    writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*'FFV1'), 20.0, (64, 48), False)
+    for _ in range(3):
+        writer.write(np.zeros((48, 64), np.uint8))
+    writer.release()
+    with open_source(str(file)) as source:
+        assert order({'left': source}) == [('left', 50_000_000 * k) for k in range(3)]
+
+
+def test_drawn_images_are_those_of_files(tmp_path):
+    rig, path = small_rig(), small_path(0.2)
+    times = frame_times(path, 15.0)
+    np.testing.assert_allclose(times, np.arange(4) / 15.0, atol=1e-9)
+    places = render_sequence(simulators_of(rig, LOOK), path, times, tmp_path / 'seen')
+    sources = {name: open_source(str(place)) for name, place in places.items()}
+    drawn = drawn_pictures(simulators_of(rig, LOOK), path, times)
+    # All at once: none may be drawn over.
+    for one, other in zip(list(pictures_of(sources)), list(drawn), strict=True):
+        assert (one.camera, one.stamp) == (other.camera, other.stamp)
+        np.testing.assert_array_equal(one.image, other.image)
+
+
+def test_times_of_images_on_a_path():
+    path = small_path(1.0)
+    assert len(frame_times(path, 10.0)) == 11
+    np.testing.assert_allclose(frame_times(path, 10.0, 0.3), [0.0, 0.1, 0.2, 0.3])
+    late = MarkerPath(('one',), np.array([0.72, 0.78]), np.zeros((2, 1, 3)))
+    with pytest.raises(InputError, match=r'no image at 10 Hz falls on the path of \[0\.72, 0\.78'):
+        frame_times(late, 10.0)
+    early = MarkerPath(('one',), np.array([-5.0, -1.0]), np.zeros((2, 1, 3)))
+    with pytest.raises(InputError, match=r'path of \[-5, -1\] s, allowed: times from 0 on'):
+        frame_times(early, 10.0)
+
+
+def test_a_reaction_is_as_large_as_told_and_moves_nothing_else():
+    path = small_path(0.5)
+    times = np.linspace(0.1, 0.4, 31)
+    load = 7.0 - 3.0 * np.cos(2.0 * np.pi * (times - 0.1) / 0.15)
+    moved = with_reaction(path, 'one', 0.002, times, load)
+    fine = np.linspace(0.0, 0.5, 501)
+    before = np.array([path.at(time)[0] for time in fine])
+    after = np.array([moved.at(time)[0] for time in fine])
+    change = after - before
+    assert np.ptp(change[:, 0, 2]) == pytest.approx(0.004, rel=0.02)
+    assert change[:, 0, 2].min() == pytest.approx(0.0, abs=5e-5)
+    assert (change[0] == 0.0).all()
+    change[:, 0, 2] = 0.0
+    assert (change == 0.0).all()
+    # Velocities belong to the positions.
+    slopes = np.gradient(after[:, 0, 2], fine)
+    velocity = np.array([moved.at(time)[1][0, 2] for time in fine])
+    assert np.abs(slopes - velocity)[5:-5].max() < 0.1 * np.abs(velocity).max()
+
+
+def test_reactions_that_are_none():
+    path, times = small_path(0.5), np.array([0.0, 0.5])
+    with pytest.raises(InputError, match="no marker 'three'"):
+        with_reaction(path, 'three', 0.002, times, np.array([0.0, 1.0]))
+    for load in (np.ones(2), np.array([0.0, np.nan])):
+        with pytest.raises(InputError, match='does not change'):
+            with_reaction(path, 'one', 0.002, times, load)
+    # A truck that was simulated on springs has its own motion.
+    with pytest.raises(InputError, match='two moves by 100 mm in the recording itself'):
+        with_reaction(path, 'two', 0.002, times, np.array([0.0, 1.0]))
+
+
+def test_the_tracker_follows_pair_by_pair():
+    rig, path = small_rig(), small_path(0.5)
+    times = frame_times(path, 15.0)
+    followed = list(follow(Follower(rig), drawn_pictures(simulators_of(rig, LOOK), path, times)))
+    assert [one.images.stamp for one in followed] == [round(time * 1e9) for time in times]
+    for one in followed:
+        assert {e.status for e in one.frame.estimates.values()} == {'TRACKED'}
+        truth = path.at(one.frame.time)[0]
+        for place, name in zip(truth, rig.names, strict=True):
+            found = one.frame.estimates[name].in_plane
+            assert np.abs(found.position - place).max() < 5e-4
+    # Markers were looked for where they were.
+    last = followed[-1]
+    for camera, seen in last.frame.observations.items():
+        for name, (u, v, half) in last.windows[camera].items():
+            assert np.abs(seen[name].center - (u, v)).max() < half
+
+
+def test_one_camera_and_images_of_which_some_are_missing():
+    rig, path = small_rig(), small_path(0.5)
+    times = frame_times(path, 15.0)
+    drawn = list(drawn_pictures(simulators_of(rig, LOOK), path, times))
+    holes = [p for k, p in enumerate(drawn) if k != 5]
+    followed = list(follow(Follower(rig), holes))
+    assert len(followed) == len(times)
+    assert [len(one.images.images) for one in followed] == [2, 2, 1, *[2] * (len(times) - 3)]
+    assert followed[2].frame.estimates['one'].cameras == ('left',)
+
+
+def test_an_error_comes_after_what_was_complete():
+    rig, path = small_rig(), small_path(0.5)
+    drawn = drawn_pictures(simulators_of(rig, LOOK), path, frame_times(path, 15.0))
+
+    def broken():
+        yield from itertools.islice(drawn, 5)
+        raise LongreachError('left.avi breaks off')
+
+    frames = follow(Follower(rig), broken())
+    assert [next(frames).images.stamp for _ in range(3)] == [0, 66_666_667, 133_333_333]
+    with pytest.raises(LongreachError, match='breaks off'):
+        next(frames)
+
+
+def test_an_image_of_another_size():
+    small = Picture('right', 0, np.zeros((150, 200), np.uint8), 'right/1.png')
+    text = r'right/1\.png: image has 200 x 150 px.*400 x 300.*multiply the scale by 0\.5'
+    with pytest.raises(InputError, match=text):
+        list(follow(Follower(small_rig()), [small]))
+    # Of another shape it was not resized.
+    cut = small._replace(image=np.zeros((300, 200), np.uint8))
+    with pytest.raises(InputError, match=r'300 px; calibrate the camera at the image size'):
+        list(follow(Follower(small_rig()), [cut]))
+
+
+def test_advice_on_the_scale_leads_to_the_right_one():
+    picture = Picture('left', 0, np.zeros((300, 400), np.uint8), 'left/1.png')
+    for scale in (0.25, 0.5, 2.0):
+        with pytest.raises(InputError) as error:
+            list(follow(Follower(small_rig().scaled(scale)), [picture]))
+        factor = re.search(r'multiply the scale by ([\d.]+)', str(error.value))
+        assert scale * float(factor[1]) == 1.0
+
+
+def test_a_pixel_outside_of_the_image_is_refused():
+    rig = small_rig()
+    first, second = rig.markers
+    rig = dataclasses.replace(rig, markers=(first.replace(left=(-50.0, 20.0, 12.0)), second))
+    with pytest.raises(
+        InputError, match=r'one has the pixel \(-50, 20\) in left, allowed: within'
+    ):
+        list(follow(Follower(rig), []))
+
+
+def test_first_stamps_of_zero_do_not_end_the_tracks():
+    rig, path = small_rig(), small_path(0.7)
+    drawn = list(drawn_pictures(simulators_of(rig, LOOK), path, frame_times(path, 15.0)))
+    now = 1_790_000_000_000_000_000
+    drawn[2:] = [picture._replace(stamp=picture.stamp + now) for picture in drawn[2:]]
+    followed = list(follow(Follower(rig), drawn))
+    assert len(followed) == 11
+    for one in followed:
+        assert {e.status for e in one.frame.estimates.values()} == {'TRACKED'}
+
+
+def test_time_that_goes_back_ends_the_tracks_with_advice_for_users():
+    rig, path = small_rig(), small_path(0.7)
+    drawn = list(drawn_pictures(simulators_of(rig, LOOK), path, frame_times(path, 15.0)))
+    now = 5_000_000_000
+    again = [*(one._replace(stamp=one.stamp + now) for one in drawn[:10]), *drawn[10:]]
+    frames = follow(Follower(rig), again)
+    assert [next(frames).images.stamp - now for _ in range(5)] == [p.stamp for p in drawn[:10:2]]
+    with pytest.raises(InputError, match=r'time goes back to 0\.\d+ s, .* in its own bag') as info:
+        next(frames)
+    assert 'reset' not in str(info.value)
+
+
+def test_one_wrong_stamp_does_not_end_the_tracks():
+    rig, path = small_rig(), small_path(0.7)
+    drawn = list(drawn_pictures(simulators_of(rig, LOOK), path, frame_times(path, 15.0)))
+    drawn[8] = drawn[8]._replace(stamp=drawn[8].stamp + 5_000_000_000)
+    followed = list(follow(Follower(rig), drawn))
+    assert [len(one.images.images) for one in followed] == [2, 2, 2, 2, 1, *[2] * 6]
+    for one in followed:
+        assert {e.status for e in one.frame.estimates.values()} == {'TRACKED'}

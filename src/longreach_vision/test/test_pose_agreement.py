@@ -1,0 +1,163 @@
+"""Cameras that disagree: a bumped camera is named, and its pose is found again."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from independent_views import digitised, view, write_pictures
+from rig_files import write_rig
+from small_commands import call, printed, refused
+from small_rig import small_rig
+
+from longreach_dynamics.errors import LongreachError
+from longreach_vision.camera.geometry import Pose
+from longreach_vision.rig import MarkerOnRig, Rig, load_rig
+from longreach_vision.simulator.scene import MarkerPath
+from longreach_vision.tracking.pose_agreement import Agreement
+from longreach_vision.tracking.rig_tracker import typical_chi_square
+
+PLACES = np.array([(-1.0, 0.0, 0.9), (1.0, 0.0, 1.0), (-0.9, 0.0, -0.4), (0.9, 0.0, -0.3)])
+COUNT, BUMP, RATE = 24, 12, 15.0
+TURN, SHIFT = 1e-4, 5e-4  # standard deviations of the poses [rad], [m]
+PITCH = 2e-3  # [rad], one pixel
+
+
+def rig_of_four() -> Rig:
+    """Return two cameras with nearly exact poses, and four markers that are spread."""
+    rig = small_rig()
+    spread = np.diag([TURN**2] * 3 + [SHIFT**2] * 3)
+    cameras = {
+        side: dataclasses.replace(one, pose=Pose(one.pose.rotation, one.pose.translation, spread))
+        for side, one in rig.cameras.items()
+    }
+    markers = tuple(
+        MarkerOnRig(name, 0.14, position=tuple(place))
+        for name, place in zip('abcd', PLACES.tolist(), strict=True)
+    )
+    return dataclasses.replace(rig, cameras=cameras, markers=markers)
+
+
+def bumped(rig: Rig, side: str) -> Rig:
+    """Return a rig of which one camera is pitched, and a little off."""
+    one = rig.cameras[side]
+    c, s = math.cos(PITCH), math.sin(PITCH)
+    turn = np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
+    pose = Pose(one.pose.rotation @ turn, one.pose.translation + np.array([0.0, 0.002, 0.001]))
+    return dataclasses.replace(
+        rig, cameras={**rig.cameras, side: dataclasses.replace(one, pose=pose)}
+    )
+
+
+def recorded(folder: Path, side: str | None, begin: int) -> tuple[object, ...]:
+    """Write the rig and rendered pictures, with one camera bumped from an image on."""
+    rig, rng = rig_of_four(), np.random.default_rng(5)
+    write_rig(rig, folder / 'rig.yaml')
+    still = MarkerPath(tuple('abcd'), np.array([0.0, 9.0]), np.repeat(PLACES[None], 2, axis=0))
+    head = ','.join(f'{name}.{axis}' for name in 'abcd' for axis in 'xyz')
+    rows = [','.join(map(repr, [time, *PLACES.ravel().tolist()])) for time in still.times.tolist()]
+    (folder / 'path.csv').write_text('\n'.join([f'time,{head}', *rows, '']))
+    times = [k / RATE for k in range(COUNT)]
+    for one in ('left', 'right'):
+        states = [view(rig, one, lambda _: PLACES)] * 2
+        if one == side:
+            states[1] = view(bumped(rig, one), one, lambda _: PLACES)
+        pictures = [digitised(states[k >= begin], rng) for k in range(COUNT)]
+        write_pictures(folder / one, pictures, times)
+    return folder / 'left', folder / 'right'
+
+
+@pytest.mark.parametrize('side', ['left', 'right'])
+def test_a_camera_that_is_bumped_is_named_and_its_pose_found_again(capsys, tmp_path, side):
+    seen, rig = recorded(tmp_path, side, BUMP), tmp_path / 'rig.yaml'
+    told = printed(capsys, 'track', *seen, '--rig', rig, '--truth', tmp_path / 'path.csv')
+    found = told['agreement']
+    assert found['moved'] == side
+    assert found['since'] == pytest.approx(BUMP / RATE, abs=1e-6)
+    assert found['chi_square'] > 9.0
+    assert f'{side} moved at 0.80 s' in told['advice']
+    assert f'--camera {side}' in told['advice']
+    for one, errors in zip(told['markers'], told['errors'], strict=True):
+        # What is wrong by a centimetre is flagged.
+        assert (one['tracked'], one['uncertain']) == (BUMP, COUNT - BUMP)
+        assert 'standard deviations' in one['reasons'][0]['reason']
+        assert errors['in_plane']['largest'] < 5e-4
+    refined = printed(capsys, 'pose', '--refine', *seen, '--rig', rig, '--out', rig)
+    assert refined['camera'] == side
+    assert refined['chi_square']['before'] > 9.0
+    assert refined['chi_square']['after'] < 4.0
+    assert refined['warnings'] == []
+    true, new = bumped(rig_of_four(), side).cameras[side].pose, load_rig(rig).cameras[side].pose
+    turn = true.rotation.T @ new.rotation
+    error = np.array([turn[2, 1], turn[0, 2], turn[1, 0], *(new.translation - true.translation)])
+    assert error @ np.linalg.solve(new.covariance, error) < 22.0
+    # From the bump on, now.
+    for one in ('left', 'right'):
+        for file in sorted((tmp_path / one).iterdir())[:BUMP]:
+            file.unlink()
+    told = printed(capsys, 'track', *seen, '--rig', rig, '--truth', tmp_path / 'path.csv')
+    assert told['advice'] == ''
+    assert told['agreement']['chi_square'] < 4.0
+    for errors in told['errors']:
+        assert errors['tracked'] == COUNT - BUMP
+        assert errors['in_plane']['largest'] < 1e-3
+
+
+def test_a_camera_bumped_before_cannot_be_told(capsys, tmp_path):
+    seen, rig = recorded(tmp_path, 'right', 0), tmp_path / 'rig.yaml'
+    told = json_of_failure(capsys, 'track', *seen, '--rig', rig)
+    assert told['agreement']['moved'] == ''
+    assert told['agreement']['since'] is None
+    assert 'cannot be told from two cameras' in told['advice']
+    assert [one['tracked'] for one in told['markers']] == [0, 0, 0, 0]
+    before = rig.read_text()
+    refine = 'pose', '--refine', *seen, '--rig', rig
+    refused('--camera is missing, required as this recording', *refine)
+    copy = tmp_path / 'new' / 'copy.yaml'
+    copy.parent.mkdir()
+    call(*refine, '--camera', 'right', '--out', copy)
+    assert 'right: turned by' in capsys.readouterr().out
+    assert rig.read_text() == before
+    fresh, old = load_rig(copy), load_rig(rig)
+    assert fresh.names == old.names
+    assert np.array_equal(
+        fresh.cameras['left'].pose.translation, old.cameras['left'].pose.translation
+    )
+    refused('REFERENCE.yaml is missing', 'pose')
+    refused('--rig is missing', 'pose', '--refine', *seen)
+    refused('allowed: one of them', 'pose', rig, '--refine', *seen, '--rig', rig)
+    refused('with --refine only', 'pose', rig, '--camera', 'left')
+
+
+def json_of_failure(capsys, *words: object):
+    """Return what a call that fails prints as JSON."""
+    with pytest.raises(LongreachError, match='no marker was tracked'):
+        call(*words, '--format', 'json')
+    return json.loads(capsys.readouterr().out)
+
+
+def test_cameras_that_agree(capsys, tmp_path):
+    seen, rig = recorded(tmp_path, None, 0), tmp_path / 'rig.yaml'
+    told = printed(capsys, 'track', *seen, '--rig', rig)
+    assert told['advice'] == ''
+    assert told['agreement']['sightings'] == 4 * COUNT
+    # The poses are more exact than stated.
+    assert told['agreement']['chi_square'] < 3.0
+    call('track', *seen, '--rig', rig)
+    assert 'agreement of left and right: chi-square' in capsys.readouterr().out
+
+
+def test_the_typical_square_is_that_of_most():
+    rng = np.random.default_rng(1)
+    squares = rng.standard_normal(4000) ** 2
+    assert typical_chi_square(squares) == pytest.approx(1.0, rel=0.1)
+    squares[:400] = 1e6
+    assert typical_chi_square(squares) < 1.4
+    assert math.isnan(typical_chi_square([]))
+    unknown = Agreement(('left', 'right'))
+    assert unknown.warning == ''
+    assert unknown.fields()['chi_square'] is None

@@ -1,0 +1,124 @@
+"""Tables of tracks, the noise of series, and errors beside a known truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from small_rig import NAMES, START, frame_at, small_path
+
+from longreach_dynamics.errors import InputError
+from longreach_vision.tracking.track_table import Tracks, columns_of, compare, noise, row_of
+
+
+def tracks_of(*frames) -> Tracks:
+    return Tracks(NAMES, ('left', 'right'), np.array([row_of(frame, NAMES) for frame in frames]))
+
+
+def test_a_row_has_what_its_columns_say():
+    tracks = tracks_of(frame_at(1.0, 'UNCERTAIN', gap=0.002), frame_at(1.1, 'LOST'))
+    assert tracks.table.shape == (2, len(columns_of(NAMES)))
+    assert tracks.columns[:4] == ('time', 'stamp_gap', 'one.status', 'one.cameras')
+    np.testing.assert_array_equal(tracks.times, [1.0, 1.1])
+    np.testing.assert_array_equal(tracks.table[:, 1], [0.002, 0.0])
+    np.testing.assert_array_equal(tracks.column('one', 'cameras'), [3, 3])
+    np.testing.assert_array_equal(tracks.column('two', 'cameras'), [2, 0])
+    np.testing.assert_array_equal(tracks.column('two', 'status'), [1, 2])
+    np.testing.assert_allclose(tracks.column('one', 'in_plane_deviation_y'), 2e-4)
+    np.testing.assert_allclose(tracks.column('one', 'triangulated_x'), START[0, 0] + 1e-3)
+    np.testing.assert_allclose(tracks.column('one', 'out_of_plane_deviation'), 2e-3)
+    np.testing.assert_array_equal(tracks.column('one', 'left_u'), [100.0, 100.0])
+    np.testing.assert_array_equal(tracks.column('two', 'right_u'), [240.0, np.nan])
+    np.testing.assert_array_equal(tracks.column('two', 'left_status'), [2, 2])
+    with pytest.raises(InputError, match=r'three\.status is not a column .* one, two'):
+        tracks.column('three', 'status')
+
+
+def test_markers_that_nobody_looked_for_are_lost():
+    row = row_of(frame_at(0.0), ('one', 'three'))
+    tracks = Tracks(('one', 'three'), ('left', 'right'), np.array([row]))
+    assert tracks.counts('three') == {'TRACKED': 0, 'UNCERTAIN': 0, 'LOST': 1}
+    assert np.isnan(tracks.positions('three')).all()
+
+
+def test_only_what_was_tracked_is_a_position():
+    tracks = tracks_of(frame_at(0.0), frame_at(0.1, 'UNCERTAIN'), frame_at(0.2, 'LOST'))
+    np.testing.assert_allclose(tracks.positions('two')[0], START[1])
+    assert np.isnan(tracks.positions('two')[1:]).all()
+    # The numbers of the uncertain one are in the table nevertheless.
+    assert tracks.column('two', 'in_plane_x')[1] == START[1, 0]
+    first, second = tracks.summary()
+    assert (first['tracked'], second['tracked'], second['uncertain'], second['lost']) == (
+        3,
+        1,
+        1,
+        1,
+    )
+    assert second['first'] == second['last'] == pytest.approx(START[1].tolist())
+    assert second['noise'] is None
+
+
+def test_reasons_are_counted_whatever_their_numbers():
+    rows = np.array([row_of(frame_at(0.1 * k, 'LOST'), NAMES) for k in range(6)])
+    told = ['', 'too soft', 'radius of 9.5 px, expected 12.0 px', 'too soft', '', 'too soft']
+    told[4] = 'radius of 10 px, expected -1e-3 px'
+    tracks = Tracks(NAMES, ('left', 'right'), rows, {'two': told})
+    assert tracks.why_not('two') == [('too soft', 3), (told[2], 2)]
+    assert tracks.why_not('one') == []
+    assert tracks.summary()[1]['reasons'][1] == {'reason': told[2], 'images': 2}
+
+
+def test_noise_is_that_of_white_noise_under_slow_motion():
+    times = np.arange(4000) / 15.0
+    white = np.random.default_rng(1).normal(0.0, [1e-4, 3e-4], (4000, 2))
+    np.testing.assert_allclose(noise(times, white), [1e-4, 3e-4], rtol=0.06)
+    # Half a metre at half a hertz, that is 1.6 m/s.
+    slow = 0.5 * np.sin(2.0 * np.pi * 0.5 * times)[:, None]
+    assert noise(times, slow + 0.0 * white)[0] < 2e-7
+    np.testing.assert_allclose(noise(times, slow + white), [1e-4, 3e-4], rtol=0.06)
+
+
+def test_noise_leaves_out_holes_and_uneven_times():
+    times = np.arange(200) / 15.0
+    values = np.random.default_rng(2).normal(0.0, 1.0, (200, 1))
+    values[50] = np.nan
+    jumped = times + np.where(np.arange(200) > 120, 5.0, 0.0)
+    jump = values + np.where(np.arange(200) > 120, 1e6, 0.0)[:, None]
+    assert noise(jumped, jump)[0] == pytest.approx(1.0, rel=0.3)
+    assert np.isnan(noise(times[:7], values[:7])).all()
+    values[::5] = np.nan
+    assert np.isnan(noise(times, values)).all()
+
+
+def test_errors_beside_the_truth():
+    path = small_path(0.5, speed=0.0)
+    frames = [frame_at(0.1 * k, 'LOST' if k == 2 else 'TRACKED', shift=0.002) for k in range(4)]
+    one, two = compare(tracks_of(*frames), path)
+    assert (one['rows'], one['tracked'], two['tracked'], two['lost']) == (4, 4, 3, 1)
+    assert one['motion'] == 0.0
+    plane = one['in_plane']
+    assert plane['rms'] == plane['largest'] == plane['bias'] == pytest.approx(2e-3)
+    assert plane['scatter'] == pytest.approx(0.0, abs=1e-12)
+    assert plane['mean'] == pytest.approx([2e-3, 0.0, 0.0], abs=1e-12)
+    assert one['triangulated']['mean'] == pytest.approx([3e-3, 1e-3, 1e-3])
+    assert two['in_plane']['count'] == 3
+    assert two['triangulated'] is None
+
+
+def test_scatter_is_what_the_bias_leaves_and_offsets_count():
+    path = small_path(0.5, speed=0.0)
+    frames = [frame_at(0.1 * k, shift=0.001 * (-1) ** k) for k in range(4)]
+    one, _ = compare(tracks_of(*frames), path, {'one': np.array([0.0, 0.003, 0.0])})
+    assert one['in_plane']['bias'] == pytest.approx(3e-3)
+    assert one['in_plane']['scatter'] == pytest.approx(1e-3)
+    assert one['in_plane']['rms'] == pytest.approx(np.hypot(1e-3, 3e-3))
+
+
+def test_rows_outside_of_the_path_do_not_count():
+    path = small_path(0.25)
+    tracks = tracks_of(*(frame_at(0.1 * k) for k in range(5)))
+    assert compare(tracks, path)[0]['rows'] == 3
+    late = tracks_of(frame_at(9.0), frame_at(9.1))
+    with pytest.raises(InputError, match=r'\[9, 9\.1\] s and a path of \[0, 0\.25\] s have no'):
+        compare(late, path)
+    with pytest.raises(InputError, match="no marker 'two'"):
+        compare(tracks, path.of(['one']))
