@@ -11,10 +11,10 @@ from longreach_dynamics.resources import share_directory
 from longreach_tools.bag import read_bag
 from longreach_tools.testing import contents, launch, longreach
 from longreach_vision.io.bag_files import read_images, read_tracks, read_truth
-from longreach_vision.io.pictures import simulators_of
 from longreach_vision.rig import Rig, load_rig
-from longreach_vision.simulator.scene import CameraLook, MarkerPath
-from longreach_vision.simulator.sequences import render_sequence
+from longreach_vision.simulator.marker_path import MarkerPath
+from longreach_vision.simulator.scene import CameraLook
+from longreach_vision.simulator.sequences import render_sequence, simulators_of
 from longreach_vision.tracking.follower import Follower
 from longreach_vision.tracking.image_sets import ImagePairs
 from longreach_vision.tracking.track_table import row_of

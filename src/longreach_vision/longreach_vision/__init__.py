@@ -18,7 +18,8 @@ tracker. Everything else is in subpackages:
 ``setup``       ``marker_sheet``; ``checkerboards``, ``intrinsics``, ``calibration``; poses:
                 ``reference_points``, ``localisation``, ``bundle_adjustment``,
                 ``predicted_accuracy``, ``localisation_advice``; ``known_distance``
-``simulator``   ``scene``, ``camera_simulator``, ``drawing_kernels``, ``sequences`` (files)
+``simulator``   ``scene``, ``marker_path``, ``camera_simulator``, ``drawing_kernels``,
+                ``sequences``
 ``io``          ``images`` (encodings), ``image_sources``, ``pictures`` (in the order of time),
                 ``bag_files``, ``overlay``, ``overlay_files``
 ``ros``         ``tracker_node``, ``camera_node``, ``simulated_node``, ``video_node``, ``nodes``,
@@ -82,12 +83,11 @@ def track(
     """
     # Imported here: modules of this package need little of this.
     from longreach_dynamics.errors import InputError
-    from longreach_vision.commands.arguments import is_bag
-    from longreach_vision.io.bag_files import read_images
+    from longreach_vision.io.bag_files import is_bag, read_images
     from longreach_vision.io.image_sources import open_source
-    from longreach_vision.io.pictures import follow, pictures_of
+    from longreach_vision.io.pictures import pictures_of
     from longreach_vision.rig import Rig, load_rig
-    from longreach_vision.tracking.follower import Follower
+    from longreach_vision.tracking.follower import Follower, follow
 
     known = rig if isinstance(rig, Rig) else load_rig(rig)
     names = tuple(known.cameras)

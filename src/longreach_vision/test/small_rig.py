@@ -14,7 +14,7 @@ from longreach_vision.camera.model import Camera
 from longreach_vision.camera.triangulation import Location
 from longreach_vision.marker.detection import Observation, lost
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig
-from longreach_vision.simulator.scene import MarkerPath
+from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.tracking.rig_tracker import Estimate, StereoFrame
 
 NAMES = ('one', 'two')

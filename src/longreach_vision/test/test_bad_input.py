@@ -39,7 +39,8 @@ from longreach_vision.setup.checkerboards import (
     read_picture,
 )
 from longreach_vision.simulator.camera_simulator import CameraSimulator
-from longreach_vision.simulator.scene import CameraLook, FrameTimes, Scene, SimulatedMarker
+from longreach_vision.simulator.marker_path import FrameTimes
+from longreach_vision.simulator.scene import CameraLook, Scene, SimulatedMarker
 
 CONFIG = share_directory('longreach_vision') / 'config'
 # Whatever numpy has to say would stand beside the error.

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from geometry_msgs.msg import Point, Vector3
-from longreach_msgs.msg import MarkerEstimates, MarkerObservations, MarkerPositions, StrainState
+from longreach_msgs.msg import MarkerEstimates, MarkerObservations, MarkerPositions
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from small_rig import NAMES, frame_at, seen_at, small_path
@@ -19,13 +19,7 @@ from longreach_node.stamps import stamp_of
 from longreach_tools.bag import open_bag
 from longreach_tools.testing import contents, write_bag
 from longreach_vision.io import bag_files
-from longreach_vision.io.bag_files import (
-    TrackWriter,
-    read_images,
-    read_strain,
-    read_tracks,
-    read_truth,
-)
+from longreach_vision.io.bag_files import TrackWriter, read_images, read_tracks, read_truth
 from longreach_vision.ros import conversions
 from longreach_vision.tracking.track_table import Tracks, row_of
 
@@ -212,6 +206,10 @@ def test_truths_that_are_none(tmp_path):
     bag = write_bag(tmp_path / 'bag', 'boom', rows)
     with pytest.raises(InputError, match='/crane/marker_truth'):
         read_truth(bag, '/crane/marker_truth')
+    two = [(name, k, message) for k, (_, _, message) in enumerate(rows) for name in ('a', 'b')]
+    with pytest.raises(InputError, match=r'MarkerPositions: /boom/a, /boom/b, allowed: one'):
+        read_truth(write_bag(tmp_path / 'two', 'boom', two))
+    assert read_truth(tmp_path / 'two', '/boom/b').names == NAMES
     # The bag's own times go on, those of the messages do not.
     late = [(name, k, message) for k, (name, _, message) in enumerate(rows[::-1])]
     with pytest.raises(InputError, match='time on /boom/marker_truth goes back'):
@@ -227,33 +225,10 @@ def test_truths_that_are_none(tmp_path):
         read_truth(write_bag(tmp_path / 'other', 'boom', rows))
 
 
-def test_strain(tmp_path):
-    rows = []
-    for k in range(3):
-        header = Header(stamp=stamp_of(k * 10_000_000))
-        message = StrainState(header=header, name=['a', 'b'], strain=[1.0 * k, -1.0 * k])
-        rows.append(('strain', k, message))
-    bag = write_bag(tmp_path / 'bag', 'boom', rows)
-    times, strain = read_strain(bag)
-    np.testing.assert_array_equal(times, [0.0, 0.01, 0.02])
-    np.testing.assert_array_equal(strain, [0.0, 1.0, 2.0])
-    np.testing.assert_array_equal(read_strain(bag, beam='b')[1], [0.0, -1.0, -2.0])
-    with pytest.raises(InputError, match='has no c, found: a, b'):
-        read_strain(bag, beam='c')
-
-
-def test_strain_of_no_beam(tmp_path):
-    empty = StrainState(header=Header(), name=[], strain=[])
-    bag = write_bag(tmp_path / 'bag', 'boom', [('strain', 0, empty)])
-    with pytest.raises(InputError, match=r'bag: /boom/strain: .* 0 name and 0 strain'):
-        read_strain(bag)
-
-
 @pytest.mark.parametrize(
     ('read', 'kind'),
     [
         (lambda bag: read_truth(bag, '/all/vision/markers'), 'MarkerPositions'),
-        (lambda bag: read_strain(bag, '/all/vision/markers'), 'StrainState'),
         (lambda bag: read_tracks(bag, 'all/vision'), 'MarkerEstimates'),
         (lambda bag: read_tracks(bag, 'all/other'), 'MarkerObservations'),
     ],

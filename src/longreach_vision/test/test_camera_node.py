@@ -35,7 +35,8 @@ from longreach_vision.ros.conversions import (
     markers_from_message,
 )
 from longreach_vision.simulator.camera_simulator import CameraSimulator
-from longreach_vision.simulator.scene import CameraLook, MarkerPath, scene_of
+from longreach_vision.simulator.marker_path import MarkerPath
+from longreach_vision.simulator.scene import CameraLook, scene_of
 from longreach_vision.simulator.sequences import render_sequence
 
 SAMPLE = 5_000_000  # [ns]

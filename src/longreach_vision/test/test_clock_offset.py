@@ -17,9 +17,9 @@ from small_rig import START, seen_at, small_path, small_rig, write_path, write_s
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision.camera.geometry import Plane, Pose
 from longreach_vision.commands.setup_commands import write_delay
-from longreach_vision.io.pictures import drawn_pictures, frame_times, simulators_of
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig
 from longreach_vision.simulator.scene import CameraLook
+from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
 from longreach_vision.tracking.clock_offset import ClockOffset, OffsetEstimator
 from longreach_vision.tracking.rig_tracker import StereoFrame, StereoTracker
 from longreach_vision.tracking.sightings import Sightings

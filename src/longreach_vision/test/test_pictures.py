@@ -13,18 +13,16 @@ from small_rig import small_path, small_rig
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision.io.image_sources import open_source
-from longreach_vision.io.pictures import (
-    Picture,
+from longreach_vision.io.pictures import Picture, pictures_of
+from longreach_vision.simulator.marker_path import MarkerPath
+from longreach_vision.simulator.scene import CameraLook
+from longreach_vision.simulator.sequences import (
     drawn_pictures,
-    follow,
     frame_times,
-    pictures_of,
+    render_sequence,
     simulators_of,
-    with_reaction,
 )
-from longreach_vision.simulator.scene import CameraLook, MarkerPath
-from longreach_vision.simulator.sequences import render_sequence
-from longreach_vision.tracking.follower import Follower
+from longreach_vision.tracking.follower import Follower, follow
 
 LOOK = CameraLook(clutter=0)
 BLANK = np.zeros((8, 8), np.uint8)
@@ -100,38 +98,6 @@ def test_times_of_images_on_a_path():
     early = MarkerPath(('one',), np.array([-5.0, -1.0]), np.zeros((2, 1, 3)))
     with pytest.raises(InputError, match=r'path of \[-5, -1\] s, allowed: times from 0 on'):
         frame_times(early, 10.0)
-
-
-def test_a_reaction_is_as_large_as_told_and_moves_nothing_else():
-    path = small_path(0.5)
-    times = np.linspace(0.1, 0.4, 31)
-    load = 7.0 - 3.0 * np.cos(2.0 * np.pi * (times - 0.1) / 0.15)
-    moved = with_reaction(path, 'one', 0.002, times, load)
-    fine = np.linspace(0.0, 0.5, 501)
-    before = np.array([path.at(time)[0] for time in fine])
-    after = np.array([moved.at(time)[0] for time in fine])
-    change = after - before
-    assert np.ptp(change[:, 0, 2]) == pytest.approx(0.004, rel=0.02)
-    assert change[:, 0, 2].min() == pytest.approx(0.0, abs=5e-5)
-    assert (change[0] == 0.0).all()
-    change[:, 0, 2] = 0.0
-    assert (change == 0.0).all()
-    # Velocities belong to the positions.
-    slopes = np.gradient(after[:, 0, 2], fine)
-    velocity = np.array([moved.at(time)[1][0, 2] for time in fine])
-    assert np.abs(slopes - velocity)[5:-5].max() < 0.1 * np.abs(velocity).max()
-
-
-def test_reactions_that_are_none():
-    path, times = small_path(0.5), np.array([0.0, 0.5])
-    with pytest.raises(InputError, match="no marker 'three'"):
-        with_reaction(path, 'three', 0.002, times, np.array([0.0, 1.0]))
-    for load in (np.ones(2), np.array([0.0, np.nan])):
-        with pytest.raises(InputError, match='does not change'):
-            with_reaction(path, 'one', 0.002, times, load)
-    # A truck that was simulated on springs has its own motion.
-    with pytest.raises(InputError, match='two moves by 100 mm in the recording itself'):
-        with_reaction(path, 'two', 0.002, times, np.array([0.0, 1.0]))
 
 
 def test_the_tracker_follows_pair_by_pair():

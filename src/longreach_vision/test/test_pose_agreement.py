@@ -17,7 +17,7 @@ from small_rig import small_rig
 from longreach_dynamics.errors import LongreachError
 from longreach_vision.camera.geometry import Pose
 from longreach_vision.rig import MarkerOnRig, Rig, load_rig
-from longreach_vision.simulator.scene import MarkerPath
+from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.tracking.pose_agreement import Agreement
 from longreach_vision.tracking.rig_tracker import typical_chi_square
 

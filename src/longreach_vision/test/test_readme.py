@@ -15,15 +15,15 @@ import pytest
 import longreach_vision
 from longreach_dynamics.parameters import Parameters, load
 from longreach_node.parameters import file_table, table
-from longreach_vision.io.pictures import simulators_of
 from longreach_vision.rig import _RigFile, load_rig
 from longreach_vision.ros.camera_node import CameraNodeParameters
 from longreach_vision.ros.simulated_node import SimulatedParameters
 from longreach_vision.ros.tracker_node import TrackerParameters
 from longreach_vision.ros.video_node import VideoNodeParameters
 from longreach_vision.setup.reference_points import Reference
-from longreach_vision.simulator.scene import CameraLook, MarkerPath
-from longreach_vision.simulator.sequences import render_sequence
+from longreach_vision.simulator.marker_path import MarkerPath
+from longreach_vision.simulator.scene import CameraLook
+from longreach_vision.simulator.sequences import render_sequence, simulators_of
 from longreach_vision.tracking.track_table import columns_of
 
 PACKAGE = Path(__file__).resolve().parent.parent

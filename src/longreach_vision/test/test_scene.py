@@ -11,15 +11,13 @@ import pytest
 
 from longreach_dynamics.errors import InputError
 from longreach_vision.camera.geometry import Plane
+from longreach_vision.simulator.marker_path import FrameTimes, MarkerPath, frames_of
 from longreach_vision.simulator.scene import (
     CameraLook,
-    FrameTimes,
-    MarkerPath,
     Occluder,
     Scene,
     SimulatedMarker,
     backdrop,
-    frames_of,
     load_look,
     scene_of,
 )

@@ -12,7 +12,8 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision.camera.geometry import Pose
 from longreach_vision.camera.model import Camera
 from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng
-from longreach_vision.simulator.scene import CameraLook, MarkerPath, Scene, SimulatedMarker
+from longreach_vision.simulator.marker_path import MarkerPath
+from longreach_vision.simulator.scene import CameraLook, Scene, SimulatedMarker
 from longreach_vision.simulator.sequences import render_sequence
 
 CAMERA = Camera('left', 84, 76, 900.0, 910.0, 40.3, 38.2)

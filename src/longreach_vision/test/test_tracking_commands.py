@@ -15,22 +15,20 @@ import cv2
 import numpy as np
 import pytest
 from independent_views import digitised, view, write_pictures
-from longreach_msgs.msg import MarkerObservations, StrainState
+from longreach_msgs.msg import MarkerObservations
 from rclpy.serialization import deserialize_message
 from rig_files import write_rig
 from small_commands import FRAMES, call, make_scene, printed, refused, rendering, tracking
 from small_rig import NAMES, START, small_path, small_rig, write_path
-from std_msgs.msg import Header
 from test_bag_files import image_message, truth_rows
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_node.stamps import stamp_of
 from longreach_tools.testing import contents, write_bag
 from longreach_vision.camera.geometry import Plane, Pose
 from longreach_vision.commands.vision_commands import configure
 from longreach_vision.io.bag_files import read_tracks
 from longreach_vision.rig import MountedCamera
-from longreach_vision.simulator.scene import MarkerPath
+from longreach_vision.simulator.marker_path import MarkerPath
 
 
 @pytest.fixture(scope='module')
@@ -515,8 +513,6 @@ def test_what_render_refuses(scene, tmp_path):
     words = ('render', scene / 'path.csv', *rendering(scene))
     refused('is not empty', *words, '--out', scene / 'seen')
     out = ('--out', tmp_path / 'seen')
-    refused('--reaction needs the strain of a bag', *words, '--reaction', 'one=0.002', *out)
-    refused('allowed: MARKER=AMPLITUDE', *words, '--reaction', 'one', *out)
     (tmp_path / 'path.csv').write_text('time,one.x,one.z\n0,0,0\n1,0,0\n')
     refused("no marker 'two'", 'render', tmp_path / 'path.csv', *rendering(scene), *out)
     refused('nowhere.csv', 'render', tmp_path / 'nowhere.csv', *rendering(scene), *out)
@@ -527,28 +523,9 @@ def test_what_render_refuses(scene, tmp_path):
 
 @pytest.fixture(scope='module')
 def run(tmp_path_factory) -> Path:
-    """A bag with the truth and the strain of a run."""
-    times = np.linspace(0.0, 0.5, 51)
-    rows = truth_rows(times)
-    for time in times:
-        stamp = round(time * 1e9)
-        strain = 1e-4 * (1.0 - np.cos(2.0 * np.pi * 4.0 * time))
-        message = StrainState(
-            header=Header(stamp=stamp_of(stamp)), name=['beam_1'], strain=[strain]
-        )
-        rows.append(('strain', stamp, message))
+    """A bag with the truth of a run."""
+    rows = truth_rows(np.linspace(0.0, 0.5, 51))
     return write_bag(tmp_path_factory.mktemp('run') / 'bag', 'boom', rows)
-
-
-def test_a_truck_that_gives_way(capsys, scene, run):
-    words = ('simulate', run, *rendering(scene))
-    rest = printed(capsys, *words)['errors'][0]
-    assert rest['motion'] == pytest.approx(0.0, abs=1e-9)
-    one = printed(capsys, *words, '--reaction', 'one=0.002')['errors'][0]
-    # Of a cosine of 2 mm.
-    assert one['motion'] == pytest.approx(2e-3 / np.sqrt(2.0), rel=0.1)
-    assert one['tracked'] == FRAMES
-    assert one['in_plane']['rms'] < 2e-4
 
 
 def test_compare_finds_what_simulate_found(capsys, scene, run, tmp_path):
@@ -574,7 +551,7 @@ def test_compare_finds_what_simulate_found(capsys, scene, run, tmp_path):
     refused('is one of the inputs', *words, '--csv', min(both.iterdir()))
     refused('allowed markers: one, two', *words, '--csv', new, '--movement', 'x=c.png')
     assert not new.exists()
-    refused('/boom/marker_truth', 'compare', tmp_path / 'tracks')
+    refused('MarkerPositions: none, allowed: one', 'compare', tmp_path / 'tracks')
     refused('/vision/markers', 'compare', run)
 
 
@@ -597,9 +574,8 @@ def test_the_demo_calls_what_a_user_would(monkeypatch, tmp_path):
         launch, first, second = calls.pop()
         assert launch[:2] == ('vision', 'boom:=true')
         assert scale is None or f'scale:={scale}' in launch
-        # The truck that the cameras see is that of the model, nothing is added.
+        # The truck that the cameras see is that of the model.
         assert Path(launch[-1].removeprefix('boom_file:=')).name == 'boom_on_truck.yaml'
-        assert '--reaction' not in second
         # Launch files take a number with a point for one.
         assert re.fullmatch(r'scale:=\d\.\d+', launch[2])
         for one in (first, second):

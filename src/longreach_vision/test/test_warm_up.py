@@ -18,7 +18,7 @@ from longreach_vision.tracking.follower import Follower, warm_up
 from longreach_vision.io.overlay import draw
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.tracking.image_sets import ImageSet
-from longreach_vision.io.pictures import drawn_pictures, frame_times, simulators_of
+from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
 from small_rig import small_path, small_rig
 
 def compiled():

@@ -10,10 +10,10 @@ from longreach_dynamics.parameters import load_yaml
 from longreach_dynamics.resources import data_directory
 from longreach_tools.arguments import positive
 from longreach_tools.output import add_format
-from longreach_vision.io.bag_files import read_truth
+from longreach_vision.io.bag_files import is_bag, read_truth
 from longreach_vision.io.overlay_files import VIDEOS
 from longreach_vision.rig import Rig, load_rig
-from longreach_vision.simulator.scene import MarkerPath
+from longreach_vision.simulator.marker_path import MarkerPath
 
 __all__ = [
     'add_namespace',
@@ -25,7 +25,6 @@ __all__ = [
     'add_truth_topic',
     'image_rate',
     'installed_rig',
-    'is_bag',
     'motion_of',
     'rig_files',
     'rig_of',
@@ -85,8 +84,8 @@ def add_truth_topic(parser: argparse.ArgumentParser) -> None:
     """Add ``--truth-topic``."""
     parser.add_argument(
         '--truth-topic',
-        default='/boom/marker_truth',
-        help='topic of the motion in a bag (default: /boom/marker_truth)',
+        default='',
+        help='topic of the motion in a bag (default: the only one of type MarkerPositions)',
     )
 
 
@@ -155,13 +154,8 @@ def rig_files(arguments: argparse.Namespace) -> list[Path]:
     return [file, *(file.parent / one['calibration'] for one in cameras if one)]
 
 
-def motion_of(file: Path, topic: str = '/boom/marker_truth') -> MarkerPath:
+def motion_of(file: Path, topic: str = '') -> MarkerPath:
     """Read the motion of markers from a CSV file or a bag."""
     if is_bag(file):
         return read_truth(file, topic)
     return MarkerPath.from_csv(file)
-
-
-def is_bag(file: Path) -> bool:
-    """Return whether a path is a bag (and not a CSV file)."""
-    return file.is_dir() or file.suffix in ('.mcap', '.db3')

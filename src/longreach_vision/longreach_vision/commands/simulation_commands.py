@@ -15,17 +15,19 @@ from longreach_vision.commands.arguments import (
     add_scale,
     add_truth_topic,
     image_rate,
-    is_bag,
     motion_of,
     rig_files,
     rig_of,
 )
 from longreach_vision.commands.track_output import Targets, track_markers
-from longreach_vision.io.bag_files import read_strain
-from longreach_vision.io.pictures import drawn_pictures, frame_times, simulators_of, with_reaction
 from longreach_vision.rig import Rig, load_rig
-from longreach_vision.simulator.scene import CameraLook, MarkerPath, load_look
-from longreach_vision.simulator.sequences import render_sequence
+from longreach_vision.simulator.scene import CameraLook, load_look
+from longreach_vision.simulator.sequences import (
+    drawn_pictures,
+    frame_times,
+    render_sequence,
+    simulators_of,
+)
 
 __all__ = ['configure_simulation']
 
@@ -64,34 +66,7 @@ def _add_motion(parser: argparse.ArgumentParser) -> None:
         '--rate', type=image_rate, default=15.0, help='images per second (default: 15)'
     )
     parser.add_argument('--duration', type=positive, help='[s] (default: duration of the motion)')
-    parser.add_argument(
-        '--reaction',
-        metavar='MARKER=AMPLITUDE',
-        help='additional vertical motion of a marker of a BAG, in proportion to the strain of the'
-        ' first beam, with this amplitude [m]: for bags of a boom on a fixed truck',
-    )
     add_scale(parser)
-
-
-def _shown_motion(arguments: argparse.Namespace) -> MarkerPath:
-    """Return the motion to be rendered."""
-    path = motion_of(arguments.path, arguments.truth_topic)
-    if arguments.reaction is None:
-        return path
-    name, _, text = arguments.reaction.rpartition('=')
-    try:
-        amplitude = float(text)
-    except ValueError as error:
-        raise InputError(
-            f'--reaction {arguments.reaction}, allowed: MARKER=AMPLITUDE such as truck=0.002'
-        ) from error
-    if not is_bag(arguments.path):
-        raise InputError(
-            f'--reaction needs the strain of a bag, {arguments.path} is a CSV file; include the'
-            ' motion in that file'
-        )
-    strain_topic = arguments.truth_topic.rpartition('/')[0] + '/strain'
-    return with_reaction(path, name, amplitude, *read_strain(arguments.path, strain_topic))
 
 
 def _look_of(arguments: argparse.Namespace) -> CameraLook:
@@ -107,7 +82,7 @@ def _read(arguments: argparse.Namespace) -> list[Path | None]:
 def _run_simulate(arguments: argparse.Namespace) -> None:
     """Run ``simulate``."""
     rig = rig_of(arguments)
-    path = _shown_motion(arguments).of(rig.names)
+    path = motion_of(arguments.path, arguments.truth_topic).of(rig.names)
     times = frame_times(path, arguments.rate, arguments.duration)
     targets = Targets.of(arguments, rig.names, _read(arguments))
     simulators = simulators_of(rig, _look_of(arguments))
@@ -121,7 +96,7 @@ def _run_render(arguments: argparse.Namespace) -> None:
     check_places({'--out': arguments.out}, _read(arguments))
     if arguments.video:
         _check_video(rig, arguments)
-    path = _shown_motion(arguments)
+    path = motion_of(arguments.path, arguments.truth_topic)
     times = frame_times(path, arguments.rate, arguments.duration)
     simulators = simulators_of(rig, _look_of(arguments))
     made = render_sequence(

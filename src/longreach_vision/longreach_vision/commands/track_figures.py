@@ -10,7 +10,7 @@ import numpy as np
 
 from longreach_tools.output import figure
 from longreach_vision.marker.detection import TRACKED
-from longreach_vision.simulator.scene import MarkerPath
+from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.tracking.track_table import KINDS, STATUSES, Tracks
 
 __all__ = ['draw_movement', 'draw_tracks']

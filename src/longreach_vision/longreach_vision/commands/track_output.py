@@ -24,12 +24,12 @@ from longreach_tools.output import (
 from longreach_vision.io.bag_files import TrackWriter
 from longreach_vision.io.image_sources import ImageSource
 from longreach_vision.io.overlay_files import writing_overlay
-from longreach_vision.io.pictures import Followed, Picture, follow
+from longreach_vision.io.pictures import Picture
 from longreach_vision.marker.detection import TRACKED
 from longreach_vision.rig import Rig
-from longreach_vision.simulator.scene import MarkerPath
+from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.tracking.clock_offset import ClockOffset, OffsetEstimator
-from longreach_vision.tracking.follower import Follower
+from longreach_vision.tracking.follower import Followed, Follower, follow
 from longreach_vision.tracking.image_sets import ImageSet
 from longreach_vision.tracking.pose_agreement import Agreement, AgreementEstimator
 from longreach_vision.tracking.rig_tracker import StereoFrame

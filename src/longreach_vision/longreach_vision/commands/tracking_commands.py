@@ -35,11 +35,11 @@ from longreach_vision.commands.setup_commands import write_delay, write_line_tim
 from longreach_vision.commands.track_output import Targets, hand_out, track_markers
 from longreach_vision.io.bag_files import read_images, read_tracks, read_truth
 from longreach_vision.io.image_sources import ImageSource, open_source
-from longreach_vision.io.pictures import Picture, follow, pictures_of
+from longreach_vision.io.pictures import Picture, pictures_of
 from longreach_vision.rig import Rig
-from longreach_vision.simulator.scene import MarkerPath
+from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.tracking.clock_offset import OffsetEstimator
-from longreach_vision.tracking.follower import Follower
+from longreach_vision.tracking.follower import Follower, follow
 from longreach_vision.tracking.pose_agreement import (
     Agreement,
     AgreementEstimator,

@@ -27,7 +27,7 @@ from longreach_tools.bag import (
 from longreach_tools.output import writing_directory
 from longreach_vision.io.images import BitDepth, ImageFields, to_gray
 from longreach_vision.io.pictures import Picture
-from longreach_vision.simulator.scene import MarkerPath
+from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.tracking.rig_tracker import StereoFrame
 from longreach_vision.tracking.track_table import (
     CAMERAS,
@@ -42,8 +42,8 @@ from longreach_vision.tracking.track_table import (
 
 __all__ = [
     'TrackWriter',
+    'is_bag',
     'read_images',
-    'read_strain',
     'read_tracks',
     'read_truth',
 ]
@@ -51,7 +51,6 @@ __all__ = [
 _OBSERVATIONS = 'longreach_msgs/msg/MarkerObservations'
 _ESTIMATES = 'longreach_msgs/msg/MarkerEstimates'
 _TRUTH = 'longreach_msgs/msg/MarkerPositions'
-_STRAIN = 'longreach_msgs/msg/StrainState'
 _IMAGE = 'sensor_msgs/msg/Image'
 _SECOND = 1_000_000_000  # [ns]
 
@@ -220,6 +219,11 @@ def _qos() -> Any:
 # --- reading ---------------------------------------------------------------------------------
 
 
+def is_bag(file: Path) -> bool:
+    """Return whether a path is a bag (and not a CSV file)."""
+    return file.is_dir() or file.suffix in ('.mcap', '.db3')
+
+
 def _messages(bag: str | Path, topics: Sequence[str], kind: str) -> Iterator[tuple[str, Any]]:
     """
     Yield topic and message, in the order of recording.
@@ -233,6 +237,18 @@ def _messages(bag: str | Path, topics: Sequence[str], kind: str) -> Iterator[tup
         if message.__msgtype__ != kind:
             raise InputError(f'{bag}: {topic} has {message.__msgtype__}, allowed: {kind}')
         yield topic, message
+
+
+def _only_topic(bag: str | Path, kind: str) -> str:
+    """Return the topic of a type; raise InputError if there is none or several."""
+    with open_bag(bag) as opened:
+        names = [name for name, topic in opened.topics.items() if topic.typename == kind]
+    if len(names) != 1:
+        raise InputError(
+            f'{bag}: topics of {kind}: {", ".join(names) or "none"}, allowed: one; record true'
+            ' positions of the markers, or name the topic (--truth-topic)'
+        )
+    return names[0]
 
 
 def _check_lengths(where: str, message: Any, *lists: str) -> None:
@@ -348,15 +364,22 @@ def _place(one: Any) -> list[float]:
     )
 
 
-def read_truth(bag: str | Path, topic: str = '/boom/marker_truth') -> MarkerPath:
+def read_truth(bag: str | Path, topic: str = '') -> MarkerPath:
     """
     Read the true motion of markers from a recording.
+
+    Parameters
+    ----------
+    bag : path
+    topic : str
+        Topic of the positions; by default the only one of type MarkerPositions.
 
     Raises
     ------
     InputError
-        If the recording cannot be read, lacks the topic, or its time goes back.
+        If the recording cannot be read, lacks the topic or has several, or its time goes back.
     """
+    topic = topic or _only_topic(bag, _TRUTH)
     samples: dict[int, Any] = {}
     names: tuple[str, ...] = ()
     latest = -math.inf
@@ -384,29 +407,6 @@ def read_truth(bag: str | Path, topic: str = '/boom/marker_truth') -> MarkerPath
         )
     except InputError as error:
         raise InputError(f'{bag}: {topic}: {error}') from error
-
-
-def read_strain(
-    bag: str | Path, topic: str = '/boom/strain', beam: str = ''
-) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Return times (K,) [s] and strains (K,) of a beam, by default the first one.
-
-    Raises
-    ------
-    InputError
-        If the recording cannot be read or lacks the topic or the beam.
-    """
-    samples: dict[int, float] = {}
-    for _, message in _messages(bag, [topic], _STRAIN):
-        _check_lengths(f'{bag}: {topic}', message, 'strain')
-        name = beam or message.name[0]
-        if name not in message.name:
-            raise InputError(f'{bag}: {topic} has no {name}, found: {", ".join(message.name)}')
-        samples[_nanoseconds(message)] = float(message.strain[list(message.name).index(name)])
-    if not samples:
-        raise InputError(f'{bag}: no message on {topic}, allowed: one or more')
-    return np.array(list(samples)) / _SECOND, np.array(list(samples.values()))
 
 
 def read_images(bag: str | Path, topics: Mapping[str, str], bits: int = 0) -> Iterator[Picture]:

@@ -12,9 +12,9 @@ import numpy as np
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_tools.output import writing, writing_directory
 from longreach_vision.io.overlay import draw, magnify, side_by_side
-from longreach_vision.io.pictures import Followed
 from longreach_vision.marker.detection import Observation
 from longreach_vision.rig import Rig
+from longreach_vision.tracking.follower import Followed
 
 __all__ = ['VIDEOS', 'writing_overlay']
 

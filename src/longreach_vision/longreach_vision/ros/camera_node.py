@@ -40,15 +40,8 @@ from longreach_vision.io.images import keep_freed_memory
 from longreach_vision.rig import load_rig
 from longreach_vision.ros import conversions
 from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng, warm_up
-from longreach_vision.simulator.scene import (
-    Frame,
-    FrameTimes,
-    MarkerPath,
-    Scene,
-    frames_of,
-    load_look,
-    scene_of,
-)
+from longreach_vision.simulator.marker_path import Frame, FrameTimes, MarkerPath, frames_of
+from longreach_vision.simulator.scene import Scene, load_look, scene_of
 
 __all__ = ['CameraNode', 'CameraNodeParameters']
 

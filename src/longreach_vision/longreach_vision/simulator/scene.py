@@ -1,23 +1,17 @@
 """
-Scene of simulated cameras: markers and their motion, look of the pictures, occluders.
+Scene of simulated cameras: markers, look of the pictures, occluders.
 
 Positions are in the world frame [m]. A marker is a ring or a disc in the middle of a square card
 of opposite brightness; its position is the centre of its circles. Grey levels are those of an
 8-bit image without shading and with gain 1.
-
-Between samples, markers move on cubic Hermite polynomials, which match positions and velocities of
-the samples; the error is of fourth order in the time between them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-import statistics
-from collections import deque
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import cv2
 import numpy as np
@@ -25,18 +19,13 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, choice, load, quantity
 from longreach_dynamics.resources import data_directory
-from longreach_dynamics.tables import Table, read_table
 
 __all__ = [
     'CameraLook',
-    'Frame',
-    'FrameTimes',
-    'MarkerPath',
     'Occluder',
     'Scene',
     'SimulatedMarker',
     'backdrop',
-    'frames_of',
     'load_look',
     'scene_of',
 ]
@@ -45,11 +34,6 @@ __all__ = [
 _COARSE, _FINE = 512, 4
 # Half size of clutter [px].
 _CLUTTER = (4.0, 90.0)
-_SECOND = 1_000_000_000  # [ns]
-# Allowed image rates, and upper bound of the offset [s].
-_RATES, _LATEST = (1e-6, 1e6), 1e12
-# Number of intervals between samples from which the usual one is determined.
-_USUAL = 25
 
 
 @dataclasses.dataclass(frozen=True)
@@ -370,307 +354,3 @@ def _draw_clutter(image: np.ndarray, rng: np.random.Generator) -> None:
 
 
 # --- motion --------------------------------------------------------------------------------------
-
-
-def _between(
-    span: float, share: float, first: tuple[np.ndarray, ...], last: tuple[np.ndarray, ...]
-) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Return position and velocity on the cubic Hermite polynomial between two samples.
-
-    Parameters
-    ----------
-    span : float
-        Time between the samples [s].
-    share : float
-        Share of that time since the first sample, 0 to 1.
-    first, last : tuple of ndarray
-        Positions [m] and velocities [m/s] of each sample.
-    """
-    s = share
-    (p0, v0), (p1, v1) = first, last
-    rise = p1 - p0
-    position = (
-        p0 + s * s * (3.0 - 2.0 * s) * rise + span * s * (1.0 - s) * ((1.0 - s) * v0 - s * v1)
-    )
-    velocity = (
-        6.0 * s * (1.0 - s) * rise / span
-        + (1.0 - s) * (1.0 - 3.0 * s) * v0
-        + s * (3.0 * s - 2.0) * v1
-    )
-    return position, velocity
-
-
-class MarkerPath:
-    """
-    Motion of markers.
-
-    Parameters
-    ----------
-    names : sequence of str
-    times : ndarray, shape (K,)
-        Increasing times [s].
-    positions : ndarray, shape (K, n, 3)
-        Positions [m].
-    velocities : ndarray, shape (K, n, 3), optional
-        Velocities [m/s]; by default those of parabolas through neighbouring samples.
-
-    Raises
-    ------
-    InputError
-        For inconsistent shapes, values that are not finite, and times that do not increase.
-    """
-
-    def __init__(
-        self,
-        names: Sequence[str],
-        times: np.ndarray,
-        positions: np.ndarray,
-        velocities: np.ndarray | None = None,
-    ) -> None:
-        self.names = tuple(names)
-        self.times = np.array(times, dtype=np.float64)
-        self._positions = np.array(positions, dtype=np.float64)
-        shape = (self.times.size, len(self.names), 3)
-        if self.times.ndim != 1 or not self.times.size or self._positions.shape != shape:
-            raise InputError(
-                f'path has positions of shape {self._positions.shape}, allowed: (times, markers,'
-                f' 3) = {shape}, with one time at least'
-            )
-        if velocities is None:
-            velocities = _slopes(self.times, self._positions)
-        self._velocities = np.array(velocities, dtype=np.float64)
-        if self._velocities.shape != shape:
-            raise InputError(
-                f'path has velocities of shape {self._velocities.shape}, allowed: {shape}'
-            )
-        for values in (self.times, self._positions, self._velocities):
-            if not np.isfinite(values).all():
-                raise InputError('path has values that are not finite, allowed: finite numbers')
-        if (np.diff(self.times) <= 0.0).any():
-            raise InputError('times of the path do not increase; sort them, and remove duplicates')
-
-    @classmethod
-    def from_csv(cls, path: str | Path) -> MarkerPath:
-        """
-        Read a path from a CSV file with the columns time, NAME.x, NAME.z and, if not 0, NAME.y.
-
-        Velocities are optional: NAME.vx, NAME.vz and, if not 0, NAME.vy, for all markers or none.
-
-        Raises
-        ------
-        InputError
-            For missing, unknown or invalid columns, with file and column.
-        """
-        table = read_table(path)
-        names = list(dict.fromkeys(c.rpartition('.')[0] for c in table if c != 'time'))
-        known = {f'{name}.{what}' for name in names for what in ('x', 'y', 'z', 'vx', 'vy', 'vz')}
-        for column in table:
-            if column != 'time' and (column not in known or column.startswith('.')):
-                raise InputError(
-                    f'{table.file}: column {column} is unknown, allowed: time, NAME.x, NAME.y,'
-                    ' NAME.z, NAME.vx, NAME.vy, NAME.vz'
-                )
-        if not names:
-            raise InputError(f'{table.file}: no marker, allowed: columns NAME.x and NAME.z')
-        moving = any(name.rpartition('.')[2] in ('vx', 'vy', 'vz') for name in table)
-        velocities = _vectors(table, names, 'v') if moving else None
-        return cls(names, table['time'], _vectors(table, names, ''), velocities)
-
-    def at(self, time: float) -> tuple[np.ndarray, np.ndarray]:
-        """
-        Return positions (n, 3) [m] and velocities (n, 3) [m/s] at a time [s].
-
-        Raises
-        ------
-        InputError
-            For a time outside the path.
-        """
-        first, last = self.times[0], self.times[-1]
-        # Tolerance for rounding errors of accumulated times.
-        slack = 1e-9 * max(1.0, abs(first), abs(last))
-        if not first - slack <= time <= last + slack:
-            raise InputError(f'time = {time:g} s, allowed for this path: [{first:g}, {last:g}] s')
-        if self.times.size == 1:
-            return self._positions[0].copy(), self._velocities[0].copy()
-        k = int(np.clip(np.searchsorted(self.times, time, 'right') - 1, 0, self.times.size - 2))
-        span = float(self.times[k + 1] - self.times[k])
-        share = min(max((time - float(self.times[k])) / span, 0.0), 1.0)
-        return _between(
-            span,
-            share,
-            (self._positions[k], self._velocities[k]),
-            (self._positions[k + 1], self._velocities[k + 1]),
-        )
-
-    def of(self, names: Sequence[str]) -> MarkerPath:
-        """
-        Return the path of some markers, in the given order.
-
-        Raises
-        ------
-        InputError
-            For a marker that is not in the path.
-        """
-        for name in names:
-            if name not in self.names:
-                raise InputError(
-                    f'the path has no marker {name!r}, found: {", ".join(self.names)}; columns'
-                    ' are named NAME.x, NAME.y, NAME.z'
-                )
-        index = [self.names.index(name) for name in names]
-        return MarkerPath(names, self.times, self._positions[:, index], self._velocities[:, index])
-
-
-def _slopes(times: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """Return velocities (K, n, 3) of the parabolas through neighbouring samples."""
-    if times.size < 2 or (np.diff(times) <= 0.0).any():
-        return np.zeros_like(positions)
-    order: Literal[1, 2] = 2 if times.size > 2 else 1
-    return np.asarray(np.gradient(positions, times, axis=0, edge_order=order))
-
-
-def _vectors(table: Table, names: Sequence[str], what: str) -> np.ndarray:
-    """Return the columns of all markers as vectors (K, n, 3); y may be missing."""
-    zero = np.zeros_like(table['time'])
-    columns = []
-    for name in names:
-        x, y, z = (f'{name}.{what}{axis}' for axis in 'xyz')
-        outer = table.stack([x, z])
-        columns.append(np.column_stack([outer[:, 0], table.get(y, zero), outer[:, 1]]))
-    return np.stack(columns, axis=1)
-
-
-class Frame(NamedTuple):
-    """Positions and velocities of the markers at the time of one image."""
-
-    number: int
-    stamp: int  # middle of the exposure [ns]
-    positions: np.ndarray  # (n, 3) [m]
-    velocities: np.ndarray  # (n, 3) [m/s]
-
-
-class FrameTimes:
-    """
-    Times of images between samples of the truth, as the samples arrive.
-
-    Image k is at the time k / rate + offset. It is complete with the first sample at or after that
-    time, from the two samples around it; there are no images before the first sample.
-
-    Parameters
-    ----------
-    rate : float
-        Images per second [Hz].
-    offset : float
-        Time of image 0 [s].
-
-    Raises
-    ------
-    InputError
-        For a rate out of range, or an offset that is negative or not finite.
-    """
-
-    def __init__(self, rate: float, offset: float = 0.0) -> None:
-        if not _RATES[0] <= rate <= _RATES[1]:
-            raise InputError(f'rate = {rate:g} Hz, allowed: [{_RATES[0]:g}, {_RATES[1]:g}] Hz')
-        if not 0.0 <= offset <= _LATEST:
-            raise InputError(f'offset = {offset:g} s, allowed: [0, {_LATEST:g}] s')
-        self._rate = rate
-        self._offset = round(offset * _SECOND)
-        self.missed = 0  # missing samples of the truth
-        self._latest: tuple[int, np.ndarray, np.ndarray] | None = None
-        self._spans: deque[int] = deque(maxlen=_USUAL)
-
-    def stamp(self, number: int) -> int:
-        """Return the time of an image [ns]."""
-        return round(number * _SECOND / self._rate) + self._offset
-
-    def number_after(self, stamp: int) -> int:
-        """Return the number of the first image after a time [ns]."""
-        number = max(0, math.floor((stamp - self._offset) * self._rate / _SECOND))
-        while self.stamp(number) <= stamp:
-            number += 1
-        return number
-
-    def add(self, stamp: int, positions: np.ndarray, velocities: np.ndarray) -> list[Frame]:
-        """
-        Add a sample of the truth and return the images that it completes.
-
-        A sample that is older than the previous one resets the time; one with the same stamp
-        replaces the previous one.
-
-        Parameters
-        ----------
-        stamp : int
-            [ns]
-        positions, velocities : ndarray, shape (n, 3)
-            [m], [m/s]; stored without copying.
-        """
-        latest, self._latest = self._latest, (stamp, positions, velocities)
-        if latest is not None and stamp < latest[0]:
-            self._spans.clear()
-            latest = None
-        if latest is None:
-            number = self.number_after(stamp - 1)
-            exact = self.stamp(number) == stamp
-            return [Frame(number, stamp, positions, velocities)] if exact else []
-        span = stamp - latest[0]
-        if span == 0:
-            return []
-        self._count(span)
-        frames = []
-        number = self.number_after(latest[0])
-        while self.stamp(number) <= stamp:
-            share = (self.stamp(number) - latest[0]) / span
-            motion = _between(span / _SECOND, share, latest[1:], (positions, velocities))
-            frames.append(Frame(number, self.stamp(number), *motion))
-            number += 1
-        return frames
-
-    def _count(self, span: int) -> None:
-        """Count missing samples in an interval [ns], from the usual interval."""
-        self._spans.append(span)
-        # The median is not affected by a single short interval.
-        self.missed += max(0, round(span / statistics.median_high(self._spans)) - 1)
-
-
-def frames_of(
-    path: MarkerPath, times: Sequence[FrameTimes], duration: float = math.inf
-) -> Iterator[tuple[int, Frame]]:
-    """
-    Yield the images of several cameras along a path, in the order of time.
-
-    Parameters
-    ----------
-    path : MarkerPath
-        Motion of the markers; images start at time 0.
-    times : sequence of FrameTimes
-        Image times of each camera.
-    duration : float, optional
-        Time after the start of the path up to which there are images [s].
-
-    Yields
-    ------
-    index : int
-        Index of the camera.
-    frame : Frame
-
-    Raises
-    ------
-    InputError
-        For a path that ends before 0 s.
-    """
-    begin, end = path.times[[0, -1]].tolist()
-    if end < 0.0:
-        raise InputError(
-            f'path of [{begin:g}, {end:g}] s, allowed: times from 0 on; add the same to all of'
-            ' them'
-        )
-    first, last = (round(time * _SECOND) for time in (begin, min(end, begin + duration)))
-    number = min(one.number_after(first - 1) for one in times)
-    while any(one.stamp(number) <= last for one in times):
-        for index, one in enumerate(times):
-            stamp = one.stamp(number)
-            if first <= stamp <= last:
-                yield index, Frame(number, stamp, *path.at(stamp / _SECOND))
-        number += 1

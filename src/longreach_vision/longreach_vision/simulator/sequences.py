@@ -1,10 +1,11 @@
-"""Rendering of a moving scene to files: folders of pictures, or videos."""
+"""Sequences of simulated images of a moving scene: in memory, or as folders or videos."""
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import cv2
@@ -12,10 +13,100 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision.camera.model import Camera
+from longreach_vision.io.pictures import Picture
+from longreach_vision.rig import Rig
 from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng
-from longreach_vision.simulator.scene import MarkerPath
+from longreach_vision.simulator.marker_path import FrameTimes, MarkerPath, frames_of
+from longreach_vision.simulator.scene import CameraLook, scene_of
 
-__all__ = ['render_sequence']
+__all__ = ['drawn_pictures', 'frame_times', 'render_sequence', 'simulators_of']
+
+_SECOND = 1_000_000_000  # [ns]
+
+
+def simulators_of(rig: Rig, look: CameraLook) -> dict[str, CameraSimulator]:
+    """
+    Return simulators of the cameras of a rig.
+
+    Parameters
+    ----------
+    rig : Rig
+        Rig in the resolution of the images.
+    look : CameraLook
+        Look with occluders in pixels of that resolution.
+    """
+    scene = scene_of(rig, look)
+    return {
+        name: CameraSimulator(
+            mounted.camera.replace(name=name), mounted.pose, scene, line_time=mounted.line_time
+        )
+        for name, mounted in rig.cameras.items()
+    }
+
+
+def frame_times(path: MarkerPath, rate: float, duration: float | None = None) -> np.ndarray:
+    """
+    Return the times k / rate within a path, shape (K,) [s].
+
+    Parameters
+    ----------
+    path : MarkerPath
+    rate : float
+        [Hz]
+    duration : float, optional
+        Time after the first image up to which there are images [s].
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    stamps: list[int] = []
+    limit = math.inf if duration is None else duration * _SECOND
+    for _, frame in frames_of(path, [FrameTimes(rate)]):
+        if stamps and frame.stamp - stamps[0] > limit:
+            break
+        stamps.append(frame.stamp)
+    if not stamps:
+        first, last = path.times[[0, -1]]
+        raise InputError(
+            f'no image at {rate:g} Hz falls on the path of [{first:g}, {last:g}] s; raise --rate'
+        )
+    return np.array(stamps) / _SECOND
+
+
+def drawn_pictures(
+    simulators: Mapping[str, CameraSimulator],
+    path: MarkerPath,
+    times: np.ndarray,
+    delays: Mapping[str, int] | None = None,
+) -> Iterator[Picture]:
+    """
+    Yield simulated images of a path, like those of ``render_sequence``.
+
+    Parameters
+    ----------
+    simulators : mapping
+        Simulators by camera.
+    path : MarkerPath
+    times : ndarray, shape (K,)
+        Times of the exposures [s].
+    delays : mapping, optional
+        Time from the exposure to the stamp of an image, by camera [ns].
+
+    Raises
+    ------
+    InputError
+        For a marker or a time that is not in the path.
+    """
+    paths = {name: path.of(one.scene.names) for name, one in simulators.items()}
+    for number, time in enumerate(times.tolist()):
+        for name, simulator in simulators.items():
+            rng = frame_rng(simulator.scene.look.seed, name, number)
+            drawn = simulator.image(*paths[name].at(time), time, rng)
+            # The simulator reuses its buffer for the next picture.
+            stamp = round(time * _SECOND) + (delays or {}).get(name, 0)
+            yield Picture(name, stamp, drawn.copy(), f'image {number} of {name}')
 
 
 def render_sequence(

@@ -1,26 +1,46 @@
-"""Tracking from the first images on: initialisation, update, and search for missing markers."""
+"""
+Tracking from the first images on: initialisation, update, and search for missing markers.
+
+:func:`follow` tracks a sequence of images as the tracker node does: paired by stamp
+(:mod:`longreach_vision.tracking.image_sets`), one pair after the other.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision.camera import triangulation
 from longreach_vision.camera.model import Camera
+from longreach_vision.io.pictures import Picture
 from longreach_vision.marker import detection
 from longreach_vision.rig import Rig
 from longreach_vision.tracking import image_motion
-from longreach_vision.tracking.image_sets import ImageSet
+from longreach_vision.tracking.camera_tracker import CameraTracker
+from longreach_vision.tracking.image_sets import TIMEOUT, ImagePairs, ImageSet
 from longreach_vision.tracking.rig_tracker import StereoFrame, StereoTracker
 
-__all__ = ['Follower', 'size_error', 'warm_up']
+__all__ = ['Followed', 'Follower', 'follow', 'size_error', 'warm_up']
+
+_SECOND = 1_000_000_000  # [ns]
 
 # Time between unsuccessful searches in whole images, which are slow [s].
 _AGAIN = 1.0
 # Longest time between them while other markers are tracked, since a search delays images [s].
 _RARELY = 60.0
+
+
+class Followed(NamedTuple):
+    """An image pair, and the result of the tracker."""
+
+    images: ImageSet[np.ndarray]
+    frame: StereoFrame
+    # Search windows by camera and marker: u, v and half the side [px].
+    windows: dict[str, dict[str, tuple[float, float, float]]]
 
 
 class Follower:
@@ -96,6 +116,79 @@ class Follower:
             self.problem = str(error)
         is_busy = self.problem and self.tracker.is_any_in_sight
         self._pause = min(2.0 * self._pause, _RARELY) if is_busy else _AGAIN
+
+
+def follow(follower: Follower, pictures: Iterable[Picture]) -> Iterator[Followed]:
+    """
+    Track markers in images, pair by pair.
+
+    If the images end with an error, the complete pairs are yielded first, then the error is
+    raised.
+
+    Parameters
+    ----------
+    follower : Follower
+    pictures : iterable of Picture
+        Images of the rig's cameras, each in the order of time.
+
+    Raises
+    ------
+    InputError
+        For an image of another size than its camera, a marker's pixel outside the image, a time
+        that
+            goes back, and errors of the source.
+    LongreachError
+        Errors of the source of the images.
+    """
+    follower.tracker.rig.check_pixels()
+    trackers = follower.tracker.trackers
+    for ready in _paired(follower.tracker.rig, pictures):
+        windows = {
+            camera: _windows(trackers[camera], time) for camera, time in ready.times.items()
+        }
+        yield Followed(ready, follower.update(ready), windows)
+
+
+def _windows(tracker: CameraTracker, time: float) -> dict[str, tuple[float, float, float]]:
+    """Return the search windows of a camera's markers at a time [s]."""
+    found = {}
+    for name, track in tracker.tracks.items():
+        expected = tracker.predict(name, time)
+        u, v = expected.center.tolist()
+        found[name] = (u, v, expected.reach + track.reference.radius)
+    return found
+
+
+def _paired(rig: Rig, pictures: Iterable[Picture]) -> Iterator[ImageSet[np.ndarray]]:
+    """Yield paired images."""
+    pairs: ImagePairs[np.ndarray] = ImagePairs(
+        tuple(rig.cameras), rig.tracking.gap, TIMEOUT, size=lambda image: image.nbytes
+    )
+    delays = rig.delays
+    try:
+        for camera, stamp, image, name in pictures:
+            _check_size(rig, camera, image, name)
+            ready = pairs.add(camera, stamp - delays[camera], image)
+            if pairs.restarts:
+                # The waiting images have the new time.
+                pairs.clear()
+                raise InputError(
+                    f'{name}: time goes back to {stamp / _SECOND:.3f} s, allowed: one run with'
+                    ' increasing times; record each run in its own bag, or play this one to the'
+                    ' tracker node, which starts again: longreach bag play'
+                )
+            yield from ready
+    except LongreachError:
+        yield from pairs.finish()
+        raise
+    yield from pairs.finish()
+
+
+def _check_size(rig: Rig, camera: str, image: np.ndarray, name: str) -> None:
+    """Raise InputError for an image whose size differs from its camera's."""
+    own = rig.cameras[camera].camera
+    if image.shape != (own.height, own.width):
+        raise InputError(f'{name}: {size_error(image, own, camera, scale=None)}')
 
 
 def size_error(

@@ -18,7 +18,7 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_vision.camera.triangulation import Location
 from longreach_vision.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
-from longreach_vision.simulator.scene import MarkerPath
+from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.tracking.bodies import BodyEstimate
 from longreach_vision.tracking.rig_tracker import Estimate, StereoFrame
 
