@@ -112,7 +112,7 @@ class PlantNode(HydraulicPlantNode[BoomState, BoomCommand]):
         )
         self._on_settings(settings)
         self.outputs += self._sensors.publishers
-        self.draw_on('shape', settings.visual_rate)
+        self.draw_on('shape', settings.visual_rate, settings.latched)
         self.offer_loads()
         waits = settings.lockstep or bool(scenario.trajectory)
         self.run(self._boom, settings, closed_valves(boom.size), waits)

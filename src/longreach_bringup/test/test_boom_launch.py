@@ -62,6 +62,8 @@ def test_a_bag_equals_the_library(
     topics = {topic: sorted({stamp for stamp, _ in messages}) for topic, messages in bag.items()}
     for topic in STREAMS:
         assert topics[f'/boom/{topic}'] == every, topic
+    # Drawings are as many as the rate allows, none is lost.
+    assert topics['/boom/shape'] == every[::7]
     # The load that is released at 0 s is gone in the next sample.
     changes = [0, SAMPLE] if name == 'load_release' else [0]
     assert topics['/boom/load'] == changes

@@ -57,6 +57,7 @@ def test_a_bag_equals_the_library(
     every = [k * SAMPLE for k in range(round(duration / PERIOD) + 1)]
     for topic in STREAMS:
         assert [stamp for stamp, _ in bag[f'/excavator/{topic}']] == every, topic
+    assert [stamp for stamp, _ in bag['/excavator/forces']] == every[::2]
     assert ('/excavator/terrain' in bag) == (name == 'cycle')
     # The operator's station is there, and leaves the scenario alone.
     assert '/excavator/cylinder_command' not in bag

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from longreach_symbolic.links import default_file
-from longreach_tools.testing import Outcome, launch
+from longreach_tools.testing import Outcome, contents, launch
 
 
 @pytest.mark.slow_after(2)
@@ -32,6 +32,9 @@ def test_a_bag_equals_the_library(
     fast = (f'scenario:={scenario}', 'real_time_factor:=0.0', 'duration:=3.0', 'record:=bag')
     with launch('links', tmp_path, *fast, *words) as running:
         assert running.wait() == 0, running.text()
+    (drawn,) = [m for name, m in contents(tmp_path / 'bag').items() if name.endswith('/shape')]
+    assert [stamp for stamp, _ in drawn] == [k * 35_000_000 for k in range(len(drawn))]
+    assert len(drawn) == 86
     called = ['compare', tmp_path / 'bag', '--scenario', scenario, '--format', 'json']
     for name in options:
         called += [name, {'--file': file, '--namespace': 'north'}[name]]

@@ -111,7 +111,7 @@ class PlantNode(HydraulicPlantNode[ExcavatorState, ExcavatorCommand]):
         if self._excavator.constants.ground.cells:
             self._terrain = self.create_publisher(Terrain, 'terrain', stream)
             self.outputs.append(self._terrain)
-        self.draw_on('forces', settings.visual_rate)
+        self.draw_on('forces', settings.visual_rate, settings.latched)
         settings = settings.replace(duration=_end(settings.duration, scenario))
         self.run(self._excavator, settings, CLOSED, settings.lockstep)
 

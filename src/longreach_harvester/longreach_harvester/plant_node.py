@@ -104,7 +104,7 @@ class PlantNode(HydraulicPlantNode[HarvesterState, tuple[float, ...]]):
                 JointState, 'sensors/joints', qos.stream(settings.latched)
             )
             self.outputs.append(self._measured)
-        self.draw_on('forces', settings.visual_rate)
+        self.draw_on('forces', settings.visual_rate, settings.latched)
         self.offer_loads()
         self.run(machine, settings, (0.0,) * len(JOINTS), settings.lockstep)
         if self._sensors is not None and settings.lockstep:

@@ -6,6 +6,7 @@ import dataclasses
 from collections import deque
 
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
 from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_dynamics.errors import InputError
@@ -15,7 +16,6 @@ from longreach_links.description import ROOT_FRAME, robot_description, thickness
 from longreach_links.visuals import aims, bent_links, lumped_places, sides
 from longreach_node import qos
 from longreach_node.entry import node_entry
-from longreach_node.frames import header_at
 from longreach_node.joint_messages import joint_values
 from longreach_node.markers import (
     BLUE,
@@ -92,12 +92,11 @@ class PlantNode(SimulatorNode[State, Torques | ByScenario]):
         # Compiled before time begins.
         machine.advance(machine.initial_state(), BY_SCENARIO, 0.0, machine.step)
         self._motors = joint_names(links)[len(links.links) : 2 * len(links.links)]
-        self._visual_rate = settings.visual_rate
         self._trail: deque[list[float]] = deque(
             maxlen=max(1, round(settings.trail * settings.visual_rate))
         )
         self._aims = aims(scenario, links, _AIMS).tolist()
-        self._shape = self.create_publisher(MarkerArray, 'shape', qos.VISUAL)
+        self.draw_on('shape', settings.visual_rate, settings.latched)
         self._commands = self.create_subscription(
             JointState, 'joint_command', self._on_command, qos.STREAM
         )
@@ -109,20 +108,13 @@ class PlantNode(SimulatorNode[State, Torques | ByScenario]):
         """Return the URDF of the chords."""
         return robot_description(self._links, prefix)
 
-    def publish_outputs(self, nanoseconds: int) -> None:
-        """Publish the bent links."""
-        if self.is_looked_at(self._shape, self._visual_rate):
-            self.publish_drawing(nanoseconds)
-
     def publish_again(self, nanoseconds: int) -> None:
         """Publish the joints again: the controller may have missed them."""
         self.publish_joints(stamp_of(nanoseconds))
 
-    def publish_drawing(self, nanoseconds: int) -> None:
-        """Publish the bent links, their lumped masses, the way of the end and the desired one."""
-        if not self._visual_rate:
-            return
-        header, links = header_at(nanoseconds, self.frame), self._links
+    def drawing(self, header: Header) -> MarkerArray:
+        """Return the bent links, their lumped masses, the way of the end and the desired one."""
+        links = self._links
         q, width = self.state.x[: links.size], thickness(links)
         shapes = bent_links(links, q, _POINTS)
         end = shapes[-1, -1].tolist()
@@ -142,7 +134,7 @@ class PlantNode(SimulatorNode[State, Torques | ByScenario]):
                 markers.append(sphere_marker(f'lumped_mass_{i}', place, radius, BROWN, header))
         markers.append(line_marker('desired', self._aims, GREY, header, _TRACE * width))
         markers.append(line_marker('trail', self._trail, RED, header, _TRACE * width))
-        self._shape.publish(MarkerArray(markers=markers))
+        return MarkerArray(markers=markers)
 
     def _on_command(self, message: JointState) -> None:
         """Take torques; motors that are not named get none."""

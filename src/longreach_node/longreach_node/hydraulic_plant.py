@@ -12,7 +12,6 @@ from longreach_msgs.srv import AttachLoad
 from rclpy.publisher import Publisher
 from std_msgs.msg import Header
 from std_srvs.srv import Trigger
-from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.machine import BY_SCENARIO, ByScenario, Machine
@@ -37,9 +36,8 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
 
     A subclass sets the class attributes, calls :meth:`open` in its constructor before it creates
     its own publishers and :meth:`run` at the end, and provides :meth:`command_of`,
-    :meth:`hydraulic_state` and, where it publishes more, :meth:`publish_own`; with :meth:`draw_on`
-    also :meth:`drawing`, with :meth:`offer_loads` :meth:`carried`, :meth:`attached` and
-    :meth:`released`.
+    :meth:`hydraulic_state` and, where it publishes more, :meth:`publish_own`; with
+    :meth:`offer_loads` also :meth:`carried`, :meth:`attached` and :meth:`released`.
 
     Attributes
     ----------
@@ -53,8 +51,6 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
 
     def __init__(self) -> None:
         super().__init__('plant', safe_command=BY_SCENARIO)
-        self._drawings: Publisher | None = None
-        self._drawing_rate = 0.0
         self._loads: Publisher | None = None
         self._told_load = math.nan
 
@@ -67,11 +63,6 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
         self._commands = self.create_subscription(
             ValveCommand, self.command_topic, self._on_command, qos.STREAM
         )
-
-    def draw_on(self, topic: str, rate: float) -> None:
-        """Publish :meth:`drawing` on a topic, ``rate`` [Hz] of simulation; 0: never."""
-        self._drawings = self.create_publisher(MarkerArray, topic, qos.VISUAL)
-        self._drawing_rate = rate
 
     def offer_loads(self) -> None:
         """
@@ -123,10 +114,6 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
     def publish_own(self, header: Header) -> None:
         """Publish other messages about the present state, once for each sample; none here."""
 
-    def drawing(self, header: Header) -> MarkerArray:
-        """Return the markers that show the present state."""
-        raise NotImplementedError
-
     def carried(self) -> float:
         """Return the mass of all loads of the present state [kg]."""
         raise NotImplementedError
@@ -146,8 +133,6 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
         header = header_at(nanoseconds, self.frame)
         self._publish_load(header)
         self.publish_own(header)
-        if self._drawings and self.is_looked_at(self._drawings, self._drawing_rate):
-            self._drawings.publish(self.drawing(header))
         # Last: in lockstep the controller answers to this.
         self._publish_hydraulics(header)
 
@@ -156,11 +141,6 @@ class HydraulicPlantNode(SimulatorNode[State, Command | ByScenario]):
         header = header_at(nanoseconds, self.frame)
         self.publish_joints(header.stamp)
         self._publish_hydraulics(header)
-
-    def publish_drawing(self, nanoseconds: int) -> None:
-        """Publish the drawing of the present state, unless its rate is 0."""
-        if self._drawings and self._drawing_rate:
-            self._drawings.publish(self.drawing(header_at(nanoseconds, self.frame)))
 
     def _on_attach(
         self, request: AttachLoad.Request, response: AttachLoad.Response

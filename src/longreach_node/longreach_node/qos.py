@@ -9,11 +9,13 @@ __all__ = [
     'CLOCK',
     'DIAGNOSTICS',
     'IMAGES',
+    'LATCHED_DRAWINGS',
     'LATCHED_STREAM',
     'LATEST_IMAGES',
     'SET_POINT',
     'STREAM',
     'VISUAL',
+    'drawings',
     'stream',
 ]
 
@@ -53,6 +55,10 @@ CHANGES = _reliable(100, DurabilityPolicy.TRANSIENT_LOCAL)
 # Markers: a viewer that starts late gets the latest ones.
 VISUAL = _reliable(1, DurabilityPolicy.TRANSIENT_LOCAL)
 
+# The same as deep as STREAM, because a recorder needs all drawings. A viewer that starts late gets
+# the kept ones, too.
+LATCHED_DRAWINGS = _reliable(1000, DurabilityPolicy.TRANSIENT_LOCAL)
+
 # Images with their camera_info: few, because each has megabytes. Offered as reliable, so that all
 # subscribers match; subscribed to as best effort, so that every driver matches, or as reliable
 # where no image may be lost.
@@ -65,3 +71,8 @@ LATEST_IMAGES = QoSProfile(
 def stream(latched: bool) -> QoSProfile:
     """Return what a publisher of samples, commands or states offers."""
     return LATCHED_STREAM if latched else STREAM
+
+
+def drawings(latched: bool) -> QoSProfile:
+    """Return what a publisher of drawings offers."""
+    return LATCHED_DRAWINGS if latched else VISUAL

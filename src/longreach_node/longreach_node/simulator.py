@@ -36,11 +36,12 @@ from rclpy.publisher import Publisher
 from rclpy.subscription import Subscription
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
+from std_msgs.msg import Header, String
+from visualization_msgs.msg import MarkerArray
 
 from longreach_dynamics.machine import Machine
 from longreach_node import qos
-from longreach_node.frames import frame_name
+from longreach_node.frames import frame_name, header_at
 from longreach_node.parameters import run_time_names
 from longreach_node.services import add_services
 from longreach_node.simulation import REFUSED, Simulation
@@ -86,6 +87,8 @@ class SimulatorNode(Node, Generic[State, Command]):
         self.outputs: list[Publisher] = []
         self.watchers: list[tuple[Publisher, str]] = []
         self._command_topic = ''
+        self._drawings: Publisher | None = None
+        self._drawing_rate = 0.0
         # The present sample, when it was drawn.
         self.drawn = -1
 
@@ -134,17 +137,33 @@ class SimulatorNode(Node, Generic[State, Command]):
         return ''
 
     def publish_outputs(self, nanoseconds: int) -> None:
-        """Publish the machine's own messages for the present state, stamped with its time."""
-        raise NotImplementedError
+        """Publish the machine's own messages for the present state, stamped; none here."""
 
     def publish_again(self, nanoseconds: int) -> None:
         """Publish the outputs again: in lockstep no answer to this sample has arrived."""
         self.publish_outputs(nanoseconds)
 
-    def publish_drawing(self, nanoseconds: int) -> None:
-        """Publish the drawing of the present state, for a viewer during a pause; none here."""
+    def drawing(self, header: Header) -> MarkerArray:
+        """Return the markers that show the present state; needed with :meth:`draw_on`."""
+        raise NotImplementedError
 
     # --- what a subclass calls ---------------------------------------------------------------
+
+    def draw_on(self, topic: str, rate: float, latched: bool) -> None:
+        """
+        Publish :meth:`drawing` on a topic.
+
+        Parameters
+        ----------
+        topic : str
+        rate : float
+            Drawings per second of simulation, while there is a subscriber; 0: never.
+        latched : bool
+            Keep them for a recorder, as the samples.
+        """
+        self._drawings = self.create_publisher(MarkerArray, topic, qos.drawings(latched))
+        self._drawing_rate = rate
+        self.outputs.append(self._drawings)
 
     def accept(self, command: Command, nanoseconds: int) -> None:
         """
@@ -191,27 +210,32 @@ class SimulatorNode(Node, Generic[State, Command]):
         """Return whether a message is needed: for a subscriber, or kept for later subscribers."""
         return self._latched or publisher.get_subscription_count() > 0
 
-    def is_looked_at(self, publisher: Publisher, rate: float) -> bool:
-        """
-        Return whether a drawing is due at this sample and has a subscriber.
+    def publish_drawing(self, nanoseconds: int) -> None:
+        """Publish the drawing of the present state, unless that has been done."""
+        if self._drawings and self._drawing_rate and self.drawn != self.sample:
+            self.drawn = self.sample
+            self._drawings.publish(self.drawing(header_at(nanoseconds, self.frame)))
 
-        Parameters
-        ----------
-        publisher : Publisher
-        rate : float
-            Drawings per second of simulation; 0: none.
-        """
-        every = max(1, round(self.settings.publish_rate / rate)) if rate else 0
-        due = every > 0 and self.sample % every == 0
-        # The first one waits in the publisher for whoever comes later.
-        due = due and (self.sample == 0 or publisher.get_subscription_count() > 0)
-        self.drawn = self.sample if due else -1
-        return due
+    def _is_drawn(self) -> bool:
+        """Return whether a drawing is due at this sample and needed."""
+        if not self._drawings or not self._drawing_rate:
+            return False
+        every = max(1, round(self.settings.publish_rate / self._drawing_rate))
+        # The first one waits in the publisher for whoever comes later; a recorder needs them all,
+        # also while it renews its subscription.
+        return self.sample % every == 0 and (
+            self.sample == 0
+            or self.settings.listeners > 0
+            or self._drawings.get_subscription_count() > 0
+        )
 
     def publish_sample(self, nanoseconds: int) -> None:
-        """Publish joints and outputs of the present state."""
+        """Publish joints, drawing and outputs of the present state."""
+        self.drawn = -1
         if self.is_heard(self._joints):
             self.publish_joints(stamp_of(nanoseconds))
+        if self._is_drawn():
+            self.publish_drawing(nanoseconds)
         # Last: in lockstep the answer to this may come before the next line runs.
         self.publish_outputs(nanoseconds)
 

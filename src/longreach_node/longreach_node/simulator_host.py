@@ -121,10 +121,7 @@ class SimulatorHost:
 
     def publish_drawing(self) -> None:
         """Publish the drawing of the present sample, unless that has been done."""
-        node = self._node
-        if node.sample != node.drawn:
-            node.drawn = node.sample
-            node.publish_drawing(seconds_to_nanoseconds(node.time))
+        self._node.publish_drawing(seconds_to_nanoseconds(self._node.time))
 
     def set_period(self, period: float) -> None:
         """Tick every ``period`` seconds of wall time from now on."""

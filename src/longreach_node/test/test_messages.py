@@ -43,18 +43,22 @@ def test_qualities_of_service() -> None:
         'CLOCK',
         'DIAGNOSTICS',
         'IMAGES',
+        'LATCHED_DRAWINGS',
         'LATCHED_STREAM',
         'LATEST_IMAGES',
         'SET_POINT',
         'STREAM',
         'VISUAL',
+        'drawings',
         'stream',
     }
     assert qos.stream(latched=True) == qos.LATCHED_STREAM
     assert qos.stream(latched=False) == qos.STREAM
+    assert qos.drawings(latched=True) == qos.LATCHED_DRAWINGS
+    assert qos.drawings(latched=False) == qos.VISUAL
     # Drivers of cameras publish as best effort.
     assert qos.LATEST_IMAGES.reliability is ReliabilityPolicy.BEST_EFFORT
-    for name in set(qos.__all__) - {'stream', 'LATEST_IMAGES'}:
+    for name in set(qos.__all__) - {'drawings', 'stream', 'LATEST_IMAGES'}:
         profile = getattr(qos, name)
         assert profile.reliability is ReliabilityPolicy.RELIABLE, name
         assert profile.history is HistoryPolicy.KEEP_LAST, name

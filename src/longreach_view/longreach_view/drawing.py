@@ -1,5 +1,5 @@
 """
-Markers of a ``visualization_msgs/MarkerArray`` as arrays that a page draws.
+Markers of ``visualization_msgs/MarkerArray`` as what a page draws.
 
 Supported are arrows between two points, line strips and lists, triangle lists, cubes, spheres,
 cylinders and texts. Coordinates are in the frame of the markers [m], colours are 0 to 255.
@@ -7,12 +7,12 @@ cylinders and texts. Coordinates are in the frame of the markers [m], colours ar
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import viser.transforms
+from viser.transforms import SO3
 
-from longreach_view.robot import rotated
+from longreach_view.markers import Marker, Markers
 
 __all__ = ['TYPES', 'Body', 'Drawing', 'Figures', 'right_triangles']
 
@@ -53,17 +53,17 @@ class Drawing:
     """The markers of a topic that are shown: later messages add, replace and delete them."""
 
     def __init__(self) -> None:
-        self._markers: dict[tuple[str, int], Any] = {}
+        self._markers: dict[tuple[str, int], Marker] = {}
 
-    def add(self, message: Any) -> None:
+    def add(self, message: Markers) -> None:
         """Apply a MarkerArray."""
         for marker in message.markers:
             if marker.action == _DELETE_ALL:
                 self._markers.clear()
             elif marker.action == _DELETE:
-                self._markers.pop((marker.ns, marker.id), None)
+                self._markers.pop((marker.name, marker.number), None)
             elif marker.action == _ADD:
-                self._markers[(marker.ns, marker.id)] = marker
+                self._markers[(marker.name, marker.number)] = marker
 
     def clear(self) -> None:
         """Remove all markers."""
@@ -71,53 +71,53 @@ class Drawing:
 
     def figures(self) -> list[Figures]:
         """Return what is to be drawn, frame by frame."""
-        by_frame: dict[str, dict[tuple[str, int], Any]] = {}
-        for key, marker in self._markers.items():
-            by_frame.setdefault(marker.header.frame_id, {})[key] = marker
+        by_frame: dict[str, list[Marker]] = {}
+        for marker in self._markers.values():
+            by_frame.setdefault(marker.frame, []).append(marker)
         return [_figures(frame, markers) for frame, markers in by_frame.items()]
 
 
-def _figures(frame: str, markers: dict[tuple[str, int], Any]) -> Figures:
+def _figures(frame: str, markers: list[Marker]) -> Figures:
     """Return the figures of the markers of one frame."""
     parts: dict[str, list[np.ndarray]] = {name: [] for name in Figures._fields[1:7]}
     bodies, texts, skipped = {}, {}, set()
     widths: list[float] = []
-    for (space, number), marker in markers.items():
-        own = _color(marker.color)
-        points = _points(marker)
-        if not _is_finite(marker, points):
+    for marker in markers:
+        numbers = (marker.position, marker.rotation, marker.scale, marker.points)
+        if not all(np.isfinite(values).all() for values in numbers):
+            # The page cannot draw what has no place.
             continue
-        if marker.type in _BODIES:
-            place, turn = marker.pose.position, marker.pose.orientation
-            bodies[f'{space}{number}'] = Body(
-                _BODIES[marker.type],
-                (marker.scale.x, marker.scale.y, marker.scale.z),
-                np.array([place.x, place.y, place.z]),
-                _rotation(turn),
-                (int(own[0]), int(own[1]), int(own[2])),
+        name = f'{marker.name}{marker.number}'
+        own, rotation = _bytes(marker.color), _unit(marker.rotation)
+        points = SO3(rotation).as_matrix() @ marker.points.T
+        points = points.T + marker.position
+        if marker.kind in _BODIES:
+            x, y, z = marker.scale.tolist()
+            r, g, b = own.astype(int).tolist()
+            bodies[name] = Body(
+                _BODIES[marker.kind], (x, y, z), marker.position, rotation, (r, g, b)
             )
-        elif marker.type == TEXT:
-            place = marker.pose.position
-            texts[f'{space}{number}'] = (marker.text, np.array([place.x, place.y, place.z]))
-        elif marker.type == TRIANGLE_LIST:
+        elif marker.kind == TEXT:
+            texts[name] = (marker.text, marker.position)
+        elif marker.kind == TRIANGLE_LIST:
             corners = points[: len(points) // 3 * 3].reshape(-1, 3, 3)
             colors = _colors(marker, len(points))[: 3 * len(corners)]
             parts['triangles'].append(corners)
             parts['triangle_colors'].append(colors.reshape(-1, 3, 3).mean(axis=1))
-        elif marker.type in (LINE_STRIP, LINE_LIST):
+        elif marker.kind in (LINE_STRIP, LINE_LIST):
             colors = _colors(marker, len(points))
-            widths += [marker.scale.x] * (marker.scale.x > 0.0)
-            if marker.type == LINE_STRIP:
+            widths += [w for w in marker.scale[:1].tolist() if w > 0.0]
+            if marker.kind == LINE_STRIP:
                 first, second = slice(None, -1), slice(1, None)
             else:
                 first, second = slice(0, len(points) // 2 * 2, 2), slice(1, None, 2)
             parts['lines'].append(np.stack([points[first], points[second]], axis=1))
             parts['line_colors'].append(np.stack([colors[first], colors[second]], axis=1))
-        elif marker.type == ARROW and len(points) == 2:
+        elif marker.kind == ARROW and len(points) == 2:
             parts['arrows'].append(points[None])
             parts['arrow_colors'].append(own[None])
         else:
-            skipped.add(int(marker.type))
+            skipped.add(marker.kind)
     shapes = {'triangles': (0, 3, 3), 'triangle_colors': (0, 3), 'arrow_colors': (0, 3)}
     arrays = {
         name: np.concatenate(found) if found else np.zeros(shapes.get(name, (0, 2, 3)))
@@ -133,44 +133,22 @@ def _figures(frame: str, markers: dict[tuple[str, int], Any]) -> Figures:
     )
 
 
-def _is_finite(marker: Any, points: np.ndarray) -> bool:
-    """Return whether a marker has a place: the page cannot draw one without."""
-    place, turn, size = marker.pose.position, marker.pose.orientation, marker.scale
-    numbers = (place.x, place.y, place.z, turn.x, turn.y, turn.z, turn.w, size.x, size.y, size.z)
-    return bool(np.isfinite(numbers).all() and np.isfinite(points).all())
-
-
-def _color(color: Any) -> np.ndarray:
-    """Return a colour of a marker."""
-    rgb = np.clip([color.r, color.g, color.b], 0.0, 1.0)
-    scaled: np.ndarray = np.rint(255.0 * rgb)
+def _bytes(colors: np.ndarray) -> np.ndarray:
+    """Return red, green and blue, 0 to 255, of colours (..., 4)."""
+    scaled: np.ndarray = np.rint(255.0 * np.clip(colors[..., :3], 0.0, 1.0))
     return scaled
 
 
-def _colors(marker: Any, count: int) -> np.ndarray:
+def _colors(marker: Marker, count: int) -> np.ndarray:
     """Return the colours of all points of a marker, (count, 3)."""
-    if len(marker.colors) != count:
-        return np.tile(_color(marker.color), (count, 1))
-    found = np.array([(c.r, c.g, c.b) for c in marker.colors]).reshape(-1, 3)
-    scaled: np.ndarray = np.rint(255.0 * np.clip(found, 0.0, 1.0))
-    return scaled
+    own = len(marker.colors) == count
+    return _bytes(marker.colors if own else np.tile(marker.color, (count, 1)))
 
 
-def _rotation(turn: Any) -> np.ndarray:
+def _unit(turn: np.ndarray) -> np.ndarray:
     """Return a rotation w, x, y, z of length 1; one of length 0 means none."""
-    found = np.array([turn.w, turn.x, turn.y, turn.z])
-    length = float(np.linalg.norm(found))
-    return found / length if length > 0.0 else _UNIT
-
-
-def _points(marker: Any) -> np.ndarray:
-    """Return the points of a marker in its frame, (points, 3)."""
-    points = np.array([(p.x, p.y, p.z) for p in marker.points]).reshape(-1, 3)
-    turn, place = _rotation(marker.pose.orientation), marker.pose.position
-    if turn[0] < 1.0:
-        points = np.array([rotated(turn, point) for point in points]).reshape(-1, 3)
-    moved: np.ndarray = points + np.array([place.x, place.y, place.z])
-    return moved
+    length = float(np.linalg.norm(turn))
+    return turn / length if length > 0.0 else _UNIT
 
 
 def right_triangles(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -209,5 +187,5 @@ def right_triangles(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
     flat = (scales[:, 0] < 1e-9) | (scales[:, 1] < 1e-9)
     x[flat], y[flat] = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)
     matrices = np.stack([x, y, np.cross(x, y)], axis=2)
-    rotations = viser.transforms.SO3.from_matrix(matrices).wxyz
+    rotations = SO3.from_matrix(matrices).wxyz
     return foot, rotations, scales

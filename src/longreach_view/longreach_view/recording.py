@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import bisect
+import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -15,6 +17,7 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_tools.bag import bag_typestore, open_bag, read_bag
 from longreach_tools.fields import numeric_fields
+from longreach_view.markers import KIND, read_markers
 from longreach_view.page import Control, Replay, Request
 from longreach_view.pictures import array_of
 from longreach_view.world import Sample, World
@@ -45,7 +48,7 @@ class Recording:
     def __init__(self, path: Path) -> None:
         with open_bag(path) as bag:
             types = {name: topic.typename for name, topic in bag.topics.items()}
-        names = [name for name, kind in types.items() if kind != _IMAGE]
+        names = [name for name, kind in types.items() if kind not in (_IMAGE, KIND)]
         if not any(name.endswith('/joint_states') for name in names) and not any(
             kind.endswith('/MarkerEstimates') for kind in types.values()
         ):
@@ -57,7 +60,10 @@ class Recording:
         self.samples: list[Sample] = []
         # What is published once holds from the beginning on.
         self.descriptions: list[Sample] = []
-        for name, nanoseconds, message in read_bag(path, names):
+        drawn = _drawings(path, [name for name, kind in types.items() if kind == KIND])
+        # At equal times drawings are last: they are of machines.
+        merged = heapq.merge(read_bag(path, names), drawn, key=itemgetter(1))
+        for name, nanoseconds, message in merged:
             stamp = getattr(getattr(message, 'header', None), 'stamp', None)
             time = None if stamp is None else stamp.sec + 1e-9 * stamp.nanosec
             sample = Sample(name, types[name], message, time)
@@ -90,6 +96,14 @@ class Recording:
             for topic, nanoseconds, data in bag.messages(self.images, start):
                 time = 1e-9 * nanoseconds - self.begin
                 yield time, topic, partial(store.deserialize_cdr, data, _IMAGE)
+
+
+def _drawings(path: Path, names: Sequence[str]) -> Iterator[tuple[str, int, Any]]:
+    """Yield topic, time [ns] and markers of each drawing."""
+    if names:
+        with open_bag(path) as bag:
+            for name, nanoseconds, data in bag.messages(names):
+                yield name, nanoseconds, read_markers(data)
 
 
 class BagSource:
@@ -161,8 +175,7 @@ class BagSource:
             # Of what is older the latest of each topic, and drawings, which add up.
             latest = {sample.topic: k for k, sample in enumerate(earlier[:first])}
             for k, sample in enumerate(earlier):
-                drawn = sample.typename.endswith('/MarkerArray')
-                if k >= first or latest[sample.topic] == k or drawn:
+                if k >= first or latest[sample.topic] == k or sample.typename == KIND:
                     shown.take(sample, 0.0)
         self._time = time
         self._pictures = None

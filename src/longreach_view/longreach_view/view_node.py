@@ -22,6 +22,7 @@ from std_srvs.srv import Trigger
 from longreach_node import qos
 from longreach_tools.bag import Subscriptions
 from longreach_view.launch_files import Started
+from longreach_view.markers import KIND, read_markers
 from longreach_view.page import ALL, Control, Request
 from longreach_view.pictures import array_of
 from longreach_view.world import Sample, World
@@ -123,7 +124,8 @@ class LiveSource:
                 continue
             nanoseconds = None if topic.read_stamp is None else topic.read_stamp(data)
             stamp = None if nanoseconds is None else 1e-9 * nanoseconds
-            message = deserialize_message(data, topic.message)
+            drawn = topic.typename == KIND
+            message = read_markers(data) if drawn else deserialize_message(data, topic.message)
             samples.append(Sample(topic.name, topic.typename, message, stamp, topic.lost))
             if kind == 'ValveCommand':
                 self._latest[topic.name] = now

@@ -317,7 +317,7 @@ class World:
         elif kind == 'MarkerArray':
             machine.drawings.setdefault(sample.topic, Drawing()).add(message)
             machine.drawn[sample.topic] = machine.drawn.get(sample.topic, 0) + 1
-            unknown = sorted({m.type for m in message.markers} - set(TYPES))
+            unknown = sorted({m.kind for m in message.markers} - set(TYPES))
             if unknown:
                 machine.problem = f'{sample.topic}: markers of types {unknown} are not shown'
         elif kind == 'MarkerEstimates':

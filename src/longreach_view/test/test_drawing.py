@@ -1,6 +1,6 @@
 """Markers as arrays: each type, deletion, and triangles made of right-angled ones."""
 
-from types import SimpleNamespace
+import dataclasses
 
 import numpy as np
 import viser.transforms
@@ -14,38 +14,29 @@ from longreach_view.drawing import (
     Drawing,
     right_triangles,
 )
+from longreach_view.markers import Marker, Markers
 
 
-def vector(x, y, z):
-    return SimpleNamespace(x=x, y=y, z=z)
-
-
-def color(r, g, b):
-    return SimpleNamespace(r=r, g=g, b=b, a=1.0)
-
-
-def marker(kind, points=(), *, name='a', action=0, colors=(), place=(0, 0, 0), turn=(0, 0, 0, 1)):
-    x, y, z, w = turn
-    return SimpleNamespace(
-        header=SimpleNamespace(frame_id='crane/track'),
-        ns=name,
-        id=0,
-        type=kind,
+def marker(kind, points=(), *, name='a', action=0, colors=(), place=(0, 0, 0), turn=(1, 0, 0, 0)):
+    return Marker(
+        frame='crane/track',
+        name=name,
+        number=0,
+        kind=kind,
         action=action,
-        pose=SimpleNamespace(
-            position=vector(*place), orientation=SimpleNamespace(x=x, y=y, z=z, w=w)
-        ),
-        scale=vector(1.0, 2.0, 3.0),
-        color=color(1.0, 0.0, 0.0),
-        colors=[color(*c) for c in colors],
+        position=np.array(place, dtype=float),
+        rotation=np.array(turn),
+        scale=np.array([1.0, 2.0, 3.0]),
+        color=np.array([1.0, 0.0, 0.0, 1.0]),
+        points=np.array(points, dtype=float).reshape(-1, 3),
+        colors=np.array([(*color, 1) for color in colors]).reshape(-1, 4),
         text='tip',
-        points=[vector(*p) for p in points],
     )
 
 
 def drawn(*markers):
     drawing = Drawing()
-    drawing.add(SimpleNamespace(markers=list(markers)))
+    drawing.add(Markers(list(markers)))
     return drawing
 
 
@@ -76,7 +67,7 @@ def test_figures_of_all_types_with_colours_and_poses():
     (figures,) = drawn(
         marker(ARROW, [(0, 0, 0), (1, 0, 0)], name='arrow', place=(0, 0, 5)),
         marker(LINE_STRIP, [(0, 0, 0), (1, 0, 0), (2, 0, 1)], name='strip'),
-        marker(LINE_LIST, [(0, 0, 0), (1, 0, 0)], name='list', turn=(0, 0, half, half)),
+        marker(LINE_LIST, [(0, 0, 0), (1, 0, 0)], name='list', turn=(half, 0, 0, half)),
         marker(
             TRIANGLE_LIST,
             [(0, 0, 0), (1, 0, 0), (0, 0, 1)],
@@ -101,10 +92,10 @@ def test_figures_of_all_types_with_colours_and_poses():
 
 def test_markers_stay_until_they_are_deleted():
     drawing = drawn(marker(CYLINDER, name='a'), marker(CYLINDER, name='b'))
-    drawing.add(SimpleNamespace(markers=[marker(CYLINDER, name='a', action=2)]))
+    drawing.add(Markers([marker(CYLINDER, name='a', action=2)]))
     (figures,) = drawing.figures()
     assert list(figures.bodies) == ['b0']
-    drawing.add(SimpleNamespace(markers=[marker(CYLINDER, action=3)]))
+    drawing.add(Markers([marker(CYLINDER, action=3)]))
     assert drawing.figures() == []
 
 
@@ -119,11 +110,12 @@ def test_a_marker_that_is_not_finite_is_not_drawn():
 
 
 def test_lines_are_as_thin_as_the_thinnest():
-    thin = marker(LINE_STRIP, [(0, 0, 0), (1, 0, 0)], name='thin')
-    thin.scale = vector(0.002, 0.0, 0.0)
-    nothing = marker(LINE_STRIP, [(0, 0, 0), (1, 0, 0)], name='nothing')
-    nothing.scale = vector(0.0, 0.0, 0.0)
-    (figures,) = drawn(marker(LINE_LIST, [(0, 0, 0), (1, 0, 0)]), thin, nothing).figures()
+    line = [(0, 0, 0), (1, 0, 0)]
+    thin, nothing = (
+        dataclasses.replace(marker(LINE_STRIP, line, name=name), scale=np.array([width, 0, 0]))
+        for name, width in (('thin', 0.002), ('nothing', 0.0))
+    )
+    (figures,) = drawn(marker(LINE_LIST, line), thin, nothing).figures()
     assert figures.line_width == 0.002
     (figures,) = drawn(nothing).figures()
     assert figures.line_width == 0.0

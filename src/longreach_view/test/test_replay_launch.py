@@ -1,0 +1,74 @@
+"""Recordings of the shipped launch files show stress, bent shape and forces."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from rclpy.serialization import serialize_message
+from std_msgs.msg import Header
+
+from longreach_boom.conversions import shape_to_message
+from longreach_boom.machine import STEP, Boom
+from longreach_boom.parameters import load_boom
+from longreach_boom.scenario import load_scenario
+from longreach_boom.visuals import shape_of, stress_colours
+from longreach_dynamics.machine import BY_SCENARIO
+from longreach_dynamics.resources import share_directory
+from longreach_tools.fields import numeric_fields
+from longreach_tools.testing import launch
+from longreach_view.markers import read_markers
+from longreach_view.page import Request
+from longreach_view.recording import BagSource
+from longreach_view.world import World
+
+DURATION = 0.7
+
+
+def figures_at(bag, topic, times):
+    """Return what a drawing shows at some times of a replay [s]."""
+    source, world = BagSource([bag]), World(numeric_fields)
+    found = []
+    for time in times:
+        # A hair later: times of a replay are rounded.
+        source.handle(Request('', 'seek', time + 1e-6))
+        source.poll(world, 0.0)
+        machine = world.machines[topic.split('/')[1]]
+        found += machine.drawings[topic].figures()
+        assert not machine.problem
+    return found
+
+
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize('words', [(), ('lockstep:=true',)])
+def test_a_replayed_boom_has_its_bent_shape_and_stress(tmp_path, words):
+    fast = ('real_time_factor:=0.0', f'duration:={DURATION}', 'record:=bag', *words)
+    with launch('boom', tmp_path, 'scenario:=load_release', *fast) as running:
+        assert running.wait() == 0, running.text()
+    shown = figures_at(tmp_path / 'bag', '/boom/shape', (0.0, DURATION))
+    boom = load_boom()
+    directory = share_directory('longreach_bringup') / 'config' / 'scenarios'
+    machine = Boom(boom, load_scenario(directory / 'boom_load_release.yaml', boom, STEP), STEP)
+    state, time = machine.initial_state(), 0.0
+    for figures, end in zip(shown, (0.0, DURATION), strict=True):
+        while time < end - 1e-9:
+            state = machine.advance(state, BY_SCENARIO, time, STEP)
+            time += STEP
+        shapes = shape_of(boom, state, 12)
+        drawn = shape_to_message(shapes, [stress_colours(s.stress) for s in shapes], Header())
+        triangles = read_markers(serialize_message(drawn)).markers
+        expected = np.concatenate([m.points.reshape(-1, 3, 3) for m in triangles])
+        np.testing.assert_allclose(figures.triangles, expected, atol=1e-9)
+        colors = np.concatenate([m.colors for m in triangles])[:, :3].reshape(-1, 3, 3)
+        np.testing.assert_allclose(figures.triangle_colors / 255.0, colors.mean(axis=1), atol=3e-3)
+    # The load is released: the boom swings, and its stress falls.
+    assert np.abs(shown[1].triangles - shown[0].triangles).max() > 0.02
+    assert np.abs(shown[1].triangle_colors - shown[0].triangle_colors).max() > 10
+
+
+def test_a_replayed_excavator_has_its_forces(tmp_path):
+    fast = ('real_time_factor:=0.0', f'duration:={DURATION}', 'record:=bag')
+    with launch('excavator', tmp_path, *fast) as running:
+        assert running.wait() == 0, running.text()
+    begin, end = figures_at(tmp_path / 'bag', '/excavator/forces', (0.0, DURATION))
+    assert len(begin.arrows) >= 3
+    assert np.abs(end.arrows[:3] - begin.arrows[:3]).max() > 0.01
