@@ -359,6 +359,7 @@ class Page:
         self, world: World, now: float, notes: Sequence[str] = (), live: bool = True
     ) -> None:
         """Show time, speed, losses and flags of all machines."""
+        self.scene.fit_pages()
         rows, paused = [], live and world.is_paused(now)
         for machine in world.machines.values():
             rows.append(

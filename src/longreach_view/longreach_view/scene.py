@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import viser
@@ -33,6 +33,8 @@ _LINE, _TRACK = 0.05, 0.03
 # Length of the pyramid that shows a camera, and its colour [m].
 _CAMERA, _CAMERA_COLOUR = 1.5, (240, 120, 20)
 _STILL = 1e-9
+# A camera that is further from where it was put was moved by hand [m, and share].
+_MOVED = 1e-3
 _TRIANGLE = (np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]), np.array([[0, 1, 2]]))
 
 
@@ -328,6 +330,15 @@ class _MachineScene:
                 )
 
 
+class _Look(NamedTuple):
+    """Where a page was told to look: box, size of its picture, and its camera's places."""
+
+    box: tuple[np.ndarray, np.ndarray]
+    size: tuple[int, int]
+    narrow: bool  # the panel is below
+    places: tuple[np.ndarray, np.ndarray]
+
+
 class Scene:
     """
     All machines, each in a lane of its own, across their common forward direction.
@@ -358,8 +369,8 @@ class Scene:
         )
         server.initial_camera.fov = _FIELD_OF_VIEW
         self._aim((np.array([-5.0, -5.0, 0.0]), np.array([5.0, 5.0, 4.0])))
-        # When a new page connects its picture does not make room for the panel yet.
-        server.on_client_connect(lambda client: self.look(client, self.bounds(), PANEL_WIDTH))
+        self._looks: dict[int, _Look] = {}
+        server.on_client_connect(lambda client: self.look(client, self.bounds()))
 
     def shade(self, dark: bool) -> None:
         """Draw the ground's lines for a dark or a light page."""
@@ -425,6 +436,23 @@ class Scene:
         for client in self._server.get_clients().values():
             self.look(client, box)
 
+    def fit_pages(self) -> None:
+        """
+        Let pages look anew whose picture has another size than when they were told where to look.
+
+        A new page makes room for its panel, a window is resized. One whose camera was moved by
+        hand stays as it is.
+        """
+        clients = self._server.get_clients()
+        self._looks = {k: look for k, look in self._looks.items() if k in clients}
+        for number, look in self._looks.items():
+            camera = clients[number].camera
+            if (camera.image_width, camera.image_height) != look.size and any(
+                np.allclose(camera.position, place, rtol=_MOVED, atol=_MOVED)
+                for place in look.places
+            ):
+                self.look(clients[number], look.box)
+
     def bounds(self, name: str = '') -> tuple[np.ndarray, np.ndarray]:
         """Return the box around a machine, or around all [m]."""
         boxes = [
@@ -441,19 +469,19 @@ class Scene:
         camera = self._server.initial_camera
         camera.position, camera.look_at = _view(box)
 
-    def look(
-        self, client: viser.ClientHandle, box: tuple[np.ndarray, np.ndarray], covered: int = 0
-    ) -> None:
-        """Let a page look at a box; ``covered`` pixels of the picture's width will not be seen."""
-        width, height = (
-            max(1, n) for n in (client.camera.image_width, client.camera.image_height)
-        )
-        if width > _NARROW:
-            position, target = _view(box, (width - covered) / height)
-        else:
-            position, target = _view(box, width / height, _BELOW)
+    def look(self, client: viser.ClientHandle, box: tuple[np.ndarray, np.ndarray]) -> None:
+        """Let a page look at a box."""
+        camera = client.camera
+        size = (camera.image_width, camera.image_height)
+        width, height = (max(1, n) for n in size)
+        # The first picture of a page, without a panel yet, is as wide as its window.
+        before = self._looks.get(client.client_id)
+        narrow = width <= _NARROW and (before is None or before.narrow)
+        position, target = _view(box, width / height, _BELOW if narrow else 0.0)
+        # A message of the page may be on its way that does not know of this yet.
+        self._looks[client.client_id] = _Look(box, size, narrow, (camera.position, position))
         with client.atomic():
-            client.camera.position, client.camera.look_at = position, target
+            camera.position, camera.look_at = position, target
 
 
 def _view(
