@@ -1,14 +1,15 @@
 """
 Robot descriptions (URDF): links, joints and simple shapes, and where they are in a pose.
 
-Boxes, cylinders and spheres are read; meshes are left out. Lengths are in m, angles in rad.
+Boxes, cylinders and spheres are read; links with meshes are named in ``skipped``. Lengths are in
+m, angles in rad.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +25,7 @@ __all__ = ['Joint', 'Robot', 'Shape', 'installed_description', 'parse_descriptio
 # Corners of the polygon that stands for a circle.
 _CORNERS = 16
 _KINDS = ('fixed', 'continuous', 'revolute', 'prismatic')
+_GREY = (0.6, 0.6, 0.6, 1.0)
 
 
 class Joint(NamedTuple):
@@ -35,20 +37,41 @@ class Joint(NamedTuple):
     child: str
     origin: np.ndarray  # (4, 4), T_parent_child at position 0
     axis: np.ndarray  # (3,), unit vector in the frame of the child
-    mimic: tuple[str, float, float] | None  # name of the joint it follows, factor, offset
+    mimic: tuple[str, float, float] | None = None  # name of the joint it follows, factor, offset
+    limits: tuple[float, float] | None = None
 
     @property
     def units(self) -> tuple[str, str, str]:
         """Units of position, velocity and effort."""
         return ('m', 'm/s', 'N') if self.kind == 'prismatic' else ('rad', 'rad/s', 'N m')
 
+    @property
+    def leader(self) -> str:
+        """The joint that it follows, or itself."""
+        return self.name if self.mimic is None else self.mimic[0]
+
+    def position(self, positions: Mapping[str, float]) -> float:
+        """Return its own position, that by the joint that it follows, or 0 [rad or m]."""
+        if self.mimic is not None and self.name not in positions:
+            leader, factor, offset = self.mimic
+            return factor * positions.get(leader, 0.0) + offset
+        return positions.get(self.name, 0.0)
+
 
 class Shape(NamedTuple):
-    """A visual shape of a link."""
+    """A visual shape of a link: a box, cylinder or sphere."""
 
     link: str
-    points: np.ndarray  # (K, 3) corners of its convex hull, in the frame of the link [m]
+    kind: str
+    size: tuple[float, ...]  # box: x, y, z; cylinder: radius, length along z; sphere: radius
+    pose: np.ndarray  # (4, 4), T_link_shape
     color: tuple[float, float, float, float]  # red, green, blue, opacity, 0 to 1
+
+    @property
+    def points(self) -> np.ndarray:
+        """Corners of its convex hull, in the frame of the link, shape (K, 3)."""
+        corners = _corners(self.kind, self.size)
+        return np.asarray(corners @ self.pose[:3, :3].T + self.pose[:3, 3])
 
 
 class Robot:
@@ -59,31 +82,41 @@ class Robot:
     ----------
     name : str
     joints : dict of str to Joint
+        Parents before children.
     shapes : tuple of Shape
+    skipped : tuple of str
+        Links with shapes that are not read.
     root : str
         The link without a parent.
     """
 
-    def __init__(self, name: str, joints: dict[str, Joint], shapes: tuple[Shape, ...]) -> None:
-        self.name, self.joints, self.shapes = name, joints, shapes
+    def __init__(
+        self,
+        name: str,
+        links: Iterable[str],
+        joints: dict[str, Joint],
+        shapes: tuple[Shape, ...],
+        skipped: tuple[str, ...] = (),
+    ) -> None:
+        self.name, self.joints, self.shapes, self.skipped = name, joints, shapes, skipped
         children = {joint.child for joint in joints.values()}
-        links = [joint.parent for joint in joints.values()] + [shape.link for shape in shapes]
-        roots = dict.fromkeys(link for link in links if link not in children)
+        parents = [joint.parent for joint in joints.values()]
+        roots = dict.fromkeys(link for link in (*links, *parents) if link not in children)
         if len(roots) != 1:
             raise InputError(
                 f'robot description {name}: {len(roots)} links without a parent, allowed: 1'
             )
         self.root = next(iter(roots))
-        self._order = tuple(self._from_root())
-        if len(self._order) != len(joints):
+        self.joints = {joint.name: joint for joint in self._from_root()}
+        if len(self.joints) != len(joints):
             raise InputError(f'robot description {name}: its joints form a loop')
 
     def _from_root(self) -> Iterator[Joint]:
         """Yield the joints so that parents come first."""
-        waiting = [self.root]
+        waiting, joints = [self.root], self.joints
         while waiting:
             link = waiting.pop()
-            for joint in self.joints.values():
+            for joint in joints.values():
                 if joint.parent == link:
                     yield joint
                     waiting.append(joint.child)
@@ -95,13 +128,20 @@ class Robot:
         Joints without a position are at 0, or where the joint that they follow puts them.
         """
         placed = {self.root: np.eye(4)}
-        for joint in self._order:
-            position = positions.get(joint.name, 0.0)
-            if joint.mimic is not None and joint.name not in positions:
-                leader, factor, offset = joint.mimic
-                position = factor * positions.get(leader, 0.0) + offset
-            placed[joint.child] = placed[joint.parent] @ joint.origin @ _motion(joint, position)
+        for joint in self.joints.values():
+            motion = _motion(joint, joint.position(positions))
+            placed[joint.child] = placed[joint.parent] @ joint.origin @ motion
         return placed
+
+    def bounds(self, positions: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the lowest and highest coordinates of its shapes in the root's frame [m]."""
+        places = self.place(positions)
+        found = [
+            shape.points @ places[shape.link][:3, :3].T + places[shape.link][:3, 3]
+            for shape in self.shapes
+        ]
+        corners = np.concatenate(found or [[place[:3, 3] for place in places.values()]])
+        return corners.min(axis=0), corners.max(axis=0)
 
 
 def parse_description(text: str, source: str = 'robot description') -> Robot:
@@ -123,8 +163,11 @@ def parse_description(text: str, source: str = 'robot description') -> Robot:
             if (color := material.find('color')) is not None
         }
         joints = {one.attrib['name']: _joint(one) for one in root.findall('joint')}
-        shapes = tuple(shape for link in root.findall('link') for shape in _shapes(link, colors))
-        return Robot(root.attrib.get('name', source), joints, shapes)
+        links = [link.attrib['name'] for link in root.findall('link')]
+        shapes = [shape for link in root.findall('link') for shape in _shapes(link, colors)]
+        skipped = tuple(dict.fromkeys(shape.link for shape in shapes if not shape.kind))
+        shown = tuple(shape for shape in shapes if shape.kind)
+        return Robot(root.attrib.get('name', source), links, joints, shown, skipped)
     except (ElementTree.ParseError, KeyError, ValueError, AttributeError) as error:
         raise InputError(f'{source}: not a URDF: {error or type(error).__name__}') from error
 
@@ -211,7 +254,10 @@ def _joint(element: ElementTree.Element) -> Joint:
     if follows is not None:
         factor = float(follows.attrib.get('multiplier', 1.0))
         mimic = (follows.attrib['joint'], factor, float(follows.attrib.get('offset', 0.0)))
-    return Joint(name, kind, ends[0], ends[1], _origin(element), axis / length, mimic)
+    bounds, limits = element.find('limit'), None
+    if bounds is not None:
+        limits = tuple(_numbers(bounds.attrib.get(key), 1).item() for key in ('lower', 'upper'))
+    return Joint(name, kind, ends[0], ends[1], _origin(element), axis / length, mimic, limits)
 
 
 def _child(element: ElementTree.Element, tag: str) -> ElementTree.Element:
@@ -225,36 +271,34 @@ def _child(element: ElementTree.Element, tag: str) -> ElementTree.Element:
 def _shapes(
     link: ElementTree.Element, colors: Mapping[str, tuple[float, float, float, float]]
 ) -> Iterator[Shape]:
-    """Yield the visual shapes of a link that are no meshes."""
+    """Yield the visual shapes of a link; one that is not read has no kind."""
     for visual in link.findall('visual'):
-        geometry = _child(visual, 'geometry')
-        corners = _corners(geometry)
-        if corners is None:
-            continue
+        kind, size = _kind(_child(visual, 'geometry'))
         material = visual.find('material')
         color = None if material is None else material.find('color')
         name = '' if material is None else material.attrib.get('name', '')
-        shade = _color(color) if color is not None else colors.get(name, (0.6, 0.6, 0.6, 1.0))
-        transform = _origin(visual)
-        points = corners @ transform[:3, :3].T + transform[:3, 3]
-        yield Shape(link.attrib['name'], points, shade)
+        shade = _color(color) if color is not None else colors.get(name, _GREY)
+        yield Shape(link.attrib['name'], kind, size, _origin(visual), shade)
 
 
-def _corners(geometry: ElementTree.Element) -> np.ndarray | None:
-    """Return points (K, 3) whose convex hull is a shape around its origin; None for a mesh."""
-    circle = 2.0 * np.pi * np.arange(_CORNERS) / _CORNERS
+def _kind(geometry: ElementTree.Element) -> tuple[str, tuple[float, ...]]:
+    """Return kind and size of a shape; an empty kind for a mesh."""
     if (box := geometry.find('box')) is not None:
-        half = _numbers(box.attrib['size'], 3) / 2.0
-        return np.array(list(itertools.product((-1.0, 1.0), repeat=3))) * half
-    if (cylinder := geometry.find('cylinder')) is not None:
-        radius, length = (float(cylinder.attrib[key]) for key in ('radius', 'length'))
-        ring = radius * np.stack([np.cos(circle), np.sin(circle)], axis=1)
-        return np.concatenate(
-            [np.insert(ring, 2, side * length / 2.0, axis=1) for side in (-1.0, 1.0)]
-        )
-    if (sphere := geometry.find('sphere')) is not None:
-        # Three great circles: one of them is the outline in each plane of the axes.
-        radius = float(sphere.attrib['radius'])
-        ring = radius * np.stack([np.cos(circle), np.sin(circle)], axis=1)
-        return np.concatenate([np.insert(ring, axis, 0.0, axis=1) for axis in range(3)])
-    return None
+        return 'box', tuple(_numbers(box.attrib['size'], 3).tolist())
+    for kind, keys in (('cylinder', ('radius', 'length')), ('sphere', ('radius',))):
+        if (found := geometry.find(kind)) is not None:
+            return kind, tuple(_numbers(found.attrib[key], 1).item() for key in keys)
+    return '', ()
+
+
+def _corners(kind: str, size: tuple[float, ...]) -> np.ndarray:
+    """Return points (K, 3) whose convex hull is a shape around its origin."""
+    if kind == 'box':
+        return np.array(list(itertools.product(*((-0.5 * side, 0.5 * side) for side in size))))
+    circle = 2.0 * np.pi * np.arange(_CORNERS) / _CORNERS
+    ring = size[0] * np.stack([np.cos(circle), np.sin(circle)], axis=1)
+    if kind == 'cylinder':
+        ends = [np.insert(ring, 2, side * size[1] / 2.0, axis=1) for side in (-1.0, 1.0)]
+        return np.concatenate(ends)
+    # Three great circles: one of them is the outline in each plane of the axes.
+    return np.concatenate([np.insert(ring, axis, 0.0, axis=1) for axis in range(3)])

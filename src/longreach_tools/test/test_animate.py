@@ -244,7 +244,7 @@ def test_a_machine_without_description_is_refused(
         (DESCRIPTION.replace('xyz="0 0 0.5"', 'xyz="0 0"'), 'allowed: 3 finite numbers'),
         (
             DESCRIPTION.replace('<parent link="base"/>', '<parent link="ball"/>'),
-            'without a parent',
+            'its joints form a loop',
         ),
     ],
 )

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import viser
+from viser.transforms import SO3
 
+from longreach_tools.description import Robot, Shape
 from longreach_view.drawing import Body, Figures, right_triangles
-from longreach_view.robot import Robot, Shape
 from longreach_view.world import Machine
 
 __all__ = ['ELLIPSE', 'PANEL_WIDTH', 'Scene']
@@ -36,6 +37,12 @@ _STILL = 1e-9
 # A camera that is further from where it was put was moved by hand [m, and share].
 _MOVED = 1e-3
 _TRIANGLE = (np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]), np.array([[0, 1, 2]]))
+
+
+def _pose(transform: np.ndarray) -> dict[str, np.ndarray]:
+    """Return position and rotation of a node, for a transform (4, 4)."""
+    turn = SO3.from_matrix(transform[:3, :3])
+    return {'position': transform[:3, 3], 'wxyz': turn.wxyz}
 
 
 class _Figures:
@@ -154,6 +161,7 @@ class _MachineScene:
         self.bounds = (np.zeros(3), np.zeros(3))
         self._label: Any = None
         self._shapes: list[Any] = []
+        self._origins: list[Any] = []
         self._joints: dict[str, Any] = {}
         self._shown: dict[str, float] = {}
         self._stale = False
@@ -174,22 +182,24 @@ class _MachineScene:
         """Create the nodes of a robot description."""
         for node in self._shapes:
             node.remove()
-        for node in self._joints.values():
+        for node in self._origins:
             node.remove()
-        self._shapes, self._joints, self._shown, self.paths = [], {}, {}, {}
+        self._shapes, self._origins, self._joints = [], [], {}
+        self._shown, self.paths = {}, {}
         if robot is None:
             return
         self.paths = {robot.root: self._path}
-        for joint in robot.joints:
+        for joint in robot.joints.values():
             path = f'{self.paths[joint.parent]}/{joint.child.rpartition("/")[2]}'
-            self.paths[joint.child] = path
-            pose = joint.at(positions.get(joint.name, 0.0))
-            self._joints[joint.name] = self._scene.add_frame(
-                path, show_axes=False, position=pose.position, wxyz=pose.rotation
+            # A frame at position 0, and in it one that moves.
+            self._origins.append(
+                self._scene.add_frame(path, show_axes=False, **_pose(joint.origin))
             )
-        for link, shapes in robot.shapes.items():
-            for k, shape in enumerate(shapes):
-                self._shapes.append(self._add(f'{self.paths[link]}/shape{k}', shape))
+            self.paths[joint.child] = f'{path}/moved'
+            self._joints[joint.name] = self._scene.add_frame(f'{path}/moved', show_axes=False)
+        for k, shape in enumerate(robot.shapes):
+            self._shapes.append(self._add(f'{self.paths[shape.link]}/shape{k}', shape))
+        self.move(robot, positions)
         # What hangs or stands lowest with all joints at 0 is on the ground.
         self.height = -float(robot.bounds({})[0][2])
         self._placed = False
@@ -214,8 +224,7 @@ class _MachineScene:
         """Create the node of a shape."""
         color = tuple(round(255.0 * c) for c in shape.color[:3])
         opacity = _GHOST if self._ghost else None if shape.color[3] >= 1.0 else shape.color[3]
-        place = {'position': shape.pose.position, 'wxyz': shape.pose.rotation}
-        options: dict[str, Any] = {'opacity': opacity, **place}
+        options: dict[str, Any] = {'opacity': opacity, **_pose(shape.pose)}
         if self._ghost:
             color, options['cast_shadow'] = (70, 110, 200), False
         if shape.kind == 'box':
@@ -228,18 +237,19 @@ class _MachineScene:
 
     def move(self, robot: Robot, positions: Mapping[str, float]) -> None:
         """Move the joints whose positions have changed."""
-        for joint in robot.joints:
-            position = positions.get(joint.name)
-            if position is None or not joint.moves:
+        for joint in robot.joints.values():
+            if joint.kind == 'fixed' or not {joint.name, joint.leader} & positions.keys():
                 continue
+            position = joint.position(positions)
             if abs(position - self._shown.get(joint.name, math.inf)) <= _STILL:
                 continue
             self._shown[joint.name] = position
-            pose, node = joint.at(position), self._joints[joint.name]
+            node = self._joints[joint.name]
             if joint.kind == 'prismatic':
-                node.position = pose.position
+                node.position = position * joint.axis
             else:
-                node.wxyz = pose.rotation
+                half = 0.5 * position
+                node.wxyz = np.array([math.cos(half), *(math.sin(half) * joint.axis)])
 
     def mark_stale(self, note: str) -> None:
         """Fade the machine and say why beside its name; an empty note shows it as usual."""
@@ -309,7 +319,7 @@ class _MachineScene:
                 )
                 self._markers[key] = node
             node.position = estimate.position
-            node.wxyz = viser.transforms.SO3.from_matrix(axes).wxyz
+            node.wxyz = SO3.from_matrix(axes).wxyz
             node.scale = tuple(size.tolist())
             color = (240, 120, 20) if estimate.tracked else (200, 30, 30)
             if tuple(node.color) != color:

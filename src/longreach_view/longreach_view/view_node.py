@@ -21,8 +21,8 @@ from std_srvs.srv import Trigger
 
 from longreach_node import qos
 from longreach_tools.bag import Subscriptions
+from longreach_tools.markers import KIND, read_markers
 from longreach_view.launch_files import Started
-from longreach_view.markers import KIND, read_markers
 from longreach_view.page import ALL, Control, Request
 from longreach_view.pictures import array_of
 from longreach_view.world import Sample, World
@@ -191,7 +191,9 @@ class LiveSource:
             if not name.startswith(prefix):
                 continue
             if kind == _NUMBER and name.endswith('/set_point') and robot is not None:
-                limits = [j.limits for j in robot.joints if j.kind == 'prismatic' and j.limits]
+                limits = [
+                    j.limits for j in robot.joints.values() if j.kind == 'prismatic' and j.limits
+                ]
                 if limits:
                     found.append(Control(name, 'Set point [m]', 'slider', *limits[0], 0.0))
             elif kind == _VALVES:

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from longreach_dynamics.errors import InputError
+from longreach_tools.description import Robot, parse_description
 from longreach_view.drawing import TYPES, Drawing
-from longreach_view.robot import Robot, parse_robot
 
 __all__ = ['STALE', 'Estimate', 'Lens', 'Machine', 'Mounting', 'Sample', 'Series', 'World']
 
@@ -190,7 +190,7 @@ class Machine:
             return
         self._text, self.version = text, self.version + 1
         try:
-            self.robot, self.problem = parse_robot(text), ''
+            self.robot, self.problem = parse_description(text), ''
         except InputError as error:
             self.robot, self.problem = None, str(error)
             return

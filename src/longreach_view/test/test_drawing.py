@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import viser.transforms
 
+from longreach_tools.markers import Marker, Markers
 from longreach_view.drawing import (
     ARROW,
     CYLINDER,
@@ -14,11 +15,11 @@ from longreach_view.drawing import (
     Drawing,
     right_triangles,
 )
-from longreach_view.markers import Marker, Markers
 
 
 def marker(kind, points=(), *, name='a', action=0, colors=(), place=(0, 0, 0), turn=(1, 0, 0, 0)):
     return Marker(
+        stamp=0,
         frame='crane/track',
         name=name,
         number=0,

@@ -49,7 +49,7 @@ def test_a_description_that_cannot_be_read_is_named():
     world = World(lambda _: {})
     broken = SimpleNamespace(data='<robot>')
     world.take(Sample('/n/robot_description', 'std_msgs/msg/String', broken, None), 0.0)
-    assert 'no XML' in world.machines['n'].problem
+    assert 'not a URDF' in world.machines['n'].problem
     assert world.machines['n'].robot is None
 
 

@@ -20,6 +20,7 @@ from longreach_tools.bag import open_bag
 from longreach_tools.bag._reading import store_of
 from longreach_tools.description import Robot, Shape
 from longreach_tools.fields import Signal
+from longreach_tools.markers import Marker, read_markers
 
 from ._build import describe
 from ._series import NANOSECONDS, find_topic, read_signals
@@ -264,18 +265,16 @@ def _read_bent(path: Path, topic: str, robot: Robot) -> tuple[list[Bent], frozen
     found: list[Bent] = []
     names: set[str] = set()
     with open_bag(path) as bag:
-        store = store_of(bag, [topic])[topic]
         for _, _, data in bag.messages([topic]):
-            message: Any = store.deserialize_cdr(data, bag.topics[topic].typename)
+            message = read_markers(data)
             parts = [_triangles(marker, robot.root) for marker in message.markers]
             drawn = [part for part in parts if part is not None]
             if not drawn:
                 continue
-            names |= {marker.ns for marker in message.markers}
-            stamp = message.markers[0].header.stamp
+            names |= {marker.name for marker in message.markers}
             found.append(
                 Bent(
-                    stamp.sec + stamp.nanosec / NANOSECONDS,
+                    message.markers[0].stamp / NANOSECONDS,
                     np.concatenate([triangles for triangles, _ in drawn]),
                     np.concatenate([colors for _, colors in drawn]),
                 )
@@ -307,18 +306,17 @@ def _read_ground(path: Path, topic: str, robot: Robot) -> list[Ground]:
     return sorted(found, key=lambda one: one.time)
 
 
-def _triangles(marker: Any, root: str) -> tuple[np.ndarray, np.ndarray] | None:
+def _triangles(marker: Marker, root: str) -> tuple[np.ndarray, np.ndarray] | None:
     """Return triangles (K, 3, 2) and colours (K, 3) of a marker in the root's frame, or None."""
-    frame = marker.header.frame_id.rpartition('/')[2]
-    if marker.type != _TRIANGLES or not marker.points or frame != root.rpartition('/')[2]:
+    frame = marker.frame.rpartition('/')[2]
+    if marker.kind != _TRIANGLES or not len(marker.points) or frame != root.rpartition('/')[2]:
         return None
-    corners = np.array([(one.x, one.y, one.z) for one in marker.points]).reshape(-1, 3, 3)
+    corners = marker.points.reshape(-1, 3, 3)
     points = corners[:, :, [0, 2]]
-    if marker.colors:
-        shades = np.array([(one.r, one.g, one.b) for one in marker.colors])
-        colors = shades.reshape(-1, 3, 3).mean(axis=1)
+    if len(marker.colors):
+        colors = marker.colors[:, :3].reshape(-1, 3, 3).mean(axis=1)
     else:
-        colors = np.tile((marker.color.r, marker.color.g, marker.color.b), (len(points), 1))
+        colors = np.tile(marker.color[:3], (len(points), 1))
     # Of the two sides of a beam, the near one.
     near = corners[:, :, 1].max(axis=1) <= corners[:, :, 1].mean()
     return points[near], colors[near]

@@ -29,6 +29,8 @@ class Marker:
 
     Attributes
     ----------
+    stamp : int
+        [ns]
     frame : str
     name : str
         Its ``ns``.
@@ -50,6 +52,7 @@ class Marker:
     text : str
     """
 
+    stamp: int
     frame: str
     name: str
     number: int
@@ -119,7 +122,7 @@ class _Cdr:
 
     def marker(self) -> Marker:
         """Return the next marker: the fields of visualization_msgs/Marker one after the other."""
-        self._array('u4', 2)  # stamp
+        seconds, nanoseconds = int(self._array('i4', 1)[0]), self.count()
         frame, name = self._text(), self._text()
         number, kind, action = self._array('i4', 3).tolist()
         position, turn, scale = (self._array('f8', n) for n in (3, 4, 3))
@@ -135,6 +138,6 @@ class _Cdr:
         self._text(), self._text(), self._rows('u1', 1)  # mesh_resource, mesh_file
         self._array('u1', 1)  # mesh_use_embedded_materials
         return Marker(
-            frame, name, number, kind, action, position, turn[[3, 0, 1, 2]], scale, color,
-            points, colors, text,
+            1_000_000_000 * seconds + nanoseconds, frame, name, number, kind, action,
+            position, turn[[3, 0, 1, 2]], scale, color, points, colors, text,
         )  # fmt: skip

@@ -1,10 +1,10 @@
-"""Robot descriptions: poses against the joints' definitions, and what is refused."""
+"""Robot descriptions: places against the joints' definitions, and what is refused."""
 
 import numpy as np
 import pytest
 
 from longreach_dynamics.errors import InputError
-from longreach_view.robot import parse_robot, rotated
+from longreach_tools.description import parse_description
 
 URDF = """<?xml version="1.0"?>
 <robot name="arm">
@@ -30,22 +30,21 @@ URDF = """<?xml version="1.0"?>
 
 
 def test_poses_follow_joints_whose_parents_come_later_in_the_file():
-    robot = parse_robot(URDF)
+    robot = parse_description(URDF)
     assert (robot.name, robot.root) == ('arm', 'base')
-    assert [joint.name for joint in robot.joints] == ['turn', 'slide']
-    poses = robot.poses({'turn': np.pi / 6, 'slide': 0.5})
+    assert list(robot.joints) == ['turn', 'slide']
+    places = robot.place({'turn': np.pi / 6, 'slide': 0.5})
     # The beam points along y, lifted by 30 degrees; its tip is 2.5 m out.
     out, up = 2.5 * np.cos(np.pi / 6), 2.5 * np.sin(np.pi / 6)
-    np.testing.assert_allclose(poses['tip'].position, [0.0, out, 1.0 + up], atol=1e-12)
-    ahead = rotated(poses['tip'].rotation, np.array([1.0, 0.0, 0.0]))
-    np.testing.assert_allclose(ahead, [0.0, out / 2.5, up / 2.5], atol=1e-12)
+    np.testing.assert_allclose(places['tip'][:3, 3], [0.0, out, 1.0 + up], atol=1e-12)
+    np.testing.assert_allclose(places['tip'][:3, 0], [0.0, out / 2.5, up / 2.5], atol=1e-12)
 
 
 def test_shapes_limits_and_bounds():
-    robot = parse_robot(URDF)
-    (tube,) = robot.shapes['beam']
+    robot = parse_description(URDF)
+    (tube,) = [shape for shape in robot.shapes if shape.link == 'beam']
     assert (tube.kind, tube.size, tube.color) == ('cylinder', (0.1, 2.0), (1.0, 0.0, 0.0, 1.0))
-    assert robot.joints[1].limits == (0.0, 1.0)
+    assert robot.joints['slide'].limits == (0.0, 1.0)
     low, high = robot.bounds({})
     np.testing.assert_allclose(low, [-1.0, -0.5, -0.25], atol=1e-12)
     np.testing.assert_allclose(high, [1.0, 2.0, 1.1], atol=1e-12)
@@ -53,23 +52,27 @@ def test_shapes_limits_and_bounds():
 
 def test_a_mesh_is_named_and_left_out():
     text = URDF.replace('<box size="2 1 0.5"/>', '<mesh filename="file:///etc/passwd"/>')
-    robot = parse_robot(text)
+    robot = parse_description(text)
     assert robot.skipped == ('base',)
-    assert robot.shapes['base'] == ()
+    assert [shape.link for shape in robot.shapes] == ['beam']
 
 
 @pytest.mark.parametrize(
     ('old', 'new', 'message'),
     [
-        ('</robot>', '', 'no XML'),
-        ('robot', 'rabbit', 'root <rabbit>'),
-        ('xyz="2 0 0"/><axis', 'xyz="2 0 nan"/><axis', 'xyz'),
+        ('</robot>', '', 'not a URDF'),
+        ('robot', 'rabbit', 'root element <rabbit>'),
+        ('xyz="2 0 0"/><axis', 'xyz="2 0 nan"/><axis', 'allowed: 3 finite numbers'),
         ('xyz="2 0 0"/><axis', 'xyz="2 0"/><axis', '3 finite numbers'),
-        ('<axis xyz="0 -1 0"/>', '<axis xyz="0 0 0"/>', 'turn needs'),
-        ('<parent link="base"/>', '<parent link="tip"/>', 'links without parent|hangs on'),
-        ('<link name="tip"/>', '<link name="tip"/><link name="alone"/>', '2 links without parent'),
+        ('<axis xyz="0 -1 0"/>', '<axis xyz="0 0 0"/>', 'turn: its axis has no length'),
+        ('<parent link="base"/>', '<parent link="tip"/>', 'links without a parent|form a loop'),
+        (
+            '<link name="tip"/>',
+            '<link name="tip"/><link name="alone"/>',
+            '2 links without a parent',
+        ),
     ],
 )
 def test_descriptions_that_cannot_be_shown_are_refused(old, new, message):
     with pytest.raises(InputError, match=message):
-        parse_robot(URDF.replace(old, new))
+        parse_description(URDF.replace(old, new))

@@ -9,13 +9,14 @@ from visualization_msgs.msg import Marker, MarkerArray, UVCoordinate
 
 from longreach_dynamics.errors import InputError
 from longreach_tools.fields import numeric_fields
-from longreach_view.markers import read_markers
+from longreach_tools.markers import read_markers
 
 
 def message():
     """Return markers whose texts and lists have lengths that leave gaps for alignment."""
     first = Marker(ns='beam', id=7, type=Marker.TRIANGLE_LIST, text='5 m', frame_locked=True)
     first.header.frame_id = 'boom/boom_base'
+    first.header.stamp.sec, first.header.stamp.nanosec = 3, 4
     first.pose.position.y, first.pose.orientation.z, first.pose.orientation.w = 2.0, 0.6, 0.8
     first.scale.x, first.color = 0.25, ColorRGBA(r=0.5, a=1.0)
     first.points = [Point(x=float(k), z=0.1) for k in range(3)]
@@ -38,6 +39,7 @@ def test_markers_are_those_of_the_message():
     np.testing.assert_array_equal(first.points, [[0, 0, 0.1], [1, 0, 0.1], [2, 0, 0.1]])
     assert first.colors.tolist() == [[0.0, k, 0.0, 0.5] for k in range(3)]
     assert first.text == '5 m'
+    assert first.stamp == 3_000_000_004
     assert (second.name, second.action, second.points.shape) == ('ü', Marker.DELETE, (0, 3))
 
 
