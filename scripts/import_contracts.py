@@ -56,7 +56,10 @@ def modules_of(root: Path, package: str) -> list[str]:
     paths = (
         p.relative_to(directory).with_suffix('') for p in directory.glob(f'{package}/**/*.py')
     )
-    names = {'.'.join(p.parts).removesuffix('.__init__') for p in paths}
+    # Generated code is kept beside compiled code.
+    names = {
+        '.'.join(p.parts).removesuffix('.__init__') for p in paths if '__pycache__' not in p.parts
+    }
     return sorted(names - {package})
 
 

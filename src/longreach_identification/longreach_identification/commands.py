@@ -17,7 +17,8 @@ from longreach_dynamics.errors import InputError
 from longreach_identification.demo_commands import configure_demo
 from longreach_identification.pages import machine_names, page_of
 from longreach_identification.plan_commands import configure_plan
-from longreach_tools.arguments import count, names, positive
+from longreach_tools.arguments import names, positive
+from longreach_tools.options import add_workers
 from longreach_tools.output import (
     add_format,
     check_output,
@@ -126,12 +127,7 @@ def _add_machine(commands: Any, name: str) -> None:
         help='time after the release that is compared [s] (default: 8); the simulations take most'
         ' of the time',
     )
-    parser.add_argument(
-        '--processes', type=count(1000), help='parallel simulations (default: one for each core)'
-    )
-    parser.add_argument(
-        '--cluster', metavar='ADDRESS', help='a Dask cluster instead: tcp://HOST:PORT, local:COUNT'
-    )
+    add_workers(parser)
     parser.add_argument(
         '--out', metavar='FOUND.yaml', type=Path, help='file of the machine with what was found'
     )

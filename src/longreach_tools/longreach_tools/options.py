@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from longreach_tools.arguments import add_network, optional_file, positive
+from longreach_tools.arguments import add_network, count, optional_file, positive
 from longreach_tools.output import add_format
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     'add_results',
     'add_steps',
     'add_whom',
+    'add_workers',
 ]
 
 
@@ -29,6 +30,20 @@ def add_results(parser: argparse.ArgumentParser, rows: str, picture: str) -> Non
     add_format(parser)
     parser.add_argument('--csv', metavar='FILE', type=Path, help=rows)
     parser.add_argument('--plot', metavar='FILE', type=Path, help=picture)
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """Add ``--processes`` and ``--cluster`` of :func:`longreach_dynamics.parallel.run_jobs`."""
+    parser.add_argument(
+        '--processes',
+        type=count(1000),
+        help='number of parallel processes (default: one for each core)',
+    )
+    parser.add_argument(
+        '--cluster',
+        metavar='ADDRESS',
+        help='run on a Dask cluster: tcp://HOST:PORT, or local:COUNT for one on this computer',
+    )
 
 
 def _step_or_auto(text: str) -> float:

@@ -24,7 +24,7 @@ import numpy as np
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parallel import InterruptedSweep, run_jobs
 from longreach_tools.arguments import allow_lists, count, finite
-from longreach_tools.options import add_results
+from longreach_tools.options import add_results, add_workers
 from longreach_tools.output import check_output, figure, print_result, table, write_csv, writing
 
 __all__ = ['Measured', 'Results', 'add_design', 'design_of', 'run_sweep']
@@ -65,16 +65,7 @@ def add_design(parser: argparse.ArgumentParser, example: str) -> None:
         help='N points of a Latin hypercube between START and STOP instead of a grid',
     )
     parser.add_argument('--seed', type=int, default=0, help='of --samples (default: 0)')
-    parser.add_argument(
-        '--processes',
-        type=count(1000),
-        help='number of parallel runs (default: one for each core)',
-    )
-    parser.add_argument(
-        '--cluster',
-        metavar='ADDRESS',
-        help='run on a Dask cluster: tcp://HOST:PORT, or local:COUNT for one on this computer',
-    )
+    add_workers(parser)
     parser.add_argument(
         '--results',
         metavar='FILE',
