@@ -76,13 +76,18 @@ def imported(root: Path) -> set[str]:
     return found
 
 
+def is_of_ros(module: str) -> bool:
+    """Return whether a module may import ROS, by its name or that of its subpackage."""
+    return '.ros.' in module or bool(ROS_MODULES.fullmatch(module.rpartition('.')[2]))
+
+
 def contracts(root: Path) -> list[dict[str, Any]]:
     """Return the contracts of a tree, as import-linter wants them."""
     names = packages(root)
     machines = [name for name in names if name not in SHARED]
     modules = [module for name in machines for module in modules_of(root, name)]
     commands = [m for m in modules if COMMAND_MODULES.fullmatch(m.rpartition('.')[2])]
-    ros_modules = [m for m in modules if ROS_MODULES.fullmatch(m.rpartition('.')[2])]
+    ros_modules = [m for m in modules if is_of_ros(m)]
     library = [m for m in modules if m not in {*commands, *ros_modules}]
     ros = sorted({n for n in imported(root) if MESSAGE_PACKAGES.fullmatch(n)} | {'rclpy'})
 

@@ -112,9 +112,7 @@ def test_contracts_hold_every_package_and_module():
     modules = {m for package in MACHINES for m in CONTRACTS.modules_of(ROOT, package.name)}
     files = [p for package in MACHINES for p in (package / package.name).rglob('*.py')]
     assert len(modules) == len(files) - len(MACHINES)
-    assert {
-        m for m in modules - sources if not CONTRACTS.ROS_MODULES.fullmatch(m.split('.')[-1])
-    } == set()
+    assert {m for m in modules - sources if not CONTRACTS.is_of_ros(m)} == set()
     assert 'longreach_vision.marker.detection' in sources
     assert 'longreach_boom.motion' in sources
     library = by_name['the library of a machine knows neither ROS nor plotting']

@@ -36,6 +36,7 @@ class FrameParameters(Parameters):
 
     def check(self) -> None:
         """Raise InputError for a prefix with white space."""
+        super().check()
         if any(character.isspace() for character in self.frame_prefix):
             raise InputError(
                 f'frame_prefix = {self.frame_prefix!r}, allowed: a text without white space'

@@ -11,7 +11,7 @@ import dataclasses
 import math
 import sys
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from rcl_interfaces.msg import (
@@ -43,7 +43,12 @@ _ROS_OWN = ('use_sim_time', 'start_type_description_service')
 _ROS_PREFIXES = ('qos_overrides.',)
 
 
-def declare(node: Node, cls: type[T], on_change: Callable[[T], None] | None = None) -> T:
+def declare(
+    node: Node,
+    cls: type[T],
+    on_change: Callable[[T], None] | None = None,
+    otherwise: Callable[[T], Mapping[str, Any]] | None = None,
+) -> T:
     """
     Declare the fields of a class as parameters of a node and return the object of their values.
 
@@ -55,6 +60,8 @@ def declare(node: Node, cls: type[T], on_change: Callable[[T], None] | None = No
         A class derived from Parameters with fields of type bool, int, float or str.
     on_change : callable, optional
         Called with a new object when a field that is not read-only was changed at run time.
+    otherwise : callable, optional
+        Called with the object; returns values for fields that were not given, by name.
 
     Raises
     ------
@@ -74,6 +81,9 @@ def declare(node: Node, cls: type[T], on_change: Callable[[T], None] | None = No
         if name not in given and field.default is dataclasses.MISSING:
             raise InputError(f'parameter {name!r} is required: {rule_of(field).description}')
     values = cls(**given)
+    if otherwise is not None:
+        others = otherwise(values)
+        values = values.replace(**{n: others[n] for n in others if n not in given})
     types = typing.get_type_hints(cls)
     for name, field in fields.items():
         # 10 for a number is right, although YAML makes an integer of it.

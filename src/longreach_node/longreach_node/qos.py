@@ -13,7 +13,9 @@ __all__ = [
     'LATCHED_STREAM',
     'LATEST_IMAGES',
     'SET_POINT',
+    'STATIC_TRANSFORMS',
     'STREAM',
+    'TRANSFORMS',
     'VISUAL',
     'drawings',
     'stream',
@@ -58,6 +60,10 @@ VISUAL = _reliable(1, DurabilityPolicy.TRANSIENT_LOCAL)
 # The same as deep as STREAM, because a recorder needs all drawings. A viewer that starts late gets
 # the kept ones, too.
 LATCHED_DRAWINGS = _reliable(1000, DurabilityPolicy.TRANSIENT_LOCAL)
+
+# As tf2 expects of /tf and /tf_static.
+TRANSFORMS = _reliable(100, DurabilityPolicy.VOLATILE)
+STATIC_TRANSFORMS = VISUAL
 
 # Images with their camera_info: few, because each has megabytes. Offered as reliable, so that all
 # subscribers match; subscribed to as best effort, so that every driver matches, or as reliable

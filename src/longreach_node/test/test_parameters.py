@@ -57,6 +57,17 @@ def test_defaults() -> None:
     assert declared() == Table()
 
 
+def test_what_is_not_given_comes_from_elsewhere() -> None:
+    """What a file says, for example, whose name is a parameter itself."""
+    with bench(*given(mass='3.0', name='blue')) as b:
+        node = b.add(lambda: Node('toy'))
+        found = declare(
+            node, Table, otherwise=lambda own: {'mass': 7.0, 'high': float(len(own.name))}
+        )
+        assert found == Table(mass=3.0, high=4.0, name='blue')
+        assert node.get_parameter('high').value == 4.0
+
+
 def test_overrides() -> None:
     words = given(mass='2.5', count='7', wet='true', name='red', model='nonlinear')
     assert declared(*words) == Table(mass=2.5, count=7, wet=True, name='red', model='nonlinear')

@@ -22,8 +22,9 @@ tracker. Everything else is in subpackages:
                 ``sequences``
 ``io``          ``images`` (encodings), ``image_sources``, ``pictures`` (in the order of time),
                 ``bag_files``, ``overlay``, ``overlay_files``
-``ros``         ``tracker_node``, ``camera_node``, ``simulated_node``, ``video_node``, ``nodes``,
-                ``conversions``, ``remote``
+``ros``         ``tracker_node`` with ``marker_tracker``, ``tracker_publishers``,
+                ``tracker_parameters``; ``camera_node``, ``simulated_node``, ``video_node``,
+                ``nodes``, ``conversions``, ``remote``
 ``commands``    ``vision_commands`` with ``setup_commands``, ``detection_commands``,
                 ``tracking_commands``, ``check_commands``, ``simulation_commands``,
                 ``demo_commands``, ``remote_commands``; ``arguments``, ``track_output``,

@@ -60,12 +60,14 @@ class TrackingParameters(Parameters):
         at_least=_ACCELERATIONS[0],
         at_most=_ACCELERATIONS[1],
         default=500.0,
+        read_only=False,
     )
     gate: float = quantity(
         'largest distance of a detection from the prediction, in standard deviations',
         at_least=1.0,
         at_most=20.0,
         default=3.0,
+        read_only=False,
     )
     least_window: float = quantity(
         'least half-width of the search window around the prediction',
@@ -73,6 +75,7 @@ class TrackingParameters(Parameters):
         at_least=_WINDOWS[0],
         at_most=_WINDOWS[1],
         default=4.0,
+        read_only=False,
     )
     window: float = quantity(
         'largest half-width of the search window, after the marker was lost',
@@ -80,6 +83,7 @@ class TrackingParameters(Parameters):
         at_least=_WINDOWS[0],
         at_most=_WINDOWS[1],
         default=60.0,
+        read_only=False,
     )
     start_window: float = quantity(
         'largest distance of a marker from its given position at the start',
@@ -87,6 +91,7 @@ class TrackingParameters(Parameters):
         at_least=_WINDOWS[0],
         at_most=_WINDOWS[1],
         default=40.0,
+        read_only=False,
     )
     fade: float = quantity(
         'time after which the velocity of a lost marker decays, and its time constant',
@@ -94,12 +99,14 @@ class TrackingParameters(Parameters):
         at_least=1e-3,
         at_most=3600.0,
         default=0.4,
+        read_only=False,
     )
     least_rim: float = quantity(
         'least visible share of the rim to initialise a marker',
         at_least=0.0,
         at_most=1.0,
         default=0.6,
+        read_only=False,
     )
     gap: float = quantity(
         'largest time between two images of a pair',
@@ -107,6 +114,7 @@ class TrackingParameters(Parameters):
         at_least=0.0,
         at_most=10.0,
         default=0.05,
+        read_only=False,
     )
     out_of_plane: float = quantity(
         'distance from the plane, beyond its standard deviation, at which a marker is flagged',
@@ -114,6 +122,7 @@ class TrackingParameters(Parameters):
         at_least=0.0,
         at_most=_FARTHEST,
         default=0.05,
+        read_only=False,
     )
     ray_gap: float = quantity(
         'reprojection error at which a marker is flagged, if it exceeds 5 standard deviations',
@@ -121,10 +130,12 @@ class TrackingParameters(Parameters):
         at_least=_WINDOWS[0],
         at_most=_WINDOWS[1],
         default=0.1,
+        read_only=False,
     )
 
     def check(self) -> None:
         """Raise InputError if the windows are in the wrong order."""
+        super().check()
         if not self.least_window <= self.window:
             raise InputError(
                 f'least_window = {self.least_window:g} px, allowed: at most window ='

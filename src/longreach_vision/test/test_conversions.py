@@ -4,28 +4,38 @@ from __future__ import annotations
 
 import array
 import sys
-from types import ModuleType
+from importlib import import_module
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Pose as PoseMessage
+from geometry_msgs.msg import PoseWithCovariance, Vector3
 from longreach_msgs.msg import MarkerEstimate, MarkerObservation
 from sensor_msgs.msg import CameraInfo, Image
 from visualization_msgs.msg import Marker
 
 from longreach_dynamics.errors import InputError
 from longreach_vision.camera.circles import Ellipse
+from longreach_vision.camera.geometry import Pose
 from longreach_vision.camera.model import Camera
 from longreach_vision.camera.triangulation import Location
 from longreach_vision.marker.detection import LOST, TRACKED, UNCERTAIN, Observation, lost
 from longreach_vision.ros.conversions import (
     array_to_image,
+    body_to_message,
     camera_info_to_camera,
     camera_to_info,
     converter_of,
+    estimates_to_detections,
     estimates_to_message,
     image_to_gray,
+    observations_to_detections,
     observations_to_message,
+    pose_to_transform,
     shapes_to_message,
     size_to_info,
 )
@@ -270,3 +280,97 @@ def test_shapes_show_where_markers_are_and_take_lost_ones_away() -> None:
     assert (text.text, text.scale.z) == ('tip', 1.0)
     assert text.pose.position.z - text.scale.z / 2 > 3.0 + sphere.scale.z / 2
     assert sphere.color.g > sphere.color.r
+
+
+# --- poses -----------------------------------------------------------------------------------
+
+
+def test_a_pose_is_told_as_a_transform() -> None:
+    pose = Pose(cv2.Rodrigues(np.array([0.3, -0.8, 1.1]))[0], np.array([1.0, -2.0, 3.0]))
+    told = pose_to_transform(pose, Time(sec=4), 'world', 'north/tip')
+    assert (told.header.stamp.sec, told.header.frame_id) == (4, 'world')
+    assert told.child_frame_id == 'north/tip'
+    turn, shift = told.transform.rotation, told.transform.translation
+    again = Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (shift.x, shift.y, shift.z))
+    np.testing.assert_allclose(again.matrix, pose.matrix, atol=1e-12)
+
+
+def test_the_covariance_of_a_body_is_told_as_ros_defines_it() -> None:
+    """Position first, and rotations about the fixed axes of the parent frame."""
+    rng = np.random.default_rng(1)
+    rotation = cv2.Rodrigues(np.array([0.3, -0.8, 1.1]))[0]
+    root = 1e-3 * rng.standard_normal((6, 6))
+    pose = Pose(rotation, np.zeros(3), root @ root.T)
+    drawn = np.empty((20_000, 6))
+    for row, error in zip(drawn, rng.standard_normal((20_000, 6)) @ root.T, strict=True):
+        turned = rotation @ cv2.Rodrigues(error[:3])[0]
+        row[:3], row[3:] = error[3:], cv2.Rodrigues(turned @ rotation.T)[0].ravel()
+    told = body_to_message(pose, Time(), 'world').pose.covariance.reshape(6, 6)
+    scale = np.sqrt(np.diag(told))
+    # Correlations of 20,000 draws have errors of 0.007.
+    np.testing.assert_allclose(
+        np.cov(drawn.T) / np.outer(scale, scale), told / np.outer(scale, scale), atol=0.04
+    )
+
+
+# --- vision_msgs -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def vision_msgs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install stand-ins of the types of vision_msgs 4, unless it is there."""
+    try:
+        import_module('vision_msgs.msg')
+    except ImportError:
+        kinds: Any = ModuleType('vision_msgs.msg')
+
+        def detections(header: Any) -> SimpleNamespace:
+            return SimpleNamespace(header=header, detections=[])
+
+        def box() -> SimpleNamespace:
+            at = SimpleNamespace(position=SimpleNamespace(x=0.0, y=0.0), theta=0.0)
+            return SimpleNamespace(center=at, size_x=0.0, size_y=0.0)
+
+        kinds.Detection2DArray = kinds.Detection3DArray = detections
+        kinds.Detection2D = lambda **given: SimpleNamespace(**given, results=[], bbox=box())
+        kinds.Detection3D = lambda **given: SimpleNamespace(
+            **given, results=[], bbox=SimpleNamespace(center=PoseMessage(), size=Vector3())
+        )
+        kinds.ObjectHypothesisWithPose = lambda: SimpleNamespace(
+            hypothesis=SimpleNamespace(class_id='', score=0.0), pose=PoseWithCovariance()
+        )
+        monkeypatch.setitem(sys.modules, 'vision_msgs', ModuleType('vision_msgs'))
+        monkeypatch.setitem(sys.modules, 'vision_msgs.msg', kinds)
+
+
+def test_markers_in_an_image_as_detections(vision_msgs: None) -> None:
+    tip = seen(TRACKED, '')
+    observed = {'tip': tip, 'base': lost('hidden', np.array([3.0, 4.0]), 9.0)}
+    told = observations_to_detections(observed, Time(sec=3), 'left')
+    assert (told.header.stamp.sec, told.header.frame_id) == (3, 'left')
+    (one,) = told.detections
+    assert one.id == one.results[0].hypothesis.class_id == 'tip'
+    assert one.results[0].hypothesis.score == 1.0
+    box = one.bbox
+    assert [box.center.position.x, box.center.position.y] == [101.0, 55.0]
+    assert [box.size_x, box.size_y] == [34.0, 22.0]
+    assert box.center.theta == 0.3
+    assert one.results[0].pose.covariance[0] == -1.0
+
+
+def test_markers_in_space_as_detections(vision_msgs: None) -> None:
+    covariance = np.diag([1e-6, 4e-6, 9e-6])
+    place = Location(np.array([1.0, 2.0, 3.0]), covariance)
+    estimates = {
+        'tip': Estimate('tip', UNCERTAIN, 'soft', ('left',), in_plane=place),
+        'base': Estimate('base', LOST, 'hidden'),
+    }
+    told = estimates_to_detections(estimates, {'tip': 0.2, 'base': 0.1}, Time(sec=3), 'world')
+    (one,) = told.detections
+    (found,) = one.results
+    assert (found.hypothesis.class_id, found.hypothesis.score) == ('tip', 0.0)
+    assert (found.pose.pose.position.x, found.pose.pose.position.z) == (1.0, 3.0)
+    told_covariance = np.array(found.pose.covariance).reshape(6, 6)
+    np.testing.assert_array_equal(told_covariance[:3, :3], covariance)
+    assert np.diag(told_covariance)[3:].min() > 3.0
+    assert (one.bbox.size.x, one.bbox.center.position.y) == (0.4, 2.0)

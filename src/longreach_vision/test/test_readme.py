@@ -18,7 +18,7 @@ from longreach_node.parameters import file_table, table
 from longreach_vision.rig import _RigFile, load_rig
 from longreach_vision.ros.camera_node import CameraNodeParameters
 from longreach_vision.ros.simulated_node import SimulatedParameters
-from longreach_vision.ros.tracker_node import TrackerParameters
+from longreach_vision.ros.tracker_parameters import TrackerParameters
 from longreach_vision.ros.video_node import VideoNodeParameters
 from longreach_vision.setup.reference_points import Reference
 from longreach_vision.simulator.marker_path import MarkerPath

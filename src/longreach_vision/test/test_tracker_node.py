@@ -17,9 +17,11 @@ import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 from longreach_msgs.msg import MarkerEstimate, MarkerEstimates, MarkerObservations
 from longreach_msgs.srv import InitializeMarker
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
 from rig_files import write_rig
 from sensor_msgs.msg import CameraInfo, Image
 from visualization_msgs.msg import Marker, MarkerArray
@@ -28,9 +30,18 @@ from longreach_dynamics.errors import InputError
 from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_node.testing import Bench, bench
+from longreach_node.transforms import Transforms
 from longreach_vision.camera.geometry import Plane, Pose
 from longreach_vision.camera.model import Camera
-from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig
+from longreach_vision.rig import (
+    Body,
+    MarkerOnBody,
+    MarkerOnRig,
+    MountedCamera,
+    Rig,
+    TrackingParameters,
+    load_rig,
+)
 from longreach_vision.ros import conversions
 from longreach_vision.ros.camera_node import CameraNode
 from longreach_vision.ros.simulated_node import SimulatedNode
@@ -273,6 +284,153 @@ def test_poses_of_the_cameras_are_told_to_who_comes_late(start: Start) -> None:
         np.testing.assert_allclose(again.matrix, mounted.pose.matrix, atol=1e-8)
 
 
+# --- rigid bodies and transforms --------------------------------------------------------------
+
+PLACES = np.array([[-1.0, 0.0, 0.5], [1.0, 0.0, 0.8], [0.2, 0.0, 1.9]])
+
+
+def rig_with_body() -> Rig:
+    """Return a rig with three markers, which are those of a body."""
+    markers = tuple(
+        MarkerOnRig(name, 0.25, position=tuple(place.tolist()))
+        for name, place in zip('abc', PLACES, strict=True)
+    )
+    on_body = tuple(
+        MarkerOnBody(name, tuple((place - PLACES[0]).tolist()))
+        for name, place in zip('abc', PLACES, strict=True)
+    )
+    return dataclasses.replace(rig(), markers=markers, bodies=(Body('boom_tip', on_body),))
+
+
+def shots_of_body(count: int, hidden: int = -1) -> list[Shot]:
+    """Return images of the body at rest; ``c`` is hidden from an image pair on."""
+    own, taken = rig_with_body(), []
+    for side, mounted in own.cameras.items():
+        camera = mounted.camera.replace(name=side)
+        simulator = CameraSimulator(camera, mounted.pose, scene_of(own, LOOK))
+        for k in range(count):
+            image = simulator.image(PLACES, 0.0 * PLACES, 0.0, np.random.default_rng(k)).copy()
+            if 0 <= hidden <= k:
+                u, v = camera.project(mounted.pose.to_camera(PLACES[2])).astype(int)
+                image[v - 20 : v + 20, u - 20 : u + 20] = 90
+            taken.append(Shot(side, k * PERIOD, image))
+    return sorted(taken, key=lambda shot: shot.stamp)
+
+
+def test_the_pose_of_a_body_is_published_while_it_is_known(start: Start) -> None:
+    tracker = start(rig_with_body(), lossless='true')
+    poses = tracker.bench.listen(PoseWithCovarianceStamped, 'boom_tip/pose')
+    tracker.send(shots_of_body(6, hidden=4))
+    tracker.heard(6)
+    assert [nanoseconds_of(one.header.stamp) for one in poses] == [k * PERIOD for k in range(4)]
+    pose = poses[-1].pose.pose
+    found = [pose.position.x, pose.position.y, pose.position.z]
+    assert np.abs(found - PLACES[0]).max() < 3e-3
+    assert abs(pose.orientation.w - 1.0) < 1e-5
+    assert np.all(np.diag(poses[-1].pose.covariance.reshape(6, 6)) > 0.0)
+    reason = '2 of 3 markers tracked, required: 3; not tracked: c'
+    assert tracker.reported(paired=6, boom_tip=reason).level == diagnostics.WARN
+
+
+def test_transforms_of_cameras_markers_and_bodies(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, sent = [], []
+    monkeypatch.setattr(Transforms, 'hold', lambda _, given: held.append(given))
+    monkeypatch.setattr(Transforms, 'send', lambda _, given: sent.append(given))
+    tracker = start(rig_with_body(), frame_id='site', frame_prefix='north/', lossless='true')
+    tracker.send(shots_of_body(3, hidden=2))
+    tracker.heard(3)
+    (cameras,) = held
+    # As in the headers of the images.
+    assert [(one.header.frame_id, one.child_frame_id) for one in cameras] == [
+        ('site', 'left_camera_optical'),
+        ('site', 'right_camera_optical'),
+    ]
+    shift, turn = cameras[1].transform.translation, cameras[1].transform.rotation
+    pose = Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (shift.x, shift.y, shift.z))
+    expected = rig_with_body().cameras['right'].pose
+    np.testing.assert_allclose(pose.matrix, expected.matrix, atol=1e-8)
+    children = [[one.child_frame_id for one in transforms] for transforms in sent]
+    assert children[0] == ['north/boom_tip', 'north/a', 'north/b', 'north/c']
+    # A marker that is lost, and the body without it, have none.
+    assert children[-1] == ['north/a', 'north/b']
+    assert nanoseconds_of(sent[-1][0].header.stamp) == 2 * PERIOD
+    place = sent[-1][1].transform.translation
+    assert np.abs(np.array([place.x, place.y, place.z]) - PLACES[1]).max() < 5e-3
+
+
+def test_transforms_can_be_switched_off(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Transforms, '__init__', pytest.fail)
+    tracker = start(publish_tf='false')
+    tracker.send(shots(2))
+    tracker.heard(1)
+
+
+# --- parameters at run time -------------------------------------------------------------------
+
+
+def set_parameter(tracker: Tracker, name: str, value: object) -> Any:
+    """Set a parameter as ``ros2 param set`` does; return the answer."""
+    request = SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
+    return tracker.bench.call(SetParameters, 'tracker/set_parameters', request).results[0]
+
+
+def test_parameters_of_the_tracking_are_those_of_the_rig(start: Start) -> None:
+    tracker = start(rig(tracking=TrackingParameters(gate=4.0, window=50.0)), window=70.0)
+    assert tracker.node.get_parameter('gate').value == 4.0
+    assert tracker.node.get_parameter('window').value == 70.0
+
+
+def test_parameters_of_the_tracking_are_changed_while_it_tracks(start: Start) -> None:
+    tracker = start(lossless='true')
+    taken = shots(8, skew=7_000_000)
+    tracker.send(taken[:8])
+    tracker.heard(4)
+    assert all(math.isfinite(one.stamp_gap) for one in tracker.markers)
+    assert set_parameter(tracker, 'gap', 0.005).successful
+    tracker.send(taken[8:])
+    tracker.heard(11)
+    # Images 7 ms apart are no pairs any more; tracks go on.
+    assert all(math.isnan(one.stamp_gap) for one in tracker.markers[4:])
+    assert all(one.status == 0 for message in tracker.markers[4:] for one in message.estimates)
+    assert set_parameter(tracker, 'acceleration', 900.0).successful
+    assert tracker.node.get_parameter('acceleration').value == 900.0
+
+
+@pytest.mark.parametrize(
+    ('name', 'value', 'text'),
+    [
+        ('gate', 0.5, 'gate = 0.5, allowed: [1, 20]'),
+        ('least_window', 80.0, 'least_window = 80 px, allowed: at most window = 60 px'),
+        ('latency', math.nan, 'latency = nan, allowed: (0, 1000] s'),
+        ('scale', 0.5, 'scale is read-only: set it when the node starts'),
+    ],
+)
+def test_a_change_that_cannot_be_is_refused(
+    start: Start, name: str, value: float, text: str
+) -> None:
+    tracker = start()
+    before = tracker.node.get_parameter(name).value
+    answer = set_parameter(tracker, name, value)
+    assert (answer.successful, answer.reason) == (False, text)
+    assert tracker.node.get_parameter(name).value == before
+
+
+def test_the_limit_of_the_latency_is_changed_while_it_tracks(start: Start) -> None:
+    """Stamps of the present are milliseconds old when results are there."""
+    tracker = start()
+    now = tracker.node.get_clock().now().nanoseconds
+    tracker.send([shot._replace(stamp=shot.stamp + now) for shot in shots(3)])
+    tracker.heard(3)
+    assert tracker.reported(paired=3).message == 'tracking'
+    assert set_parameter(tracker, 'latency', 1e-9).successful
+    tracker.send([shot._replace(stamp=shot.stamp + now) for shot in shots(2, first=3)])
+    status = tracker.reported(paired=5)
+    assert status.level == diagnostics.WARN
+    assert 'late, allowed: 1e-09 s' in status.message
+
+
 def test_it_says_what_it_does(start: Start, capfd: pytest.CaptureFixture[str]) -> None:
     start()
     topics = '/left/image_raw, /right/image_raw; results on /observations, /markers'
@@ -306,7 +464,7 @@ def test_cameras_that_are_not_synchronous_are_interpolated(start: Start, tmp_pat
 def test_an_offset_of_the_clocks_is_reported(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr('longreach_vision.ros.tracker_node._CLOCKS', 0.0)
+    monkeypatch.setattr('longreach_vision.ros.marker_tracker._CLOCKS', 0.0)
     tracker = start(lossless='true')
     tracker.send(stamped_late(shots(24)))
     tracker.heard(24)

@@ -15,8 +15,8 @@ import dataclasses
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from longreach_msgs.msg import MarkerPositions
@@ -55,7 +55,7 @@ _REPORTS = 1.0
 _FAREWELL = 1.5
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class CameraNodeParameters(FrameParameters):
     """Parameters of the camera node."""
 
@@ -168,6 +168,8 @@ class CameraNode(Node):
         The node's name.
     kind : type
         Class of its parameters.
+    otherwise : callable, optional
+        See :func:`longreach_node.parameters.declare`.
 
     Attributes
     ----------
@@ -179,13 +181,16 @@ class CameraNode(Node):
     viewer: Viewer | None = None
 
     def __init__(
-        self, name: str = 'camera', kind: type[CameraNodeParameters] = CameraNodeParameters
+        self,
+        name: str = 'camera',
+        kind: type[CameraNodeParameters] = CameraNodeParameters,
+        otherwise: Callable[[Any], Mapping[str, Any]] | None = None,
     ) -> None:
         # Before the middleware has threads.
         keep_freed_memory()
         super().__init__(name)
         self.done = Future()
-        self.settings = settings = declare(self, kind)
+        self.settings = settings = declare(self, kind, self.change, otherwise)
         rig, look = load_rig(settings.rig), load_look(settings.look or None)
         self._seed = look.seed
         self._scene = scene_of(rig, look.scaled(settings.scale))
@@ -225,6 +230,10 @@ class CameraNode(Node):
         self._path: Iterator[_Waiting] | None = None
         if settings.path:
             self._path = self._along(MarkerPath.from_csv(settings.path).of(self._scene.names))
+
+    def change(self, settings: CameraNodeParameters) -> None:
+        """Continue with parameters that were changed at run time."""
+        self.settings = settings
 
     def _on_truth(self, message: MarkerPositions) -> None:
         """Queue the images whose exposure a sample of the truth completes."""

@@ -13,10 +13,20 @@ import array
 import math
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import Point, PoseStamped, Quaternion, Vector3
+from geometry_msgs.msg import (
+    Point,
+    PoseStamped,
+    PoseWithCovariance,
+    PoseWithCovarianceStamped,
+    Quaternion,
+    TransformStamped,
+    Vector3,
+)
+from geometry_msgs.msg import Pose as PoseMessage
 from longreach_msgs.msg import (
     MarkerEstimate,
     MarkerEstimates,
@@ -45,16 +55,20 @@ from longreach_vision.tracking.track_table import estimate_fields, observation_f
 
 __all__ = [
     'array_to_image',
+    'body_to_message',
     'camera_info_to_camera',
     'camera_to_info',
     'converter_of',
+    'estimates_to_detections',
     'estimates_to_message',
     'image_stamp',
     'image_to_gray',
     'markers_from_message',
     'observation_to_message',
+    'observations_to_detections',
     'observations_to_message',
     'pose_to_message',
+    'pose_to_transform',
     'shapes_to_message',
     'size_to_info',
 ]
@@ -65,6 +79,8 @@ _TEXT = (0.1, 0.1, 0.1)
 # Height of a label, and its height above the marker's centre, in marker diameters: legible when
 # the view is 100 diameters wide.
 _NAME, _ABOVE = 2.5, 2.5
+# Variance of an angle of which nothing is known [rad^2].
+_ANY_ANGLE = math.pi**2 / 3.0
 
 
 # --- images ----------------------------------------------------------------------------------
@@ -262,12 +278,42 @@ def camera_to_info(camera: Camera, stamp: Time, frame_id: str) -> CameraInfo:
 
 def pose_to_message(pose: Pose, stamp: Time, frame_id: str) -> PoseStamped:
     """Return the pose of a camera's optical frame in the frame of the rig."""
-    message = PoseStamped(header=Header(stamp=stamp, frame_id=frame_id))
-    x, y, z = pose.translation.tolist()
-    message.pose.position = Point(x=x, y=y, z=z)
-    x, y, z, w = pose.quaternion.tolist()
-    message.pose.orientation = Quaternion(x=x, y=y, z=z, w=w)
+    return PoseStamped(header=Header(stamp=stamp, frame_id=frame_id), pose=_pose(pose))
+
+
+def _pose(pose: Pose) -> PoseMessage:
+    """Return a pose without time and frame."""
+    position = dict(zip('xyz', pose.translation.tolist(), strict=True))
+    return PoseMessage(position=Point(**position), orientation=_quaternion(pose))
+
+
+def _quaternion(pose: Pose) -> Quaternion:
+    """Return the orientation of a pose."""
+    return Quaternion(**dict(zip('xyzw', pose.quaternion.tolist(), strict=True)))
+
+
+def pose_to_transform(pose: Pose, stamp: Time, frame_id: str, child: str) -> TransformStamped:
+    """Return a pose as the transform from its own frame, ``child``, to ``frame_id``."""
+    message = TransformStamped(header=Header(stamp=stamp, frame_id=frame_id), child_frame_id=child)
+    shift = dict(zip('xyz', pose.translation.tolist(), strict=True))
+    message.transform.translation = Vector3(**shift)
+    message.transform.rotation = _quaternion(pose)
     return message
+
+
+def body_to_message(pose: Pose, stamp: Time, frame_id: str) -> PoseWithCovarianceStamped:
+    """
+    Return the pose of a rigid body with its covariance.
+
+    In the message position comes first, and rotations are about the axes of ``frame_id``; in
+    :class:`~longreach_vision.camera.geometry.Pose` about those of the body.
+    """
+    assert pose.covariance is not None
+    turned = np.zeros((6, 6))
+    turned[:3, 3:], turned[3:, :3] = np.eye(3), pose.rotation
+    covariance = turned @ pose.covariance @ turned.T
+    found = PoseWithCovariance(pose=_pose(pose), covariance=covariance.ravel())
+    return PoseWithCovarianceStamped(header=Header(stamp=stamp, frame_id=frame_id), pose=found)
 
 
 def size_to_info(width: int, height: int, stamp: Time, frame_id: str) -> CameraInfo:
@@ -411,3 +457,71 @@ def shapes_to_message(
             shape.scale = Vector3(x=size, y=size, z=size)
             shape.color = ColorRGBA(r=r, g=g, b=b, a=1.0)
     return MarkerArray(markers=shapes)
+
+
+# --- vision_msgs, where installed ------------------------------------------------------------
+
+
+def observations_to_detections(
+    observations: Mapping[str, Observation], stamp: Time, frame_id: str
+) -> Any:
+    """
+    Return the markers seen in an image as a vision_msgs/Detection2DArray.
+
+    Markers that are LOST are left out; the score is 1 for TRACKED and 0 for UNCERTAIN. The box
+    encloses the ellipse along its axes [px]; positions in space are declared unknown.
+    """
+    kinds: Any = import_module('vision_msgs.msg')
+    header = Header(stamp=stamp, frame_id=frame_id)
+    message = kinds.Detection2DArray(header=header)
+    for name, seen in observations.items():
+        if seen.status == LOST:
+            continue
+        found = kinds.Detection2D(header=header, id=name)
+        found.results = [_hypothesis(kinds, name, seen.status)]
+        # By convention.
+        found.results[0].pose.covariance[0] = -1.0
+        u, v = np.asarray(seen.ellipse.center).tolist()
+        found.bbox.center.position.x, found.bbox.center.position.y = u, v
+        found.bbox.center.theta = float(seen.ellipse.angle)
+        found.bbox.size_x, found.bbox.size_y = (2.0 * np.asarray(seen.ellipse.axes)).tolist()
+        message.detections.append(found)
+    return message
+
+
+def estimates_to_detections(
+    estimates: Mapping[str, Estimate], radii: Mapping[str, float], stamp: Time, frame_id: str
+) -> Any:
+    """
+    Return the markers in space as a vision_msgs/Detection3DArray.
+
+    As :func:`observations_to_detections`; the position is the triangulated one, if there is one.
+    Orientations are unknown: their variances are those of any angle. The box is a cube around
+    the marker.
+    """
+    kinds: Any = import_module('vision_msgs.msg')
+    header = Header(stamp=stamp, frame_id=frame_id)
+    message = kinds.Detection3DArray(header=header)
+    for name, estimate in estimates.items():
+        location = estimate.triangulated or estimate.in_plane
+        if location is None or estimate.status == LOST:
+            continue
+        found = kinds.Detection3D(header=header, id=name)
+        found.results = [_hypothesis(kinds, name, estimate.status)]
+        covariance = np.diag([0.0, 0.0, 0.0, *3 * [_ANY_ANGLE]])
+        covariance[:3, :3] = location.covariance
+        place = _pose(Pose(np.eye(3), location.position))
+        found.results[0].pose.pose = found.bbox.center = place
+        found.results[0].pose.covariance = covariance.ravel()
+        size = 2.0 * radii[name]
+        found.bbox.size = Vector3(x=size, y=size, z=size)
+        message.detections.append(found)
+    return message
+
+
+def _hypothesis(kinds: Any, name: str, status: str) -> Any:
+    """Return the hypothesis that a marker is this one."""
+    found = kinds.ObjectHypothesisWithPose()
+    found.hypothesis.class_id = name
+    found.hypothesis.score = float(status == TRACKED)
+    return found

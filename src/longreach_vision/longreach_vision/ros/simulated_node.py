@@ -8,12 +8,13 @@ import numpy as np
 
 from longreach_dynamics.errors import InputError
 from longreach_vision.ros.camera_node import CameraNode, CameraNodeParameters
-from longreach_vision.ros.tracker_node import MarkerTracker, TrackerParameters
+from longreach_vision.ros.marker_tracker import MarkerTracker
+from longreach_vision.ros.tracker_parameters import TrackerParameters, tracking_of_rig
 
 __all__ = ['SimulatedNode', 'SimulatedParameters']
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SimulatedParameters(CameraNodeParameters, TrackerParameters):
     """Parameters of simulated cameras and tracker."""
 
@@ -30,11 +31,17 @@ class SimulatedNode(CameraNode):
     """Simulated cameras, and a tracker of the markers in their images."""
 
     def __init__(self) -> None:
-        super().__init__('simulated', SimulatedParameters)
+        super().__init__('simulated', SimulatedParameters, tracking_of_rig)
         settings = self.settings
         assert isinstance(settings, SimulatedParameters)
         self._tracker = MarkerTracker(self, settings, 'tracker')
         self.viewer = self._view
+
+    def change(self, settings: CameraNodeParameters) -> None:
+        """Continue with parameters that were changed at run time."""
+        super().change(settings)
+        assert isinstance(settings, SimulatedParameters)
+        self._tracker.change(settings)
 
     def _view(self, camera: str, stamp: int, image: np.ndarray) -> None:
         """Track the markers in an image."""

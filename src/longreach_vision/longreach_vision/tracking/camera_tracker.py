@@ -92,6 +92,11 @@ class CameraTracker:
         self._motion = ImageMotion(mounted.camera, parameters)
         self._tracks: dict[str, Track] = {}
 
+    def use(self, parameters: TrackingParameters) -> None:
+        """Continue with other parameters; tracks are kept."""
+        self.parameters = parameters
+        self._motion = ImageMotion(self._camera, parameters)
+
     @property
     def tracks(self) -> Mapping[str, Track]:
         """Tracks of markers that are tracked or searched for, by name."""

@@ -66,6 +66,8 @@ class TrackingReport:
         self._seconds: list[float] = []
         self._limit, self._latency = latency, math.nan
         self._statuses: dict[str, str] = {}
+        # Why bodies have no pose; empty for those that have one.
+        self._bodies: dict[str, str] = {}
         # Latest images of each camera: the number of markers tracked in each.
         self._sightings: dict[str, deque[int]] = {
             camera: deque(maxlen=_SILENT) for camera in topics
@@ -73,6 +75,10 @@ class TrackingReport:
         self.offset: ClockOffset | None = None
         self.agreement: Agreement | None = None
         self._chi_square = math.nan
+
+    def change(self, gap: float, latency: float) -> None:
+        """Continue with other limits, see the class [s]."""
+        self._gap, self._limit = gap, latency
 
     def add_image(self, camera: str, *, good: bool) -> None:
         """Count a received image, and whether it is valid."""
@@ -83,6 +89,7 @@ class TrackingReport:
         """Add the result of an image pair, the computing time per image, and its latency [s]."""
         self._latency = latency
         self._statuses = {name: one.status for name, one in frame.estimates.items()}
+        self._bodies = {name: one.reason for name, one in frame.bodies.items()}
         self._seconds.append(seconds)
         self._chi_square = frame.chi_square
         for camera, seen in frame.observations.items():
@@ -169,6 +176,10 @@ class TrackingReport:
             text = self.silent
         elif lost:
             text = f'lost: {", ".join(lost)}'
+        elif any(self._bodies.values()):
+            text = '; '.join(
+                f'no pose of {name}: {why}' for name, why in self._bodies.items() if why
+            )
         elif self._limit < self._latency < _OTHER_CLOCK:
             text = (
                 f'results are {self._latency:.2g} s late, allowed: {self._limit:g} s; use smaller'
@@ -223,4 +234,5 @@ class TrackingReport:
             'milliseconds_per_image': round(float(spent.mean()), 3),
             'milliseconds_at_most': round(float(spent.max()), 3),
             **self._statuses,
+            **{name: why or 'pose known' for name, why in self._bodies.items()},
         }

@@ -166,6 +166,11 @@ class ImagePairs(Generic[Picture]):
     size : callable, optional
         Returns the size of an image [bytes]; by default 0.
 
+    Attributes
+    ----------
+    tolerance : int
+        As given [ns]; can be changed.
+
     Raises
     ------
     InputError
@@ -190,7 +195,7 @@ class ImagePairs(Generic[Picture]):
         self.restarts = 0
         self.jumps = 0
         self._room, self._size = room, size
-        self._tolerance, self._timeout = round(tolerance * 1e9), round(timeout * 1e9)
+        self.tolerance, self._timeout = round(tolerance * 1e9), round(timeout * 1e9)
         self._queues: dict[str, _Queue[Picture]] = {
             name: _Queue(deque(), deque(maxlen=_INTERVALS)) for name in cameras
         }
@@ -327,7 +332,7 @@ class ImagePairs(Generic[Picture]):
         (other,) = set(self.cameras) - {first}
         mine, others = self._queues[first], self._queues[other]
         stamp = mine.waiting[0].stamp
-        passed = others.last is not None and others.last - stamp > self._tolerance
+        passed = others.last is not None and others.last - stamp > self.tolerance
         if passed or others.absent or not patient:
             return self._give([first])
         if mine.waiting[-1].stamp - stamp > self._timeout or self._is_full():
@@ -341,7 +346,7 @@ class ImagePairs(Generic[Picture]):
         mine, others = self._queues[first], self._queues[other]
         head, others_stamp = mine.waiting[0], others.waiting[0].stamp
         gap = others_stamp - head.stamp
-        if gap > self._tolerance:
+        if gap > self.tolerance:
             return self._give([first])
         # No later image can be nearer, or is likely to arrive within half an interval.
         if gap == 0 or 2 * gap <= head.interval:

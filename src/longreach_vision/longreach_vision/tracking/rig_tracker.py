@@ -28,7 +28,7 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision.camera.geometry import Plane
 from longreach_vision.camera.triangulation import Location, locate_in_plane, triangulate
 from longreach_vision.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
-from longreach_vision.rig import MarkerOnRig, Rig
+from longreach_vision.rig import MarkerOnRig, Rig, TrackingParameters
 from longreach_vision.tracking.bodies import BodyEstimate, locate_body
 from longreach_vision.tracking.camera_tracker import CameraTracker
 from longreach_vision.tracking.ring_names import alike, name_markers
@@ -201,6 +201,12 @@ class StereoTracker:
         self._excess = 1.0
         # Reasons for markers that were not found at the start, or in a search.
         self._missing: dict[str, str] = {}
+
+    def use(self, parameters: TrackingParameters) -> None:
+        """Continue with other parameters; tracks are kept."""
+        self.rig = dataclasses.replace(self.rig, tracking=parameters)
+        for tracker in self.trackers.values():
+            tracker.use(parameters)
 
     @property
     def excess(self) -> float:

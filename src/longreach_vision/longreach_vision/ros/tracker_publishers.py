@@ -1,0 +1,213 @@
+"""What the tracker publishes: observations, positions, poses, transforms, views."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
+from longreach_msgs.msg import MarkerEstimates, MarkerObservations
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from sensor_msgs.msg import Image
+from visualization_msgs.msg import MarkerArray
+
+from longreach_node import qos
+from longreach_node.frames import frame_name
+from longreach_node.stamps import stamp_of
+from longreach_node.transforms import Transforms, optional_message
+from longreach_vision.camera.geometry import Pose
+from longreach_vision.io.overlay import draw, side_by_side
+from longreach_vision.marker.detection import TRACKED
+from longreach_vision.rig import Rig
+from longreach_vision.ros import conversions
+from longreach_vision.ros.tracker_parameters import TrackerParameters
+from longreach_vision.tracking.image_sets import ImageSet
+from longreach_vision.tracking.rig_tracker import StereoFrame
+
+__all__ = ['StampedImage', 'TrackerPublishers']
+
+
+class StampedImage(NamedTuple):
+    """An image with its frame."""
+
+    image: np.ndarray
+    frame_id: str
+
+
+class _Drawing:
+    """Rate limiter of a topic for display."""
+
+    def __init__(self, publisher: Publisher) -> None:
+        self.publisher = publisher
+        self._latest = -math.inf
+
+    def is_due(self, now: float, rate: float) -> bool:
+        """Return whether the next message is due at a time [s], and there is a subscriber."""
+        # If time goes back, start again.
+        if not rate or 0.0 <= now - self._latest < 1.0 / rate:
+            return False
+        if not self.publisher.get_subscription_count():
+            return False
+        self._latest = now
+        return True
+
+
+class TrackerPublishers:
+    """
+    Publishers of a tracker.
+
+    Parameters
+    ----------
+    node : Node
+    settings : TrackerParameters
+        Can be replaced.
+    rig : Rig
+
+    Attributes
+    ----------
+    results : tuple of Publisher
+        Of observations and positions.
+    """
+
+    def __init__(self, node: Node, settings: TrackerParameters, rig: Rig) -> None:
+        self._node, self.settings, self._rig = node, settings, rig
+        self._frame_id = settings.frame_id.lstrip('/')
+        self._radii = {marker.name: marker.radius for marker in rig.markers}
+        create = node.create_publisher
+        found = qos.stream(settings.lossless)
+        self._observations = create(MarkerObservations, 'observations', found)
+        self._markers = create(MarkerEstimates, 'markers', found)
+        self.results = self._observations, self._markers
+        self._shapes = _Drawing(create(MarkerArray, 'marker_shapes', qos.VISUAL))
+        self._overlay = _Drawing(create(Image, 'overlay', qos.IMAGES))
+        self._poses = {
+            name: create(PoseStamped, f'{name}/pose', qos.VISUAL) for name in rig.cameras
+        }
+        self._bodies = {
+            body.name: create(PoseWithCovarianceStamped, f'{body.name}/pose', found)
+            for body in rig.bodies
+        }
+        self._transforms = Transforms(node) if settings.publish_tf else None
+        self._detections: dict[str, Publisher] = {}
+        if optional_message(node, 'vision_msgs/Detection2DArray', 'no detections') is not None:
+            for kind in ('2d', '3d'):
+                name = f'vision_msgs/Detection{kind.upper()}Array'
+                message = optional_message(node, name, 'no detections')
+                self._detections[kind] = create(message, f'detections_{kind}', found)
+
+    def camera_frame(self, camera: str) -> str:
+        """Return the optical frame of a camera, as our nodes name it."""
+        return frame_name(self._node, self.settings, f'{camera}_camera_optical')
+
+    def show_cameras(self, rig: Rig, stamp: int, frames: Mapping[str, str]) -> None:
+        """
+        Publish the poses of the cameras; they wait for viewers and recorders that come later.
+
+        Parameters
+        ----------
+        rig : Rig
+        stamp : int
+            [ns]
+        frames : mapping
+            Optical frames by camera, where known.
+        """
+        at = stamp_of(stamp), self._frame_id
+        for name, mounted in rig.cameras.items():
+            self._poses[name].publish(conversions.pose_to_message(mounted.pose, *at))
+        if self._transforms is not None:
+            self._transforms.hold(
+                [
+                    conversions.pose_to_transform(
+                        mounted.pose, *at, frames.get(name) or self.camera_frame(name)
+                    )
+                    for name, mounted in rig.cameras.items()
+                ]
+            )
+
+    def publish(self, images: ImageSet[StampedImage], frame: StereoFrame, rig: Rig) -> None:
+        """
+        Publish the results of a set of images, with the stamps of the images.
+
+        Parameters
+        ----------
+        images : ImageSet
+        frame : StereoFrame
+        rig : Rig
+            With the intrinsics in use.
+        """
+        for name, found in frame.observations.items():
+            at = stamp_of(images.stamps[name]), images.images[name].frame_id
+            self._observations.publish(conversions.observations_to_message(found, name, *at))
+            if self._is_asked_for('2d'):
+                detections = conversions.observations_to_detections(found, *at)
+                self._detections['2d'].publish(detections)
+        if images.late:
+            # Estimates are published in increasing order of time.
+            return
+        at = stamp_of(images.stamp), self._frame_id
+        self._markers.publish(
+            conversions.estimates_to_message(frame.estimates, frame.gap, *at, frame.chi_square)
+        )
+        if self._is_asked_for('3d'):
+            detections = conversions.estimates_to_detections(frame.estimates, self._radii, *at)
+            self._detections['3d'].publish(detections)
+        self._publish_poses(frame, *at)
+        now = images.stamp * 1e-9
+        if self._shapes.is_due(now, 2.0 * self.settings.overlay_rate):
+            shapes = conversions.shapes_to_message(frame.estimates, self._radii, *at)
+            self._shapes.publisher.publish(shapes)
+        if self._overlay.is_due(now, self.settings.overlay_rate):
+            self._publish_overlay(images, frame, rig)
+
+    def _is_asked_for(self, kind: str) -> bool:
+        """Return whether detections are subscribed to."""
+        found = self._detections.get(kind)
+        return found is not None and found.get_subscription_count() > 0
+
+    def _publish_poses(self, frame: StereoFrame, stamp: Time, frame_id: str) -> None:
+        """Publish the poses of bodies, and transforms of these and of markers."""
+        moving = []
+        for name, body in frame.bodies.items():
+            if body.pose is not None:
+                message = conversions.body_to_message(body.pose, stamp, frame_id)
+                self._bodies[name].publish(message)
+                moving.append((name, body.pose))
+        if self._transforms is None:
+            return
+        for name, estimate in frame.estimates.items():
+            location = estimate.triangulated or estimate.in_plane
+            if estimate.status == TRACKED and location is not None:
+                moving.append((name, Pose(np.eye(3), location.position)))
+        self._transforms.send(
+            [
+                conversions.pose_to_transform(
+                    pose, stamp, frame_id, frame_name(self._node, self.settings, name)
+                )
+                for name, pose in moving
+            ]
+        )
+
+    def _publish_overlay(
+        self, images: ImageSet[StampedImage], frame: StereoFrame, rig: Rig
+    ) -> None:
+        """Publish the overlays of all cameras in one picture."""
+        width = self.settings.overlay_width / len(rig.cameras)
+        pictures = []
+        for name, mounted in rig.cameras.items():
+            if name in images.images:
+                image, caption = images.images[name].image, f'{name} {images.times[name]:.2f} s'
+            else:
+                camera = mounted.camera
+                image = np.zeros((camera.height, camera.width), np.uint8)
+                caption = f'{name}: no image'
+            seen = frame.observations.get(name, {})
+            pictures.append(draw(image, seen, min(1.0, width / image.shape[1]), caption=caption))
+        first = next(iter(images.images.values()))
+        message = conversions.array_to_image(
+            side_by_side(pictures), 'bgr8', stamp_of(images.stamp), first.frame_id
+        )
+        self._overlay.publisher.publish(message)
