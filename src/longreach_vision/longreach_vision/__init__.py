@@ -84,7 +84,7 @@ def track(
     """
     # Imported here: modules of this package need little of this.
     from longreach_dynamics.errors import InputError
-    from longreach_vision.io.bag_files import is_bag, read_images
+    from longreach_vision.io.bag_files import BagImages, is_bag
     from longreach_vision.io.image_sources import open_source
     from longreach_vision.io.pictures import pictures_of
     from longreach_vision.rig import Rig, load_rig
@@ -94,8 +94,11 @@ def track(
     names = tuple(known.cameras)
     if len(sources) == 1 and is_bag(Path(sources[0])) and rate is None:
         topics = {name: f'/vision/{name}/image_raw' for name in names}
-        for one in follow(Follower(known), read_images(sources[0], topics, bits)):
+        recorded = BagImages(sources[0], topics, bits)
+        for one in follow(Follower(known), iter(recorded)):
             yield one.frame
+        for note in recorded.notes:
+            warnings.warn(note, stacklevel=2)
         return
     if not 1 <= len(sources) <= len(names):
         raise InputError(

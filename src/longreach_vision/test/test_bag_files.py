@@ -10,7 +10,7 @@ import pytest
 from geometry_msgs.msg import Point, Vector3
 from longreach_msgs.msg import MarkerEstimates, MarkerObservations, MarkerPositions
 from rclpy.serialization import deserialize_message
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import CompressedImage, JointState
 from small_rig import NAMES, frame_at, seen_at, small_path
 from std_msgs.msg import Header
 
@@ -19,7 +19,8 @@ from longreach_node.stamps import stamp_of
 from longreach_tools.bag import open_bag
 from longreach_tools.testing import contents, write_bag
 from longreach_vision.io import bag_files
-from longreach_vision.io.bag_files import TrackWriter, read_images, read_tracks, read_truth
+from longreach_vision.io.bag_files import BagImages, TrackWriter, read_tracks, read_truth
+from longreach_vision.io.compressed_images import jpeg_of
 from longreach_vision.ros import conversions
 from longreach_vision.tracking.track_table import Tracks, row_of
 
@@ -280,7 +281,7 @@ def test_images_of_a_bag(tmp_path):
     ]
     bag = write_bag(tmp_path / 'bag', 'vision', rows)
     topics = {name: f'/vision/{name}/image_raw' for name in ('left', 'right')}
-    found = list(read_images(bag, topics, bits=12))
+    found = list(BagImages(bag, topics, bits=12))
     assert [(p.camera, p.stamp) for p in found] == [
         ('left', BEGIN),
         ('right', BEGIN + 1),
@@ -289,7 +290,41 @@ def test_images_of_a_bag(tmp_path):
     for picture, (_, _, message) in zip(found, rows, strict=True):
         np.testing.assert_array_equal(picture.image, conversions.image_to_gray(message, 12))
     assert 'image 1 on /vision/left/image_raw' in found[2].name
-    assert [p.camera for p in read_images(bag, {'right': topics['right']})] == ['right']
+    assert [p.camera for p in BagImages(bag, {'right': topics['right']})] == ['right']
+
+
+def packed_message(pixels, stamp, cut=None):
+    message = CompressedImage(format='mono8; jpeg compressed mono8')
+    message.header.stamp = stamp_of(stamp)
+    message.data.frombytes(jpeg_of(pixels, 100)[:cut])
+    return message
+
+
+def test_compressed_images_of_a_bag_are_read_where_raw_ones_are_missing(tmp_path):
+    grey = np.full((40, 60), 90, np.uint8)
+    rows = [
+        ('left/image_raw/compressed', 0, packed_message(grey, BEGIN)),
+        ('left/image_raw/compressed', 1, packed_message(grey + 9, BEGIN + 1, cut=300)),
+        ('left/image_raw/compressed', 2, packed_message(grey + 20, BEGIN + 2)),
+        # Raw images are better than compressed ones.
+        ('right/image_raw/compressed', 0, packed_message(grey, BEGIN)),
+        ('right/image_raw', 0, image_message(grey + 1, 'mono8', BEGIN)),
+    ]
+    bag = write_bag(tmp_path / 'bag', 'vision', rows)
+    images = BagImages(bag, {name: f'/vision/{name}/image_raw' for name in ('left', 'right')})
+    found = [(p.camera, p.stamp - BEGIN, int(p.image[5, 5])) for p in images]
+    assert sorted(found) == [('left', 0, 90), ('left', 2, 110), ('right', 0, 91)]
+    (note,) = images.notes
+    assert note.startswith(f'1 of 4 images of {bag} cannot be decoded')
+    assert 'image 1 on /vision/left/image_raw/compressed: image is truncated after 300' in note
+
+
+def test_a_bag_of_damaged_images_only_is_refused(tmp_path):
+    grey = np.full((40, 60), 90, np.uint8)
+    rows = [('left/image_raw/compressed', k, packed_message(grey, k, cut=99)) for k in range(2)]
+    bag = write_bag(tmp_path / 'bag', 'vision', rows)
+    with pytest.raises(InputError, match=r'image 0 on /vision/left/.*compressed: .* trunc'):
+        list(BagImages(bag, {'left': '/vision/left/image_raw'}))
 
 
 def test_images_that_cannot_be_used(tmp_path):
@@ -298,11 +333,11 @@ def test_images_that_cannot_be_used(tmp_path):
     short.height = 60
     rows = [('left/image_raw', 0, good), ('left/image_raw', 1, short)]
     bag = write_bag(tmp_path / 'bag', 'vision', [*rows, *truth_rows([0.0])])
-    images = read_images(bag, {'left': '/vision/left/image_raw'})
+    images = iter(BagImages(bag, {'left': '/vision/left/image_raw'}))
     assert next(images).image.shape == (6, 8)
     with pytest.raises(InputError, match=r'image 1 on /vision/left/image_raw: .* truncated'):
         next(images)
     with pytest.raises(InputError, match=r'has longreach_msgs/msg/MarkerPositions, allowed: sens'):
-        list(read_images(bag, {'left': '/vision/marker_truth'}))
+        list(BagImages(bag, {'left': '/vision/marker_truth'}))
     with pytest.raises(InputError, match='/vision/right/image_raw'):
-        list(read_images(bag, {'right': '/vision/right/image_raw'}))
+        list(BagImages(bag, {'right': '/vision/right/image_raw'}))

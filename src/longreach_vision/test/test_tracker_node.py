@@ -23,7 +23,7 @@ from longreach_msgs.srv import InitializeMarker
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from rig_files import write_rig
-from sensor_msgs.msg import CameraInfo, Image
+from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from visualization_msgs.msg import Marker, MarkerArray
 
 from longreach_dynamics.errors import InputError
@@ -33,6 +33,7 @@ from longreach_node.testing import Bench, bench
 from longreach_node.transforms import Transforms
 from longreach_vision.camera.geometry import Plane, Pose
 from longreach_vision.camera.model import Camera
+from longreach_vision.io.compressed_images import jpeg_of
 from longreach_vision.rig import (
     Body,
     MarkerOnBody,
@@ -153,7 +154,11 @@ class Tracker:
     """The node, a driver in the cameras' place, and what the node publishes."""
 
     def __init__(
-        self, b: Bench, capture: pytest.CaptureFixture[str], sides: tuple[str, ...] = SIDES
+        self,
+        b: Bench,
+        capture: pytest.CaptureFixture[str],
+        sides: tuple[str, ...] = SIDES,
+        compressed: bool = False,
     ) -> None:
         self.bench = b
         self.observations: list[MarkerObservations] = b.listen(MarkerObservations, 'observations')
@@ -163,8 +168,9 @@ class Tracker:
         )
         self._capture, self._log = capture, ''
         self.node = b.add(TrackerNode)
+        kind, topic = (CompressedImage, '/compressed') if compressed else (Image, '')
         self._cameras = {
-            side: b.publisher(Image, f'{side}/image_raw', qos.IMAGES) for side in sides
+            side: b.publisher(kind, f'{side}/image_raw{topic}', qos.IMAGES) for side in sides
         }
         self._infos = {
             side: b.publisher(CameraInfo, f'{side}/camera_info', qos.IMAGES) for side in sides
@@ -176,7 +182,7 @@ class Tracker:
             # More than what waits in a queue would get lost.
             self.bench.settle(2)
 
-    def send_message(self, side: str, message: Image) -> None:
+    def send_message(self, side: str, message: Image | CompressedImage) -> None:
         self._cameras[side].publish(message)
         self.bench.settle(2)
 
@@ -240,9 +246,9 @@ def start(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[Start]:
 
         def make(own: Rig | None = None, **parameters: Any) -> Tracker:
             sides = tuple((own or rig()).cameras)
-            return Tracker(
-                stack.enter_context(bench(*words(tmp_path, '', own, **parameters))), capfd, sides
-            )
+            found = stack.enter_context(bench(*words(tmp_path, '', own, **parameters)))
+            compressed = parameters.get('transport') == 'compressed'
+            return Tracker(found, capfd, sides, compressed)
 
         yield make
 
@@ -282,6 +288,28 @@ def test_poses_of_the_cameras_are_told_to_who_comes_late(start: Start) -> None:
         place, turn = pose.pose.position, pose.pose.orientation
         again = Pose.from_quaternion((turn.x, turn.y, turn.z, turn.w), (place.x, place.y, place.z))
         np.testing.assert_allclose(again.matrix, mounted.pose.matrix, atol=1e-8)
+
+
+def test_compressed_images_are_tracked_and_damaged_ones_counted(start: Start) -> None:
+    tracker = start(transport='compressed', lossless='true')
+    sent = shots(6)
+    for shot in sent:
+        data = jpeg_of(shot.image, 95)
+        is_cut = shot.camera == 'left' and shot.stamp == 2 * PERIOD
+        message = CompressedImage(format='mono8; jpeg compressed mono8')
+        message.header = shot.message().header
+        message.data.frombytes(data[:1000] if is_cut else data)
+        tracker.send_message(shot.camera, message)
+    tracker.heard(6)
+    line = tracker.says('left/image_raw/compressed', 'truncated')
+    assert 'compressed image is truncated after 1000 bytes' in line
+    tracker.says('left/image_raw/compressed: 320 x 240, mono8; jpeg compressed mono8')
+    tracker.reported(left_frames=5, left_bad=1, right_frames=6, right_bad=0)
+    for message in tracker.markers:
+        places, _ = motion(nanoseconds_of(message.header.stamp) * 1e-9)
+        for one, place in zip(message.estimates, places, strict=True):
+            assert one.status == 0
+            assert np.abs([one.in_plane.x - place[0], one.in_plane.z - place[2]]).max() < 2e-3
 
 
 # --- rigid bodies and transforms --------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from sensor_msgs.msg import CameraInfo, Image
+from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from std_msgs.msg import String
 
 from longreach_dynamics.errors import InputError, LongreachError
@@ -22,7 +22,11 @@ from longreach_node.testing import Bench, bench
 from longreach_vision.camera.model import Camera, read_camera, write_camera
 from longreach_vision.io.image_sources import Frame, ImageSource
 from longreach_vision.ros import video_node
-from longreach_vision.ros.conversions import camera_info_to_camera, image_to_gray
+from longreach_vision.ros.conversions import (
+    camera_info_to_camera,
+    compressed_to_gray,
+    image_to_gray,
+)
 from longreach_vision.ros.video_node import VideoNode
 
 HEIGHT, WIDTH = 24, 32
@@ -94,6 +98,19 @@ def test_a_folder(folder: Path, calibration: Path, pace: str, profile: QoSProfil
     assert stamps(images) == stamps(infos)
     assert set(np.diff(stamps(images))) == {10_000_000}
     assert camera_info_to_camera(infos[0], 'left') == read_camera(calibration)
+
+
+def test_compressed_images_for_who_asks_for_them(folder: Path, calibration: Path) -> None:
+    """As image_transport names and writes them; one subscriber of these counts as a listener."""
+    given = words(source=folder, camera=calibration, pace='delivered', frame_rate=100.0)
+    with bench(*given, *words(listeners=1, jpeg_quality=100)) as tests:
+        packed = tests.listen(CompressedImage, 'image_raw/compressed', QOS)
+        node = tests.add(VideoNode)
+        tests.until(node.done.done, 'end of the file')
+        tests.until(lambda: len(packed) == 5, '5 images')
+    assert {message.format for message in packed} == {'mono8; jpeg compressed mono8'}
+    assert [int(compressed_to_gray(image)[0, 0]) for image in packed] == [0, 1, 2, 3, 4]
+    assert set(np.diff(stamps(packed))) == {10_000_000}
 
 
 def test_it_says_what_it_does(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from longreach_tools.output import (
     table,
     write_csv,
 )
-from longreach_vision.io.bag_files import TrackWriter
+from longreach_vision.io.bag_files import BagImages, TrackWriter
 from longreach_vision.io.image_sources import ImageSource
 from longreach_vision.io.overlay_files import writing_overlay
 from longreach_vision.io.pictures import Picture
@@ -131,7 +131,7 @@ def track_markers(
     images: Iterable[Picture],
     total: int | None,
     path: MarkerPath | None,
-    sources: Sequence[ImageSource] = (),
+    sources: Sequence[ImageSource | BagImages] = (),
 ) -> None:
     """
     Track markers, and write and print the results.
@@ -146,7 +146,7 @@ def track_markers(
         Approximate number of images of each camera, for the progress bar.
     path : MarkerPath, optional
         True motion of the markers.
-    sources : sequence of ImageSource
+    sources : sequence of ImageSource or BagImages
         Where the images come from, for its notes.
 
     Raises
@@ -171,7 +171,7 @@ def _track(
     images: Iterable[Picture],
     total: int | None,
     path: MarkerPath | None,
-    sources: Sequence[ImageSource],
+    sources: Sequence[ImageSource | BagImages],
 ) -> None:
     """Track markers after checking all outputs."""
     rows: list[list[float]] = []

@@ -33,7 +33,7 @@ from longreach_vision.commands.arguments import (
 )
 from longreach_vision.commands.setup_commands import write_delay, write_line_time, write_poses
 from longreach_vision.commands.track_output import Targets, hand_out, track_markers
-from longreach_vision.io.bag_files import read_images, read_tracks, read_truth
+from longreach_vision.io.bag_files import BagImages, read_tracks, read_truth
 from longreach_vision.io.image_sources import ImageSource, open_source
 from longreach_vision.io.pictures import Picture, pictures_of
 from longreach_vision.rig import Rig
@@ -138,7 +138,7 @@ def _run_track(arguments: argparse.Namespace) -> None:
 
 def _opened(
     stack: contextlib.ExitStack, arguments: argparse.Namespace, rig: Rig
-) -> tuple[Rig, Iterator[Picture], int | None, list[ImageSource]]:
+) -> tuple[Rig, Iterator[Picture], int | None, list[ImageSource | BagImages]]:
     """
     Open the images of files or a bag.
 
@@ -149,8 +149,7 @@ def _opened(
     images : iterator of Picture
     total : int or None
         Approximate number of images of each camera.
-    sources : list of ImageSource
-        Empty for a bag.
+    sources : list of ImageSource or BagImages
     """
     if arguments.from_bag is not None:
         if arguments.left is not None:
@@ -166,7 +165,8 @@ def _opened(
             if arguments.camera in (None, name)
         }
         rig = _started(_with_cameras(rig, tuple(topics)), arguments.start)
-        return rig, read_images(arguments.from_bag, topics, arguments.bits), None, []
+        recorded = BagImages(arguments.from_bag, topics, arguments.bits)
+        return rig, iter(recorded), None, [recorded]
     if arguments.left is None:
         raise InputError('LEFT is missing; give a video, a folder of pictures, or --from-bag BAG')
     if arguments.right is not None and (

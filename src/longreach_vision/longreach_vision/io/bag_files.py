@@ -25,6 +25,7 @@ from longreach_tools.bag import (
     read_bag,
 )
 from longreach_tools.output import writing_directory
+from longreach_vision.io.compressed_images import gray_of_compressed
 from longreach_vision.io.images import BitDepth, ImageFields, to_gray
 from longreach_vision.io.pictures import Picture
 from longreach_vision.simulator.marker_path import MarkerPath
@@ -41,9 +42,9 @@ from longreach_vision.tracking.track_table import (
 )
 
 __all__ = [
+    'BagImages',
     'TrackWriter',
     'is_bag',
-    'read_images',
     'read_tracks',
     'read_truth',
 ]
@@ -52,6 +53,7 @@ _OBSERVATIONS = 'longreach_msgs/msg/MarkerObservations'
 _ESTIMATES = 'longreach_msgs/msg/MarkerEstimates'
 _TRUTH = 'longreach_msgs/msg/MarkerPositions'
 _IMAGE = 'sensor_msgs/msg/Image'
+_COMPRESSED = 'sensor_msgs/msg/CompressedImage'
 _SECOND = 1_000_000_000  # [ns]
 
 
@@ -409,9 +411,12 @@ def read_truth(bag: str | Path, topic: str = '') -> MarkerPath:
         raise InputError(f'{bag}: {topic}: {error}') from error
 
 
-def read_images(bag: str | Path, topics: Mapping[str, str], bits: int = 0) -> Iterator[Picture]:
+class BagImages:
     """
-    Yield the images of a recording, in the order of recording.
+    Images of a recording, in the order of recording.
+
+    Where a topic was not recorded, but the topic ``compressed`` below it was, images are those of
+    that one. Compressed images that are damaged are left out.
 
     Parameters
     ----------
@@ -421,18 +426,78 @@ def read_images(bag: str | Path, topics: Mapping[str, str], bits: int = 0) -> It
     bits : int
         Significant bits of 16-bit values, see :class:`longreach_vision.io.images.BitDepth`.
 
+    Attributes
+    ----------
+    damaged : dict
+        Compressed images that were left out so far, with the reasons.
+    files : tuple of Path
+        Empty.
+
     Raises
     ------
     InputError
-        If the recording cannot be read, lacks a topic, or has an image that cannot be used.
+        If the recording cannot be read.
     """
-    cameras = {topic: camera for camera, topic in topics.items()}
-    counts = dict.fromkeys(topics, 0)
-    depths = {camera: BitDepth(bits) for camera in topics}
-    for topic, message in _messages(bag, list(cameras), _IMAGE):
-        camera = cameras[topic]
-        name = f'{bag}: image {counts[camera]} on {topic}'
-        counts[camera] += 1
+
+    def __init__(self, bag: str | Path, topics: Mapping[str, str], bits: int = 0) -> None:
+        self._bag = bag
+        self._depths = {camera: BitDepth(bits) for camera in topics}
+        self._counts = dict.fromkeys(topics, 0)
+        self.damaged: dict[str, str] = {}
+        self.files: tuple[Path, ...] = ()
+        with open_bag(bag) as opened:
+            self._cameras = {
+                f'{topic}/compressed'
+                if topic not in opened.topics and f'{topic}/compressed' in opened.topics
+                else topic: camera
+                for camera, topic in topics.items()
+            }
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know about the images read so far."""
+        if not self.damaged:
+            return []
+        told = (
+            f'{len(self.damaged)} of {sum(self._counts.values())} images of'
+            f' {self._bag} cannot be decoded and are left out; the first:'
+            f' {next(iter(self.damaged.values()))}'
+        )
+        return [told]
+
+    def __iter__(self) -> Iterator[Picture]:
+        """
+        Yield the images.
+
+        Raises
+        ------
+        InputError
+            If the recording lacks a topic, has a raw image that cannot be used, or no compressed
+            one that can.
+        """
+        for topic, _, message in read_bag(self._bag, list(self._cameras)):
+            camera = self._cameras[topic]
+            name = f'{self._bag}: image {self._counts[camera]} on {topic}'
+            self._counts[camera] += 1
+            try:
+                image = self._decoded(topic, message, self._depths[camera])
+            except InputError as error:
+                if message.__msgtype__ != _COMPRESSED:
+                    raise InputError(f'{name}: {error}') from error
+                self.damaged[name] = f'{name}: {error}'
+                continue
+            yield Picture(camera, _nanoseconds(message), image, name)
+        if self.damaged and len(self.damaged) == sum(self._counts.values()):
+            raise InputError(next(iter(self.damaged.values())))
+
+    def _decoded(self, topic: str, message: Any, depth: BitDepth) -> np.ndarray:
+        """Return an image in grey levels."""
+        if message.__msgtype__ == _COMPRESSED:
+            return gray_of_compressed(message.format, bytes(message.data), depth)
+        if message.__msgtype__ != _IMAGE:
+            raise InputError(
+                f'{topic} has {message.__msgtype__}, allowed: {_IMAGE}, {_COMPRESSED}'
+            )
         fields = ImageFields(
             height=message.height,
             width=message.width,
@@ -441,8 +506,4 @@ def read_images(bag: str | Path, topics: Mapping[str, str], bits: int = 0) -> It
             step=message.step,
             data=message.data,
         )
-        try:
-            image = to_gray(fields, depths[camera])
-        except InputError as error:
-            raise InputError(f'{name}: {error}') from error
-        yield Picture(camera, _nanoseconds(message), image, name)
+        return to_gray(fields, depth)

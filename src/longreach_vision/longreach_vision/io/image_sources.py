@@ -11,12 +11,10 @@ the sensor.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import re
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -25,12 +23,10 @@ import cv2
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
+from longreach_vision.io.compressed_images import PICTURES, decoded_picture, silence
 from longreach_vision.io.images import BitDepth, bgr_of, gray_of
 
 __all__ = ['CaptureOptions', 'Frame', 'ImageSource', 'Numbers', 'open_source', 'stored_picture']
-
-# Formats that all builds of OpenCV read.
-_PICTURES = ('.bmp', '.jpeg', '.jpg', '.pbm', '.pgm', '.png', '.ppm', '.tif', '.tiff', '.webp')
 
 # Upper bound of stamps in messages [ns].
 _LAST = 2**31 * 10**9
@@ -41,12 +37,6 @@ _NANOSECONDS = re.compile(r'(?:^|\D)(\d{19})$')
 _LAST_NUMBER = re.compile(r'(.*?)(\d{1,12})(\D*)')
 # Conversion specifiers in printf patterns.
 _NUMBER = re.compile(r'%0?(\d*)d')
-# Markers in a JPEG file, without stuffed and fill bytes.
-_MARK = re.compile(rb'\xff[^\x00\xff\xd0-\xd7]')
-# Signature of a PNG file, bytes before its first chunk, and type of its last chunk.
-_PNG, _PNG_HEAD, _PNG_END = b'\x89PNG', 8, b'IEND'
-# Upper bound of columns and rows of a picture [px].
-_LARGEST = 100_000
 
 # Timeouts for the start of a stream, and for the next image [s].
 _OPENING, _READING = 10.0, 5.0
@@ -334,66 +324,7 @@ def stored_picture(path: Path) -> np.ndarray:
         raise InputError(f'{path} cannot be read: {error.strerror}') from error
     if not data:
         raise InputError(f'{path} is empty, allowed: a picture; was the disk full?')
-    # OpenCV fills missing parts of a JPEG with grey silently.
-    jpeg, png = data.startswith(b'\xff\xd8'), data.startswith(_PNG)
-    if (jpeg and not _is_whole_jpeg(data)) or (png and not _is_whole_png(data, path)):
-        raise InputError(f'{path} is truncated after {len(data)} bytes; copy or record it again')
-    flags = cv2.IMREAD_UNCHANGED | cv2.IMREAD_IGNORE_ORIENTATION
-    image: np.ndarray | None = None
-    with _silence(), contextlib.suppress(cv2.error):
-        image = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
-    if image is None:
-        raise InputError(
-            f'{path} cannot be read as a picture, allowed: {" ".join(_PICTURES)}, whole; is it'
-            ' damaged?'
-        )
-    return image
-
-
-def _is_whole_jpeg(data: bytes) -> bool:
-    """Return whether a JPEG is complete, by its markers: thumbnails have ends of their own."""
-    at = 2
-    while mark := _MARK.search(data, at):
-        at = mark.end()
-        kind = data[at - 1]
-        if kind == 0xD9:
-            return True
-        if kind not in (0x01, 0xD8):
-            at += int.from_bytes(data[at : at + 2], 'big')
-    return False
-
-
-def _is_whole_png(data: bytes, path: Path) -> bool:
-    """Return whether a PNG is complete, chunk by chunk; InputError if a chunk is damaged."""
-    # libpng would write about these errors to stderr.
-    at = _PNG_HEAD
-    size = [int.from_bytes(data[k : k + 4], 'big') for k in (16, 20)]
-    if max(size) > _LARGEST:
-        raise InputError(
-            f'{path} has a size of {size[0]} x {size[1]} px, allowed: at most {_LARGEST} each way;'
-            ' it is probably damaged'
-        )
-    while at + 12 <= len(data):
-        end = at + 12 + int.from_bytes(data[at : at + 4], 'big')
-        if end > len(data):
-            return False
-        if zlib.crc32(data[at + 4 : end - 4]) != int.from_bytes(data[end - 4 : end], 'big'):
-            raise InputError(f'{path} is damaged at byte {at}, allowed: a picture; copy it again')
-        if data[at + 4 : at + 8] == _PNG_END:
-            return True
-        at = end
-    return False
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """Suppress OpenCV's messages on stderr, which the errors raised here replace."""
-    level = cv2.utils.logging.getLogLevel()
-    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
-    try:
-        yield
-    finally:
-        cv2.utils.logging.setLogLevel(level)
+    return decoded_picture(data, str(path))
 
 
 class _ExactTimes:
@@ -604,7 +535,7 @@ def _opened(device: int | str, backend: int, options: list[int] | None = None) -
     """Return an open capture, or None."""
     # Read at FFmpeg's first use; otherwise it writes about each damaged packet.
     os.environ.setdefault('OPENCV_FFMPEG_LOGLEVEL', '-8')
-    with _silence():
+    with silence():
         capture = cv2.VideoCapture(device, backend, options or [])
     return capture if capture.isOpened() else None
 
@@ -688,7 +619,7 @@ def _stored(device: str, options: dict[str, Any]) -> ImageSource:
         files = _natural(p for p in path.iterdir() if _is_picture(p))
         if not files:
             raise InputError(
-                f'folder {path} has no pictures, allowed: files {" ".join(_PICTURES)} in the'
+                f'folder {path} has no pictures, allowed: files {" ".join(PICTURES)} in the'
                 ' folder itself'
             )
         return _Pictures(device, files, **options)
@@ -710,7 +641,7 @@ def _check_device(device: int | str) -> None:
 
 def _is_picture(path: Path) -> bool:
     """Return whether a file has the extension of a picture."""
-    return path.suffix.lower() in _PICTURES and path.is_file() and not path.name.startswith('.')
+    return path.suffix.lower() in PICTURES and path.is_file() and not path.name.startswith('.')
 
 
 def _natural(paths: Iterator[Path]) -> list[tuple[int, Path]]:

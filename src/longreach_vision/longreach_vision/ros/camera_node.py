@@ -22,11 +22,9 @@ import numpy as np
 from longreach_msgs.msg import MarkerPositions
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
-from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.subscription import Subscription
 from rclpy.task import Future
-from sensor_msgs.msg import CameraInfo, Image
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import quantity
@@ -39,6 +37,7 @@ from longreach_vision.camera.model import Camera
 from longreach_vision.io.images import keep_freed_memory
 from longreach_vision.rig import load_rig
 from longreach_vision.ros import conversions
+from longreach_vision.ros.image_publishers import JPEG_QUALITY, ImagePublishers
 from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng, warm_up
 from longreach_vision.simulator.marker_path import Frame, FrameTimes, MarkerPath, frames_of
 from longreach_vision.simulator.scene import Scene, load_look, scene_of
@@ -96,8 +95,14 @@ class CameraNodeParameters(FrameParameters):
         at_least=0.0,
         default=0.0,
     )
+    jpeg_quality: int = quantity(
+        'quality of image_raw/compressed, which is published while it has subscribers',
+        at_least=1,
+        at_most=100,
+        default=JPEG_QUALITY,
+    )
     listeners: int = quantity(
-        'number of subscribers of each image_raw for which path and marker_truth wait',
+        'number of subscribers of images of each camera for which path and marker_truth wait',
         at_least=0,
         default=0,
     )
@@ -128,6 +133,7 @@ class _View:
         times: FrameTimes,
         delay: int,
         line_time: float,
+        quality: int,
     ) -> None:
         self.name, self.times, self._delay = name, times, delay
         blank = np.zeros((camera.height, camera.width), dtype=np.uint8)
@@ -135,8 +141,7 @@ class _View:
         self._info = conversions.camera_to_info(camera, stamp_of(0), frame_id)
         self._buffer = np.frombuffer(self._message.data, np.uint8).reshape(blank.shape)
         self._simulator = CameraSimulator(camera, pose, scene, self._buffer, line_time)
-        self.images = node.create_publisher(Image, f'{name}/image_raw', qos.IMAGES)
-        self._infos = node.create_publisher(CameraInfo, f'{name}/camera_info', qos.IMAGES)
+        self.images = ImagePublishers(node, name, quality)
 
     def draw(self, frame: Frame, rng: np.random.Generator) -> np.ndarray:
         """Draw and return an image; it is overwritten by the next one."""
@@ -150,9 +155,10 @@ class _View:
     def publish(self, frame: Frame, unheard: bool) -> None:
         """Publish the drawn image; without subscribers only if ``unheard``."""
         self._message.header.stamp = self._info.header.stamp = stamp_of(self.stamp(frame))
-        self._infos.publish(self._info)
-        if unheard or self.images.get_subscription_count():
-            self.images.publish(self._message)
+        if unheard or self.images.subscribers:
+            self.images.publish(self._buffer, self._message, self._info)
+        else:
+            self.images.publish_info(self._info)
 
 
 Viewer = Callable[[str, int, np.ndarray], None]
@@ -212,6 +218,7 @@ class CameraNode(Node):
                 FrameTimes(settings.frame_rate, settings.skew if index else 0.0),
                 seconds_to_nanoseconds(mounted.delay),
                 mounted.line_time / settings.scale,
+                settings.jpeg_quality,
             )
             for index, (name, mounted) in enumerate(rig.cameras.items())
         ]
@@ -324,8 +331,7 @@ class CameraNode(Node):
 
     def _is_heard(self) -> bool:
         """Return whether all reliable subscribers have the images, after a short wait."""
-        wait = Duration(seconds=0.01)
-        return all(view.images.wait_for_all_acked(wait) for view in self._views)
+        return all(view.images.is_heard() for view in self._views)
 
     def _has_listeners(self, now: float) -> bool:
         """Return whether the required subscribers of the first image are present."""
@@ -339,7 +345,7 @@ class CameraNode(Node):
     def is_watched(self) -> bool:
         """Return whether the required number of subscribers is present."""
         wanted = self.settings.listeners
-        return all(view.images.get_subscription_count() >= wanted for view in self._views)
+        return all(view.images.subscribers >= wanted for view in self._views)
 
     def _draw(self, waiting: _Waiting) -> None:
         """Draw and publish an image, unless it is dropped."""

@@ -34,7 +34,7 @@ from longreach_msgs.msg import (
     MarkerObservations,
     MarkerPositions,
 )
-from sensor_msgs.msg import CameraInfo, Image
+from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
@@ -42,6 +42,7 @@ from longreach_dynamics.errors import InputError
 from longreach_node.stamps import nanoseconds_of
 from longreach_vision.camera.geometry import Pose
 from longreach_vision.camera.model import MODELS, Camera
+from longreach_vision.io.compressed_images import gray_of_compressed
 from longreach_vision.io.images import (
     ENCODINGS,
     BitDepth,
@@ -58,6 +59,7 @@ __all__ = [
     'body_to_message',
     'camera_info_to_camera',
     'camera_to_info',
+    'compressed_to_gray',
     'converter_of',
     'estimates_to_detections',
     'estimates_to_message',
@@ -86,7 +88,7 @@ _ANY_ANGLE = math.pi**2 / 3.0
 # --- images ----------------------------------------------------------------------------------
 
 
-def image_stamp(message: Image) -> int:
+def image_stamp(message: Image | CompressedImage) -> int:
     """
     Return the stamp of an image [ns].
 
@@ -106,7 +108,8 @@ def image_stamp(message: Image) -> int:
 
 def converter_of(encoding: str) -> str:
     """Return the package that converts an encoding: longreach_vision or cv_bridge."""
-    return 'longreach_vision' if encoding in ENCODINGS else 'cv_bridge'
+    own = encoding in ENCODINGS or 'jpeg' in encoding or 'png' in encoding
+    return 'longreach_vision' if own else 'cv_bridge'
 
 
 def image_to_gray(message: Image, bits: int | BitDepth = 16) -> np.ndarray:
@@ -132,6 +135,18 @@ def image_to_gray(message: Image, bits: int | BitDepth = 16) -> np.ndarray:
     if converter_of(message.encoding) == 'cv_bridge':
         return _by_cv_bridge(message)
     return to_gray(_fields(message), bits)
+
+
+def compressed_to_gray(message: CompressedImage, bits: int | BitDepth = 16) -> np.ndarray:
+    """
+    Return a compressed image in grey levels, shape (height, width), uint8.
+
+    Raises
+    ------
+    InputError
+        For a truncated or damaged image, and the format of another transport.
+    """
+    return gray_of_compressed(message.format, bytes(message.data), bits, 'compressed image')
 
 
 def _fields(message: Image) -> ImageFields:

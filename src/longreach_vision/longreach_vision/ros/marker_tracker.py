@@ -16,7 +16,7 @@ from longreach_msgs.srv import InitializeMarker
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
-from sensor_msgs.msg import CameraInfo, Image
+from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
 from longreach_dynamics.errors import InputError
 from longreach_node import diagnostics
@@ -166,14 +166,30 @@ class MarkerTracker:
         except InputError as error:
             self._refuse(camera, str(error))
             return
-        if self._encodings.get(camera) != message.encoding:
-            self._encodings[camera] = message.encoding
-            self._node.get_logger().info(
-                f'{self._topic(camera)}: {message.width} x {message.height}, {message.encoding},'
-                f' converted by {conversions.converter_of(message.encoding)}'
-                f'{"; " * bool(note := self._depths[camera].note)}{note}'
-            )
+        self._note_encoding(camera, image.shape, message.encoding)
         self.add(camera, stamp, image, message.header.frame_id)
+
+    def on_compressed(self, camera: str, message: CompressedImage) -> None:
+        """Process a compressed image; one that cannot be decoded is counted and skipped."""
+        try:
+            stamp = conversions.image_stamp(message)
+            image = conversions.compressed_to_gray(message, self._depths[camera])
+        except InputError as error:
+            self._refuse(camera, str(error))
+            return
+        self._note_encoding(camera, image.shape, message.format)
+        self.add(camera, stamp, image, message.header.frame_id)
+
+    def _note_encoding(self, camera: str, shape: tuple[int, ...], encoding: str) -> None:
+        """Log size and encoding of a camera's images when they are new."""
+        if self._encodings.get(camera) == encoding:
+            return
+        self._encodings[camera] = encoding
+        note = self._depths[camera].note
+        self._node.get_logger().info(
+            f'{self._topic(camera)}: {shape[1]} x {shape[0]}, {encoding}, converted by'
+            f' {conversions.converter_of(encoding)}{"; " * bool(note)}{note}'
+        )
 
     def add(self, camera: str, stamp: int, image: np.ndarray, frame_id: str = '') -> None:
         """
@@ -323,7 +339,8 @@ class MarkerTracker:
 
     def _topic(self, camera: str) -> str:
         """Return the resolved topic name of a camera."""
-        return str(self._node.resolve_topic_name(f'{camera}/image_raw'))
+        suffix = '/compressed' if self._settings.transport == 'compressed' else ''
+        return str(self._node.resolve_topic_name(f'{camera}/image_raw{suffix}'))
 
     def _warn(self, kind: str, text: str) -> None:
         """Warn at a limited rate for each kind of warning."""

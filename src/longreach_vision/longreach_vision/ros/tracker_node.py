@@ -10,7 +10,7 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
-from sensor_msgs.msg import CameraInfo, Image
+from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
 from longreach_node import qos
 from longreach_node.parameters import declare
@@ -66,6 +66,14 @@ class TrackerNode(Node):
             lambda message: self._tracker.on_info(camera, message),
             profile,
         )
+        if self._settings.transport == 'compressed':
+            self.create_subscription(
+                CompressedImage,
+                f'{camera}/image_raw/compressed',
+                lambda message: self._tracker.on_compressed(camera, message),
+                profile,
+            )
+            return
         self.create_subscription(
             Image,
             f'{camera}/image_raw',

@@ -27,6 +27,11 @@ class TrackerParameters(FrameParameters, TrackingParameters):
         ('rig', 'topic'),
         default='rig',
     )
+    transport: str = choice(
+        'images that are subscribed to: CAMERA/image_raw, or CAMERA/image_raw/compressed',
+        ('raw', 'compressed'),
+        default='raw',
+    )
     bits: int = quantity(
         'significant bits of 16-bit images, from 9 on; 0: as many as the largest value needs',
         at_least=0,

@@ -14,14 +14,13 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.task import Future
-from sensor_msgs.msg import CameraInfo, Image
+from sensor_msgs.msg import Image
 
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_dynamics.parameters import choice, quantity
-from longreach_node import diagnostics, qos
+from longreach_node import diagnostics
 from longreach_node.clock import steady_clock
 from longreach_node.companions import Companions
 from longreach_node.frames import FrameParameters, frame_name
@@ -31,6 +30,7 @@ from longreach_vision.camera.model import read_camera
 from longreach_vision.io.image_sources import CaptureOptions, Frame, ImageSource, open_source
 from longreach_vision.io.images import keep_freed_memory
 from longreach_vision.ros import conversions
+from longreach_vision.ros.image_publishers import JPEG_QUALITY, ImagePublishers
 
 __all__ = ['VideoNode', 'VideoNodeParameters']
 
@@ -77,8 +77,14 @@ class VideoNodeParameters(FrameParameters):
         ('now', 'source'),
         default='now',
     )
+    jpeg_quality: int = quantity(
+        'quality of image_raw/compressed, which is published while it has subscribers',
+        at_least=1,
+        at_most=100,
+        default=JPEG_QUALITY,
+    )
     listeners: int = quantity(
-        'number of subscribers of image_raw at which a file starts',
+        'number of subscribers of images at which a file starts',
         at_least=0,
         at_most=100,
         default=0,
@@ -148,11 +154,8 @@ class VideoNode(Node):
         self._latest = 0
         self._message: Image | None = None
         self._diagnostics = diagnostics.Diagnostics(self, self._settings.source)
-        self._images = self.create_publisher(Image, 'image_raw', qos.IMAGES)
-        self._infos = self.create_publisher(CameraInfo, 'camera_info', qos.IMAGES)
-        self.get_logger().info(
-            f'shows {self._settings.source}; images on {self._images.topic_name}'
-        )
+        self._images = ImagePublishers(self, '', self._settings.jpeg_quality)
+        self.get_logger().info(f'shows {self._settings.source}; images on {self._images.topic}')
         self.create_timer(1.0, self._report, clock=steady_clock())
         self._end = self.create_guard_condition(self._on_end)
         above = self.get_namespace().rpartition('/')[0]
@@ -278,13 +281,13 @@ class VideoNode(Node):
         wanted = self._settings.listeners
         self._waits_for = 'listeners'
         end = time.monotonic() + self._settings.start_timeout
-        while self._images.get_subscription_count() < wanted:
+        while self._images.subscribers < wanted:
             if self._stopped.wait(0.02):
                 return
             if time.monotonic() > end:
-                found = self._images.get_subscription_count()
                 self.get_logger().warning(
-                    f'{self._images.topic_name} starts with {found} of {wanted} listeners'
+                    f'{self._images.topic} starts with {self._images.subscribers} of {wanted}'
+                    ' listeners'
                 )
                 return
 
@@ -312,7 +315,7 @@ class VideoNode(Node):
             if not source.live and self._settings.pace == 'delivered':
                 self._wait_until_heard()
         self._wait_until_heard()
-        if not source.live and self._images.get_subscription_count():
+        if not source.live and self._images.subscribers:
             self._stopped.wait(_FAREWELL)
         return None
 
@@ -335,15 +338,14 @@ class VideoNode(Node):
         self._message = conversions.array_to_image(
             image, settings.encoding, *header, self._message
         )
-        self._infos.publish(info)
-        self._images.publish(self._message)
+        self._images.publish(image, self._message, info)
         self._counts['images'] += 1
         self._latest = nanoseconds
 
     def _wait_until_heard(self) -> None:
         """Wait until the reliable listeners have received the published image."""
         end = time.monotonic() + _PATIENCE
-        while not self._images.wait_for_all_acked(Duration(seconds=0.01)):
+        while not self._images.is_heard():
             if self._stopped.is_set():
                 return
             if time.monotonic() > end:

@@ -1,0 +1,73 @@
+"""Publishers of one camera: ``image_raw``, ``image_raw/compressed`` and ``camera_info``."""
+
+from __future__ import annotations
+
+import numpy as np
+from rclpy.duration import Duration
+from rclpy.node import Node
+from sensor_msgs.msg import CameraInfo, CompressedImage, Image
+
+from longreach_node import qos
+from longreach_vision.io.compressed_images import jpeg_of
+
+__all__ = ['JPEG_QUALITY', 'ImagePublishers']
+
+JPEG_QUALITY = 95
+"""Quality of compressed images unless given."""
+
+
+class ImagePublishers:
+    """
+    Publishers of a camera's images; an image is compressed only while somebody subscribes to that.
+
+    Parameters
+    ----------
+    node : Node
+    camera : str
+        Name of the camera, below which the topics are; empty for those of the node's namespace.
+    quality : int
+        Of the JPEG, 1 to 100.
+    """
+
+    def __init__(self, node: Node, camera: str, quality: int) -> None:
+        prefix = f'{camera}/' if camera else ''
+        self._quality = quality
+        create = node.create_publisher
+        self._raw = create(Image, f'{prefix}image_raw', qos.IMAGES)
+        self._compressed = create(CompressedImage, f'{prefix}image_raw/compressed', qos.IMAGES)
+        self._infos = create(CameraInfo, f'{prefix}camera_info', qos.IMAGES)
+        self.topic = self._raw.topic_name
+
+    @property
+    def subscribers(self) -> int:
+        """Number of subscribers of images, raw or compressed."""
+        return sum(one.get_subscription_count() for one in (self._raw, self._compressed))
+
+    def publish(self, image: np.ndarray, message: Image, info: CameraInfo) -> None:
+        """
+        Publish an image.
+
+        Parameters
+        ----------
+        image : ndarray, shape (h, w) or (h, w, 3), uint8
+        message : Image
+            With the same image, mono8 or bgr8.
+        info : CameraInfo
+        """
+        self.publish_info(info)
+        self._raw.publish(message)
+        if self._compressed.get_subscription_count():
+            # As image_transport writes it.
+            form = f'{message.encoding}; jpeg compressed {message.encoding}'
+            packed = CompressedImage(header=message.header, format=form)
+            packed.data.frombytes(jpeg_of(image, self._quality))
+            self._compressed.publish(packed)
+
+    def publish_info(self, info: CameraInfo) -> None:
+        """Publish the camera_info of an image that is not published."""
+        self._infos.publish(info)
+
+    def is_heard(self, seconds: float = 0.01) -> bool:
+        """Return whether all reliable subscribers have all images, after a wait at most [s]."""
+        wait = Duration(seconds=seconds)
+        return all(one.wait_for_all_acked(wait) for one in (self._raw, self._compressed))
