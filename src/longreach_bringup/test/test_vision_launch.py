@@ -10,7 +10,7 @@ import pytest
 from longreach_dynamics.resources import share_directory
 from longreach_tools.bag import read_bag
 from longreach_tools.testing import contents, launch, longreach
-from longreach_vision.io.bag_files import read_images, read_tracks, read_truth
+from longreach_vision.io.bag_files import BagImages, read_tracks, read_truth
 from longreach_vision.rig import Rig, load_rig
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook
@@ -40,7 +40,7 @@ def replayed(bag: Path) -> np.ndarray:
     topics = {name: f'/vision/{name}/image_raw' for name in ('left', 'right')}
     sets = [
         ready
-        for one in read_images(bag, topics)
+        for one in BagImages(bag, topics)
         for ready in pairs.add(one.camera, one.stamp, one.image)
     ]
     frames = [follower.update(ready) for ready in [*sets, *pairs.flush()]]

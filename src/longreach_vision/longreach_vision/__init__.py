@@ -20,15 +20,15 @@ tracker. Everything else is in subpackages:
                 ``predicted_accuracy``, ``localisation_advice``; ``known_distance``
 ``simulator``   ``scene``, ``marker_path``, ``camera_simulator``, ``drawing_kernels``,
                 ``sequences``
-``io``          ``images`` (encodings), ``image_sources``, ``pictures`` (in the order of time),
-                ``bag_files``, ``overlay``, ``overlay_files``
+``io``          ``images`` (encodings), ``compressed_images``, ``image_sources``, ``pictures`` (in
+                the order of time), ``bag_files``, ``overlay``, ``overlay_files``
 ``ros``         ``tracker_node`` with ``marker_tracker``, ``tracker_publishers``,
                 ``tracker_parameters``; ``camera_node``, ``simulated_node``, ``video_node``,
-                ``nodes``, ``conversions``, ``remote``
+                ``nodes``, ``image_publishers``, ``conversions``, ``remote``
 ``commands``    ``vision_commands`` with ``setup_commands``, ``detection_commands``,
-                ``tracking_commands``, ``check_commands``, ``simulation_commands``,
-                ``demo_commands``, ``remote_commands``; ``arguments``, ``track_output``,
-                ``track_figures``, ``setup_figures``, ``preset_figures``
+                ``tracking_commands``, ``batch_commands``, ``check_commands``,
+                ``simulation_commands``, ``demo_commands``, ``remote_commands``; ``arguments``,
+                ``track_output``, ``track_figures``, ``setup_figures``, ``preset_figures``
 """
 
 from __future__ import annotations
