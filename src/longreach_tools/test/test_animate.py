@@ -124,6 +124,13 @@ def test_bent_beams_and_ground_replace_and_join_the_machine(tmp_path: Path) -> N
     bag = write_bag(tmp_path / 'run', 'arm', found)
     scene = read_scene(bag, 'joint_states')
     assert scene.replaced == {'arm'}
+    # As a plant publishes its description: names have a prefix.
+    text = DESCRIPTION.replace('name="arm"><vis', 'name="x/arm"><vis')
+    text = text.replace('link="arm"', 'link="x/arm"')
+    again = write_bag(
+        tmp_path / 'again', 'arm', [('robot_description', 0, String(data=text)), *found[1:]]
+    )
+    assert read_scene(again, 'joint_states').replaced == {'x/arm'}
     before, after = (
         [corners for corners, color, _ in scene.outlines(time) if color == (0.0, 1.0, 0.0, 1.0)]
         for time in (0.5, 1.5)

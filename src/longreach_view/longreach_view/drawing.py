@@ -69,6 +69,10 @@ class Drawing:
         """Remove all markers."""
         self._markers.clear()
 
+    def bent(self) -> frozenset[str]:
+        """Return the names of what is drawn by triangles: links that are bent bear them."""
+        return frozenset(name for (name, _), m in self._markers.items() if m.kind == TRIANGLE_LIST)
+
     def figures(self) -> list[Figures]:
         """Return what is to be drawn, frame by frame."""
         by_frame: dict[str, list[Marker]] = {}

@@ -215,10 +215,17 @@ class Page:
 
         shade = gui.add_checkbox('Dark', dark)
         self._on(shade, self._theme)
+        straight = gui.add_checkbox(
+            'Straight links',
+            False,
+            hint='Also as the robot description has them, where bent ones are drawn',
+        )
+        self._on(straight, lambda value: self._ask('', 'straight', value))
         gui.add_markdown(
-            'Beams are coloured by their bending stress, from blue (none) to red (355 MPa and'
-            ' above). Arrows are forces, 1 m for 50 kN. Ellipsoids are one standard deviation of'
-            f' measured positions, {ELLIPSE:g} times enlarged.'
+            'Bent beams are coloured by their bending stress, from blue (none) to red (355 MPa and'
+            ' above); they replace the straight links of the robot description. Arrows are forces:'
+            ' of an excavator 1 m for 50 kN, of a harvester 1 m for 100 kN. Ellipsoids are one'
+            f' standard deviation of measured positions, {ELLIPSE:g} times enlarged.'
         )
 
     def _add_charts(self) -> None:
@@ -248,6 +255,8 @@ class Page:
                 self._chosen = True
                 self._set_charts(kept, world)
             self._remove.value = _CHOOSE
+        elif request.name == 'straight':
+            self.scene.straight = bool(request.value)
         elif request.name == 'preset':
             self._chosen, self._preset_of = False, ()
         else:

@@ -128,6 +128,7 @@ class BagSource:
         self._speed, self._playing, self._loop = 1.0, True, True
         self._last: float | None = None
         self._seek: float | None = 0.0
+        self._charted: frozenset[str] = frozenset()
         self._pictures: Iterator[tuple[float, str, Callable[[], Any]]] | None = None
         self._next: tuple[float, str, Callable[[], Any]] | None = None
 
@@ -144,6 +145,10 @@ class BagSource:
                     self._seek = 0.0
         else:
             time = self._time
+        if world.series.keys() != self._charted:
+            # Charts that are new have what came before, too.
+            self._charted = frozenset(world.series)
+            self._seek = time if self._seek is None else self._seek
         if self._seek is not None:
             time, self._seek = self._seek, None
             self._jump(world, time)

@@ -28,6 +28,7 @@ _FIELD_OF_VIEW = math.radians(45.0)
 # From where the camera looks: from the side of the machines' planes, ahead and above.
 _FROM = np.array([0.30, -1.0, 0.32])
 _GHOST, _STALE = 0.25, 0.35
+_GHOST_COLOUR = (70, 110, 200)
 # Narrower pages have the panel below [pixels], over this share of their height.
 _NARROW, _BELOW = 768, 0.6
 _LINE, _TRACK = 0.05, 0.03
@@ -45,11 +46,15 @@ def _pose(transform: np.ndarray) -> dict[str, np.ndarray]:
     return {'position': transform[:3, 3], 'wxyz': turn.wxyz}
 
 
+# Lowest and highest coordinates [m].
+Box = tuple[np.ndarray, np.ndarray]
+
+
 class _Figures:
     """The nodes of one frame of a drawing."""
 
-    def __init__(self, scene: Any, path: str) -> None:
-        self._scene, self._path = scene, path
+    def __init__(self, scene: Any, path: str, ghost: bool) -> None:
+        self._scene, self._path, self._ghost = scene, path, ghost
         self._nodes: dict[str, Any] = {}
 
     def _remove(self, name: str) -> None:
@@ -65,6 +70,9 @@ class _Figures:
     def show(self, figures: Figures) -> None:
         """Show what a message draws."""
         self._show_triangles(figures)
+        if self._ghost:
+            # What has no surface cannot be transparent.
+            return
         width = figures.line_width or _LINE
         self._show_segments('lines', figures.lines, figures.line_colors, width)
         self._show_segments('arrows', figures.arrows, figures.arrow_colors)
@@ -88,6 +96,8 @@ class _Figures:
             return
         positions, rotations, scales = right_triangles(figures.triangles)
         colors = np.repeat(figures.triangle_colors, 2, axis=0).astype(np.uint8)
+        if self._ghost:
+            colors[:] = _GHOST_COLOUR
         if node is not None and len(node.batched_positions) == len(positions):
             node.batched_positions = positions.astype(np.float32)
             node.batched_wxyzs = rotations.astype(np.float32)
@@ -103,6 +113,7 @@ class _Figures:
             positions,
             batched_scales=scales,
             batched_colors=colors,
+            opacity=_GHOST if self._ghost else None,
             lod='off',
             side='double',
             flat_shading=True,
@@ -159,8 +170,13 @@ class _MachineScene:
         self._scene, self._path, self._title, self._ghost = scene, path, title, ghost
         self.frame = scene.add_frame(path, show_axes=False)
         self.bounds = (np.zeros(3), np.zeros(3))
+        # Of the first drawing of each topic: paths, soil.
+        self._reach: dict[str, Box] = {}
         self._label: Any = None
         self._shapes: list[Any] = []
+        # Shapes by link, and the links that are not shown.
+        self._of_link: dict[str, list[Any]] = {}
+        self._hidden: frozenset[str] = frozenset()
         self._origins: list[Any] = []
         self._joints: dict[str, Any] = {}
         self._shown: dict[str, float] = {}
@@ -184,7 +200,7 @@ class _MachineScene:
             node.remove()
         for node in self._origins:
             node.remove()
-        self._shapes, self._origins, self._joints = [], [], {}
+        self._shapes, self._origins, self._joints, self._of_link = [], [], {}, {}
         self._shown, self.paths = {}, {}
         if robot is None:
             return
@@ -198,7 +214,10 @@ class _MachineScene:
             self.paths[joint.child] = f'{path}/moved'
             self._joints[joint.name] = self._scene.add_frame(f'{path}/moved', show_axes=False)
         for k, shape in enumerate(robot.shapes):
-            self._shapes.append(self._add(f'{self.paths[shape.link]}/shape{k}', shape))
+            node = self._add(f'{self.paths[shape.link]}/shape{k}', shape)
+            self._shapes.append(node)
+            self._of_link.setdefault(shape.link.rpartition('/')[2], []).append(node)
+        self._hidden = frozenset()
         self.move(robot, positions)
         # What hangs or stands lowest with all joints at 0 is on the ground.
         self.height = -float(robot.bounds({})[0][2])
@@ -210,7 +229,7 @@ class _MachineScene:
         if self._placed:
             return False
         self._placed = bool(positions)
-        self.bounds = robot.bounds(positions)
+        self.bounds = _around(robot.bounds(positions), *self._reach.values())
         if self._label is None and not self._ghost:
             self._label = self._scene.add_label(
                 f'{self._path}/name', self._title, anchor='bottom-center'
@@ -226,7 +245,7 @@ class _MachineScene:
         opacity = _GHOST if self._ghost else None if shape.color[3] >= 1.0 else shape.color[3]
         options: dict[str, Any] = {'opacity': opacity, **_pose(shape.pose)}
         if self._ghost:
-            color, options['cast_shadow'] = (70, 110, 200), False
+            color, options['cast_shadow'] = _GHOST_COLOUR, False
         if shape.kind == 'box':
             return self._scene.add_box(path, color, shape.size, **options)
         if shape.kind == 'cylinder':
@@ -261,8 +280,16 @@ class _MachineScene:
             for node in self._shapes:
                 node.opacity = _STALE if note else (_GHOST if self._ghost else None)
 
-    def draw(self, machine: Machine, paths: Mapping[str, str]) -> None:
-        """Show the drawings that have changed."""
+    def hide(self, links: frozenset[str]) -> None:
+        """Hide the straight shapes of links, without prefix, and show all others."""
+        for link in links ^ self._hidden:
+            for node in self._of_link.get(link, ()):
+                node.visible = link not in links
+        self._hidden = links
+
+    def draw(self, machine: Machine, paths: Mapping[str, str]) -> bool:
+        """Show the drawings that have changed; return whether they need more room."""
+        before = self.bounds
         for topic, drawing in machine.drawings.items():
             if self._drawn.get(topic) == machine.drawn[topic]:
                 continue
@@ -274,10 +301,15 @@ class _MachineScene:
                 shown.add(key)
                 if key not in self._drawings:
                     own = f'{base}/{topic.strip("/").replace("/", "_")}'
-                    self._drawings[key] = _Figures(self._scene, own)
+                    self._drawings[key] = _Figures(self._scene, own, self._ghost)
                 self._drawings[key].show(figures)
+                points = np.concatenate([figures.triangles.reshape(-1, 3), *figures.lines])
+                if topic not in self._reach and base == self._path and len(points):
+                    self._reach[topic] = (points.min(axis=0), points.max(axis=0))
+                    self.bounds = _around(before, self._reach[topic])
             for key in [k for k in self._drawings if k[0] == topic and k not in shown]:
                 self._drawings.pop(key).remove()
+        return self.bounds is not before
 
     def draw_cameras(self, machine: Machine, paths: Mapping[str, str]) -> None:
         """Show cameras as pyramids of their fields of view, once pose and lens are known."""
@@ -340,10 +372,16 @@ class _MachineScene:
                 )
 
 
+def _around(*boxes: Box) -> Box:
+    """Return the box around boxes."""
+    lows, highs = zip(*boxes, strict=True)
+    return np.min(lows, axis=0), np.max(highs, axis=0)
+
+
 class _Look(NamedTuple):
     """Where a page was told to look: box, size of its picture, and its camera's places."""
 
-    box: tuple[np.ndarray, np.ndarray]
+    box: Box
     size: tuple[int, int]
     narrow: bool  # the panel is below
     places: tuple[np.ndarray, np.ndarray]
@@ -379,6 +417,8 @@ class Scene:
         )
         server.initial_camera.fov = _FIELD_OF_VIEW
         self._aim((np.array([-5.0, -5.0, 0.0]), np.array([5.0, 5.0, 4.0])))
+        # Whether links are also shown straight where they are drawn bent.
+        self.straight = False
         self._looks: dict[int, _Look] = {}
         server.on_client_connect(lambda client: self.look(client, self.bounds()))
 
@@ -420,7 +460,11 @@ class Scene:
         paths = {
             k: v for (_, g), m in self._machines.items() if g == ghost for k, v in m.paths.items()
         }
-        shown.draw(machine, paths)
+        if shown.draw(machine, paths):
+            self._arrange()
+            changed = True
+        bent = [drawing.bent() for drawing in machine.drawings.values()]
+        shown.hide(frozenset() if self.straight else frozenset().union(*bent))
         shown.draw_cameras(machine, paths)
         if machine.estimates:
             shown.draw_estimates(machine, paths)
@@ -463,7 +507,7 @@ class Scene:
             ):
                 self.look(clients[number], look.box)
 
-    def bounds(self, name: str = '') -> tuple[np.ndarray, np.ndarray]:
+    def bounds(self, name: str = '') -> Box:
         """Return the box around a machine, or around all [m]."""
         boxes = [
             (m.bounds[0] + m.frame.position, m.bounds[1] + m.frame.position)
@@ -472,14 +516,14 @@ class Scene:
         ]
         if not boxes:
             return np.array([-5.0, -5.0, 0.0]), np.array([5.0, 5.0, 4.0])
-        return np.min([b[0] for b in boxes], axis=0), np.max([b[1] for b in boxes], axis=0)
+        return _around(*boxes)
 
-    def _aim(self, box: tuple[np.ndarray, np.ndarray]) -> None:
+    def _aim(self, box: Box) -> None:
         """Let new pages look at a box."""
         camera = self._server.initial_camera
         camera.position, camera.look_at = _view(box)
 
-    def look(self, client: viser.ClientHandle, box: tuple[np.ndarray, np.ndarray]) -> None:
+    def look(self, client: viser.ClientHandle, box: Box) -> None:
         """Let a page look at a box."""
         camera = client.camera
         size = (camera.image_width, camera.image_height)
@@ -494,9 +538,7 @@ class Scene:
             camera.position, camera.look_at = position, target
 
 
-def _view(
-    box: tuple[np.ndarray, np.ndarray], aspect: float = 1.4, below: float = 0.0
-) -> tuple[np.ndarray, np.ndarray]:
+def _view(box: Box, aspect: float = 1.4, below: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Return position and target of a camera that sees a box, above a covered share."""
     low, high = box
     middle, half = 0.5 * (low + high), 0.5 * (high - low)

@@ -98,6 +98,19 @@ def test_pause_loop_and_end(tmp_path, world):
     assert source.replay()[::3] == (0.0, True)
 
 
+def test_a_chart_that_is_added_has_what_came_before(tmp_path, world):
+    source = BagSource([crane_bag(tmp_path / 'a', 0.5)])
+    play(source, world, 0.0)
+    source.handle(Request('', 'seek', 6.0))
+    play(source, world, 0.0)
+    source.handle(Request('', 'play'))
+    world.plot(['/crane/joint_states.position[cable_joint]'])
+    play(source, world, 0.0)
+    times, _ = world.series['/crane/joint_states.position[cable_joint]'].window(0.0, math.inf)
+    assert (times[0], times[-1]) == (5.0, pytest.approx(11.0))
+    assert source.replay().time == 6.0
+
+
 def test_two_recordings_begin_together(tmp_path, world):
     bags = [crane_bag(tmp_path / 'a', 0.5), crane_bag(tmp_path / 'b', -1.0, 900.0, 4.0)]
     source = BagSource(bags)

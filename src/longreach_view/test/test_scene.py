@@ -10,6 +10,8 @@ from longreach_boom.description import robot_description
 from longreach_boom.parameters import load_boom
 from longreach_crane.description import robot_description as crane_description
 from longreach_crane.parameters import load_machinery
+from longreach_tools.markers import Marker, Markers
+from longreach_view.drawing import TRIANGLE_LIST, Drawing
 from longreach_view.scene import _BELOW, _FIELD_OF_VIEW, PANEL_WIDTH, Scene
 from longreach_view.server import open_server, stop_server
 from longreach_view.world import Machine
@@ -66,6 +68,60 @@ def test_a_page_that_gets_its_panel_late_still_sees_a_larger_machine_that_came_b
     assert 0.7 < max(np.abs(across).max(), np.abs(up).max()) < 1.0
     # The panel is beside it, also when the picture is as narrow as that of a small window.
     assert np.abs(up + up[::-1]).max() < 0.2
+
+
+def bent(one, name, length):
+    """Let a machine draw one of its links bent, by one triangle."""
+    corners = np.array([[0.0, 0.0, 0.0], [length, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    marker = Marker(
+        0, 'boom_base', name, 0, TRIANGLE_LIST, 0, np.zeros(3), np.array([1.0, 0, 0, 0]),
+        np.ones(3), np.ones(4), corners, np.zeros((0, 4)), '',
+    )  # fmt: skip
+    one.drawings.setdefault('/boom/shape', Drawing()).add(Markers([marker]))
+    one.drawn['/boom/shape'] = one.drawn.get('/boom/shape', 0) + 1
+
+
+def test_bent_beams_replace_straight_ones_unless_both_are_wanted(server):
+    scene, boom = Scene(server), machine('boom', robot_description(load_boom(), 'boom/'))
+    scene.update(boom)
+    (shown,) = scene._machines.values()
+
+    def straight(link):
+        return [node.visible for node in shown._of_link[link]]
+
+    assert all(straight('beam_1'))
+    bent(boom, 'beam_1', 1.0)
+    scene.update(boom)
+    assert not any(straight('beam_1'))
+    assert all(straight('beam_2'))
+    scene.straight = True
+    scene.update(boom)
+    assert all(straight('beam_1'))
+    scene.straight = False
+    boom.drawings['/boom/shape'].clear()
+    scene.update(boom)
+    assert all(straight('beam_1'))
+
+
+def test_the_second_recording_is_drawn_bent_and_transparent(server):
+    scene, boom = Scene(server), machine('boom', robot_description(load_boom(), ''))
+    bent(boom, 'beam_1', 1.0)
+    scene.update(boom, ghost=True)
+    (shown,) = scene._machines.values()
+    ((drawn,),) = [list(figures._nodes.values()) for figures in shown._drawings.values()]
+    assert drawn.opacity == pytest.approx(0.25)
+    assert len(np.unique(drawn.batched_colors, axis=0)) == 1
+
+
+def test_pages_make_room_for_what_is_first_drawn(server):
+    scene, boom = Scene(server), machine('boom', robot_description(load_boom(), ''))
+    scene.update(boom)
+    before = scene.bounds()[1][0]
+    bent(boom, 'beam_1', 99.0)
+    assert scene.update(boom)
+    assert scene.bounds()[1][0] == 99.0 > before
+    bent(boom, 'beam_1', 200.0)
+    assert not scene.update(boom), 'they rest afterwards'
 
 
 def test_a_page_that_is_moved_by_hand_stays(server):

@@ -281,7 +281,8 @@ def _read_bent(path: Path, topic: str, robot: Robot) -> tuple[list[Bent], frozen
             )
     found.sort(key=lambda one: one.time)
     links = {shape.link for shape in robot.shapes}
-    return found, frozenset(link for link in links if link in names)
+    # Links have a prefix in a robot description that a plant has published.
+    return found, frozenset(link for link in links if link.rpartition('/')[2] in names)
 
 
 def _read_ground(path: Path, topic: str, robot: Robot) -> list[Ground]:
