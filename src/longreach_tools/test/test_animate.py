@@ -15,8 +15,9 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA, String
 from visualization_msgs.msg import Marker, MarkerArray
 
+from longreach_dynamics.description import parse_description
 from longreach_dynamics.errors import InputError
-from longreach_tools.description import installed_description, parse_description
+from longreach_tools.plot._build import installed_description
 from longreach_tools.plot._scene import outline, read_scene
 from longreach_tools.testing import Outcome, write_bag
 

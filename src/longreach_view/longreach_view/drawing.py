@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from viser.transforms import SO3
 
-from longreach_tools.markers import Marker, Markers
+from longreach_dynamics.markers import Marker, Markers
 
 __all__ = ['TYPES', 'Body', 'Drawing', 'Figures', 'right_triangles']
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.markers import KIND, read_markers
 from longreach_tools.bag import bag_typestore, open_bag, read_bag
 from longreach_tools.fields import numeric_fields
-from longreach_tools.markers import KIND, read_markers
 from longreach_view.page import Control, Replay, Request
 from longreach_view.pictures import array_of
 from longreach_view.world import Sample, World

@@ -10,7 +10,7 @@ import numpy as np
 import viser
 from viser.transforms import SO3
 
-from longreach_tools.description import Robot, Shape
+from longreach_dynamics.description import Robot, Shape
 from longreach_view.drawing import Body, Figures, right_triangles
 from longreach_view.world import Machine
 

@@ -19,9 +19,9 @@ from sensor_msgs.msg import Image
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 
+from longreach_dynamics.markers import KIND, read_markers
 from longreach_node import qos
 from longreach_tools.bag import Subscriptions
-from longreach_tools.markers import KIND, read_markers
 from longreach_view.launch_files import Started
 from longreach_view.page import ALL, Control, Request
 from longreach_view.pictures import array_of

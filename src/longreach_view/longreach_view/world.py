@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from longreach_dynamics.description import Robot, parse_description
 from longreach_dynamics.errors import InputError
-from longreach_tools.description import Robot, parse_description
 from longreach_view.drawing import TYPES, Drawing
 
 __all__ = ['STALE', 'Estimate', 'Lens', 'Machine', 'Mounting', 'Sample', 'Series', 'World']

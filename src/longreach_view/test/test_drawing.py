@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import viser.transforms
 
-from longreach_tools.markers import Marker, Markers
+from longreach_dynamics.markers import Marker, Markers
 from longreach_view.drawing import (
     ARROW,
     CYLINDER,

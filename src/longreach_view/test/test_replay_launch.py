@@ -13,9 +13,9 @@ from longreach_boom.parameters import load_boom
 from longreach_boom.scenario import load_scenario
 from longreach_boom.visuals import shape_of, stress_colours
 from longreach_dynamics.machine import BY_SCENARIO
+from longreach_dynamics.markers import read_markers
 from longreach_dynamics.resources import share_directory
 from longreach_tools.fields import numeric_fields
-from longreach_tools.markers import read_markers
 from longreach_tools.testing import launch
 from longreach_view.page import Request
 from longreach_view.recording import BagSource

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from longreach_dynamics.description import Robot, parse_description
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.resources import open_text
+from longreach_dynamics.resources import data_directory, open_text
 from longreach_dynamics.runs import Column, Derived, Source, convert
 from longreach_tools import presets
 from longreach_tools.bag import open_bag
 from longreach_tools.bag._reading import store_of
 from longreach_tools.bag._stamps import is_wall_clock
-from longreach_tools.description import Robot, installed_description, parse_description
 from longreach_tools.fields import Signal
 
 from ._events import Watched, event_signals, events_of, spans
@@ -27,7 +27,14 @@ from ._picture import Curve, Panel, Picture, Strip, group
 from ._series import NANOSECONDS, Recording, find_topic, read_signals
 from ._units import Units
 
-__all__ = ['Window', 'build', 'build_preset', 'describe', 'joint_units']
+__all__ = [
+    'Window',
+    'build',
+    'build_preset',
+    'describe',
+    'installed_description',
+    'joint_units',
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -473,3 +480,22 @@ def _within(strip: Strip, begin: float, end: float) -> Strip:
         if last >= begin and first <= end
     ]
     return dataclasses.replace(strip, spans=spans_)
+
+
+def installed_description(joints: Collection[str]) -> tuple[Path, Robot] | None:
+    """
+    Return the installed description that has all these joints, and its file; None without.
+
+    Descriptions are those in ``urdf/`` of the packages with commands of ``longreach``.
+    """
+    points = metadata.entry_points(group='longreach.commands')
+    for package in sorted({point.module.partition('.')[0] for point in points}):
+        try:
+            directory = data_directory(package) / 'urdf'
+        except InputError:
+            continue
+        for file in sorted(directory.glob('*.urdf')):
+            robot = parse_description(file.read_text(encoding='utf-8'), str(file))
+            if joints and set(joints) <= set(robot.joints):
+                return file, robot
+    return None

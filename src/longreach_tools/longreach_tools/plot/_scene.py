@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from longreach_dynamics.description import Robot, Shape
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.markers import Marker, read_markers
 from longreach_tools.bag import open_bag
 from longreach_tools.bag._reading import store_of
-from longreach_tools.description import Robot, Shape
 from longreach_tools.fields import Signal
-from longreach_tools.markers import Marker, read_markers
 
 from ._build import describe
 from ._series import NANOSECONDS, find_topic, read_signals

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from importlib import metadata
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.resources import data_directory
 
-__all__ = ['Joint', 'Robot', 'Shape', 'installed_description', 'parse_description']
+__all__ = ['Joint', 'Robot', 'Shape', 'parse_description']
 
 # Corners of the polygon that stands for a circle.
 _CORNERS = 16
@@ -170,25 +167,6 @@ def parse_description(text: str, source: str = 'robot description') -> Robot:
         return Robot(root.attrib.get('name', source), links, joints, shown, skipped)
     except (ElementTree.ParseError, KeyError, ValueError, AttributeError) as error:
         raise InputError(f'{source}: not a URDF: {error or type(error).__name__}') from error
-
-
-def installed_description(joints: Collection[str]) -> tuple[Path, Robot] | None:
-    """
-    Return the installed description that has all these joints, and its file; None without.
-
-    Descriptions are those in ``urdf/`` of the packages with commands of ``longreach``.
-    """
-    points = metadata.entry_points(group='longreach.commands')
-    for package in sorted({point.module.partition('.')[0] for point in points}):
-        try:
-            directory = data_directory(package) / 'urdf'
-        except InputError:
-            continue
-        for file in sorted(directory.glob('*.urdf')):
-            robot = parse_description(file.read_text(encoding='utf-8'), str(file))
-            if joints and set(joints) <= set(robot.joints):
-                return file, robot
-    return None
 
 
 def _numbers(text: str | None, count: int) -> np.ndarray:
