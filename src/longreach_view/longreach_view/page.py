@@ -150,7 +150,7 @@ class Page:
             show_share_button=False,
             brand_color=(31, 111, 208),
         )
-        back = np.full((2, 2, 3), (24, 26, 30) if dark else (244, 246, 248), np.uint8)
+        back = np.full((2, 2, 3), (50, 54, 60) if dark else (244, 246, 248), np.uint8)
         self.server.scene.set_background_image(back, format='png')
         self.scene.shade(dark)
 

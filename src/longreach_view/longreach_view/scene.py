@@ -24,6 +24,8 @@ ELLIPSE = 10.0
 
 # Between machines, and of the ground's lines [m].
 _GAP, _CELL, _SECTION = 3.0, 1.0, 5.0
+# Greatest length of a row of machines over that of the longest one.
+_ROW = 1.3
 _FIELD_OF_VIEW = math.radians(45.0)
 # From where the camera looks: from the side of the machines' planes, ahead and above.
 _FROM = np.array([0.30, -1.0, 0.32])
@@ -32,6 +34,8 @@ _GHOST_COLOUR = (70, 110, 200)
 # Narrower pages have the panel below [pixels], over this share of their height.
 _NARROW, _BELOW = 768, 0.6
 _LINE, _TRACK = 0.05, 0.03
+# Largest height of a machine's name above it [m], and as a share of its size.
+_ABOVE = (0.4, 0.1)
 # Length of the pyramid that shows a camera, and its colour [m].
 _CAMERA, _CAMERA_COLOUR = 1.5, (240, 120, 20)
 _STILL = 1e-9
@@ -66,6 +70,11 @@ class _Figures:
         """Remove all."""
         for name in list(self._nodes):
             self._remove(name)
+
+    def fade(self, opacity: float | None) -> None:
+        """Set the opacity of surfaces; lines and arrows have none."""
+        if 'triangles' in self._nodes:
+            self._nodes['triangles'].opacity = opacity
 
     def show(self, figures: Figures) -> None:
         """Show what a message draws."""
@@ -236,7 +245,8 @@ class _MachineScene:
             )
         if self._label is not None:
             low, high = self.bounds
-            self._label.position = (0.5 * (low[0] + high[0]), 0.0, high[2] + 0.4)
+            above = min(_ABOVE[0], _ABOVE[1] * float(np.max(high - low)))
+            self._label.position = (0.5 * (low[0] + high[0]), 0.0, high[2] + above)
         return self._placed
 
     def _add(self, path: str, shape: Shape) -> Any:
@@ -277,8 +287,11 @@ class _MachineScene:
             self._label.text = text
         if bool(note) != self._stale:
             self._stale = bool(note)
+            opacity = _STALE if note else _GHOST if self._ghost else None
             for node in self._shapes:
-                node.opacity = _STALE if note else (_GHOST if self._ghost else None)
+                node.opacity = opacity
+            for figures in self._drawings.values():
+                figures.fade(opacity)
 
     def hide(self, links: frozenset[str]) -> None:
         """Hide the straight shapes of links, without prefix, and show all others."""
@@ -389,7 +402,7 @@ class _Look(NamedTuple):
 
 class Scene:
     """
-    All machines, each in a lane of its own, across their common forward direction.
+    All machines, side by side.
 
     Parameters
     ----------
@@ -424,8 +437,8 @@ class Scene:
 
     def shade(self, dark: bool) -> None:
         """Draw the ground's lines for a dark or a light page."""
-        self._grid.cell_color = (48, 52, 58) if dark else (216, 219, 223)
-        self._grid.section_color = (74, 80, 88) if dark else (172, 177, 183)
+        self._grid.cell_color = (66, 71, 79) if dark else (216, 219, 223)
+        self._grid.section_color = (88, 95, 104) if dark else (172, 177, 183)
 
     def update(self, machine: Machine, note: str = '', ghost: bool = False) -> bool:
         """
@@ -471,17 +484,30 @@ class Scene:
         return changed
 
     def _arrange(self) -> None:
-        """Put the machines into lanes, the widest view first."""
-        y, lanes = 0.0, {}
-        solid = [m for (_, ghost), m in sorted(self._machines.items()) if not ghost]
-        for machine in sorted(solid, key=lambda m: float(m.bounds[1][2])):
-            low, high = machine.bounds
-            if not machine.paths:
-                continue
-            y -= low[1]
-            lanes[id(machine)] = y
-            machine.frame.position = (0.0, y, machine.height)
-            y += high[1] + _GAP
+        """Put the machines into rows, low ones in front, none hidden; the largest one is alone."""
+        solid = [m for (_, ghost), m in sorted(self._machines.items()) if m.paths and not ghost]
+        solid.sort(key=lambda m: float(m.bounds[1][2]))
+        room = max((float(np.ptp(m.bounds, axis=0)[0]) for m in solid), default=0.0)
+        rows: list[list[_MachineScene]] = []
+        length = math.inf
+        for machine in solid:
+            own = float(np.ptp(machine.bounds, axis=0)[0])
+            if length + own > _ROW * room:
+                rows.append([])
+                length = 0.0
+            rows[-1].append(machine)
+            length += own + _GAP
+        y = 0.0
+        middle = float(np.mean(solid[-1].bounds, axis=0)[0]) if solid else 0.0
+        for row in rows:
+            extents = [np.ptp(m.bounds, axis=0) for m in row]
+            x = middle - 0.5 * (sum(float(e[0]) for e in extents) + _GAP * (len(row) - 1))
+            for machine, extent in zip(row, extents, strict=True):
+                low = machine.bounds[0]
+                place = x - low[0] if len(row) > 1 else 0.0
+                machine.frame.position = (place, y - low[1], machine.height)
+                x += float(extent[0]) + _GAP
+            y += max(float(extent[1]) for extent in extents) + _GAP
         for (name, ghost), machine in self._machines.items():
             if ghost and (name, False) in self._machines:
                 machine.frame.position = self._machines[(name, False)].frame.position

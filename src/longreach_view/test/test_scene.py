@@ -1,6 +1,7 @@
 """Where pages look: at all machines, whatever the size of their pictures, unless moved by hand."""
 
 import contextlib
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -79,6 +80,30 @@ def bent(one, name, length):
     )  # fmt: skip
     one.drawings.setdefault('/boom/shape', Drawing()).add(Markers([marker]))
     one.drawn['/boom/shape'] = one.drawn.get('/boom/shape', 0) + 1
+
+
+def test_machines_stand_side_by_side(server):
+    scene = Scene(server)
+    crane, boom = crane_description(load_machinery().crane, ''), robot_description(load_boom(), '')
+    for name, text in (('a', crane), ('b', boom), ('c', crane), ('d', crane), ('e', crane)):
+        scene.update(machine(name, text))
+    boxes = {name: scene.bounds(name) for name in 'abcde'}
+    for one, two in itertools.combinations(boxes.values(), 2):
+        # A metre and more between them, in x or in y.
+        apart = np.maximum(one[0] - two[1], two[0] - one[1])[:2]
+        assert apart.max() > 1.0
+    assert boxes['b'][0][1] > max(boxes[name][1][1] for name in 'acde'), 'the highest is behind'
+    assert np.ptp(scene.bounds(), axis=0)[0] < 1.3 * np.ptp(boxes['b'], axis=0)[0]
+
+
+def test_a_stale_machine_fades_with_its_beams(server):
+    scene, boom = Scene(server), machine('boom', robot_description(load_boom(), ''))
+    bent(boom, 'beam_1', 1.0)
+    for note, opacity in (('', None), ('stale', 0.35), ('', None)):
+        scene.update(boom, note)
+        (shown,) = scene._machines.values()
+        drawn = [node for f in shown._drawings.values() for node in f._nodes.values()]
+        assert {node.opacity for node in [*shown._shapes, *drawn]} == {opacity}
 
 
 def test_bent_beams_replace_straight_ones_unless_both_are_wanted(server):
