@@ -19,7 +19,7 @@ from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_vision.camera.geometry import Plane, Pose
 from longreach_vision.camera.model import Camera, read_camera
-from longreach_vision.marker.detection import RADII
+from longreach_vision.marker.limits import LIMITS, DetectionLimits
 
 __all__ = [
     'LONGEST_DELAY',
@@ -131,6 +131,21 @@ class TrackingParameters(Parameters):
         at_most=_WINDOWS[1],
         default=0.1,
         read_only=False,
+    )
+    hint: float = quantity(
+        'radius of the search for a lost marker where another camera expects it',
+        'px',
+        at_least=_WINDOWS[0],
+        at_most=_WINDOWS[1],
+        default=16.0,
+    )
+    together: float = quantity(
+        'largest distance in the plane between sightings of one marker by two cameras, when rings'
+        ' in whole images are named',
+        'm',
+        at_least=0.0,
+        at_most=_FARTHEST,
+        default=0.5,
     )
 
     def check(self) -> None:
@@ -326,6 +341,7 @@ class Rig:
     tracking : TrackingParameters
     bodies : tuple of Body
         Rigid groups of markers.
+    detection : DetectionLimits
 
     Raises
     ------
@@ -340,6 +356,7 @@ class Rig:
     markers: tuple[MarkerOnRig, ...]
     tracking: TrackingParameters = dataclasses.field(default_factory=TrackingParameters)
     bodies: tuple[Body, ...] = ()
+    detection: DetectionLimits = LIMITS
 
     def __post_init__(self) -> None:
         """Check the consistency of cameras, plane and markers."""
@@ -430,10 +447,11 @@ class Rig:
                         f'{marker.name} has the pixel ({given[0]:g}, {given[1]:g}) in {side},'
                         f' allowed: within {camera.width} x {camera.height} px'
                     )
-                if given is not None and not RADII[0] <= given[2] <= RADII[1]:
+                low, high = self.detection.smallest, self.detection.largest
+                if given is not None and not low <= given[2] <= high:
                     raise InputError(
                         f'{marker.name} has the radius {given[2]:g} px in {side}, allowed:'
-                        f' [{RADII[0]:g}, {RADII[1]:g}] px'
+                        f' [{low:g}, {high:g}] px'
                     )
 
     @property
@@ -494,7 +512,12 @@ class Rig:
                         for x, edge in zip(given[:2], edges, strict=True)
                     ]
                     markers[k] = markers[k].replace(**{side: (*place, given[2])})
-        return Rig(cameras, self.plane, tuple(markers), self.tracking.scaled(factor), self.bodies)
+        return dataclasses.replace(
+            self,
+            cameras=cameras,
+            markers=tuple(markers),
+            tracking=self.tracking.scaled(factor),
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -598,6 +621,7 @@ class _RigFile(Parameters):
         'parameters of the tracker', default=TrackingParameters()
     )
     bodies: tuple[Body, ...] = quantity('rigid groups of markers, with a pose each', default=())
+    detection: DetectionLimits = quantity('thresholds of the detection', default=LIMITS)
 
 
 def load_rig(path: str | Path) -> Rig:
@@ -637,6 +661,7 @@ def load_rig(path: str | Path) -> Rig:
             values.markers,
             values.tracking,
             values.bodies,
+            values.detection,
         )
         rig.check_pixels()
     except InputError as error:

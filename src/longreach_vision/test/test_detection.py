@@ -18,7 +18,6 @@ from longreach_vision.camera.circles import circle_conic, projected_center
 from longreach_vision.camera.model import Camera
 from longreach_vision.marker.detection import (
     LOST,
-    RADII,
     TRACKED,
     UNCERTAIN,
     Observation,
@@ -28,6 +27,7 @@ from longreach_vision.marker.detection import (
     lost,
     warm_up,
 )
+from longreach_vision.marker.limits import LIMITS
 
 CELLS = 4
 WIDTH, HEIGHT = 200, 160
@@ -720,7 +720,7 @@ def test_a_place_outside_of_the_image_is_refused(at):
 
 @pytest.mark.parametrize('radius', [0.0, -5.0, 3.9, 401.0, 1e12, math.nan, math.inf])
 def test_radii_that_cannot_be_measured_are_refused(radius):
-    said = rf'radius = .* px; allowed: \[{RADII[0]:g}, {RADII[1]:g}\] px'
+    said = rf'radius = .* px; allowed: \[{LIMITS.smallest:g}, {LIMITS.largest:g}\] px'
     with pytest.raises(InputError, match=said):
         detect(GOOD, AT, radius)
 

@@ -35,6 +35,7 @@ from longreach_vision.marker.ellipses import (
     seen_sectors,
 )
 from longreach_vision.marker.fit import Fit, fit_marker
+from longreach_vision.marker.limits import LIMITS, DetectionLimits
 from longreach_vision.marker.pixel_model import (
     BAND,
     BLUR,
@@ -63,57 +64,9 @@ TRACKED = 'TRACKED'
 UNCERTAIN = 'UNCERTAIN'
 LOST = 'LOST'
 
-# Sine of the angle between plane and ray below which a circle is a line.
-_EDGE_ON = math.sin(math.radians(5.0))
 _ORDER = {TRACKED: 0, UNCERTAIN: 1, LOST: 2}
-# Radii that can be measured [px]: below, the two edges overlap.
-RADII = (4.0, 400.0)
-# Least edge strength in standard deviations of the noise, and in grey levels per pixel.
-_EDGE, _LEAST_EDGE = 4.0, 2.5
-# Least share of the rim for TRACKED, and for UNCERTAIN.
-_TRUSTED_RIM, _LEAST_RIM = 0.4, 0.3
-# With less of the rim than _SAFE_RIM, another outline along at least _BESIDE of it is suspect.
-_SAFE_RIM, _BESIDE = 0.6, 0.12
-# Least share of the rim for markers found without prior knowledge; the same, and least width of
-# the band [px], for a strict search: in trials, few letters such as O were above both.
-_NEW_RIM, _STRICT_RIM, _STRICT_BAND = 0.6, 0.75, 3.0
-# With this share of the rim and a radius within 20 % of the expected one, the search ends.
-_PLAIN_RIM, _PLAIN_RADIUS = 0.85, math.log(1.2)
-# Allowed radius relative to the expected one, unless most of the rim is seen; below _INNER_SIZE, a
-# disc may be the inner edge of a ring.
-_SIZES, _INNER_SIZE = (0.7, 1.4), 0.85
-# Another ellipse with a relative radius in _RIVALS whose centre is nearer to the expected position
-# by _NEARER radii is equally likely.
-_RIVALS, _NEARER = (0.6, 1.6), 0.2
-# Stricter limits of unexplained contrast (see _UNEXPLAINED) where a part is hidden, and where
-# glare is near: below saturation, glare is not detected by itself.
-_HIDDEN_UNEXPLAINED = 0.015
-_GLARE_DEVIATION, _GLARE_UNEXPLAINED = 0.07, 0.01
-# The same, and least share of the rim, where the edge of a shadow was estimated: several shadows
-# are not explained by one.
-_SHADED_UNEXPLAINED, _SHADED_RIM = 0.008, 0.6
-# Contrast in standard deviations of the residual, below which a fit is rejected.
-_LEAST_CONTRAST = 6.0
-# Largest residual as a share of the contrast; relative uncertainty of the noise estimate.
-_UNEXPLAINED = 0.02
-_NOISE_TOLERANCE = 1.1
-# Largest blur of lens and focus, and of motion [px]; largest grey level of a fit, extrapolated
-# beyond saturation: glare has softer edges and is brighter.
-_SOFTEST, _FASTEST, _BRIGHTEST = 1.8, 3.2, 380.0
-# Largest standard deviation of the centre of a TRACKED marker [px].
-_LARGEST_DEVIATION = 0.08
-# Least share of the inner edge that must fit, absolute and relative to the outer edge: otherwise
-# the outer edge may be that of a board, and the inner edge the marker's outer edge.
-_LEAST_INNER, _INNER_SHARE = 0.33, 0.6
-# Largest perspective of a fit without normal, relative to a plane tilted like its ellipse.
-_MOST_PERSPECTIVE = 1.5
-# Largest relative difference between the ellipse and a circle in the given plane.
-_ASTRAY = 0.06
 # Initial blur [px]: lens and pixel.
 _BLUR = 1.0
-# Variance of the centre in addition to noise: factor for nonlinear shading and other effects that
-# are not modelled; constant part for lens and sensor [px].
-_BEYOND, _FLOOR = 1.3, 0.001
 
 
 @dataclass(frozen=True)
@@ -173,6 +126,7 @@ def detect(
     search: float | None = None,
     expected: Observation | None = None,
     exclude: Sequence[tuple[float, float, float]] = (),
+    limits: DetectionLimits = LIMITS,
 ) -> Observation:
     """
     Find a circular marker near a pixel.
@@ -195,6 +149,7 @@ def detect(
         Previous observation: shape, radius ratio and polarity must agree with it.
     exclude : sequence of (u, v, distance)
         Regions excluded for the centre, because they contain other known markers.
+    limits : DetectionLimits, optional
 
     Returns
     -------
@@ -208,10 +163,10 @@ def detect(
     """
     image = check_image(image)
     place = _place(at, image)
-    if not RADII[0] <= radius <= RADII[1]:
+    if not limits.smallest <= radius <= limits.largest:
         raise InputError(
-            f'radius = {radius:g} px; allowed: [{RADII[0]:g}, {RADII[1]:g}] px; give the longer'
-            ' semi-axis of the outer edge'
+            f'radius = {radius:g} px; allowed: [{limits.smallest:g}, {limits.largest:g}] px; give'
+            ' the longer semi-axis of the outer edge'
         )
     reach = max(12.0, radius) if search is None else search
     if not (math.isfinite(reach) and reach > 0.0):
@@ -224,9 +179,9 @@ def detect(
         int(place[1] - half), int(place[1] + half) + 1,
     )  # fmt: skip
     noise = image_noise(image, window)
-    edges = find_edges(image, window, max(_EDGE * GRADIENT_NOISE * noise, _LEAST_EDGE))
+    edges = find_edges(image, window, max(limits.edge * GRADIENT_NOISE * noise, limits.least_edge))
     wanted = Expectation(float(place[0]), float(place[1]), radius, reach)
-    outline, likely = _outlines(camera, normal, place)
+    outline, likely = _outlines(camera, normal, place, limits)
     if expected is not None or likely.any():
         a11, a12, a22 = (likely * radius if expected is None else expected.shape).tolist()
         wanted = wanted._replace(
@@ -247,16 +202,20 @@ def detect(
             )
         ]
         for hypothesis in ranked[: 3 if thorough else 1]:
-            seen = _refine(image, packed, normal, outline, edges, hypothesis, noise, expected)
+            seen = _refine(
+                image, packed, normal, outline, edges, hypothesis, noise, expected, limits
+            )
             # It may be the inner edge of a ring whose outer edge has not been found yet.
-            if seen.status == TRACKED and _is_plain(seen, radius):
+            if seen.status == TRACKED and _is_plain(seen, radius, limits):
                 return seen
             if seen.status == TRACKED and thorough and expected is None:
-                if seen.inner == 0.0 and seen.radius < _INNER_SIZE * radius:
+                if seen.inner == 0.0 and seen.radius < limits.inner_ratio * radius:
                     outer = _around(seen, hypothesis, radius)
-                    whole = _refine(image, packed, normal, outline, edges, outer, noise, expected)
+                    whole = _refine(
+                        image, packed, normal, outline, edges, outer, noise, expected, limits
+                    )
                     seen = whole if whole.status == TRACKED else seen
-                seen = _questioned(seen, place, radius, ranked)
+                seen = _questioned(seen, place, radius, ranked, limits)
             if seen.status == TRACKED and thorough:
                 return seen
             if best is None or _ORDER[seen.status] < _ORDER[best.status]:
@@ -267,13 +226,15 @@ def detect(
         return lost(best.reason, place, radius, expected)
     if best.status == TRACKED and expected is None:
         # The first pass found it, and the second pass found nothing better.
-        return _questioned(best, place, radius, ranked)
+        return _questioned(best, place, radius, ranked, limits)
     return best
 
 
-def _is_plain(seen: Observation, radius: float) -> bool:
+def _is_plain(seen: Observation, radius: float, limits: DetectionLimits) -> bool:
     """Return whether an observation agrees with the expectation so well that the search ends."""
-    return seen.rim_support >= _PLAIN_RIM and abs(math.log(seen.radius / radius)) < _PLAIN_RADIUS
+    return seen.rim_support >= limits.plain_rim and abs(math.log(seen.radius / radius)) < math.log(
+        limits.plain_radius
+    )
 
 
 def _around(seen: Observation, hypothesis: Hypothesis, radius: float) -> Hypothesis:
@@ -288,7 +249,11 @@ def _around(seen: Observation, hypothesis: Hypothesis, radius: float) -> Hypothe
 
 
 def _questioned(
-    seen: Observation, at: NDArray[np.float64], radius: float, ranked: list[Hypothesis]
+    seen: Observation,
+    at: NDArray[np.float64],
+    radius: float,
+    ranked: list[Hypothesis],
+    limits: DetectionLimits,
 ) -> Observation:
     """
     Return a partly visible marker as UNCERTAIN if another ellipse may be the marker.
@@ -296,16 +261,18 @@ def _questioned(
     An occluder may be an ellipse itself, with more of its rim visible.
     """
     doubt = ''
-    if not _SIZES[0] < seen.radius / radius < _SIZES[1]:
+    if not limits.smallest_ratio < seen.radius / radius < limits.largest_ratio:
         doubt = f'radius of {seen.radius:.1f} px instead of {radius:.1f} px'
     away = math.dist(seen.center, at)
     for other in ranked:
         center = (other.u, other.v)
         if (
-            math.dist(center, at) < away - _NEARER * radius
-            and math.dist(center, seen.center) > _NEARER * radius
+            math.dist(center, at) < away - limits.nearer * radius
+            and math.dist(center, seen.center) > limits.nearer * radius
             and other.support >= seen.rim_support
-            and _RIVALS[0] < float(np.linalg.eigvalsh(other.shape)[-1]) / radius < _RIVALS[1]
+            and limits.smallest_rival
+            < float(np.linalg.eigvalsh(other.shape)[-1]) / radius
+            < limits.largest_rival
         ):
             doubt = f'another ellipse is nearer to ({at[0]:.0f}, {at[1]:.0f})'
     return replace(seen, status=UNCERTAIN, reason=doubt) if doubt else seen
@@ -318,6 +285,7 @@ def find_markers(
     camera: Camera | None = None,
     normal_cam: ArrayLike | None = None,
     strict: bool = False,
+    limits: DetectionLimits = LIMITS,
 ) -> list[Observation]:
     """
     Find all rings in an image, without prior knowledge.
@@ -335,6 +303,7 @@ def find_markers(
     strict : bool
         Only rings with 75 % of the rim and a band of 3 px, where letters are to be left out; those
         whose edges are ellipses to a fraction of a pixel remain.
+    limits : DetectionLimits, optional
 
     Returns
     -------
@@ -344,7 +313,9 @@ def find_markers(
     image = check_image(image)
     frame = (0, image.shape[1], 0, image.shape[0])
     noise = image_noise(image, frame)
-    edges = find_edges(image, frame, max(_EDGE * GRADIENT_NOISE * noise, 2.0 * _LEAST_EDGE))
+    edges = find_edges(
+        image, frame, max(limits.edge * GRADIENT_NOISE * noise, 2.0 * limits.least_edge)
+    )
     found = closed_ellipses(edges, 0.25 * radii[0], radii[1], 0.6)
     rings = []
     for outer in found:
@@ -366,12 +337,12 @@ def find_markers(
     for outer, longest in rings:
         near = detect(
             image, (outer.u, outer.v), longest,
-            camera=camera, normal_cam=normal_cam, search=max(3.0, 0.2 * longest),
+            camera=camera, normal_cam=normal_cam, search=max(3.0, 0.2 * longest), limits=limits,
         )  # fmt: skip
         again = any(
             math.hypot(*(near.center - other.center)) < 0.5 * near.radius for other in seen
         )
-        rim, band = (_STRICT_RIM, _STRICT_BAND) if strict else (_NEW_RIM, 0.0)
+        rim, band = (limits.strict_rim, limits.strict_band) if strict else (limits.new_rim, 0.0)
         is_ring = near.status == TRACKED and near.rim_support >= rim and near.inner > 0.0
         if is_ring and (1.0 - near.inner) * near.radius >= band and not again:
             seen.append(near)
@@ -484,7 +455,10 @@ def _view(
 
 
 def _outlines(
-    camera: Camera | None, normal: NDArray[np.float64], place: NDArray[np.float64]
+    camera: Camera | None,
+    normal: NDArray[np.float64],
+    place: NDArray[np.float64],
+    limits: DetectionLimits,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """
     Return the shape matrix of a circle in the plane, in pinhole pixels and in the image.
@@ -495,11 +469,11 @@ def _outlines(
         return np.zeros(3), np.zeros(3)
     x, y = camera.undistort(place)
     ray = np.array([x, y, 1.0])
-    if abs(normal @ ray) < _EDGE_ON * math.hypot(x, y, 1.0):
+    if abs(normal @ ray) < math.sin(limits.elevation) * math.hypot(x, y, 1.0):
         raise InputError(
             f'the plane with the normal {normal.round(4).tolist()} is seen edge-on at'
             f' ({place[0]:g}, {place[1]:g}); allowed: at least'
-            f' {math.degrees(math.asin(_EDGE_ON)):.0f} deg from that'
+            f' {math.degrees(limits.elevation):.0f} deg from that'
         )
     # A step w in the plane moves the pinhole pixel by F (w_uv - ray_uv w_z), up to scale.
     move = np.array([[camera.fx, 0.0, -camera.fx * x], [0.0, camera.fy, -camera.fy * y]])
@@ -528,6 +502,7 @@ def _refine(
     hypothesis: Hypothesis,
     noise: float,
     expected: Observation | None,
+    limits: DetectionLimits,
 ) -> Observation:
     """Fit the marker of a hypothesis, and assess the fit."""
     inner = hypothesis.inner if hypothesis.inner_support > 0.4 else 0.0
@@ -536,12 +511,12 @@ def _refine(
     shape = (hypothesis.a11, hypothesis.a12, hypothesis.a22)
     start = np.array([hypothesis.u, hypothesis.v, *shape, inner])
     seen = seen_sectors(edges, hypothesis._replace(inner=inner))
-    if inner > 0.0 and np.mean(seen[SECTORS:]) < _LEAST_RIM:
+    if inner > 0.0 and np.mean(seen[SECTORS:]) < limits.least_rim:
         # With a hole of few pixels the edge points lie beside it: its grey level would be unknown.
         seen[SECTORS:] = seen[:SECTORS]
     fit = fit_marker(image, packed, normal, outline, start, seen, _BLUR, noise)
-    round_enough = hypothesis.support >= _NEW_RIM
-    if inner == 0.0 and expected is None and round_enough and not _explains(fit, noise):
+    round_enough = hypothesis.support >= limits.new_rim
+    if inner == 0.0 and expected is None and round_enough and not _explains(fit, noise, limits):
         # The inner edge may be blurred away: try rings of two widths.
         for ratio in (0.5, 0.75):
             start[5] = ratio
@@ -555,16 +530,19 @@ def _refine(
     # Without a camera, assume a field of view of a right angle.
     focal = float(packed[0]) or 0.5 * max(image.shape)
     disc = inner == 0.0
-    return _judge(fit, hypothesis, edges, packed, normal, outline, focal, noise, disc=disc)
+    return _judge(fit, hypothesis, edges, packed, normal, outline, focal, noise, limits, disc=disc)
 
 
 def _contrast(fit: Fit) -> float:
     return abs(float(fit.parameters[OUTSIDE] - fit.parameters[BAND]))
 
 
-def _explains(fit: Fit, noise: float, share: float = _UNEXPLAINED) -> bool:
+def _explains(fit: Fit, noise: float, limits: DetectionLimits, share: float | None = None) -> bool:
     """Return whether the residual is at most noise plus a small share of the contrast."""
-    allowed = math.hypot(_NOISE_TOLERANCE * noise, 0.6 + share * _contrast(fit))
+    share = limits.unexplained if share is None else share
+    allowed = math.hypot(
+        limits.noise_tolerance * noise, limits.unexplained_grey + share * _contrast(fit)
+    )
     return fit.converged and fit.residual < allowed
 
 
@@ -577,6 +555,7 @@ def _judge(
     outline: NDArray[np.float64],
     focal: float,
     noise: float,
+    limits: DetectionLimits,
     *,
     disc: bool,
 ) -> Observation:
@@ -615,22 +594,26 @@ def _judge(
         stretched = jacobian @ outer
         outer = _symmetric_root(stretched @ stretched.T)
         spread = jacobian @ spread @ jacobian.T
-    covariance = _BEYOND * covariance + np.eye(2) * _FLOOR**2
+    covariance = limits.inflation * covariance + np.eye(2) * limits.floor**2
     ellipse = _ellipse(outer_center, outer)
     support = float(np.count_nonzero(fit.sectors[:SECTORS])) / SECTORS
     beside = 0.0
-    if support < _SAFE_RIM:
+    if support < limits.safe_rim:
         found = hypothesis._replace(
             u=outer_center[0], v=outer_center[1],
             a11=outer[0, 0], a12=outer[0, 1], a22=outer[1, 1],
         )  # fmt: skip
         beside = float(np.mean(outlines_beside(edges, found) & ~fit.sectors[:SECTORS]))
     status, reason = _status(
-        fit, hypothesis, outline, covariance, spread, support, beside, noise
+        fit, hypothesis, outline, covariance, spread, support, beside, noise, limits
     )  # fmt: skip
-    if status == TRACKED and not (disc or _has_inner_edge(fit, support)):
+    if status == TRACKED and not (disc or _has_inner_edge(fit, support, limits)):
         status, reason = UNCERTAIN, 'its inner edge does not fit: another outline beside it?'
-    if status == TRACKED and not normal.any() and math.sqrt(size) > _most_perspective(p, focal):
+    if (
+        status == TRACKED
+        and not normal.any()
+        and math.sqrt(size) > _most_perspective(p, focal, limits)
+    ):
         status, reason = UNCERTAIN, 'its edges are not those of a circle in a plane'
     return Observation(
         status=status,
@@ -646,17 +629,17 @@ def _judge(
     )
 
 
-def _has_inner_edge(fit: Fit, support: float) -> bool:
+def _has_inner_edge(fit: Fit, support: float, limits: DetectionLimits) -> bool:
     """Return whether a ring's inner edge fits about as well as its outer edge."""
     inner = float(np.count_nonzero(fit.sectors[SECTORS:])) / SECTORS
-    return inner >= min(_LEAST_INNER, _INNER_SHARE * support)
+    return inner >= min(limits.least_inner, limits.inner_share * support)
 
 
-def _most_perspective(p: NDArray[np.float64], focal: float) -> float:
+def _most_perspective(p: NDArray[np.float64], focal: float, limits: DetectionLimits) -> float:
     """Return the largest perspective, abs(h), of a circle in a plane."""
     minor, major = np.linalg.eigvalsh(_matrix(p[SHAPE:BLUR]))
     tilt = math.sqrt(max((major / minor) ** 2 - 1.0, 0.0))
-    return _MOST_PERSPECTIVE * float(major) / focal * (tilt + 0.2) + 3.0 * PERSPECTIVE_PRIOR
+    return limits.perspective * float(major) / focal * (tilt + 0.2) + 3.0 * PERSPECTIVE_PRIOR
 
 
 def _status(
@@ -668,40 +651,49 @@ def _status(
     support: float,
     beside: float,
     noise: float,
+    limits: DetectionLimits,
 ) -> tuple[str, str]:
     """Return status and reason."""
     p = fit.parameters
     contrast = _contrast(fit)
-    if contrast < _LEAST_CONTRAST * max(fit.residual, 0.3):
+    if contrast < limits.least_contrast * max(fit.residual, 0.3):
         return LOST, f'contrast of {contrast:.0f} grey levels over {fit.residual:.1f} of residual'
     if (p[BAND] > p[OUTSIDE]) != (hypothesis.polarity < 0.0):
         return LOST, 'grey levels and edges contradict each other'
-    if support < _LEAST_RIM:
+    if support < limits.least_rim:
         return LOST, f'{100 * support:.0f} % of the rim fits'
-    if support < _TRUSTED_RIM:
+    if support < limits.trusted_rim:
         return UNCERTAIN, f'{100 * support:.0f} % of the rim fits'
-    if beside > _BESIDE:
+    if beside > limits.beside:
         return UNCERTAIN, f'another outline beside {100 * beside:.0f} % of the rim'
-    if max(p[BAND], p[OUTSIDE]) > _BRIGHTEST:
+    if max(p[BAND], p[OUTSIDE]) > limits.brightest:
         return UNCERTAIN, 'brighter than a sensor shows: glare'
     blur = np.sqrt(np.linalg.eigvalsh(spread))
-    if blur[0] > _SOFTEST or blur[1] > _FASTEST:
+    if blur[0] > limits.softest or blur[1] > limits.fastest:
         return UNCERTAIN, f'edges are blurred by {blur[0]:.1f} and {blur[1]:.1f} px'
-    if not _explains(fit, noise, _UNEXPLAINED if support > _PLAIN_RIM else _HIDDEN_UNEXPLAINED):
+    if not _explains(
+        fit,
+        noise,
+        limits,
+        limits.unexplained if support > limits.plain_rim else limits.hidden_unexplained,
+    ):
         return UNCERTAIN, f'residual of {fit.residual:.1f} grey levels: not this kind of marker'
-    if fit.shaded and not (support > _SHADED_RIM and _explains(fit, noise, _SHADED_UNEXPLAINED)):
+    if fit.shaded and not (
+        support > limits.shaded_rim and _explains(fit, noise, limits, limits.shaded_unexplained)
+    ):
         return UNCERTAIN, f'shadows: {100 * support:.0f} % of the rim fits'
     if outline.any():
         own = p[SHAPE:BLUR]
         astray = float(np.linalg.norm(own - outline * (own @ outline) / (outline @ outline)))
-        if astray > _ASTRAY * float(np.linalg.norm(own)):
+        if astray > limits.astray * float(np.linalg.norm(own)):
             return UNCERTAIN, 'this ellipse is not the image of a circle in the given plane'
     deviation = math.sqrt(float(np.max(np.linalg.eigvalsh(covariance))))
     if fit.burnt > 0.0 and (
-        deviation > _GLARE_DEVIATION or not _explains(fit, noise, _GLARE_UNEXPLAINED)
+        deviation > limits.glare_deviation
+        or not _explains(fit, noise, limits, limits.glare_unexplained)
     ):
         return UNCERTAIN, f'glare over {100 * fit.burnt:.0f} % of the rim'
-    if deviation > _LARGEST_DEVIATION:
+    if deviation > limits.largest_deviation:
         return UNCERTAIN, f'standard deviation of {deviation:.2f} px'
     return TRACKED, ''
 

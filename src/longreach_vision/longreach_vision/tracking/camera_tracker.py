@@ -21,6 +21,7 @@ import contextlib
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,7 @@ from longreach_vision.marker.detection import (
     find_markers,
     lost,
 )
+from longreach_vision.marker.limits import LIMITS, DetectionLimits
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters
 from longreach_vision.tracking.appearance import (
     RADIUS,
@@ -71,6 +73,7 @@ class CameraTracker:
         Plane in which the markers move.
     markers : sequence of MarkerOnRig
     parameters : TrackingParameters
+    limits : DetectionLimits, optional
     """
 
     def __init__(
@@ -80,13 +83,15 @@ class CameraTracker:
         plane: Plane,
         markers: Sequence[MarkerOnRig],
         parameters: TrackingParameters,
+        limits: DetectionLimits = LIMITS,
     ) -> None:
         self.name = name
         self.mounted = mounted
         self.parameters = parameters
         self.markers = {marker.name: marker for marker in markers}
         self.time = -math.inf
-        rig = Rig({name: mounted}, plane, tuple(markers), parameters)
+        rig = Rig({name: mounted}, plane, tuple(markers), parameters, detection=limits)
+        self._limits = limits
         self.appearance = Appearance(mounted, rig)
         self._camera, self._normal = mounted.camera, rig.normal_cam(name)
         self._motion = ImageMotion(mounted.camera, parameters)
@@ -182,17 +187,22 @@ class CameraTracker:
         """
         image = self._checked(image)
         radii = [self.appearance.by_rig(marker).radius for marker in self.markers.values()]
-        sizes = max(4.0, 0.5 * min(radii)), min(400.0, 2.0 * max(radii))
-        camera, normal = self._camera, self._normal
+        sizes = (
+            max(self._limits.smallest, 0.5 * min(radii)),
+            min(self._limits.largest, 2.0 * max(radii)),
+        )
+        view: dict[str, Any] = {
+            'camera': self._camera,
+            'normal_cam': self._normal,
+            'limits': self._limits,
+        }
         try:
-            found = find_markers(image, sizes, camera=camera, normal_cam=normal)
+            found = find_markers(image, sizes, **view)
         except InputError:
             found = []
-            for one in find_markers(image, sizes):
+            for one in find_markers(image, sizes, limits=self._limits):
                 with contextlib.suppress(InputError):
-                    found.append(
-                        detect(image, one.center, one.radius, camera=camera, normal_cam=normal)
-                    )
+                    found.append(detect(image, one.center, one.radius, **view))
         places = [
             (track.state[:2], track.reference.radius)
             for track in self._tracks.values()
@@ -253,7 +263,10 @@ class CameraTracker:
                 f'{marker_name}: pixel = {tuple(place.ravel().tolist())}, allowed: two finite'
                 ' numbers u, v'
             )
-        seen = detect(image, place, radius, camera=self._camera, normal_cam=self._normal)
+        seen = detect(
+            image, place, radius,
+            camera=self._camera, normal_cam=self._normal, limits=self._limits,
+        )  # fmt: skip
         if seen.status != TRACKED:
             return seen
         refusal = difference(seen, self.appearance.by_rig(marker, seen.center), RADIUS_BY_RIG)
@@ -454,7 +467,7 @@ class CameraTracker:
             seen = detect(
                 image, at, track.reference.radius,
                 camera=camera, normal_cam=self._normal, search=reach,
-                expected=track.reference, exclude=exclude,
+                expected=track.reference, exclude=exclude, limits=self._limits,
             )  # fmt: skip
         except InputError as error:
             # The plane is seen edge-on there, or the radius is too small.

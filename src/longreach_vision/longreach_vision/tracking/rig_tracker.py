@@ -39,8 +39,6 @@ __all__ = ['Estimate', 'StereoFrame', 'StereoTracker', 'typical_chi_square']
 _SURE = 3.5
 # Squared distance of two rays, over its variance, beyond which they do not intersect.
 _RAYS_MISS = 25.0
-# Radius of the search for a marker at the position expected by the other camera [px].
-_HINT = 16.0
 # A centre that is moved to another time without known velocity is accepted while its standard
 # deviation is below this share of the marker's radius.
 _MOVED = 0.05
@@ -188,7 +186,7 @@ class StereoTracker:
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
         self.trackers = {
-            side: CameraTracker(side, mounted, rig.plane, rig.markers, rig.tracking)
+            side: CameraTracker(side, mounted, rig.plane, rig.markers, rig.tracking, rig.detection)
             for side, mounted in rig.cameras.items()
         }
         self._planes = {marker.name: rig.plane_of(marker) for marker in rig.markers}
@@ -355,7 +353,7 @@ class StereoTracker:
         given = {side: self._of(side) for side in images}
         found = {side: tracker.find_others(images[side]) for side, tracker in given.items()}
         appearances = {side: tracker.appearance for side, tracker in given.items()}
-        named = name_markers(appearances, found, left)
+        named = name_markers(appearances, found, left, self.rig.tracking.together)
         for name, views in named.views.items():
             self._missing.pop(name, None)
             for side, one in views.items():
@@ -705,7 +703,7 @@ class StereoTracker:
         u, v = center.tolist()
         # Outside the image there is nothing to search.
         if 0.0 <= u <= camera.width - 1.0 and 0.0 <= v <= camera.height - 1.0:
-            tracker.expect(name, center, velocity, times[tracker.name], _HINT)
+            tracker.expect(name, center, velocity, times[tracker.name], self.rig.tracking.hint)
 
     def _resolve(
         self, tracker: CameraTracker, other: CameraTracker, name: str, times: Mapping[str, float]
@@ -729,7 +727,7 @@ class StereoTracker:
         same = math.dist(seen[0], wanted[0]) + math.dist(seen[1], wanted[1])
         exchanged = math.dist(seen[0], wanted[1]) + math.dist(seen[1], wanted[0])
         # A displacement out of the plane shifts both alike.
-        if abs(same - exchanged) > _HINT:
+        if abs(same - exchanged) > self.rig.tracking.hint:
             tracker.resolve(name, exchange=exchanged < same)
 
 

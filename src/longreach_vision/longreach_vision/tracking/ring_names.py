@@ -15,9 +15,6 @@ from longreach_vision.tracking.appearance import RADIUS_BY_RIG, Appearance, diff
 
 __all__ = ['Named', 'alike', 'name_markers']
 
-# Largest distance in the plane between observations of the same marker by two cameras [m].
-_TOGETHER = 0.5
-
 Kind = tuple[float, ...]
 
 
@@ -49,12 +46,13 @@ def name_markers(
     appearances: Mapping[str, Appearance],
     found: Mapping[str, Sequence[Observation]],
     markers: Sequence[MarkerOnRig],
+    together: float = 0.5,
 ) -> Named:
     """
     Assign names to the rings found in whole images.
 
     Rings that look like a marker of the rig are located in its plane; observations of two cameras
-    within half a metre belong together. Markers of equal appearance - radius, inner edge,
+    within a distance belong together. Markers of equal appearance - radius, inner edge,
     polarity, offset - are named in the order of the rig along the plane's first axis. If there are
     too many, only those seen by both cameras count. If the number still differs, none of these
     markers is named.
@@ -67,6 +65,8 @@ def name_markers(
         Rings found, by camera.
     markers : sequence of MarkerOnRig
         Markers to be named.
+    together : float
+        This distance [m].
 
     Returns
     -------
@@ -85,7 +85,7 @@ def name_markers(
     missing: dict[str, str] = {}
     problems: list[str] = []
     for kind, wanted in kinds.items():
-        groups = _groups(appearances, rings[kind], wanted[0])
+        groups = _groups(appearances, rings[kind], wanted[0], together)
         if len(groups) > len(wanted):
             groups = [group for group in groups if len(group[1]) == len(found)]
         if len(groups) != len(wanted):
@@ -132,6 +132,7 @@ def _groups(
     appearances: Mapping[str, Appearance],
     seen: Mapping[str, Sequence[Observation]],
     marker: MarkerOnRig,
+    together: float,
 ) -> list[tuple[tuple[float, float], dict[str, Observation]]]:
     """Return positions in the plane of markers of one kind, with their observations."""
     places = {
@@ -150,7 +151,7 @@ def _groups(
         for k, (_, views) in enumerate(groups):
             near = int(np.argmin(apart[k])) if apart[k].size else 0
             # Mutual nearest neighbours.
-            if apart[k].size and apart[k, near] < _TOGETHER and k == np.argmin(apart[:, near]):
+            if apart[k].size and apart[k, near] < together and k == np.argmin(apart[:, near]):
                 views[side] = seen[side][near]
                 chosen.add(near)
         groups += [
