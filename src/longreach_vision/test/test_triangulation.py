@@ -322,3 +322,76 @@ def test_impossible_pixels_are_refused(change: dict[str, Any], text: str) -> Non
     } | change
     with pytest.raises(InputError, match=text):
         triangulate((camera, camera), poses, **values)
+
+
+# More than two cameras
+
+
+def rig_of(count: int, seed: int) -> tuple[list[Camera], list[Pose], np.ndarray]:
+    """The first two cameras of a random rig and others around them, and a point that all see."""
+    random = np.random.default_rng(600 + seed)
+    (first, second), _, point = random_rig(seed)
+    places = [(10.0, -19.0, 9.0), (0.0, -17.0, 6.0), (20.0, -18.0, 7.0), (10.0, -24.0, -3.0)]
+    others = [
+        Pose.from_look_at(place, point + 0.5 * random.normal(size=3), (0.0, 0.0, 1.0))
+        for place in places
+    ]
+    poses = [first, second, *(Pose(p.rotation, p.translation, POSE_COVARIANCE) for p in others)]
+    return [CAMERAS[k % 2] for k in range(count)], poses[:count], point
+
+
+@pytest.mark.parametrize('count', [3, 4, 6])
+def test_no_point_is_more_likely_for_more_cameras(count: int) -> None:
+    cameras, poses, point = rig_of(count, 1)
+    noise = 0.2 * np.random.default_rng(count).normal(size=(count, 2))
+    pixels = both_pixels(cameras, poses, point) + noise
+    covariances = np.array([PIXEL_COVARIANCES[k % 2] for k in range(count)])
+    whitening = np.linalg.cholesky(np.linalg.inv(covariances))
+
+    def whitened(place: np.ndarray) -> np.ndarray:
+        off = both_pixels(cameras, poses, place) - pixels
+        return np.concatenate([w.T @ one for w, one in zip(whitening, off, strict=True)])
+
+    best = optimize.least_squares(
+        whitened, point, jac='3-point', xtol=1e-15, ftol=1e-15, gtol=1e-15
+    )
+    found = triangulate(cameras, [exact(pose) for pose in poses], pixels, covariances)
+    np.testing.assert_allclose(found.position, best.x, atol=2e-7)
+    covariance = np.linalg.inv(best.jac.T @ best.jac)
+    np.testing.assert_allclose(found.covariance, covariance, atol=1e-4 * np.trace(covariance))
+    off = both_pixels(cameras, poses, found.position) - pixels
+    assert found.residual == pytest.approx(math.sqrt(np.sum(off**2) / count), rel=1e-6)
+    assert found.chi_square == pytest.approx(2.0 * best.cost / (2 * count - 3), rel=1e-3)
+    assert math.isnan(found.gap)
+    # The order does not matter.
+    turned = triangulate(cameras[::-1], poses[::-1], pixels[::-1], covariances[::-1])
+    again = triangulate(cameras, poses, pixels, covariances)
+    np.testing.assert_allclose(turned.position, again.position, atol=1e-8)
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize('seed', range(2))
+def test_errors_with_three_cameras_are_as_stated_and_smaller(seed: int) -> None:
+    random = np.random.default_rng(700 + seed)
+    cameras, poses, point = rig_of(3, seed)
+    truth = both_pixels(cameras, poses, point)
+    covariances = np.array([PIXEL_COVARIANCE] * 3)
+    squares, chi_squares, errors = [], [], {2: 0.0, 3: 0.0}
+    for _ in range(SAMPLES):
+        moves = random.multivariate_normal(np.zeros(6), POSE_COVARIANCE, 3)
+        pixels = truth + random.multivariate_normal(np.zeros(2), PIXEL_COVARIANCE, 3)
+        taken = [moved_pose(pose, move) for pose, move in zip(poses, moves, strict=True)]
+        for count in errors:
+            found = triangulate(cameras[:count], taken[:count], pixels[:count], covariances[:count])
+            errors[count] += float(np.sum((found.position - point) ** 2))
+        squares.append(normalised_square(found, point))
+        chi_squares.append(found.chi_square)
+    assert np.mean(squares) == pytest.approx(3.0, abs=0.25)
+    assert np.mean(chi_squares) == pytest.approx(1.0, abs=0.1)
+    assert errors[3] < 0.8 * errors[2]
+
+
+def test_one_camera_is_too_few_without_a_plane() -> None:
+    cameras, poses, point = rig_of(1, 0)
+    with pytest.raises(InputError, match=r'1 cameras .* one camera needs a plane'):
+        triangulate(cameras, poses, both_pixels(cameras, poses, point), [PIXEL_COVARIANCE])

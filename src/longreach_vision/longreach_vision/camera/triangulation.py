@@ -1,5 +1,5 @@
 """
-Points in space from pixels, with covariances: by one camera and a plane, or by two cameras.
+Points in space from pixels, with covariances: by one camera and a plane, or by several cameras.
 
 Covariances are propagated to first order with analytic Jacobians. Inputs without covariance are
 treated as exact. Errors of pixels, of each pose and of the plane are treated as independent;
@@ -8,13 +8,14 @@ plane and calibration, common to all images, is also given separately: it does n
 
 Kernels take the camera as ``packed`` (16,), :attr:`longreach_vision.camera.model.Camera.packed`,
 and its pose T_world_cam as R (3, 3) and t (3,) [m] with covariance ``pose_cov`` (6, 6); kernels
-for two cameras take these with a leading axis of 2, and ``pixels`` (2, 2) [px] with ``weights``
-(2, 2, 2), the inverse covariances.
+for k cameras take these with a leading axis of k, and ``pixels`` (k, 2) [px] with ``weights``
+(k, 2, 2), the inverse covariances.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -48,14 +49,15 @@ class Location(NamedTuple):
     position: np.ndarray  # (3,) in the world [m]
     covariance: np.ndarray  # (3, 3) [m^2]
     residual: float = math.nan  # RMS reprojection error [px]
-    # Squared distance of both rays over its variance, with 1 degree of freedom: 1 on average if
-    # the covariances of pixels and poses are correct.
+    # Squared Mahalanobis distance of the pixels over its 2 k - 3 degrees of freedom for k cameras;
+    # of two, the squared distance of both rays over its variance. 1 on average if the covariances
+    # of pixels and poses are correct.
     chi_square: float = math.nan
     # The part of the covariance from poses, plane and calibration (3, 3) [m^2]; None: zero. These
     # errors are common to all images: they do not average out.
     systematic: np.ndarray | None = None
-    # Distance of both rays in the images, with sign, and its standard deviation from the pixels
-    # alone [px].
+    # Distance of the rays of two cameras in the images, with sign, and its standard deviation from
+    # the pixels alone [px]; NaN for more cameras.
     gap: float = math.nan
     gap_noise: float = math.nan
 
@@ -216,13 +218,13 @@ def locate_in_plane(
 @njit
 def _reproject(packed, R, t, point, pixels, weights, residuals, jacobians):  # type: ignore[no-untyped-def]
     """
-    Project a point into both cameras; return the squared Mahalanobis distance.
+    Project a point into all cameras; return the squared Mahalanobis distance.
 
-    ``point`` (3,) [m]; ``residuals`` (2, 2), measured minus projected [px], and ``jacobians``
-    (2, 2, 9) of :func:`project_point` are filled.
+    ``point`` (3,) [m]; ``residuals`` (k, 2), measured minus projected [px], and ``jacobians``
+    (k, 2, 9) of :func:`project_point` are filled.
     """
     cost = 0.0
-    for c in range(2):
+    for c in range(len(pixels)):
         u, v = project_point(packed[c], R[c], t[c], point, jacobians[c])
         residuals[c, 0] = pixels[c, 0] - u
         residuals[c, 1] = pixels[c, 1] - v
@@ -237,13 +239,13 @@ def _normal_equations(jacobians, weights, residuals, matrix, right):  # type: ig
     """
     Fill the normal equations for the position of a point.
 
-    ``jacobians`` (2, 2, 9) and ``residuals`` (2, 2) are those of :func:`_reproject`; ``matrix``
+    ``jacobians`` (k, 2, 9) and ``residuals`` (k, 2) are those of :func:`_reproject`; ``matrix``
     (3, 3), J^T W J, and ``right`` (3,), J^T W r, are filled.
     """
     by_point = jacobians[:, :, 6:]
     matrix[:] = 0.0
     right[:] = 0.0
-    for c in range(2):
+    for c in range(len(residuals)):
         for i in range(2):
             for j in range(2):
                 w = weights[c, i, j]
@@ -254,29 +256,49 @@ def _normal_equations(jacobians, weights, residuals, matrix, right):  # type: ig
 
 
 @njit
-def _between_rays(packed, R, t, pixels, position, found):  # type: ignore[no-untyped-def]
+def _between_rays(packed, R, t, pixels, pair, position, found):  # type: ignore[no-untyped-def]
     """
-    Compute the midpoint of the shortest segment between two rays.
+    Compute the midpoint of the shortest segment between the rays of a pair of cameras.
 
     ``position`` (3,) [m] is filled; ``found[:3]`` gets the angle between the rays [rad] and the
     distances along them [m]. Returns False for parallel rays, and points behind a camera.
     """
     rays = np.empty((2, 3))
-    for c in range(2):
+    for k in range(2):
+        c = pair[k]
         x, y = undistort_point(packed[c], pixels[c, 0], pixels[c, 1])
         length = math.sqrt(x * x + y * y + 1.0)
         for i in range(3):
-            rays[c, i] = (R[c, i, 0] * x + R[c, i, 1] * y + R[c, i, 2]) / length
+            rays[k, i] = (R[c, i, 0] * x + R[c, i, 1] * y + R[c, i, 2]) / length
     across = np.cross(rays[0], rays[1])
     size = np.sum(across * across)
     found[0] = math.sqrt(size)
     if not found[0] > _SAME_RAY:
         return False
-    base = t[1] - t[0]
-    for c in range(2):
-        found[1 + c] = np.sum(np.cross(base, rays[1 - c]) * across) / size
-    position[:] = (t[0] + found[1] * rays[0] + t[1] + found[2] * rays[1]) / 2.0
+    first, second = t[pair[0]], t[pair[1]]
+    base = second - first
+    for k in range(2):
+        found[1 + k] = np.sum(np.cross(base, rays[1 - k]) * across) / size
+    position[:] = (first + found[1] * rays[0] + second + found[2] * rays[1]) / 2.0
     return found[1] > 0.0 and found[2] > 0.0
+
+
+@njit
+def _start(packed, R, t, pixels, position, found):  # type: ignore[no-untyped-def]
+    """
+    Compute where the rays of those two cameras meet that include the largest angle below 90 deg.
+
+    Arguments and result as in :func:`_between_rays`.
+    """
+    best, largest = (0, 1), -1.0
+    count = len(pixels)
+    if count > 2:
+        for a in range(count):
+            for b in range(a + 1, count):
+                meet = _between_rays(packed, R, t, pixels, (a, b), position, found)
+                if meet and found[0] > largest:
+                    best, largest = (a, b), found[0]
+    return _between_rays(packed, R, t, pixels, best, position, found)
 
 
 @njit
@@ -284,10 +306,10 @@ def _most_likely(packed, R, t, pixels, weights, position, residuals, jacobians):
     """
     Minimise the Mahalanobis distance by Levenberg-Marquardt.
 
-    ``position`` (3,) [m] is updated; ``residuals`` (2, 2) and ``jacobians`` (2, 2, 9) are filled.
+    ``position`` (3,) [m] is updated; ``residuals`` (k, 2) and ``jacobians`` (k, 2, 9) are filled.
     Returns whether it converged.
     """
-    trial, moved = np.empty((2, 2)), np.empty((2, 2, 9))
+    trial, moved = np.empty_like(residuals), np.empty_like(jacobians)
     matrix, right = np.empty((3, 3)), np.empty(3)
     cost = _reproject(packed, R, t, position, pixels, weights, residuals, jacobians)
     damping = 0.0
@@ -328,6 +350,27 @@ def _minor(jacobians, left_out):  # type: ignore[no-untyped-def]
     return np.sum(m[0] * np.cross(m[1], m[2]))
 
 
+@njit
+def _gap(jacobians, residuals, pose_cov, pixel_cov, ray_cov, found):  # type: ignore[no-untyped-def]
+    """Compute chi_square, gap and its deviation of two cameras, found[4:] of :func:`_triangulate`."""
+    off, by_noise, variance, size = 0.0, np.zeros((1, 1)), np.zeros((1, 1)), 0.0
+    # The combination of residuals that no displacement of the point changes: orthogonal to J.
+    q, q_by_pose = np.empty((1, 2)), np.empty((1, 6))
+    for c in range(2):
+        for j in range(2):
+            q[0, j] = _minor(jacobians, 2 * c + j) * (1.0 - 2.0 * j)
+            off += q[0, j] * residuals[c, j]
+            size += q[0, j] ** 2
+        for k in range(6):
+            q_by_pose[0, k] = q[0, 0] * jacobians[c, 0, k] + q[0, 1] * jacobians[c, 1, k]
+        _propagate(q, pixel_cov[c], by_noise)
+        _propagate(q, ray_cov[c], variance)
+        _propagate(q_by_pose, pose_cov[c], variance)
+    found[4] = off * off / (by_noise[0, 0] + variance[0, 0])
+    found[5] = off / math.sqrt(size)
+    found[6] = math.sqrt(by_noise[0, 0] / size)
+
+
 @kernel
 def _triangulate(  # type: ignore[no-untyped-def]
     packed, R, t, pose_cov, pixels, pixel_cov, ray_cov, position, noise, systematic, found
@@ -338,27 +381,29 @@ def _triangulate(  # type: ignore[no-untyped-def]
     Parameters
     ----------
     packed, R, t, pose_cov, pixels
-        Of both cameras, see the module's docstring.
-    pixel_cov, ray_cov : ndarray, shape (2, 2, 2)
+        Of k cameras, see the module's docstring.
+    pixel_cov, ray_cov : ndarray, shape (k, 2, 2)
         Covariances of the pixels, and of pixels from the calibration [px^2].
     position : ndarray, shape (3,)
         Filled [m].
     noise, systematic : ndarray, shape (3, 3)
         Filled: covariances from the pixels, and from all else [m^2].
     found : ndarray, shape (7,)
-        Filled: angle between the rays [rad], distances along them [m], residual [px], chi_square,
-        gap and its standard deviation from the pixels [px].
+        Filled: angle between the rays [rad], distances along them [m], of the two cameras where it
+        is largest; residual [px], chi_square; for two cameras, gap and its standard deviation from
+        the pixels [px].
 
     Returns
     -------
     int
         0; 1 if the rays do not meet; 2 if the iterations failed.
     """
-    if not _between_rays(packed, R, t, pixels, position, found):
+    if not _start(packed, R, t, pixels, position, found):
         return 1
-    weights, s = np.empty((2, 2, 2)), np.empty((2, 2))
-    residuals, jacobians = np.empty((2, 2)), np.empty((2, 2, 9))
-    for c in range(2):
+    count = len(pixels)
+    weights, s = np.empty((count, 2, 2)), np.empty((2, 2))
+    residuals, jacobians = np.empty((count, 2)), np.empty((count, 2, 9))
+    for c in range(count):
         project_point(packed[c], R[c], t[c], position, jacobians[c])
         # Without the poses, noise in the pixels' covariances would move a point whose rays miss
         # each other.
@@ -368,18 +413,16 @@ def _triangulate(  # type: ignore[no-untyped-def]
         weights[c] /= s[0, 0] * s[1, 1] - s[0, 1] * s[1, 0]
     if not _most_likely(packed, R, t, pixels, weights, position, residuals, jacobians):
         return 2
-    found[3] = math.sqrt(np.sum(residuals * residuals) / 2.0)
+    found[3] = math.sqrt(np.sum(residuals * residuals) / count)
     matrix, column = np.empty((3, 3)), np.empty(3)
     _normal_equations(jacobians, weights, residuals, matrix, column)
     if not cholesky(matrix):
         return 2
-    off, by_noise, variance, size = 0.0, np.zeros((1, 1)), np.zeros((1, 1)), 0.0
     estimator, by_pose = np.empty((3, 2)), np.empty((3, 6))
-    # The combination of residuals that no displacement of the point changes: orthogonal to J.
-    q, q_by_pose = np.empty((1, 2)), np.empty((1, 6))
     noise[:] = 0.0
     systematic[:] = 0.0
-    for c in range(2):
+    cost = 0.0
+    for c in range(count):
         poses = jacobians[c, :, :6].copy()
         by_point = jacobians[c, :, 6:].copy()
         for j in range(2):
@@ -388,61 +431,62 @@ def _triangulate(  # type: ignore[no-untyped-def]
             # A column of the estimator (J^T W J)^-1 J^T W.
             cholesky_solve(matrix, column)
             estimator[:, j] = column
-            q[0, j] = _minor(jacobians, 2 * c + j) * (1.0 - 2.0 * j)
-            off += q[0, j] * residuals[c, j]
-            size += q[0, j] ** 2
+            for i in range(2):
+                cost += residuals[c, i] * weights[c, i, j] * residuals[c, j]
         for k in range(6):
-            q_by_pose[0, k] = q[0, 0] * poses[0, k] + q[0, 1] * poses[1, k]
             for i in range(3):
                 by_pose[i, k] = estimator[i, 0] * poses[0, k] + estimator[i, 1] * poses[1, k]
         _propagate(estimator, pixel_cov[c], noise)
         _propagate(estimator, ray_cov[c], systematic)
         _propagate(by_pose, pose_cov[c], systematic)
-        _propagate(q, pixel_cov[c], by_noise)
-        _propagate(q, ray_cov[c], variance)
-        _propagate(q_by_pose, pose_cov[c], variance)
-    found[4] = off * off / (by_noise[0, 0] + variance[0, 0])
-    found[5] = off / math.sqrt(size)
-    found[6] = math.sqrt(by_noise[0, 0] / size)
+    found[4] = cost / (2 * count - 3)
+    if count == 2:
+        _gap(jacobians, residuals, pose_cov, pixel_cov, ray_cov, found)
     return 0
 
 
 def triangulate(
-    cameras: tuple[Camera, Camera],
-    poses: tuple[Pose, Pose],
+    cameras: Sequence[Camera],
+    poses: Sequence[Pose],
     pixels: ArrayLike,
     covariances: ArrayLike,
-    calibrations: tuple[float, float] = (0.0, 0.0),
+    calibrations: Sequence[float] = (),
 ) -> Location:
     """
-    Triangulate a point seen by two cameras: the maximum-likelihood estimate.
+    Triangulate a point seen by two or more cameras: the maximum-likelihood estimate.
 
     It minimises the Mahalanobis distance of the pixels from its projections, with the covariances
     of pixels, calibrations and poses.
 
     Parameters
     ----------
-    cameras : two of Camera
-    poses : two of Pose
-    pixels : array_like, shape (2, 2)
+    cameras : sequence of k Camera
+    poses : sequence of k Pose
+    pixels : array_like, shape (k, 2)
         u, v including distortion in each camera [px].
-    covariances : array_like, shape (2, 2, 2)
+    covariances : array_like, shape (k, 2, 2)
         Covariances of the pixels [px^2], positive definite.
-    calibrations : (float, float)
-        Standard deviations of pixels from the calibrations [px].
+    calibrations : sequence of k float, optional
+        Standard deviations of pixels from the calibrations [px]; by default 0.
 
     Returns
     -------
     Location
-        With residual, chi_square, gap and gap_noise.
+        With residual and chi_square; of two cameras also gap and gap_noise.
 
     Raises
     ------
     InputError
-        For pixels without a ray, parallel rays, and rays that meet behind a camera.
+        For one camera, pixels without a ray, parallel rays, and rays that meet behind a camera.
     """
-    places = checked_array(pixels, (2, 2), 'pixels')
-    pixel_covariances = checked_array(covariances, (2, 2, 2), 'covariances')
+    count = len(cameras)
+    if not 2 <= count == len(poses):
+        raise InputError(
+            f'{count} cameras and {len(poses)} poses, allowed: two or more, as many of each; one'
+            ' camera needs a plane'
+        )
+    places = checked_array(pixels, (count, 2), 'pixels')
+    pixel_covariances = checked_array(covariances, (count, 2, 2), 'covariances')
     for covariance in pixel_covariances:
         covariance[:] = checked_covariance(covariance, 2, 'covariance of a pixel')
         if not covariance[0, 0] * covariance[1, 1] > covariance[0, 1] ** 2:
@@ -458,7 +502,7 @@ def triangulate(
         np.array([_or_zeros(pose.covariance, 6) for pose in poses]),
         places,
         pixel_covariances,
-        np.array([sigma**2 * np.eye(2) for sigma in calibrations]),
+        np.array([sigma**2 * np.eye(2) for sigma in calibrations or count * [0.0]]),
         position,
         noise,
         systematic,
@@ -470,8 +514,8 @@ def triangulate(
         _raise_for_rays(*found[:3])
     if status:
         raise InputError(
-            f'pixels {places.tolist()} have no common point in front of both cameras; check'
-            ' the poses, and that both show the same marker'
+            f'pixels {places.tolist()} have no common point in front of the cameras; check'
+            ' the poses, and that all show the same marker'
         )
     residual, chi_square, gap, gap_noise = found[3:].tolist()
     return Location(position, noise + systematic, residual, chi_square, systematic, gap, gap_noise)
