@@ -7,16 +7,19 @@ markers are listed there with their initial positions, if known.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import math
 import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import Parameters, load, quantity
+from longreach_dynamics.parameters import Parameters, load, load_yaml, quantity
 from longreach_vision.camera.geometry import Plane, Pose
 from longreach_vision.camera.model import Camera, read_camera
 from longreach_vision.marker.limits import LIMITS, DetectionLimits
@@ -24,7 +27,9 @@ from longreach_vision.marker.limits import LIMITS, DetectionLimits
 __all__ = [
     'LONGEST_DELAY',
     'LONGEST_LINE',
+    'MOST_CAMERAS',
     'Body',
+    'GivenPixel',
     'MarkerOnBody',
     'MarkerOnRig',
     'MountedCamera',
@@ -33,8 +38,12 @@ __all__ = [
     'load_rig',
 ]
 
-# Names are used in topics and columns.
+# Names are used in topics and columns; those of cameras are namespaces.
 _NAME = re.compile(r'[A-Za-z0-9_-]{1,60}')
+_CAMERA_NAME = re.compile(r'[A-Za-z][A-Za-z0-9_]{0,59}')
+# The first two cameras by convention, and the largest number of cameras: of the bits in
+# MarkerEstimate.cameras.
+FIRST, MOST_CAMERAS = ('left', 'right'), 8
 # Least distance between camera and plane, below which positions in it cannot be measured, and
 # between two cameras, below which one was given twice [m].
 _LEAST_DISTANCE, _LEAST_BASELINE = 0.1, 1e-3
@@ -173,6 +182,14 @@ class TrackingParameters(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
+class GivenPixel(Parameters):
+    """Where a marker is in the first image of a camera."""
+
+    camera: str = quantity('name of the camera', '')
+    at: tuple[float, ...] = quantity('approximate centre u v and longer semi-axis', 'px', length=3)
+
+
+@dataclasses.dataclass(frozen=True)
 class MarkerOnRig(Parameters):
     """A circular marker to be tracked."""
 
@@ -211,19 +228,35 @@ class MarkerOnRig(Parameters):
     right: tuple[float, ...] | None = quantity(
         'the same in the first right image', 'px', length=3, default=None
     )
+    pixels: tuple[GivenPixel, ...] = quantity('the same for other cameras', default=())
 
     def check(self) -> None:
         """Raise InputError for an invalid name or size."""
         if not _NAME.fullmatch(self.name):
             raise InputError(f'name = {self.name!r}, allowed: letters, digits, _ and -')
-        for side in ('left', 'right'):
+        names = [one.camera for one in self.pixels]
+        for name in names:
+            if name in FIRST or names.count(name) > 1:
+                raise InputError(
+                    f'pixels has the camera {name!r}, allowed: each once, without'
+                    f' {" and ".join(FIRST)}, which are keys of the marker'
+                )
+        for side in (*FIRST, *names):
             given = self.given(side)
             if given is not None and not given[2] > 0.0:
                 raise InputError(f'{side}[2] = {given[2]:g} px, allowed: above 0')
 
     def given(self, camera: str) -> tuple[float, ...] | None:
         """Return u, v and radius [px] given for a camera's first image, or None."""
-        return {'left': self.left, 'right': self.right}.get(camera)
+        others = {one.camera: one.at for one in self.pixels}
+        return {'left': self.left, 'right': self.right, **others}.get(camera)
+
+    def with_given(self, camera: str, at: tuple[float, ...] | None) -> MarkerOnRig:
+        """Return the marker with other u, v and radius [px] for a camera; None for none."""
+        if camera in FIRST:
+            return self.replace(**{camera: at})
+        others = tuple(one for one in self.pixels if one.camera != camera)
+        return self.replace(pixels=others if at is None else (*others, GivenPixel(camera, at)))
 
     def scaled(self, factor: float) -> MarkerOnRig:
         """Return the marker for images resized by a factor."""
@@ -235,7 +268,8 @@ class MarkerOnRig(Parameters):
             # Pixel centres have integer coordinates.
             return (u + 0.5) * factor - 0.5, (v + 0.5) * factor - 0.5, radius * factor
 
-        return self.replace(left=moved(self.left), right=moved(self.right))
+        others = tuple(one.replace(at=moved(one.at)) for one in self.pixels)
+        return self.replace(left=moved(self.left), right=moved(self.right), pixels=others)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -334,7 +368,7 @@ class Rig:
     Parameters
     ----------
     cameras : dict of MountedCamera
-        ``left``, ``right`` or both.
+        1 to 8 cameras by name, such as ``left`` and ``right``, which come first.
     plane : Plane
         Plane in which markers without an offset move.
     markers : tuple of MarkerOnRig
@@ -346,9 +380,9 @@ class Rig:
     Raises
     ------
     InputError
-        For no camera or an unknown camera name, two cameras or markers at the same position, no
-            marker, a duplicate name, a plane through a camera, a marker behind a camera, and a
-            body with a marker that is not on the rig.
+        For no camera or more than 8, a name that is not allowed, two cameras or markers at the
+            same position, no marker, a duplicate name, a plane through a camera, a marker behind
+            a camera, and a body with a marker that is not on the rig.
     """
 
     cameras: dict[str, MountedCamera]
@@ -360,12 +394,15 @@ class Rig:
 
     def __post_init__(self) -> None:
         """Check the consistency of cameras, plane and markers."""
-        sides = [side for side in ('left', 'right') if side in self.cameras]
-        if not sides or len(sides) < len(self.cameras):
-            raise InputError(
-                f'cameras = {list(self.cameras)}, allowed: left, right, one of them or both'
-            )
-        object.__setattr__(self, 'cameras', {side: self.cameras[side] for side in sides})
+        names = sorted(self.cameras, key=lambda name: (*FIRST, name).index(name))
+        if not 1 <= len(names) <= MOST_CAMERAS:
+            raise InputError(f'cameras = {names}, allowed: 1 to {MOST_CAMERAS} cameras')
+        for name in names:
+            if not _CAMERA_NAME.fullmatch(name):
+                raise InputError(
+                    f'camera {name!r}, allowed: a letter, then letters, digits and _, up to 60'
+                )
+        object.__setattr__(self, 'cameras', {name: self.cameras[name] for name in names})
         object.__setattr__(self, 'markers', tuple(self.markers))
         if not self.markers:
             raise InputError('markers is empty, allowed: one or more')
@@ -398,12 +435,13 @@ class Rig:
 
     def _check_apart(self) -> None:
         """Raise InputError for cameras, or markers, at the same position."""
-        places = [mounted.pose.translation for mounted in self.cameras.values()]
-        if len(places) > 1 and not math.dist(*places) >= _LEAST_BASELINE:
-            raise InputError(
-                f'both cameras are at {places[0].tolist()} m, allowed: at least'
-                f' {_LEAST_BASELINE:g} m apart; check their positions'
-            )
+        for names in itertools.combinations(self.cameras, 2):
+            places = [self.cameras[name].pose.translation for name in names]
+            if not math.dist(*places) >= _LEAST_BASELINE:
+                raise InputError(
+                    f'the cameras {" and ".join(names)} are at {places[0].tolist()} m, allowed: at'
+                    f' least {_LEAST_BASELINE:g} m apart; check their positions'
+                )
         for one, other in itertools.combinations(self.markers, 2):
             if one.position is None or other.position is None or one.offset != other.offset:
                 continue
@@ -511,7 +549,7 @@ class Rig:
                         min(x, edge) if x <= edge + 0.5 else x
                         for x, edge in zip(given[:2], edges, strict=True)
                     ]
-                    markers[k] = markers[k].replace(**{side: (*place, given[2])})
+                    markers[k] = markers[k].with_given(side, (*place, given[2]))
         return dataclasses.replace(
             self,
             cameras=cameras,
@@ -564,19 +602,6 @@ class _CameraEntry(Parameters):
 
 
 @dataclasses.dataclass(frozen=True)
-class _Cameras(Parameters):
-    """The cameras of a rig file."""
-
-    left: _CameraEntry | None = quantity('left camera', '', default=None)
-    right: _CameraEntry | None = quantity('right camera', '', default=None)
-
-    def check(self) -> None:
-        """Raise InputError if there is no camera."""
-        if self.left is None and self.right is None:
-            raise InputError('left and right are missing, allowed: one of them or both')
-
-
-@dataclasses.dataclass(frozen=True)
 class _PlaneEntry(Parameters):
     """The plane of a rig file."""
 
@@ -608,9 +633,9 @@ class _PlaneEntry(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class _RigFile(Parameters):
-    """A whole rig file."""
+    """A rig file; :func:`rig_file` adds the names of its cameras."""
 
-    cameras: _Cameras = quantity('cameras')
+    cameras: Parameters = quantity('cameras by name')
     plane: _PlaneEntry = quantity(
         'the plane in which markers move; longreach vision pose estimates it from three or more'
         ' reference points with in_plane',
@@ -624,6 +649,27 @@ class _RigFile(Parameters):
     detection: DetectionLimits = quantity('thresholds of the detection', default=LIMITS)
 
 
+def rig_file(names: Iterable[str]) -> type[Parameters]:
+    """Return the class of a rig file whose cameras have these names."""
+    entries = [(name, _CameraEntry | None, quantity('camera', '', default=None)) for name in names]
+    cameras = dataclasses.make_dataclass('_Cameras', entries, bases=(Parameters,), frozen=True)
+    whole = [('cameras', cameras, quantity('cameras by name'))]
+    return dataclasses.make_dataclass('_RigFile', whole, bases=(_RigFile,), frozen=True)
+
+
+def _camera_names(file: Path) -> list[str]:
+    """Return the names of the cameras of a rig file and of its base; what is wrong comes later."""
+    values = load_yaml(file)
+    named: list[str] = []
+    with contextlib.suppress(InputError):
+        base = values.get('base')
+        both = ([load_yaml(file.parent / base)] if isinstance(base, str) else []) + [values]
+        for one in both:
+            cameras = one.get('cameras')
+            named += cameras if isinstance(cameras, dict) else []
+    return [name for name in dict.fromkeys(named) if _CAMERA_NAME.fullmatch(str(name))]
+
+
 def load_rig(path: str | Path) -> Rig:
     """
     Read a rig file and its calibration files.
@@ -634,20 +680,21 @@ def load_rig(path: str | Path) -> Rig:
         For missing, unknown or invalid entries, with file and key.
     """
     file = Path(path)
-    values = load(_RigFile, file)
+    values: Any = load(rig_file(_camera_names(file)), file)
     cameras = {}
-    for side in ('left', 'right'):
-        entry: _CameraEntry | None = getattr(values.cameras, side)
-        if entry is not None:
-            camera = read_camera(file.parent / entry.calibration)
-            try:
-                covariance = _square(entry.covariance, 6)
-                pose = Pose.from_quaternion(entry.orientation, entry.position, covariance)
-            except InputError as error:
-                raise InputError(f'{file}: cameras.{side}: {error}') from error
-            cameras[side] = MountedCamera(
-                camera, pose, entry.delay, entry.calibration_deviation, entry.line_time
-            )
+    for field in dataclasses.fields(values.cameras):
+        entry: _CameraEntry | None = getattr(values.cameras, field.name)
+        if entry is None:
+            continue
+        camera = read_camera(file.parent / entry.calibration)
+        try:
+            covariance = _square(entry.covariance, 6)
+            pose = Pose.from_quaternion(entry.orientation, entry.position, covariance)
+        except InputError as error:
+            raise InputError(f'{file}: cameras.{field.name}: {error}') from error
+        cameras[field.name] = MountedCamera(
+            camera, pose, entry.delay, entry.calibration_deviation, entry.line_time
+        )
     plane = values.plane
     try:
         rig = Rig(

@@ -242,7 +242,7 @@ def test_rig_with_one_thing_twice():
     left, right = rig.cameras.values()
     same = MountedCamera(right.camera, left.pose)
     refused(
-        'both cameras are at [-0.8, -5.0, 0.4] m',
+        'the cameras left and right are at [-0.8, -5.0, 0.4] m',
         Rig,
         {'left': left, 'right': same},
         rig.plane,

@@ -67,7 +67,7 @@ class Stage:
         self.rng = np.random.default_rng(seed)
         rig = Rig({'left': MOUNTED}, PLANE, tuple(markers), TrackingParameters(**parameters))
         self.stereo = StereoTracker(rig)
-        self.tracker = self.stereo.left
+        self.tracker = self.stereo.trackers['left']
         self.seen: dict[str, Observation] = {}
         self.centers = np.zeros((0, 2))
 
@@ -182,7 +182,7 @@ def test_a_ring_where_the_plane_is_seen_edge_on_is_no_marker():
     )
     stereo = StereoTracker(rig)
     assert not stereo.search({'left': image}, {'left': 0.0})
-    assert stereo.left.tracks['a'].state[:2] == pytest.approx([400.0, 300.0], abs=0.5)
+    assert stereo.trackers['left'].tracks['a'].state[:2] == pytest.approx([400.0, 300.0], abs=0.5)
 
 
 def test_search_names_markers_along_the_plane():
@@ -293,7 +293,7 @@ def test_initialise_by_pixel_and_size():
 def test_wrong_initialisation_is_refused(marker, shift, radius, reason):
     stage = Stage(row(1), clutter=0)
     image = stage.image()
-    tracker = StereoTracker(Rig({'left': MOUNTED}, PLANE, (marker,))).left
+    tracker = StereoTracker(Rig({'left': MOUNTED}, PLANE, (marker,))).trackers['left']
     seen = tracker.initialize('a', image, 0.0, stage.centers[0] + shift, radius)
     assert seen.status != TRACKED
     assert seen.reason

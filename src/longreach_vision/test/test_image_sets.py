@@ -326,3 +326,62 @@ def test_images_that_wait_for_a_dead_camera_have_limited_room() -> None:
     sets += pairs.add('left', 152 * 33_000_000, bytes(100))
     sets += pairs.add('right', 152 * 33_000_000, bytes(100))
     assert [len(one.images) for one in sets][-1] == 2
+
+
+# More than two cameras
+
+THREE = ('left', 'right', 'top')
+
+
+def of_three(sets: Sequence[ImageSet[str]]) -> list[dict[str, int]]:
+    """Return the stamps of each set by camera [ms]."""
+    return [{name: at // MS for name, at in ready.stamps.items()} for ready in sets]
+
+
+def test_a_set_has_the_images_of_all_cameras() -> None:
+    made: ImagePairs[str] = ImagePairs(THREE, 0.0, 0.5)
+    assert not feed(made, [('top', 0), ('left', 0)])
+    (first,) = feed(made, [('right', 0)])
+    assert list(first.stamps) == list(THREE)
+    # Not synchronous: each with the nearest image, the time is that of the first camera.
+    made = ImagePairs(THREE, 0.03, 0.5)
+    images = [
+        (n, 66 * k + d) for k in range(5) for n, d in (('top', 0), ('left', 9), ('right', 20))
+    ]
+    found = of_three([*feed(made, images), *made.flush()])
+    assert found == [{'left': 66 * k + 9, 'right': 66 * k + 20, 'top': 66 * k} for k in range(5)]
+    assert made.paired == 5
+
+
+def test_of_three_cameras_one_may_drop_an_image_or_die() -> None:
+    made: ImagePairs[str] = ImagePairs(THREE, 0.02, 0.5)
+    images = [(name, 66 * k) for k in range(40) for name in THREE]
+    images = [one for one in images if one != ('right', 132) and (one[0] != 'top' or one[1] < 330)]
+    found = of_three([*feed(made, images), *made.flush()])
+    assert len(found) == made.paired == 40
+    assert found[2] == {'left': 132, 'top': 132}
+    assert all(list(one) == ['left', 'right'] for one in found[5:])
+    assert made.counts('alone') == dict.fromkeys(THREE, 0)
+    # None waits for the dead one for longer than the timeout, and none after that.
+    made = ImagePairs(THREE, 0.02, 0.5)
+    given = [len(feed(made, [(name, 66 * k) for name in ('left', 'right')])) for k in range(40)]
+    assert given[:8] == [0] * 8
+    assert given[9:] == [1] * 31
+
+
+@pytest.mark.parametrize('seed', range(10))
+def test_the_order_of_arrival_from_three_cameras_does_not_matter(seed: int) -> None:
+    rng = random.Random(seed)
+    streams = {
+        name: [66 * k + offset + rng.randint(-3, 3) for k in range(1, 60) if rng.random() > 0.1]
+        for name, offset in zip(THREE, rng.sample([0, 5, 20, 31], 3), strict=True)
+    }
+    results = []
+    for _ in range(5):
+        made: ImagePairs[str] = ImagePairs(THREE, 0.05, 0.5)
+        sets = [*feed(made, interleaved(rng, streams)), *made.flush()]
+        results.append(of_three(sets))
+        given = sorted(at for ready in results[-1] for at in ready.values())
+        assert given == sorted(at for stream in streams.values() for at in stream)
+    assert all(result == results[0] for result in results)
+    assert sum(len(one) == 3 for one in results[0]) > 25

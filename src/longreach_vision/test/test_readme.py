@@ -15,7 +15,7 @@ import pytest
 import longreach_vision
 from longreach_dynamics.parameters import Parameters, load
 from longreach_node.parameters import file_table, table
-from longreach_vision.rig import _RigFile, load_rig
+from longreach_vision.rig import load_rig, rig_file
 from longreach_vision.ros.camera_node import CameraNodeParameters
 from longreach_vision.ros.simulated_node import SimulatedParameters
 from longreach_vision.ros.tracker_parameters import TrackerParameters
@@ -47,7 +47,7 @@ def test_cameras_with_the_tracker_have_the_parameters_of_both() -> None:
     assert names(SimulatedParameters) == names(CameraNodeParameters) | names(TrackerParameters)
 
 
-@pytest.mark.parametrize('cls', [_RigFile, Reference, CameraLook])
+@pytest.mark.parametrize('cls', [rig_file(['NAME']), Reference, CameraLook])
 def test_readme_has_the_table_of_a_file(cls: type[Parameters]) -> None:
     expected = file_table(cls)
     assert expected in readme(), f'the table shall be\n{expected}'
@@ -56,7 +56,7 @@ def test_readme_has_the_table_of_a_file(cls: type[Parameters]) -> None:
 @pytest.mark.parametrize(
     ('cls', 'name'),
     [
-        (_RigFile, 'rig_boom'),
+        (rig_file(['left', 'right']), 'rig_boom'),
         (Reference, 'reference_example'),
         (CameraLook, 'simulated_cameras'),
     ],

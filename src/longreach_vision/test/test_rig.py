@@ -16,6 +16,7 @@ from longreach_vision.camera.circles import Ellipse, circle_conic
 from longreach_vision.camera.geometry import Plane, Pose
 from longreach_vision.camera.model import Camera, write_camera
 from longreach_vision.rig import (
+    GivenPixel,
     MarkerOnRig,
     MountedCamera,
     Rig,
@@ -111,7 +112,8 @@ def test_what_is_written_is_read_again(tmp_path):
         ('cameras/any.yaml', 'none.yaml', 'none.yaml cannot be read'),
         ('[-0.7071067811865476', '[-0.9', r'cameras\.left: orientation .* has norm'),
         ('0.0, -5.0, 1.0', '0.0, -5.0', r'cameras\.left\.position has 2 values, allowed: 3'),
-        ('  left:', '  middle:', r'cameras\.middle is unknown'),
+        ('  left:', '  1st:', r'cameras\.1st is unknown'),
+        ('  left:', '  left: ~\n  _:', r'cameras\._ is unknown'),
         ('0.0, 1.0, 0.0], offset', '0.0, 2.0, 0.0], offset', 'normal = .* has length 2'),
         ('plane: {normal: [0.0, 1.0, 0.0], offset: 0.0}', '', 'plane is missing: .*vision pose'),
         ('offset: 0.0', 'offset: -5.0', 'plane of tip passes through the camera left'),
@@ -181,14 +183,55 @@ def test_markers_need_names_of_their_own():
         small_rig(markers=())
 
 
-def test_cameras_are_left_and_right():
-    one = small_rig().cameras['left']
-    with pytest.raises(InputError, match='allowed: left, right'):
-        small_rig(cameras={'top': one})
-    # In one order, whatever that of the mapping.
+def beside(mounted, away):
+    """Return a camera moved sideways [m]."""
+    pose = mounted.pose
+    return dataclasses.replace(
+        mounted, pose=Pose(pose.rotation, pose.translation + np.array([away, 0, 0]))
+    )
+
+
+def test_one_to_eight_cameras_have_names():
     two = small_rig().cameras
-    turned = {'right': two['right'], 'left': two['left']}
-    assert list(small_rig(cameras=turned).cameras) == ['left', 'right']
+    more = {f'c{k}': beside(two['left'], 0.1 * k) for k in range(1, 8)}
+    # left and right come first, whatever the order of the mapping; the others keep theirs.
+    turned = {'top': more['c1'], 'right': two['right'], 'left': two['left']}
+    assert list(small_rig(cameras=turned).cameras) == ['left', 'right', 'top']
+    assert list(small_rig(cameras=more).cameras) == list(more)
+    assert list(small_rig(cameras={'top': two['left']}).cameras) == ['top']
+    for cameras in ({}, {**more, **two}):
+        with pytest.raises(InputError, match='allowed: 1 to 8 cameras'):
+            small_rig(cameras=cameras)
+    for name in ('', '1st', 'a-b', 'a/b', 'a' * 61):
+        with pytest.raises(InputError, match='allowed: a letter, then letters, digits and _'):
+            small_rig(cameras={name: two['left']})
+
+
+def test_a_rig_file_has_any_cameras(write):
+    file = write('  left:', '  right: ~\n  top:')
+    rig = load_rig(file)
+    assert list(rig.cameras) == ['top']
+    # A camera more is one line, here on top of another file.
+    turn = 'orientation: [-0.7071067811865476, 0.0, 0.0, 0.7071067811865476]'
+    line = f'{{calibration: cameras/any.yaml, position: [1.0, -5.0, 1.0], {turn}}}'
+    more = file.with_name('more.yaml')
+    more.write_text(f'base: rig.yaml\ncameras:\n  left: {line}\n')
+    assert list(load_rig(more).cameras) == ['left', 'top']
+
+
+def test_pixels_are_given_for_any_camera():
+    marker = MarkerOnRig('one', 0.1, left=(10.0, 20.0, 5.0)).with_given('top', (30.0, 40.0, 6.0))
+    assert marker.given('left') == (10.0, 20.0, 5.0)
+    assert marker.given('top') == (30.0, 40.0, 6.0)
+    assert marker.given('right') is None
+    assert marker.scaled(0.5).given('top') == (14.75, 19.75, 3.0)
+    assert marker.with_given('top', None).pixels == ()
+    assert marker.with_given('left', None).left is None
+    for pixels in ([('left', (1, 2, 3))], [('top', (1, 2, 3))] * 2):
+        with pytest.raises(InputError, match='each once, without left and right'):
+            marker.replace(pixels=tuple(GivenPixel(*one) for one in pixels))
+    with pytest.raises(InputError, match=r'top\[2\] = 0 px'):
+        marker.with_given('top', (1.0, 2.0, 0.0))
 
 
 def test_plane_of_a_marker_lies_beside_the_plane():

@@ -382,7 +382,9 @@ def test_errors_with_three_cameras_are_as_stated_and_smaller(seed: int) -> None:
         pixels = truth + random.multivariate_normal(np.zeros(2), PIXEL_COVARIANCE, 3)
         taken = [moved_pose(pose, move) for pose, move in zip(poses, moves, strict=True)]
         for count in errors:
-            found = triangulate(cameras[:count], taken[:count], pixels[:count], covariances[:count])
+            found = triangulate(
+                cameras[:count], taken[:count], pixels[:count], covariances[:count]
+            )
             errors[count] += float(np.sum((found.position - point) ** 2))
         squares.append(normalised_square(found, point))
         chi_squares.append(found.chi_square)

@@ -352,7 +352,7 @@ def _minor(jacobians, left_out):  # type: ignore[no-untyped-def]
 
 @njit
 def _gap(jacobians, residuals, pose_cov, pixel_cov, ray_cov, found):  # type: ignore[no-untyped-def]
-    """Compute chi_square, gap and its deviation of two cameras, found[4:] of :func:`_triangulate`."""
+    """Fill found[4:] of :func:`_triangulate` for two cameras: chi_square, gap, its deviation."""
     off, by_noise, variance, size = 0.0, np.zeros((1, 1)), np.zeros((1, 1)), 0.0
     # The combination of residuals that no displacement of the point changes: orthogonal to J.
     q, q_by_pose = np.empty((1, 2)), np.empty((1, 6))

@@ -34,7 +34,14 @@ from longreach_vision.tracking.image_sets import ImageSet
 from longreach_vision.tracking.pose_agreement import Agreement, AgreementEstimator
 from longreach_vision.tracking.rig_tracker import StereoFrame
 from longreach_vision.tracking.sightings import Sightings
-from longreach_vision.tracking.track_table import CAMERAS, KINDS, Tracks, compare, row_of
+from longreach_vision.tracking.track_table import (
+    CAMERAS,
+    KINDS,
+    Tracks,
+    cameras_of,
+    compare,
+    row_of,
+)
 
 __all__ = ['Targets', 'hand_out', 'track_markers']
 
@@ -179,6 +186,7 @@ def _track(
     reasons: dict[str, list[str]] = {name: [] for name in (*rig.names, *bodies)}
     first: ImageSet[np.ndarray] | None = None
     counts = dict.fromkeys(rig.cameras, 0)
+    cameras = cameras_of(rig.cameras)
     with contextlib.ExitStack() as stack:
         sinks: list[Callable[[Followed], None]] = []
         if targets.bag is not None:
@@ -193,11 +201,11 @@ def _track(
         for one in tqdm(frames, total=total, disable=None, delay=1.0, unit='pair', leave=False):
             for camera in one.images.images:
                 counts[camera] += 1
-            if first is None and len(one.images.images) == 2:
+            if first is None and 1 < len(one.images.images) == len(rig.cameras):
                 first = one.images
             # Estimates are written in increasing order of time.
             if not one.images.late:
-                rows.append(row_of(one.frame, rig.names, bodies=bodies))
+                rows.append(row_of(one.frame, rig.names, cameras, bodies))
                 for name, found in {**one.frame.estimates, **one.frame.bodies}.items():
                     reasons[name].append(found.reason)
             sightings.add(one.frame)
@@ -205,7 +213,7 @@ def _track(
                 sink(one)
         if not rows:
             raise frames.problem or InputError('there are no images to track')
-        tracks = Tracks(rig.names, CAMERAS, np.array(rows), reasons, bodies)
+        tracks = Tracks(rig.names, cameras, np.array(rows), reasons, bodies)
         if targets.csv is not None:
             write_csv(targets.csv, tracks.columns, tracks.table)
     advice = _advice(rig, tracks, first) or _silent(rig, tracks, counts, first)
@@ -228,8 +236,8 @@ def _track(
         complete=complete,
         advice='\n\n'.join([*filter(None, [advice]), *(n for one in sources for n in one.notes)]),
         failure=failure,
-        offset=OffsetEstimator(sightings).estimate(),
-        agreement=AgreementEstimator(sightings).estimate(),
+        offsets=[OffsetEstimator(pair).estimate() for pair in sightings.pairs],
+        agreements=[AgreementEstimator(pair).estimate() for pair in sightings.pairs],
         counts=counts,
     )
 
@@ -253,7 +261,7 @@ class _UntilBroken:
 
 def _advice(rig: Rig, tracks: Tracks, first: ImageSet[np.ndarray] | None) -> str:
     """Return advice if hardly any marker is tracked by both cameras; empty otherwise."""
-    if first is None:
+    if first is None or tuple(rig.cameras) != CAMERAS:
         return ''
     both = [
         (tracks.column(name, 'status') == 0.0) & (tracks.column(name, 'cameras') == 3.0)
@@ -281,11 +289,11 @@ def _advice(rig: Rig, tracks: Tracks, first: ImageSet[np.ndarray] | None) -> str
 def _silent(
     rig: Rig, tracks: Tracks, counts: Mapping[str, int], first: ImageSet[np.ndarray] | None
 ) -> str:
-    """Return which camera contributes hardly anything although the other one tracks markers."""
+    """Return which camera contributes hardly anything although another one tracks markers."""
     tracked = {one['camera']: one['tracked'] for one in tracks.sightings()}
     if len(rig.cameras) < 2:
         return ''
-    (least, few), (other, many) = sorted(
+    (least, few), *_, (other, many) = sorted(
         ((name, tracked[name]) for name in rig.cameras), key=lambda one: one[1]
     )
     if not few < _SILENT * many:
@@ -307,12 +315,14 @@ def _silent(
                 f' {len(rig.names)} markers are tracked in the first one; turn the images, or'
                 ' measure its pose with them'
             )
-    return (
-        f'{least} contributes {"nothing" if not few else "hardly anything"}: it tracks markers in'
-        f' {few} sightings, {other} in {many}; the positions are those of {other}'
-        f' {"alone" if not few else "mostly"}, in the plane and without a second camera that'
-        f' could contradict; {cause}'
-    )
+    share = 'nothing' if not few else 'hardly anything'
+    text = f'{least} contributes {share}: it tracks markers in {few} sightings, {other} in {many}'
+    if len(rig.cameras) == 2:
+        text += (
+            f'; the positions are those of {other} {"alone" if not few else "mostly"}, in the'
+            ' plane and without a second camera that could contradict'
+        )
+    return f'{text}; {cause}'
 
 
 def _in_sight(rig: Rig, camera: str, image: np.ndarray) -> int:
@@ -352,8 +362,8 @@ def hand_out(
     complete: bool = True,
     advice: str = '',
     failure: LongreachError | None = None,
-    offset: ClockOffset | None = None,
-    agreement: Agreement | None = None,
+    offsets: Sequence[ClockOffset | None] = (),
+    agreements: Sequence[Agreement | None] = (),
     counts: Mapping[str, int] | None = None,
 ) -> None:
     """
@@ -372,10 +382,10 @@ def hand_out(
         Advice to the user; empty for none.
     failure : LongreachError, optional
         Raised after printing.
-    offset : ClockOffset, optional
-        Offset of the clocks of two cameras.
-    agreement : Agreement, optional
-        Agreement of two cameras.
+    offsets : sequence of ClockOffset, optional
+        Offset of the clock of each camera but the first against that one.
+    agreements : sequence of Agreement, optional
+        Agreement of these cameras with the first one.
     counts : mapping, optional
         Number of images by camera of the rig; None if unknown.
 
@@ -384,21 +394,21 @@ def hand_out(
     InputError
         For a path without common times, after plotting and printing.
     """
-    offsets, included = _offsets(rig, path)
+    along, included = _offsets(rig, path)
     errors = None
     if path is not None:
         try:
-            errors = compare(tracks, path, offsets)
+            errors = compare(tracks, path, along)
         except InputError as error:
             path, failure = None, failure or error
     if targets.plot is not None or targets.movement is not None:
         from longreach_vision.commands.track_figures import draw_movement, draw_tracks
 
         if targets.plot is not None:
-            draw_tracks(targets.plot, tracks, path, offsets)
+            draw_tracks(targets.plot, tracks, path, along)
         if targets.movement is not None:
             name, file = targets.movement
-            draw_movement(file, tracks, name, path, offsets)
+            draw_movement(file, tracks, name, path, along)
     rows = tracks.summary()
     cameras = [
         one | {'images': None if counts is None else counts[one['camera']]}
@@ -413,11 +423,11 @@ def hand_out(
         text += '\n\n' + _errors_text(errors)
         if included:
             text += f'\ntruth of {", ".join(included)}: includes the offset from the plane'
-    if offset is not None:
-        text += f'\n\n{offset}'
-    if agreement is not None:
-        text += f'\n{agreement}'
-    advice = '\n\n'.join(filter(None, (advice, _warning(offset, agreement))))
+    for offset, agreement in zip(offsets, agreements, strict=True):
+        text += f'\n\n{offset}\n{agreement}'
+        advice = '\n\n'.join(filter(None, (advice, _warning(offset, agreement))))
+    told = [None if one is None else one.fields() for one in offsets]
+    agreed = [None if one is None else one.fields() for one in agreements]
     span = tracks.times[[0, -1]].tolist()
     print_result(
         {
@@ -428,8 +438,8 @@ def hand_out(
             'bodies': bodies,
             'cameras': cameras,
             'errors': errors,
-            'clock_offset': None if offset is None else offset.fields(),
-            'agreement': None if agreement is None else agreement.fields(),
+            'clock_offset': _one_or_all(told),
+            'agreement': _one_or_all(agreed),
             'advice': advice,
         },
         f'{text}\n\n{advice}' if advice else text,
@@ -437,6 +447,11 @@ def hand_out(
     )
     if failure is not None:
         raise failure
+
+
+def _one_or_all(values: list[dict[str, Any] | None]) -> Any:
+    """Return None for one camera, the object for two, and a list of objects for more."""
+    return values if len(values) > 1 else next(iter(values), None)
 
 
 def _warning(offset: ClockOffset | None, agreement: Agreement | None) -> str:

@@ -54,7 +54,7 @@ __all__ = ['add_recording', 'configure_tracking', 'run_refine', 'tracked_pairs']
 # Chi-square of the gaps after a refinement, beyond which the new pose does not fit.
 _UNFIT = 9.0
 
-_START = re.compile(r'(left|right)\.([^=]+)=([^,]+),([^,]+),([^,]+)')
+_START = re.compile(r'(\w+)\.([^=]+)=([^,]+),([^,]+),([^,]+)')
 
 
 def configure_tracking(commands: Any) -> None:
@@ -62,18 +62,24 @@ def configure_tracking(commands: Any) -> None:
     track = commands.add_parser(
         'track',
         help='track markers in videos, folders of pictures, or a bag of images',
-        description='Positions of markers from the images of two cameras, or of one. Images of'
-        ' files are paired by the times of their names or of the video, images of a bag by their'
+        description='Positions of markers from the images of the cameras of a rig. Images of files'
+        ' are paired by the times of their names or of the video, images of a bag by their'
         ' stamps.',
     )
     track.add_argument('left', metavar='LEFT', nargs='?', help='video or folder of pictures')
-    track.add_argument('right', metavar='RIGHT', nargs='?', help='the same for the other camera')
+    track.add_argument('right', metavar='RIGHT', nargs='?', help='the same for the second camera')
+    track.add_argument(
+        'others',
+        metavar='OTHER',
+        nargs='*',
+        help='the same for further cameras, in the order of the rig',
+    )
     track.add_argument('--from-bag', metavar='BAG', type=Path, help='use recorded images instead')
     add_namespace(track)
     add_rig(track, required=True)
     track.add_argument(
         '--camera',
-        choices=('left', 'right'),
+        metavar='NAME',
         help='camera of LEFT if RIGHT is not given (default: the first one of the rig)',
     )
     add_reading(track)
@@ -118,7 +124,7 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
     add_reading(parser)
     add_scale(parser)
     add_format(parser)
-    parser.set_defaults(camera=None, from_bag=None)
+    parser.set_defaults(camera=None, from_bag=None, others=[])
 
 
 # --- track -----------------------------------------------------------------------------------
@@ -130,7 +136,7 @@ def _run_track(arguments: argparse.Namespace) -> None:
     path = None if arguments.truth is None else _with_all(rig.names, arguments.truth)
     with contextlib.ExitStack() as stack:
         rig, images, total, sources = _opened(stack, arguments, rig)
-        read = [*rig_files(arguments), arguments.from_bag, arguments.left, arguments.right]
+        read = [*rig_files(arguments), arguments.from_bag, *_given(arguments)]
         read += [file for source in sources for file in source.files]
         targets = Targets.of(arguments, rig.names, [*read, arguments.truth])
         track_markers(targets, rig, images, total, path, sources)
@@ -169,15 +175,13 @@ def _opened(
         return rig, iter(recorded), None, [recorded]
     if arguments.left is None:
         raise InputError('LEFT is missing; give a video, a folder of pictures, or --from-bag BAG')
-    if arguments.right is not None and (
-        os.path.realpath(arguments.left) == os.path.realpath(arguments.right)
-    ):
-        raise InputError(
-            f'LEFT and RIGHT are both {arguments.left}; give the images of two cameras'
-        )
+    given = _given(arguments)
+    if len({os.path.realpath(place) for place in given}) < len(given):
+        which = 'LEFT and RIGHT are both' if len(given) == 2 else 'two cameras have the images'
+        raise InputError(f'{which} {arguments.left}; give the images of different cameras')
     rig = _started(_with_cameras(rig, _cameras_of(arguments, rig)), arguments.start)
     sources: dict[str, ImageSource] = {}
-    for name, spec in zip(rig.cameras, (arguments.left, arguments.right), strict=False):
+    for name, spec in zip(rig.cameras, given, strict=True):
         source = stack.enter_context(open_source(spec, bits=arguments.bits))
         if source.live:
             raise InputError(
@@ -247,8 +251,11 @@ def tracked_pairs(arguments: argparse.Namespace) -> tuple[Rig, Iterator[StereoFr
         For a rig with one camera, and images that cannot be read.
     """
     rig = rig_of(arguments)
-    if len(rig.cameras) < 2:
-        raise InputError(f'{arguments.rig} has one camera, allowed: two')
+    if len(rig.cameras) != 2:
+        raise InputError(
+            f'{arguments.rig} has {len(rig.cameras)} cameras, allowed: two; compare two at a time,'
+            ' in rig files of their own'
+        )
     if arguments.from_bag is None and arguments.right is None:
         arguments.left, arguments.from_bag = None, Path(arguments.left)
 
@@ -298,7 +305,7 @@ def _started(rig: Rig, starts: Sequence[str]) -> Rig:
             raise InputError(f'--start {text}, allowed: finite numbers')
         try:
             markers = tuple(
-                marker.replace(**{camera: given}) if marker.name == name else marker
+                marker.with_given(camera, given) if marker.name == name else marker
                 for marker in rig.markers
             )
             rig = dataclasses.replace(rig, markers=markers)
@@ -310,14 +317,24 @@ def _started(rig: Rig, starts: Sequence[str]) -> Rig:
 
 def _cameras_of(arguments: argparse.Namespace, rig: Rig) -> tuple[str, ...]:
     """Return the cameras of the rig for which images are given."""
-    names = tuple(rig.cameras)
-    if arguments.right is None:
+    names, count = tuple(rig.cameras), len(_given(arguments))
+    if count == 1:
         return (arguments.camera or names[0],)
     if arguments.camera is not None:
         raise InputError('--camera and RIGHT are given, allowed: one of them')
-    if len(names) < 2:
+    if len(names) == 1:
         raise InputError(f'RIGHT is given, but the rig has the camera {names[0]} alone')
+    if count != len(names):
+        raise InputError(
+            f'images of {count} cameras, allowed: of one, or of all {len(names)} of the rig, in'
+            f' its order: {", ".join(names)}'
+        )
     return names
+
+
+def _given(arguments: argparse.Namespace) -> list[str]:
+    """Return the sources of images that are given, in the order of the cameras."""
+    return [one for one in (arguments.left, arguments.right, *arguments.others) if one is not None]
 
 
 def _with_cameras(rig: Rig, names: Sequence[str]) -> Rig:
@@ -341,7 +358,7 @@ def run_refine(arguments: argparse.Namespace) -> None:
         raise InputError(f'--refine has {len(arguments.refine)} values, allowed: one or two')
     check_output(arguments.out, arguments.plot)
     wanted, arguments.camera = arguments.camera, None
-    arguments.left, arguments.right, arguments.from_bag = None, None, None
+    arguments.left, arguments.right, arguments.from_bag, arguments.others = None, None, None, []
     if len(arguments.refine) == 2:
         arguments.left, arguments.right = arguments.refine
     else:

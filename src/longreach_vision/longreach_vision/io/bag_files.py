@@ -152,7 +152,7 @@ class TrackWriter:
             self._put(self._observations, _OBSERVATIONS, stamps[camera], message)
         if late:
             return
-        at = next(stamps[camera] for camera in CAMERAS if camera in stamps)
+        at = stamps[next(iter(frame.observations))]
         message = self._make(
             _ESTIMATES,
             header=self._header(at, self._frame_id),

@@ -1,11 +1,11 @@
 """
-Pairing of the images of two cameras by their stamps.
+Sets of images of several cameras at one time, by their stamps.
 
-The images of each camera arrive in order, but not in a common order. Images with equal stamps are
-a pair at once; for cameras that are not synchronised, each image is paired with the nearest one of
-the other camera, within a tolerance. The result depends on stamps only, unless one camera lags
-behind the other by more than the timeout: a recording gives the same pairs again, whatever the
-load of the machine.
+The images of each camera arrive in order, but not in a common order. Images of all cameras with
+equal stamps are a set at once; for cameras that are not synchronised, the earliest image is joined
+by the nearest one of each other camera, within a tolerance. The result depends on stamps only,
+unless one camera lags behind another by more than the timeout: a recording gives the same pairs
+again, whatever the load of the machine.
 
 A stamp far from the camera's previous one is either wrong or a jump in time; the next images
 decide. If they continue from the old time, the stamp was wrong, and its image is dropped. If three
@@ -29,7 +29,7 @@ ROOM = 256_000_000
 """Default largest sum of the sizes of waiting images [bytes]."""
 
 TIMEOUT = 0.5
-"""Default lag of a camera behind the other one after which it counts as stopped [s]."""
+"""Default lag of a camera behind another one after which it counts as stopped [s]."""
 
 Picture = TypeVar('Picture')
 Other = TypeVar('Other')
@@ -44,7 +44,7 @@ _INTERVALS = 8
 
 
 class ImageSet(NamedTuple, Generic[Picture]):
-    """Images of one time from one camera or two, by camera."""
+    """Images of one time from one camera or more, by camera."""
 
     stamps: dict[str, int]  # [ns]
     images: dict[str, Picture]
@@ -80,7 +80,7 @@ class _Queue(Generic[Picture]):
     waiting: deque[_Waiting[Picture]]
     intervals: deque[int]  # [ns]
     last: int | None = None  # stamp of the latest image [ns]
-    absent: bool = False  # images of the other camera do not wait for it
+    absent: bool = False  # images of other cameras do not wait for it
     alone: int = 0  # images returned without a partner
     alone_since_pair: int = 0
     dropped: int = 0  # missing images, by the usual interval
@@ -148,17 +148,17 @@ class _Queue(Generic[Picture]):
 
 class ImagePairs(Generic[Picture]):
     """
-    Pairs the images of two cameras.
+    Collects the images of each time from one camera or more.
 
     Parameters
     ----------
     cameras : sequence of str
-        Names of one camera or two; the time of a pair is that of the first one.
+        Names of the cameras; the time of a set is that of the first one in it.
     tolerance : float
-        Largest time between the images of a pair [s].
+        Largest time between the earliest image of a set and the others [s].
     timeout : float
         If a camera's images are later than a waiting image by more than this [s], that image is
-            returned alone. Afterwards no image waits until images of the other camera arrive
+            returned without it. Afterwards no image waits until images of that camera arrive
             again.
     room : int
         Largest sum of the sizes of waiting images; beyond it, waiting images are returned alone
@@ -174,7 +174,7 @@ class ImagePairs(Generic[Picture]):
     Raises
     ------
     InputError
-        For another number of cameras, or times that are negative or not finite.
+        For no camera, a name twice, or times that are negative or not finite.
     """
 
     def __init__(
@@ -185,8 +185,8 @@ class ImagePairs(Generic[Picture]):
         room: int = ROOM,
         size: Callable[[Picture], int] = lambda _: 0,
     ) -> None:
-        if not 1 <= len(set(cameras)) == len(cameras) <= 2:
-            raise InputError(f'cameras = {list(cameras)}, allowed: one name, or two')
+        if not 1 <= len(set(cameras)) == len(cameras):
+            raise InputError(f'cameras = {list(cameras)}, allowed: one or more distinct names')
         for name, value in (('tolerance', tolerance), ('timeout', timeout)):
             if not 0.0 <= value < math.inf:
                 raise InputError(f'{name} = {value} s, allowed: [0, inf) s')
@@ -265,9 +265,9 @@ class ImagePairs(Generic[Picture]):
     @property
     def nearest_gap(self) -> float:
         """
-        Time from the latest unpaired image to the nearest one of the other camera [s].
+        Time from the latest unpaired image to the nearest one of another camera [s].
 
-        NaN while the other camera has none.
+        NaN while the others have none.
         """
         return self._nearest_gap
 
@@ -288,7 +288,7 @@ class ImagePairs(Generic[Picture]):
     def _jumped(self, camera: str) -> list[ImageSet[Picture]]:
         """Return complete sets after an image of a camera that is out of line."""
         newest = self._queues[camera].doubtful[-1][0]
-        # Those of this camera, and of the other one if they agree.
+        # Those of this camera, and of others that agree.
         sure = {
             name: queue
             for name, queue in self._queues.items()
@@ -323,39 +323,44 @@ class ImagePairs(Generic[Picture]):
         there = [name for name, queue in self._queues.items() if queue.waiting]
         if not there:
             return None
-        if len(self.cameras) == 1:
-            return self._give(there)
         # For equal stamps, the first camera's.
         first = min(there, key=lambda name: self._queues[name].waiting[0].stamp)
-        if len(there) == 2:
-            return self._next_of_two(first, patient)
-        (other,) = set(self.cameras) - {first}
-        mine, others = self._queues[first], self._queues[other]
-        stamp = mine.waiting[0].stamp
-        passed = others.last is not None and others.last - stamp > self.tolerance
-        if passed or others.absent or not patient:
-            return self._give([first])
-        if mine.waiting[-1].stamp - stamp > self._timeout or self._is_full():
-            others.absent = True
-            return self._give([first])
-        return None
+        joined = {first}
+        for other in self.cameras:
+            if other != first:
+                joins = self._joins(first, other, patient)
+                if joins is None:
+                    return None
+                joined |= {other} if joins else set()
+        return self._give([name for name in self.cameras if name in joined])
 
-    def _next_of_two(self, first: str, patient: bool) -> ImageSet[Picture] | None:
-        """Return the next set if both cameras have images, ``first`` the earlier one."""
-        (other,) = set(self.cameras) - {first}
+    def _joins(self, first: str, other: str, patient: bool) -> bool | None:
+        """
+        Return whether the next image of a camera belongs to the earliest image, of ``first``.
+
+        None if this is not known yet.
+        """
         mine, others = self._queues[first], self._queues[other]
-        head, others_stamp = mine.waiting[0], others.waiting[0].stamp
+        head = mine.waiting[0]
+        if not others.waiting:
+            passed = others.last is not None and others.last - head.stamp > self.tolerance
+            if passed or others.absent or not patient:
+                return False
+            if mine.waiting[-1].stamp - head.stamp > self._timeout or self._is_full():
+                others.absent = True
+                return False
+            return None
+        others_stamp = others.waiting[0].stamp
         gap = others_stamp - head.stamp
         if gap > self.tolerance:
-            return self._give([first])
+            return False
         # No later image can be nearer, or is likely to arrive within half an interval.
         if gap == 0 or 2 * gap <= head.interval:
-            return self._give(self.cameras)
+            return True
         if len(mine.waiting) > 1:
-            nearer = abs(mine.waiting[1].stamp - others_stamp) < gap
-            return self._give([first] if nearer else self.cameras)
+            return not abs(mine.waiting[1].stamp - others_stamp) < gap
         overdue = others.waiting[-1].stamp - head.stamp > self._timeout or self._is_full()
-        return self._give(self.cameras) if overdue or not patient else None
+        return True if overdue or not patient else None
 
     def _is_full(self) -> bool:
         """Return whether waiting images exceed their room."""
@@ -373,19 +378,19 @@ class ImagePairs(Generic[Picture]):
             queue = self._queues[name]
             queue.late += int(late)
             queue.alone_since_pair = queue.alone_since_pair + 1 if len(cameras) == 1 else 0
-        if len(cameras) == 2:
+        if len(cameras) > 1:
             self.paired += 1
-        elif len(self.cameras) == 2:
+        elif len(self.cameras) > 1:
             self._note_alone(cameras[0], stamp)
         return ImageSet(stamps, {name: one.image for name, one in taken.items()}, late)
 
     def _note_alone(self, camera: str, stamp: int) -> None:
         """Count an image without a partner, and update the nearest gap."""
         self._queues[camera].alone += 1
-        (other,) = set(self.cameras) - {camera}
-        queue = self._queues[other]
-        known = [one.stamp for one in queue.waiting] or (
-            [] if queue.last is None else [queue.last]
-        )
+        known: list[int] = []
+        for name, queue in self._queues.items():
+            if name != camera:
+                latest = [] if queue.last is None else [queue.last]
+                known += [one.stamp for one in queue.waiting] or latest
         gaps = [(at - stamp) * 1e-9 for at in known]
         self._nearest_gap = min(gaps, key=abs) if gaps else math.nan

@@ -1,15 +1,16 @@
 """
-Positions of markers in space, from one camera or two.
+Positions of markers in space, from one camera or more.
 
 With one camera, the position is the intersection of its ray with the plane of motion, Henikl 2015,
-(38). With two there are three positions: those of each camera in the plane, merged with minimum
-variance, taking into account that errors of the plane are common to both; and the triangulated
-one, which does not depend on the plane. Its distance from the plane shows whether the assumption
+(38). With several there are those of each camera in the plane, merged with minimum variance,
+taking into account that errors of the plane are common to all; and the triangulated one, which
+does not depend on the plane. Its distance from the plane shows whether the assumption
 holds: if a boom sways by 100 mm, positions in the plane are off by about 30 mm, and the
 triangulated one is not.
 
-Images taken at different times are reduced to the time of the left one: the pixel of the right
-camera is interpolated or extrapolated from its latest images. At 1 m/s, 5 ms correspond to 5 mm.
+Images taken at different times are reduced to the time of the first one: the pixels of the other
+cameras are interpolated or extrapolated from their latest images. At 1 m/s, 5 ms correspond to 5
+mm.
 
 BLAS threads slow down problems of this size, especially on a busy machine: set
 OPENBLAS_NUM_THREADS=1 in the environment of the process before it imports numpy.
@@ -17,7 +18,9 @@ OPENBLAS_NUM_THREADS=1 in the environment of the process before it imports numpy
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import itertools
 import math
 from collections import defaultdict, deque
 from collections.abc import Collection, Mapping, Sequence
@@ -44,7 +47,7 @@ _RAYS_MISS = 25.0
 _MOVED = 0.05
 # Time between the positions from which a velocity in the other camera is computed [s].
 _SHORT = 1e-3
-# Sightings in the mean difference of two cameras' positions: more would lag behind a marker that
+# Sightings in the mean difference of the cameras' positions: more would lag behind a marker that
 # moves.
 _REMEMBERED = 5
 # Latest sightings from which the typical disagreement is computed.
@@ -81,7 +84,7 @@ class Estimate:
     in_plane : Location, optional
         Position in the world, assuming that it moves in its plane [m].
     triangulated : Location, optional
-        Position without this assumption; requires both cameras.
+        Position without this assumption; requires two cameras or more.
     out_of_plane : float
         Distance of the triangulated position from the marker's plane along the normal [m]; NaN
             without a triangulated position.
@@ -89,6 +92,9 @@ class Estimate:
         Standard deviation of out_of_plane [m].
     is_off_plane : bool
         UNCERTAIN only because it is out of the plane: the triangulated position is reliable.
+    pairs : mapping of Location
+        Positions triangulated by each two of the cameras used, whose rays meet: whether they
+        agree.
     """
 
     name: str
@@ -100,28 +106,32 @@ class Estimate:
     out_of_plane: float = math.nan
     out_of_plane_deviation: float = math.nan
     is_off_plane: bool = False
+    pairs: Mapping[tuple[str, str], Location] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StereoFrame:
     """
-    Results of one image, or of an image pair.
+    Results of the images of one time.
 
     Parameters
     ----------
     time : float
-        Time of the left image, or of the only one, and of the estimates [s].
+        Time of the first camera's image, and of the estimates [s].
     gap : float
-        Time of the right image minus that of the left one [s]; NaN with one camera.
+        Time of the other image minus this [s], the largest in magnitude of several; NaN with one
+        camera.
     observations : dict of dict of Observation
         Observations by camera and marker, at the time of each image.
     estimates : dict of Estimate
         Estimates of all markers of the rig, by name.
     chi_square : float
-        Typical squared distance of both cameras' rays over its variance, from the latest
-        sightings: 1 is expected; NaN if unknown.
+        Typical squared distance of two cameras' rays over its variance, from the latest
+        sightings by each two of them: 1 is expected; NaN if unknown.
     bodies : dict of BodyEstimate
         Poses of the rigid bodies of the rig, by name.
+    times : mapping
+        Time of each camera's image [s].
     """
 
     time: float
@@ -130,18 +140,23 @@ class StereoFrame:
     estimates: dict[str, Estimate]
     chi_square: float = math.nan
     bodies: dict[str, BodyEstimate] = dataclasses.field(default_factory=dict)
+    times: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Fill in the times of one camera or two."""
+        if not self.times:
+            gap = self.gap if math.isfinite(self.gap) else 0.0
+            both = zip(self.observations, (self.time, self.time + gap), strict=False)
+            object.__setattr__(self, 'times', dict(both))
 
     @property
-    def disagreements(self) -> dict[str, float]:
-        """Squared distance of both rays over its variance, of markers TRACKED by both cameras."""
+    def disagreements(self) -> dict[tuple[str, str, str], Location]:
+        """Points triangulated by two cameras that both TRACK the marker: marker, both cameras."""
         return {
-            name: one.triangulated.chi_square
+            (name, *pair): point
             for name, one in self.estimates.items()
-            if one.triangulated is not None
-            and all(
-                name in seen and seen[name].status == TRACKED
-                for seen in self.observations.values()
-            )
+            for pair, point in one.pairs.items()
+            if all(self.observations[camera][name].status == TRACKED for camera in pair)
         }
 
 
@@ -161,16 +176,16 @@ class _View:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Apart:
-    """Difference of a marker's positions by two cameras, second minus first, in the plane."""
+    """Differences of a marker's positions by several cameras in the plane, by camera."""
 
     count: int  # sightings in the mean
-    apart: np.ndarray  # (3,), mean of the latest ones [m]
-    noise_apart: np.ndarray  # (3, 3), of the mean [m^2]
-    systematic_apart: np.ndarray  # (3, 3), of the difference [m^2]
+    apart: dict[str, np.ndarray]  # (3,), from the first camera's position, mean of the latest [m]
+    noise: dict[str, np.ndarray]  # (3, 3), of each position, of the mean [m^2]
+    systematic_apart: float  # trace of the systematic covariance of the differences [m^2]
     systematic: np.ndarray  # (3, 3), of the merged position [m^2]
-    gains: dict[str, np.ndarray]  # (3, 3) by camera: from its position to the merged one
-    places: dict[str, np.ndarray]  # (3,) by camera, latest positions [m]
-    drift: float  # variance of the difference per square of a distance moved
+    gains: dict[str, np.ndarray]  # (3, 3), weight of the position in the merged one
+    places: dict[str, np.ndarray]  # (3,), latest positions [m]
+    drift: float  # variance of the differences per square of a distance moved
 
 
 class StereoTracker:
@@ -180,7 +195,7 @@ class StereoTracker:
     Parameters
     ----------
     rig : Rig
-        Rig with one camera or two.
+        Rig with one camera or more.
     """
 
     def __init__(self, rig: Rig) -> None:
@@ -192,9 +207,11 @@ class StereoTracker:
         self._planes = {marker.name: rig.plane_of(marker) for marker in rig.markers}
         self._apart: dict[str, _Apart] = {}
         self._squares: deque[float] = deque(maxlen=_LATEST)
-        # Latest gaps between both rays by marker [px], squares of their differences over the
-        # stated variance, and the factor of variances that follows.
-        self._gaps: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=len(_DIFFERENCE)))
+        # Latest gaps between two rays by marker and cameras [px], squares of their differences
+        # over the stated variance, and the factor of variances that follows.
+        self._gaps: dict[tuple[str, str, str], deque[float]] = defaultdict(
+            lambda: deque(maxlen=len(_DIFFERENCE))
+        )
         self._scatter: deque[float] = deque(maxlen=_LATEST)
         self._excess = 1.0
         # Reasons for markers that were not found at the start, or in a search.
@@ -208,18 +225,8 @@ class StereoTracker:
 
     @property
     def excess(self) -> float:
-        """Factor of the pixels' variances that the scatter of both cameras' rays asks for."""
+        """Factor of the pixels' variances that the scatter of the cameras' rays asks for."""
         return self._excess
-
-    @property
-    def left(self) -> CameraTracker:
-        """Tracker of the left camera."""
-        return self._of('left')
-
-    @property
-    def right(self) -> CameraTracker:
-        """Tracker of the right camera."""
-        return self._of('right')
 
     def _of(self, side: str) -> CameraTracker:
         if side not in self.trackers:
@@ -230,11 +237,11 @@ class StereoTracker:
         self, images: Mapping[str, np.ndarray], times: Mapping[str, float]
     ) -> dict[str, dict[str, Observation]]:
         """
-        Start tracking with a first image pair.
+        Start tracking with the first images.
 
         Markers are initialised at their given pixel, else at their position, as in
-        :meth:`CameraTracker.start_given`; those without either are searched for in both images and
-        named by their positions in the plane, see
+        :meth:`CameraTracker.start_given`; those without either are searched for in whole images
+        and named by their positions in the plane, see
         :func:`longreach_vision.tracking.ring_names.name_markers`.
 
         Parameters
@@ -369,31 +376,31 @@ class StereoTracker:
         Parameters
         ----------
         images : mapping of ndarray of uint8, shape (height, width)
-            Images by camera; one may be missing.
+            Images by camera; some may be missing.
         times : mapping of float
             Times by camera [s].
 
         Returns
         -------
         StereoFrame
-            If the time between the images exceeds the parameter ``gap``, the estimates are those
-            of the
-                 left camera.
+            Images that are further from the first one in time than the parameter ``gap`` do not
+            contribute to the estimates.
 
         Raises
         ------
         InputError
             As for :meth:`CameraTracker.update`; without images, and for an unknown camera.
         """
-        sides = [side for side in ('left', 'right') if side in images]
+        sides = [side for side in self.trackers if side in images]
         if not sides or len(sides) < len(images):
             raise InputError(
                 f'images of {list(images)}, allowed: {", ".join(self.trackers)}, at least one'
             )
         observations = {side: self._of(side).update(images[side], times[side]) for side in sides}
         time = times[sides[0]]
-        gap = times[sides[1]] - time if len(sides) == 2 else math.nan
-        used = sides[:1] if abs(gap) > self.rig.tracking.gap else sides
+        gap = max((times[side] - time for side in sides[1:]), key=abs, default=math.nan)
+        largest = self.rig.tracking.gap
+        used = [side for side in sides if not abs(times[side] - time) > largest]
         estimates = {
             marker.name: self._estimate(
                 marker, [self._view(side, marker.name, observations, time) for side in used]
@@ -402,17 +409,17 @@ class StereoTracker:
         }
         self._help(times)
         bodies = {one.name: locate_body(one, self.rig, estimates) for one in self.rig.bodies}
-        frame = StereoFrame(time, gap, observations, estimates, bodies=bodies)
-        self._squares.extend(frame.disagreements.values())
+        frame = StereoFrame(
+            time, gap, observations, estimates, bodies=bodies, times={s: times[s] for s in sides}
+        )
+        self._squares.extend(point.chi_square for point in frame.disagreements.values())
         self._note_scatter(frame)
         return dataclasses.replace(frame, chi_square=typical_chi_square(self._squares))
 
     def _note_scatter(self, frame: StereoFrame) -> None:
-        """Compare the scatter of the gaps between both rays with the stated noise of pixels."""
-        for name in frame.disagreements:
-            point = frame.estimates[name].triangulated
-            assert point is not None
-            gaps = self._gaps[name]
+        """Compare the scatter of the gaps between two rays with the stated noise of pixels."""
+        for key, point in frame.disagreements.items():
+            gaps = self._gaps[key]
             gaps.append(point.gap)
             if len(gaps) == len(_DIFFERENCE):
                 # Motion has hardly any influence: wrong poses and times are not noise.
@@ -473,10 +480,13 @@ class StereoTracker:
             return Estimate(marker.name, LOST, str(error))
         sides = tuple(view.side for view in used)
         if len(used) == 1:
-            alone = self._as_with_both(marker.name, sides[0], located[0])
+            alone = self._as_with_all(
+                marker.name, sides, located, {sides[0]: np.eye(3)}, located[0]
+            )
             return Estimate(marker.name, status, reason, sides, alone)
+        pairs = self._pairs(used)
         try:
-            point = self._triangulate(used)
+            point = pairs[sides] if len(used) == 2 and sides in pairs else self._triangulate(used)
         except InputError as error:
             best = _surest(located)
             return Estimate(marker.name, UNCERTAIN, str(error), sides, located[best])
@@ -493,12 +503,13 @@ class StereoTracker:
             in_plane = self._merge(sides, located, plane, marker.name, status == TRACKED)
         if abs(away) > _SURE * deviation:
             in_plane = self._off_plane(in_plane, sides, plane, away)
-        if point.residual > tracking.ray_gap and point.chi_square > _RAYS_MISS:
-            reason = (
-                f'the rays of both cameras miss each other by {point.residual:.2g} px,'
-                f' {math.sqrt(point.chi_square):.2g} standard deviations: different markers, or'
-                ' wrong poses or times'
-            )
+        missing = {
+            names: one
+            for names, one in pairs.items()
+            if one.residual > tracking.ray_gap and one.chi_square > _RAYS_MISS
+        }
+        if missing:
+            reason = _missed(missing, sides)
         elif not is_flat:
             is_off_plane = status == TRACKED and not reason
             reason = (
@@ -507,7 +518,8 @@ class StereoTracker:
         if reason:
             status = UNCERTAIN
         return Estimate(
-            marker.name, status, reason, sides, in_plane, point, away, deviation, is_off_plane
+            marker.name, status, reason, sides, in_plane, point, away, deviation, is_off_plane,
+            pairs,
         )  # fmt: skip
 
     def _locate(self, view: _View, plane: Plane) -> Location:
@@ -521,15 +533,23 @@ class StereoTracker:
             mounted.calibration_deviation,
         )
 
-    def _triangulate(self, views: list[_View]) -> Location:
-        one, other = (self.rig.cameras[view.side] for view in views)
+    def _triangulate(self, views: Sequence[_View]) -> Location:
+        mounted = [self.rig.cameras[view.side] for view in views]
         return triangulate(
-            (one.camera, other.camera),
-            (one.pose, other.pose),
+            [one.camera for one in mounted],
+            [one.pose for one in mounted],
             np.array([view.center for view in views]),
             np.array([view.covariance for view in views]),
-            (one.calibration_deviation, other.calibration_deviation),
+            [one.calibration_deviation for one in mounted],
         )
+
+    def _pairs(self, views: list[_View]) -> dict[tuple[str, str], Location]:
+        """Return the points triangulated by each two cameras whose rays meet."""
+        pairs = {}
+        for one, other in itertools.combinations(views, 2):
+            with contextlib.suppress(InputError):
+                pairs[one.side, other.side] = self._triangulate((one, other))
+        return pairs
 
     def _off_plane(
         self, found: Location, sides: tuple[str, ...], plane: Plane, away: float
@@ -538,8 +558,8 @@ class StereoTracker:
         Add to a covariance the error of a position in the plane of a marker that is off it.
 
         At a distance h from the plane the position is displaced by h (r / n.r - n) along each ray
-        r; the larger of the displacements of two cameras is a bound for their mean. Its direction
-        is left open.
+        r; the largest of the cameras' displacements is a bound for their mean. Its direction is
+        left open.
         """
         shifts = []
         for side in sides:
@@ -549,118 +569,156 @@ class StereoTracker:
         systematic = np.zeros((3, 3)) if found.systematic is None else found.systematic
         return found._replace(covariance=found.covariance + extra, systematic=systematic + extra)
 
-    def _as_with_both(self, name: str, side: str, alone: Location) -> Location:
+    def _as_with_all(
+        self,
+        name: str,
+        sides: Sequence[str],
+        located: Sequence[Location],
+        weights: Mapping[str, np.ndarray],
+        merged: Location,
+    ) -> Location:
         """
-        Return the position that both cameras would give, from one of them.
+        Return the position that all cameras would give, from some of them.
 
-        Errors of poses and plane separate the positions of two cameras by a vector that changes
-        slowly with the place. It is known from the latest images of both, so that the position
-        does not jump where one camera is hidden. It is trusted less the farther the marker has
-        moved, as far as the poses are uncertain.
+        Errors of poses and plane separate the positions p_i of the cameras by vectors that change
+        slowly with the place. They are known from the latest images of all, so that the position
+        does not jump where some are hidden: with the weights G_i of all, and H_i of those in
+        sight, it is displaced by sum_i (G_i - H_i) (p_i - p_1). It is trusted less the farther the
+        marker has moved, as far as the poses are uncertain.
         """
         known = self._apart.get(name)
-        if known is None or alone.systematic is None:
-            return alone
-        moved = alone.position - known.places[side]
-        lost = known.drift * float(moved @ moved)
-        total = float(np.trace(known.systematic_apart))
-        trust = total / (total + lost) if lost > 0.0 else 1.0
-        gain = trust * known.gains[side]
-        systematic = trust * known.systematic + (1.0 - trust) * alone.systematic
-        noise = alone.noise + gain @ known.noise_apart @ gain.T
-        return Location(
-            alone.position + gain @ known.apart, noise + systematic, systematic=systematic
-        )
+        if known is None or merged.systematic is None or not set(sides) < set(known.gains):
+            return merged
+        moved = [one.position - known.places[s] for s, one in zip(sides, located, strict=True)]
+        lost = known.drift * max(float(one @ one) for one in moved)
+        trust = 1.0
+        if lost > 0.0:
+            trust = known.systematic_apart / (known.systematic_apart + lost)
+        position, noise = merged.position.copy(), merged.noise.copy()
+        for side, gain in known.gains.items():
+            more = trust * (gain - weights.get(side, np.zeros((3, 3))))
+            position += more @ known.apart[side]
+            noise += more @ known.noise[side] @ more.T
+        systematic = trust * known.systematic + (1.0 - trust) * merged.systematic
+        return Location(position, noise + systematic, systematic=systematic)
 
     def _note_apart(
         self,
         name: str,
-        sides: tuple[str, ...],
-        located: list[Location],
-        plane: Plane,
-        gain: np.ndarray,
-        mixed: Location,
-        apart: np.ndarray,
+        sides: Sequence[str],
+        located: Sequence[Location],
+        gains: dict[str, np.ndarray],
+        merged: Location,
+        between: float,
     ) -> None:
-        """Remember by how much the positions of two cameras differ, see :meth:`_as_with_both`."""
-        first, second = located
+        """
+        Remember by how much the positions of the cameras differ, see :meth:`_as_with_all`.
+
+        ``between`` is the trace of the covariances of the differences from the first camera.
+        """
         before = self._apart.get(name)
+        if before is not None and set(before.gains) > set(sides):
+            # Of more cameras: still valid for those in sight.
+            return
+        if before is not None and set(before.gains) != set(sides):
+            before = None
         count = 1 if before is None else min(before.count + 1, _REMEMBERED)
-        mean = second.position - first.position
-        if before is not None:
-            mean = before.apart + (mean - before.apart) / count
-        drift = 0.0
+        first = located[0]
+        apart, drift = {}, 0.0
         for side, one in zip(sides, located, strict=True):
+            mean = one.position - first.position
+            if before is not None:
+                mean = before.apart[side] + (mean - before.apart[side]) / count
+            apart[side] = mean
             pose = self.rig.cameras[side].pose
             if pose.covariance is not None:
                 away = one.position - pose.translation
                 drift += float(np.trace(pose.covariance[:3, :3]))
                 drift += float(np.trace(pose.covariance[3:, 3:]) / (away @ away))
-        assert mixed.systematic is not None
-        noise = first.noise + second.noise
+        # Of one difference, in the mean of all from the first camera.
+        others = len(located) - 1
+        noise = others * first.noise + sum(one.noise for one in located[1:])
+        assert merged.systematic is not None
         self._apart[name] = _Apart(
             count,
-            mean,
-            noise / count,
-            apart - noise,
-            mixed.systematic,
-            {sides[0]: gain, sides[1]: gain - plane.axes.T @ plane.axes},
-            dict(zip(sides, (first.position, second.position), strict=True)),
-            drift,
+            apart,
+            {side: one.noise / count for side, one in zip(sides, located, strict=True)},
+            float(between - np.trace(noise)) / others,
+            merged.systematic,
+            gains,
+            {side: one.position for side, one in zip(sides, located, strict=True)},
+            2.0 * drift / len(located),
         )
 
     def _merge(
         self,
-        sides: tuple[str, ...],
-        located: list[Location],
+        sides: Sequence[str],
+        located: Sequence[Location],
         plane: Plane,
         name: str = '',
         trusted: bool = False,
     ) -> Location:
         """
-        Return the minimum-variance linear combination of two positions in the plane.
+        Return the minimum-variance linear combination of positions in the plane.
 
-        p = p_1 + K (p_2 - p_1), K = (A_11 - A_12) (A_11 + A_22 - A_12 - A_21)^-1, with the
-        covariances A_ij in the plane. The common part is the error of the plane: a height
-        error h moves each position by h r_i, r_i = (p_i - t_i) / n.(p_i - t_i).
+        p = p_1 + K d with the differences d_i = p_i - p_1 and K = -C(p_1, d) C(d)^-1, from the
+        covariances A_ij of the positions in the plane. The common part, A_ij for two cameras, is
+        the error of the plane: a height error h moves each position by h r_i,
+        r_i = (p_i - t_i) / n.(p_i - t_i).
         """
-        (first, one), (second, two) = ((item.position, item.covariance) for item in located)
-        height = _height_variance(plane, 0.5 * (first + second))
+        count = len(located)
+        first = located[0].position
+        height = _height_variance(plane, np.mean([one.position for one in located], axis=0))
         rays = [
             item.position - self.rig.cameras[side].pose.translation
             for side, item in zip(sides, located, strict=True)
         ]
-        slopes = [ray / (plane.normal @ ray) for ray in rays]
-        common = height * np.outer(slopes[0], slopes[1])
+        slopes = np.array([ray / (plane.normal @ ray) for ray in rays])
+        blocks = height * slopes[:, None, :, None] * slopes[None, :, None, :]
+        for k, item in enumerate(located):
+            blocks[k, k] = item.covariance
+        between = blocks[1:, 1:] + blocks[0, 0] - blocks[1:, :1] - blocks[:1, 1:]
+        toward = blocks[0, 0] - blocks[0, 1:]
         inside = plane.axes
-        between = one + two - common - common.T
+        # Both coordinates in the plane of all differences, (2 k - 2, 2 k - 2).
         apart = inside @ between @ inside.T
-        if not apart[0, 0] * apart[1, 1] > apart[0, 1] ** 2:
+        apart = apart.transpose(0, 2, 1, 3).reshape(2 * count - 2, -1)
+        try:
+            np.linalg.cholesky(apart)
+        except np.linalg.LinAlgError:
             # Without pixel errors.
             return located[0]
-        gain = inside.T @ (inside @ (one - common) @ inside.T @ np.linalg.inv(apart)) @ inside
-        rest = np.eye(3) - gain
-        mixed = rest @ common @ gain.T
-        covariance = rest @ one @ rest.T + gain @ two @ gain.T + mixed + mixed.T
-        noise = rest @ located[0].noise @ rest.T + gain @ located[1].noise @ gain.T
-        merged = Location(
-            first + gain @ (second - first), covariance, systematic=covariance - noise
-        )
+        ahead = (inside @ toward @ inside.T).transpose(1, 0, 2).reshape(2, -1)
+        gain = np.hsplit(ahead @ np.linalg.inv(apart), count - 1)
+        weights = [inside.T @ one @ inside for one in gain]
+        weights.insert(0, np.eye(3) - sum(weights))
+        position = first.copy()
+        covariance, noise = np.zeros((3, 3)), np.zeros((3, 3))
+        for k, item in enumerate(located):
+            position += weights[k] @ (item.position - first)
+            noise += weights[k] @ item.noise @ weights[k].T
+            for i in range(count):
+                covariance += weights[k] @ blocks[k, i] @ weights[i].T
+        merged = Location(position, covariance, systematic=covariance - noise)
+        gains = dict(zip(sides, weights, strict=True))
         if trusted:
-            self._note_apart(name, sides, located, plane, gain, merged, between)
-        return merged
+            spread = sum(float(np.trace(between[k, k])) for k in range(count - 1))
+            self._note_apart(name, sides, located, gains, merged, spread)
+        return self._as_with_all(name, sides, located, gains, merged)
 
     def _help(self, times: Mapping[str, float]) -> None:
-        """Search for lost markers at the positions expected by the other camera."""
+        """Search for lost markers at the positions expected by another camera."""
         if len(times) < 2:
             return
-        for side, helper in (('left', 'right'), ('right', 'left')):
-            tracker, other = self.trackers[side], self.trackers[helper]
+        for side in times:
+            tracker = self.trackers[side]
             for marker in self.rig.markers:
                 name = marker.name
-                own, its = tracker.tracks.get(name), other.tracks.get(name)
-                if its is None or its.lost or its.doubt or its.trusted_time != its.time:
+                helpers = [self.trackers[one] for one in times if one != side]
+                other = next((one for one in helpers if _is_sure(one, name)), None)
+                if other is None:
                     continue
+                own = tracker.tracks.get(name)
                 if own is not None and own.doubt and not own.lost:
                     self._resolve(tracker, other, name, times)
                     continue
@@ -729,6 +787,32 @@ class StereoTracker:
         # A displacement out of the plane shifts both alike.
         if abs(same - exchanged) > self.rig.tracking.hint:
             tracker.resolve(name, exchange=exchanged < same)
+
+
+def _is_sure(tracker: CameraTracker, name: str) -> bool:
+    """Return whether a camera saw a marker, and no other one in its place, in its latest image."""
+    track = tracker.tracks.get(name)
+    return (
+        track is not None and not (track.lost or track.doubt) and track.trusted_time == track.time
+    )
+
+
+def _missed(missing: Mapping[tuple[str, str], Location], sides: Sequence[str]) -> str:
+    """Return the reason why a marker is flagged whose rays, of these pairs, do not intersect."""
+    worst = max(missing.values(), key=lambda one: one.residual)
+    alone = set.intersection(*map(set, missing))
+    if len(sides) == 2:
+        which = 'rays of both cameras miss each other'
+    elif len(alone) == 1:
+        which = f'ray of the camera {alone.pop()} misses the others'
+    else:
+        names = sorted(set().union(*missing), key=list(sides).index)
+        which = f'rays of the cameras {", ".join(names)} miss each other'
+    return (
+        f'the {which} by {worst.residual:.2g} px,'
+        f' {math.sqrt(worst.chi_square):.2g} standard deviations: different markers, or'
+        ' wrong poses or times'
+    )
 
 
 def typical_chi_square(values: Collection[float] | np.ndarray) -> float:

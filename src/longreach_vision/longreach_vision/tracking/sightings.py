@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import defaultdict, deque
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ __all__ = ['Gap', 'Sightings']
 
 
 class Gap(NamedTuple):
-    """Distance between the rays of both cameras to a marker."""
+    """Distance between the rays of two cameras to a marker."""
 
     time: float  # [s]
     gap: float  # [px]
@@ -27,7 +28,7 @@ class Gap(NamedTuple):
 
 class Sightings:
     """
-    Latest sightings of each marker, by each camera and by both.
+    Latest sightings of each marker, by each camera and by each two.
 
     Parameters
     ----------
@@ -46,28 +47,41 @@ class Sightings:
         self._pixels: dict[tuple[str, str], deque[tuple[float, ...]]] = defaultdict(
             lambda: deque(maxlen=limit)
         )
-        self._gaps: dict[str, deque[Gap]] = defaultdict(lambda: deque(maxlen=limit))
+        # By the names of two cameras, and by marker.
+        self._gaps: dict[tuple[str, str], dict[str, deque[Gap]]] = defaultdict(
+            lambda: defaultdict(lambda: deque(maxlen=limit))
+        )
 
     def add(self, frame: StereoFrame) -> None:
-        """Add the result of an image pair; only what is TRACKED is kept."""
-        gap = frame.gap if math.isfinite(frame.gap) else 0.0
-        times = dict(zip(frame.observations, (frame.time, frame.time + gap), strict=False))
+        """Add the result of the images of one time; only what is TRACKED is kept."""
         for camera, observed in frame.observations.items():
             for name, one in observed.items():
                 if one.status == TRACKED:
                     (uu, uv), (_, vv) = one.covariance.tolist()
                     u, v = one.center.tolist()
-                    at = times[camera] + self.rig.cameras[camera].row_delay(v)
+                    at = frame.times[camera] + self.rig.cameras[camera].row_delay(v)
                     self._pixels[camera, name].append((at, u, v, uu, uv, vv))
-        first = next(iter(self.rig.cameras.values()))
-        for name, chi_square in frame.disagreements.items():
-            point = frame.estimates[name].triangulated
-            assert point is not None
+        for (name, *pair), point in frame.disagreements.items():
+            first = self.rig.cameras[pair[0]]
             # A gap is the length of a vector in four pixel coordinates; one camera alone is off
             # by the square root of two of it.
             away = math.dist(point.position, first.pose.translation)
             scale = math.sqrt(2.0) * away / first.camera.fx
-            self._gaps[name].append(Gap(frame.time, point.gap, chi_square, scale))
+            gap = Gap(frame.time, point.gap, point.chi_square, scale)
+            self._gaps[pair[0], pair[1]][name].append(gap)
+
+    def between(self, first: str, second: str) -> Sightings:
+        """Return the same sightings, which go on growing, for two cameras of the rig alone."""
+        cameras = {name: self.rig.cameras[name] for name in (first, second)}
+        two = Sightings(dataclasses.replace(self.rig, cameras=cameras))
+        two._pixels, two._gaps = self._pixels, self._gaps
+        return two
+
+    @property
+    def pairs(self) -> list[Sightings]:
+        """Sightings by the first camera and each other one; empty for one camera."""
+        first, *others = self.rig.cameras
+        return [self.between(first, other) for other in others]
 
     def table(self, camera: str, marker: str) -> np.ndarray:
         """
@@ -87,5 +101,6 @@ class Sightings:
 
     @property
     def gaps(self) -> Mapping[str, deque[Gap]]:
-        """Distances between the rays of both cameras, by marker."""
-        return self._gaps
+        """Distances between the rays of the first two cameras, by marker."""
+        first, second, *_ = self.rig.cameras
+        return self._gaps[first, second]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ __all__ = [
     'Tracks',
     'body_columns',
     'camera_columns',
+    'cameras_of',
     'columns_of',
     'compare',
     'estimate_fields',
@@ -42,10 +43,10 @@ STATUSES = (TRACKED, UNCERTAIN, LOST)
 """Statuses in the order of their numbers."""
 
 KINDS = ('in_plane', 'triangulated')
-"""Kinds of estimates: in the plane, and triangulated by both cameras without that assumption."""
+"""Kinds of estimates: in the plane, and triangulated without that assumption."""
 
 CAMERAS = ('left', 'right')
-"""Cameras in the order of their bits in the column ``cameras``."""
+"""Cameras of a table, in the order of their bits in the column ``cameras``, by default."""
 
 _NOT_SEEN = STATUSES.index(LOST)
 # An unknown position, its variances, and those from the pixels.
@@ -75,12 +76,12 @@ def columns_of(
     Returns
     -------
     tuple of str
-        time [s] and stamp_gap [s] between the two images; then for each marker, as MARKER.COLUMN:
-        status; cameras used (1 left, 2 right, 3 both); in_plane_x, _y, _z [m] and standard
-        deviations in_plane_deviation_x, .. [m], of which in_plane_noise_x, .. are from the pixels
-        alone, independent in each image; the same for triangulated; out_of_plane and its
-        deviation [m]; and for each camera CAMERA_status, CAMERA_u, CAMERA_v [px]. At the end
-        for each body those of :func:`body_columns`.
+        time [s] and stamp_gap [s] between the images; then for each marker, as MARKER.COLUMN:
+        status; cameras used, a sum of powers of 2 in their order (1 left, 2 right); in_plane_x,
+        _y, _z [m] and standard deviations in_plane_deviation_x, .. [m], of which in_plane_noise_x,
+        .. are from the pixels alone, independent in each image; the same for triangulated;
+        out_of_plane and its deviation [m]; and for each camera CAMERA_status, CAMERA_u, CAMERA_v
+        [px]. At the end for each body those of :func:`body_columns`.
     """
     own = ['status', 'cameras']
     for kind in KINDS:
@@ -91,6 +92,12 @@ def columns_of(
     own += [f'{camera}_{what}' for camera in cameras for what in ('status', 'u', 'v')]
     columns = [f'{name}.{what}' for name in names for what in own]
     return ('time', 'stamp_gap', *columns, *(one for name in bodies for one in body_columns(name)))
+
+
+def cameras_of(cameras: Iterable[str]) -> tuple[str, ...]:
+    """Return the cameras of a table for those of a rig: left and right, or else those."""
+    names = tuple(cameras)
+    return CAMERAS if set(names) <= set(CAMERAS) else names
 
 
 def body_columns(name: str) -> tuple[str, ...]:
@@ -117,7 +124,7 @@ def row_of(
     """Return the row of a table of tracks, in the order of :func:`columns_of`."""
     row = [frame.time, frame.gap]
     for name in names:
-        row += _estimated(frame.estimates.get(name))
+        row += _estimated(frame.estimates.get(name), cameras)
         for camera in cameras:
             row += _observed(frame.observations.get(camera, {}).get(name))
     for name in bodies:
@@ -140,7 +147,7 @@ def _located(body: BodyEstimate | None) -> list[float]:
     return [*row, body.chi_square]
 
 
-def _estimated(estimate: Estimate | None) -> list[float]:
+def _estimated(estimate: Estimate | None, cameras: Sequence[str]) -> list[float]:
     """Return the columns of a position."""
     if estimate is None:
         return place_columns()
@@ -154,7 +161,7 @@ def _estimated(estimate: Estimate | None) -> list[float]:
         )
     return place_columns(
         STATUSES.index(estimate.status),
-        _bits(estimate.cameras),
+        _bits(estimate.cameras, cameras),
         located,
         (estimate.out_of_plane, estimate.out_of_plane_deviation),
     )
@@ -206,9 +213,9 @@ def _observed(observation: Observation | None) -> list[float]:
     return camera_columns(STATUSES.index(observation.status), observation.center)
 
 
-def _bits(cameras: Sequence[str]) -> int:
-    """Return cameras as a bit mask."""
-    return sum(1 << CAMERAS.index(camera) for camera in cameras)
+def _bits(used: Sequence[str], cameras: Sequence[str]) -> int:
+    """Return the cameras used as a bit mask."""
+    return sum(1 << cameras.index(camera) for camera in used)
 
 
 # --- as messages -----------------------------------------------------------------------------
@@ -230,7 +237,9 @@ def observation_fields(name: str, seen: Observation) -> dict[str, Any]:
     }
 
 
-def estimate_fields(name: str, found: Estimate, point: Callable[..., Any]) -> dict[str, Any]:
+def estimate_fields(
+    name: str, found: Estimate, point: Callable[..., Any], cameras: Sequence[str] = CAMERAS
+) -> dict[str, Any]:
     """
     Return the fields of a longreach_msgs/MarkerEstimate.
 
@@ -240,12 +249,14 @@ def estimate_fields(name: str, found: Estimate, point: Callable[..., Any]) -> di
     found : Estimate
     point : callable
         Returns a geometry_msgs/Point for x, y, z.
+    cameras : sequence of str
+        Cameras in the order of their bits.
     """
     fields: dict[str, Any] = {
         'name': name,
         'status': STATUSES.index(found.status),
         'reason': found.reason,
-        'cameras': _bits(found.cameras),
+        'cameras': _bits(found.cameras, cameras),
         'out_of_plane': float(found.out_of_plane),
         'out_of_plane_deviation': float(found.out_of_plane_deviation),
     }

@@ -1,0 +1,170 @@
+"""Three cameras and more: what a third one adds, from pictures to positions and tables."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rig_files import write_rig
+from small_commands import call, printed, refused, rendering
+from small_rig import NAMES, small_path, small_rig, write_path
+
+import longreach_vision as lv
+from longreach_dynamics.tables import read_table
+from longreach_vision.camera.geometry import Pose
+from longreach_vision.marker.detection import TRACKED, UNCERTAIN
+from longreach_vision.rig import MountedCamera, Rig, load_rig
+from longreach_vision.simulator.scene import CameraLook
+from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
+from longreach_vision.tracking.follower import Follower, follow
+from longreach_vision.tracking.rig_tracker import StereoFrame
+
+THREE = ('left', 'right', 'top')
+LOOK = CameraLook(clutter=10, seed=3)
+# 1 mrad and 2 mm.
+POSE_COVARIANCE = np.diag([1e-6] * 3 + [4e-6] * 3)
+
+
+def rig_of_three(covariance: np.ndarray | None = None) -> Rig:
+    """The small rig with a third camera above the others."""
+    rig = small_rig()
+    camera = rig.cameras['left'].camera.replace(name='top')
+    top = MountedCamera(camera, Pose.from_look_at((0.2, -4.6, 1.8), (0.0, 0.0, 0.3)))
+    cameras = {
+        name: dataclasses.replace(one, pose=dataclasses.replace(one.pose, covariance=covariance))
+        for name, one in (*rig.cameras.items(), ('top', top))
+    }
+    return dataclasses.replace(rig, cameras=cameras)
+
+
+def only(rig: Rig, *names: str) -> Rig:
+    return dataclasses.replace(rig, cameras={name: rig.cameras[name] for name in names})
+
+
+def tracked(seen: Rig, known: Rig, hidden: dict[str, range] | None = None) -> list[StereoFrame]:
+    """Track pictures of one rig with another one; cameras may be dark in some images."""
+    path = small_path(0.8)
+    pictures = []
+    for k, one in enumerate(drawn_pictures(simulators_of(seen, LOOK), path, TIMES)):
+        if one.camera in known.cameras:
+            is_dark = k // len(seen.cameras) in (hidden or {}).get(one.camera, ())
+            pictures.append(one._replace(image=0 * one.image if is_dark else one.image))
+    return [one.frame for one in follow(Follower(known), pictures)]
+
+
+TIMES = frame_times(small_path(0.8), 15.0)
+
+
+def errors_of(frames: list[StereoFrame], kind: str) -> np.ndarray:
+    path = small_path(0.8)
+    return np.array(
+        [
+            getattr(frame.estimates[name], kind).position - path.at(frame.time)[0][k]
+            for frame in frames
+            for k, name in enumerate(NAMES)
+        ]
+    )
+
+
+def test_a_third_camera_makes_positions_more_accurate() -> None:
+    rig = rig_of_three()
+    three = tracked(rig, rig)
+    two = tracked(rig, only(rig, 'left', 'right'))
+    for frame in three:
+        for one in frame.estimates.values():
+            assert one.status == TRACKED
+            assert one.cameras == THREE
+            assert len(one.pairs) == 3
+    for kind in ('triangulated', 'in_plane'):
+        rms = [np.sqrt(np.mean(errors_of(frames, kind) ** 2)) for frames in (two, three)]
+        stated = [
+            np.mean([np.trace(getattr(f.estimates['one'], kind).covariance) for f in frames])
+            for frames in (two, three)
+        ]
+        assert rms[1] < 0.85 * rms[0], (kind, rms)
+        assert stated[1] < 0.8 * stated[0]
+    assert three[-1].chi_square == pytest.approx(1.0, abs=0.7)
+
+
+def test_no_step_where_one_of_three_is_hidden() -> None:
+    known = rig_of_three(POSE_COVARIANCE)
+    # The cameras are not where the rig says, within its covariance.
+    rng = np.random.default_rng(5)
+    moved = {
+        name: dataclasses.replace(
+            one,
+            pose=Pose(one.pose.rotation, one.pose.translation + 2e-3 * rng.normal(size=3)),
+        )
+        for name, one in known.cameras.items()
+    }
+    seen = dataclasses.replace(known, cameras=moved)
+    frames = tracked(seen, known, {'top': range(5, 9)})
+    for name in NAMES:
+        used = [frame.estimates[name].cameras for frame in frames]
+        assert used[4] == THREE
+        assert used[6] == ('left', 'right')
+    # Marker one rests: by the pixels alone it moves by some hundredths of a millimetre.
+    places = np.array([frame.estimates['one'].in_plane.position for frame in frames])
+    assert np.ptp(places, axis=0).max() < 2e-4
+    alone = tracked(seen, only(known, 'left', 'right'))
+    apart = alone[-1].estimates['one'].in_plane.position - places[-1]
+    # Without this, the step would be visible.
+    assert np.abs(apart).max() > 4e-4
+
+
+def test_a_camera_that_was_bumped_is_named() -> None:
+    rig = rig_of_three(1e-4 * POSE_COVARIANCE)
+    bumped = dict(rig.cameras)
+    pose = Pose.from_look_at((0.2, -4.6, 1.8), (0.03, 0.0, 0.3))
+    bumped['top'] = dataclasses.replace(bumped['top'], pose=pose)
+    frames = tracked(dataclasses.replace(rig, cameras=bumped), rig)
+    one = frames[-1].estimates['one']
+    assert one.status == UNCERTAIN
+    assert one.reason.startswith('the ray of the camera top misses the others by ')
+
+
+@pytest.fixture(scope='module')
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a rig of three cameras, a path, and pictures of it."""
+    folder = tmp_path_factory.mktemp('three')
+    write_rig(rig_of_three(), folder / 'rig.yaml')
+    write_path(small_path(0.5), folder / 'path.csv')
+    (folder / 'look.yaml').write_text('clutter: 10\nseed: 3\n')
+    call('render', folder / 'path.csv', *rendering(folder), '--out', folder / 'seen')
+    return folder
+
+
+def test_the_library_takes_a_source_for_each_camera(scene: Path) -> None:
+    sources = [scene / 'seen' / name for name in THREE]
+    frames = list(lv.track(scene / 'rig.yaml', *sources))
+    assert len(frames) == 8
+    assert all(one.cameras == THREE for frame in frames for one in frame.estimates.values())
+
+
+def test_track_writes_the_columns_of_each_camera(capsys, scene: Path, tmp_path: Path) -> None:
+    sources = [scene / 'seen' / name for name in THREE]
+    words = ('track', *sources, '--config', scene / 'rig.yaml', '--csv', tmp_path / 'tracks.csv')
+    told = printed(capsys, *words, '--truth', scene / 'path.csv')
+    assert [one['camera'] for one in told['cameras']] == list(THREE)
+    # Each camera against the first one.
+    assert [one['cameras'] for one in told['agreement']] == [['left', 'right'], ['left', 'top']]
+    assert len(told['clock_offset']) == 2
+    assert told['errors'][0]['triangulated']['rms'] < 1e-3
+    table = read_table(tmp_path / 'tracks.csv')
+    camera = load_rig(scene / 'rig.yaml').cameras['top']
+    expected = camera.camera.project(camera.pose.to_camera(small_path(0.5).at(0.0)[0][0]))
+    columns = {name: table[name] for name in ('one.cameras', 'one.top_u', 'one.top_v')}
+    assert (columns['one.cameras'] == 7.0).all()
+    assert columns['one.top_u'][0] == pytest.approx(expected[0], abs=0.5)
+    assert columns['one.top_v'][0] == pytest.approx(expected[1], abs=0.5)
+    refused('images of 2 cameras, allowed: of one, or of all 3', *words[:3], *words[4:])
+    alone = printed(capsys, 'track', sources[2], *words[4:6], '--camera', 'top')
+    assert [one['camera'] for one in alone['cameras']] == ['top']
+    refused('has 3 cameras, allowed: two', 'sync', *sources[:2], '--rig', scene / 'rig.yaml')
+
+
+def test_simulate_draws_all_cameras(capsys, scene: Path) -> None:
+    told = printed(capsys, 'simulate', scene / 'path.csv', *rendering(scene))
+    assert [one['tracked'] for one in told['cameras']] == [16, 16, 16]
