@@ -168,3 +168,10 @@ def test_track_writes_the_columns_of_each_camera(capsys, scene: Path, tmp_path: 
 def test_simulate_draws_all_cameras(capsys, scene: Path) -> None:
     told = printed(capsys, 'simulate', scene / 'path.csv', *rendering(scene))
     assert [one['tracked'] for one in told['cameras']] == [16, 16, 16]
+
+
+def test_what_knows_two_cameras_only_refuses_a_third(scene: Path, tmp_path: Path) -> None:
+    sources = [scene / 'seen' / name for name in THREE]
+    words = ('track', *sources, '--config', scene / 'rig.yaml', '--bag', tmp_path / 'tracks')
+    refused('the rig has the camera top, allowed: left and right', *words)
+    assert not (tmp_path / 'tracks').exists()

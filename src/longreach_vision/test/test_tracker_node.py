@@ -689,6 +689,16 @@ def test_stamps_that_stand_still_are_said(start: Start, sides: tuple[str, ...]) 
     tracker.bench.until(warned)
 
 
+def test_a_third_camera_is_refused(tmp_path: Path) -> None:
+    own = rig()
+    pose = Pose(own.cameras['left'].pose.rotation, own.cameras['left'].pose.translation + 0.1)
+    top = dataclasses.replace(own.cameras['left'], pose=pose)
+    told = words(tmp_path, '', dataclasses.replace(own, cameras={**own.cameras, 'top': top}))
+    text = r'rig\.yaml: the rig has the camera top, allowed: left and right'
+    with bench(*told) as b, pytest.raises(InputError, match=text):
+        b.add(TrackerNode)
+
+
 def test_a_pixel_that_the_scale_spoils_is_refused(tmp_path: Path) -> None:
     own = rig()
     small = (own.markers[0].replace(left=(92.0, 140.0, 7.0)), own.markers[1])

@@ -190,6 +190,7 @@ def _track(
     with contextlib.ExitStack() as stack:
         sinks: list[Callable[[Followed], None]] = []
         if targets.bag is not None:
+            rig.require_left_and_right(f'bag {targets.bag}')
             writer = stack.enter_context(TrackWriter(targets.bag, targets.namespace))
             sinks.append(lambda one: writer.write(one.frame, one.images.stamps, one.images.late))
         if targets.overlay is not None:

@@ -72,6 +72,7 @@ class MarkerTracker:
     def __init__(self, node: Node, settings: TrackerParameters, part: str = '') -> None:
         self._node, self._settings = node, settings
         rig = dataclasses.replace(load_rig(settings.rig), tracking=settings.tracking)
+        rig.require_left_and_right(settings.rig)
         self._rig = rig.scaled(settings.scale)
         try:
             self._rig.check_pixels()

@@ -1,0 +1,110 @@
+"""Thresholds of the detection: what each is based on, and that detection and rig obey them."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rig_files import write_rig
+from scipy.special import ndtr
+from small_rig import small_path, small_rig
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import rule_of
+from longreach_vision.camera.model import Camera
+from longreach_vision.marker.detection import LOST, TRACKED, UNCERTAIN, detect
+from longreach_vision.marker.limits import LIMITS, DetectionLimits
+from longreach_vision.rig import load_rig
+from longreach_vision.simulator.scene import CameraLook
+from longreach_vision.simulator.sequences import drawn_pictures, simulators_of
+from longreach_vision.tracking.follower import Follower, follow
+
+FIELDS = dataclasses.fields(DetectionLimits)
+
+
+@pytest.mark.parametrize('field', FIELDS, ids=lambda field: field.name)
+def test_each_limit_has_a_unit_and_a_basis(field: dataclasses.Field) -> None:
+    rule = rule_of(field)
+    assert rule.unit
+    assert rule.source
+    tests = Path(__file__).parent
+    for name in re.findall(r'test_\w+', rule.source):
+        assert any(f'def {name}(' in file.read_text() for file in tests.glob('test_*.py')), name
+
+
+def seen(hidden: float = 0.0, **limits: float):
+    """What is found of a dark ring, of whose width a share is hidden from the right."""
+    v, u = np.mgrid[0:100, 0:100]
+    away = np.hypot(u - 50.2, v - 49.7)
+    soft = ndtr((20.0 - away) / 0.8) - ndtr((10.0 - away) / 0.8)
+    image = 180.0 - 130.0 * soft
+    image[:, round(70.2 - 40.0 * hidden) :] = 110.0 if hidden else image[:, 70:]
+    image += np.random.default_rng(1).normal(0.0, 1.5, image.shape)
+    camera = Camera('any', 100, 100, 2000.0, 2000.0, 50.0, 50.0)
+    return detect(
+        np.clip(image, 0.0, 255.0).astype(np.uint8),
+        (50.0, 50.0),
+        20.0,
+        camera=camera,
+        normal_cam=(0.0, 0.0, 1.0),
+        limits=LIMITS.replace(**limits),
+    )
+
+
+def test_detection_obeys_its_limits() -> None:
+    plain = seen()
+    assert (plain.status, plain.rim_support) == (TRACKED, 1.0)
+    for limits, reason in (
+        ({'largest_deviation': 1e-4}, 'standard deviation of'),
+        ({'softest': 0.1}, 'edges are blurred by'),
+        ({'brightest': 100.0}, 'glare'),
+        ({'unexplained': 0.0, 'unexplained_grey': 0.01, 'noise_tolerance': 0.1}, 'residual of'),
+    ):
+        found = seen(**limits)
+        assert found.status == UNCERTAIN
+        assert reason in found.reason
+    assert seen(least_contrast=1e3).status == LOST
+    one, two = (seen(inflation=k * LIMITS.inflation, floor=0.0).covariance for k in (1.0, 2.0))
+    assert two == pytest.approx(2.0 * one)
+    with pytest.raises(InputError, match=r'radius = 20 px; allowed: \[4, 15\] px'):
+        seen(largest=15.0)
+    with pytest.raises(InputError, match='allowed: at least 80 deg'):
+        # The plane is seen at 80 deg less the angle of the ray.
+        detect(
+            np.zeros((100, 100), np.uint8),
+            (99.0, 50.0),
+            20.0,
+            camera=Camera('any', 100, 100, 200.0, 200.0, 50.0, 50.0),
+            normal_cam=(0.0, 0.0, 1.0),
+            limits=LIMITS.replace(elevation=np.radians(80.0)),
+        )
+
+
+def test_less_of_the_rim_may_be_enough() -> None:
+    half = seen(0.45)
+    assert half.status == TRACKED
+    share = half.rim_support
+    assert 0.4 < share < 0.75
+    strict = seen(0.45, trusted_rim=share + 0.05)
+    assert strict.status == UNCERTAIN
+    assert strict.reason.endswith('% of the rim fits')
+    assert seen(0.45, trusted_rim=share + 0.1, least_rim=share + 0.05).status == LOST
+
+
+def test_a_rig_file_has_limits(tmp_path: Path) -> None:
+    file = tmp_path / 'rig.yaml'
+    write_rig(small_rig(), file)
+    text = file.read_text()
+    file.write_text(f'{text}detection: {{softest: 0.2, fastest: 0.3}}\n')
+    rig = load_rig(file)
+    assert rig.detection == LIMITS.replace(softest=0.2, fastest=0.3)
+    assert rig.scaled(0.9).detection == rig.detection
+    pictures = drawn_pictures(simulators_of(rig, CameraLook(clutter=0)), small_path(), np.zeros(1))
+    ((_, frame, _),) = follow(Follower(rig), pictures)
+    assert {one.status for one in frame.estimates.values()} == {UNCERTAIN}
+    file.write_text(f'{text}detection: {{softest: 4.0}}\n')
+    with pytest.raises(InputError, match=r'softest = 4, allowed: at most fastest = 3\.2'):
+        load_rig(file)
