@@ -6,14 +6,13 @@ tracker. Everything else is in subpackages:
 
 ``camera``      geometry: ``model`` (lens), ``geometry`` (poses, planes, rays), ``triangulation``,
                 ``circles`` (their images), ``undistortion``, ``arrays`` (checks)
-``marker``      one marker in one image: ``detection``, from ``edges`` and ``ellipses``; its
-                maximum-likelihood ``fit`` with ``pixel_model``, ``pixel_selection``, ``shadows``,
-                ``symmetric`` (matrices)
+``marker``      one marker in one image: ``detection`` with ``limits``, ``edges``, ``ellipses``;
+                its maximum-likelihood ``fit`` with ``pixel_model``, ``pixel_selection``,
+                ``shadows``, ``symmetric`` (matrices)
 ``tracking``    markers over time: ``camera_tracker`` with ``image_motion``, ``appearance``,
-                ``association``, ``ring_names``; ``rig_tracker`` (positions in space),
-                ``bodies`` (rigid groups), ``follower`` (start and search), ``image_sets`` (images
-                of equal times);
-                ``track_table``, ``diagnostics``; ``sightings``, and what they tell of the
+                ``association``, ``ring_names``; ``rig_tracker`` (positions in space), ``bodies``
+                (rigid groups), ``follower`` (start and search), ``image_sets`` (images of equal
+                times); ``track_table``, ``diagnostics``; ``sightings``, and what they tell of the
                 cameras: ``clock_offset``, ``pose_agreement``
 ``setup``       ``marker_sheet``; ``checkerboards``, ``intrinsics``, ``calibration``; poses:
                 ``reference_points``, ``localisation``, ``bundle_adjustment``,
