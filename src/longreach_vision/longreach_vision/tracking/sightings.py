@@ -102,5 +102,5 @@ class Sightings:
     @property
     def gaps(self) -> Mapping[str, deque[Gap]]:
         """Distances between the rays of the first two cameras, by marker."""
-        first, second, *_ = self.rig.cameras
-        return self._gaps[first, second]
+        names = tuple(self.rig.cameras)
+        return {} if len(names) < 2 else self._gaps[names[0], names[1]]
