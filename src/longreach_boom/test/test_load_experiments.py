@@ -189,6 +189,27 @@ def test_problem_can_be_sent_to_processes(boom, light):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_intervals_hold_the_planted_values(boom):
+    """Of draws of the sensors' noise; ``scripts/bench_identification.py`` makes 100."""
+    scenario, draws = release(LIGHT, 3.0), 8
+    truth = truth_of(simulate(BOOM.with_values(boom, PLANTED), scenario), scenario)
+    inside = dict.fromkeys(PLANTED, 0)
+    for seed in range(100, 100 + draws):
+        recording = measured(truth, load_sensors('typical'), CAMERAS, seed)
+        found = identify(
+            BOOM, boom, [recording], list(PLANTED), signals=['strain_*', 'marker_marker_*'],
+            horizons=(), scatter=0, processes=1,
+        )  # fmt: skip
+        for name, value in PLANTED.items():
+            low, high = found.estimate.interval(name)
+            inside[name] += low <= value <= high
+            assert high - low < 0.5 * value, name
+    # With 95 % in each draw, fewer than 6 of 8 are inside in 0.6 % of such tests.
+    assert min(inside.values()) >= draws - 2, inside
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_heavy_release_with_slipping_pistons_is_identified(boom):
     """With jumps of the prediction: the goals, and intervals that consider the jumps."""
