@@ -21,7 +21,7 @@ import numpy as np
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, load_yaml, quantity
 from longreach_vision.camera.geometry import Plane, Pose
-from longreach_vision.camera.model import Camera, read_camera
+from longreach_vision.camera.model import Camera, read_calibration
 from longreach_vision.marker.limits import LIMITS, DetectionLimits
 
 __all__ = [
@@ -696,7 +696,10 @@ def load_rig(path: str | Path) -> Rig:
         entry: _CameraEntry | None = getattr(values.cameras, field.name)
         if entry is None:
             continue
-        camera = read_camera(file.parent / entry.calibration)
+        try:
+            camera = read_calibration(file.parent / entry.calibration, field.name)
+        except InputError as error:
+            raise InputError(f'{file}: cameras.{field.name}.calibration: {error}') from error
         try:
             covariance = _square(entry.covariance, 6)
             pose = Pose.from_quaternion(entry.orientation, entry.position, covariance)

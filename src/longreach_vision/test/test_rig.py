@@ -109,7 +109,11 @@ def test_what_is_written_is_read_again(tmp_path):
 @pytest.mark.parametrize(
     ('old', 'new', 'message'),
     [
-        ('cameras/any.yaml', 'none.yaml', 'none.yaml cannot be read'),
+        (
+            'cameras/any.yaml',
+            'none.yaml',
+            'none.yaml, the calibration file of the camera left, does not exist',
+        ),
         ('[-0.7071067811865476', '[-0.9', r'cameras\.left: orientation .* has norm'),
         ('0.0, -5.0, 1.0', '0.0, -5.0', r'cameras\.left\.position has 2 values, allowed: 3'),
         ('  left:', '  1st:', r'cameras\.1st is unknown'),
@@ -293,3 +297,12 @@ def test_installed_rig_has_the_markers_of_the_boom():
 def test_rig_is_immutable():
     with pytest.raises(dataclasses.FrozenInstanceError):
         small_rig().plane = None  # type: ignore[misc, assignment]
+
+
+def test_a_missing_calibration_names_camera_and_command(write, tmp_path):
+    file = write('cameras/any.yaml', 'left.yaml')
+    with pytest.raises(InputError) as refused:
+        load_rig(file)
+    text = str(refused.value)
+    assert text.startswith(f'{file}: cameras.left.calibration: {tmp_path}/left.yaml, the calib')
+    assert 'longreach vision calibrate PICTURES --board 7x5 --square 0.04 --name left' in text

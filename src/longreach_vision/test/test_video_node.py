@@ -16,11 +16,11 @@ from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from std_msgs.msg import String
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_node import qos
+from longreach_node import diagnostics, qos
 from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import Bench, bench
 from longreach_vision.camera.model import Camera, read_camera, write_camera
-from longreach_vision.io.image_sources import Frame, ImageSource
+from longreach_vision.io.image_sources import CaptureOptions, Frame, ImageSource
 from longreach_vision.ros import video_node
 from longreach_vision.ros.conversions import (
     camera_info_to_camera,
@@ -312,3 +312,40 @@ def test_a_camera_of_another_size_is_not_tried_again(
         node = tests.add(VideoNode)
         with pytest.raises(InputError, match='gives images of 32 x 24 px'):
             tests.until(node.done.done)
+
+
+def test_a_control_that_the_camera_did_not_take_is_said(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+
+    def open_source(*_: object, capture: CaptureOptions, **__: object) -> ImageSource:
+        asked.append(capture)
+        source = Plugged('camera 0', color=False, loop=True, bits=16)
+        source.refused.append('focus = 30, but camera 0 has 0')
+        return source
+
+    monkeypatch.setattr(video_node, 'open_source', open_source)
+    with bench(*words(source='/dev/video0', focus=30.0, exposure=0.002)) as tests:
+        reports = tests.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
+        tests.add(VideoNode)
+        tests.until(
+            lambda: reports and 'focus = 30' in reports[-1].status[0].message, 'diagnostics'
+        )
+    assert reports[-1].status[0].level == diagnostics.WARN
+    assert (asked[0].focus, asked[0].exposure, asked[0].focus_lock) == (30.0, 0.002, False)
+    assert 'focus = 30, but camera 0 has 0' in capfd.readouterr().err
+
+
+def test_a_missing_calibration_names_the_command_that_makes_it(
+    folder: Path, tmp_path: Path
+) -> None:
+    given = ['-p', f'source:={folder}', '-p', f'camera:={tmp_path}/left.yaml']
+    with (
+        bench('-r', '__ns:=/vision/left', *given) as tests,
+        pytest.raises(InputError) as refused,
+    ):
+        tests.add(VideoNode)
+    text = str(refused.value)
+    assert text.startswith(f'{tmp_path}/left.yaml, the calibration file of the camera left, does')
+    assert f'--name left --out {tmp_path}/left.yaml' in text

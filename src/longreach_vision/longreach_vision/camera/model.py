@@ -46,6 +46,7 @@ __all__ = [
     'Camera',
     'distort_point',
     'projection_jacobian',
+    'read_calibration',
     'read_camera',
     'undistort_point',
     'write_camera',
@@ -582,6 +583,30 @@ def _first_lost(results: np.ndarray, given: np.ndarray) -> str:
     if not lost.any():
         return ''
     return '(' + ', '.join(f'{value:g}' for value in given[lost][0]) + ')'
+
+
+def read_calibration(path: str | Path, name: str) -> Camera:
+    """
+    Read the calibration file that a camera needs.
+
+    Parameters
+    ----------
+    path : path
+    name : str
+        Name of the camera, for error messages.
+
+    Raises
+    ------
+    InputError
+        For a missing file, with the command that makes it; otherwise as :func:`read_camera`.
+    """
+    if not Path(path).exists():
+        raise InputError(
+            f'{path}, the calibration file of the camera {name}, does not exist; make it with'
+            f' longreach vision calibrate PICTURES --board 7x5 --square 0.04 --name {name} --out'
+            f' {path}'
+        )
+    return read_camera(path)
 
 
 def read_camera(path: str | Path) -> Camera:

@@ -92,6 +92,10 @@ class CaptureOptions:
         [s]; 0 for automatic exposure.
     pixel_format : str
         Four letters such as GREY, YUYV, MJPG; empty for the camera's default.
+    focus : float
+        Position of the lens in units of the driver, without autofocus; -1 for no change.
+    focus_lock : bool
+        Switch autofocus off, and leave the lens where it is.
     """
 
     width: int = 0
@@ -99,6 +103,8 @@ class CaptureOptions:
     frame_rate: float = 0.0
     exposure: float = 0.0
     pixel_format: str = ''
+    focus: float = -1.0
+    focus_lock: bool = False
 
     def __post_init__(self) -> None:
         """Raise InputError for invalid values."""
@@ -106,6 +112,8 @@ class CaptureOptions:
             value = getattr(self, name)
             if not 0.0 <= value < float('inf'):
                 raise InputError(f'{name} = {value}, allowed: [0, inf)')
+        if not (self.focus == -1.0 or 0.0 <= self.focus < float('inf')):
+            raise InputError(f'focus = {self.focus}, allowed: [0, inf), or -1 for no change')
         if len(self.pixel_format) not in (0, 4):
             raise InputError(f'pixel_format = {self.pixel_format!r}, allowed: four letters')
 
@@ -128,6 +136,8 @@ class ImageSource:
         Files that are read; empty for a camera.
     lossy : str
         Warning about a codec that compresses the differences between frames; empty for none.
+    refused : list of str
+        Warnings about controls that a camera did not take, with what it has instead.
     damaged : dict
         Pictures that could not be read so far and were left out, with the reasons.
     numbers : Numbers, optional
@@ -149,6 +159,7 @@ class ImageSource:
         self._convert = bgr_of if color else gray_of
         self._depth = BitDepth(bits)
         self._loop = loop
+        self.refused: list[str] = []
         self.damaged: dict[str, str] = {}
 
     def __enter__(self) -> Self:
@@ -484,13 +495,30 @@ class _Camera(ImageSource):
             if abs(got_rate - options.frame_rate) > 0.02 * options.frame_rate:
                 self._compare('frame_rate', options.frame_rate, got_rate, ' Hz')
         if options.exposure:
-            manual = capture.set(cv2.CAP_PROP_AUTO_EXPOSURE, _BY_HAND)
             units = max(1, round(options.exposure * _EXPOSURE_UNITS))
-            if not (manual and capture.set(cv2.CAP_PROP_EXPOSURE, units)):
-                raise InputError(
-                    f'exposure = {options.exposure:g} s cannot be set on {self.name}, allowed: 0;'
-                    ' set it with a tool of the camera'
-                )
+            self._set('exposure by hand', cv2.CAP_PROP_AUTO_EXPOSURE, _BY_HAND)
+            self._set('exposure', cv2.CAP_PROP_EXPOSURE, units, 1.0 / _EXPOSURE_UNITS, ' s')
+        if options.focus_lock or options.focus >= 0.0:
+            self._set('autofocus', cv2.CAP_PROP_AUTOFOCUS, 0)
+        if options.focus >= 0.0:
+            self._set('focus', cv2.CAP_PROP_FOCUS, options.focus)
+
+    def _set(
+        self, name: str, key: int, wanted: float, unit: float = 1.0, symbol: str = ''
+    ) -> None:
+        """Set a control, read it back, and note if the camera has another value."""
+        taken = self._capture.set(key, wanted)
+        got = self._capture.get(key)
+        if got == wanted:
+            return
+        # OpenCV reads -1 of a control that a camera does not have.
+        has = 'does not have this control' if got < 0.0 else f'has {got * unit:g}{symbol}'
+        if not taken and got >= 0.0:
+            has += ' and refuses it'
+        self.refused.append(
+            f'{name} = {wanted * unit:g}{symbol}, but {self.name} {has}; its controls are listed'
+            ' by v4l2-ctl --list-ctrls'
+        )
 
     def _compare(self, name: str, wanted: object, got: object, unit: str) -> None:
         """Raise InputError if the camera uses another value."""

@@ -130,6 +130,11 @@ class MarkerTracker:
 
     # --- what comes in -----------------------------------------------------------------------
 
+    def pixels(self, camera: str) -> int:
+        """Return the number of pixels of a camera's images."""
+        known = self._rig.cameras[camera].camera
+        return known.width * known.height
+
     def has_recorders(self) -> bool:
         """Return whether the required number of subscribers is present."""
         wanted = self._settings.recorders

@@ -20,8 +20,9 @@ from longreach_vision.ros.tracker_parameters import TrackerParameters, tracking_
 
 __all__ = ['TrackerNode']
 
-# Queue of a lossless subscription while the tracker is busy: at 5 MB, at most 250 MB.
-_LOSSLESS = 50
+# Queue of a lossless subscription while the tracker is busy: images, bytes, and the number of
+# images that are kept however large they are.
+_LOSSLESS, _ROOM, _LEAST = 50, 250_000_000, 5
 
 
 class TrackerNode(Node):
@@ -46,16 +47,16 @@ class TrackerNode(Node):
         if self._tracker.is_waiting():
             return
         self.destroy_timer(self._start)
-        profile = self._profile()
         for camera in self._tracker.cameras:
-            self._subscribe(camera, profile)
+            self._subscribe(camera, self._profile(camera))
 
-    def _profile(self) -> QoSProfile:
-        """Return the QoS of image subscriptions."""
+    def _profile(self, camera: str) -> QoSProfile:
+        """Return the QoS of a camera's subscriptions."""
         if not self._settings.lossless:
             return qos.LATEST_IMAGES
+        depth = max(_LEAST, min(_LOSSLESS, _ROOM // self._tracker.pixels(camera)))
         return QoSProfile(
-            history=qos.IMAGES.history, depth=_LOSSLESS, reliability=qos.IMAGES.reliability
+            history=qos.IMAGES.history, depth=depth, reliability=qos.IMAGES.reliability
         )
 
     def _subscribe(self, camera: str, profile: QoSProfile) -> None:

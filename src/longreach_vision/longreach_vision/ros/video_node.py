@@ -26,7 +26,7 @@ from longreach_node.companions import Companions
 from longreach_node.frames import FrameParameters, frame_name
 from longreach_node.parameters import declare
 from longreach_node.stamps import stamp_of
-from longreach_vision.camera.model import read_camera
+from longreach_vision.camera.model import read_calibration
 from longreach_vision.io.image_sources import CaptureOptions, Frame, ImageSource, open_source
 from longreach_vision.io.images import keep_freed_memory
 from longreach_vision.ros import conversions
@@ -122,6 +122,15 @@ class VideoNodeParameters(FrameParameters):
         at_most=100,
         default=0,
     )
+    focus: float = quantity(
+        'position of the lens of a camera in units of the driver, without autofocus; -1: as it is',
+        at_least=-1.0,
+        at_most=1e6,
+        default=-1.0,
+    )
+    focus_lock: bool = quantity(
+        'switch the autofocus of a camera off, and leave its lens where it is', default=False
+    )
     reconnect: float = quantity(
         'time during which connecting to a lost camera is retried, after which the node ends',
         's',
@@ -147,7 +156,10 @@ class VideoNode(Node):
         self.done = Future()
         self._settings = declare(self, VideoNodeParameters)
         self._frame = frame_name(self, self._settings, self._settings.frame_id)
-        self._camera = read_camera(self._settings.camera) if self._settings.camera else None
+        # In a launch, the namespace is the name of the camera.
+        name = self.get_namespace().rpartition('/')[2] or self.get_name()
+        file = self._settings.camera
+        self._camera = read_calibration(file, name) if file else None
         self._counts = dict.fromkeys(('images', 'late', 'unheard', 'lost_camera', 'damaged'), 0)
         self._waits_for = 'the source'
         # Stamp of the latest image [ns], used for diagnostics of a file.
@@ -163,6 +175,7 @@ class VideoNode(Node):
         self._error: Exception | None = None
         self._live: bool | None = None
         self._notes: list[str] = []
+        self._refused: list[str] = []
         self._lost = math.nan
         self._stopped = threading.Event()
         # A driver may block for ever; the process must be able to end nevertheless.
@@ -198,6 +211,8 @@ class VideoNode(Node):
         level, text = diagnostics.OK, 'publishing'
         if self._waits_for:
             level, text = diagnostics.WARN, f'waiting for {self._waits_for}'
+        if self._refused:
+            level, text = diagnostics.WARN, '; '.join([text, *self._refused])
         self._diagnostics.publish(stamp_of(self._latest), level, text, self._counts)
 
     def _now(self) -> int:
@@ -234,8 +249,10 @@ class VideoNode(Node):
             return error
         with source:
             self._live = source.live
-            if source.lossy:
-                self.get_logger().warning(source.lossy)
+            for text in (source.lossy, *source.refused):
+                if text:
+                    self.get_logger().warning(text)
+            self._refused = source.refused
             if not source.live:
                 self._wait_for_listeners()
             found = self._publish_all(source)
@@ -256,6 +273,8 @@ class VideoNode(Node):
                 settings.frame_rate,
                 settings.exposure,
                 settings.pixel_format,
+                settings.focus,
+                settings.focus_lock,
             ),
             clock=self._now,
         )
