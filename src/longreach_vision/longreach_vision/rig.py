@@ -503,8 +503,7 @@ class Rig:
         if others:
             raise InputError(
                 f'{what}: the rig has the camera {others[0]}, allowed: left and right; more'
-                ' cameras are for the commands track and simulate with --csv, and for'
-                ' longreach_vision.track'
+                ' cameras are for the command longreach vision and for longreach_vision.track'
             )
 
     @property

@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 import pytest
 from evaluation import KINDS, PinholeCamera, Report, evaluate, scenes
+from scipy.stats import binom
 
 from longreach_vision.camera.model import Camera
 from longreach_vision.marker.detection import detect
@@ -24,23 +25,26 @@ COUNT = 60
 # How many of them the Cramer-Rao bound is calculated for.
 BOUNDS = 60
 MANY = 2000
-# Largest error [px] and largest share of windows that may be flagged.
+# Largest error [px], and the documented share of windows that are flagged: of 200 windows in the
+# table of docs/vision.md, or of 60 windows with the seed 77 (marker/limits.py).
 GOALS = {
-    'base': (0.012, 0.02),
-    'shading': (0.02, 0.05),
-    'noise': (0.02, 0.05),
-    'motion_3': (0.02, 0.1),
-    'motion_6': (0.06, 0.3),
-    'bar': (0.05, 0.4),
-    'hidden': (0.2, 1.0),
-    'glare_third': (0.04, 1.0),
-    'neighbours': (0.02, 0.05),
-    'highlight': (0.04, 0.4),
-    'light_spot': (0.04, 0.1),
-    'shadow': (0.03, 0.1),
-    'shadow_rim': (0.03, 0.1),
-    'dappled': (0.05, 0.7),
+    'base': (0.012, 0.0),
+    'shading': (0.02, 0.0),
+    'noise': (0.02, 0.0),
+    'motion_3': (0.02, 0.0),
+    'motion_6': (0.06, 0.03),
+    'bar': (0.05, 0.04),
+    'hidden': (0.2, 0.15),
+    'glare_third': (0.04, 0.9),
+    'neighbours': (0.02, 0.0),
+    'highlight': (0.04, 0.28),
+    'light_spot': (0.04, 0.03),
+    'shadow': (0.03, 0.01),
+    'shadow_rim': (0.03, 0.07),
+    'dappled': (0.05, 0.55),
 }
+# A rate of which 200 windows show nothing, and how likely chance exceeds the bounds.
+NONE_SEEN, BY_CHANCE = 1e-3, 1e-3
 
 
 def window_camera(camera: PinholeCamera) -> Camera:
@@ -98,7 +102,9 @@ def test_centre_is_as_exact_as_promised(kind):
     reached = report(kind)
     largest, flagged = GOALS[kind]
     assert reached.wrong == 0, reached
-    assert reached.flagged <= flagged, reached
+    # Not more often than documented, but for what chance allows.
+    most = binom.ppf(1.0 - BY_CHANCE, COUNT, max(flagged, NONE_SEEN))
+    assert round(COUNT * reached.flagged) <= most, reached
     # Nothing to compare where all is flagged.
     assert reached.flagged == 1.0 or reached.rms <= largest, reached
 

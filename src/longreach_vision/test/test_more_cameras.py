@@ -12,14 +12,17 @@ from small_commands import call, printed, refused, rendering
 from small_rig import NAMES, small_path, small_rig, write_path
 
 import longreach_vision as lv
+from longreach_dynamics.errors import InputError
 from longreach_dynamics.tables import read_table
 from longreach_vision.camera.geometry import Pose
+from longreach_vision.io.bag_files import read_tracks
 from longreach_vision.marker.detection import TRACKED, UNCERTAIN
 from longreach_vision.rig import MountedCamera, Rig, load_rig
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
 from longreach_vision.tracking.follower import Follower, follow
 from longreach_vision.tracking.rig_tracker import StereoFrame
+from longreach_vision.tracking.track_table import cameras_of
 
 THREE = ('left', 'right', 'top')
 LOOK = CameraLook(clutter=10, seed=3)
@@ -170,8 +173,18 @@ def test_simulate_draws_all_cameras(capsys, scene: Path) -> None:
     assert [one['tracked'] for one in told['cameras']] == [16, 16, 16]
 
 
-def test_what_knows_two_cameras_only_refuses_a_third(scene: Path, tmp_path: Path) -> None:
+def test_a_bag_has_the_tracks_of_all_cameras(capsys, scene: Path, tmp_path: Path) -> None:
+    rig = load_rig(scene / 'rig.yaml')
     sources = [scene / 'seen' / name for name in THREE]
-    words = ('track', *sources, '--config', scene / 'rig.yaml', '--bag', tmp_path / 'tracks')
-    refused('the rig has the camera top, allowed: left and right', *words)
-    assert not (tmp_path / 'tracks').exists()
+    words = ('track', *sources, '--config', scene / 'rig.yaml', '--out', tmp_path / 'out')
+    call(*words)
+    capsys.readouterr()
+    tracks = read_tracks(tmp_path / 'out/tracks', cameras=cameras_of(rig.cameras))
+    table = read_table(tmp_path / 'out/tracks.csv')
+    assert tuple(table) == tracks.columns
+    for name, column in zip(tracks.columns, tracks.table.T, strict=True):
+        np.testing.assert_allclose(column, table[name], atol=1e-9, err_msg=name)
+    # Not read as if they were of other cameras.
+    for cameras in (('left', 'right'), ('left', 'top')):
+        with pytest.raises(InputError, match=r'tracks by .*, allowed by the rig: left, '):
+            read_tracks(tmp_path / 'out/tracks', cameras=cameras)

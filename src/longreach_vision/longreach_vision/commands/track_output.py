@@ -190,8 +190,9 @@ def _track(
     with contextlib.ExitStack() as stack:
         sinks: list[Callable[[Followed], None]] = []
         if targets.bag is not None:
-            rig.require_left_and_right(f'bag {targets.bag}')
-            writer = stack.enter_context(TrackWriter(targets.bag, targets.namespace))
+            writer = stack.enter_context(
+                TrackWriter(targets.bag, targets.namespace, cameras=cameras)
+            )
             sinks.append(lambda one: writer.write(one.frame, one.images.stamps, one.images.late))
         if targets.overlay is not None:
             sinks.append(stack.enter_context(writing_overlay(targets.overlay, rig)))

@@ -48,6 +48,7 @@ from longreach_vision.tracking.pose_agreement import (
 )
 from longreach_vision.tracking.rig_tracker import StereoFrame
 from longreach_vision.tracking.sightings import Sightings
+from longreach_vision.tracking.track_table import cameras_of
 
 __all__ = ['add_recording', 'configure_tracking', 'run_refine', 'tracked_pairs']
 
@@ -424,9 +425,9 @@ def _refined(found: Refinement, agreement: Agreement) -> tuple[str, dict[str, An
 def _run_compare(arguments: argparse.Namespace) -> None:
     """Run ``compare``."""
     check_output(arguments.csv, arguments.plot)
-    tracks = read_tracks(arguments.bag, arguments.namespace)
-    path = read_truth(arguments.bag, arguments.truth_topic).of(tracks.names)
     rig = rig_of(arguments)
+    tracks = read_tracks(arguments.bag, arguments.namespace, cameras_of(rig.cameras))
+    path = read_truth(arguments.bag, arguments.truth_topic).of(tracks.names)
     targets = Targets.of(arguments, tracks.names, [arguments.bag, *rig_files(arguments)])
     targets.check_files()
     if targets.csv is not None:

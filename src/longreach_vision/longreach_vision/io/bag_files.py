@@ -7,6 +7,7 @@ and ``markers``, one for each image pair.
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -80,6 +81,8 @@ class TrackWriter:
         Namespace of the topics and of the cameras' frames.
     frame_id : str
         Frame of the world.
+    cameras : sequence of str
+        Cameras of the tracks, in the order of their bits in the messages.
 
     Raises
     ------
@@ -90,8 +93,13 @@ class TrackWriter:
     """
 
     def __init__(
-        self, path: str | Path, namespace: str = 'vision', frame_id: str = 'world'
+        self,
+        path: str | Path,
+        namespace: str = 'vision',
+        frame_id: str = 'world',
+        cameras: Sequence[str] = CAMERAS,
     ) -> None:
+        self._cameras = tuple(cameras)
         self._store = bag_typestore()
         for kind in (_OBSERVATIONS, _ESTIMATES):
             if kind not in self._store.types:
@@ -161,7 +169,9 @@ class TrackWriter:
             estimates=[
                 self._make(
                     _ESTIMATES.removesuffix('s'),
-                    **estimate_fields(*pair, self._store.types['geometry_msgs/msg/Point']),
+                    **estimate_fields(
+                        *pair, self._store.types['geometry_msgs/msg/Point'], self._cameras
+                    ),
                 )
                 for pair in frame.estimates.items()
             ],
@@ -264,7 +274,9 @@ def _check_lengths(where: str, message: Any, *lists: str) -> None:
             )
 
 
-def read_tracks(bag: str | Path, namespace: str = 'vision') -> Tracks:
+def read_tracks(
+    bag: str | Path, namespace: str = 'vision', cameras: Sequence[str] = CAMERAS
+) -> Tracks:
     """
     Read the tracks of a recording, one row for each message on ``markers``.
 
@@ -275,22 +287,36 @@ def read_tracks(bag: str | Path, namespace: str = 'vision') -> Tracks:
     bag : path
     namespace : str
         Namespace of the recorded topics.
+    cameras : sequence of str
+        Cameras of the rig that was used, see
+        :func:`longreach_vision.tracking.track_table.cameras_of`.
 
     Raises
     ------
     InputError
-        If the recording cannot be read or contains no tracks.
+        If the recording cannot be read, contains no tracks, or has other cameras.
     """
     topic = absolute_name('markers', namespace)
     estimates = [message for _, message in _messages(bag, [topic], _ESTIMATES)]
     if not estimates:
         raise InputError(f'{bag}: no message on {topic}; was it tracked?')
     names = tuple(dict.fromkeys(one.name for message in estimates for one in message.estimates))
-    seen = _Observed(bag, absolute_name('observations', namespace))
+    seen = _Observed(bag, absolute_name('observations', namespace), tuple(cameras))
+    most = max((one.cameras for message in estimates for one in message.estimates), default=0)
+    if most >= 1 << len(cameras):
+        raise _other_cameras(bag, 'more cameras', cameras)
     rows = [_row(message, names, seen) for message in estimates]
-    table = np.array(rows).reshape(len(rows), len(columns_of(names)))
+    table = np.array(rows).reshape(len(rows), len(columns_of(names, cameras)))
     reasons = {name: _reasons(estimates, name) for name in names}
-    return Tracks(names, CAMERAS, table, reasons)
+    return Tracks(names, tuple(cameras), table, reasons)
+
+
+def _other_cameras(bag: str | Path, what: str, cameras: Sequence[str]) -> InputError:
+    """Return the error for tracks of other cameras than those of the rig."""
+    return InputError(
+        f'{bag} has tracks by {what}, allowed by the rig: {", ".join(cameras)}; give the rig that'
+        ' was used (--config)'
+    )
 
 
 def _reasons(messages: Sequence[Any], name: str) -> list[str]:
@@ -304,14 +330,21 @@ def _reasons(messages: Sequence[Any], name: str) -> list[str]:
 class _Observed:
     """Observations of a recording by camera and stamp."""
 
-    def __init__(self, bag: str | Path, topic: str) -> None:
-        self._messages: dict[tuple[str, int], Any] = {}
+    def __init__(self, bag: str | Path, topic: str, cameras: tuple[str, ...]) -> None:
+        self._cameras = cameras
+        self._messages: dict[str, dict[int, Any]] = {name: {} for name in cameras}
+        self._stamps: dict[str, list[int]] = {name: [] for name in cameras}
         with open_bag(bag) as opened:
             if topic not in opened.topics:
                 # A recording without observations.
                 return
         for _, message in _messages(bag, [topic], _OBSERVATIONS):
-            self._messages[message.camera, _nanoseconds(message)] = message
+            if message.camera not in self._messages:
+                raise _other_cameras(bag, f'the camera {message.camera}', cameras)
+            self._messages[message.camera][_nanoseconds(message)] = message
+            self._stamps[message.camera].append(_nanoseconds(message))
+        for stamps in self._stamps.values():
+            stamps.sort()
 
     def of(self, stamp: int, gap: float) -> list[dict[str, Any]]:
         """
@@ -322,15 +355,29 @@ class _Observed:
         stamp : int
             Stamp of the estimates, equal to that of the first camera's image [ns].
         gap : float
-            Time from it to the other camera's image [s]; NaN for a single image.
+            Largest time from it to another camera's image [s]; NaN for a single image.
         """
         apart = round(gap * _SECOND) if math.isfinite(gap) else 0
-        stamps = zip(CAMERAS, (stamp, stamp + apart), strict=True)
-        found = [self._messages.get(key) for key in stamps]
-        return [
-            {} if message is None else {one.name: one for one in message.observations}
-            for message in found
-        ]
+        first, *others = self._cameras
+        stamps: dict[str, int | None] = {first: stamp}
+        for name in others:
+            stamps[name] = stamp + apart if len(others) == 1 else self._of_set(name, stamp, apart)
+        found = []
+        for name, at in stamps.items():
+            message = None if at is None else self._messages[name].get(at)
+            found.append({} if message is None else {o.name: o for o in message.observations})
+        return found
+
+    def _of_set(self, camera: str, stamp: int, apart: int) -> int | None:
+        """
+        Return the stamp of a camera's image in a set [ns]; None if there is none, or several.
+
+        It is not recorded for more than two cameras, but at most the largest of these times apart.
+        """
+        stamps = self._stamps[camera]
+        begin = bisect.bisect_left(stamps, stamp - abs(apart))
+        end = bisect.bisect_right(stamps, stamp + abs(apart))
+        return stamps[begin] if end - begin == 1 else None
 
 
 def _row(message: Any, names: Sequence[str], seen: _Observed) -> list[float]:
