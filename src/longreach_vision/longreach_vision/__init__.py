@@ -22,8 +22,9 @@ tracker. Everything else is in subpackages:
 ``io``          ``images`` (encodings), ``compressed_images``, ``image_sources``, ``pictures`` (in
                 the order of time), ``bag_files``, ``overlay``, ``overlay_files``
 ``ros``         ``tracker_node`` with ``marker_tracker``, ``tracker_publishers``,
-                ``tracker_parameters``; ``camera_node``, ``simulated_node``, ``video_node``,
-                ``nodes``, ``image_publishers``, ``conversions``, ``remote``
+                ``tracker_parameters``; ``camera_node`` with ``simulated_view``,
+                ``camera_parameters``; ``simulated_node``; ``video_node`` with ``video_feed``,
+                ``video_parameters``; ``nodes``, ``image_publishers``, ``conversions``, ``remote``
 ``commands``    ``vision_commands`` with ``setup_commands``, ``detection_commands``,
                 ``tracking_commands``, ``batch_commands``, ``check_commands``,
                 ``simulation_commands``, ``demo_commands``, ``remote_commands``; ``arguments``,

@@ -16,10 +16,10 @@ import longreach_vision
 from longreach_dynamics.parameters import Parameters, load
 from longreach_node.parameters import file_table, table
 from longreach_vision.rig import load_rig, rig_file
-from longreach_vision.ros.camera_node import CameraNodeParameters
+from longreach_vision.ros.camera_parameters import CameraNodeParameters
 from longreach_vision.ros.simulated_node import SimulatedParameters
 from longreach_vision.ros.tracker_parameters import TrackerParameters
-from longreach_vision.ros.video_node import VideoNodeParameters
+from longreach_vision.ros.video_parameters import VideoNodeParameters
 from longreach_vision.setup.reference_points import Reference
 from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook

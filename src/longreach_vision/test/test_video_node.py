@@ -21,7 +21,7 @@ from longreach_node.stamps import nanoseconds_of
 from longreach_node.testing import Bench, bench
 from longreach_vision.camera.model import Camera, read_camera, write_camera
 from longreach_vision.io.image_sources import CaptureOptions, Frame, ImageSource
-from longreach_vision.ros import video_node
+from longreach_vision.ros import video_feed
 from longreach_vision.ros.conversions import (
     camera_info_to_camera,
     compressed_to_gray,
@@ -43,7 +43,7 @@ def words(**parameters: Any) -> list[str]:
 @pytest.fixture(autouse=True)
 def quick_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait for listeners, which are in this process."""
-    monkeypatch.setattr(video_node, '_FAREWELL', 0.01)
+    monkeypatch.setattr(video_feed, '_FAREWELL', 0.01)
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_the_end_of_a_shorter_file_waits_for_the_other(folder: Path) -> None:
     given = [word.removeprefix('video:') for word in given]
     with bench('-r', 'video:__ns:=/vision/left', *given) as tests:
         node = tests.add(VideoNode)
-        tests.until(lambda: node._waits_for == 'the other videos', 'the end of the file')
+        tests.until(lambda: node._feed.waits_for == 'the other videos', 'the end of the file')
         assert not node.done.done()
         other = tests.driver.create_publisher(
             String, '/vision/finished_videos', qos.LATCHED_STREAM
@@ -250,8 +250,8 @@ def plugged(monkeypatch: pytest.MonkeyPatch, errors: Any) -> None:
             raise error
         return Plugged('camera 0', color=False, loop=False, bits=16)
 
-    monkeypatch.setattr(video_node, 'open_source', open_source)
-    monkeypatch.setattr(video_node, '_RETRY', 0.01)
+    monkeypatch.setattr(video_feed, 'open_source', open_source)
+    monkeypatch.setattr(video_feed, 'RETRY', 0.01)
 
 
 def test_a_camera_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,7 +277,7 @@ def test_a_camera_that_is_gone_for_minutes_does_not_end_the_node(
     closed = itertools.repeat(LongreachError('camera 0 cannot be opened'), 5)
     plugged(monkeypatch, itertools.chain([None], closed, itertools.repeat(None)))
     clock = itertools.count(0.0, 60.0)
-    monkeypatch.setattr(video_node, 'time', SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(video_feed, 'time', SimpleNamespace(monotonic=lambda: next(clock)))
     with bench(*words(source='/dev/video0')) as tests:
         images = tests.listen(Image, 'image_raw', QOS)
         node = tests.add(VideoNode)
@@ -325,7 +325,7 @@ def test_a_control_that_the_camera_did_not_take_is_said(
         source.refused.append('focus = 30, but camera 0 has 0')
         return source
 
-    monkeypatch.setattr(video_node, 'open_source', open_source)
+    monkeypatch.setattr(video_feed, 'open_source', open_source)
     with bench(*words(source='/dev/video0', focus=30.0, exposure=0.002)) as tests:
         reports = tests.listen(DiagnosticArray, '/diagnostics', qos.DIAGNOSTICS)
         tests.add(VideoNode)

@@ -11,7 +11,6 @@ and the simulation can wait for that.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import time
 from collections import deque
@@ -27,22 +26,20 @@ from rclpy.subscription import Subscription
 from rclpy.task import Future
 
 from longreach_dynamics.errors import InputError
-from longreach_dynamics.parameters import quantity
 from longreach_node import diagnostics, qos
-from longreach_node.frames import FrameParameters, frame_name
+from longreach_node.frames import frame_name
 from longreach_node.parameters import declare
 from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds, stamp_of
-from longreach_vision.camera.geometry import Pose
-from longreach_vision.camera.model import Camera
 from longreach_vision.io.images import keep_freed_memory
 from longreach_vision.rig import load_rig
 from longreach_vision.ros import conversions
-from longreach_vision.ros.image_publishers import JPEG_QUALITY, ImagePublishers
-from longreach_vision.simulator.camera_simulator import CameraSimulator, frame_rng, warm_up
+from longreach_vision.ros.camera_parameters import CameraNodeParameters
+from longreach_vision.ros.simulated_view import SimulatedView
+from longreach_vision.simulator.camera_simulator import frame_rng, warm_up
 from longreach_vision.simulator.marker_path import Frame, FrameTimes, MarkerPath, frames_of
-from longreach_vision.simulator.scene import Scene, load_look, scene_of
+from longreach_vision.simulator.scene import load_look, scene_of
 
-__all__ = ['CameraNode', 'CameraNodeParameters']
+__all__ = ['CameraNode']
 
 # Period of the timer while images are due [s].
 _PERIOD = 2e-3
@@ -54,111 +51,12 @@ _REPORTS = 1.0
 _FAREWELL = 1.5
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class CameraNodeParameters(FrameParameters):
-    """Parameters of the camera node."""
-
-    rig: str = quantity('rig file: cameras, plane, markers', '')
-    look: str = quantity('look file; empty for the installed one', '', default='')
-    path: str = quantity(
-        'CSV file with time, NAME.x, NAME.z to render; empty for the topic marker_truth',
-        '',
-        default='',
-    )
-    frame_rate: float = quantity(
-        'images of each camera per second of simulation time',
-        'Hz',
-        above=0.0,
-        at_most=1e3,
-        default=15.0,
-    )
-    scale: float = quantity(
-        'image size relative to the cameras', above=0.0, at_most=1.0, default=1.0
-    )
-    skew: float = quantity('delay of all cameras but the first', 's', at_least=0.0, default=0.0)
-    drop_rate: float = quantity(
-        'share of images that are dropped, for tests', at_least=0.0, below=1.0, default=0.0
-    )
-    real_time_factor: float = quantity(
-        'simulation time over real time; 0: a path continues when listeners have the previous'
-        ' image',
-        at_least=0.0,
-        at_most=1e4,
-        default=1.0,
-    )
-    lossless: bool = quantity(
-        'publish an image only when reliable listeners have the previous one', default=False
-    )
-    duration: float = quantity(
-        'time of marker_truth, or since the start of a path, after which the node ends; 0: never',
-        's',
-        at_least=0.0,
-        default=0.0,
-    )
-    jpeg_quality: int = quantity(
-        'quality of image_raw/compressed, which is published while it has subscribers',
-        at_least=1,
-        at_most=100,
-        default=JPEG_QUALITY,
-    )
-    listeners: int = quantity(
-        'number of subscribers of images of each camera for which path and marker_truth wait',
-        at_least=0,
-        default=0,
-    )
-    start_timeout: float = quantity(
-        'longest wait for listeners', 's', at_least=0.0, at_most=1e4, default=10.0
-    )
-
-
 class _Waiting(NamedTuple):
     """An image to be drawn."""
 
-    view: _View
+    view: SimulatedView
     frame: Frame
     due: float  # on the monotonic clock [s]
-
-
-class _View:
-    """A camera with its publishers; images are drawn into a reused message."""
-
-    def __init__(
-        self,
-        node: Node,
-        name: str,
-        frame_id: str,
-        camera: Camera,
-        pose: Pose,
-        scene: Scene,
-        times: FrameTimes,
-        delay: int,
-        line_time: float,
-        quality: int,
-    ) -> None:
-        self.name, self.times, self._delay = name, times, delay
-        blank = np.zeros((camera.height, camera.width), dtype=np.uint8)
-        self._message = conversions.array_to_image(blank, 'mono8', stamp_of(0), frame_id)
-        self._info = conversions.camera_to_info(camera, stamp_of(0), frame_id)
-        self._buffer = np.frombuffer(self._message.data, np.uint8).reshape(blank.shape)
-        self._simulator = CameraSimulator(camera, pose, scene, self._buffer, line_time)
-        self.images = ImagePublishers(node, name, quality)
-
-    def draw(self, frame: Frame, rng: np.random.Generator) -> np.ndarray:
-        """Draw and return an image; it is overwritten by the next one."""
-        self._simulator.image(frame.positions, frame.velocities, frame.stamp * 1e-9, rng)
-        return self._buffer
-
-    def stamp(self, frame: Frame) -> int:
-        """Return the stamp of an image [ns]."""
-        return frame.stamp + self._delay
-
-    def publish(self, frame: Frame, unheard: bool) -> None:
-        """Publish the drawn image; without subscribers only if ``unheard``."""
-        self._message.header.stamp = self._info.header.stamp = stamp_of(self.stamp(frame))
-        if unheard or self.images.subscribers:
-            self.images.publish(self._buffer, self._message, self._info)
-        else:
-            self.images.publish_info(self._info)
 
 
 Viewer = Callable[[str, int, np.ndarray], None]
@@ -208,7 +106,7 @@ class CameraNode(Node):
         )
         warm_up()
         self._views = [
-            _View(
+            SimulatedView(
                 self,
                 name,
                 frame_name(self, settings, f'{name}_camera_optical'),

@@ -1,0 +1,111 @@
+"""Parameters of the video node."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from longreach_dynamics.errors import InputError
+from longreach_dynamics.parameters import choice, quantity
+from longreach_node.frames import FrameParameters
+from longreach_vision.ros.image_publishers import JPEG_QUALITY
+
+__all__ = ['VideoNodeParameters']
+
+
+@dataclasses.dataclass(frozen=True)
+class VideoNodeParameters(FrameParameters):
+    """Parameters of the video node."""
+
+    source: str = quantity(
+        "camera (/dev/video0, or its number as a text: '0'), address of a stream, video file,"
+        ' picture, folder, or pattern of pictures',
+        '',
+    )
+    camera: str = quantity(
+        'calibration file; empty for none: camera_info then has the size only', '', default=''
+    )
+    frame_id: str = quantity('optical frame of the camera', '', default='camera_optical')
+    encoding: str = choice('encoding of the images', ('mono8', 'bgr8'), default='mono8')
+    frame_rate: float = quantity(
+        "images per second; 0 for the source's own", 'Hz', at_least=0.0, at_most=1e4, default=0.0
+    )
+    loop: bool = quantity('start a file again at its end', default=False)
+    pace: str = choice(
+        'timing of a file: its own times, or each image as soon as the reliable listeners have the'
+        ' previous one',
+        ('real_time', 'delivered'),
+        default='real_time',
+    )
+    stamps: str = choice(
+        'stamps of a file: from now on, or its own times (from 0 if it has none), for several'
+        ' synchronised cameras',
+        ('now', 'source'),
+        default='now',
+    )
+    jpeg_quality: int = quantity(
+        'quality of image_raw/compressed, which is published while it has subscribers',
+        at_least=1,
+        at_most=100,
+        default=JPEG_QUALITY,
+    )
+    listeners: int = quantity(
+        'number of subscribers of images at which a file starts',
+        at_least=0,
+        at_most=100,
+        default=0,
+    )
+    start_timeout: float = quantity(
+        'longest wait for listeners', 's', at_least=0.0, at_most=1e4, default=10.0
+    )
+    width: int = quantity(
+        "requested image width of a camera; 0 for that of the calibration, or the camera's"
+        ' default',
+        'px',
+        at_least=0,
+        at_most=100_000,
+        default=0,
+    )
+    height: int = quantity(
+        'requested image height, likewise', 'px', at_least=0, at_most=100_000, default=0
+    )
+    exposure: float = quantity(
+        'exposure time of a camera; 0: automatic', 's', at_least=0.0, at_most=10.0, default=0.0
+    )
+    pixel_format: str = quantity(
+        "four letters such as GREY, YUYV, MJPG; empty for the camera's default", '', default=''
+    )
+    bits: int = quantity(
+        'significant bits of 16-bit pictures, from 9 on; 0: as many as the largest value needs',
+        at_least=0,
+        at_most=16,
+        default=0,
+    )
+    companions: int = quantity(
+        'number of other video nodes in the namespace above that must reach their ends before this'
+        ' node ends, so that the end of a shorter file does not end the launch',
+        at_least=0,
+        at_most=100,
+        default=0,
+    )
+    focus: float = quantity(
+        'position of the lens of a camera in units of the driver, without autofocus; -1: as it is',
+        at_least=-1.0,
+        at_most=1e6,
+        default=-1.0,
+    )
+    focus_lock: bool = quantity(
+        'switch the autofocus of a camera off, and leave its lens where it is', default=False
+    )
+    reconnect: float = quantity(
+        'time during which connecting to a lost camera is retried, after which the node ends',
+        's',
+        at_least=0.0,
+        at_most=1e6,
+        default=1e6,
+    )
+
+    def check(self) -> None:
+        """Raise InputError for an empty frame name."""
+        super().check()
+        if not self.frame_id.strip('/ '):
+            raise InputError(f'frame_id = {self.frame_id!r}, allowed: the name of a frame')
