@@ -497,15 +497,6 @@ class Rig:
         """Names of the markers."""
         return tuple(marker.name for marker in self.markers)
 
-    def require_left_and_right(self, what: str) -> None:
-        """Raise InputError if the rig has other cameras than left and right."""
-        others = [name for name in self.cameras if name not in FIRST]
-        if others:
-            raise InputError(
-                f'{what}: the rig has the camera {others[0]}, allowed: left and right; more'
-                ' cameras are for the command longreach vision and for longreach_vision.track'
-            )
-
     @property
     def delays(self) -> dict[str, int]:
         """Times from the exposure to the stamp of an image, by camera [ns]."""

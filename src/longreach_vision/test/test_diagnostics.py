@@ -206,3 +206,23 @@ def test_clocks_that_differ_are_no_missing_camera() -> None:
         said.append(work.report.unpaired)
     assert all(text == '' or text.startswith('no pairs: ') for text in said)
     assert said[-1]
+
+
+def test_a_third_camera_that_stops_is_said() -> None:
+    topics = {**TOPICS, 'top': '/yard/top/image_raw'}
+    pairs: ImagePairs[None] = ImagePairs(tuple(topics), 0.02, 0.2)
+    report = TrackingReport(pairs, topics, 0.02)
+    for k in range(40):
+        for camera in topics:
+            if camera != 'top' or k < 5:
+                report.add_image(camera, good=True)
+                pairs.add(camera, k * FRAME, None)
+        report.add_frame(StereoFrame(0.0, 0.0, {}, {'tip': Estimate('tip', TRACKED, '')}), 0.002)
+        if k < 5:
+            assert report.unpaired == ''
+    text = 'no images on /yard/top/image_raw, '
+    assert report.unpaired.startswith(text)
+    assert report.unpaired.endswith(' sets of the other cameras: estimates do without it')
+    good, told = report.state(silent=False)
+    assert not good
+    assert told.startswith(text)

@@ -94,9 +94,15 @@ class Shot(NamedTuple):
         return conversions.array_to_image(self.image, 'mono8', stamp_of(self.stamp), frame)
 
 
-def shots(count: int, skew: int = 0, first: int = 0, sides: tuple[str, ...] = SIDES) -> list[Shot]:
+def shots(
+    count: int,
+    skew: int = 0,
+    first: int = 0,
+    sides: tuple[str, ...] = SIDES,
+    own: Rig | None = None,
+) -> list[Shot]:
     """Return images in the order of time; the right camera's are late by ``skew`` [ns]."""
-    own = rig()
+    own = own or rig()
     taken = []
     for side in sides:
         mounted = own.cameras[side]
@@ -689,14 +695,25 @@ def test_stamps_that_stand_still_are_said(start: Start, sides: tuple[str, ...]) 
     tracker.bench.until(warned)
 
 
-def test_a_third_camera_is_refused(tmp_path: Path) -> None:
-    own = rig()
-    pose = Pose(own.cameras['left'].pose.rotation, own.cameras['left'].pose.translation + 0.1)
-    top = dataclasses.replace(own.cameras['left'], pose=pose)
-    told = words(tmp_path, '', dataclasses.replace(own, cameras={**own.cameras, 'top': top}))
-    text = r'rig\.yaml: the rig has the camera top, allowed: left and right'
-    with bench(*told) as b, pytest.raises(InputError, match=text):
-        b.add(TrackerNode)
+def test_three_cameras(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, sides = rig(), (*SIDES, 'top')
+    top = MountedCamera(CAMERA, Pose.from_look_at((0.3, -8.5, 4.0), (0.0, 0.0, 1.0)))
+    own = dataclasses.replace(own, cameras={**own.cameras, 'top': top})
+    # Clocks and poses are judged at once.
+    monkeypatch.setattr('longreach_vision.ros.marker_tracker._CLOCKS', 0.0)
+    tracker = start(own)
+    taken = shots(26, sides=sides, own=own)
+    tracker.send([one for one in taken if one.camera != 'top' or one.stamp < 4 * PERIOD])
+    tracker.heard(16)
+    for one in tracker.markers[0].estimates:
+        # Bits in the order of the rig.
+        assert (one.status, one.cameras) == (0, 7)
+    place = tracker.markers[0].estimates[0].triangulated
+    assert math.dist((place.x, place.y, place.z), (-1.5, 0.0, 0.5)) < 3e-3
+    assert {one.camera for one in tracker.observations} == set(sides)
+    # A camera that stops is told although the others go on.
+    tracker.says('no images on /top/image_raw', 'estimates do without it')
+    assert tracker.markers[-1].estimates[0].cameras == 3
 
 
 def test_a_pixel_that_the_scale_spoils_is_refused(tmp_path: Path) -> None:

@@ -52,7 +52,11 @@ from longreach_vision.io.images import (
 )
 from longreach_vision.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
 from longreach_vision.tracking.rig_tracker import Estimate
-from longreach_vision.tracking.track_table import estimate_fields, observation_fields
+from longreach_vision.tracking.track_table import (
+    CAMERAS,
+    estimate_fields,
+    observation_fields,
+)
 
 __all__ = [
     'array_to_image',
@@ -410,6 +414,7 @@ def estimates_to_message(
     stamp: Time,
     frame_id: str,
     chi_square: float = math.nan,
+    cameras: Sequence[str] = CAMERAS,
 ) -> MarkerEstimates:
     """
     Return the message of all estimates.
@@ -425,12 +430,16 @@ def estimates_to_message(
         The world's frame.
     chi_square : float
         Typical disagreement of the cameras; NaN if unknown.
+    cameras : sequence of str
+        Cameras in the order of their bits in the message.
     """
     return MarkerEstimates(
         header=Header(stamp=stamp, frame_id=frame_id),
         stamp_gap=gap,
         chi_square=chi_square,
-        estimates=[MarkerEstimate(**estimate_fields(*pair, Point)) for pair in estimates.items()],
+        estimates=[
+            MarkerEstimate(**estimate_fields(*pair, Point, cameras)) for pair in estimates.items()
+        ],
     )
 
 

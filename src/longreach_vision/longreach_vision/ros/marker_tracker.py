@@ -1,5 +1,5 @@
 """
-The tracker on a node: from images of one camera or two to observations and marker positions.
+The tracker on a node: from images of one camera or more to observations and marker positions.
 
 The results depend on the images and their stamps only, not on the time of arrival: recorded images
 give the same tracks again, provided that none is lost on the way (``lossless``).
@@ -10,6 +10,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 from longreach_msgs.srv import InitializeMarker
@@ -28,11 +30,11 @@ from longreach_vision.rig import Rig, load_rig
 from longreach_vision.ros import conversions
 from longreach_vision.ros.tracker_parameters import TrackerParameters
 from longreach_vision.ros.tracker_publishers import StampedImage, TrackerPublishers
-from longreach_vision.tracking.clock_offset import OffsetEstimator
+from longreach_vision.tracking.clock_offset import ClockOffset, OffsetEstimator
 from longreach_vision.tracking.diagnostics import TrackingReport
 from longreach_vision.tracking.follower import Follower, size_error, warm_up
 from longreach_vision.tracking.image_sets import ImagePairs, ImageSet
-from longreach_vision.tracking.pose_agreement import AgreementEstimator
+from longreach_vision.tracking.pose_agreement import Agreement, AgreementEstimator
 from longreach_vision.tracking.sightings import Sightings
 
 __all__ = ['MarkerTracker']
@@ -50,6 +52,9 @@ _CLOCKS, _SIGHTINGS = 10.0, 600
 _EARLY = 6
 # Counters of problems with stamps.
 _STAMPS = 'misdated', 'standing'
+
+
+_Judgement = TypeVar('_Judgement', ClockOffset, Agreement)
 
 
 class MarkerTracker:
@@ -72,7 +77,6 @@ class MarkerTracker:
     def __init__(self, node: Node, settings: TrackerParameters, part: str = '') -> None:
         self._node, self._settings = node, settings
         rig = dataclasses.replace(load_rig(settings.rig), tracking=settings.tracking)
-        rig.require_left_and_right(settings.rig)
         self._rig = rig.scaled(settings.scale)
         try:
             self._rig.check_pixels()
@@ -300,8 +304,9 @@ class MarkerTracker:
     def _judge(self, rig: Rig) -> None:
         """Begin to collect what clocks and poses are judged by."""
         self._sightings = Sightings(rig, _SIGHTINGS)
-        self._offsets = OffsetEstimator(self._sightings)
-        self._agreement = AgreementEstimator(self._sightings)
+        # Of each camera against the first one.
+        self._offsets = [OffsetEstimator(pair) for pair in self._sightings.pairs]
+        self._agreements = [AgreementEstimator(pair) for pair in self._sightings.pairs]
 
     def _rig_as_known(self) -> Rig:
         """Return the rig with the current intrinsics."""
@@ -357,10 +362,11 @@ class MarkerTracker:
 
     def _judge_cameras(self) -> None:
         """Judge clocks and poses by the latest sightings, and warn."""
-        offset = self._offsets.estimate(search=False)
+        offset = _worst([one.estimate(search=False) for one in self._offsets])
         self._judged = time.monotonic()
         self._report.offset = offset
-        self._report.agreement = agreement = self._agreement.estimate()
+        agreement = _worst([one.estimate() for one in self._agreements])
+        self._report.agreement = agreement
         if offset is not None and offset.warning:
             self._warn('clocks', offset.warning)
         elif agreement is not None and agreement.warning:
@@ -381,3 +387,8 @@ class MarkerTracker:
         good, text = self._report.state(silent=silent, waits=waits)
         level = diagnostics.OK if good else diagnostics.WARN
         self._diagnostics.publish(stamp_of(self._stamp), level, text, self._report.values())
+
+
+def _worst(found: Sequence[_Judgement | None]) -> _Judgement | None:
+    """Return the first result with a warning, or else the first one; None for one camera."""
+    return next((one for one in found if one is not None and one.warning), next(iter(found), None))

@@ -27,6 +27,7 @@ from longreach_vision.ros import conversions
 from longreach_vision.ros.tracker_parameters import TrackerParameters
 from longreach_vision.tracking.image_sets import ImageSet
 from longreach_vision.tracking.rig_tracker import StereoFrame
+from longreach_vision.tracking.track_table import cameras_of
 
 __all__ = ['StampedImage', 'TrackerPublishers']
 
@@ -150,7 +151,9 @@ class TrackerPublishers:
             return
         at = stamp_of(images.stamp), self._frame_id
         self._markers.publish(
-            conversions.estimates_to_message(frame.estimates, frame.gap, *at, frame.chi_square)
+            conversions.estimates_to_message(
+                frame.estimates, frame.gap, *at, frame.chi_square, cameras_of(rig.cameras)
+            )
         )
         if self._is_asked_for('3d'):
             detections = conversions.estimates_to_detections(frame.estimates, self._radii, *at)

@@ -97,7 +97,7 @@ class TrackingReport:
 
     @property
     def silent(self) -> str:
-        """Camera whose images show no marker while the other one tracks some; empty for none."""
+        """Camera whose images show no marker while others track some; empty for none."""
         known = {
             camera: sum(one) for camera, one in self._sightings.items() if len(one) == _SILENT
         }
@@ -108,7 +108,7 @@ class TrackingReport:
         other = max(known, key=lambda name: known[name])
         return (
             f'{camera} tracks no marker in its latest {_SILENT} images, {other} does: estimates'
-            f' use one camera; check that {camera} is not covered, upside down or badly exposed,'
+            f' {self._without}; check that {camera} is not covered, upside down or badly exposed,'
             ' and its pose'
         )
 
@@ -116,20 +116,28 @@ class TrackingReport:
     def unpaired(self) -> str:
         """Description of a pairing problem; empty for none."""
         alone = self._pairs.counts('alone_since_pair')
+        queued = self._pairs.counts('queued')
+        missed = self._pairs.counts('missed')
+        if len(alone) > 2 and max(missed.values()) >= _UNPAIRED > max(alone.values()):
+            # Others are still paired.
+            camera = max(missed, key=lambda name: missed[name])
+            if queued[camera] + self._pairs.counts('alone')[camera]:
+                return (
+                    f'images on {self._topics[camera]} have no partners in {missed[camera]} sets'
+                    ' of the other cameras: estimates do without it; check that all cameras use'
+                    ' the same clock'
+                )
+            return (
+                f'{self._lacking(camera)} on {self._topics[camera]}, {missed[camera]} sets of the'
+                ' other cameras: estimates do without it'
+            )
         if len(alone) < 2 or max(alone.values()) < _UNPAIRED:
             return ''
-        queued = self._pairs.counts('queued')
         missing = [camera for camera in alone if not alone[camera] + queued[camera]]
         if missing:
-            camera = missing[0]
-            what = 'no images'
-            if self._bad_in_a_row[camera]:
-                what = 'no valid images'
-            elif self._pairs.counts('standing')[camera]:
-                what = 'no images with increasing stamps'
             return (
-                f'{what} on {self._topics[camera]}, {max(alone.values())} on the other topic:'
-                ' estimates use one camera'
+                f'{self._lacking(missing[0])} on {self._topics[missing[0]]},'
+                f' {max(alone.values())} on the other topic: estimates use one camera'
             )
         counts = ' and '.join(str(alone[camera] + queued[camera]) for camera in alone)
         topics = ' and '.join(self._topics.values())
@@ -138,6 +146,19 @@ class TrackingReport:
             f' {self._pairs.nearest_gap:+.6f} s apart, allowed: {self._gap:g} s (tracking.gap of'
             ' the rig); check that both cameras use the same clock'
         )
+
+    def _lacking(self, camera: str) -> str:
+        """Return what a camera does not deliver."""
+        if self._bad_in_a_row[camera]:
+            return 'no valid images'
+        if self._pairs.counts('standing')[camera]:
+            return 'no images with increasing stamps'
+        return 'no images'
+
+    @property
+    def _without(self) -> str:
+        """What estimates do without a camera."""
+        return 'use one camera' if len(self._topics) == 2 else 'do without it'
 
     def state(self, *, silent: bool, waits: str = '') -> tuple[bool, str]:
         """
@@ -172,6 +193,8 @@ class TrackingReport:
             text = 'images wait for their partners' if waiting else 'no valid image'
         elif self.unpaired:
             text = 'images have no partner: estimates use one camera'
+            if len(self._topics) > 2:
+                text = self.unpaired
         elif self.silent:
             text = self.silent
         elif lost:

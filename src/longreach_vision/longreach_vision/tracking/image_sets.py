@@ -83,6 +83,7 @@ class _Queue(Generic[Picture]):
     absent: bool = False  # images of other cameras do not wait for it
     alone: int = 0  # images returned without a partner
     alone_since_pair: int = 0
+    missed: int = 0  # sets without it since its latest image in one
     dropped: int = 0  # missing images, by the usual interval
     disordered: int = 0  # dropped images that were not later than the previous one
     standing: int = 0  # of these, since the latest accepted one
@@ -278,7 +279,7 @@ class ImagePairs(Generic[Picture]):
         Parameters
         ----------
         what : str
-            ``alone``, ``alone_since_pair``, ``queued``, ``dropped``, ``disordered``,
+            ``alone``, ``alone_since_pair``, ``missed``, ``queued``, ``dropped``, ``disordered``,
             ``standing``, ``misdated`` or ``late``.
         """
         return {name: getattr(queue, what) for name, queue in self._queues.items()}
@@ -374,6 +375,8 @@ class ImagePairs(Generic[Picture]):
         stamp = next(iter(stamps.values()))
         late = self._newest is not None and stamp <= self._newest
         self._newest = stamp if self._newest is None else max(stamp, self._newest)
+        for name, queue in self._queues.items():
+            queue.missed = 0 if name in cameras else queue.missed + 1
         for name in cameras:
             queue = self._queues[name]
             queue.late += int(late)
