@@ -922,3 +922,14 @@ def test_in_one_process_it_is_the_same(tmp_path: Path) -> None:
             found.append(str(markers))
     assert found[0] == found[1]
     assert "status=0, reason='', cameras=3" in found[0]
+
+
+def test_a_lossless_queue_is_bounded_in_bytes(start: Start) -> None:
+    large = CAMERA.replace(width=4000, height=3000, cx=1999.5, cy=1499.5)
+    cameras = {
+        'left': dataclasses.replace(rig().cameras['left'], camera=large),
+        'right': rig().cameras['right'],
+    }
+    node = start(dataclasses.replace(rig(), cameras=cameras), lossless='true').node
+    # 250 MB of 12 megapixels.
+    assert (node._profile('left').depth, node._profile('right').depth) == (20, 50)
