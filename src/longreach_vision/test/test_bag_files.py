@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 
+import cv2
 import numpy as np
 import pytest
-from geometry_msgs.msg import Point, Vector3
+from geometry_msgs.msg import Point, PoseWithCovarianceStamped, Vector3
 from longreach_msgs.msg import MarkerEstimates, MarkerObservations, MarkerPositions
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import CompressedImage, JointState
@@ -18,10 +20,12 @@ from longreach_dynamics.errors import InputError, LongreachError
 from longreach_node.stamps import stamp_of
 from longreach_tools.bag import open_bag
 from longreach_tools.testing import contents, write_bag
+from longreach_vision.camera.geometry import Pose
 from longreach_vision.io import bag_files
 from longreach_vision.io.bag_files import BagImages, TrackWriter, read_tracks, read_truth
 from longreach_vision.io.compressed_images import jpeg_of
 from longreach_vision.ros import conversions
+from longreach_vision.tracking.bodies import BodyEstimate
 from longreach_vision.tracking.track_table import Tracks, row_of
 
 pytest.importorskip('rosbags.rosbag2')
@@ -82,6 +86,23 @@ def test_the_bag_holds_what_the_node_publishes(tmp_path):
         for frame, stamps in frames()
     ]
     assert read_by_ros(bag['/vision/markers'], MarkerEstimates) == estimates
+
+
+def test_poses_of_bodies_are_those_that_the_node_publishes(tmp_path):
+    turn = cv2.Rodrigues(np.array([0.2, -0.5, 1.0]))[0]
+    root = np.random.default_rng(1).standard_normal((6, 6))
+    pose = Pose(turn, np.array([1.0, 2.0, 3.0]), 1e-6 * root @ root.T)
+    known, unknown = BodyEstimate('tip', '', pose=pose), BodyEstimate('tip', 'hidden')
+    with TrackWriter(tmp_path / 'bag', frame_id='boom_base', bodies=['tip']) as writer:
+        for body, (frame, stamps) in zip((known, unknown, known), frames(), strict=True):
+            writer.write(dataclasses.replace(frame, bodies={'tip': body}), stamps)
+    stamps = [BEGIN, BEGIN + 2 * 66_666_667]
+    expected = [
+        (stamp, repr(conversions.body_to_message(pose, stamp_of(stamp), 'boom_base')))
+        for stamp in stamps
+    ]
+    found = contents(tmp_path / 'bag')['/vision/tip/pose']
+    assert read_by_ros(found, PoseWithCovarianceStamped) == expected
 
 
 def test_other_programs_can_read_it(tmp_path):

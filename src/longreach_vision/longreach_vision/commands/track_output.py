@@ -191,7 +191,7 @@ def _track(
         sinks: list[Callable[[Followed], None]] = []
         if targets.bag is not None:
             writer = stack.enter_context(
-                TrackWriter(targets.bag, targets.namespace, cameras=cameras)
+                TrackWriter(targets.bag, targets.namespace, cameras=cameras, bodies=bodies)
             )
             sinks.append(lambda one: writer.write(one.frame, one.images.stamps, one.images.late))
         if targets.overlay is not None:

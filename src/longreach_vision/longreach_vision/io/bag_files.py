@@ -2,7 +2,7 @@
 Reading and writing of recordings without ROS: images, tracks, truth.
 
 Tracks are written like those of the tracker node: ``observations``, one message for each image,
-and ``markers``, one for each image pair.
+``markers``, one for each image pair, and ``BODY/pose``.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ from longreach_tools.bag import (
     read_bag,
 )
 from longreach_tools.output import writing_directory
+from longreach_vision.camera.geometry import Pose
 from longreach_vision.io.compressed_images import gray_of_compressed
 from longreach_vision.io.images import BitDepth, ImageFields, to_gray
 from longreach_vision.io.pictures import Picture
 from longreach_vision.simulator.marker_path import MarkerPath
+from longreach_vision.tracking.bodies import covariance_in_world
 from longreach_vision.tracking.rig_tracker import StereoFrame
 from longreach_vision.tracking.track_table import (
     CAMERAS,
@@ -53,6 +55,7 @@ __all__ = [
 _OBSERVATIONS = 'longreach_msgs/msg/MarkerObservations'
 _ESTIMATES = 'longreach_msgs/msg/MarkerEstimates'
 _TRUTH = 'longreach_msgs/msg/MarkerPositions'
+_POSE = 'geometry_msgs/msg/PoseWithCovarianceStamped'
 _IMAGE = 'sensor_msgs/msg/Image'
 _COMPRESSED = 'sensor_msgs/msg/CompressedImage'
 _SECOND = 1_000_000_000  # [ns]
@@ -83,6 +86,8 @@ class TrackWriter:
         Frame of the world.
     cameras : sequence of str
         Cameras of the tracks, in the order of their bits in the messages.
+    bodies : sequence of str
+        Names of the rigid bodies.
 
     Raises
     ------
@@ -98,6 +103,7 @@ class TrackWriter:
         namespace: str = 'vision',
         frame_id: str = 'world',
         cameras: Sequence[str] = CAMERAS,
+        bodies: Sequence[str] = (),
     ) -> None:
         self._cameras = tuple(cameras)
         self._store = bag_typestore()
@@ -112,13 +118,18 @@ class TrackWriter:
         if self._path.exists():
             raise InputError(f'{path}: exists already; give the name of a new directory')
         topics = [
-            checked_name(absolute_name(name, namespace)) for name in ('observations', 'markers')
+            checked_name(absolute_name(name, namespace))
+            for name in ('observations', 'markers', *(f'{body}/pose' for body in bodies))
         ]
         with contextlib.ExitStack() as stack:
             unfinished = stack.enter_context(writing_directory(path))
             self._writer = stack.enter_context(BagWriter(unfinished))
             self._observations = self._add(topics[0], _OBSERVATIONS)
             self._estimates = self._add(topics[1], _ESTIMATES)
+            self._bodies = {
+                body: self._add(topic, _POSE)
+                for body, topic in zip(bodies, topics[2:], strict=True)
+            }
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -177,6 +188,28 @@ class TrackWriter:
             ],
         )
         self._put(self._estimates, _ESTIMATES, at, message)
+        for name, body in frame.bodies.items():
+            if body.pose is not None:
+                self._put(self._bodies[name], _POSE, at, self._pose(at, body.pose))
+
+    def _pose(self, stamp: int, pose: Pose) -> Any:
+        """Return the pose of a body as a message."""
+        at = dict(zip('xyz', pose.translation.tolist(), strict=True))
+        turn = dict(zip('xyzw', pose.quaternion.tolist(), strict=True))
+        placed = self._make(
+            'geometry_msgs/msg/Pose',
+            position=self._make('geometry_msgs/msg/Point', **at),
+            orientation=self._make('geometry_msgs/msg/Quaternion', **turn),
+        )
+        return self._make(
+            _POSE,
+            header=self._header(stamp, self._frame_id),
+            pose=self._make(
+                'geometry_msgs/msg/PoseWithCovariance',
+                pose=placed,
+                covariance=covariance_in_world(pose).ravel(),
+            ),
+        )
 
     def _put(self, connection: Any, kind: str, stamp: int, message: Any) -> None:
         """Write a message."""

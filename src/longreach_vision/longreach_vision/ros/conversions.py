@@ -51,6 +51,7 @@ from longreach_vision.io.images import (
     to_message_fields,
 )
 from longreach_vision.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
+from longreach_vision.tracking.bodies import covariance_in_world
 from longreach_vision.tracking.rig_tracker import Estimate
 from longreach_vision.tracking.track_table import (
     CAMERAS,
@@ -327,11 +328,7 @@ def body_to_message(pose: Pose, stamp: Time, frame_id: str) -> PoseWithCovarianc
     In the message position comes first, and rotations are about the axes of ``frame_id``; in
     :class:`~longreach_vision.camera.geometry.Pose` about those of the body.
     """
-    assert pose.covariance is not None
-    turned = np.zeros((6, 6))
-    turned[:3, 3:], turned[3:, :3] = np.eye(3), pose.rotation
-    covariance = turned @ pose.covariance @ turned.T
-    found = PoseWithCovariance(pose=_pose(pose), covariance=covariance.ravel())
+    found = PoseWithCovariance(pose=_pose(pose), covariance=covariance_in_world(pose).ravel())
     return PoseWithCovarianceStamped(header=Header(stamp=stamp, frame_id=frame_id), pose=found)
 
 

@@ -35,7 +35,7 @@ from longreach_vision.rig import LEAST_MARKERS, Body, Rig, distance_from_line
 if TYPE_CHECKING:
     from longreach_vision.tracking.rig_tracker import Estimate
 
-__all__ = ['BodyEstimate', 'locate_body']
+__all__ = ['BodyEstimate', 'covariance_in_world', 'locate_body']
 
 # Probability of a larger chi-square of a rigid body: one image pair in nine hours at 30 Hz.
 _CHANCE = 1e-6
@@ -167,6 +167,18 @@ def locate_body(body: Body, rig: Rig, estimates: Mapping[str, Estimate]) -> Body
     return BodyEstimate(
         body.name, '', names, pose, _symmetric(gain @ systematic @ gain.T), chi_square, freedom
     )
+
+
+def covariance_in_world(pose: Pose) -> np.ndarray:
+    """
+    Return the covariance of a pose, shape (6, 6), as geometry_msgs/PoseWithCovariance defines it.
+
+    Position comes first [m], and rotations are about the axes of the world [rad].
+    """
+    assert pose.covariance is not None
+    turned = np.zeros((6, 6))
+    turned[:3, 3:], turned[3:, :3] = np.eye(3), pose.rotation
+    return np.asarray(turned @ pose.covariance @ turned.T)
 
 
 def _usable(body: Body, estimates: Mapping[str, Estimate]) -> list[_Located]:
