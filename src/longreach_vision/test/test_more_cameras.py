@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +15,13 @@ from small_rig import NAMES, small_path, small_rig, write_path
 
 import longreach_vision as lv
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.resources import share_directory
 from longreach_dynamics.tables import read_table
 from longreach_vision.camera.geometry import Pose
 from longreach_vision.io.bag_files import read_tracks
 from longreach_vision.marker.detection import TRACKED, UNCERTAIN
 from longreach_vision.rig import MountedCamera, Rig, load_rig
+from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import CameraLook
 from longreach_vision.simulator.sequences import drawn_pictures, frame_times, simulators_of
 from longreach_vision.tracking.follower import Follower, follow
@@ -188,3 +192,27 @@ def test_a_bag_has_the_tracks_of_all_cameras(capsys, scene: Path, tmp_path: Path
     for cameras in (('left', 'right'), ('left', 'top')):
         with pytest.raises(InputError, match=r'tracks by .*, allowed by the rig: left, '):
             read_tracks(tmp_path / 'out/tracks', cameras=cameras)
+
+
+def test_a_third_camera_beside_the_boom_is_one_line(tmp_path: Path) -> None:
+    installed = share_directory('longreach_vision') / 'config'
+    text = (installed / 'rig_boom.yaml').read_text()
+    (line,) = re.findall(r'  # (top: .*)\n', text)
+    assert line in (Path(__file__).parent.parent / 'README.md').read_text()
+    for name in ('left', 'right'):
+        shutil.copy(installed / f'camera_{name}.yaml', tmp_path)
+    (tmp_path / 'rig.yaml').write_text(text.replace(f'# {line}', line))
+    rig = load_rig(tmp_path / 'rig.yaml').scaled(0.5)
+    assert tuple(rig.cameras) == THREE
+    places = np.array([marker.position for marker in rig.markers])
+    path = MarkerPath(rig.names, np.array([0.0, 1.0]), np.array([places, places]))
+    pictures = list(drawn_pictures(simulators_of(rig, LOOK), path, np.arange(6) / 15.0))
+    rms = {}
+    for names in (THREE[:2], THREE):
+        seen = [one for one in pictures if one.camera in names]
+        frames = [one.frame for one in follow(Follower(only(rig, *names)), seen)]
+        found = np.array(
+            [[f.estimates[name].triangulated.position for name in rig.names] for f in frames]
+        )
+        rms[names] = np.sqrt(np.mean((found - places) ** 2))
+    assert rms[THREE] < 0.85 * rms[THREE[:2]], rms
