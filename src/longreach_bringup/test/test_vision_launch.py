@@ -101,10 +101,12 @@ def pictures(tmp_path: Path, own: Rig, times: np.ndarray) -> tuple[str, ...]:
 
 
 @pytest.mark.slow
-def test_pictures_are_shown_to_the_tracker(tmp_path: Path) -> None:
+@pytest.mark.parametrize('transport', ['raw', 'compressed'])
+def test_pictures_are_shown_to_the_tracker(tmp_path: Path, transport: str) -> None:
     own = rig()
     times = np.arange(10) / 10.0
     words = (*pictures(tmp_path, own, times), f'scale:={SCALE}', 'namespace:=yard', 'record:=bag')
+    words = (*words, f'transport:={transport}')
     with launch('vision', tmp_path, *words) as running:
         assert running.wait() == 0, running.text()
     tracks = read_tracks(tmp_path / 'bag', 'yard')
