@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 
 from longreach_dynamics.errors import InputError
+from longreach_dynamics.kernels import kernel
 from longreach_dynamics.parameters import Parameters, choice, quantity
 
 __all__ = [
@@ -63,7 +64,7 @@ def arm_slope(rows, i, angle):  # type: ignore[no-untyped-def]
     return -rows[i, 1] * rows[i, 2] * math.sin(angle)
 
 
-@njit
+@kernel
 def pistons_and_arms(rows, angles):  # type: ignore[no-untyped-def]
     """
     Return positions [m] and lever arms [m] of N linkages at many joint angles.
@@ -85,13 +86,13 @@ def pistons_and_arms(rows, angles):  # type: ignore[no-untyped-def]
     return positions, arms
 
 
-@njit
+@kernel
 def piston_position(row, angle):  # type: ignore[no-untyped-def]
     """Return s_p = f(phi) [m] of one linkage's row (5,) at a joint angle [rad]."""
     return piston_and_arm(row.reshape((1, -1)), 0, angle)[0]
 
 
-@njit
+@kernel
 def lever_arm(row, angle):  # type: ignore[no-untyped-def]
     """Return df/dphi [m] of one linkage's row (5,) at a joint angle [rad]."""
     return piston_and_arm(row.reshape((1, -1)), 0, angle)[1]

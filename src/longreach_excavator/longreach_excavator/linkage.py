@@ -71,7 +71,7 @@ class Pins(NamedTuple):
     pk: float
 
 
-@njit
+@kernel
 def boom_cylinder(theta, pins):  # type: ignore[no-untyped-def]
     """
     Return the vector of the boom cylinder and its lever arm; (A.1).
@@ -95,7 +95,7 @@ def boom_cylinder(theta, pins):  # type: ignore[no-untyped-def]
     return along, (along.imag * arm.real - along.real * arm.imag) / abs(along)
 
 
-@njit
+@kernel
 def arm_cylinder(theta, pins):  # type: ignore[no-untyped-def]
     """
     Return the vector of the arm cylinder and its lever arm; (A.4).
@@ -119,7 +119,7 @@ def arm_cylinder(theta, pins):  # type: ignore[no-untyped-def]
     return along, (along.imag * arm.real - along.real * arm.imag) / abs(along)
 
 
-@njit
+@kernel
 def lever_pin(theta, pins):  # type: ignore[no-untyped-def]
     """
     Return lever and rod of the bucket's four-bar; NaN where it cannot close.
@@ -152,7 +152,7 @@ def lever_pin(theta, pins):  # type: ignore[no-untyped-def]
     return lever, rod, turning
 
 
-@njit
+@kernel
 def bucket_cylinder(theta, pins):  # type: ignore[no-untyped-def]
     """
     Return the vectors of bucket cylinder, lever and rod, and the lever arm of the cylinder; (A.8).

@@ -58,6 +58,7 @@ from longreach_dynamics.hydraulics.lines import (
     residual_flow,
     sources,
 )
+from longreach_dynamics.kernels import kernel
 from longreach_dynamics.linear_algebra import ldl_of, ldl_solve_of
 from longreach_dynamics.linkages import arm_slope, piston_and_arm
 
@@ -144,7 +145,7 @@ class Model(NamedTuple):
     lags: bool  # of spools
 
 
-@njit
+@kernel
 def masses(q, b):  # type: ignore[no-untyped-def]
     """Return M_11, M_22, M_23, M_33 of the mass matrix [kg m^2]; M_12 = M_13 = 0."""
     c2, s2 = math.cos(q[1]), math.sin(q[1])
@@ -172,7 +173,7 @@ def masses(q, b):  # type: ignore[no-untyped-def]
     return M11, M22, M33 + coupling, M33
 
 
-@njit
+@kernel
 def weights(q, b):  # type: ignore[no-untyped-def]
     """Return G_2 and G_3 [N m]; G_1 = 0."""
     stick = b.gravity * b.stick_moment * math.cos(q[1] + q[2])
