@@ -61,8 +61,16 @@ KINDS = (
     'light_spot',
     'shadow',
     'shadow_rim',
+    'smoothed',
+    'median',
+    'normal_2',
+    'normal_4',
+    'bowed',
+    'jpeg_85',
 )
 MOTION = {'motion_3': 3.0, 'motion_6': 6.0}
+# By which the given normal is wrong [deg].
+NORMAL_ERRORS = {'normal_2': 2.0, 'normal_4': 4.0}
 # Above it an error is wrong [px].
 WRONG = 0.5
 # Cells along a pixel of the cases: within 0.1 grey levels RMS of any more, far below the noise.
@@ -78,6 +86,8 @@ class Case(NamedTuple):
     shift: np.ndarray
     factor: float
     kind: str = 'base'
+    # The plane's normal that the detector is given, if it is a wrong one.
+    normal: tuple[float, float, float] | None = None
 
     def at(self, rendered: Rendered) -> np.ndarray:
         """Return the guessed centre in pixels of the window."""
@@ -151,7 +161,7 @@ def scenes(kind: str, count: int, seed: int = 0) -> list[Case]:
     if kind == 'all':
         parts = [scenes(one, -(-count // len(KINDS)), seed) for one in KINDS]
         return [case for cases in zip(*parts, strict=True) for case in cases][:count]
-    number = [*KINDS[:12], 'empty', *KINDS[12:], 'dappled'].index(kind)
+    number = [*KINDS[:12], 'empty', *KINDS[12:14], 'dappled', *KINDS[14:]].index(kind)
     return [_case(kind, np.random.default_rng([seed, number, k])) for k in range(count)]
 
 
@@ -231,9 +241,24 @@ def _case(kind: str, rng: np.random.Generator) -> Case:
         )
     elif kind == 'empty':
         scene = scene.changed(present=False, clutter=20)
+    elif kind == 'smoothed':
+        # As much noise before as leaves 1 to 3 grey levels.
+        scene = scene.changed(smoothing=0.7, noise=rng.uniform(2.5, 7.5))
+    elif kind == 'median':
+        scene = scene.changed(median=True, noise=rng.uniform(2.5, 7.5))
+    elif kind == 'bowed':
+        sag = rng.uniform(0.02, 0.08) * rng.choice([-1.0, 1.0])
+        scene = scene.changed(bow=sag, bow_direction=direction)
+    elif kind == 'jpeg_85':
+        scene = scene.changed(jpeg=85)
+    normal = None
+    if kind in NORMAL_ERRORS:
+        axes = np.array(plane_axes(scene))
+        aside = math.tan(math.radians(NORMAL_ERRORS[kind])) * along @ axes
+        normal = tuple(np.array(scene.normal) / np.linalg.norm(scene.normal) + aside)
     turn, off = rng.uniform(0.0, 2.0 * math.pi), reach * math.sqrt(rng.random())
     shift = off * np.array([math.cos(turn), math.sin(turn)])
-    return Case(scene, shift, rng.uniform(0.85, 1.15), kind)
+    return Case(scene, shift, rng.uniform(0.85, 1.15), kind, normal)
 
 
 def _base_scene(rng: np.random.Generator, bright: tuple[float, float]) -> Scene:
@@ -449,7 +474,7 @@ def evaluate(
     errors, covariances, limits, times = [], [], [], []
     for k, case in enumerate(cases):
         rendered = _rendered(case.scene)
-        normal = np.array(case.scene.normal)
+        normal = np.array(case.normal or case.scene.normal)
         at, radius = case.at(rendered), case.radius(rendered)
         started = time.perf_counter()
         status, center, covariance = detector(rendered.image, at, radius, rendered.camera, normal)

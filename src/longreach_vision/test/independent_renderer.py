@@ -26,6 +26,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import cv2
 import numpy as np
 from numba import njit
 
@@ -124,7 +125,9 @@ class Scene:
     ring; ``surroundings`` that beyond the card. ``neighbours`` are the centres of equal markers
     in the same plane, in radii, along the plane's axes. ``texture`` (n, n) replaces the marker by
     a square of cells with these grey levels and of side ``2 radius``, its first row on top.
-    ``window`` (first column, first row, width, height) is 6 radii wide if it is None.
+    A bowed paper touches the plane at the marker's centre, and its rim is nearer to the camera if
+    ``bow`` is positive; lengths on it stay the same. ``window`` (first column, first row, width,
+    height) is 6 radii wide if it is None.
     """
 
     camera: PinholeCamera = PinholeCamera()
@@ -151,6 +154,11 @@ class Scene:
     motion: float = 0.0  # during the exposure [px]; the truth is that of its middle
     motion_direction: float = 0.0
     noise: float = 3.0
+    bow: float = 0.0  # sag of the paper, bent to a cylinder, at the rim over the radius
+    bow_direction: float = 0.0  # across the cylinder, from the plane's first axis [rad]
+    smoothing: float = 0.0  # of the noisy image, standard deviation [px]
+    median: bool = False  # of 3 x 3 noisy pixels
+    jpeg: int = 0  # quality of a compressed image; 0: none
     shear: tuple[float, float] = (0.0, 0.0)  # of a rolling shutter, per row from the centre's [px]
     window: tuple[int, int, int, int] | None = None
     seed: int = 0
@@ -205,7 +213,14 @@ def render(scene: Scene, oversampling: int = OVERSAMPLING) -> Rendered:
     noisy = exact + np.random.default_rng([scene.seed, 1]).normal(0.0, 1.0, exact.shape) * (
         scene.noise
     )
+    if scene.smoothing > 0.0:
+        noisy = cv2.GaussianBlur(noisy, (0, 0), scene.smoothing)
     image = np.clip(np.rint(noisy), 0.0, 255.0).astype(np.uint8)
+    if scene.median:
+        image = cv2.medianBlur(image, 3)
+    if scene.jpeg > 0:
+        _, packed = cv2.imencode('.jpg', image, [cv2.IMWRITE_JPEG_QUALITY, scene.jpeg])
+        image = cv2.imdecode(packed, cv2.IMREAD_GRAYSCALE)
     offset = np.array([u0, v0], dtype=float)
     center, ellipse, undistorted, rim = truth(scene)
     ellipse = ellipse._replace(center=ellipse.center - offset)
@@ -242,7 +257,7 @@ def render_exact(scene: Scene, oversampling: int = OVERSAMPLING) -> np.ndarray:
         _draw_clutter(scene, around, oversampling)
     camera = scene.camera
     frame = _frame(scene)
-    center = np.array(scene.center)
+    center = np.array([*scene.center, *_bow(scene)])
     circles = np.array(_circles(scene))
     card = np.array([0.0, 0.0])
     if scene.card and scene.present:
@@ -263,7 +278,7 @@ def render_exact(scene: Scene, oversampling: int = OVERSAMPLING) -> np.ndarray:
             camera.cx,
             camera.cy,
             np.array(camera.distortion),
-            np.array([*scene.shear, project(camera, center)[1]]),
+            np.array([*scene.shear, project(camera, center[:3])[1]]),
         )
         _paint_plane(
             cells,
@@ -322,9 +337,16 @@ def back_project(camera: PinholeCamera, pixel: np.ndarray) -> np.ndarray:
 def rim_points(scene: Scene, ratio: float = 1.0, count: int = 360) -> np.ndarray:
     """Return points (count, 3) of a circle about the marker's centre, its radius times a ratio."""
     angles = np.arange(count) * (2.0 * math.pi / count)
-    first, second, _ = _frame(scene)
-    directions = np.cos(angles)[:, None] * first + np.sin(angles)[:, None] * second
-    return np.array(scene.center) + ratio * scene.radius * directions
+    size = ratio * scene.radius
+    places = size * np.stack([np.cos(angles), np.sin(angles)])
+    curvature, c, s = _bow(scene)
+    along, across = c * places[0] + s * places[1], c * places[1] - s * places[0]
+    height = np.zeros(count)
+    if curvature != 0.0:
+        height = (1.0 - np.cos(curvature * along)) / curvature
+        along = np.sin(curvature * along) / curvature
+    places = np.stack([c * along - s * across, s * along + c * across, height], axis=1)
+    return np.array(scene.center) + places @ _frame(scene)
 
 
 def truth(scene: Scene) -> tuple[np.ndarray, EllipseTruth, EllipseTruth, np.ndarray]:
@@ -395,6 +417,12 @@ def _frame(scene: Scene) -> np.ndarray:
     second = -np.cross(normal, first)
     c, s = math.cos(scene.roll), math.sin(scene.roll)
     return np.array([c * first + s * second, c * second - s * first, normal])
+
+
+def _bow(scene: Scene) -> tuple[float, float, float]:
+    """Return the paper's curvature [1/m] and the direction across the cylinder."""
+    c, s = math.cos(scene.bow_direction), math.sin(scene.bow_direction)
+    return 2.0 * scene.bow / scene.radius, c, s
 
 
 def _circles(scene: Scene) -> list[list[float]]:
@@ -723,18 +751,49 @@ def _is_uniform(a, b, near, circles, card, texture, tile):
 
 @njit(cache=True, error_model='numpy')
 def _meet(x, y, xu, yu, xv, yv, frame, center, slopes):
-    """Return where a ray meets the plane, and write d(a, b)/d(u, v) [m/px]."""
+    """
+    Return where on the paper a ray ends, and write d(a, b)/d(u, v) [m/px].
+
+    ``center`` is followed by the paper's curvature and the direction across the cylinder.
+    """
     facing = frame[2, 0] * x + frame[2, 1] * y + frame[2, 2]
     t = (frame[2, 0] * center[0] + frame[2, 1] * center[1] + frame[2, 2] * center[2]) / facing
-    tu = -t * (frame[2, 0] * xu + frame[2, 1] * yu) / facing
-    tv = -t * (frame[2, 0] * xv + frame[2, 1] * yv) / facing
-    X, Y, Z = x * t - center[0], y * t - center[1], t - center[2]
-    for k in range(2):
-        along = frame[k, 0] * x + frame[k, 1] * y + frame[k, 2]
-        slopes[2 * k] = (frame[k, 0] * xu + frame[k, 1] * yu) * t + along * tu
-        slopes[2 * k + 1] = (frame[k, 0] * xv + frame[k, 1] * yv) * t + along * tv
-    a = frame[0, 0] * X + frame[0, 1] * Y + frame[0, 2] * Z
-    b = frame[1, 0] * X + frame[1, 1] * Y + frame[1, 2] * Z
+    k, c, s = center[3], center[4], center[5]
+    # The paper's height is f(X), X across the cylinder; f' is its steepness, 0 for a plane.
+    wx, wy = c * frame[0, 0] + s * frame[1, 0], c * frame[0, 1] + s * frame[1, 1]
+    wz = c * frame[0, 2] + s * frame[1, 2]
+    steep, X, end = 0.0, 0.0, 0.0
+    if k != 0.0:
+        for _ in range(5):
+            px, py, pz = x * t - center[0], y * t - center[1], t - center[2]
+            X = wx * px + wy * py + wz * pz
+            # Straight beyond, where a cylinder would turn back.
+            end = min(max(X, -0.9 / abs(k)), 0.9 / abs(k))
+            root = math.sqrt(1.0 - (k * end) ** 2)
+            steep = k * end / root
+            height = (1.0 - root) / k + steep * (X - end)
+            above = frame[2, 0] * px + frame[2, 1] * py + frame[2, 2] * pz - height
+            t -= above / (facing - steep * (wx * x + wy * y + wz))
+    nx, ny, nz = frame[2, 0] - steep * wx, frame[2, 1] - steep * wy, frame[2, 2] - steep * wz
+    facing = nx * x + ny * y + nz
+    tu = -t * (nx * xu + ny * yu) / facing
+    tv = -t * (nx * xv + ny * yv) / facing
+    px, py, pz = x * t - center[0], y * t - center[1], t - center[2]
+    for i in range(2):
+        along = frame[i, 0] * x + frame[i, 1] * y + frame[i, 2]
+        slopes[2 * i] = (frame[i, 0] * xu + frame[i, 1] * yu) * t + along * tu
+        slopes[2 * i + 1] = (frame[i, 0] * xv + frame[i, 1] * yv) * t + along * tv
+    a = frame[0, 0] * px + frame[0, 1] * py + frame[0, 2] * pz
+    b = frame[1, 0] * px + frame[1, 1] * py + frame[1, 2] * pz
+    if k != 0.0:
+        # Lengths on the paper are longer than X.
+        longer = math.sqrt(1.0 + steep * steep)
+        more = math.asin(k * end) / k + longer * (X - end) - X
+        a, b = a + c * more, b + s * more
+        for i in range(2):
+            more = (longer - 1.0) * (c * slopes[i] + s * slopes[2 + i])
+            slopes[i] += c * more
+            slopes[2 + i] += s * more
     return a, b
 
 

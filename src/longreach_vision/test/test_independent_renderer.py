@@ -44,6 +44,7 @@ from independent_renderer import (
     truth,
     window_of,
 )
+from scipy.ndimage import map_coordinates
 
 pytestmark = pytest.mark.usefixtures('compiled_renderer')
 
@@ -485,3 +486,43 @@ def test_an_efficient_estimator_reaches_the_bound():
     assert report.wrong == 0
     assert report.rms / least == pytest.approx(1.0, abs=0.15)
     assert report.normalised == pytest.approx(1.0, abs=0.3)
+
+
+# --- paper that is not flat, and filters ------------------------------------------------------
+
+
+@pytest.mark.parametrize('bow', [-0.08, 0.08])
+def test_bent_paper_has_its_rim_where_rays_meet_it(bow):
+    def on_the_rim(bow: float) -> tuple[np.ndarray, np.ndarray]:
+        rendered = render(TILTED.changed(bow=bow, bow_direction=0.7, inner=0.0))
+        return map_coordinates(rendered.exact, rendered.rim.T[::-1], order=3), rendered.rim
+
+    flat, rim = on_the_rim(0.0)
+    bent, moved = on_the_rim(bow)
+    # Half of the contrast of 150 grey levels, 75 per pixel, but for the curvature of the edge.
+    np.testing.assert_allclose(flat, 125.0, atol=4.0)
+    np.testing.assert_allclose(bent, flat, atol=1.5)
+    assert np.max(np.hypot(*(moved - rim).T)) > 0.5
+
+
+def test_bending_keeps_lengths():
+    bent = rim_points(TILTED.changed(bow=0.08, bow_direction=0.7), count=2000)
+    around = np.linalg.norm(np.diff(bent, axis=0, append=bent[:1]), axis=1).sum()
+    assert around == pytest.approx(2.0 * np.pi * TILTED.radius, rel=1e-5)
+    height = (bent - np.array(TILTED.center)) @ np.array(TILTED.normal)
+    height /= np.linalg.norm(TILTED.normal) * TILTED.radius
+    assert height.max() == pytest.approx(0.08, rel=0.02)
+    assert height.min() == pytest.approx(0.0, abs=1e-3)
+
+
+def test_filters_act_on_the_noisy_image():
+    empty = DISC.changed(present=False, noise=6.0, surroundings=120.0, clutter=0)
+    spreads = [
+        np.std(render(empty.changed(**filtered), 1).image)
+        for filtered in ({}, {'smoothing': 0.7}, {'median': True}, {'jpeg': 30})
+    ]
+    assert spreads[0] == pytest.approx(6.0, rel=0.05)
+    # A normal distribution leaves 1 / (2 sqrt(pi) 0.7).
+    assert spreads[1] == pytest.approx(6.0 * 0.41, rel=0.1)
+    assert spreads[2] == pytest.approx(6.0 * 0.41, rel=0.1)
+    assert spreads[3] < 5.0

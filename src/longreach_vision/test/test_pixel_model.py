@@ -10,6 +10,7 @@ from exact_marker import MIDDLE, U, V, draw
 
 from longreach_vision.marker.pixel_model import (
     BAND,
+    BEND,
     BLUR,
     CENTER,
     INSIDE,
@@ -47,7 +48,7 @@ class Model:
         self.disc, self.known, self.outline, self.noise = disc, known, np.array(outline), noise
         self.free = slice(4 if disc else 0, PERSPECTIVE if known else PARAMETERS)
 
-    def at(self, p, grey=None, *, active=True, local=False, shadow=NONE):
+    def at(self, p, grey=None, *, active=True, local=False, extension=NONE):
         """Cost, normal matrix with the gradient as its last row, and residuals."""
         samples = self.samples.copy()
         samples[2] = 0.0 if grey is None else grey
@@ -55,8 +56,8 @@ class Model:
         sectors = np.full(2 * SECTORS, active)
         joint = np.zeros((SHADOW, PARAMETERS + 1 + SHADOW))
         cost, used = fill_normal_equations(
-            p, shadow, self.known, self.outline, self.disc, samples, self.sector, sectors, normal,
-            joint, residuals, self.noise, local,
+            p, extension, self.known, self.outline, self.disc, samples, self.sector, sectors,
+            normal, joint, residuals, self.noise, local,
         )  # fmt: skip
         self.joint = joint
         eliminated = 2 * np.unique(self.sector).size if local else 0
@@ -174,18 +175,27 @@ def test_prior_of_the_outline_is_blind_to_size_and_pulls_to_the_shape():
     assert other[1][SHAPE, SHAPE] > none[1][SHAPE, SHAPE]
 
 
-# --- a shadow --------------------------------------------------------------------------------
+# --- a shadow, or bent paper -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize('disc', [False, True])
-def test_a_shadow_has_the_derivatives_of_the_model(disc):
+@pytest.mark.parametrize(
+    ('extension', 'count'),
+    [
+        # The last parameter of a shadow is the light inside of a ring.
+        ((0.7, 3.0, 0.6, 0.5, 0.55, 0.6, *MIDDLE), SHADOW),
+        ((0.15, 0.2, -0.1, -0.6, 0.8, 0.3), BEND),
+    ],
+    ids=['shadow', 'bend'],
+)
+def test_an_extension_has_the_derivatives_of_the_model(disc, extension, count):
     model, p = Model(disc=disc, known=True), parameters()
-    shadow = np.array([0.7, 3.0, 0.6, 0.5, 0.55, 0.6, *MIDDLE])
-    whole = np.append(p, shadow[:SHADOW])
+    shadow = np.array(extension)
+    whole = np.append(p, shadow[:count])
 
     def residuals(values):
         return model.at(
-            values[:PARAMETERS], shadow=np.append(values[PARAMETERS:], shadow[SHADOW:])
+            values[:PARAMETERS], extension=np.append(values[PARAMETERS:], shadow[count:])
         )[2]
 
     columns = []
@@ -198,20 +208,22 @@ def test_a_shadow_has_the_derivatives_of_the_model(disc):
     # Priors do not depend on the pixels.
     parts = []
     for options in ({'grey': other}, {'active': False}):
-        normal = model.at(p, shadow=shadow, **options)[1]
+        normal = model.at(p, extension=shadow, **options)[1]
         parts.append((normal, model.joint))
     matrix = np.zeros((len(whole), len(whole)))
     matrix[:PARAMETERS, :PARAMETERS] = (parts[0][0] - parts[1][0])[:PARAMETERS]
     joint = parts[0][1] - parts[1][1]
-    matrix[PARAMETERS:, :PARAMETERS] = joint[:, :PARAMETERS]
-    matrix[PARAMETERS:, PARAMETERS:] = joint[:, PARAMETERS + 1 :]
+    matrix[PARAMETERS:, :PARAMETERS] = joint[:count, :PARAMETERS]
+    matrix[PARAMETERS:, PARAMETERS:] = joint[:count, PARAMETERS + 1 : PARAMETERS + 1 + count]
     free = np.r_[
-        np.arange(*model.free.indices(PARAMETERS)), PARAMETERS + np.arange(5 + (not disc))
+        np.arange(*model.free.indices(PARAMETERS)),
+        PARAMETERS + np.arange(count - (disc and count == SHADOW)),
     ]
     matrix = (np.tril(matrix) + np.tril(matrix, -1).T)[np.ix_(free, free)]
     J = J[:, free]
     size = np.linalg.norm(J, axis=0)
-    # The correction where both edges cross, and widths, are left out of the derivatives.
+    # Left out of the derivatives: the correction where edges cross, widths, and what the shape
+    # changes in a bend.
     np.testing.assert_allclose(
         matrix / np.outer(size, size), J.T @ J / np.outer(size, size), atol=0.05
     )
@@ -220,10 +232,17 @@ def test_a_shadow_has_the_derivatives_of_the_model(disc):
 def test_a_shadow_that_dims_nothing_is_none():
     model, p = Model(disc=False, known=True), parameters()
     shadow = np.array([0.7, 3.0, 0.6, 1.0, 1.0, 1.0, *MIDDLE])
-    for one, same in zip(model.at(p), model.at(p, shadow=shadow), strict=True):
+    for one, same in zip(model.at(p), model.at(p, extension=shadow), strict=True):
         np.testing.assert_allclose(
             one, same, atol=(0.3 / 3.0) ** 2 * 0.6**2 + 1e-9 * np.abs(np.asarray(one)).max()
         )
+
+
+def test_a_bend_of_nothing_is_none():
+    model, p = Model(disc=False, known=True), parameters()
+    flat = np.array([0.0, 0.0, 0.0, 0.6, 0.8, 1.0])
+    for one, same in zip(model.at(p), model.at(p, extension=flat), strict=True):
+        np.testing.assert_array_equal(one, same)
 
 
 # --- light of each sector --------------------------------------------------------------------

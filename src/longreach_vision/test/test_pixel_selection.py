@@ -30,7 +30,7 @@ def parameters(rho=0.5) -> np.ndarray:
 
 def selected(image, p, *, packed=None, disc=False, reach=3.0):
     """The samples and sectors of all pixels near the edges."""
-    samples, sector = np.empty((3, image.size)), np.empty(image.size, np.int64)
+    samples, sector = np.empty((5, image.size)), np.empty(image.size, np.int64)
     size = select_pixels(
         image, np.zeros(16) if packed is None else packed, p, disc, reach,
         0, image.shape[1], 0, image.shape[0], samples, sector,

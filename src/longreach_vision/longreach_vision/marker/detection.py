@@ -46,6 +46,13 @@ from longreach_vision.marker.pixel_model import (
     RHO,
     SHAPE,
 )
+from longreach_vision.marker.plane_normal import (
+    circle_square,
+    matrix_of,
+    shift_by_normal,
+    symmetric_root,
+    unit_shape,
+)
 from longreach_vision.marker.symmetric import SECTORS
 
 __all__ = [
@@ -53,6 +60,7 @@ __all__ = [
     'TRACKED',
     'UNCERTAIN',
     'Observation',
+    'Search',
     'check_image',
     'detect',
     'find_markers',
@@ -161,73 +169,126 @@ def detect(
         For an invalid image, a position outside of it, a radius out of range, a normal without a
             camera or perpendicular to the line of sight.
     """
-    image = check_image(image)
-    place = _place(at, image)
-    if not limits.smallest <= radius <= limits.largest:
-        raise InputError(
-            f'radius = {radius:g} px; allowed: [{limits.smallest:g}, {limits.largest:g}] px; give'
-            ' the longer semi-axis of the outer edge'
-        )
-    reach = max(12.0, radius) if search is None else search
-    if not (math.isfinite(reach) and reach > 0.0):
-        raise InputError(f'search = {reach:g} px; allowed: above 0')
-    reach = min(reach, float(sum(image.shape)))
-    packed, normal = _view(camera, normal_cam, image)
-    half = reach + 1.3 * radius + 6.0
-    window = (
-        int(place[0] - half), int(place[0] + half) + 1,
-        int(place[1] - half), int(place[1] + half) + 1,
+    given = Search(
+        image, at, radius,
+        camera=camera, normal_cam=normal_cam, search=search, expected=expected,
+        limits=limits,
     )  # fmt: skip
-    noise = image_noise(image, window)
-    edges = find_edges(image, window, max(limits.edge * GRADIENT_NOISE * noise, limits.least_edge))
-    wanted = Expectation(float(place[0]), float(place[1]), radius, reach)
-    outline, likely = _outlines(camera, normal, place, limits)
-    if expected is not None or likely.any():
-        a11, a12, a22 = (likely * radius if expected is None else expected.shape).tolist()
-        wanted = wanted._replace(
-            a11=a11, a12=a12, a22=a22,
-            polarity=0 if expected is None else (-1 if expected.bright else 1),
+    return given.result(exclude)
+
+
+class Search:
+    """
+    A search for a marker near a pixel, for several sets of excluded regions.
+
+    Edges, hypotheses and fits are determined once, when they are needed; each result is that of
+    :func:`detect`, whose arguments these are.
+    """
+
+    def __init__(
+        self,
+        image: NDArray[np.uint8],
+        at: ArrayLike,
+        radius: float,
+        *,
+        camera: Camera | None = None,
+        normal_cam: ArrayLike | None = None,
+        search: float | None = None,
+        expected: Observation | None = None,
+        limits: DetectionLimits = LIMITS,
+    ) -> None:
+        self._image = image = check_image(image)
+        self._place = place = _place(at, image)
+        if not limits.smallest <= radius <= limits.largest:
+            raise InputError(
+                f'radius = {radius:g} px; allowed: [{limits.smallest:g}, {limits.largest:g}] px;'
+                ' give the longer semi-axis of the outer edge'
+            )
+        reach = max(12.0, radius) if search is None else search
+        if not (math.isfinite(reach) and reach > 0.0):
+            raise InputError(f'search = {reach:g} px; allowed: above 0')
+        reach = min(reach, float(sum(image.shape)))
+        self._packed, self._normal = _view(camera, normal_cam, image)
+        half = reach + 1.3 * radius + 6.0
+        window = (
+            int(place[0] - half), int(place[0] + half) + 1,
+            int(place[1] - half), int(place[1] + half) + 1,
         )  # fmt: skip
-    best: Observation | None = None
-    for thorough in (False, True):
-        if thorough:
-            edges = without_glare(image, edges)
-        ranked = [
-            hypothesis
-            for hypothesis in rank_hypotheses(edges, wanted, thorough=thorough)
-            if hypothesis.score > -9.0
-            and not any(
-                math.hypot(hypothesis.u - u, hypothesis.v - v) < distance
-                for u, v, distance in exclude
-            )
-        ]
-        for hypothesis in ranked[: 3 if thorough else 1]:
-            seen = _refine(
-                image, packed, normal, outline, edges, hypothesis, noise, expected, limits
-            )
-            # It may be the inner edge of a ring whose outer edge has not been found yet.
-            if seen.status == TRACKED and _is_plain(seen, radius, limits):
-                return seen
-            if seen.status == TRACKED and thorough and expected is None:
-                if seen.inner == 0.0 and seen.radius < limits.inner_ratio * radius:
-                    outer = _around(seen, hypothesis, radius)
-                    whole = _refine(
-                        image, packed, normal, outline, edges, outer, noise, expected, limits
-                    )
-                    seen = whole if whole.status == TRACKED else seen
-                seen = _questioned(seen, place, radius, ranked, limits)
-            if seen.status == TRACKED and thorough:
-                return seen
-            if best is None or _ORDER[seen.status] < _ORDER[best.status]:
-                best = seen
-    if best is None:
-        return lost('no ellipse of this size here', place, radius, expected)
-    if best.status == LOST:
-        return lost(best.reason, place, radius, expected)
-    if best.status == TRACKED and expected is None:
-        # The first pass found it, and the second pass found nothing better.
-        return _questioned(best, place, radius, ranked, limits)
-    return best
+        self._noise = noise = image_noise(image, window)
+        least = max(limits.edge * GRADIENT_NOISE * noise, limits.least_edge)
+        edges = find_edges(image, window, least)
+        wanted = Expectation(float(place[0]), float(place[1]), radius, reach)
+        self._outline, likely = _outlines(camera, self._normal, place, limits)
+        if expected is not None or likely.any():
+            a11, a12, a22 = (likely * radius if expected is None else expected.shape).tolist()
+            wanted = wanted._replace(
+                a11=a11, a12=a12, a22=a22,
+                polarity=0 if expected is None else (-1 if expected.bright else 1),
+            )  # fmt: skip
+        self._radius, self._wanted, self._expected = radius, wanted, expected
+        self._limits = limits
+        # With and without edges beside saturated pixels, which are left out in the second pass.
+        self._edges = [edges]
+        self._ranked: list[list[Hypothesis]] = []
+        self._fits: dict[tuple[Hypothesis, bool], Observation] = {}
+
+    def _hypotheses(self, thorough: bool) -> list[Hypothesis]:
+        """Return the hypotheses of the first pass or the thorough second one."""
+        if thorough and len(self._edges) == 1:
+            self._edges.append(without_glare(self._image, self._edges[0]))
+        if len(self._ranked) <= thorough:
+            edges = self._edges[thorough]
+            ranked = rank_hypotheses(edges, self._wanted, thorough=thorough)
+            self._ranked.append([one for one in ranked if one.score > -9.0])
+        return self._ranked[thorough]
+
+    def _refined(self, hypothesis: Hypothesis, thorough: bool) -> Observation:
+        """Return the fit of a hypothesis."""
+        key = hypothesis, thorough
+        if key not in self._fits:
+            self._fits[key] = _refine(
+                self._image, self._packed, self._normal, self._outline, self._edges[thorough],
+                hypothesis, self._noise, self._expected, self._limits,
+            )  # fmt: skip
+        return self._fits[key]
+
+    def result(self, exclude: Sequence[tuple[float, float, float]] = ()) -> Observation:
+        """Return what :func:`detect` finds without some regions."""
+        place, radius, expected = self._place, self._radius, self._expected
+        limits = self._limits
+        best: Observation | None = None
+        for thorough in (False, True):
+            ranked = [
+                hypothesis
+                for hypothesis in self._hypotheses(thorough)
+                if not any(
+                    math.hypot(hypothesis.u - u, hypothesis.v - v) < distance
+                    for u, v, distance in exclude
+                )
+            ]
+            for hypothesis in ranked[: 3 if thorough else 1]:
+                seen = self._refined(hypothesis, thorough)
+                # It may be the inner edge of a ring whose outer edge has not been found yet.
+                if seen.status == TRACKED and _is_plain(seen, radius, limits):
+                    return seen
+                if seen.status == TRACKED and thorough and expected is None:
+                    if seen.inner == 0.0 and seen.radius < limits.inner_ratio * radius:
+                        outer = _around(seen, hypothesis, radius)
+                        whole = self._refined(outer, thorough)
+                        seen = whole if whole.status == TRACKED else seen
+                    seen = _questioned(seen, place, radius, ranked, limits)
+                if seen.status == TRACKED and thorough:
+                    return seen
+                if best is None or _ORDER[seen.status] < _ORDER[best.status]:
+                    best = seen
+        if best is None:
+            return lost('no ellipse of this size here', place, radius, expected)
+        if best.status == LOST:
+            return lost(best.reason, place, radius, expected)
+        if best.status == TRACKED and expected is None:
+            # The first pass found it, and the second pass found nothing better.
+            return _questioned(best, place, radius, ranked, limits)
+        return best
 
 
 def _is_plain(seen: Observation, radius: float, limits: DetectionLimits) -> bool:
@@ -475,22 +536,10 @@ def _outlines(
             f' ({place[0]:g}, {place[1]:g}); allowed: at least'
             f' {math.degrees(limits.elevation):.0f} deg from that'
         )
-    # A step w in the plane moves the pinhole pixel by F (w_uv - ray_uv w_z), up to scale.
-    move = np.array([[camera.fx, 0.0, -camera.fx * x], [0.0, camera.fy, -camera.fy * y]])
-    across = move @ normal
-    square = move @ move.T - np.outer(across, across)
     pinhole = np.array([camera.fx * x + camera.cx, camera.fy * y + camera.cy])
+    square = circle_square(camera.packed, normal, pinhole)
     _, jacobian = image_of(camera.packed, pinhole)
-    return _unit_shape(square), _unit_shape(jacobian @ square @ jacobian.T)
-
-
-def _unit_shape(square: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the symmetric root (11, 12, 22) of a matrix, scaled to a largest eigenvalue of 1."""
-    root = _symmetric_root(square)
-    own = np.array([root[0, 0], root[0, 1], root[1, 1]])
-    longest = 0.5 * (own[0] + own[2]) + math.hypot(0.5 * (own[0] - own[2]), own[1])
-    scaled: NDArray[np.float64] = own / longest
-    return scaled
+    return unit_shape(square), unit_shape(jacobian @ square @ jacobian.T)
 
 
 def _refine(
@@ -562,7 +611,7 @@ def _judge(
     """Return the observation of a fit, with its status."""
     p = fit.parameters
     center, h = p[CENTER:SHAPE], p[PERSPECTIVE:]
-    shape = _matrix(p[SHAPE:BLUR])
+    shape = matrix_of(p[SHAPE:BLUR])
     # The ellipse of the outer edge: x = c + A e / (1 + h . e).
     size = float(h @ h)
     flat = 1.0 / (1.0 - size)
@@ -571,8 +620,8 @@ def _judge(
     if size > 0.0:
         across += (flat - math.sqrt(flat)) * np.outer(h, h) / size
     outer = shape @ across
-    outer = _symmetric_root(outer @ outer.T)
-    spread = _matrix(p[BLUR:BAND])
+    outer = symmetric_root(outer @ outer.T)
+    spread = matrix_of(p[BLUR:BAND])
     # Under uneven illumination of the scene, blur moves every edge away from the light, by its
     # variance times the relative slope of the illumination; vignetting acts on the blurred image
     # and does not. Half of the shift is corrected, and the other half is the uncertainty.
@@ -587,12 +636,15 @@ def _judge(
         center = outer_center
         jacobian[:, PERSPECTIVE:] = -flat * shape
     covariance = jacobian @ fit.covariance @ jacobian.T + np.outer(half_shift, half_shift)
+    if normal.any() and fit.bend == 0.0:
+        shift, doubt = shift_by_normal(p, fit.covariance, packed, normal, outline)
+        center, covariance = center + shift, covariance + doubt
     if packed[0] != 0.0:
         center, jacobian = image_of(packed, center)
         outer_center, _ = image_of(packed, outer_center)
         covariance = jacobian @ covariance @ jacobian.T
         stretched = jacobian @ outer
-        outer = _symmetric_root(stretched @ stretched.T)
+        outer = symmetric_root(stretched @ stretched.T)
         spread = jacobian @ spread @ jacobian.T
     covariance = limits.inflation * covariance + np.eye(2) * limits.floor**2
     ellipse = _ellipse(outer_center, outer)
@@ -637,7 +689,7 @@ def _has_inner_edge(fit: Fit, support: float, limits: DetectionLimits) -> bool:
 
 def _most_perspective(p: NDArray[np.float64], focal: float, limits: DetectionLimits) -> float:
     """Return the largest perspective, abs(h), of a circle in a plane."""
-    minor, major = np.linalg.eigvalsh(_matrix(p[SHAPE:BLUR]))
+    minor, major = np.linalg.eigvalsh(matrix_of(p[SHAPE:BLUR]))
     tilt = math.sqrt(max((major / minor) ** 2 - 1.0, 0.0))
     return limits.perspective * float(major) / focal * (tilt + 0.2) + 3.0 * PERSPECTIVE_PRIOR
 
@@ -656,6 +708,8 @@ def _status(
     """Return status and reason."""
     p = fit.parameters
     contrast = _contrast(fit)
+    # Of correlated noise, the differences of neighbours show only a part.
+    noise = max(noise, fit.noise)
     if contrast < limits.least_contrast * max(fit.residual, 0.3):
         return LOST, f'contrast of {contrast:.0f} grey levels over {fit.residual:.1f} of residual'
     if (p[BAND] > p[OUTSIDE]) != (hypothesis.polarity < 0.0):
@@ -693,22 +747,11 @@ def _status(
         or not _explains(fit, noise, limits, limits.glare_unexplained)
     ):
         return UNCERTAIN, f'glare over {100 * fit.burnt:.0f} % of the rim'
+    if deviation > limits.largest_deviation and fit.bend > limits.largest_deviation:
+        return UNCERTAIN, f'not flat: its rim is bent by {fit.bend:.2f} px'
     if deviation > limits.largest_deviation:
         return UNCERTAIN, f'standard deviation of {deviation:.2f} px'
     return TRACKED, ''
-
-
-def _matrix(triangle: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the symmetric matrix (2, 2) with the elements 11, 12, 22."""
-    return triangle[[0, 1, 1, 2]].reshape(2, 2)
-
-
-def _symmetric_root(square: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the positive root of a symmetric positive matrix (2, 2)."""
-    root = math.sqrt(float(square[0, 0] * square[1, 1] - square[0, 1] * square[1, 0]))
-    trace = math.sqrt(float(square[0, 0] + square[1, 1]) + 2.0 * root)
-    result: NDArray[np.float64] = (square + root * np.eye(2)) / trace
-    return result
 
 
 def _ellipse(center: NDArray[np.float64], shape: NDArray[np.float64]) -> Ellipse:

@@ -24,6 +24,8 @@ from longreach_dynamics.linear_algebra import cholesky, cholesky_solve
 from longreach_vision.camera.undistortion import shape_to_pinhole, to_pinhole
 from longreach_vision.marker.pixel_model import (
     BAND,
+    BEND,
+    BEND_SIZE,
     BLUR,
     CENTER,
     LEAST_NOISE,
@@ -32,8 +34,10 @@ from longreach_vision.marker.pixel_model import (
     PERSPECTIVE,
     RHO,
     SHADOW,
+    SHADOW_SIZE,
     SHAPE,
     fill_normal_equations,
+    fill_slopes,
     limit_parameters,
     limit_shadow,
     set_perspective,
@@ -46,6 +50,14 @@ from longreach_vision.marker.pixel_selection import (
     edge_reach,
     find_burnt,
     select_pixels,
+)
+from longreach_vision.marker.residuals import (
+    CORRELATIONS,
+    bend_significance,
+    correlation_factor,
+    index_pixels,
+    measure_noise,
+    shorter_axis,
 )
 from longreach_vision.marker.shadows import find_shadow
 from longreach_vision.marker.symmetric import SECTORS, largest
@@ -63,6 +75,14 @@ _UNEVEN, _BENT = (1.05, 0.12), 1.5
 # The edge of a shadow is estimated, too, where less of the rim fits; by how much more of it must
 # fit then, if the residuals are not explained better.
 _PLAIN, _GAINED = 0.85, 0.1
+# Bent paper is estimated, too, where chi-square of 2 degrees of freedom shows it; most of the rim
+# must fit then, since occluders can look like it. Its first prior standard deviation over the
+# radius.
+_BENT_SIGNIFICANT, _WHOLE, _BOW = 12.0, 0.95, 0.05
+# Correlated noise above this share of the contrast is another object.
+_NOISIEST = 0.15
+# Kinds of fits.
+_PLAINLY, _SHADED, _BOWED = 0, 1, 2
 # A fit with a larger residual as a share of the contrast is abandoned.
 _HOPELESS = 0.4
 
@@ -88,6 +108,12 @@ class Fit(NamedTuple):
     converged : bool
     shaded : bool
         The edge of a shadow was estimated, too.
+    bend : float
+        Largest height of a bent rim over its middle, as seen in the image [px]; 0 if the paper was
+        regarded as flat.
+    noise : float
+        Standard deviation of the noise: as given, or, where it is correlated, that of the
+        residuals away from the edges [grey levels].
     """
 
     parameters: NDArray[np.float64]
@@ -98,6 +124,13 @@ class Fit(NamedTuple):
     pixels: int
     converged: bool
     shaded: bool
+    bend: float
+    noise: float
+
+    @property
+    def support(self) -> float:
+        """Share of the outer edge's sectors that fit; 0 if the fit did not converge."""
+        return float(np.mean(self.sectors[:SECTORS])) if self.converged else 0.0
 
 
 def fit_marker(
@@ -136,34 +169,45 @@ def fit_marker(
     noise : float
         Standard deviation of the noise, lower bound for the assessment of sectors [grey levels].
     """
-    return Fit(*_fit_marker(image, packed, normal, outline, start, seen, blur, noise))
+    given = image, packed, normal, outline, start, seen, blur, noise
+    best, signs = _fitted(*given, _PLAINLY)
+    support = best.support
+    if max(signs) > _BENT_SIGNIFICANT:
+        bent, _ = _fitted(*given, _BOWED)
+        if bent.support > _WHOLE and (
+            bent.support > support + _GAINED
+            or (signs[1] > _BENT_SIGNIFICANT and bent.residual < best.residual)
+        ):
+            best, support = bent, bent.support
+    rms, noise = best.residual, best.noise
+    if support >= _PLAIN and rms < _CURVED[0] * noise + _CURVED[1]:
+        return best
+    shaded, _ = _fitted(*given, _SHADED)
+    gained = shaded.support - support
+    if shaded.converged and (
+        gained > _GAINED or (gained > -0.05 and _is_explained.py_func(rms, shaded.residual, noise))
+    ):
+        return shaded
+    return best
+
+
+def _fitted(*given) -> tuple[Fit, tuple[float, float]]:  # type: ignore[no-untyped-def]
+    """Return :func:`_fit` of the same arguments, and chi-square of a bend, first and last."""
+    *fields, first, last = _fit(*given)
+    return Fit(*fields), (first, last)
 
 
 @kernel
-def _fit_marker(  # type: ignore[no-untyped-def]
-    image, packed, normal, outline, start, seen, blur, noise
-):  # fmt: skip
-    """Kernel of :func:`fit_marker`, with the same arguments; returns the fields of Fit."""
-    plain = _fit(image, packed, normal, outline, start, seen, blur, noise, False)
-    _, _, rms, active, _, _, converged, _ = plain
-    support = np.mean(active[:SECTORS]) if converged else 0.0
-    if support >= _PLAIN and rms < _CURVED[0] * noise + _CURVED[1]:
-        return plain
-    shaded = _fit(image, packed, normal, outline, start, seen, blur, noise, True)
-    _, _, less, active, _, _, found, _ = shaded
-    if not found:
-        return plain
-    gained = np.mean(active[:SECTORS]) - support
-    if gained > _GAINED or (gained > -0.05 and _is_explained(rms, less, noise)):
-        return shaded
-    return plain
-
-
-@njit
 def _fit(  # type: ignore[no-untyped-def]
-    image, packed, normal, outline, start, seen, blur, noise, shaded
+    image, packed, normal, outline, start, seen, blur, noise, kind
 ):  # fmt: skip
-    """Fit a marker, with the edge of a shadow across it or without; as :func:`_fit_marker`."""
+    """
+    Fit a marker with the arguments of :func:`fit_marker`: plainly, with a shadow's edge, or bent.
+
+    Returns the fields of Fit, and chi-square of a bend in the residuals of the first sectors and
+    of the last ones (0 where it is not tested).
+    """
+    shaded, bent = kind == _SHADED, kind == _BOWED
     disc = start[5] <= 0.0
     known = normal[0] != 0.0 or normal[1] != 0.0 or normal[2] != 0.0
     cu, cv = to_pinhole(packed, start[0], start[1])
@@ -173,7 +217,7 @@ def _fit(  # type: ignore[no-untyped-def]
     shortest = p[SHAPE] + p[SHAPE + 2] - longest
     u0, u1, v0, v1 = _window(image, start, shortest)
     most = max(0, u1 - u0) * max(0, v1 - v0)
-    samples = np.empty((3, most))
+    samples = np.empty((5, most))
     sector = np.empty(most, np.int64)
     residuals = np.empty(most)
     covariance = np.zeros((PARAMETERS, PARAMETERS))
@@ -183,7 +227,13 @@ def _fit(  # type: ignore[no-untyped-def]
     size = 0
     rms = 0.0
     local = converged = False
-    shadow = np.zeros(0)
+    extension = np.zeros(0)
+    correlation = np.zeros(CORRELATIONS)
+    is_correlated = False
+    signs = np.zeros(2)
+    if bent:
+        extension = np.zeros(BEND_SIZE)
+        extension[5] = _BOW * longest
     for attempt in range(_ATTEMPTS):
         set_perspective(p, line, known)
         reach = edge_reach(p)
@@ -191,23 +241,44 @@ def _fit(  # type: ignore[no-untyped-def]
             image, packed, p, disc, reach, u0, u1, v0, v1, samples, sector
         )  # fmt: skip
         divide_by_light(samples[:, :size], light, cu, cv, longest)
+        if bent:
+            extension[3], extension[4] = _tilt(packed, normal, known, p)
+            if attempt > 0:
+                extension[5] = max(math.hypot(extension[1], extension[2]), 0.01)
         if attempt == 0:
             find_burnt(samples[:, :size], sector[:size], burnt)
             if shaded:
-                shadow = find_shadow(samples[:, :size], sector[:size], burnt, p, disc)
-                if shadow.size == 0:
+                extension = find_shadow(samples[:, :size], sector[:size], burnt, p, disc)
+                if extension.size == 0:
                     break
                 # Edge points are missing where the shadow is dark.
                 active[:] = True
             active &= ~burnt
             start_levels(p, disc, samples[:, :size], sector[:size], active)
             if shaded:
-                _lighten(p, samples[:, :size], sector[:size], disc, shadow)
+                _lighten(p, samples[:, :size], sector[:size], disc, extension)
         converged, rms = _estimate(
-            p, shadow, line, known, outline, disc, samples[:, :size], sector[:size], active,
+            p, extension, line, known, outline, disc, samples[:, :size], sector[:size], active,
             residuals, covariance, noise, local,
         )  # fmt: skip
-        if attempt == 0 and converged and not shaded:
+        if attempt == 0 and converged and rms > _UNEVEN[0] * noise + _UNEVEN[1]:
+            # The differences of neighbours, from which the noise was estimated, are too small
+            # where it is correlated.
+            trusted = active.copy()
+            _judge_sectors(residuals, sector[:size], burnt, noise, trusted)
+            measured = measure_noise(
+                index_pixels(samples[:, :size], u0, u1, v0, v1),
+                _slopes(p, disc, samples[:, :size]),
+                sector[:size], trusted, residuals[:size], correlation,
+            )  # fmt: skip
+            is_correlated = 0.0 < measured < _NOISIEST * abs(p[OUTSIDE] - p[BAND])
+            if is_correlated:
+                noise = max(noise, min(measured, rms))
+        if attempt == 0 and converged and kind == _PLAINLY:
+            signs[0] = bend_significance(
+                p, *_tilt(packed, normal, known, p), _slopes(p, disc, samples[:, :size]),
+                sector[:size], active, residuals[:size], rms * rms,
+            )  # fmt: skip
             if burnt.any():
                 # Glare extends beyond the saturated sectors.
                 local = rms > _UNEVEN[0] * noise + _UNEVEN[1]
@@ -218,7 +289,7 @@ def _fit(  # type: ignore[no-untyped-def]
                 )  # fmt: skip
             if local:
                 converged, rms = _estimate(
-                    p, shadow, line, known, outline, disc, samples[:, :size], sector[:size],
+                    p, extension, line, known, outline, disc, samples[:, :size], sector[:size],
                     active, residuals, covariance, noise, local,
                 )  # fmt: skip
         contrast = abs(p[OUTSIDE] - p[BAND])
@@ -232,19 +303,56 @@ def _fit(  # type: ignore[no-untyped-def]
         if kept < SECTORS // 5:
             converged = False
             break
-        few = changed == 0 or (attempt > 0 and changed <= 2)
+        few = (changed == 0 and not bent) or (attempt > 0 and changed <= 2)
         if few and abs(edge_reach(p) - reach) < 0.5:
             break
-    if converged and not local and not shaded and rms > _UNEVEN[0] * noise + _UNEVEN[1]:
-        # Not earlier: an occluder could be mistaken for light.
-        trial, spread = p.copy(), covariance.copy()
-        found, less = _estimate(
-            trial, shadow, line, known, outline, disc, samples[:, :size], sector[:size], active,
-            residuals, spread, noise, True,
+    factor = 1.0
+    if converged and is_correlated:
+        factor = correlation_factor(
+            index_pixels(samples[:, :size], u0, u1, v0, v1),
+            _slopes(p, disc, samples[:, :size]), sector[:size], active, correlation,
         )  # fmt: skip
-        if found and _is_explained(rms, less, noise):
-            p, covariance, rms = trial, spread, less
-    return p, covariance, rms, active, np.mean(burnt[:SECTORS]), size, converged, shaded
+        # Beyond the noise, residuals are regarded as before.
+        factor = 1.0 + (factor - 1.0) * min(noise / max(rms, 1e-9), 1.0) ** 2
+    if converged and kind == _PLAINLY and not local:
+        signs[1] = bend_significance(
+            p, *_tilt(packed, normal, known, p), _slopes(p, disc, samples[:, :size]),
+            sector[:size], active, residuals[:size], factor * rms * rms,
+        )  # fmt: skip
+        if rms > _UNEVEN[0] * noise + _UNEVEN[1]:
+            # Not earlier: an occluder could be mistaken for light.
+            trial, spread = p.copy(), covariance.copy()
+            found, less = _estimate(
+                trial, extension, line, known, outline, disc, samples[:, :size], sector[:size],
+                active, residuals, spread, noise, True,
+            )  # fmt: skip
+            if found and _is_explained(rms, less, noise):
+                p, covariance, rms = trial, spread, less
+    covariance *= factor
+    bend = math.hypot(extension[1], extension[2]) if bent else 0.0
+    return (
+        p, covariance, rms, active, np.mean(burnt[:SECTORS]), size, converged, shaded, bend, noise,
+        signs[0], signs[1],
+    )  # fmt: skip
+
+
+@njit
+def _tilt(packed, normal, known, p):  # type: ignore[no-untyped-def]
+    """Return the unit vector (u, v) along which heights over the plane move a point's image."""
+    if not known:
+        return shorter_axis(p)
+    tilt_u = packed[0] * normal[0] - (p[CENTER] - packed[2]) * normal[2]
+    tilt_v = packed[1] * normal[1] - (p[CENTER + 1] - packed[3]) * normal[2]
+    size = max(math.hypot(tilt_u, tilt_v), 1e-9)
+    return tilt_u / size, tilt_v / size
+
+
+@njit
+def _slopes(p, disc, samples):  # type: ignore[no-untyped-def]
+    """Return the slopes (9, n) of :func:`longreach_vision.marker.pixel_model.fill_slopes`."""
+    slopes = np.empty((9, samples.shape[1]))
+    fill_slopes(p, disc, samples, slopes)
+    return slopes
 
 
 @njit
@@ -350,20 +458,24 @@ def _judge_sectors(residuals, sector, burnt, noise, active):  # type: ignore[no-
 
 @njit
 def _estimate(  # type: ignore[no-untyped-def]
-    p, shadow, line, known, outline, disc, samples, sector, active, residuals, covariance, noise,
-    local,
+    p, extension, line, known, outline, disc, samples, sector, active, residuals, covariance,
+    noise, local,
 ):  # fmt: skip
     """
     Estimate all parameters from the samples of the active sectors.
 
-    Updates the parameters, those of a shadow (8,) included if it is not empty, fills residuals and
-    ``covariance`` (20, 20); returns whether it converged, and the root mean square of the active
-    residuals and priors [grey levels].
+    Updates the parameters, including those of a shadow (8,) or a bend (6,) in ``extension``, fills
+    residuals and ``covariance`` (20, 20); returns whether it converged, and the root mean square
+    of the active residuals and priors [grey levels].
     """
     first, last = CENTER if disc else 0, PERSPECTIVE if known else PARAMETERS
     own = last - first
     # The last parameter of a shadow is the light inside the inner edge.
-    more = 0 if shadow.size == 0 else (SHADOW - 1 if disc else SHADOW)
+    more = 0
+    if extension.size == SHADOW_SIZE:
+        more = SHADOW - 1 if disc else SHADOW
+    elif extension.size == BEND_SIZE:
+        more = BEND
     count = own + more
     normal = np.zeros((PARAMETERS + 1, PARAMETERS))
     tried = np.zeros((PARAMETERS + 1, PARAMETERS))
@@ -371,14 +483,17 @@ def _estimate(  # type: ignore[no-untyped-def]
     step = np.empty(count)
     joint = np.zeros((SHADOW, PARAMETERS + 1 + SHADOW))
     tried_joint = np.zeros((SHADOW, PARAMETERS + 1 + SHADOW))
-    trial, trial_shadow = p.copy(), shadow.copy()
+    trial, trial_extension = p.copy(), extension.copy()
     cost, used = fill_normal_equations(
-        p, shadow, known, outline, disc, samples, sector, active, normal, joint, residuals, noise,
-        local,
+        p, extension, known, outline, disc, samples, sector, active, normal, joint, residuals,
+        noise, local,
     )  # fmt: skip
     if used < 2 * count:
         return False, 0.0
-    damping = 1e-5
+    damping, least = 1e-5, 1e-7
+    if extension.size == BEND_SIZE:
+        # Of a disc, only the prior determines the constant part.
+        damping, least = 1e-9, 1e-10
     converged = False
     for _ in range(_STEPS):
         moved = False
@@ -395,12 +510,12 @@ def _estimate(  # type: ignore[no-untyped-def]
             trial[:] = p
             trial[first:last] += step[:own]
             limit_parameters(trial, disc)
-            trial_shadow[:] = shadow
-            trial_shadow[:more] += step[own:]
-            limit_shadow(trial_shadow)
+            trial_extension[:] = extension
+            trial_extension[:more] += step[own:]
+            limit_shadow(trial_extension)
             set_perspective(trial, line, known)
             better, used = fill_normal_equations(
-                trial, trial_shadow, known, outline, disc, samples, sector, active, tried,
+                trial, trial_extension, known, outline, disc, samples, sector, active, tried,
                 tried_joint, residuals, noise, local,
             )  # fmt: skip
             if better <= cost * (1.0 + 1e-9):
@@ -415,10 +530,10 @@ def _estimate(  # type: ignore[no-untyped-def]
         gained = cost - better
         p[:] = trial
         cost = better
-        shadow[:] = trial_shadow
+        extension[:] = trial_extension
         normal, tried = tried, normal
         joint, tried_joint = tried_joint, joint
-        damping = max(0.1 * damping, 1e-7)
+        damping = max(0.1 * damping, least)
         # Convergence is fast: the remaining error is far below the noise.
         if shift < 5e-3 and gained < 0.5 * cost / used:
             converged = True
@@ -446,7 +561,7 @@ def _join(normal, joint, first, last, more, factor, right):  # type: ignore[no-u
     """
     Fill lower triangle and right-hand side for the parameters from ``first`` up to ``last``.
 
-    ``more`` parameters of a shadow follow; see :func:`fill_normal_equations`.
+    ``more`` parameters of a shadow or a bend follow; see :func:`fill_normal_equations`.
     """
     own = last - first
     factor[:own, :own] = normal[first:last, first:last]

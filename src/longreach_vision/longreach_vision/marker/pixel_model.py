@@ -45,6 +45,14 @@ nonlinear; and the origin u, v [px], which is not estimated. Where a blurred sha
 blurred edge, the mean of the product of both steps is not the product of their means: for normal
 distributions of correlation c, Phi2(z, y; c) = Phi(z) Phi(y) + phi(z) phi(y) (c + c^2 z y / 2 +
 ...).
+
+Paper bent to a cylinder has the height q (1 + cos(2 phi - a)) over the plane along its rim, for
+either sign of q, and rho^2 of it along the inner edge. Seen at an angle, heights move the edges
+along the direction d of the tilt, the shorter axis of the ellipse. The parameters of a bend, shape
+(6,), are: q0, q1, q2 of the height q0 + q1 cos 2 phi + q2 sin 2 phi [px in the image]; d, which is
+not estimated; and the prior standard deviation of q0, abs(q). The part of second order moves the
+centre of the ellipse and distorts its outline by as much; the constant one moves all of the rim
+from the middle of the paper, which only a ring shows.
 """
 
 from __future__ import annotations
@@ -58,6 +66,8 @@ from longreach_vision.marker.symmetric import inverse, times
 
 __all__ = [
     'BAND',
+    'BEND',
+    'BEND_SIZE',
     'BLUR',
     'CENTER',
     'INSIDE',
@@ -71,6 +81,7 @@ __all__ = [
     'SHADOW_SIZE',
     'SHAPE',
     'fill_normal_equations',
+    'fill_slopes',
     'limit_parameters',
     'limit_shadow',
     'set_perspective',
@@ -83,6 +94,10 @@ INSIDE, RHO, CENTER, SHAPE, BLUR, BAND, OUTSIDE, PERSPECTIVE = 0, 3, 4, 6, 9, 12
 PARAMETERS = 20
 # Estimated parameters of a shadow, and length of the array.
 SHADOW, SHADOW_SIZE = 6, 8
+# The same of a bend.
+BEND, BEND_SIZE = 3, 6
+# Prior standard deviation of q1 and q2 over the marker's size.
+_BOWED = 0.1
 # Prior standard deviations: differences of a shadow's light between two levels; variance of the
 # penumbra [px^2].
 _UNEQUAL, _PENUMBRA = 0.1, 3.0
@@ -97,6 +112,7 @@ _STEPS = 16
 _GRID = np.arange(-5 * _STEPS, 5 * _STEPS + 2) / _STEPS
 # Distance from an edge, in standard deviations of the blur, beyond which it has no influence.
 _FAR = 4.9
+_NORMAL_TOP = 1.0 / math.sqrt(2.0 * math.pi)
 _NORMAL_SLOPE = np.exp(-0.5 * _GRID**2) / math.sqrt(2.0 * math.pi) / _STEPS
 _NORMAL_DISTRIBUTION = np.array([0.5 * math.erfc(-z / math.sqrt(2.0)) for z in _GRID])
 # Prior standard deviation of differences between shading gradients, as a share of the contrast
@@ -152,8 +168,8 @@ def limit_parameters(p, disc):  # type: ignore[no-untyped-def]
 
 @njit
 def limit_shadow(shadow):  # type: ignore[no-untyped-def]
-    """Limit the parameters of a shadow, shape (8,) or (0,), to the domain of the model."""
-    if shadow.size > 0:
+    """Limit the parameters of a shadow, shape (8,), to the domain of the model; others stay."""
+    if shadow.size == SHADOW_SIZE:
         shadow[2] = min(max(shadow[2], 0.0), _WIDEST)
         for k in range(3, 6):
             shadow[k] = min(max(shadow[k], 0.02), 1.5)
@@ -299,6 +315,45 @@ def _fill_places(p, samples, places):  # type: ignore[no-untyped-def]
 
 
 @njit
+def fill_slopes(p, disc, samples, slopes):  # type: ignore[no-untyped-def]
+    """
+    Fill the slopes of the model at each sample, without a shadow.
+
+    Parameters
+    ----------
+    p : ndarray, shape (20,)
+    disc : bool
+    samples : ndarray, shape (3 or more, n)
+        u, v in pinhole pixels [px], first.
+    slopes : ndarray, shape (9, n)
+        Filled: distance from the nearest edge over the blur; level (0 outside, 1 band, 2 inside);
+        slope of the grey level across the outer edge and across the inner one [1/px]; normal u, v
+        of the edge in the image; direction u, v in the plane; pixels for a relative radius of 1.
+    """
+    places = np.empty((10, samples.shape[1]))
+    _fill_places(p, samples, places)
+    rho = p[RHO]
+    for index in range(samples.shape[1]):
+        du, dv, r = places[0, index], places[1, index], places[2, index]
+        flat, sharp, bend = places[7, index], places[8, index], places[9, index]
+        outside = p[OUTSIDE] + p[OUTSIDE + 1] * du + p[OUTSIDE + 2] * dv
+        band = p[BAND] + p[BAND + 1] * du + p[BAND + 2] * dv
+        z = (r - 1.0) * flat * sharp + bend
+        slopes[0, index], slopes[1, index] = abs(z), 0.0 if r > 1.0 else 1.0
+        slopes[2, index] = (outside - band) * sharp * _NORMAL_TOP * math.exp(-0.5 * z * z)
+        slopes[3, index] = 0.0
+        if not disc:
+            inside = p[INSIDE] + p[INSIDE + 1] * du + p[INSIDE + 2] * dv
+            z = (r - rho) * flat * sharp + bend / rho
+            slopes[0, index] = min(abs(z), slopes[0, index])
+            slopes[1, index] += 1.0 if r < rho else 0.0
+            slopes[3, index] = (band - inside) * sharp * _NORMAL_TOP * math.exp(-0.5 * z * z)
+        slopes[4, index], slopes[5, index] = places[5, index], places[6, index]
+        slopes[6, index], slopes[7, index] = places[3, index], places[4, index]
+        slopes[8, index] = flat
+
+
+@njit
 def _eliminate_light(normal, sums, moments, z, sector, active, residuals):  # type: ignore[no-untyped-def]
     """
     Eliminate the light of each sector from normal matrix and residuals.
@@ -378,7 +433,7 @@ def _add_shadow_priors(shadow, joint, noise):  # type: ignore[no-untyped-def]
 
 @njit(fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')
 def fill_normal_equations(  # type: ignore[no-untyped-def]
-    p, shadow, known, outline, disc, samples, sector, active, normal, joint, residuals, noise,
+    p, extension, known, outline, disc, samples, sector, active, normal, joint, residuals, noise,
     local,
 ):  # fmt: skip
     """
@@ -387,8 +442,8 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
     Parameters
     ----------
     p : ndarray, shape (20,)
-    shadow : ndarray, shape (8,) or (0,)
-        Parameters of a shadow; empty for none.
+    extension : ndarray, shape (8,), (6,) or (0,)
+        Parameters of a shadow, or of a bend; empty for none.
     known : bool
         The plane's normal is known: p contains its h.
     outline : ndarray, shape (3,)
@@ -406,15 +461,15 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
         products
             of derivatives and residuals. Includes the priors, in units of squared grey levels.
     joint : ndarray, shape (6, 27)
-        With a shadow, filled likewise for its parameters: products with the derivatives by p, with
-        the residuals, and among themselves.
+        With a shadow or a bend, filled likewise for its parameters: products with the derivatives
+        by p, with the residuals, and among themselves.
     residuals : ndarray, shape (n,)
         Filled for all sectors: measured minus modelled [grey levels].
     noise : float
         Standard deviation of the noise, which weights the priors [grey levels].
     local : bool
         Each sector has its own light (level and slope across the edge), which is eliminated; not
-        with a shadow.
+        with a shadow or a bend.
 
     Returns
     -------
@@ -439,15 +494,19 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
     sums = np.zeros((active.size if local else 0, 2, PARAMETERS + 1))
     places = np.empty((10, count))
     _fill_places(p, samples, places)
-    shaded = shadow.size > 0
+    shaded, bent = extension.size == SHADOW_SIZE, extension.size == BEND_SIZE
+    # Shorter names.
+    shadow, q = extension, extension
+    facing = double_u = double_v = high = 0.0
     extra = np.zeros(SHADOW)
     lit_outside = lit_band = lit_inside = 0.0
     in_shadow = shadow_grey = shadow_z = 0.0
     shade_u = shade_v = shade_sharp = shade_du = shade_dv = 0.0
     dim_outside = dim_band = dim_inside = 0.0
     light_outside = light_band = light_inside = 1.0
-    if shaded:
+    if shaded or bent:
         joint[:] = 0.0
+    if shaded:
         shade_u, shade_v = math.cos(shadow[0]), math.sin(shadow[0])
         shade_sharp = 1.0 / math.sqrt(
             s11 * shade_u**2 + 2.0 * s12 * shade_u * shade_v + s22 * shade_v**2 + shadow[2]
@@ -467,8 +526,12 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
             lit_outside, lit_band = outside, band
             outside *= 1.0 + (shadow[3] - 1.0) * in_shadow
             band *= 1.0 + (shadow[4] - 1.0) * in_shadow
+        if bent:
+            facing = q[3] * mu + q[4] * mv
+            double_u, double_v = eu * eu - ev * ev, 2.0 * eu * ev
+            high = facing * (q[0] + q[1] * double_u + q[2] * double_v) * sharp
         # Without branches: they would be mispredicted for every third pixel.
-        z_outer = min(max((r - 1.0) * scale + bend, -_FAR), _FAR)
+        z_outer = min(max((r - 1.0) * scale + bend - high, -_FAR), _FAR)
         box = 1.0 - sharpest * sharp * sharp
         box *= 0.05 * box
         phi_outer, density_outer = _blurred_step(z_outer, box)
@@ -480,7 +543,8 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
             if shaded:
                 lit_inside = inside
                 inside *= 1.0 + (shadow[5] - 1.0) * in_shadow
-            z_inner = min(max((r - rho) * scale + bend * curved_inside, -_FAR), _FAR)
+            z_inner = (r - rho) * scale + bend * curved_inside - rho * rho * high
+            z_inner = min(max(z_inner, -_FAR), _FAR)
             phi_inner, density_inner = _blurred_step(z_inner, box)
             grey_inner = (band - inside) * density_inner
             value += (inside - band) * (1.0 - phi_inner)
@@ -540,6 +604,9 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
             light_outside = 1.0 + (shadow[3] - 1.0) * in_shadow
             light_band = 1.0 + (shadow[4] - 1.0) * in_shadow
             light_inside = 1.0 + (shadow[5] - 1.0) * in_shadow
+        if bent:
+            extra[0] = -facing * (by_outer + rho * rho * by_inner)
+            extra[1], extra[2] = extra[0] * double_u, extra[0] * double_v
         if not disc:
             share = seen * (1.0 - phi_inner) * light_inside
             row[INSIDE] = share
@@ -574,11 +641,11 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
             row[PERSPECTIVE] = bow * along * eu
             row[PERSPECTIVE + 1] = bow * along * ev
         row[PARAMETERS] = error
-        if shaded:
-            for k in range(SHADOW):
+        if shaded or bent:
+            for k in range(SHADOW if shaded else BEND):
                 for i in range(PARAMETERS + 1):
                     joint[k, i] += extra[k] * row[i]
-                for i in range(SHADOW):
+                for i in range(SHADOW if shaded else BEND):
                     joint[k, PARAMETERS + 1 + i] += extra[k] * extra[i]
         if local:
             for i in range(PARAMETERS + 1):
@@ -595,10 +662,16 @@ def fill_normal_equations(  # type: ignore[no-untyped-def]
             normal, sums, moments, nearest, sector, active, residuals
         )
         used -= eliminated
-    if shaded:
-        cost += _add_shadow_priors(shadow, joint, noise)
     # Prior: the gradients of the three levels are proportional to the levels.
     size = math.sqrt(a11 * a22 - a12 * a12)
+    if shaded:
+        cost += _add_shadow_priors(shadow, joint, noise)
+    if bent:
+        for k in range(BEND):
+            weight = (max(noise, LEAST_NOISE) / (q[5] if k == 0 else _BOWED * size)) ** 2
+            cost += weight * q[k] * q[k]
+            joint[k, PARAMETERS + 1 + k] += weight
+            joint[k, PARAMETERS] -= weight * q[k]
     for part in range(1 if disc else 2):
         one, other = (BAND, OUTSIDE) if part == 0 else (INSIDE, BAND)
         ratio = p[one] / max(p[other], 1.0)

@@ -67,9 +67,9 @@ def select_pixels(  # type: ignore[no-untyped-def]
         Largest distance from an edge [px].
     u0, u1, v0, v1 : int
         Window in the image: first column, last column + 1, first row, last row + 1.
-    samples : ndarray, shape (3, N)
-        Filled: u, v in pinhole pixels [px] and grey level; N is the number of pixels of the
-        window.
+    samples : ndarray, shape (5, N)
+        Filled: u, v in pinhole pixels [px], grey level, and column and row in the image; N is the
+        number of pixels of the window.
     sector : ndarray of int64, shape (N,)
         Filled: sector of each pixel.
 
@@ -178,6 +178,7 @@ def _select_part(  # type: ignore[no-untyped-def]
                 continue
             samples[0, size], samples[1, size] = u, v
             samples[2, size] = image[row, column]
+            samples[3, size], samples[4, size] = column, row
             sector[size] = part + sector_of(yu, yv)
             size += 1
     return size

@@ -1,0 +1,143 @@
+"""
+The normal of a marker's plane, from the shape of its ellipse.
+
+A circle is seen as an ellipse whose shape depends on the normal of its plane. Where a marker is
+not quite parallel to the given plane, the normal from its ellipse gives its centre.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longreach_vision.marker.pixel_model import BLUR, CENTER, SHAPE
+
+__all__ = ['circle_square', 'matrix_of', 'shift_by_normal', 'symmetric_root', 'unit_shape']
+
+# Chi-square (2 degrees of freedom) from which the ellipse contradicts the plane's normal; standard
+# deviations of the normal [rad], for its estimation, and of the ellipse's relative shape in
+# addition to noise; step of derivatives [rad].
+_CONTRADICTED, _NORMAL_DEVIATION, _SHAPE_FLOOR = 16.0, math.radians(5.0), 5e-4
+_TURN = 1e-4
+# Iterations of the estimate.
+_STEPS = 4
+
+
+def circle_square(
+    packed: NDArray[np.float64], normal: NDArray[np.float64], pinhole: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the square of the shape matrix (2, 2) of a circle at a pinhole pixel, unscaled."""
+    # A step w in the plane moves the pinhole pixel by F (w_uv - ray_uv w_z), up to scale.
+    move = np.array(
+        [[packed[0], 0.0, packed[2] - pinhole[0]], [0.0, packed[1], packed[3] - pinhole[1]]]
+    )
+    across = move @ normal
+    return np.asarray(move @ move.T - np.outer(across, across))
+
+
+def shift_by_normal(
+    parameters: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+    packed: NDArray[np.float64],
+    normal: NDArray[np.float64],
+    outline: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """
+    Return by how much a centre is off because the given normal is.
+
+    The shape of the ellipse determines the normal. If it contradicts the given one, the normal is
+    estimated from it, with the given one as prior.
+
+    Parameters
+    ----------
+    parameters : ndarray, shape (20,)
+        Of a fit with the given normal, in the order of
+        :mod:`longreach_vision.marker.pixel_model`.
+    covariance : ndarray, shape (20, 20)
+    packed : ndarray, shape (16,)
+        The camera.
+    normal : ndarray, shape (3,)
+        The given unit normal in the camera frame.
+    outline : ndarray, shape (3,)
+        Shape matrix (11, 12, 22) of a circle with this normal, of any scale.
+
+    Returns
+    -------
+    shift : ndarray, shape (2,)
+        To be added to the centre [px]; zeros if there is no contradiction.
+    uncertainty : ndarray, shape (2, 2)
+        Covariance of the shift [px^2].
+    """
+    own = parameters[SHAPE:BLUR]
+    size = math.sqrt(own @ own)
+    seen = own / size
+    spread = covariance[SHAPE:BLUR, SHAPE:BLUR] / size**2 + np.eye(3) * _SHAPE_FLOOR**2
+    # The scale is free: the difference is perpendicular to the shape.
+    excess = seen - outline * ((seen @ outline) / (outline @ outline))
+    if excess @ np.linalg.solve(spread, excess) < _CONTRADICTED:
+        return np.zeros(2), np.zeros((2, 2))
+    center = parameters[CENTER:SHAPE]
+    _, _, axes = np.linalg.svd(normal[None, :])
+    aside = axes[1:]
+
+    def direction(turn: NDArray[np.float64]) -> NDArray[np.float64]:
+        shape = unit_shape(circle_square(packed, _turned(normal, aside, turn), center))
+        return np.asarray(shape / math.sqrt(shape @ shape))
+
+    weight = np.linalg.inv(spread)
+    prior = np.eye(2) / _NORMAL_DEVIATION**2
+    turn, information = np.zeros(2), prior
+    for _ in range(_STEPS):
+        now = direction(turn)
+        slopes = np.stack(
+            [(direction(turn + step) - now) / _TURN for step in _TURN * np.eye(2)], axis=1
+        )
+        information = slopes.T @ weight @ slopes + prior
+        right = slopes.T @ weight @ (seen - now) - prior @ turn
+        turn = turn + np.linalg.solve(information, right)
+    shape = matrix_of(own)
+
+    def offset(turn: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the projected centre minus the centre of the ellipse."""
+        n = _turned(normal, aside, turn)
+        line = n[:2] / packed[:2]
+        depth = n[2] + line @ (center - packed[2:4])
+        h = -shape @ line / depth
+        return np.asarray(shape @ h / (1.0 - h @ h))
+
+    slopes = np.stack(
+        [(offset(turn + step) - offset(turn)) / _TURN for step in _TURN * np.eye(2)], axis=1
+    )
+    return offset(turn) - offset(np.zeros(2)), slopes @ np.linalg.solve(information, slopes.T)
+
+
+def _turned(
+    normal: NDArray[np.float64], aside: NDArray[np.float64], turn: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return a unit normal turned by two small angles [rad] towards two axes (2, 3)."""
+    turned = normal + turn @ aside
+    return np.asarray(turned / np.linalg.norm(turned))
+
+
+def unit_shape(square: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the symmetric root (11, 12, 22) of a matrix, scaled to a largest eigenvalue of 1."""
+    root = symmetric_root(square)
+    own = np.array([root[0, 0], root[0, 1], root[1, 1]])
+    longest = 0.5 * (own[0] + own[2]) + math.hypot(0.5 * (own[0] - own[2]), own[1])
+    scaled: NDArray[np.float64] = own / longest
+    return scaled
+
+
+def matrix_of(triangle: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the symmetric matrix (2, 2) with the elements 11, 12, 22."""
+    return triangle[[0, 1, 1, 2]].reshape(2, 2)
+
+
+def symmetric_root(square: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the positive root of a symmetric positive matrix (2, 2)."""
+    root = math.sqrt(float(square[0, 0] * square[1, 1] - square[0, 1] * square[1, 0]))
+    trace = math.sqrt(float(square[0, 0] + square[1, 1]) + 2.0 * root)
+    result: NDArray[np.float64] = (square + root * np.eye(2)) / trace
+    return result

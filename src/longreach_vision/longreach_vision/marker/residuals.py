@@ -1,0 +1,238 @@
+"""
+Correlation of noise, and signs of bent paper, in the residuals of a marker's fit.
+
+Noise is measured by differences of residuals away from the edges, where a wrong shape of the edges
+has no influence: half of the mean squared difference of pixels at a distance l is the variance of
+the noise times 1 - c(l), with c(l) its correlation, and illumination that varies slowly drops out.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from longreach_dynamics.linear_algebra import cholesky
+from longreach_vision.marker.pixel_model import RHO, SHAPE
+
+__all__ = [
+    'CORRELATIONS',
+    'bend_significance',
+    'correlation_factor',
+    'index_pixels',
+    'measure_noise',
+    'shorter_axis',
+]
+
+# Largest difference of rows and columns of correlated pixels; at _FAR and beyond, noise is
+# regarded as independent.
+_LAGS, _FAR = 3, 4
+# Shape of an array of correlations: differences of rows, from 0, and columns, from -_FAR.
+CORRELATIONS = (_FAR + 1, 2 * _FAR + 1)
+# Distance from an edge, in standard deviations of the blur, from which its shape has no influence.
+_FLAT = 2.2
+# Correlation of neighbours from which it counts, and fewest pairs of pixels.
+_CORRELATED, _PAIRS = 0.25, 60
+# Least mean square of differences at the distance _LAGS over that at _FAR.
+_SATURATED = 0.85
+# Largest factor of the variance.
+_MOST = 20.0
+# Parameters of the test for a bend: centre, shape, rho and the two of second order; distance from
+# an edge, as above, from which pixels tell nothing.
+_BEND, _STEEP = 8, 3.0
+
+
+@njit
+def index_pixels(samples, u0, u1, v0, v1):  # type: ignore[no-untyped-def]
+    """
+    Return the index of the sample at each pixel of a window, -1 for none.
+
+    Parameters
+    ----------
+    samples : ndarray, shape (5, n)
+        The last rows are column and row in the image.
+    u0, u1, v0, v1 : int
+        First column, last column + 1, first row, last row + 1.
+
+    Returns
+    -------
+    ndarray of int64, shape (v1 - v0, u1 - u0)
+    """
+    place = np.full((v1 - v0, u1 - u0), -1, np.int64)
+    for index in range(samples.shape[1]):
+        place[int(samples[4, index]) - v0, int(samples[3, index]) - u0] = index
+    return place
+
+
+@njit
+def measure_noise(place, slopes, sector, active, residuals, correlation):  # type: ignore[no-untyped-def]
+    """
+    Measure noise and its correlation where the edges have no influence.
+
+    Parameters
+    ----------
+    place : ndarray of int64
+        See :func:`index_pixels`.
+    slopes : ndarray, shape (9, n)
+        See :func:`longreach_vision.marker.pixel_model.fill_slopes`.
+    sector : ndarray of int64, shape (n,)
+        Sector of each pixel.
+    active : ndarray of bool, shape (2 SECTORS,)
+        Sectors to be used.
+    residuals : ndarray, shape (n,)
+        [grey levels]
+    correlation : ndarray, shape CORRELATIONS
+        Filled.
+
+    Returns
+    -------
+    float
+        Standard deviation [grey levels]; 0 if neighbours are not correlated or too few.
+    """
+    correlation[:] = 0.0
+    far, pairs = 0.0, 0
+    totals, counts = np.zeros(correlation.shape), np.zeros(correlation.shape)
+    rows, columns = place.shape
+    for row in range(rows):
+        for column in range(columns):
+            here = place[row, column]
+            if here < 0 or slopes[0, here] < _FLAT or not active[sector[here]]:
+                continue
+            for i in range(min(_FAR + 1, rows - row)):
+                for j in range(max(-_FAR, -column), min(_FAR + 1, columns - column)):
+                    # Each pair once.
+                    if i == 0 and j <= 0:
+                        continue
+                    there = place[row + i, column + j]
+                    if there < 0 or slopes[0, there] < _FLAT or not active[sector[there]]:
+                        continue
+                    if slopes[1, here] == slopes[1, there]:
+                        totals[i, j + _FAR] += (residuals[here] - residuals[there]) ** 2
+                        counts[i, j + _FAR] += 1.0
+    for i in range(_FAR + 1):
+        for j in range(-_FAR, _FAR + 1):
+            if max(i, abs(j)) == _FAR:
+                far += totals[i, j + _FAR]
+                pairs += counts[i, j + _FAR]
+    if pairs < _PAIRS or far == 0.0:
+        return 0.0
+    variance = far / pairs
+    # Differences that still grow are those of light.
+    less, fewer = 0.0, 0.0
+    for i in range(_FAR):
+        for j in range(-_LAGS, _LAGS + 1):
+            if max(i, abs(j)) == _LAGS:
+                less += totals[i, j + _FAR]
+                fewer += counts[i, j + _FAR]
+    if less < _SATURATED * variance * fewer:
+        return 0.0
+    near = totals[0, _FAR + 1] + totals[1, _FAR]
+    if near > (1.0 - _CORRELATED) * variance * (counts[0, _FAR + 1] + counts[1, _FAR]):
+        return 0.0
+    for i in range(_LAGS + 1):
+        for j in range(-_LAGS, _LAGS + 1):
+            if counts[i, j + _FAR] > 0.0:
+                correlation[i, j + _FAR] = 1.0 - totals[i, j + _FAR] / (
+                    counts[i, j + _FAR] * variance
+                )
+    return math.sqrt(0.5 * variance)
+
+
+@njit
+def correlation_factor(place, slopes, sector, active, correlation):  # type: ignore[no-untyped-def]
+    """
+    Return the factor by which correlation increases the variance of the centre, at least 1.
+
+    The estimate is a sum of residuals times the derivatives J by the centre, with the variance 1 +
+    2 sum_l c(l) sum_i J_i . J_(i+l) / sum_i J_i . J_i relative to that of independent residuals.
+    Arguments as in :func:`measure_noise`.
+    """
+    rows, columns = place.shape
+    products = np.zeros(correlation.shape)
+    whole = 0.0
+    for row in range(rows):
+        for column in range(columns):
+            here = place[row, column]
+            if here < 0 or not active[sector[here]]:
+                continue
+            move = slopes[2, here] + slopes[3, here]
+            ju, jv = move * slopes[4, here], move * slopes[5, here]
+            whole += ju * ju + jv * jv
+            for i in range(min(_LAGS + 1, rows - row)):
+                for j in range(max(-_LAGS, -column), min(_LAGS + 1, columns - column)):
+                    if i == 0 and j <= 0:
+                        continue
+                    there = place[row + i, column + j]
+                    if there >= 0 and active[sector[there]]:
+                        move = slopes[2, there] + slopes[3, there]
+                        products[i, j + _FAR] += move * (
+                            ju * slopes[4, there] + jv * slopes[5, there]
+                        )
+    factor = 1.0 + 2.0 * np.sum(correlation * products) / max(whole, 1e-9)
+    return min(max(factor, 1.0), _MOST)
+
+
+@njit
+def bend_significance(  # type: ignore[no-untyped-def]
+    p, tilt_u, tilt_v, slopes, sector, active, residuals, variance
+):  # fmt: skip
+    """
+    Return chi-square, of 2 degrees of freedom, of bent paper in the residuals of a fit.
+
+    Residuals are explained by small changes of centre, shape and rho with and without a bend (see
+    :mod:`longreach_vision.marker.pixel_model`).
+
+    Parameters
+    ----------
+    p : ndarray, shape (20,)
+    tilt_u, tilt_v : float
+        Direction along which heights over the plane move a point's image.
+    slopes, sector, active, residuals
+        As in :func:`measure_noise`.
+    variance : float
+        Variance of the residuals, for independent noise [grey levels^2].
+    """
+    rho = p[RHO]
+    normal = np.zeros((_BEND + 1, _BEND))
+    row = np.zeros(_BEND + 1)
+    for index in range(sector.size):
+        if not active[sector[index]] or slopes[0, index] > _STEEP:
+            continue
+        outer, inner = slopes[2, index], slopes[3, index]
+        mu, mv, eu, ev = slopes[4:8, index]
+        move, stretch = outer + inner, outer + rho * inner
+        row[0], row[1] = move * mu, move * mv
+        row[2], row[3], row[4] = (
+            stretch * mu * eu,
+            stretch * (mu * ev + mv * eu),
+            stretch * mv * ev,
+        )
+        row[5] = inner * slopes[8, index]
+        height = (outer + rho * rho * inner) * (tilt_u * mu + tilt_v * mv)
+        row[6], row[7] = height * (eu * eu - ev * ev), 2.0 * height * eu * ev
+        row[8] = residuals[index]
+        for i in range(_BEND + 1):
+            for j in range(min(i + 1, _BEND)):
+                normal[i, j] += row[i] * row[j]
+    for i in range(_BEND):
+        normal[i, i] = normal[i, i] * (1.0 + 1e-6) + 1e-6
+    # The last two of the Cholesky factor's solution are what the bend explains beyond the others.
+    right = normal[_BEND].copy()
+    if not cholesky(normal[:_BEND]):
+        return 0.0
+    gained = 0.0
+    for i in range(_BEND):
+        for k in range(i):
+            right[i] -= normal[i, k] * right[k]
+        right[i] *= normal[i, i]
+        if i >= _BEND - 2:
+            gained += right[i] ** 2
+    return gained / variance
+
+
+@njit
+def shorter_axis(p):  # type: ignore[no-untyped-def]
+    """Return the direction (u, v) of the shorter axis of the ellipse with parameters p (20,)."""
+    turn = 0.5 * math.atan2(2.0 * p[SHAPE + 1], p[SHAPE] - p[SHAPE + 2])
+    return -math.sin(turn), math.cos(turn)
