@@ -18,6 +18,7 @@ import pytest
 from longreach_dynamics.errors import InputError, LongreachError
 from longreach_vision.camera.geometry import Plane, Pose, intersect, pixel_ray
 from longreach_vision.camera.model import Camera
+from longreach_vision.marker import detection
 from longreach_vision.marker.detection import LOST, TRACKED, UNCERTAIN, Observation
 from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, TrackingParameters
 from longreach_vision.simulator.camera_simulator import CameraSimulator
@@ -636,6 +637,28 @@ def test_a_row_of_alike_markers_is_hidden_together():
         lambda k: (60, 260) if k % 30 in range(20, 24) else (),
     )
     assert sure > 40
+
+
+def test_a_missing_marker_needs_one_edge_pass(monkeypatch):
+    stage = Stage(row(6, NEIGHBOUR))
+    stage.start()
+    stage.update(1 / RATE)
+    passes, ranks = [], []
+    find, rank = detection.find_edges, detection.rank_hypotheses
+    monkeypatch.setattr(detection, 'find_edges', lambda *a: passes.append(a) or find(*a))
+    monkeypatch.setattr(
+        detection, 'rank_hypotheses', lambda *a, **k: ranks.append(a) or rank(*a, **k)
+    )
+    hidden = (0, int(stage.centers[2, 0]) + 4)
+    for k in range(2, 6):
+        passes.clear()
+        ranks.clear()
+        stage.update(k / RATE, hide=hidden)
+        assert not stage.wrong()
+        # Its hypotheses are ranked at most twice, for any number of candidates.
+        assert len(passes) <= 6
+        assert len(ranks) <= 12
+    assert stage.statuses().count(TRACKED) < 6
 
 
 def test_where_not_all_answers_are_compared_none_is_sure(monkeypatch):

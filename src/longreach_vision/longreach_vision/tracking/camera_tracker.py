@@ -20,7 +20,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from longreach_vision.marker.detection import (
     TRACKED,
     UNCERTAIN,
     Observation,
+    Search,
     check_image,
     detect,
     find_markers,
@@ -394,7 +395,7 @@ class CameraTracker:
         }
         found = {
             name: self._judge(
-                self._detect(image, self._tracks[name], predictions[name], ()),
+                self._detect(image, self._tracks[name], predictions[name])(()),
                 self._tracks[name],
                 predictions[name],
                 time,
@@ -454,9 +455,8 @@ class CameraTracker:
         image: np.ndarray,
         track: Track,
         prediction: Prediction,
-        exclude: Sequence[tuple[float, float, float]],
-    ) -> Observation:
-        """Search for a marker around its prediction."""
+    ) -> Callable[[Sequence[tuple[float, float, float]]], Observation]:
+        """Return a search for a marker around its prediction, given regions to exclude."""
         camera = self._camera
         u, v = prediction.center.tolist()
         at = np.array(
@@ -464,16 +464,22 @@ class CameraTracker:
         )
         reach = prediction.reach + math.dist(at, (u, v))
         try:
-            seen = detect(
+            search = Search(
                 image, at, track.reference.radius,
-                camera=camera, normal_cam=self._normal, search=reach,
-                expected=track.reference, exclude=exclude, limits=self._limits,
+                camera=camera, normal_cam=self._normal, search=reach, expected=track.reference,
+                limits=self._limits,
             )  # fmt: skip
         except InputError as error:
             # The plane is seen edge-on there, or the radius is too small.
-            return lost(str(error), at, track.reference.radius, track.reference)
-        if seen.status == LOST and prediction.outside:
-            return dataclasses.replace(seen, reason=_OUTSIDE)
+            nothing = lost(str(error), at, track.reference.radius, track.reference)
+            return lambda _: nothing
+
+        def seen(exclude: Sequence[tuple[float, float, float]]) -> Observation:
+            found = search.result(exclude)
+            if found.status == LOST and prediction.outside:
+                return dataclasses.replace(found, reason=_OUTSIDE)
+            return found
+
         return seen
 
     def _judge(
@@ -543,9 +549,10 @@ class CameraTracker:
             )
             exclude = list(taken)
             good = 0
+            search = self._detect(image, self._tracks[name], prediction)
             # One search more than there are markers: the first may find another object.
             for _ in range(2 + rivals):
-                seen = self._detect(image, self._tracks[name], prediction, exclude)
+                seen = search(exclude)
                 sighting = self._judge(seen, self._tracks[name], prediction, time)
                 if name not in result or result[name].observation.status == LOST:
                     result[name] = sighting
