@@ -637,7 +637,7 @@ def _judge(
         jacobian[:, PERSPECTIVE:] = -flat * shape
     covariance = jacobian @ fit.covariance @ jacobian.T + np.outer(half_shift, half_shift)
     if normal.any() and fit.bend == 0.0:
-        shift, doubt = shift_by_normal(p, fit.covariance, packed, normal, outline)
+        shift, doubt = shift_by_normal(p, fit.covariance, packed, normal, outline, limits.astray)
         center, covariance = center + shift, covariance + doubt
     if packed[0] != 0.0:
         center, jacobian = image_of(packed, center)

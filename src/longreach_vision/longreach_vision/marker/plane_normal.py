@@ -43,6 +43,7 @@ def shift_by_normal(
     packed: NDArray[np.float64],
     normal: NDArray[np.float64],
     outline: NDArray[np.float64],
+    most: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """
     Return by how much a centre is off because the given normal is.
@@ -62,11 +63,13 @@ def shift_by_normal(
         The given unit normal in the camera frame.
     outline : ndarray, shape (3,)
         Shape matrix (11, 12, 22) of a circle with this normal, of any scale.
+    most : float
+        Largest relative difference of the shape; beyond, it is not that of the marker.
 
     Returns
     -------
     shift : ndarray, shape (2,)
-        To be added to the centre [px]; zeros if there is no contradiction.
+        To be added to the centre [px]; zeros if there is no contradiction, or too large a one.
     uncertainty : ndarray, shape (2, 2)
         Covariance of the shift [px^2].
     """
@@ -76,7 +79,7 @@ def shift_by_normal(
     spread = covariance[SHAPE:BLUR, SHAPE:BLUR] / size**2 + np.eye(3) * _SHAPE_FLOOR**2
     # The scale is free: the difference is perpendicular to the shape.
     excess = seen - outline * ((seen @ outline) / (outline @ outline))
-    if excess @ np.linalg.solve(spread, excess) < _CONTRADICTED:
+    if excess @ excess > most**2 or excess @ np.linalg.solve(spread, excess) < _CONTRADICTED:
         return np.zeros(2), np.zeros((2, 2))
     center = parameters[CENTER:SHAPE]
     _, _, axes = np.linalg.svd(normal[None, :])
