@@ -215,13 +215,14 @@ class _MachineScene:
             return
         self.paths = {robot.root: self._path}
         for joint in robot.joints.values():
-            path = f'{self.paths[joint.parent]}/{joint.child.rpartition("/")[2]}'
+            name = joint.child.rpartition('/')[2]
             # A frame at position 0, and in it one that moves.
+            path = f'{self.paths[joint.parent]}/{name}_origin'
             self._origins.append(
                 self._scene.add_frame(path, show_axes=False, **_pose(joint.origin))
             )
-            self.paths[joint.child] = f'{path}/moved'
-            self._joints[joint.name] = self._scene.add_frame(f'{path}/moved', show_axes=False)
+            self.paths[joint.child] = f'{path}/{name}'
+            self._joints[joint.name] = self._scene.add_frame(f'{path}/{name}', show_axes=False)
         for k, shape in enumerate(robot.shapes):
             node = self._add(f'{self.paths[shape.link]}/shape{k}', shape)
             self._shapes.append(node)
@@ -400,6 +401,20 @@ class _Look(NamedTuple):
     places: tuple[np.ndarray, np.ndarray]
 
 
+def _size(camera: Any) -> tuple[int, int]:
+    """Return width and height of a page's picture; a page may have sent anything."""
+    size = (camera.image_width, camera.image_height)
+    return size if all(isinstance(n, int) and n > 0 for n in size) else (1, 1)
+
+
+def _is_near(place: Any, other: np.ndarray) -> bool:
+    """Return whether a page's camera is where it was put; a page may have sent anything."""
+    try:
+        return bool(np.allclose(place, other, rtol=_MOVED, atol=_MOVED))
+    except (TypeError, ValueError):
+        return False
+
+
 class Scene:
     """
     All machines, side by side.
@@ -527,9 +542,8 @@ class Scene:
         self._looks = {k: look for k, look in self._looks.items() if k in clients}
         for number, look in self._looks.items():
             camera = clients[number].camera
-            if (camera.image_width, camera.image_height) != look.size and any(
-                np.allclose(camera.position, place, rtol=_MOVED, atol=_MOVED)
-                for place in look.places
+            if _size(camera) != look.size and any(
+                _is_near(camera.position, place) for place in look.places
             ):
                 self.look(clients[number], look.box)
 
@@ -552,8 +566,7 @@ class Scene:
     def look(self, client: viser.ClientHandle, box: Box) -> None:
         """Let a page look at a box."""
         camera = client.camera
-        size = (camera.image_width, camera.image_height)
-        width, height = (max(1, n) for n in size)
+        width, height = size = _size(camera)
         # The first picture of a page, without a panel yet, is as wide as its window.
         before = self._looks.get(client.client_id)
         narrow = width <= _NARROW and (before is None or before.narrow)

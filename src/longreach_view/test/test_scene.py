@@ -163,6 +163,16 @@ def test_a_page_that_is_moved_by_hand_stays(server):
     assert np.abs(client.camera.position - 1.0).max() > 1.0
 
 
+@pytest.mark.parametrize('nonsense', ['wide', 0, None, float('nan')])
+def test_pages_with_nonsense_cameras_are_left_alone(server, nonsense):
+    scene, client = Scene(server), page(1000, 700)
+    scene.look(client, scene.bounds())
+    server.get_clients()[7] = client
+    client.camera.image_width, client.camera.position = nonsense, np.array(nonsense)
+    scene.fit_pages()
+    scene.look(client, scene.bounds())
+
+
 def test_a_narrow_page_looks_above_its_panel(server):
     scene, client = Scene(server), page(400, 800)
     scene.look(client, scene.bounds())
