@@ -134,7 +134,7 @@ def test_centre_is_near_the_best_that_is_possible():
         'shadow',
         *BEYOND_THE_MODEL[:4],
         'jpeg_85',
-    ],  # fmt: skip
+    ],
 )
 def test_stated_covariance_is_honest(kind):
     assert 0.5 <= report(kind).normalised <= 2.0, report(kind)
