@@ -98,8 +98,7 @@ def inspect_bag(path: str | Path, *, scan: bool = True) -> BagReport:
         The recording.
     scan : bool
         Read all messages, to check their stamps and to find damage; without it a large recording
-        is
-            inspected faster.
+        is inspected faster.
 
     Raises
     ------

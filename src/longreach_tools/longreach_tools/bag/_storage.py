@@ -149,8 +149,7 @@ def open_bag(path: str | Path, *, accept_damage: bool = False, check: bool = Fal
         The recording.
     accept_damage : bool
         Read the intact part of a recording that was damaged after it was closed. Without it, only
-        a
-            recording that was never closed is read in part.
+        a recording that was never closed is read in part.
     check : bool
         With ``accept_damage``: read the whole recording first to find damage within it.
 

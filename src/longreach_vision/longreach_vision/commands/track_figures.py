@@ -93,8 +93,7 @@ def draw_movement(
         Name of the marker.
     path : MarkerPath, optional
         The truth, drawn relative to its position when the marker is first tracked; the difference
-        is
-            drawn below.
+        is drawn below.
     offsets : mapping, optional
         As in :func:`longreach_vision.tracking.track_table.compare`.
 

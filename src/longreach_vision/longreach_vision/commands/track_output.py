@@ -160,8 +160,7 @@ def track_markers(
     ------
     InputError
         For errors of the images, after the results so far have been written; without images; and
-        for
-            a path without common times, after the results have been printed.
+        for a path without common times, after the results have been printed.
     LongreachError
         If no marker was tracked, with reasons.
     """

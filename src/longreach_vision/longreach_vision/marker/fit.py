@@ -155,13 +155,11 @@ def fit_marker(
         Normal of the marker's plane in the camera frame; zeros if unknown.
     outline : ndarray, shape (3,)
         Shape matrix (11, 12, 22) of a circle in that plane, of any scale; zeros if unknown. A
-        prior
-            with a standard deviation of some percent, which determines the shape if much of the
-            rim is hidden.
+        prior with a standard deviation of some percent, which determines the shape if much of the
+        rim is hidden.
     start : ndarray, shape (6,)
         Initial values: centre [px], shape matrix (11, 12, 22) [px] and ratio of the inner edge (0:
-        a
-            disc), in the image.
+        a disc), in the image.
     seen : ndarray of bool, shape (2 SECTORS,)
         Initial sectors, of the outer edge, then of the inner edge.
     blur : float
