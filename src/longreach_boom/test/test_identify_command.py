@@ -160,7 +160,7 @@ def test_plans_that_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run('plan', '--machine', 'ship') == 2
     assert "machine 'ship', allowed: boom" in capsys.readouterr().err
     assert run('plan', '--machine', 'crane') == 2
-    assert 'has no plan' in capsys.readouterr().err
+    assert 'has no experiments to plan' in capsys.readouterr().err
 
 
 @pytest.fixture(scope='module')

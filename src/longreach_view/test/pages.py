@@ -162,6 +162,8 @@ SCENE = {'x': 10, 'y': 40, 'width': 470, 'height': 430}
 MILLISECONDS = 1000.0 * DEADLINE
 # First line, and the part of the time axis that is shown, of each chart: viser's access for tests.
 CHARTS = """() => Object.values(window.__viserTestpoints?.uplots ?? {})
+    .sort((a, b) => a.chart.root.getBoundingClientRect().top
+        - b.chart.root.getBoundingClientRect().top)
     .map(({chart}) => [[...chart.data[1]], chart.scales.x.min, chart.scales.x.max,
         chart.scales.y.min, chart.scales.y.max])"""
 
@@ -190,7 +192,7 @@ class Tab:
         return float(re.search(r'([\d.]+) s', self.state())[1])
 
     def charts(self):
-        """Return the first line of each chart that has one, without the gaps in it."""
+        """Return the first line of each chart from the top, if it has one, without gaps."""
         lines = [[v for v in line if v == v] for line, *_ in self.page.evaluate(CHARTS)]
         return [line for line in lines if line]
 
