@@ -55,7 +55,7 @@ _LATEST = 300
 # Weights of successive gaps between both rays in the difference that shows their noise, and its
 # standard deviation for gaps of 1; sightings from which noise is known; and its least ratio to the
 # stated one for which covariances of pixels are increased.
-_DIFFERENCE, _ENOUGH, _EXCESS = (1.0, -2.0, 1.0), 60, 2.0
+_DIFFERENCE, _ENOUGH, _EXCESS = (1.0, -2.0, 1.0), 60, 1.5
 _LENGTH = math.hypot(*_DIFFERENCE)
 # Share of these squares without the largest, which may be swaps, and the mean of this share of the
 # chi-square distribution with 1 degree of freedom.
