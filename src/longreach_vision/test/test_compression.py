@@ -69,8 +69,7 @@ def written(folder, shown: dict[str, list[np.ndarray]], codec: str, kind: str) -
 def test_errors_of_compression_between_frames_are_stated(tmp_path, pictures):
     files = written(tmp_path, pictures, 'mp4v', 'mp4')
     shown = {side: [frame.image for frame in open_source(file)] for side, file in files.items()}
-    # Less than half of what it is without a look at the scatter, 11.9; what lasts over several
-    # frames does not scatter.
+    # It is 7.0 without a look at the scatter; what lasts over several frames does not scatter.
     assert ratio(shown) < 5.9
     assert 0.4 < ratio(pictures) < 2.0
 
