@@ -3,7 +3,8 @@ Benchmarks of the view in a browser: rate, latency, processor time and memory, w
 
 A node publishes ``joint_states`` of a crane at 100 Hz, in which the car's position tells when it
 was published. A page is a websocket that reads what viser sends; what a browser needs to draw it
-is not included.
+is not included. With ``--demo``, the times are those from the command's start to the first motion
+of each machine on the page.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,13 @@ RATE = 100.0  # [Hz]
 _STEP = 1e-3
 _DEADLINE = 60.0
 _COMMAND = [sys.executable, '-c', 'from longreach_tools.cli import console; console()', 'view']
+# Parts that move on the page when a machine of ``--demo`` runs.
+_MOVING = {
+    'crane': '/car',
+    'boom': '/beam_1',
+    'excavator': '/boom',
+    'harvester': '/boom',
+}
 
 
 def pages(quick: bool) -> list[Row]:
@@ -36,27 +46,67 @@ def pages(quick: bool) -> list[Row]:
         _measure('one page', 1, seconds),
         _measure('ten pages, one of which does not read', 10, seconds),
         _measure(f'one page for {long:g} s', 1, long),
+        _demo(),
     ]
+
+
+def _demo() -> Row:
+    """Return the times from the start of ``longreach view --demo`` to the motion of machines."""
+    begun = time.monotonic()
+    command = [*_COMMAND, '--demo', '--port', '0']
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as view:
+        try:
+            port = _port(view)
+            served = time.monotonic() - begun
+            motions = asyncio.run(asyncio.wait_for(_first_motions(port), _DEADLINE))
+        finally:
+            # As Ctrl-C does: the machines end, too.
+            view.send_signal(signal.SIGINT)
+            view.wait(_DEADLINE)
+    times = {name: moment - begun for name, moment in motions.items()}
+    each = ', '.join(f'{name} {seconds:.1f}' for name, seconds in times.items())
+    return Row('--demo: motion', tuple(times.values()), note=f'page {served:.1f} s, {each} s')
+
+
+async def _first_motions(port: int) -> dict[str, float]:
+    """Return when each machine moved first on a page [s], monotonic."""
+    places: dict[str, Any] = {}
+    moved: dict[str, float] = {}
+    async for message in _messages(await _connect(port)):
+        if message['type'] not in ('SetPositionMessage', 'SetOrientationMessage'):
+            continue
+        name, place = message['name'], (message.get('position'), message.get('wxyz'))
+        machine = name.partition('/')[2].partition('/')[0]
+        was = places.setdefault(name + message['type'], place)
+        if was != place and name.endswith(_MOVING.get(machine, '\n')):
+            moved.setdefault(machine, time.monotonic())
+        if len(moved) == len(_MOVING):
+            break
+    return moved
 
 
 def _measure(name: str, count: int, seconds: float) -> Row:
     """Return the latencies of the first page, with a note on the rest."""
     with subprocess.Popen([*_COMMAND, '--port', '0'], stdout=subprocess.PIPE, text=True) as view:
         try:
-            assert view.stdout is not None
-            found = re.match(r'http://127\.0\.0\.1:(\d+)/', view.stdout.readline())
-            if not found:
-                raise BenchmarkError('longreach view printed no address')
+            port = _port(view)
             publisher = _Publisher()
             try:
-                return asyncio.run(
-                    _watch(name, int(found[1]), count, seconds, view.pid, publisher)
-                )
+                return asyncio.run(_watch(name, port, count, seconds, view.pid, publisher))
             finally:
                 publisher.close()
         finally:
             view.terminate()
             view.wait(_DEADLINE)
+
+
+def _port(view: subprocess.Popen[str]) -> int:
+    """Return the port that a view prints."""
+    assert view.stdout is not None
+    found = re.match(r'http://127\.0\.0\.1:(\d+)/', view.stdout.readline())
+    if not found:
+        raise BenchmarkError('longreach view printed no address')
+    return int(found[1])
 
 
 async def _watch(
@@ -158,20 +208,28 @@ async def _read(
     socket: Any, sent: dict[int, float] | None = None, latencies: list[float] | None = None
 ) -> None:
     """Read what a page receives, and note the latency of each motion of the car [s]."""
+    if sent is None or latencies is None:
+        async for _ in socket:
+            pass
+        return
+    async for message in _messages(socket):
+        if message['type'] == 'SetPositionMessage' and message['name'].endswith('/car'):
+            count = round(message['position'][0] / _STEP)
+            if count in sent:
+                latencies.append(message['received'] - sent[count])
+
+
+async def _messages(socket: Any) -> AsyncIterator[dict[str, Any]]:
+    """Yield what a page receives, with the time at which it was ``received``."""
     import msgspec
     import zstandard
 
     unpack = zstandard.ZstdDecompressor()
     async for frame in socket:
-        if sent is None or latencies is None:
-            continue
         now, size = time.monotonic(), int.from_bytes(frame[8:16], 'little')
         content = msgspec.msgpack.decode(unpack.decompress(frame[16 : 16 + size]))
         for message in content['messages']:
-            if message['type'] == 'SetPositionMessage' and message['name'].endswith('/car'):
-                count = round(message['position'][0] / _STEP)
-                if count in sent:
-                    latencies.append(now - sent[count])
+            yield {**message, 'received': now}
 
 
 def _usage(process: int) -> tuple[float, float]:

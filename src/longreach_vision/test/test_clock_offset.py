@@ -276,26 +276,29 @@ def test_a_rolling_shutter_in_the_rig_times_each_marker_at_its_row():
     trackers = {name: StereoTracker(one) for name, one in rigs.items()}
     for k in range(20):
         time = k / 30.0
-        images = {
-            side: digitised(view(rig, side, rolling, time, LINE), rng) for side in rig.cameras
-        }
+        exact = {side: view(rig, side, rolling, time, LINE) for side in rig.cameras}
+        images = {side: digitised(one, rng) for side, one in exact.items()}
         for name, tracker in trackers.items():
             if k == 0:
-                tracker.start(images, dict.fromkeys(images, time))
+                # Of the same moment, with other noise: centres, and so rows, differ a little.
+                first = {side: digitised(one, rng) for side, one in exact.items()}
+                tracker.start(first, dict.fromkeys(images, time))
             found = tracker.update(images, dict.fromkeys(images, time)).estimates
-            if k < 4:
-                continue
             for one, place in zip(('one', 'two'), rolling(time), strict=True):
-                errors[name].append(found[one].in_plane.position - place)
-                if name == 'with':
+                off = found[one].in_plane.position - place
+                # From the fourth image on, positions between images are interpolated.
+                if k > 3:
+                    errors[name].append(off)
+                # Without a speed, the row's delay is an uncertainty of the position.
+                if name == 'with' and k:
                     assert found[one].status == 'TRACKED'
                     stated = found[one].in_plane.covariance[np.ix_([0, 2], [0, 2])]
-                    off = errors[name][-1][[0, 2]]
-                    squares.append(off @ np.linalg.solve(stated, off) / 2.0)
+                    assert np.sqrt(stated.max()) < (2e-2 if k == 1 else 3e-4)
+                    squares.append(off[[0, 2]] @ np.linalg.solve(stated, off[[0, 2]]) / 2.0)
     rms = {name: np.sqrt(np.mean(np.square(one))) for name, one in errors.items()}
     assert rms['without'] > 2e-3
     assert rms['with'] < 1e-4
-    assert np.mean(squares) < 2.0
+    assert np.mean(squares) < 1.3
 
 
 def test_simulated_cameras_expose_row_by_row():

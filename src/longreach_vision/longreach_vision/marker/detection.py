@@ -133,6 +133,7 @@ def detect(
     normal_cam: ArrayLike | None = None,
     search: float | None = None,
     expected: Observation | None = None,
+    shear: ArrayLike = (0.0, 0.0),
     exclude: Sequence[tuple[float, float, float]] = (),
     limits: DetectionLimits = LIMITS,
 ) -> Observation:
@@ -155,6 +156,8 @@ def detect(
         Largest distance of the centre from ``at`` [px]; by default the radius, at least 12.
     expected : Observation, optional
         Previous observation: shape, radius ratio and polarity must agree with it.
+    shear : array_like, shape (2,), optional
+        Displacement of the image per row (of u, of v) by motion under a rolling shutter.
     exclude : sequence of (u, v, distance)
         Regions excluded for the centre, because they contain other known markers.
     limits : DetectionLimits, optional
@@ -171,7 +174,7 @@ def detect(
     """
     given = Search(
         image, at, radius,
-        camera=camera, normal_cam=normal_cam, search=search, expected=expected,
+        camera=camera, normal_cam=normal_cam, search=search, expected=expected, shear=shear,
         limits=limits,
     )  # fmt: skip
     return given.result(exclude)
@@ -195,6 +198,7 @@ class Search:
         normal_cam: ArrayLike | None = None,
         search: float | None = None,
         expected: Observation | None = None,
+        shear: ArrayLike = (0.0, 0.0),
         limits: DetectionLimits = LIMITS,
     ) -> None:
         self._image = image = check_image(image)
@@ -226,6 +230,7 @@ class Search:
                 polarity=0 if expected is None else (-1 if expected.bright else 1),
             )  # fmt: skip
         self._radius, self._wanted, self._expected = radius, wanted, expected
+        self._shear = np.asarray(shear, float)
         self._limits = limits
         # With and without edges beside saturated pixels, which are left out in the second pass.
         self._edges = [edges]
@@ -248,7 +253,7 @@ class Search:
         if key not in self._fits:
             self._fits[key] = _refine(
                 self._image, self._packed, self._normal, self._outline, self._edges[thorough],
-                hypothesis, self._noise, self._expected, self._limits,
+                hypothesis, self._noise, self._expected, self._shear, self._limits,
             )  # fmt: skip
         return self._fits[key]
 
@@ -551,6 +556,7 @@ def _refine(
     hypothesis: Hypothesis,
     noise: float,
     expected: Observation | None,
+    shear: NDArray[np.float64],
     limits: DetectionLimits,
 ) -> Observation:
     """Fit the marker of a hypothesis, and assess the fit."""
@@ -579,7 +585,9 @@ def _refine(
     # Without a camera, assume a field of view of a right angle.
     focal = float(packed[0]) or 0.5 * max(image.shape)
     disc = inner == 0.0
-    return _judge(fit, hypothesis, edges, packed, normal, outline, focal, noise, limits, disc=disc)
+    return _judge(
+        fit, hypothesis, edges, packed, normal, outline, shear, focal, noise, limits, disc=disc
+    )
 
 
 def _contrast(fit: Fit) -> float:
@@ -602,6 +610,7 @@ def _judge(
     packed: NDArray[np.float64],
     normal: NDArray[np.float64],
     outline: NDArray[np.float64],
+    shear: NDArray[np.float64],
     focal: float,
     noise: float,
     limits: DetectionLimits,
@@ -637,7 +646,9 @@ def _judge(
         jacobian[:, PERSPECTIVE:] = -flat * shape
     covariance = jacobian @ fit.covariance @ jacobian.T + np.outer(half_shift, half_shift)
     if normal.any() and fit.bend == 0.0:
-        shift, doubt = shift_by_normal(p, fit.covariance, packed, normal, outline, limits.astray)
+        shift, doubt = shift_by_normal(
+            p, fit.covariance, packed, normal, outline, shear, limits.astray
+        )
         center, covariance = center + shift, covariance + doubt
     if packed[0] != 0.0:
         center, jacobian = image_of(packed, center)

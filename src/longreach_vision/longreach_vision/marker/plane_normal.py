@@ -43,6 +43,7 @@ def shift_by_normal(
     packed: NDArray[np.float64],
     normal: NDArray[np.float64],
     outline: NDArray[np.float64],
+    shear: NDArray[np.float64],
     most: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """
@@ -63,6 +64,9 @@ def shift_by_normal(
         The given unit normal in the camera frame.
     outline : ndarray, shape (3,)
         Shape matrix (11, 12, 22) of a circle with this normal, of any scale.
+    shear : ndarray, shape (2,)
+        Displacement of the image per row by motion under a rolling shutter, which changes the shape
+        as a tilt does, but leaves the centre where it is.
     most : float
         Largest relative difference of the shape; beyond, it is not that of the marker.
 
@@ -75,7 +79,8 @@ def shift_by_normal(
     """
     own = parameters[SHAPE:BLUR]
     size = math.sqrt(own @ own)
-    seen = own / size
+    seen = _without_shear(own, shear)
+    seen = seen / math.sqrt(seen @ seen)
     spread = covariance[SHAPE:BLUR, SHAPE:BLUR] / size**2 + np.eye(3) * _SHAPE_FLOOR**2
     # The scale is free: the difference is perpendicular to the shape.
     excess = seen - outline * ((seen @ outline) / (outline @ outline))
@@ -114,6 +119,16 @@ def shift_by_normal(
         [(offset(turn + step) - offset(turn)) / _TURN for step in _TURN * np.eye(2)], axis=1
     )
     return offset(turn) - offset(np.zeros(2)), slopes @ np.linalg.solve(information, slopes.T)
+
+
+def _without_shear(
+    own: NDArray[np.float64], shear: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the shape (11, 12, 22) that an ellipse has without motion."""
+    straight = np.eye(2) - np.outer(shear, (0.0, 1.0))
+    shape = straight @ matrix_of(own)
+    root = symmetric_root(shape @ shape.T)
+    return np.array([root[0, 0], root[0, 1], root[1, 1]])
 
 
 def _turned(

@@ -310,14 +310,14 @@ class CameraTracker:
 
     def begin(self, name: str, seen: Observation, time: float) -> None:
         """Start a track from an observation."""
-        time += self.mounted.row_delay(float(seen.center[1]))
+        image_time, time = time, time + self.mounted.row_delay(float(seen.center[1]))
         self.expect(name, seen.center, np.zeros(2), time, 0.0)
         track = self._tracks[name]
         track.covariance[:2, :2] = seen.covariance
         track.reference = seen
         track.lost = False
         track.trusted_time = time
-        track.latest.append((time, seen.center, seen.covariance))
+        track.keep(image_time, time, seen)
         for other in self._tracks.values():
             if other.doubt == name:
                 other.doubt = ''
@@ -467,7 +467,7 @@ class CameraTracker:
             search = Search(
                 image, at, track.reference.radius,
                 camera=camera, normal_cam=self._normal, search=reach, expected=track.reference,
-                limits=self._limits,
+                shear=self.mounted.line_time * prediction.velocity, limits=self._limits,
             )  # fmt: skip
         except InputError as error:
             # The plane is seen edge-on there, or the radius is too small.
@@ -586,12 +586,12 @@ class CameraTracker:
             track.doubt = sighting.doubt
             if sighting.doubt in self._tracks:
                 self._tracks[sighting.doubt].doubt = track.marker.name
-        time += self.mounted.row_delay(float(seen.center[1]))
+        image_time, time = time, time + self.mounted.row_delay(float(seen.center[1]))
         self._motion.correct(track, time, seen.center, self._noise(seen))
         if seen.status == TRACKED:
             track.reference = seen
             track.trusted_time = time
-            track.latest.append((time, seen.center, seen.covariance))
+            track.keep(image_time, time, seen)
             track.path.append((time, *seen.center.tolist()))
             if track.doubt:
                 return may_be(seen, track.doubt)

@@ -166,6 +166,13 @@ class Track:
         Whether the marker was not found in the latest image.
     doubt : str
         Name of a marker it may have been confused with while both were hidden; empty for none.
+    trusted_time : float
+        Time at which it was last TRACKED [s].
+    latest : deque of (time [s], center (2,) [px], covariance (2, 2) [px^2])
+        Latest measurements, of one image each.
+    image_time : float
+        Stamp of the image of the last of these [s].
+    path : deque of (time [s], u [px], v [px])
     """
 
     marker: MarkerOnRig
@@ -175,13 +182,32 @@ class Track:
     time: float
     lost: bool = False
     doubt: str = ''
-    trusted_time: float = -math.inf  # time at which it was last TRACKED
+    trusted_time: float = -math.inf
     latest: deque[tuple[float, np.ndarray, np.ndarray]] = dataclasses.field(
         default_factory=lambda: deque(maxlen=_KEPT)
     )
+    image_time: float = math.nan
     path: deque[tuple[float, float, float]] = dataclasses.field(
         default_factory=lambda: deque(maxlen=_PATH)
     )
+
+    def keep(self, image_time: float, time: float, seen: Observation) -> None:
+        """
+        Keep an observation for interpolation, in place of an earlier one in the same image.
+
+        With a rolling shutter, two centres in one image have two times, which are too near to each
+        other for a difference quotient.
+
+        Parameters
+        ----------
+        image_time, time : float
+            Stamp of the image, and time at which the marker was exposed [s].
+        seen : Observation
+        """
+        if self.latest and self.image_time == image_time:
+            self.latest.pop()
+        self.latest.append((time, seen.center, seen.covariance))
+        self.image_time = image_time
 
 
 class ImageMotion:
