@@ -22,8 +22,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
+from longreach_dynamics.kernels import kernel
 from longreach_dynamics.parameters import Parameters, quantity
 
 __all__ = ['ValvePidParameters', 'new_memory', 'pid_cycle', 'pid_table']
@@ -71,7 +71,7 @@ def new_memory(joints: int) -> np.ndarray:
     return np.array([np.zeros(joints), np.full(joints, np.nan), np.full(joints, np.nan)])
 
 
-@njit
+@kernel
 def pid_cycle(angles, references, memory, table, interval, spools):  # type: ignore[no-untyped-def]
     """
     Run one cycle: write spool positions, and the memory for the next one.

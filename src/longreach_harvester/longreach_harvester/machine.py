@@ -24,7 +24,7 @@ from longreach_dynamics.hydraulics.lines import (
 )
 from longreach_dynamics.hydraulics.valves import spool_step
 from longreach_dynamics.kernels import kernel, read_only
-from longreach_dynamics.linkages import piston_and_arm
+from longreach_dynamics.linkages import piston_and_arm, pistons_and_arms
 from longreach_dynamics.machine import (
     BY_SCENARIO,
     ByScenario,
@@ -623,6 +623,5 @@ class Harvester:
         """Return joints with torques, and cylinders with forces, of the robot description."""
         forces = np.empty((1, 3))
         forces_of(state.y[None], self.constants, forces)
-        rows = self.constants.lines[0]
-        arms = [piston_and_arm(rows, i, angle)[1] for i, angle in enumerate(state.y[:3])]
-        return moving_joints(self.parameters, state.y, forces[0] * arms, forces[0])
+        _, arms = pistons_and_arms(self.constants.lines[0], state.y[None, :3])
+        return moving_joints(self.parameters, state.y, forces[0] * arms[0], forces[0])

@@ -372,4 +372,6 @@ def warm_up() -> None:
     """Compile the kernels, or load them from the cache."""
     for model in ('full', 'reduced'):
         scenario = Scenario(duration=0.01, angles=(0.0, 0.55, -1.2))
-        simulate(Harvester(load_harvester(), scenario, model=model))
+        harvester = Harvester(load_harvester(), scenario, model=model)
+        simulate(harvester)
+    harvester.joint_sample(harvester.initial_state(), (0.0,) * len(JOINTS))
