@@ -148,6 +148,7 @@ def test_bench_refuses_an_unknown_section():
     assert "'z', allowed: a, b, c, d" in done.stderr
 
 
+@pytest.mark.slow
 def test_bench_prints_ratios_and_errors():
     done = script('bench', '--quick', '--only', 'a')
     assert done.returncode == 0, done.stderr
@@ -160,6 +161,7 @@ def test_bench_prints_ratios_and_errors():
     assert all(error < 1e-7 for error in errors)
 
 
+@pytest.mark.slow
 def test_bench_evaluates_flexible_links_by_several_programs():
     done = script('bench', '--quick', '--only', 't')
     assert done.returncode == 0, done.stderr
@@ -170,6 +172,7 @@ def test_bench_evaluates_flexible_links_by_several_programs():
             assert float(re.search(r'\de-\d+', row)[0]) < 1e-12, row
 
 
+@pytest.mark.slow
 def test_bench_compares_chains_with_every_program_or_says_what_is_missing():
     done = script('bench', '--quick', '--only', 'h,i')
     assert done.returncode == 0, done.stderr

@@ -370,6 +370,7 @@ def swing(result: BoomRun, begin: float, end: float) -> float:
     return float(np.sqrt(np.mean(about**2)))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ('load', 'friction', 'allowed'), [(0.0, True, 0.3), (0.0, False, 0.3), (90.0, True, 0.7)]
 )
@@ -390,6 +391,7 @@ def test_the_boom_follows_the_wave_and_comes_to_rest(
     assert swing(result, trajectory.duration + 2.0, scenario.duration) > 2e-3
 
 
+@pytest.mark.slow
 def test_static_friction_does_not_make_it_hunt(wave: Scenario, boom: BoomParameters) -> None:
     sticky = with_valves(boom, static=4.0)
     result = simulate(sticky, wave.replace(duration=60.0))
@@ -400,6 +402,7 @@ def test_static_friction_does_not_make_it_hunt(wave: Scenario, boom: BoomParamet
     assert np.abs(joint_errors(result, Trajectory.of(wave.trajectory))[-1]).max() < 0.1
 
 
+@pytest.mark.slow
 def test_a_load_that_comes_and_goes_is_held(boom: BoomParameters) -> None:
     scenario = Scenario(
         duration=60.0,
@@ -419,6 +422,7 @@ def test_a_load_that_comes_and_goes_is_held(boom: BoomParameters) -> None:
     assert np.abs(errors[-1]).max() < 0.5
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ('valves', 'force_time', 'grows'),
     [('boom', None, False), ('paper_boom', None, False), ('paper_boom', 1e-3, True)],
@@ -456,6 +460,7 @@ def test_a_valve_that_is_too_small_comes_late_and_does_not_overshoot(
     assert errors[:, 1].min() > -0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('share', [0.8, 1.2])
 def test_a_controller_with_wrong_valve_data_still_follows(
     share: float, wave: Scenario, boom: BoomParameters

@@ -125,6 +125,7 @@ def test_exact_measurements_give_exact_values(small: BoomParameters) -> None:
         assert result.sequential[f'mass_scale_{i + 1}'] == pytest.approx(MASSES[i], rel=2e-3)
 
 
+@pytest.mark.slow
 def test_planted_values_are_within_the_intervals(small: BoomParameters) -> None:
     expected = truth(small)
     inside = []

@@ -143,6 +143,7 @@ def test_what_is_refused(
     assert poses.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_plan_names_experiments_and_writes_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -117,6 +117,7 @@ def test_free_decay_has_the_first_mode_when_all_pistons_stick(light):
     assert min(abs(mode.frequency - frequency) for mode in modes) < 0.03 * frequency
 
 
+@pytest.mark.slow
 def test_youngs_modulus_and_damping_are_identified(boom, light):
     planted, recording = light
     found = identify(

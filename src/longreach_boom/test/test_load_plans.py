@@ -32,6 +32,7 @@ def test_scenarios_can_be_run(boom, possible):
     assert list(possible) == ['1 kg at 70 -50 -35 -30', '3 kg at 70 -50 -35 -30']
 
 
+@pytest.mark.slow
 def test_larger_motion_of_the_same_kind_is_better(boom, recordings):
     found = plan(
         BOOM, boom, recordings, ['youngs_modulus', 'beam_damping_scale'], 2, signals=BEAMS,

@@ -155,6 +155,7 @@ def assert_equations_agree(
 # The second derivation.
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize('rotation', ['exact', 'printed'])
 @pytest.mark.parametrize('count', [1, 2, 3, 4, 5])
 def test_equations_are_lagranges(

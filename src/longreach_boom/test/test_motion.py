@@ -218,6 +218,7 @@ def stopped(y: np.ndarray, modes: np.ndarray, p: Constants) -> tuple[np.ndarray,
     return after[n : 2 * n], M
 
 
+@pytest.mark.slow
 def test_impulse_takes_energy_where_setting_velocities_to_zero_may_add_it(
     boom: BoomParameters,
 ) -> None:

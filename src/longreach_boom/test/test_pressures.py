@@ -47,6 +47,7 @@ def test_scenario_files_stay_within_the_limits(name: str, boom: BoomParameters) 
     assert run.cavitated == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('friction', [True, False])
 def test_wave_with_a_load_stays_within_the_limits(friction: bool, boom: BoomParameters) -> None:
     wave = load_scenario(SCENARIOS / 'boom_wave.yaml', boom, STEP)
@@ -89,6 +90,7 @@ def test_papers_valves_intensify_and_cavitate(paper_boom: BoomParameters) -> Non
     assert full_step(paper_boom, 0, 1.0, pose='site').cavitated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('loads', 'largest'), [((), 2.0e-3), ((LOAD,), 2.6e-3)])
 def test_wave_is_followed_as_well_as_with_the_papers_valves(
     loads: tuple[HangingLoad, ...],

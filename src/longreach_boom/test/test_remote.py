@@ -73,6 +73,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
         yield rig
 
 
+@pytest.mark.slow
 def test_loads_come_and_go(rig: Rig, capsys: pytest.CaptureFixture[str]) -> None:
     rig.do('attach', 90)
     rig.do('attach', 20.5, '--beam', 'beam_2', '--position', 3)
@@ -177,6 +178,7 @@ def test_valves_of_a_boom_that_goes(rig: Rig) -> None:
         rig.bench.end(command)
 
 
+@pytest.mark.slow
 def test_in_lockstep_only_the_controller_commands(tmp_path: Path) -> None:
     with (
         running(tmp_path, lockstep=True, real_time_factor=0.0) as rig,

@@ -126,6 +126,7 @@ def test_boom_rests_where_its_potential_is_least(
     np.testing.assert_allclose(rest.tip, np.real(potential.tip), atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('count', [1, 2, 3, 5, 7])
 def test_booms_of_any_size(count: int, resized: MakeBoom) -> None:
     for functions in (1, 3):

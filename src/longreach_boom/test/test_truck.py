@@ -85,6 +85,7 @@ def test_velocities_are_rates_of_places(boom: BoomParameters) -> None:
     np.testing.assert_allclose(places(boom, q, v)[1], (ahead - back) / 2e-6, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_inertia_and_weight_are_those_of_point_masses(boom: BoomParameters) -> None:
     q, v = some_motion()
     M, f = np.empty((n + 2, n + 2)), np.empty(n + 2)
@@ -115,6 +116,7 @@ def test_it_is_the_boom_on_a_tilted_ground(boom: BoomParameters) -> None:
     np.testing.assert_allclose(M[:n, :n], M_standing, rtol=1e-9, atol=1e-9 * M_standing.max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('held', [True, False])
 def test_energy_stays_without_damping(boom: BoomParameters, held: bool) -> None:
     assert boom.truck is not None
@@ -188,6 +190,7 @@ def test_it_settles_under_the_boom(boom: BoomParameters) -> None:
     assert Boom(boom, RELEASE).initial_state().y[-3] == pitch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('pistons', ['locked', 'free'])
 @pytest.mark.parametrize('pose', ['sprawled', 'site', 'upright'])
 def test_modes_against_finite_elements(boom: BoomParameters, pose: str, pistons: str) -> None:

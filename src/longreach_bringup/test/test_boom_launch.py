@@ -37,7 +37,7 @@ def differences(bag: Path, name: str, duration: float) -> dict[str, float]:
 
 
 # Alone as fast as it can, with a controller that leaves the valves closed, and under control.
-@pytest.mark.slow_after(2)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ('name', 'duration', 'words'),
     [
@@ -71,6 +71,7 @@ def test_a_bag_equals_the_library(
     assert ('/boom/sensors/encoder' in topics) == ('sensors:=typical' in words)
 
 
+@pytest.mark.slow
 def test_in_real_time_a_trajectory_by_hand_moves_it(tmp_path: Path) -> None:
     with launch('boom', tmp_path, 'scenario:=hold') as running, bench(deadline=DEADLINE) as b:
         joints: list[JointState] = b.listen(JointState, '/boom/joint_states')

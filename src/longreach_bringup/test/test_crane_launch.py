@@ -93,6 +93,7 @@ def test_task_c_equals_the_library_to_the_last_bit(
     assert set(differences.values()) == {0.0}
 
 
+@pytest.mark.slow
 def test_variants_equal_the_library_too(directory: Path, short_bag: Path) -> None:
     machinery = load_machinery().with_variants(None, 'next_cycle')
     scenario = load_scenario(directory / 'scenario.yaml', 0.01)
@@ -109,6 +110,7 @@ def test_variants_equal_the_library_too(directory: Path, short_bag: Path) -> Non
     assert set(differences) >= set(expected.columns.names[1:])
 
 
+@pytest.mark.slow
 def test_the_same_run_gives_the_same_bag(directory: Path, short_bag: Path) -> None:
     run_to_the_end(directory, *short_run(directory), 'record:=second')
     first, second = contents(short_bag), contents(directory / 'second')
@@ -119,6 +121,7 @@ def test_the_same_run_gives_the_same_bag(directory: Path, short_bag: Path) -> No
     assert sorted(first['/diagnostics']) == sorted(second['/diagnostics'])
 
 
+@pytest.mark.slow
 def test_played_sensors_give_the_recorded_commands(directory: Path, short_bag: Path) -> None:
     words = [word for word in short_run(directory) if word.split(':=')[0] != 'duration']
     with launch('crane', directory, *words, 'plant:=false', 'record:=replayed') as running:
@@ -139,6 +142,7 @@ def test_played_sensors_give_the_recorded_commands(directory: Path, short_bag: P
 # --- real time ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_in_real_time(directory: Path) -> None:
     bag = directory / 'real_time'
     with launch('crane', directory, 'scenario:=task_b', 'record:=real_time') as running:
@@ -159,6 +163,7 @@ def status_of(b: Any, statuses: list[CraneStatus], set_point: float) -> None:
     b.until(lambda: statuses and statuses[-1].set_point == set_point, f'set point {set_point} m')
 
 
+@pytest.mark.slow
 def test_a_killed_controller_is_replaced_while_the_crane_stands(directory: Path) -> None:
     with launch('crane', directory, 'scenario:=task_c', 'record:=killed') as running, bench() as b:
         statuses = b.listen(CraneStatus, '/crane/status')
@@ -226,6 +231,7 @@ def test_told_to_end_it_leaves_a_closed_bag_and_nobody(directory: Path) -> None:
 # --- refusals -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_plant_that_refuses_ends_it_with_its_exit_code(directory: Path) -> None:
     with launch('crane', directory, 'scenario:=task_z', 'controller:=false') as running:
         assert running.wait() == 2

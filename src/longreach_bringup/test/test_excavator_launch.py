@@ -48,7 +48,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return record
 
 
-@pytest.mark.slow_after(2)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(('name', 'duration'), DURATIONS.items())
 def test_a_bag_equals_the_library(
     recorded: Callable[[str], Path], name: str, duration: float
@@ -90,6 +90,7 @@ def test_a_bag_equals_the_library(
             assert (force.x, force.z) == (seen[f'{pin}_x'], seen[f'{pin}_z'])
 
 
+@pytest.mark.slow
 def test_compare_knows_the_run(
     recorded: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,6 +109,7 @@ def test_compare_knows_the_run(
     assert 'is not this run' in calls['dig_17kpa'].err
 
 
+@pytest.mark.slow
 def test_in_real_time_a_person_drives_it(tmp_path: Path) -> None:
     with launch('excavator', tmp_path, 'scenario:=none') as running, bench(deadline=DEADLINE) as b:
         joints: list[JointState] = b.listen(JointState, '/excavator/joint_states')
@@ -128,6 +130,7 @@ def test_in_real_time_a_person_drives_it(tmp_path: Path) -> None:
         assert running.wait() == 0, running.text()
 
 
+@pytest.mark.slow
 def test_a_killed_station_is_replaced(tmp_path: Path) -> None:
     with launch('excavator', tmp_path) as running, bench(deadline=DEADLINE) as b:
         joints: list[JointState] = b.listen(JointState, '/excavator/joint_states')

@@ -12,7 +12,7 @@ from longreach_tools.testing import Outcome, launch
 REALISTIC = default_file().parent / 'harvester_realistic.yaml'
 
 
-@pytest.mark.slow_after(2)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ('scenario', 'duration', 'words', 'options'),
     [

@@ -10,7 +10,7 @@ from longreach_symbolic.links import default_file
 from longreach_tools.testing import Outcome, contents, launch
 
 
-@pytest.mark.slow_after(2)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ('scenario', 'words', 'options'),
     [
@@ -47,6 +47,7 @@ def test_a_bag_equals_the_library(
     assert Outcome(capsys, 'links', *called).code == 1
 
 
+@pytest.mark.slow
 def test_an_unstable_loop_is_one_error(tmp_path: Path) -> None:
     (tmp_path / 'arm.yaml').write_text(
         '{drives: [{gain: 125, rate_gain: 25}], sample_time: 0.001}'

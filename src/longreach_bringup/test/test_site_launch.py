@@ -63,6 +63,7 @@ def test_two_cranes_in_lockstep_equal_the_library(
         assert {v for v in differences.values() if isinstance(v, float)} == {0.0}
 
 
+@pytest.mark.slow
 def test_crane_boom_and_excavator_in_lockstep_equal_the_library(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -84,6 +85,7 @@ def test_crane_boom_and_excavator_in_lockstep_equal_the_library(
         assert max(v for v in differences.values() if isinstance(v, float)) < 1e-12, machine
 
 
+@pytest.mark.slow
 def test_two_cranes_in_real_time_do_not_disturb_each_other(tmp_path: Path) -> None:
     with launch('site', tmp_path, 'machines:=two_cranes', 'record:=bags') as running:
         for name in ('north', 'south'):

@@ -47,6 +47,7 @@ def replayed(bag: Path) -> np.ndarray:
     return np.array([row_of(frame, NAMES) for frame in frames])
 
 
+@pytest.mark.slow
 def test_the_boom_is_tracked_and_its_images_give_the_same_tracks_again(tmp_path: Path) -> None:
     with launch('vision', tmp_path, *FAST, 'record:=bag', 'record_images:=true') as running:
         assert running.wait() == 0, running.text()
@@ -126,6 +127,7 @@ def test_files_begin_when_tracker_and_recorder_listen(recorded: str, listeners: 
     assert done.stdout.count(f'listeners: {listeners}\n') == 2
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize('one_process', ['false', 'true'])
 def test_a_rig_that_cannot_be_ends_it_with_its_exit_code(tmp_path: Path, one_process: str) -> None:
     words = ('boom:=true', 'rig:=nowhere.yaml', f'one_process:={one_process}')

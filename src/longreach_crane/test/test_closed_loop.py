@@ -94,6 +94,7 @@ def words(**parameters: Any) -> list[str]:
     return [word for pair in pairs for word in ('-p', pair)]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ('variant', 'arguments'),
     [

@@ -243,6 +243,7 @@ def half() -> list[object]:
     ]
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(('task', 'output', 'matrices', 'brake'), half())
 def test_nonlinear_tasks(
     task: str,
@@ -261,6 +262,7 @@ def test_nonlinear_tasks(
     )
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize(('task', 'output', 'matrices', 'brake'), itertools.product(*CHOICES))
 def test_linear_tasks(
     task: str,
@@ -293,6 +295,7 @@ LIVELY = Scenario(
 )
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize('brake', BRAKES)
 @pytest.mark.parametrize('output', OUTPUTS)
 @pytest.mark.parametrize(
@@ -335,6 +338,7 @@ def test_other_controllers(output: str, brake: str, machinery: Machinery) -> Non
     compare(other, scenario, Plant(other.crane, 'nonlinear', brake), m)
 
 
+@pytest.mark.slow
 def test_viscous_brake_against_radau(machinery: Machinery) -> None:
     # Beyond the limit from the start: the brake closes in cycle 0 on a moving car.
     scenario = Scenario(

@@ -27,6 +27,7 @@ def run(*words: str) -> None:
     arguments.run(arguments)
 
 
+@pytest.mark.slow
 def test_time_stands_still_steps_and_goes_on(b: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     plant = b.add(PlantNode)
 

@@ -363,6 +363,7 @@ def heavy_frequencies(load: float, count: int, hinged: bool = False) -> np.ndarr
     return np.asarray(np.sign(values) * np.sqrt(np.abs(values)) / (2.0 * math.pi))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize('load', [-10.0, -7.0, 1.0, 30.0])
 def test_vertical_beam_under_its_weight(load: float) -> None:
     beam = ChainBeam(1.0, constant(1.0), constant(1.0), DOWN if load > 0.0 else UP)

@@ -83,6 +83,7 @@ def test_kept_connection_to_a_cluster_serves_several_calls():
         assert {*run_jobs(worker_of, range(4), cluster='local:1', progress=False)} == first
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize('where', [{'processes': 2}, {'cluster': 'local:2'}])
 def test_a_job_that_is_killed_again_and_again_is_given_up_and_the_others_are_not(where):
     found = run_jobs(always_killed, range(5), **where, lost=str)

@@ -122,6 +122,7 @@ def assert_close(got: np.ndarray, expected: Any, share: float = 1e-10) -> None:
     assert np.abs(got - expected).max() <= share * np.abs(expected).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('size', SIZES)
 def test_equations_are_lagranges(size: int) -> None:
     random = np.random.default_rng(size)
@@ -287,6 +288,7 @@ def test_torques_and_wrenches_change_the_energy_by_their_power(size: int) -> Non
         assert abs(error) < 1e-10 * np.abs(powers).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('size', SIZES)
 def test_free_swing_of_any_chain_keeps_its_energy(size: int) -> None:
     random = np.random.default_rng(100 + size)

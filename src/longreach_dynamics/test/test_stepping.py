@@ -129,6 +129,7 @@ NONSTIFF, STIFF = runner(nonstiff), runner(stiff)
 both = pytest.mark.parametrize('run', [NONSTIFF, STIFF], ids=['nonstiff', 'stiff'])
 
 
+@pytest.mark.slow_after(1)
 @both
 def test_exponential_decay(run: Run) -> None:
     outcome = run(DECAY, 1.5, [2.0], 3.0)

@@ -65,6 +65,7 @@ def blind(duration: float, mode: str = 'hydraulic', forces: str = '') -> Scenari
 # Known values
 
 
+@pytest.mark.slow
 def test_known_cohesions_come_back_within_their_errors(
     excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun]
 ) -> None:
@@ -143,6 +144,7 @@ def test_printed_forces(excavator: ExcavatorParameters, dig: Callable[..., Excav
     assert abs(fit.cohesion - 17e3) < 3.5 * fit.standard_error < 200.0
 
 
+@pytest.mark.slow
 def test_measured_pressures_as_in_the_thesis(
     excavator: ExcavatorParameters, dig: Callable[..., ExcavatorRun], tmp_path: Path
 ) -> None:

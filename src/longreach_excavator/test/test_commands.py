@@ -304,6 +304,7 @@ def test_inverse_gives_back_the_forces_of_a_dig(capsys, tmp_path, recorded):
     assert 'pin_c' in Outcome(capsys, 'excavator', 'inverse', '--motion', recorded).out
 
 
+@pytest.mark.slow
 def test_cohesion_of_a_dig_is_found_again(capsys, tmp_path, recorded):
     fit, picture = tmp_path / 'fit.csv', tmp_path / 'fit.png'
     words = ('cohesion', '--data', recorded, '--csv', fit, '--plot', picture)
@@ -318,6 +319,7 @@ def test_cohesion_of_a_dig_is_found_again(capsys, tmp_path, recorded):
     assert picture.read_bytes().startswith(PNG)
 
 
+@pytest.mark.slow
 def test_cohesion_from_a_final_pose(capsys, tmp_path):
     """As in the thesis: where the bucket came to rest tells the cohesion, if it stalled."""
     words = ('dig', '--cohesion', 21000, '--csv', tmp_path / 'stalled.csv')

@@ -310,6 +310,7 @@ def test_energy_of_teleoperation_with_missing_oil(excavator: ExcavatorParameters
     assert rows[:, HEAD:SPOOL].min() < excavator.oil.vapour_pressure - 1e5
 
 
+@pytest.mark.slow
 def test_energy_of_random_machines(random_excavator: MakeExcavator) -> None:
     random = np.random.default_rng(43)
     for k in range(25):
@@ -529,6 +530,7 @@ def test_200_litres_a_minute_sweep_in_six_seconds(excavator: ExcavatorParameters
 # Cylinders
 
 
+@pytest.mark.slow
 def test_given_forces_leave_the_oil_alone(excavator: ExcavatorParameters) -> None:
     machine = Excavator(excavator, Scenario(duration=1.0, pose='dig', soil=False))
     y = machine.initial_state().y

@@ -358,6 +358,7 @@ def check_states(found: np.ndarray, expected: np.ndarray, share: float = 1.0) ->
     assert error[WORK:].max() < share * (0.05 + 2e-6 * np.abs(expected[:, WORK:]).max())  # [J]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('cohesion', 'depth'), [(10e3, 'swing'), (17e3, 'swing'), (20e3, 'swing'), (17e3, 'surface')]
 )

@@ -45,6 +45,7 @@ def recorded(excavator, depth: str) -> Recording:
     return Recording('dig', signals)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize('page', [EXCAVATOR, EXCAVATOR_SURFACE], ids=lambda page: page.depth)
 def test_cohesion_is_identified(excavator, page: ExcavatorIdentification):
     recording = recorded(excavator, page.depth)

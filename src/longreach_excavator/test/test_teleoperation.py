@@ -253,6 +253,7 @@ def stationary_velocity(
     return speeds(low)[0], False
 
 
+@pytest.mark.slow
 def test_openings_give_their_velocities_under_any_load(
     random_excavator: Callable[[np.random.Generator], ExcavatorParameters],
 ) -> None:

@@ -178,6 +178,7 @@ def test_realistic_machine_by_its_file(capsys, short, tmp_path):
     Outcome(capsys, 'harvester', *words, '--model', 'reduced').refused('does not have pump')
 
 
+@pytest.mark.slow
 def test_sweep_of_a_parameter(capsys, short, tmp_path):
     table = tmp_path / 'sweep.csv'
     words = ('sweep', 'head.mass', '600:1000:3', '--scenario', short, '--csv', table)

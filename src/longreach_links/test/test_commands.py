@@ -43,6 +43,7 @@ def test_run_prints_and_writes_its_results(capsys, tmp_path, short):
     assert 'largest_torque' in Outcome(capsys, 'links', 'run', 'circle').out
 
 
+@pytest.mark.slow
 def test_other_links_and_another_arm(capsys, tmp_path):
     links, arm = tmp_path / 'links.yaml', tmp_path / 'arm.yaml'
     links.write_text(default_file().read_text().replace('2.94', '1.0'))

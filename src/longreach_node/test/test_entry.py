@@ -110,6 +110,7 @@ def test_a_signal_at_any_point_ends_it_cleanly(tmp_path: Path, point: str, name:
     assert running.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('signals', [['SIGINT'], ['SIGTERM'], ['SIGINT', 'SIGINT']])
 def test_signals_at_random_moments(tmp_path: Path, signals: list[str]) -> None:
     # From the first import of the node's modules until well into its work.

@@ -663,6 +663,7 @@ def test_a_message_that_nobody_hears_is_not_made(latched: bool) -> None:
             assert made
 
 
+@pytest.mark.slow
 def test_what_is_kept_for_late_listeners_has_no_gap_in_real_time() -> None:
     with bench(*words(start_paused=True, real_time_factor=0.0)) as b:
         toy = b.add(Toy)

@@ -95,6 +95,7 @@ def test_trace_form_as_python():
     assert_equal(module['equations'](*arrays(state)), reference(links, state)[:4])
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(('count', 'modes', 'basis'), CASES[1:3])
 def test_numba(count, modes, basis, tmp_path, monkeypatch):
     links, equations, values = case(count, modes, basis)

@@ -20,6 +20,7 @@ def assert_equal(found, wanted, tolerance):
         np.testing.assert_allclose(one, other, rtol=0.0, atol=tolerance * scale)
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize(('count', 'modes', 'basis', 'weighing'), CASES)
 def test_reduced_form_equals_automatic_differentiation(count, modes, basis, weighing):
     links = random_links(count, modes, basis, weighing)
@@ -28,6 +29,7 @@ def test_reduced_form_equals_automatic_differentiation(count, modes, basis, weig
         assert_equal(evaluate(links, state), reference(links, state)[:4], 1e-12)
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize(
     ('count', 'modes', 'basis', 'weighing'),
     [

@@ -75,6 +75,7 @@ def test_table_of_frequencies():
     assert max(abs(first['cubic_error']), abs(second['cubic_error'])) < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('locked', [False, True])
 def test_motion_is_that_of_another_integrator(locked):
     links = load_links()

@@ -47,6 +47,7 @@ def test_compiled_equations_take_numbers_as_parameters():
     assert compilations[0] == compilations[1]
 
 
+@pytest.mark.slow
 def test_the_second_start_derives_and_compiles_nothing(tmp_path):
     program = CALL.format(path=str(Path(__file__).parent))
     environment = os.environ | {'NUMBA_CACHE_DIR': str(tmp_path)}

@@ -74,6 +74,7 @@ needs_latex = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow_after(1)
 @needs_latex
 @pytest.mark.parametrize('name', MODELS)
 def test_latex_compiles_and_fits_the_page(tmp_path, name):
@@ -81,6 +82,7 @@ def test_latex_compiles_and_fits_the_page(tmp_path, name):
     assert 'Overfull' not in log
 
 
+@pytest.mark.slow
 @needs_latex
 @pytest.mark.parametrize('words', [('trace', True), ('trace', False), ('reduced', False)])
 def test_other_forms_compile(tmp_path, words):

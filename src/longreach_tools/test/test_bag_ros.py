@@ -162,6 +162,7 @@ def test_record_header_stamps_gaps_qos_and_late_topics(tmp_path, node):
     assert profiles['/crane/weak'].reliability.name == 'BEST_EFFORT'
 
 
+@pytest.mark.slow
 def test_record_selected_topics_in_sqlite_for_a_duration(tmp_path, node):
     publishers = {name: node.create_publisher(Int32, name, DEEP) for name in ('/a', '/b')}
     before = time.time_ns()
@@ -357,6 +358,7 @@ def command(tmp_path, *arguments):
     )
 
 
+@pytest.mark.slow
 def test_signals_to_recorders_and_a_player(tmp_path, node):
     """Four recorders of one stream and a player: killed, terminated, interrupted twice."""
     publisher = node.create_publisher(CraneSensors, '/crane/sensors', DEEP)

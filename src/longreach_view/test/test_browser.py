@@ -114,6 +114,7 @@ def test_a_slider_of_the_machine_gives_its_value(shown):
     page.get_by_text('Charts', exact=True).click()
 
 
+@pytest.mark.slow
 def test_a_narrow_page_shows_its_charts_from_end_to_end(shown, chromium):
     # Its panel, and with it the charts, get their width late.
     narrow = Tab(chromium, shown.view, {'width': 480, 'height': 600})

@@ -71,6 +71,7 @@ def test_the_page_shows_the_machine_that_was_started(crane):
     crane.until(lambda: (crane.tab.picture() != before).any(), 'it moves')
 
 
+@pytest.mark.slow
 def test_the_slider_of_the_set_point_moves_the_car(crane):
     page = crane.tab.page
     page.get_by_text('Controls', exact=True).click()
@@ -101,6 +102,7 @@ def test_pause_step_resume_and_reset_act_on_the_simulation(crane):
     crane.until(lambda: crane.tab.time() < before, 'the page tells it')
 
 
+@pytest.mark.slow
 def test_a_restart_with_another_scenario(crane):
     assert scenario() == 'task_b.yaml'
     crane.tab.page.get_by_role('combobox', name='Scenario').click()
@@ -111,6 +113,7 @@ def test_a_restart_with_another_scenario(crane):
     assert scenario() == 'task_c.yaml'
 
 
+@pytest.mark.slow
 def test_a_view_that_is_killed_and_started_again_is_followed_by_its_page(crane):
     crane.ending.close()
     page, port, seen = crane.tab.page, crane.view.port, crane.tab.time()

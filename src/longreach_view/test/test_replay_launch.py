@@ -38,7 +38,7 @@ def figures_at(bag, topic, times):
     return found
 
 
-@pytest.mark.slow_after(2)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize('words', [(), ('lockstep:=true',)])
 def test_a_replayed_boom_has_its_bent_shape_and_stress(tmp_path, words):
     fast = ('real_time_factor:=0.0', f'duration:={DURATION}', 'record:=bag', *words)
@@ -65,6 +65,7 @@ def test_a_replayed_boom_has_its_bent_shape_and_stress(tmp_path, words):
     assert np.abs(shown[1].triangle_colors - shown[0].triangle_colors).max() > 10
 
 
+@pytest.mark.slow
 def test_a_replayed_excavator_has_its_forces(tmp_path):
     fast = ('real_time_factor:=0.0', f'duration:={DURATION}', 'record:=bag')
     with launch('excavator', tmp_path, *fast) as running:

@@ -165,6 +165,7 @@ def test_a_picture_is_that_of_many_samples(name: str) -> None:
     assert abs(shift(difference, camera, look, marker, place)).max() < 0.002
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize('way', [(0.02, 0.0, 0.0), (0.03, 0.0, -0.045), (0.0, 0.5, 0.0)])
 def test_motion_blurs_over_the_exposure_around_its_middle(way: tuple[float, ...]) -> None:
     # 2.3 and 6 px across, and 6 % nearer.

@@ -148,6 +148,7 @@ def state_line_time(rig: Path) -> None:
     rig.write_text(yaml.safe_dump(values))
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_guide(
     material: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -66,6 +66,7 @@ def written(folder, shown: dict[str, list[np.ndarray]], codec: str, kind: str) -
     return files
 
 
+@pytest.mark.slow
 def test_errors_of_compression_between_frames_are_stated(tmp_path, pictures):
     files = written(tmp_path, pictures, 'mp4v', 'mp4')
     shown = {side: [frame.image for frame in open_source(file)] for side, file in files.items()}

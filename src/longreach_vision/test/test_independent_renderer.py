@@ -74,6 +74,7 @@ def image_shift(changed: np.ndarray, image: np.ndarray) -> np.ndarray:
     return np.linalg.lstsq(slopes, (changed - image).ravel(), rcond=None)[0]
 
 
+@pytest.mark.slow
 def test_judge_shares_no_code_with_what_it_judges():
     loaded = 'import sys, evaluation; print([m for m in sys.modules if m.startswith("longreach")])'
     done = subprocess.run(

@@ -68,6 +68,7 @@ def test_noise_of_pixels_explains_the_scatter() -> None:
     assert found.warnings == ()
 
 
+@pytest.mark.slow
 def test_errors_of_poses_are_explained_by_their_covariance() -> None:
     rng = np.random.default_rng(5)
     ratios = []

@@ -71,6 +71,7 @@ def recorded(folder: Path, side: str | None, begin: int) -> tuple[object, ...]:
     return folder / 'left', folder / 'right'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('side', ['left', 'right'])
 def test_a_camera_that_is_bumped_is_named_and_its_pose_found_again(capsys, tmp_path, side):
     seen, rig = recorded(tmp_path, side, BUMP), tmp_path / 'rig.yaml'

@@ -65,8 +65,8 @@ def shift_by_normal(
     outline : ndarray, shape (3,)
         Shape matrix (11, 12, 22) of a circle with this normal, of any scale.
     shear : ndarray, shape (2,)
-        Displacement of the image per row by motion under a rolling shutter, which changes the shape
-        as a tilt does, but leaves the centre where it is.
+        Displacement of the image per row by motion under a rolling shutter, which changes the
+        shape as a tilt does, but leaves the centre where it is.
     most : float
         Largest relative difference of the shape; beyond, it is not that of the marker.
 
@@ -121,9 +121,7 @@ def shift_by_normal(
     return offset(turn) - offset(np.zeros(2)), slopes @ np.linalg.solve(information, slopes.T)
 
 
-def _without_shear(
-    own: NDArray[np.float64], shear: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _without_shear(own: NDArray[np.float64], shear: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the shape (11, 12, 22) that an ellipse has without motion."""
     straight = np.eye(2) - np.outer(shear, (0.0, 1.0))
     shape = straight @ matrix_of(own)
