@@ -11,11 +11,9 @@ and the simulation can wait for that.
 
 from __future__ import annotations
 
-import math
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from longreach_msgs.msg import MarkerPositions
@@ -27,16 +25,16 @@ from rclpy.task import Future
 
 from longreach_dynamics.errors import InputError
 from longreach_node import diagnostics, qos
-from longreach_node.frames import frame_name
 from longreach_node.parameters import declare
-from longreach_node.stamps import nanoseconds_of, seconds_to_nanoseconds, stamp_of
+from longreach_node.stamps import nanoseconds_of, stamp_of
 from longreach_vision.io.images import keep_freed_memory
 from longreach_vision.rig import load_rig
 from longreach_vision.ros import conversions
 from longreach_vision.ros.camera_parameters import CameraNodeParameters
-from longreach_vision.ros.simulated_view import SimulatedView
+from longreach_vision.ros.simulated_view import SimulatedViews
 from longreach_vision.simulator.camera_simulator import frame_rng, warm_up
-from longreach_vision.simulator.marker_path import Frame, FrameTimes, MarkerPath, frames_of
+from longreach_vision.simulator.due_frames import DueFrame, DueFrames
+from longreach_vision.simulator.marker_path import MarkerPath
 from longreach_vision.simulator.scene import load_look, scene_of
 
 __all__ = ['CameraNode']
@@ -49,14 +47,6 @@ _PATIENCE = 0.05
 _REPORTS = 1.0
 # Time between the last image and the end of the node, for listeners to process it [s].
 _FAREWELL = 1.5
-
-
-class _Waiting(NamedTuple):
-    """An image to be drawn."""
-
-    view: SimulatedView
-    frame: Frame
-    due: float  # on the monotonic clock [s]
 
 
 Viewer = Callable[[str, int, np.ndarray], None]
@@ -105,36 +95,21 @@ class CameraNode(Node):
             f' {settings.frame_rate:g} images per second on {", ".join(topics)}'
         )
         warm_up()
-        self._views = [
-            SimulatedView(
-                self,
-                name,
-                frame_name(self, settings, f'{name}_camera_optical'),
-                mounted.camera.scaled(settings.scale).replace(name=name),
-                mounted.pose,
-                self._scene,
-                FrameTimes(settings.frame_rate, settings.skew if index else 0.0),
-                seconds_to_nanoseconds(mounted.delay),
-                mounted.line_time / settings.scale,
-                settings.jpeg_quality,
-            )
-            for index, (name, mounted) in enumerate(rig.cameras.items())
-        ]
+        self._views = SimulatedViews(self, settings, rig.cameras, self._scene)
+        self._frames = DueFrames([view.times for view in self._views], settings.duration)
         self._counts = dict.fromkeys(('rendered', 'dropped', 'late', 'missed', 'invalid'), 0)
         self._diagnostics = diagnostics.Diagnostics(self, 'cameras')
         # Stamp of the latest image [ns].
         self._stamp = 0
-        self._waiting: deque[_Waiting] = deque()
         self._born = self._drawn = time.monotonic()
         self._heard = self._seen = 0
-        self._complete = False
         self._truth: Subscription | None = None
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._timer = self.create_timer(_PERIOD, self._work, clock=steady)
         self.create_timer(_REPORTS, self._report, clock=steady)
-        self._path: Iterator[_Waiting] | None = None
         if settings.path:
-            self._path = self._along(MarkerPath.from_csv(settings.path).of(self._scene.names))
+            path = MarkerPath.from_csv(settings.path).of(self._scene.names)
+            self._frames.follow(path, settings.real_time_factor, time.monotonic())
 
     def change(self, settings: CameraNodeParameters) -> None:
         """Continue with parameters that were changed at run time."""
@@ -151,85 +126,51 @@ class CameraNode(Node):
             return
         if self._heard - self._counts['invalid'] == 1:
             self._warn_of_missing(positions, message)
-        stamp, now = nanoseconds_of(message.header.stamp), time.monotonic()
-        frames = [
-            _Waiting(view, frame, now)
-            for view in self._views
-            for frame in view.times.add(stamp, positions, velocities)
-        ]
-        self._waiting.extend(frames)
-        self._complete = 0 < seconds_to_nanoseconds(self.settings.duration) <= stamp
-        if frames or self._complete:
+        stamp = nanoseconds_of(message.header.stamp)
+        if self._frames.add(stamp, positions, velocities, time.monotonic()):
             self._timer.reset()
 
     def _warn_of_missing(self, positions: np.ndarray, message: MarkerPositions) -> None:
         """Warn about markers of the rig that are missing in the truth."""
-        missing = [
-            name
-            for name, there in zip(self._scene.names, np.isfinite(positions[:, 0]), strict=True)
-            if not there
-        ]
-        if missing:
+        missing = np.array(self._scene.names)[~np.isfinite(positions[:, 0])]
+        if missing.size:
             self.get_logger().warning(
                 f'not drawn, because marker_truth has no such marker: {", ".join(missing)}; it'
                 f' has {", ".join(message.name)}'
             )
-
-    def _along(self, path: MarkerPath) -> Iterator[_Waiting]:
-        """Yield the images of a path, each with its due time; 0 for at once."""
-        begun, factor = time.monotonic(), self.settings.real_time_factor
-        times = [view.times for view in self._views]
-        for index, frame in frames_of(path, times, self.settings.duration or math.inf):
-            due = begun + (frame.stamp * 1e-9 - path.times[0]) / factor if factor else 0.0
-            yield _Waiting(self._views[index], frame, due)
 
     def _work(self) -> None:
         """Draw the next image, unless messages are waiting."""
         now = time.monotonic()
         if not self._has_listeners(now):
             return
-        if self._path is None and self._truth is None:
+        if not self._frames.has_path and self._truth is None:
             # The publisher of the truth waits for this node, and thereby for its listeners.
             self._truth = self.create_subscription(
                 MarkerPositions, 'marker_truth', self._on_truth, qos.STREAM
             )
-        if not self._waiting and not (self._path is not None and self._take(now)):
+        if not self._frames.has_next(now, self._views.is_heard):
             self._rest()
             return
         if self._heard != self._seen and now - self._drawn < _PATIENCE:
             self._seen = self._heard
             return
-        if self._waiting[0].due > now or (self.settings.lossless and not self._is_heard()):
+        waiting = self._frames.waiting
+        if waiting[0].due > now or (self.settings.lossless and not self._views.is_heard()):
             return
-        self._draw(self._waiting.popleft())
+        self._draw(waiting.popleft())
         self._drawn = time.monotonic()
-
-    def _take(self, now: float) -> bool:
-        """Take the next image of the path; False if there is none now, or no more."""
-        assert self._path is not None
-        if not (self.settings.real_time_factor or self._is_heard()):
-            return False
-        image = next(self._path, None)
-        if image is None:
-            self._complete = True
-            return False
-        self._waiting.append(image._replace(due=image.due or now))
-        return True
 
     def _rest(self) -> None:
         """Wait for the next image; end the node after the last one has been received."""
-        if not self._complete:
-            if self._path is None:
+        if not self._frames.is_complete:
+            if not self._frames.has_path:
                 self._timer.cancel()
-        elif self._is_heard() and time.monotonic() - self._drawn > _FAREWELL:
+        elif self._views.is_heard() and time.monotonic() - self._drawn > _FAREWELL:
             self._timer.cancel()
             self._report()
             self.get_logger().info(f'end after {self._counts["rendered"]} images')
             self.done.set_result(None)
-
-    def _is_heard(self) -> bool:
-        """Return whether all reliable subscribers have the images, after a short wait."""
-        return all(view.images.is_heard() for view in self._views)
 
     def _has_listeners(self, now: float) -> bool:
         """Return whether the required subscribers of the first image are present."""
@@ -242,24 +183,23 @@ class CameraNode(Node):
 
     def is_watched(self) -> bool:
         """Return whether the required number of subscribers is present."""
-        wanted = self.settings.listeners
-        return all(view.images.subscribers >= wanted for view in self._views)
+        return self._views.is_watched(self.settings.listeners)
 
-    def _draw(self, waiting: _Waiting) -> None:
+    def _draw(self, image: DueFrame) -> None:
         """Draw and publish an image, unless it is dropped."""
-        view, frame = waiting.view, waiting.frame
+        view, frame = self._views[image.camera], image.frame
         lot = frame_rng(self._seed, f'{view.name} dropped', frame.number).random()
         if lot < self.settings.drop_rate:
             self._counts['dropped'] += 1
         else:
             # As fast as possible, no image is late.
-            slow = time.monotonic() - waiting.due > 1.0 / self.settings.frame_rate
+            slow = time.monotonic() - image.due > 1.0 / self.settings.frame_rate
             self._counts['late'] += int(slow and self.settings.real_time_factor > 0.0)
-            image = view.draw(frame, frame_rng(self._seed, view.name, frame.number))
+            drawn = view.draw(frame, frame_rng(self._seed, view.name, frame.number))
             self._counts['rendered'] += 1
             view.publish(frame, unheard=self.viewer is None)
             if self.viewer is not None:
-                self.viewer(view.name, view.stamp(frame), image.copy())
+                self.viewer(view.name, view.stamp(frame), drawn.copy())
         self._stamp = frame.stamp
 
     def _report(self) -> None:
@@ -272,5 +212,5 @@ class CameraNode(Node):
         elif not self._counts['rendered']:
             level = diagnostics.WARN
             text = f'waiting for {"marker_truth" if self._truth else "listeners"}'
-        values = {**self._counts, 'waiting': len(self._waiting)}
+        values = {**self._counts, 'waiting': len(self._frames.waiting)}
         self._diagnostics.publish(stamp_of(self._stamp), level, text, values)
