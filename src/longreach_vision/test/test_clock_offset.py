@@ -301,6 +301,35 @@ def test_a_rolling_shutter_in_the_rig_times_each_marker_at_its_row():
     assert np.mean(squares) < 1.3
 
 
+def test_the_shear_of_a_rolling_shutter_is_not_taken_for_a_tilt():
+    rig, rng = small_rig(), np.random.default_rng(2)
+    markers = tuple(
+        marker.replace(position=tuple(place))
+        for marker, place in zip(rig.markers, rolling(0.0).tolist(), strict=True)
+    )
+    cameras = {side: dataclasses.replace(one, line_time=LINE) for side, one in rig.cameras.items()}
+    rig = dataclasses.replace(rig, cameras=cameras, markers=markers)
+    tracker, squares = StereoTracker(rig), []
+    for k in range(8):
+        time = k / 30.0
+        images = {
+            side: digitised(view(rig, side, rolling, time, LINE), rng) for side in rig.cameras
+        }
+        if k == 0:
+            tracker.start(images, dict.fromkeys(images, time))
+        found = tracker.update(images, dict.fromkeys(images, time)).observations
+        for side, mounted in rig.cameras.items():
+            for i, name in enumerate(('one', 'two')):
+                at, seen = time, np.zeros(2)
+                for _ in range(10):
+                    seen = mounted.camera.project(mounted.pose.to_camera(rolling(at)[i]))
+                    at = time + mounted.row_delay(float(seen[1]))
+                off = found[side][name].center - seen
+                squares.append(off @ np.linalg.solve(found[side][name].covariance, off) / 2.0)
+    # 4.5 if the shape of the ellipse is taken for the direction of the plane's normal.
+    assert np.mean(squares) < 1.5
+
+
 def test_simulated_cameras_expose_row_by_row():
     rig = small_rig()
     cameras = {side: dataclasses.replace(one, line_time=LINE) for side, one in rig.cameras.items()}

@@ -133,7 +133,7 @@ def detect(
     normal_cam: ArrayLike | None = None,
     search: float | None = None,
     expected: Observation | None = None,
-    shear: ArrayLike = (0.0, 0.0),
+    shear: ArrayLike = (0.0, 0.0, 0.0),
     exclude: Sequence[tuple[float, float, float]] = (),
     limits: DetectionLimits = LIMITS,
 ) -> Observation:
@@ -156,8 +156,9 @@ def detect(
         Largest distance of the centre from ``at`` [px]; by default the radius, at least 12.
     expected : Observation, optional
         Previous observation: shape, radius ratio and polarity must agree with it.
-    shear : array_like, shape (2,), optional
-        Displacement of the image per row (of u, of v) by motion under a rolling shutter.
+    shear : array_like, shape (3,), optional
+        Displacement of the image per row (of u, of v) by motion under a rolling shutter, and the
+            standard deviation of both.
     exclude : sequence of (u, v, distance)
         Regions excluded for the centre, because they contain other known markers.
     limits : DetectionLimits, optional
@@ -198,7 +199,7 @@ class Search:
         normal_cam: ArrayLike | None = None,
         search: float | None = None,
         expected: Observation | None = None,
-        shear: ArrayLike = (0.0, 0.0),
+        shear: ArrayLike = (0.0, 0.0, 0.0),
         limits: DetectionLimits = LIMITS,
     ) -> None:
         self._image = image = check_image(image)

@@ -64,9 +64,9 @@ def shift_by_normal(
         The given unit normal in the camera frame.
     outline : ndarray, shape (3,)
         Shape matrix (11, 12, 22) of a circle with this normal, of any scale.
-    shear : ndarray, shape (2,)
-        Displacement of the image per row by motion under a rolling shutter, which changes the
-        shape as a tilt does, but leaves the centre where it is.
+    shear : ndarray, shape (3,)
+        Displacement of the image per row (of u, of v) by motion under a rolling shutter, and its
+        standard deviation. It changes the shape as a tilt does, but leaves the centre where it is.
     most : float
         Largest relative difference of the shape; beyond, it is not that of the marker.
 
@@ -81,7 +81,8 @@ def shift_by_normal(
     size = math.sqrt(own @ own)
     seen = _without_shear(own, shear)
     seen = seen / math.sqrt(seen @ seen)
-    spread = covariance[SHAPE:BLUR, SHAPE:BLUR] / size**2 + np.eye(3) * _SHAPE_FLOOR**2
+    floor = np.eye(3) * (_SHAPE_FLOOR**2 + shear[2] ** 2)
+    spread = covariance[SHAPE:BLUR, SHAPE:BLUR] / size**2 + floor
     # The scale is free: the difference is perpendicular to the shape.
     excess = seen - outline * ((seen @ outline) / (outline @ outline))
     if excess @ excess > most**2 or excess @ np.linalg.solve(spread, excess) < _CONTRADICTED:
@@ -123,7 +124,7 @@ def shift_by_normal(
 
 def _without_shear(own: NDArray[np.float64], shear: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the shape (11, 12, 22) that an ellipse has without motion."""
-    straight = np.eye(2) - np.outer(shear, (0.0, 1.0))
+    straight = np.eye(2) - np.outer(shear[:2], (0.0, 1.0))
     shape = straight @ matrix_of(own)
     root = symmetric_root(shape @ shape.T)
     return np.array([root[0, 0], root[0, 1], root[1, 1]])

@@ -463,11 +463,12 @@ class CameraTracker:
             [min(max(u, 0.0), camera.width - 1.0), min(max(v, 0.0), camera.height - 1.0)]
         )
         reach = prediction.reach + math.dist(at, (u, v))
+        motion = np.array([*prediction.velocity, prediction.speed_deviation])
         try:
             search = Search(
                 image, at, track.reference.radius,
                 camera=camera, normal_cam=self._normal, search=reach, expected=track.reference,
-                shear=self.mounted.line_time * prediction.velocity, limits=self._limits,
+                shear=self.mounted.line_time * motion, limits=self._limits,
             )  # fmt: skip
         except InputError as error:
             # The plane is seen edge-on there, or the radius is too small.

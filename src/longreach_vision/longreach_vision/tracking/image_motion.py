@@ -136,6 +136,7 @@ class Prediction(NamedTuple):
     center: np.ndarray  # (2,), at most one radius outside the image [px]
     covariance: np.ndarray  # (2, 2) [px^2]
     velocity: np.ndarray  # (2,) [px/s]
+    speed_deviation: float  # of the velocity [px/s]
     reach: float  # radius of the search window [px]
     outside: bool  # whether the centre is outside the image
 
@@ -264,7 +265,8 @@ class ImageMotion:
         (a, b), (_, d) = covariance.tolist()
         deviation = math.sqrt(0.5 * (a + d) + math.hypot(0.5 * (a - d), b))
         reach = min(self.parameters.gate * deviation, self.parameters.window)
-        return Prediction(state[:2], covariance, state[2:], reach, outside)
+        speed_deviation = math.sqrt(max(whole[2, 2], whole[3, 3]))
+        return Prediction(state[:2], covariance, state[2:], speed_deviation, reach, outside)
 
     def correct(self, track: Track, time: float, center: np.ndarray, noise: np.ndarray) -> None:
         """Update a track with a position (2,) [px], its covariance (2, 2) [px^2] and time [s]."""
