@@ -661,6 +661,29 @@ def test_a_missing_marker_needs_one_edge_pass(monkeypatch):
     assert stage.statuses().count(TRACKED) < 6
 
 
+def test_alike_markers_share_their_fits(monkeypatch):
+    places = [
+        [x, 0.0, z] for z in (-0.5 * NEIGHBOUR, 0.5 * NEIGHBOUR) for x, _, _ in row(5, NEIGHBOUR)
+    ]
+    markers = [
+        MarkerOnRig(name, RADIUS, position=tuple(place))
+        for name, place in zip('abcdefghij', places, strict=True)
+    ]
+    stage = Stage(places, markers)
+    stage.start()
+    assert stage.statuses() == [TRACKED] * 10
+    fits = []
+    fit = detection.fit_marker
+    monkeypatch.setattr(detection, 'fit_marker', lambda *a: fits.append(a) or fit(*a))
+    half = int(stage.centers[:, 0].mean())
+    for k in range(1, 14):
+        fits.clear()
+        stage.update(k / RATE, hide=(0, 320) if k < 9 else (0, half))
+        assert not stage.wrong()
+    # Four ellipses are seen whole and two half; each of ten markers searches for itself.
+    assert 4 <= len(fits) <= 8
+
+
 def test_where_not_all_answers_are_compared_none_is_sure(monkeypatch):
     monkeypatch.setattr(association, '_ANSWERS', 1)
     stage = Stage(row(6, NEIGHBOUR), clutter=0)

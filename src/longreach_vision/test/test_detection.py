@@ -268,6 +268,22 @@ def test_of_two_markers_the_nearer_one_is_found():
             assert error(detect(image, near(center, shift), 16.0, search=30.0), center) < 0.03
 
 
+def test_a_wide_search_judges_an_ellipse_by_what_is_around_it():
+    # Half of the window is without noise; at the place of the search, a circle is another ellipse.
+    camera = Camera('any', 320, 240, 300.0, 300.0, 160.0, 120.0)
+    normal = (0.3, 0.2, -0.93)
+    exact, center = marker((250.0, 120.0), radius=14.0, camera=camera, normal=normal)
+    image = taken(exact, noise=4.0)
+    image[:, :215] = 110
+    view = {'camera': camera, 'normal_cam': normal}
+    near_by = detect(image, near(center), 14.0, **view)
+    expected = dataclasses.replace(near_by, reason='any')
+    far = detect(image, center - (58.0, 0.0), 14.0, search=60.0, expected=expected, **view)
+    assert near_by.status == far.status == TRACKED
+    assert np.hypot(*(far.center - near_by.center)) < 1e-3
+    assert far.covariance == pytest.approx(near_by.covariance, rel=0.1)
+
+
 def test_excluded_places_are_not_looked_at():
     exact, left = marker((70.2, 80.4))
     exact, right = marker((112.9, 78.8), ground=exact)

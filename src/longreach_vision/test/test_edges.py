@@ -187,7 +187,7 @@ def test_noise_of_the_wildest_image_is_finite():
 def test_edges_of_glare_are_left_out_but_not_those_of_an_overexposed_image():
     image = disc(30.0, 30.0, 15.0)
     edges = find_edges(image, WHOLE, 5.0)
-    assert without_glare(image, edges).u.size == edges.u.size
+    assert without_glare(image, edges) is edges
     glary = image.copy()
     glary[:, 38:] = 255
     seen = find_edges(glary, WHOLE, 5.0)

@@ -8,6 +8,7 @@ with integer pixel centres.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -40,6 +41,7 @@ from longreach_vision.marker.pixel_model import (
     BAND,
     BLUR,
     CENTER,
+    LEAST_NOISE,
     OUTSIDE,
     PERSPECTIVE,
     PERSPECTIVE_PRIOR,
@@ -61,6 +63,7 @@ __all__ = [
     'UNCERTAIN',
     'Observation',
     'Search',
+    'SharedFits',
     'check_image',
     'detect',
     'find_markers',
@@ -75,6 +78,14 @@ LOST = 'LOST'
 _ORDER = {TRACKED: 0, UNCERTAIN: 1, LOST: 2}
 # Initial blur [px]: lens and pixel.
 _BLUR = 1.0
+# Least distance of the centre from the given place that is searched by default [px].
+_REACH = 12.0
+# Largest differences of what two fits were given that share a result, in the order of
+# :class:`SharedFits`: of the same edge points the same ellipse follows, and the fit moves it to
+# the same optimum; hypothetical inner edges are not used where one is expected.
+_ALIKE = np.array(
+    [*[0.1] * 5, 0.0, 0.05, *[math.inf] * 3, 0.0, 0.03, *[5e-4] * 3, 0.2, *[0.005] * 3]
+)
 
 
 @dataclass(frozen=True)
@@ -181,12 +192,40 @@ def detect(
     return given.result(exclude)
 
 
+class SharedFits:
+    """
+    Fits in one image, for searches for alike markers, which find the same ellipses.
+
+    Each fit is known by what it was given: the fields of its hypothesis, whether edges beside
+    glare were left out, expected ratio of the inner edge, shear, logarithm of the noise, and shape
+    of a circle in the plane.
+    """
+
+    def __init__(self) -> None:
+        self._given: list[tuple[float, ...]] = []
+        self._seen: list[Observation] = []
+
+    def find(self, given: tuple[float, ...]) -> Observation | None:
+        """Return an earlier fit whose input was almost the same, or None."""
+        if not self._given:
+            return None
+        alike = np.abs(np.array(self._given) - given) <= _ALIKE
+        places = np.flatnonzero(alike.all(axis=1))
+        return self._seen[places[0]] if places.size else None
+
+    def add(self, given: tuple[float, ...], seen: Observation) -> None:
+        """Keep a fit."""
+        self._given.append(given)
+        self._seen.append(seen)
+
+
 class Search:
     """
     A search for a marker near a pixel, for several sets of excluded regions.
 
     Edges, hypotheses and fits are determined once, when they are needed; each result is that of
-    :func:`detect`, whose arguments these are.
+    :func:`detect`, whose arguments these are. Searches in the same image, with the same camera,
+    normal and limits, can share their fits.
     """
 
     def __init__(
@@ -201,6 +240,7 @@ class Search:
         expected: Observation | None = None,
         shear: ArrayLike = (0.0, 0.0, 0.0),
         limits: DetectionLimits = LIMITS,
+        shared: SharedFits | None = None,
     ) -> None:
         self._image = image = check_image(image)
         self._place = place = _place(at, image)
@@ -209,16 +249,13 @@ class Search:
                 f'radius = {radius:g} px; allowed: [{limits.smallest:g}, {limits.largest:g}] px;'
                 ' give the longer semi-axis of the outer edge'
             )
-        reach = max(12.0, radius) if search is None else search
+        usual = max(_REACH, radius)
+        reach = usual if search is None else search
         if not (math.isfinite(reach) and reach > 0.0):
             raise InputError(f'search = {reach:g} px; allowed: above 0')
         reach = min(reach, float(sum(image.shape)))
         self._packed, self._normal = _view(camera, normal_cam, image)
-        half = reach + 1.3 * radius + 6.0
-        window = (
-            int(place[0] - half), int(place[0] + half) + 1,
-            int(place[1] - half), int(place[1] + half) + 1,
-        )  # fmt: skip
+        window = _window(place, reach, radius)
         self._noise = noise = image_noise(image, window)
         least = max(limits.edge * GRADIENT_NOISE * noise, limits.least_edge)
         edges = find_edges(image, window, least)
@@ -231,12 +268,14 @@ class Search:
                 polarity=0 if expected is None else (-1 if expected.bright else 1),
             )  # fmt: skip
         self._radius, self._wanted, self._expected = radius, wanted, expected
+        self._camera, self._is_wide = camera, reach > usual
         self._shear = np.asarray(shear, float)
         self._limits = limits
         # With and without edges beside saturated pixels, which are left out in the second pass.
         self._edges = [edges]
         self._ranked: list[list[Hypothesis]] = []
         self._fits: dict[tuple[Hypothesis, bool], Observation] = {}
+        self._shared = SharedFits() if shared is None else shared
 
     def _hypotheses(self, thorough: bool) -> list[Hypothesis]:
         """Return the hypotheses of the first pass or the thorough second one."""
@@ -250,13 +289,36 @@ class Search:
 
     def _refined(self, hypothesis: Hypothesis, thorough: bool) -> Observation:
         """Return the fit of a hypothesis."""
-        key = hypothesis, thorough
+        edges = self._edges[thorough]
+        # Both passes have the same edges where there is no glare; the score is that of a pass.
+        key = hypothesis._replace(score=0.0), edges is not self._edges[0]
         if key not in self._fits:
-            self._fits[key] = _refine(
-                self._image, self._packed, self._normal, self._outline, self._edges[thorough],
-                hypothesis, self._noise, self._expected, self._shear, self._limits,
-            )  # fmt: skip
+            self._fits[key] = self._shared_fit(*key, edges)
         return self._fits[key]
+
+    def _shared_fit(self, hypothesis: Hypothesis, glare: bool, edges: EdgePoints) -> Observation:
+        """Return the fit of a hypothesis, by whatever search it was made."""
+        expected, noise, outline = self._expected, self._noise, self._outline
+        inner = math.nan if expected is None else expected.inner
+        level = math.log(max(noise, LEAST_NOISE))
+        # In a window that is much larger than a marker, noise and the shape of a circle vary: they
+        # are those at the ellipse.
+        vary = (0.0,) * 4 if self._is_wide else (level, *outline)
+        given = (*hypothesis, glare, inner, *self._shear, *vary)
+        seen = self._shared.find(given)
+        if seen is None:
+            if self._is_wide:
+                size = float(np.linalg.eigvalsh(hypothesis.shape)[-1])
+                place = np.array([hypothesis.u, hypothesis.v])
+                noise = image_noise(self._image, _window(place, max(_REACH, size), size))
+                with contextlib.suppress(InputError):
+                    outline, _ = _outlines(self._camera, self._normal, place, self._limits)
+            seen = _refine(
+                self._image, self._packed, self._normal, outline, edges, hypothesis, noise,
+                expected, self._shear, self._limits,
+            )  # fmt: skip
+            self._shared.add(given, seen)
+        return seen
 
     def result(self, exclude: Sequence[tuple[float, float, float]] = ()) -> Observation:
         """Return what :func:`detect` finds without some regions."""
@@ -295,6 +357,15 @@ class Search:
             # The first pass found it, and the second pass found nothing better.
             return _questioned(best, place, radius, ranked, limits)
         return best
+
+
+def _window(place: NDArray[np.float64], reach: float, radius: float) -> tuple[int, int, int, int]:
+    """Return columns and rows with all of a marker whose centre is within a distance [px]."""
+    half = reach + 1.3 * radius + 6.0
+    return (
+        int(place[0] - half), int(place[0] + half) + 1,
+        int(place[1] - half), int(place[1] + half) + 1,
+    )  # fmt: skip
 
 
 def _is_plain(seen: Observation, radius: float, limits: DetectionLimits) -> bool:

@@ -90,7 +90,7 @@ def find_edges(
 
 def without_glare(image: NDArray[np.uint8], edges: EdgePoints) -> EdgePoints:
     """
-    Remove edge points whose bright side is saturated.
+    Remove edge points whose bright side is saturated; the same object if there are none.
 
     If most of them are, the image is overexposed, and all are kept.
 
@@ -102,7 +102,7 @@ def without_glare(image: NDArray[np.uint8], edges: EdgePoints) -> EdgePoints:
     u = np.rint(edges.u + 2.5 * edges.nu).astype(int).clip(0, image.shape[1] - 1)
     v = np.rint(edges.v + 2.5 * edges.nv).astype(int).clip(0, image.shape[0] - 1)
     keep = image[v, u] < 254
-    if 2 * np.count_nonzero(keep) < keep.size:
+    if keep.all() or 2 * np.count_nonzero(keep) < keep.size:
         return edges
     u, v, nu, nv, strength, chain = (values[keep] for values in edges[:-1])
     return EdgePoints(u, v, nu, nv, strength, chain, edges.chains)

@@ -494,6 +494,20 @@ def _major(row):  # type: ignore[no-untyped-def]
 
 
 @njit
+def _minor(row):  # type: ignore[no-untyped-def]
+    """Return the shorter semi-axis of a hypothesis (10,) [px]."""
+    return row[_A11] + row[_A22] - _major(row)
+
+
+@njit
+def _box(row, ratio):  # type: ignore[no-untyped-def]
+    """Return half the size (u, v) [px] of the rectangle around a hypothesis times a ratio."""
+    # Not to lose points at its sides by rounding.
+    ratio *= 1.0 + 1e-9
+    return ratio * math.hypot(row[_A11], row[_A12]), ratio * math.hypot(row[_A12], row[_A22])
+
+
+@njit
 def _gather(u, v, nu, nv, chosen, row, radius, tolerance):  # type: ignore[no-untyped-def]
     """
     Fit an ellipse repeatedly to the points near it, with decreasing distance.
@@ -505,8 +519,11 @@ def _gather(u, v, nu, nv, chosen, row, radius, tolerance):  # type: ignore[no-un
         size = 0
         near = tolerance if turn == 0 else (2.0 if turn == 1 else 1.3)
         b11, b12, b22 = inverse(row[_A11], row[_A12], row[_A22])
+        half_u, half_v = _box(row, min(1.8, 1.0 + near / _minor(row)))
         for index in range(u.size):
             du, dv = u[index] - row[_CU], v[index] - row[_CV]
+            if abs(du) > half_u or abs(dv) > half_v:
+                continue
             yu, yv = times(b11, b12, b22, du, dv)
             r = math.sqrt(yu * yu + yv * yv)
             if not 0.4 < r < 1.8:
@@ -534,8 +551,11 @@ def _sectors(u, v, nu, nv, row, nearest, farthest):  # type: ignore[no-untyped-d
     """Return the sectors of an ellipse with edge points within a range of distances [px]."""
     seen = np.zeros(SECTORS, np.bool_)
     b11, b12, b22 = inverse(row[_A11], row[_A12], row[_A22])
+    half_u, half_v = _box(row, min(1.5, 1.0 + farthest / _minor(row)))
     for index in range(u.size):
         du, dv = u[index] - row[_CU], v[index] - row[_CV]
+        if abs(du) > half_u or abs(dv) > half_v:
+            continue
         yu, yv = times(b11, b12, b22, du, dv)
         r = math.sqrt(yu * yu + yv * yv)
         if not 0.5 < r < 1.5:
@@ -570,8 +590,11 @@ def _inner_edge(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
     seen = np.zeros((bins, SECTORS), np.bool_)
     a11, a12, a22 = row[_A11], row[_A12], row[_A22]
     b11, b12, b22 = inverse(a11, a12, a22)
+    half_u, half_v = _box(row, 0.95)
     for index in range(u.size):
         du, dv = u[index] - row[_CU], v[index] - row[_CV]
+        if abs(du) > half_u or abs(dv) > half_v:
+            continue
         yu, yv = times(b11, b12, b22, du, dv)
         r = math.sqrt(yu * yu + yv * yv)
         if not 0.15 < r < 0.95:
@@ -583,7 +606,7 @@ def _inner_edge(u, v, nu, nv, row):  # type: ignore[no-untyped-def]
         seen[int(r * bins), sector_of(yu, yv)] = True
     row[_INNER], row[_INNER_SUPPORT] = 0.0, 0.0
     # There is about one edge point per pixel: a small circle cannot fill all sectors.
-    minor = a11 + a22 - _major(row)
+    minor = _minor(row)
     width = max(1, round(1.2 / minor * bins))
     for low in range(bins - width):
         filled, middle = 0, 0.0
@@ -666,7 +689,7 @@ def _fit(u, v, nu, nv, chosen, row, again):  # type: ignore[no-untyped-def]
     row[_CU], row[_CV] = mean_u + scale * x0, mean_v + scale * y0
     row[_A11], row[_A12], row[_A22] = scale * a11, scale * a12, scale * a22
     longest = _major(row)
-    if row[_A11] + row[_A22] - longest < _THINNEST * longest:
+    if _minor(row) < _THINNEST * longest:
         return False
     agreement = 0.0
     for index in chosen:

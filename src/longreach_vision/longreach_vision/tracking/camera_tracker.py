@@ -33,6 +33,7 @@ from longreach_vision.marker.detection import (
     UNCERTAIN,
     Observation,
     Search,
+    SharedFits,
     check_image,
     detect,
     find_markers,
@@ -455,6 +456,7 @@ class CameraTracker:
         image: np.ndarray,
         track: Track,
         prediction: Prediction,
+        shared: SharedFits | None = None,
     ) -> Callable[[Sequence[tuple[float, float, float]]], Observation]:
         """Return a search for a marker around its prediction, given regions to exclude."""
         camera = self._camera
@@ -468,7 +470,7 @@ class CameraTracker:
             search = Search(
                 image, at, track.reference.radius,
                 camera=camera, normal_cam=self._normal, search=reach, expected=track.reference,
-                shear=self.mounted.line_time * motion, limits=self._limits,
+                shear=self.mounted.line_time * motion, limits=self._limits, shared=shared,
             )  # fmt: skip
         except InputError as error:
             # The plane is seen edge-on there, or the radius is too small.
@@ -542,6 +544,7 @@ class CameraTracker:
         """Search for ambiguous markers, and assign them jointly."""
         candidates: list[Observation] = []
         result: dict[str, Sighting] = {}
+        shared = SharedFits()
         for name, prediction in missing.items():
             rivals = sum(
                 math.dist(prediction.center, other.center) < prediction.reach + other.reach
@@ -550,7 +553,7 @@ class CameraTracker:
             )
             exclude = list(taken)
             good = 0
-            search = self._detect(image, self._tracks[name], prediction)
+            search = self._detect(image, self._tracks[name], prediction, shared)
             # One search more than there are markers: the first may find another object.
             for _ in range(2 + rivals):
                 seen = search(exclude)
