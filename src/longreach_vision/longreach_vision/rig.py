@@ -35,6 +35,7 @@ __all__ = [
     'MountedCamera',
     'Rig',
     'TrackingParameters',
+    'camera_names',
     'load_rig',
 ]
 
@@ -657,8 +658,8 @@ def rig_file(names: Iterable[str]) -> type[Parameters]:
     return dataclasses.make_dataclass('_RigFile', whole, bases=(_RigFile,), frozen=True)
 
 
-def _camera_names(file: Path) -> list[str]:
-    """Return the names of the cameras of a rig file and of its base; what is wrong comes later."""
+def camera_names(file: Path) -> list[str]:
+    """Return the cameras of a rig or reference file and its base; what is wrong comes later."""
     values = load_yaml(file)
     named: list[str] = []
     with contextlib.suppress(InputError):
@@ -680,7 +681,7 @@ def load_rig(path: str | Path) -> Rig:
         For missing, unknown or invalid entries, with file and key.
     """
     file = Path(path)
-    values: Any = load(rig_file(_camera_names(file)), file)
+    values: Any = load(rig_file(camera_names(file)), file)
     cameras = {}
     for field in dataclasses.fields(values.cameras):
         entry: _CameraEntry | None = getattr(values.cameras, field.name)

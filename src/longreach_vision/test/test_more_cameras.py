@@ -169,7 +169,8 @@ def test_track_writes_the_columns_of_each_camera(capsys, scene: Path, tmp_path: 
     refused('images of 2 cameras, allowed: of one, or of all 3', *words[:3], *words[4:])
     alone = printed(capsys, 'track', sources[2], *words[4:6], '--camera', 'top')
     assert [one['camera'] for one in alone['cameras']] == ['top']
-    refused('has 3 cameras, allowed: two', 'sync', *sources[:2], '--rig', scene / 'rig.yaml')
+    few = *sources[:2], '--rig', scene / 'rig.yaml'
+    refused('images of 2 cameras, allowed: of one, or of all 3', 'sync', *few)
 
 
 def test_simulate_draws_all_cameras(capsys, scene: Path) -> None:

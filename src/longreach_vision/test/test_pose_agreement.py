@@ -53,22 +53,24 @@ def bumped(rig: Rig, side: str) -> Rig:
     )
 
 
-def recorded(folder: Path, side: str | None, begin: int) -> tuple[object, ...]:
+def recorded(
+    folder: Path, side: str | None, begin: int, rig: Rig | None = None
+) -> tuple[object, ...]:
     """Write the rig and rendered pictures, with one camera bumped from an image on."""
-    rig, rng = rig_of_four(), np.random.default_rng(5)
+    rig, rng = rig or rig_of_four(), np.random.default_rng(5)
     write_rig(rig, folder / 'rig.yaml')
     still = MarkerPath(tuple('abcd'), np.array([0.0, 9.0]), np.repeat(PLACES[None], 2, axis=0))
     head = ','.join(f'{name}.{axis}' for name in 'abcd' for axis in 'xyz')
     rows = [','.join(map(repr, [time, *PLACES.ravel().tolist()])) for time in still.times.tolist()]
     (folder / 'path.csv').write_text('\n'.join([f'time,{head}', *rows, '']))
     times = [k / RATE for k in range(COUNT)]
-    for one in ('left', 'right'):
+    for one in rig.cameras:
         states = [view(rig, one, lambda _: PLACES)] * 2
         if one == side:
             states[1] = view(bumped(rig, one), one, lambda _: PLACES)
         pictures = [digitised(states[k >= begin], rng) for k in range(COUNT)]
         write_pictures(folder / one, pictures, times)
-    return folder / 'left', folder / 'right'
+    return tuple(folder / one for one in rig.cameras)
 
 
 @pytest.mark.slow

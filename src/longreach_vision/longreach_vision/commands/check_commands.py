@@ -1,8 +1,9 @@
-"""Subcommand ``longreach vision check``: the accuracy of two cameras by a known distance."""
+"""Subcommand ``longreach vision check``: the accuracy of cameras by a known distance."""
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 import sys
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from longreach_dynamics.errors import InputError
 from longreach_tools.arguments import positive
 from longreach_tools.output import print_result, table
-from longreach_vision.commands.tracking_commands import add_recording, tracked_pairs
+from longreach_vision.commands.tracking_commands import add_recording, tracked_frames
 from longreach_vision.setup.known_distance import DistanceCheck, KnownDistance
 
 __all__ = ['configure_check']
@@ -45,7 +46,10 @@ def configure_check(commands: Any) -> None:
 
 def _run_check(arguments: argparse.Namespace) -> None:
     """Run ``check``."""
-    rig, frames = tracked_pairs(arguments)
+    rig, frames = tracked_frames(arguments)
+    # More than two cameras: all together, and each two, which shows the one that is wrong.
+    names = tuple(rig.cameras)
+    compared = [names, *itertools.combinations(names, 2)] if len(names) > 2 else [()]
     checks = []
     for text in arguments.distance:
         found = _DISTANCE.fullmatch(text)
@@ -55,7 +59,10 @@ def _run_check(arguments: argparse.Namespace) -> None:
             length = float(found[3])
         except ValueError as error:
             raise InputError(f'--distance {text}, allowed: such as one:two=1.078') from error
-        checks.append(KnownDistance(rig, (found[1], found[2]), length, arguments.deviation))
+        checks += [
+            KnownDistance(rig, (found[1], found[2]), length, arguments.deviation, cameras)
+            for cameras in compared
+        ]
     for frame in frames:
         for check in checks:
             check.add(frame)
@@ -72,11 +79,13 @@ def _run_check(arguments: argparse.Namespace) -> None:
 
 def _text(results: list[DistanceCheck]) -> str:
     """Return the comparisons as a table in mm."""
-    head = ['markers', 'pairs', 'known [m]', 'measured [m]', 'error [mm]', 'explained']
+    by = ['cameras'] if results[0].cameras else []
+    head = ['markers', *by, 'pairs', 'known [m]', 'measured [m]', 'error [mm]', 'explained']
     head += ['scatter [mm]', 'explained']
     rows = [
         (
             ':'.join(one.markers),
+            *([' '.join(one.cameras)] if one.cameras else []),
             one.pairs,
             one.length,
             f'{one.mean:.5f}',

@@ -83,7 +83,7 @@ def configure_setup(commands: Any) -> None:
         help='estimate camera poses from measured reference points, or refine one',
         description='Estimates poses and plane from the points of REFERENCE.yaml. With --refine,'
         ' instead finds the pose of one camera again, from markers that are tracked in a recording'
-        ' of both: the other camera and the plane are the reference.',
+        ' of all: the other cameras and the plane are the reference.',
     )
     pose.add_argument('reference', metavar='REFERENCE.yaml', type=Path, nargs='?')
     pose.add_argument(
@@ -96,13 +96,13 @@ def configure_setup(commands: Any) -> None:
         '--refine',
         metavar='RECORDING',
         nargs='+',
-        help='bag of images, or left and right video or folder',
+        help='bag of images, or a video or folder of each camera, in the order of the rig',
     )
     add_namespace(pose)
     add_rig(pose)
     pose.add_argument(
         '--camera',
-        choices=('left', 'right'),
+        metavar='NAME',
         help='with --refine: camera whose pose is wrong (default: the one that moved in the'
         ' recording, if that shows)',
     )

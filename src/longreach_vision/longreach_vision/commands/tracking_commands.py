@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import itertools
 import math
 import os
 import re
@@ -38,19 +39,21 @@ from longreach_vision.io.image_sources import ImageSource, open_source
 from longreach_vision.io.pictures import Picture, pictures_of
 from longreach_vision.rig import Rig
 from longreach_vision.simulator.marker_path import MarkerPath
-from longreach_vision.tracking.clock_offset import OffsetEstimator
+from longreach_vision.tracking.clock_offset import Clocks, compare_clocks
 from longreach_vision.tracking.follower import Follower, follow
 from longreach_vision.tracking.pose_agreement import (
     Agreement,
     AgreementEstimator,
     Refinement,
+    begun,
     refine_pose,
+    wrong_camera,
 )
 from longreach_vision.tracking.rig_tracker import StereoFrame
 from longreach_vision.tracking.sightings import Sightings
 from longreach_vision.tracking.track_table import cameras_of
 
-__all__ = ['add_recording', 'configure_tracking', 'run_refine', 'tracked_pairs']
+__all__ = ['add_recording', 'configure_tracking', 'run_refine', 'tracked_frames']
 
 # Chi-square of the gaps after a refinement, beyond which the new pose does not fit.
 _UNFIT = 9.0
@@ -69,12 +72,7 @@ def configure_tracking(commands: Any) -> None:
     )
     track.add_argument('left', metavar='LEFT', nargs='?', help='video or folder of pictures')
     track.add_argument('right', metavar='RIGHT', nargs='?', help='the same for the second camera')
-    track.add_argument(
-        'others',
-        metavar='OTHER',
-        nargs='*',
-        help='the same for further cameras, in the order of the rig',
-    )
+    _add_others(track)
     track.add_argument('--from-bag', metavar='BAG', type=Path, help='use recorded images instead')
     add_namespace(track)
     add_rig(track, required=True)
@@ -93,10 +91,10 @@ def configure_tracking(commands: Any) -> None:
 
     sync = commands.add_parser(
         'sync',
-        help='measure the clock offset of two cameras, and write it into the rig',
-        description='Tracks moving markers, estimates the time by which stamps of the second'
-        ' camera are later than those of the first, and writes it as delay of the second camera'
-        ' into the rig file.',
+        help='measure the clock offsets of cameras, and write them into the rig',
+        description='Tracks moving markers, estimates the time by which stamps of each further'
+        ' camera are later than those of the first, and writes it as delay of this camera into the'
+        ' rig file.',
     )
     add_recording(sync)
     sync.set_defaults(run=_run_sync)
@@ -115,17 +113,28 @@ def configure_tracking(commands: Any) -> None:
 
 
 def add_recording(parser: argparse.ArgumentParser) -> None:
-    """Add RECORDING and RIGHT, images of both cameras, and how they are read and tracked."""
+    """Add RECORDING, RIGHT and OTHER, images of all cameras, and how they are read and tracked."""
     parser.add_argument(
         'left', metavar='RECORDING', help='bag of images; with RIGHT: left video or folder'
     )
     parser.add_argument('right', metavar='RIGHT', nargs='?', help='right video or folder')
+    _add_others(parser)
     add_namespace(parser)
     add_rig(parser, required=True)
     add_reading(parser)
     add_scale(parser)
     add_format(parser)
-    parser.set_defaults(camera=None, from_bag=None, others=[])
+    parser.set_defaults(camera=None, from_bag=None)
+
+
+def _add_others(parser: argparse.ArgumentParser) -> None:
+    """Add OTHER, images of further cameras."""
+    parser.add_argument(
+        'others',
+        metavar='OTHER',
+        nargs='*',
+        help='the same for further cameras, in the order of the rig',
+    )
 
 
 # --- track -----------------------------------------------------------------------------------
@@ -202,42 +211,74 @@ def _opened(
 def _run_sync(arguments: argparse.Namespace) -> None:
     """Run ``sync``."""
     rig, sightings = _collected(arguments)
-    offset = OffsetEstimator(sightings).estimate()
-    assert offset is not None
-    if not offset.is_known:
-        raise LongreachError(f'{offset}; {arguments.rig} is unchanged')
-    second = offset.cameras[1]
-    delay = round(rig.cameras[second].delay + offset.offset, 9)
-    comment = f'standard error {offset.deviation:.2g} s, from {offset.sightings} sightings'
-    write_delay(arguments.rig, second, delay, comment)
-    text = f'{offset}\n{arguments.rig}: cameras.{second}.delay = {delay:.6f} s'
+    clocks = compare_clocks(sightings)
+    failed = '; '.join(map(str, clocks.failed))
+    if not clocks.found:
+        raise LongreachError(f'{failed}; {arguments.rig} is unchanged')
+    told, fields = [*map(str, clocks.failed)], []
+    for camera, offset in clocks.found.items():
+        late, deviation = clocks.offsets[camera]
+        delay = round(rig.cameras[camera].delay + late, 9)
+        comment = f'standard error {deviation:.2g} s, from {offset.sightings} sightings'
+        write_delay(arguments.rig, camera, delay, comment)
+        told.append(f'{offset}\n{arguments.rig}: cameras.{camera}.delay = {delay:.6f} s')
+        fields.append({**offset.fields(), 'camera': camera, 'delay': delay})
+    lines, warning = _write_line_times(arguments, rig, clocks)
+    told += [
+        f'{arguments.rig}: cameras.{name}.line_time = {line_time:.4g} s'
+        for name, line_time in lines.items()
+    ]
+    result: dict[str, Any] = {
+        'cameras': fields,
+        'line_times': lines,
+        'failed': [one.fields() for one in clocks.failed],
+    }
+    if len(rig.cameras) == 2:
+        result = {**fields[0], 'line_times': lines}
+    print_result(result, '\n'.join(told), arguments.format)
+    if warning:
+        print(f'longreach vision: {warning}', file=sys.stderr)
+    unknown = [name for name in list(rig.cameras)[1:] if name not in clocks.found]
+    if unknown:
+        raise LongreachError(
+            f'{failed}; the delay of {", ".join(unknown)} in {arguments.rig} is unchanged'
+        )
+
+
+def _write_line_times(
+    arguments: argparse.Namespace, rig: Rig, clocks: Clocks
+) -> tuple[dict[str, float], str]:
+    """Write the line times that the motion shows; return them, and a warning."""
+    try:
+        line_time, deviation, cameras = clocks.line_time()
+    except LongreachError as error:
+        return {}, str(error)
     lines = {}
-    if offset.has_line_time:
-        comment = f'standard error {offset.line_deviation:.2g} s'
-        for name, one in rig.cameras.items():
-            # Rows of the calibration, not of images of another size.
-            lines[name] = round((one.line_time + offset.line_time) * arguments.scale, 11)
-            write_line_time(arguments.rig, name, lines[name], comment)
-            text += f'\n{arguments.rig}: cameras.{name}.line_time = {lines[name]:.4g} s'
-    print_result(
-        {**offset.fields(), 'camera': second, 'delay': delay, 'line_times': lines},
-        text,
-        arguments.format,
+    for name in cameras:
+        # Rows of the calibration, not of images of another size.
+        lines[name] = round((rig.cameras[name].line_time + line_time) * arguments.scale, 11)
+        write_line_time(arguments.rig, name, lines[name], f'standard error {deviation:.2g} s')
+    left = [name for name in rig.cameras if name not in cameras]
+    if not cameras or not left:
+        return lines, ''
+    return lines, (
+        f'the motion does not show the line time of {", ".join(left)}, which have that of their'
+        ' data sheet: write it into the rig, then run sync again'
     )
 
 
 def _collected(arguments: argparse.Namespace) -> tuple[Rig, Sightings]:
-    """Track the markers of a recording by two cameras; return the rig and all sightings."""
-    rig, frames = tracked_pairs(arguments)
+    """Track the markers of a recording; return the rig and all sightings."""
+    rig, frames = tracked_frames(arguments)
     sightings = Sightings(rig)
     for frame in frames:
         sightings.add(frame)
     return rig, sightings
 
 
-def tracked_pairs(arguments: argparse.Namespace) -> tuple[Rig, Iterator[StereoFrame]]:
+def tracked_frames(arguments: argparse.Namespace) -> tuple[Rig, Iterator[StereoFrame]]:
     """
-    Return the rig, and what is tracked in a recording of its two cameras, while it is iterated.
+    Return the rig, and what is tracked in a recording of its cameras, while it is iterated.
 
     Notes on images that were left out are printed at the end.
 
@@ -252,11 +293,8 @@ def tracked_pairs(arguments: argparse.Namespace) -> tuple[Rig, Iterator[StereoFr
         For a rig with one camera, and images that cannot be read.
     """
     rig = rig_of(arguments)
-    if len(rig.cameras) != 2:
-        raise InputError(
-            f'{arguments.rig} has {len(rig.cameras)} cameras, allowed: two; compare two at a time,'
-            ' in rig files of their own'
-        )
+    if len(rig.cameras) < 2:
+        raise InputError(f'{arguments.rig} has one camera, allowed: two or more')
     if arguments.from_bag is None and arguments.right is None:
         arguments.left, arguments.from_bag = None, Path(arguments.left)
 
@@ -355,35 +393,34 @@ def run_refine(arguments: argparse.Namespace) -> None:
         raise InputError('--refine and REFERENCE.yaml or --marker are given, allowed: one of them')
     if arguments.rig is None:
         raise InputError('--rig is missing, required with --refine')
-    if len(arguments.refine) > 2:
-        raise InputError(f'--refine has {len(arguments.refine)} values, allowed: one or two')
     check_output(arguments.out, arguments.plot)
     wanted, arguments.camera = arguments.camera, None
-    arguments.left, arguments.right, arguments.from_bag, arguments.others = None, None, None, []
-    if len(arguments.refine) == 2:
-        arguments.left, arguments.right = arguments.refine
-    else:
-        arguments.from_bag = Path(arguments.refine[0])
+    arguments.left, *others = arguments.refine
+    arguments.right, arguments.others = (others or [None])[0], others[1:]
+    arguments.from_bag = None
     rig, sightings = _collected(arguments)
-    seen = AgreementEstimator(sightings)
-    agreement = seen.estimate()
-    assert agreement is not None
-    camera = wanted or agreement.moved
+    if wanted is not None and wanted not in rig.cameras:
+        raise InputError(f'--camera {wanted}, allowed by the rig: {", ".join(rig.cameras)}')
+    compared = itertools.combinations(rig.cameras, 2)
+    found = [AgreementEstimator(sightings.between(*two)).estimate() for two in compared]
+    agreements = [one for one in found if one is not None]
+    camera, since = wrong_camera(agreements)
+    if wanted is not None:
+        camera, since = wanted, begun(wanted, agreements)
     if not camera:
         raise InputError(
             f'--camera is missing, required as this recording does not show which camera moved:'
-            f' {agreement}'
+            f' {"; ".join(map(str, agreements))}'
         )
-    since = agreement.since if math.isfinite(agreement.since) else -math.inf
-    found = refine_pose(rig, camera, seen, arguments.plane_deviation, since)
+    refined = refine_pose(sightings, camera, arguments.plane_deviation, since)
     if arguments.out is not None:
         poses = {name: one.pose for name, one in rig.cameras.items()}
-        write_poses(arguments.rig, arguments.out, poses | {camera: found.pose})
-    told, fields = _refined(found, agreement)
+        write_poses(arguments.rig, arguments.out, poses | {camera: refined.pose})
+    told, fields = _refined(refined, agreements)
     print_result(fields, told, arguments.format)
 
 
-def _refined(found: Refinement, agreement: Agreement) -> tuple[str, dict[str, Any]]:
+def _refined(found: Refinement, agreements: Sequence[Agreement]) -> tuple[str, dict[str, Any]]:
     """Return a refined pose as text and as a JSON object."""
     pose = found.pose
     assert pose.covariance is not None
@@ -392,7 +429,8 @@ def _refined(found: Refinement, agreement: Agreement) -> tuple[str, dict[str, An
     )
     place = ', '.join(f'{x:.4f}' for x in pose.translation)
     told = (
-        f'{agreement}\n{found.camera}: turned by {1e3 * found.turned:.3f} mrad'
+        '\n'.join(map(str, agreements))
+        + f'\n{found.camera}: turned by {1e3 * found.turned:.3f} mrad'
         f' (± {1e3 * turn:.3f}), moved by {1e3 * found.shifted:.2f} mm (± {1e3 * shift:.2f})\n'
         f'position {place} m, from {found.sightings} sightings; chi-square by pixels alone'
         f' {found.before:.3g} before, {found.after:.3g} now'
@@ -404,6 +442,7 @@ def _refined(found: Refinement, agreement: Agreement) -> tuple[str, dict[str, An
             ' wrong, too; measure reference points again: longreach vision pose REFERENCE.yaml'
         )
         told += f'\n{warning}'
+    agreed = [one.fields() for one in agreements]
     fields = {
         'camera': found.camera,
         'position': pose.translation.tolist(),
@@ -413,7 +452,7 @@ def _refined(found: Refinement, agreement: Agreement) -> tuple[str, dict[str, An
         'shifted': found.shifted,
         'sightings': found.sightings,
         'chi_square': {'before': found.before, 'after': found.after},
-        'agreement': agreement.fields(),
+        'agreement': agreed[0] if len(agreed) == 1 else agreed,
         'warnings': [warning] if warning else [],
     }
     return told, fields

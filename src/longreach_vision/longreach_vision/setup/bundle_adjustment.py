@@ -46,8 +46,11 @@ FLAT = 0.1
 # Initial poses for each camera.
 _STARTS = 8
 # Number of largest triples of points from which poses are initialised; minima per camera, and
-# their largest sum of squares above the least one, that are combined with the other camera's.
+# their largest sum of squares above the least one, that are combined with the other cameras'.
 _TRIPLES, _RIVALS, _RIVAL_LIMIT = 12, 4, 50.0
+# Combinations of the cameras' minima that are refined, those of the least sums of squares; all of
+# up to three cameras.
+_COMBINED = _RIVALS**3
 # Poses are different beyond this angle [rad] or this share of the distance to the points.
 _TURN, _SHIFT = math.radians(1.0), 0.02
 # Minima are equivalent if their sums of squares differ by less than _EQUAL (3 standard
@@ -393,8 +396,11 @@ def best_fit(problem: Problem, starts: int = _STARTS) -> tuple[Fit | None, list[
             return None, []
         limit = found[0].cost + _RIVAL_LIMIT
         lists.append([fit for fit in found if fit.cost <= limit][:_RIVALS])
+    combined = list(itertools.product(*lists))
+    if len(combined) > _COMBINED:
+        combined.sort(key=lambda chosen: sum(fit.cost for fit in chosen))
     fits: list[Fit] = []
-    for chosen in itertools.product(*lists):
+    for chosen in combined[:_COMBINED]:
         poses = tuple(fit.state.poses[0] for fit in chosen)
         fit = problem.solve(State(poses, problem.measured))
         if fit and not any(_same(fit.state, other.state, problem.measured) for other in fits):

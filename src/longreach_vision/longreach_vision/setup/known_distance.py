@@ -1,10 +1,10 @@
 """
-A bar of known length with a marker at each end: the accuracy of two cameras, without their poses.
+A bar of known length with a marker at each end: the accuracy of cameras, without their poses.
 
 The distance d of two triangulated markers does not depend on the choice of the world. Its mean
 error shows wrong calibrations, baselines and angles between the cameras, its scatter wrong times
 and noise. Errors of poses and calibrations are propagated by differences: with g_k the derivatives
-of d in image pair k by the coordinates of both poses, of covariance S, and their mean g, the mean
+of d in image pair k by the coordinates of all poses, of covariance S, and their mean g, the mean
 of d has the variance g^T S g, and its scatter the part mean((g_k - g)^T S (g_k - g)).
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import cv2
@@ -34,12 +35,16 @@ _TURN, _SHIFT, _PIXEL = 1e-6, 1e-6, 1e-3
 _SURE, _TIMES = 3.0, 2.0
 
 
+# Of each marker: indices of its cameras, and pixels (k, 2) of its triangulated position.
+_Seen = list[tuple[list[int], np.ndarray]]
+
+
 class _Pair(NamedTuple):
-    """Both markers in one image pair."""
+    """Both markers in the images of one time."""
 
     distance: float  # [m]
     noise: float  # its variance from the pixels [m^2]
-    pixels: np.ndarray  # (2 markers, 2 cameras, 2) of the triangulated positions
+    seen: _Seen
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,11 +58,13 @@ class DistanceCheck:
     length, length_deviation : float
         Known distance and its standard deviation [m].
     pairs : int
-        Image pairs in which both cameras tracked both markers.
+        Image pairs in which two cameras or more tracked both markers.
     mean, scatter : float
         Mean and standard deviation of the measured distance [m]; NaN without pairs.
     mean_explained, scatter_explained : float
         Standard deviations of both that pixels, poses and calibrations explain [m].
+    cameras : tuple of str
+        Cameras that were compared, if there are others; otherwise empty.
     """
 
     markers: tuple[str, str]
@@ -68,6 +75,7 @@ class DistanceCheck:
     scatter: float
     mean_explained: float
     scatter_explained: float
+    cameras: tuple[str, ...] = ()
 
     @property
     def error(self) -> float:
@@ -78,14 +86,20 @@ class DistanceCheck:
     def warnings(self) -> tuple[str, ...]:
         """What is not explained, with what to do."""
         one, two = self.markers
+        who, where, by = 'both cameras', 'both cameras', ''
+        if len(self.cameras) == 2:
+            who = ' and '.join(self.cameras)
+            by = f' by {who}'
+        elif self.cameras:
+            who, where, by = 'two cameras', 'two cameras', ' by all cameras'
         if self.pairs < _LEAST:
-            text = f'both cameras track {one} and {two} in {self.pairs} image pairs, allowed: at'
-            return (f'{text} least {_LEAST}; carry the bar where both cameras see it',)
+            text = f'{who} track {one} and {two} in {self.pairs} image pairs, allowed: at'
+            return (f'{text} least {_LEAST}; carry the bar where {where} see it',)
         told = []
         explained = math.hypot(self.mean_explained, self.length_deviation)
         if abs(self.error) > _SURE * explained:
             told.append(
-                f'{one} to {two} measures {1e3 * abs(self.error):.2g} mm too'
+                f'{one} to {two}{by} measures {1e3 * abs(self.error):.2g} mm too'
                 f' {"long" if self.error > 0.0 else "short"}, poses and length explain'
                 f' {1e3 * explained:.2g} mm: measure the length again, then calibrate the cameras'
                 ' and measure the reference points again; a wrong baseline or focal length changes'
@@ -93,16 +107,18 @@ class DistanceCheck:
             )
         if self.scatter > _TIMES * self.scatter_explained:
             told.append(
-                f'the distance of {one} and {two} scatters by {1e3 * self.scatter:.2g} mm, pixels'
-                f' and poses explain {1e3 * self.scatter_explained:.2g} mm: look for a clock'
-                ' offset or a rolling shutter (longreach vision sync), a bar that bends, or a'
-                ' calibration that does not fit at the edges of the images'
+                f'the distance of {one} and {two}{by} scatters by {1e3 * self.scatter:.2g} mm,'
+                f' pixels and poses explain {1e3 * self.scatter_explained:.2g} mm: look for a'
+                ' clock offset or a rolling shutter (longreach vision sync), a bar that bends, or'
+                ' a calibration that does not fit at the edges of the images'
             )
         return tuple(told)
 
     def fields(self) -> dict[str, Any]:
         """Return it as a JSON object."""
         values = {**dataclasses.asdict(self), 'error': self.error}
+        if not self.cameras:
+            del values['cameras']
         return {
             key: None if isinstance(value, float) and math.isnan(value) else value
             for key, value in values.items()
@@ -111,15 +127,18 @@ class DistanceCheck:
 
 class KnownDistance:
     """
-    Collects the distance of two markers over image pairs.
+    Collects the distance of two markers over images of the same times.
 
     Parameters
     ----------
     rig : Rig
-        With two cameras.
+        With two cameras or more.
     markers : (str, str)
     length, length_deviation : float
         Known distance of their centres and its standard deviation [m].
+    cameras : tuple of str
+        Two or all cameras of a rig with more than two, in its order. Two are compared wherever
+        both track the markers, whether the other cameras agree or not. Empty: all.
 
     Raises
     ------
@@ -128,10 +147,15 @@ class KnownDistance:
     """
 
     def __init__(
-        self, rig: Rig, markers: tuple[str, str], length: float, length_deviation: float
+        self,
+        rig: Rig,
+        markers: tuple[str, str],
+        length: float,
+        length_deviation: float,
+        cameras: tuple[str, ...] = (),
     ) -> None:
         if len(rig.cameras) < 2:
-            raise InputError('the rig has one camera, allowed: two')
+            raise InputError('the rig has one camera, allowed: two or more')
         for name in markers:
             if name not in rig.names:
                 raise InputError(f'marker {name!r}, allowed: {", ".join(rig.names)}')
@@ -140,34 +164,43 @@ class KnownDistance:
         for what, value in (('length', length), ('deviation', length_deviation)):
             if not 0.0 < value < math.inf:
                 raise InputError(f'{what} = {value} m, allowed: above 0')
-        self._rig, self._markers = rig, markers
+        self._rig, self._markers, self._told = rig, markers, cameras
         self._length, self._length_deviation = length, length_deviation
         self._pairs: list[_Pair] = []
 
     def add(self, frame: StereoFrame) -> None:
-        """Add an image pair; only markers that both cameras track count."""
-        places = []
+        """Add the images of one time; only markers that two cameras or more track count."""
+        places, by = [], []
         for name in self._markers:
             one = frame.estimates[name]
-            if one.status != TRACKED or one.triangulated is None or len(one.cameras) < 2:
+            cameras, point = one.cameras, one.triangulated
+            if len(self._told) == 2:
+                cameras = self._told
+                point = frame.disagreements.get((name, *cameras))
+            elif one.status != TRACKED or len(cameras) < 2:
                 return
-            places.append(one.triangulated)
+            if point is None:
+                return
+            places.append(point)
+            by.append([tuple(self._rig.cameras).index(camera) for camera in cameras])
         apart = places[1].position - places[0].position
         distance = float(np.linalg.norm(apart))
         along = apart / distance
         noise = float(along @ (places[0].noise + places[1].noise) @ along)
         # As the cameras would see the positions: their own pixels belong to other times.
-        pixels = [
-            [one.camera.project(one.pose.to_camera(p.position)) for one in self._cameras]
-            for p in places
-        ]
-        self._pairs.append(_Pair(distance, noise, np.array(pixels)))
+        seen = []
+        for which, place in zip(by, places, strict=True):
+            mounted = [self._cameras[k] for k in which]
+            pixels = [one.camera.project(one.pose.to_camera(place.position)) for one in mounted]
+            seen.append((which, np.array(pixels)))
+        self._pairs.append(_Pair(distance, noise, seen))
 
     def result(self) -> DistanceCheck:
         """Return the comparison."""
         known = (self._markers, self._length, self._length_deviation, len(self._pairs))
         if not self._pairs:
-            return DistanceCheck(*known, math.nan, math.nan, math.nan, math.nan)
+            unknown = math.nan, math.nan, math.nan, math.nan
+            return DistanceCheck(*known, *unknown, self._told)
         distances = np.array([pair.distance for pair in self._pairs])
         noise = float(np.mean([pair.noise for pair in self._pairs]))
         every = max(1, len(self._pairs) // _SAMPLES)
@@ -177,7 +210,7 @@ class KnownDistance:
             by_pixel.append(self._by_pixels(pair))
         gradients = np.array(by_pose)
         mean = gradients.mean(axis=0)
-        S = np.zeros((12, 12))
+        S = np.zeros((len(mean), len(mean)))
         for k, one in enumerate(self._cameras):
             if one.pose.covariance is not None:
                 S[6 * k : 6 * k + 6, 6 * k : 6 * k + 6] = one.pose.covariance
@@ -190,52 +223,61 @@ class KnownDistance:
             float(distances.std(ddof=1)) if len(distances) > 1 else math.nan,
             math.sqrt(float(mean @ S @ mean) + lens + noise / len(distances)),
             math.sqrt(noise + lens + float(np.mean(np.sum((away @ S) * away, axis=1)))),
+            self._told,
         )
 
     @property
     def _cameras(self) -> list[Any]:
-        """Both mounted cameras."""
+        """All mounted cameras."""
         return list(self._rig.cameras.values())
 
-    def _distance(self, pixels: np.ndarray, poses: tuple[Pose, Pose]) -> float:
-        """Return the distance of two markers from their pixels (2, 2, 2) [m]."""
-        first, second = self._cameras
+    def _distance(self, seen: _Seen, poses: Sequence[Pose]) -> float:
+        """Return the distance of two markers from their pixels, with the poses of all [m]."""
         ends = [
-            triangulate((first.camera, second.camera), poses, seen, np.stack([np.eye(2)] * 2))
-            for seen in pixels
+            triangulate(
+                [self._cameras[k].camera for k in which],
+                [poses[k] for k in which],
+                pixels,
+                np.stack([np.eye(2)] * len(which)),
+            )
+            for which, pixels in seen
         ]
         return float(np.linalg.norm(ends[1].position - ends[0].position))
 
     def _by_poses(self, pair: _Pair) -> np.ndarray:
-        """Return the derivatives by rotation vectors and translations of both poses, (12,)."""
-        gradient = np.zeros(12)
-        for k in range(12):
-            step = _TURN if k % 6 < 3 else _SHIFT
-            ends = []
-            for sign in (1.0, -1.0):
-                change = np.zeros(12)
-                change[k] = sign * step
-                first, second = (
-                    _moved(one.pose, change[6 * c : 6 * c + 6])
-                    for c, one in enumerate(self._cameras)
-                )
-                ends.append(self._distance(pair.pixels, (first, second)))
-            gradient[k] = (ends[0] - ends[1]) / (2.0 * step)
+        """Return the derivatives by rotation vectors and translations of all poses, (6 n,)."""
+        gradient = np.zeros(6 * len(self._cameras))
+        poses = [one.pose for one in self._cameras]
+        for c in sorted({c for which, _ in pair.seen for c in which}):
+            for k in range(6):
+                step = _TURN if k < 3 else _SHIFT
+                ends = []
+                for sign in (1.0, -1.0):
+                    changes = np.zeros((len(poses), 6))
+                    changes[c, k] = sign * step
+                    moved = [_moved(*pair) for pair in zip(poses, changes, strict=True)]
+                    ends.append(self._distance(pair.seen, moved))
+                gradient[6 * c + k] = (ends[0] - ends[1]) / (2.0 * step)
         return gradient
 
     def _by_pixels(self, pair: _Pair) -> float:
         """Return the variance from errors of the calibrations [m^2]."""
         cameras = self._cameras
         variance = 0.0
-        first, second = (one.pose for one in cameras)
-        for index in np.ndindex(2, 2, 2):
-            deviation = cameras[index[1]].calibration_deviation
-            if deviation == 0.0:
-                continue
-            step = np.zeros((2, 2, 2))
-            step[index] = _PIXEL
-            ends = [self._distance(pair.pixels + sign * step, (first, second)) for sign in (1, -1)]
-            variance += (deviation * (ends[0] - ends[1]) / (2.0 * _PIXEL)) ** 2
+        poses = [one.pose for one in cameras]
+        for m, (which, pixels) in enumerate(pair.seen):
+            for index in np.ndindex(*pixels.shape):
+                deviation = cameras[which[index[0]]].calibration_deviation
+                if deviation == 0.0:
+                    continue
+                step = np.zeros_like(pixels)
+                step[index] = _PIXEL
+                ends = []
+                for sign in (1, -1):
+                    seen = list(pair.seen)
+                    seen[m] = which, pixels + sign * step
+                    ends.append(self._distance(seen, poses))
+                variance += (deviation * (ends[0] - ends[1]) / (2.0 * _PIXEL)) ** 2
         return variance
 
 

@@ -1,9 +1,9 @@
 """
-Poses of two cameras, and the plane of the boom, from laser-measured reference points.
+Poses of cameras, and the plane of the boom, from laser-measured reference points.
 
 First each camera separately: initial values from several solvers (SQPNP, IPPE for coplanar points,
 EPNP, P3P on triples), refined by Levenberg-Marquardt with lens distortion; the best minimum is
-kept. Then jointly: both poses and the coordinates of the points, with the laser's coordinates and
+kept. Then jointly: all poses and the coordinates of the points, with the laser's coordinates and
 distances as measurements in addition to the pixels. Pixel errors are usually far smaller than
 laser errors (a hundredth of a pixel is 0.1 mm at 22 m), so that the cameras correct the
 coordinates. The laser's coordinates define the world frame, which pixels cannot determine.
@@ -102,7 +102,7 @@ class Localisation:
 
 def localise(reference: Reference, cameras: Mapping[str, Camera]) -> Localisation:
     """
-    Estimate the poses of one or two cameras.
+    Estimate the poses of one camera or more.
 
     Parameters
     ----------

@@ -7,14 +7,15 @@ See config/reference_example.yaml.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 
 from longreach_dynamics.errors import InputError
 from longreach_dynamics.parameters import Parameters, load, quantity
 from longreach_vision.camera.model import Camera, read_camera
+from longreach_vision.rig import FIRST, MOST_CAMERAS, camera_names
 
 __all__ = [
-    'SIDES',
     'CameraEntry',
     'CameraPair',
     'Distance',
@@ -22,9 +23,8 @@ __all__ = [
     'ReferencePoint',
     'load_reference',
     'read_cameras',
+    'reference_file',
 ]
-
-SIDES = ('left', 'right')
 
 # Larger coordinates are those of maps; no measurement is more accurate than the second value [m].
 _FARTHEST, _FINEST = 1e8, 1e-9
@@ -50,20 +50,23 @@ class CameraEntry(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class CameraPair(Parameters):
-    """One or two cameras."""
+    """Cameras by name; :func:`reference_file` adds others."""
 
     left: CameraEntry | None = quantity('left camera', '', default=None)
     right: CameraEntry | None = quantity('right camera', '', default=None)
 
     def check(self) -> None:
         """Raise InputError if there is no camera."""
-        if self.left is None and self.right is None:
+        count = sum(getattr(self, one.name) is not None for one in dataclasses.fields(self))
+        if not count:
             raise InputError('left and right are missing, allowed: one of them or both')
+        if count > MOST_CAMERAS:
+            raise InputError(f'{count} cameras, allowed: up to {MOST_CAMERAS}')
 
 
 @dataclasses.dataclass(frozen=True)
 class ReferencePoint(Parameters):
-    """A point with measured coordinates and pixels."""
+    """A point with measured coordinates, and pixels by camera."""
 
     name: str = quantity('name', '')
     position: tuple[float, ...] = quantity(
@@ -86,7 +89,7 @@ class Distance(Parameters):
     """A distance measured by laser."""
 
     between: tuple[str, ...] = quantity(
-        'names of two points, or of a camera (left or right) and a point', length=2
+        'names of two points, or of a camera and a point', length=2
     )
     distance: float = quantity('distance', 'm', above=0.0, at_most=1e4)
     deviation: float = quantity(
@@ -122,10 +125,10 @@ class Reference(Parameters):
         """Raise InputError for names that are duplicate or unknown."""
         names = [point.name for point in self.points]
         for name in names:
-            if not name or name in SIDES or names.count(name) > 1:
+            if not name or name in self._known or names.count(name) > 1:
                 raise InputError(
                     f'points has the name {name!r}, allowed: no two alike, none of'
-                    f' {", ".join(SIDES)}'
+                    f' {", ".join(self._known)}'
                 )
         for index, distance in enumerate(self.distances):
             for name in distance.between:
@@ -137,7 +140,7 @@ class Reference(Parameters):
             if distance.between[0] == distance.between[1]:
                 raise InputError(f'distances[{index}].between has {distance.between[0]!r} twice')
         for index, point in enumerate(self.points):
-            for side in SIDES:
+            for side in self._known:
                 if getattr(point, side) is not None and side not in self.sides:
                     raise InputError(
                         f'points[{index}] has a pixel for {side}, but cameras has no {side}'
@@ -145,8 +148,44 @@ class Reference(Parameters):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """Names of the cameras."""
-        return tuple(side for side in SIDES if getattr(self.cameras, side) is not None)
+        """Names of the cameras, left and right first."""
+        return tuple(side for side in self._known if getattr(self.cameras, side) is not None)
+
+    @property
+    def _known(self) -> tuple[str, ...]:
+        """Names of cameras that a point may have pixels of."""
+        return tuple(one.name for one in dataclasses.fields(self.cameras))
+
+
+def reference_file(names: Iterable[str]) -> type[Reference]:
+    """
+    Return the class of a file of reference points that cameras of these names see.
+
+    Raises
+    ------
+    InputError
+        For the name of a key of a point.
+    """
+    others = [name for name in names if name not in FIRST]
+    for name in others:
+        if name in {one.name for one in dataclasses.fields(ReferencePoint)}:
+            raise InputError(f'cameras has {name!r}, which is a key of points, allowed: others')
+    entries = [(name, CameraEntry | None, quantity('camera', '', default=None)) for name in others]
+    pixels = [
+        (
+            name,
+            tuple[float, ...] | None,
+            quantity('u v in its image', 'px', length=2, default=None),
+        )
+        for name in others
+    ]
+    cameras = dataclasses.make_dataclass('_Cameras', entries, bases=(CameraPair,), frozen=True)
+    point = dataclasses.make_dataclass('_Point', pixels, bases=(ReferencePoint,), frozen=True)
+    whole = [
+        ('cameras', cameras, quantity('cameras', '')),
+        ('points', tuple[point, ...], quantity('reference points', '')),  # type: ignore[valid-type]
+    ]
+    return dataclasses.make_dataclass('_Reference', whole, bases=(Reference,), frozen=True)
 
 
 def load_reference(file: str | Path) -> Reference:
@@ -158,7 +197,7 @@ def load_reference(file: str | Path) -> Reference:
     InputError
         For invalid values, with file, key, value and allowed range.
     """
-    return load(Reference, file)
+    return load(reference_file(camera_names(Path(file))), file)
 
 
 def read_cameras(reference: Reference, folder: str | Path) -> dict[str, Camera]:

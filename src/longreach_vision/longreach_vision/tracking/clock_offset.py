@@ -27,10 +27,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from longreach_dynamics.errors import LongreachError
 from longreach_vision.rig import MountedCamera, Rig
 from longreach_vision.tracking.sightings import Sightings
 
-__all__ = ['ClockOffset', 'OffsetEstimator']
+__all__ = ['ClockOffset', 'Clocks', 'OffsetEstimator', 'compare_clocks']
 
 # Standard errors beyond which an offset is significant, and with which an unknown offset covers an
 # interval between images.
@@ -230,6 +231,86 @@ class OffsetEstimator:
         if not pairs:
             return ClockOffset((first, second))
         return _Problem(self._rig, pairs).solve(search=search)
+
+
+@dataclasses.dataclass(frozen=True)
+class Clocks:
+    """
+    Stamps of all cameras of a rig against those of the first one.
+
+    Parameters
+    ----------
+    offsets : dict of (float, float)
+        By camera without the first one: time by which its stamps are later than those of the
+        first [s], as in :class:`ClockOffset`, and its standard error.
+    found : dict of ClockOffset
+        By camera: the estimate with a camera whose offset is known.
+    failed : list of ClockOffset
+        Estimates of two cameras that cannot be known.
+    """
+
+    offsets: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    found: dict[str, ClockOffset] = dataclasses.field(default_factory=dict)
+    failed: list[ClockOffset] = dataclasses.field(default_factory=list)
+
+    def line_time(self) -> tuple[float, float, tuple[str, ...]]:
+        """
+        Return the line time that the cameras have in common.
+
+        Returns
+        -------
+        line_time, deviation : float
+            Mean of the significant ones, weighted by their standard errors, and its standard error
+            [s]; NaN if there is none.
+        cameras : tuple of str
+            Cameras with this line time.
+
+        Raises
+        ------
+        LongreachError
+            If cameras have different line times.
+        """
+        shown = [one for one in self.found.values() if one.has_line_time]
+        if not shown:
+            return math.nan, math.inf, ()
+        weights = np.array([one.line_deviation**-2 for one in shown])
+        mean = float(np.average([one.line_time for one in shown], weights=weights))
+        deviation = float(weights.sum() ** -0.5)
+        for one in self.found.values():
+            spread = math.hypot(one.line_deviation, deviation)
+            if one.is_line_time_known and abs(one.line_time - mean) > _SURE * spread:
+                raise LongreachError(
+                    f'{" and ".join(one.cameras)} have {1e6 * one.line_time:.2f} us a row, others'
+                    f' {1e6 * mean:.2f} us: line times are estimated for equal cameras alone;'
+                    ' write line_time from the data sheets into the rig, then run sync again'
+                )
+        return mean, deviation, tuple(dict.fromkeys(name for one in shown for name in one.cameras))
+
+
+def compare_clocks(sightings: Sightings) -> Clocks:
+    """
+    Estimate the offset of each camera against the first one.
+
+    Where both share too few sightings, or these do not show it, it is the sum of the offsets
+    against a third camera.
+    """
+    clocks = Clocks()
+    known = list(sightings.rig.cameras)[:1]
+    for near in known:  # grows
+        start, spread = clocks.offsets.get(near, (0.0, 0.0))
+        for far in sightings.rig.cameras:
+            if far in known:
+                continue
+            one = OffsetEstimator(sightings.between(near, far)).estimate()
+            assert one is not None
+            if not one.is_known:
+                clocks.failed.append(one)
+                continue
+            offset = one.offset if one.cameras[1] == far else -one.offset
+            clocks.offsets[far] = start + offset, math.hypot(spread, one.deviation)
+            clocks.found[far] = one
+            known.append(far)
+    return clocks
 
 
 class _Track(NamedTuple):

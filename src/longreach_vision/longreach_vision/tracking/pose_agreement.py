@@ -1,15 +1,17 @@
 """
-Agreement of two cameras: whether their poses fit, which camera has moved, and its new pose.
+Agreement of cameras: whether their poses fit, which camera has moved, and its new pose.
 
 Both rays to a marker miss each other by a gap, in pixels, with a known variance from pixels and
 poses. The typical square of gap over deviation, its median over 0.455, is 1 if these variances are
 correct, for any share of wrong sightings below a half; a bumped camera, a wrong pose or a poor
 calibration make it large. Gaps alone cannot tell which of two cameras is wrong: a rotation of one
 has the effect of an opposite one of the other. If a camera was bumped during the recording,
-however, all markers jump in its image, and in no other.
+however, all markers jump in its image, and in no other. Of three cameras or more, the wrong one
+disagrees with all others, which agree with each other.
 
-A pose is refined with the other camera and the plane as reference. Each sighting gives two
-equations: its gap, and the distance of the triangulated point from the plane.
+A pose is refined with the other cameras and the plane as reference. Each sighting gives two
+equations: its gap, and the distance of the triangulated point from the plane. Sightings by several
+others are shared out among them, so that the errors of none count twice.
 """
 
 from __future__ import annotations
@@ -17,18 +19,19 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 
 import cv2
 import numpy as np
 
 from longreach_dynamics.errors import InputError, LongreachError
-from longreach_vision.camera.geometry import Plane, Pose
+from longreach_vision.camera.geometry import Pose
 from longreach_vision.camera.triangulation import triangulate
 from longreach_vision.rig import Rig
 from longreach_vision.tracking.rig_tracker import typical_chi_square
 from longreach_vision.tracking.sightings import Sightings
 
-__all__ = ['Agreement', 'AgreementEstimator', 'Refinement', 'refine_pose']
+__all__ = ['Agreement', 'AgreementEstimator', 'Refinement', 'begun', 'refine_pose', 'wrong_camera']
 
 # Typical square from which cameras disagree (3 standard deviations), and least number of sightings
 # for it.
@@ -284,7 +287,7 @@ class Refinement:
     ----------
     camera : str
     pose : Pose
-        With covariance, including those of the other camera's pose and of the plane.
+        With covariance, including those of the other cameras' poses and of the plane.
     turned, shifted : float
         Change of orientation [rad] and position [m].
     sightings : int
@@ -301,19 +304,49 @@ class Refinement:
     after: float
 
 
+def wrong_camera(agreements: Sequence[Agreement]) -> tuple[str, float]:
+    """
+    Return the camera whose pose is wrong by the agreement of each two, and since when.
+
+    Returns
+    -------
+    camera : str
+        The one that all cameras that disagree have in common, if others agree; or the one in whose
+        image markers jumped. Empty if unknown.
+    since : float
+        Latest time from which on it disagrees [s]; -inf if it did from the beginning.
+    """
+    broken = [one for one in agreements if one.is_broken]
+    common = set.intersection(*(set(one.cameras) for one in broken)) if broken else set()
+    is_sure = len(common) == 1 and any(
+        one.sightings >= _LEAST and not one.is_broken and not common & set(one.cameras)
+        for one in agreements
+    )
+    moved = common if is_sure else {one.moved for one in agreements if one.moved}
+    if len(moved) != 1:
+        return '', -math.inf
+    (camera,) = moved
+    return camera, begun(camera, agreements)
+
+
+def begun(camera: str, agreements: Sequence[Agreement]) -> float:
+    """Return the latest time from which on a camera disagrees with another one [s], or -inf."""
+    since = (one.since for one in agreements if camera in one.cameras)
+    return max((time for time in since if math.isfinite(time)), default=-math.inf)
+
+
 def refine_pose(
-    rig: Rig, camera: str, seen: AgreementEstimator, plane_deviation: float, since: float
+    sightings: Sightings, camera: str, plane_deviation: float, since: float
 ) -> Refinement:
     """
-    Find the pose of one camera again, from markers that both cameras have tracked.
+    Find the pose of one camera again, from markers that it and other cameras have tracked.
 
     Parameters
     ----------
-    rig : Rig
-        With two cameras; the other camera's pose and the plane are the reference.
+    sightings : Sightings
+        Of the rig; the other cameras' poses and the plane are the reference.
     camera : str
         Camera whose pose is wrong.
-    seen : AgreementEstimator
     plane_deviation : float
         Standard deviation of the markers' distances from their planes [m].
     since : float
@@ -330,24 +363,33 @@ def refine_pose(
     """
     from scipy.optimize import least_squares
 
-    pixels, covariances, names = seen.pairs(since)
-    if len(names) < _LEAST:
+    others = [sightings.between(camera, name) for name in sightings.rig.cameras if name != camera]
+    seen = [(two.rig, *AgreementEstimator(two).pairs(since)) for two in others]
+    seen = [one for one in seen if one[3]]
+    count = sum(len(names[k :: len(seen)]) for k, (*_, names) in enumerate(seen))
+    if count < _LEAST:
         raise LongreachError(
-            f'{len(names)} sightings of a marker by both cameras, allowed: {_LEAST} or more'
+            f'{count} sightings of a marker by both cameras, allowed: {_LEAST} or more'
         )
-    pick = np.unique(np.linspace(0, len(names) - 1, _SIGHTINGS).round().astype(int))
-    markers = {marker.name: marker for marker in rig.markers}
-    work = _Refining(
-        rig,
-        tuple(rig.cameras).index(camera),
-        pixels[pick],
-        covariances[pick],
-        [rig.plane_of(markers[names[k]]) for k in pick],
-        plane_deviation,
-    )
+    work = []
+    for k, (rig, pixels, covariances, names) in enumerate(seen):
+        own = np.arange(k, len(names), len(seen))
+        pick = own[
+            np.unique(np.linspace(0, len(own) - 1, _SIGHTINGS // len(seen)).round().astype(int))
+        ]
+        work.append(
+            _Refining(
+                rig,
+                camera,
+                pixels[pick],
+                covariances[pick],
+                [names[m] for m in pick],
+                plane_deviation,
+            )
+        )
     prior = np.array(3 * [_PRIOR_TURN] + 3 * [_PRIOR_SHIFT])
     found = least_squares(
-        lambda x: np.concatenate([work.residuals(x), x / prior]),
+        lambda x: np.concatenate([*(one.residuals(x) for one in work), x / prior]),
         np.zeros(6),
         x_scale=np.array(3 * [1e-3] + 3 * [1e-2]),
         loss='huber',
@@ -355,52 +397,66 @@ def refine_pose(
     )
     inverse = np.linalg.inv(found.jac.T @ found.jac)
     # Residuals larger than stated: the markers are farther from the plane, or the lens is poor.
-    own = work.residuals(found.x)
+    own = np.concatenate([one.residuals(found.x) for one in work])
     scale = max(1.0, typical_chi_square(own**2))
     left = np.sqrt(scale * np.diag(inverse)) / prior
+    count = sum(one.count for one in work)
     if not found.success or left.max() > _LEFT:
         raise LongreachError(
-            f'{len(pick)} sightings do not determine the pose of {camera}: rotation to'
+            f'{count} sightings do not determine the pose of {camera}: rotation to'
             f' {1e3 * math.sqrt(scale * np.trace(inverse[:3, :3])):.2g} mrad, position to'
             f' {1e3 * math.sqrt(scale * np.trace(inverse[3:, 3:])):.2g} mm; record three or more'
             ' markers that are spread over the plane, or move them over it'
         )
     covariance = scale * inverse
-    solver = inverse @ found.jac[: len(own)].T
-    for by_other, spread in work.by_others(found.x):
-        effect = solver @ by_other
-        covariance = covariance + effect @ spread @ effect.T
-    gaps = len(pick)
+    solver, row = inverse @ found.jac[: len(own)].T, 0
+    by_plane = np.zeros((6, 3))
+    for one in work:
+        rows = solver[:, row : row + 2 * one.count]
+        row += 2 * one.count
+        if one.other_covariance is not None:
+            effect = rows @ one.by('other', found.x)
+            covariance = covariance + effect @ one.other_covariance @ effect.T
+        # The plane is common to all.
+        by_plane += rows @ one.by('plane', found.x)
+    if sightings.rig.plane.covariance is not None:
+        covariance = covariance + by_plane @ sightings.rig.plane.covariance @ by_plane.T
+    before, after = (
+        typical_chi_square(np.concatenate([one.residuals(x)[: one.count] for one in work]) ** 2)
+        for x in (np.zeros(6), found.x)
+    )
     return Refinement(
         camera,
-        work.pose(found.x, 0.5 * (covariance + covariance.T)),
+        work[0].pose(found.x, 0.5 * (covariance + covariance.T)),
         float(np.linalg.norm(found.x[:3])),
         float(np.linalg.norm(found.x[3:])),
-        gaps,
-        typical_chi_square(work.residuals(np.zeros(6))[:gaps] ** 2),
-        typical_chi_square(own[:gaps] ** 2),
+        count,
+        before,
+        after,
     )
 
 
 class _Refining:
-    """Residuals of a refinement."""
+    """Residuals of a refinement by one other camera."""
 
     def __init__(
         self,
         rig: Rig,
-        index: int,
+        camera: str,
         pixels: np.ndarray,
         covariances: np.ndarray,
-        planes: list[Plane],
+        names: list[str],
         plane_deviation: float,
     ) -> None:
         mounted = list(rig.cameras.values())
         self._cameras = mounted[0].camera, mounted[1].camera
         # Exact: what is common to all sightings is added at the end.
         self._poses = [Pose(one.pose.rotation, one.pose.translation) for one in mounted]
-        self._spreads = [one.pose.covariance for one in mounted]
-        self._index, self._pixels, self._covariances = index, pixels, covariances
-        self._planes, self._deviation = planes, plane_deviation
+        self._index = tuple(rig.cameras).index(camera)
+        self.other_covariance = mounted[1 - self._index].pose.covariance
+        self._pixels, self._covariances, self.count = pixels, covariances, len(pixels)
+        planes = {marker.name: rig.plane_of(marker) for marker in rig.markers}
+        self._planes, self._deviation = [planes[name] for name in names], plane_deviation
 
     def pose(self, change: np.ndarray, covariance: np.ndarray | None = None) -> Pose:
         """Return the pose after a change: rotation vector in the camera [rad], position [m]."""
@@ -435,23 +491,13 @@ class _Refining:
             heights[k] = away / math.sqrt(spread)
         return np.concatenate([gaps, heights])
 
-    def by_others(self, change: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return derivatives of the residuals by the other pose and the plane, covariances."""
-        found = []
+    def by(self, kind: str, change: np.ndarray) -> np.ndarray:
+        """Return derivatives of the residuals by the pose of the other camera, or the plane."""
         base = self.residuals(change)
-        for kind, spread, size in (
-            ('other', self._spreads[1 - self._index], 6),
-            ('plane', self._planes[0].covariance, 3),
-        ):
-            if spread is None:
-                continue
-            columns = []
-            for k in range(size):
-                step = np.zeros(size)
-                step[k] = 1e-5
-                columns.append((self.residuals(change, **{kind: step}) - base) / 1e-5)
-            found.append((np.stack(columns, axis=1), spread))
-        return found
+        columns = []
+        for step in 1e-5 * np.eye({'other': 6, 'plane': 3}[kind]):
+            columns.append((self.residuals(change, **{kind: step}) - base) / 1e-5)
+        return np.stack(columns, axis=1)
 
 
 def _changed(pose: Pose, change: np.ndarray, covariance: np.ndarray | None = None) -> Pose:

@@ -1,0 +1,289 @@
+"""Three cameras and more: their clocks, a known distance, a bumped one, reference points."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from known_rig import LENS, POSES, change, mapping
+from rig_files import write_rig
+from small_commands import call, printed, refused
+from small_rig import NAMES, START, seen_at, write_path
+from test_more_cameras import THREE, only, rig_of_three
+from test_pose_agreement import bumped, recorded, rig_of_four
+
+from longreach_dynamics.errors import InputError, LongreachError
+from longreach_dynamics.parameters import from_mapping
+from longreach_vision.camera.geometry import Plane, Pose
+from longreach_vision.camera.model import write_camera
+from longreach_vision.commands.check_commands import _text
+from longreach_vision.rig import MarkerOnRig, MountedCamera, Rig, load_rig
+from longreach_vision.setup.known_distance import DistanceCheck
+from longreach_vision.setup.localisation import localise
+from longreach_vision.setup.reference_points import load_reference, reference_file
+from longreach_vision.simulator.marker_path import MarkerPath
+from longreach_vision.tracking.clock_offset import ClockOffset, Clocks, compare_clocks
+from longreach_vision.tracking.pose_agreement import Agreement, wrong_camera
+from longreach_vision.tracking.rig_tracker import StereoFrame
+from longreach_vision.tracking.sightings import Sightings
+
+DELAYS = {'left': 0.0, 'right': 0.015, 'top': 0.006}
+LENGTH = float(np.linalg.norm(START[1] - START[0]))
+TOP = Pose.from_look_at((14.0, -20.0, 9.0), (13.5, 0.0, 4.0))
+
+
+# --- clocks and a known distance, from pictures ---------------------------------------------
+
+
+@pytest.fixture(scope='module')
+def bar(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pictures of a bar that swings, by three cameras with delays that rig.yaml does not state."""
+    folder = tmp_path_factory.mktemp('bar')
+    rig = rig_of_three()
+    write_rig(rig, folder / 'rig.yaml')
+    late = {
+        name: dataclasses.replace(one, delay=DELAYS[name]) for name, one in rig.cameras.items()
+    }
+    write_rig(dataclasses.replace(rig, cameras=late), folder / 'late.yaml')
+    times = np.linspace(0.0, 1.2, 121)
+    swing = 0.06 * (1.0 - np.cos(8.0 * times))[:, None, None] * np.array([0.6, 0.0, 1.0])
+    write_path(MarkerPath(NAMES, times, START + swing), folder / 'path.csv')
+    (folder / 'look.yaml').write_text('clutter: 10\nseed: 3\n')
+    look = ('--look', folder / 'look.yaml', '--rate', 30)
+    words = ('--rig', folder / 'late.yaml', *look, '--out', folder / 'seen')
+    call('render', folder / 'path.csv', *words)
+    return folder
+
+
+def test_sync_writes_the_delay_of_each_camera(capsys, bar: Path) -> None:
+    sources = [bar / 'seen' / name for name in THREE]
+    told = printed(capsys, 'sync', *sources, '--rig', bar / 'rig.yaml')
+    assert [one['camera'] for one in told['cameras']] == ['right', 'top']
+    assert told['failed'] == []
+    found = load_rig(bar / 'rig.yaml').cameras
+    for one in told['cameras']:
+        assert abs(one['offset'] - DELAYS[one['camera']]) < min(5e-4, 4.0 * one['deviation'])
+        assert found[one['camera']].delay == one['delay']
+    assert found['left'].delay == 0.0
+
+
+def test_check_compares_all_cameras_and_each_two(capsys, bar: Path) -> None:
+    sources = [bar / 'seen' / name for name in THREE]
+    words = ('check', *sources, '--rig', bar / 'late.yaml', '--distance', f'one:two={LENGTH}')
+    told = printed(capsys, *words)
+    cameras = [one['cameras'] for one in told['distances']]
+    assert cameras == [list(THREE), ['left', 'right'], ['left', 'top'], ['right', 'top']]
+    for one in told['distances']:
+        assert one['pairs'] > 20
+        assert abs(one['error']) < 1e-3
+    assert told['distances'][0]['scatter'] < told['distances'][1]['scatter']
+    assert told['warnings'] == []
+    one = DistanceCheck(NAMES, 1.0, 1e-3, 3, 1.0, 0.0, 0.0, 0.0, ('left', 'top'))
+    assert re.search(r'one:two +left top +3 +1', _text([one]))
+    assert one.warnings[0].startswith('left and top track one and two in 3 image pairs')
+
+
+def test_one_camera_is_refused(bar: Path, tmp_path: Path) -> None:
+    write_rig(only(rig_of_three(), 'top'), tmp_path / 'rig.yaml')
+    words = (bar / 'seen/top', '--rig', tmp_path / 'rig.yaml')
+    text = 'has one camera, allowed: two or more'
+    refused(text, 'sync', *words)
+    refused(text, 'check', *words, '--distance', 'one:two=1')
+    refused(text, 'pose', '--refine', *words)
+
+
+# --- cameras that do not see the same markers -----------------------------------------------
+
+
+def swinging(seen: dict[str, tuple[int, ...]], line_times: dict[str, float]) -> Sightings:
+    """Return sightings of three markers, each camera of its own ones, with delays."""
+    poses = POSES | {'top': TOP}
+    names = ('one', 'two', 'three')
+    places = np.array([(5.0, 0.0, 1.0), (14.0, 0.0, 8.0), (24.0, 0.0, 3.0)])
+    rng = np.random.default_rng(1)
+    rig = Rig(
+        {name: MountedCamera(LENS, pose) for name, pose in poses.items()},
+        Plane(np.array([0.0, 1.0, 0.0]), 0.0),
+        tuple(MarkerOnRig(name, 0.18) for name in names),
+    )
+    sightings = Sightings(rig)
+
+    def shown(camera: str, time: float, k: int) -> np.ndarray:
+        swing = np.sin(1.6 * time + k) + 0.3 * np.sin(4.1 * time + 2.0 * k)
+        place = places[k] + swing * np.array([0.0, 0.0, 1.0])
+        return np.asarray(LENS.project(poses[camera].to_camera(place)))
+
+    for k in range(180):
+        observations = {}
+        for camera, which in seen.items():
+            time = k / 30.0 - DELAYS[camera]
+            line_time = line_times.get(camera, 0.0)
+            observations[camera] = {}
+            for m in which:
+                pixel = shown(camera, time, m)
+                for _ in range(5 if line_time else 0):
+                    row = pixel[1] - 0.5 * (LENS.height - 1.0)
+                    pixel = shown(camera, time + line_time * row, m)
+                one = seen_at(*(pixel + 0.02 * rng.standard_normal(2)))
+                one = dataclasses.replace(one, covariance=4e-4 * np.eye(2))
+                observations[camera][names[m]] = one
+        times = dict.fromkeys(seen, k / 30.0)
+        sightings.add(StereoFrame(k / 30.0, 0.0, observations, {}, times=times))
+    return sightings
+
+
+def test_a_camera_that_shares_no_marker_is_compared_through_another() -> None:
+    clocks = compare_clocks(swinging({'left': (0, 1), 'right': (0, 1, 2), 'top': (2,)}, {}))
+    for name in ('right', 'top'):
+        offset, deviation = clocks.offsets[name]
+        assert abs(offset - DELAYS[name]) < min(1e-3, 4.0 * deviation)
+    assert clocks.found['top'].cameras == ('right', 'top')
+    (failed,) = clocks.failed
+    assert 'of top against left: cannot be known from 0 sightings' in str(failed)
+
+
+def test_a_camera_apart_from_all_others_has_no_offset() -> None:
+    clocks = compare_clocks(swinging({'left': (0, 1), 'right': (0, 1), 'top': (2,)}, {}))
+    assert list(clocks.offsets) == ['right']
+    assert [one.cameras for one in clocks.failed] == [('left', 'top'), ('right', 'top')]
+
+
+def test_a_line_time_that_all_cameras_have() -> None:
+    rolling = dict.fromkeys(THREE, 15e-6)
+    clocks = compare_clocks(swinging(dict.fromkeys(THREE, (0, 1, 2)), rolling))
+    line_time, deviation, cameras = clocks.line_time()
+    assert abs(line_time - 15e-6) < 4.0 * deviation
+    assert set(cameras) == set(THREE)
+
+
+def test_line_times_that_differ_are_not_averaged() -> None:
+    pairs = {'right': 15e-6, 'top': 0.0}
+    found = {
+        name: ClockOffset(
+            ('left', name),
+            0.0,
+            1e-5,
+            0.03,
+            line_time=value,
+            line_deviation=1e-7,
+            line_shift=9.0,
+        )
+        for name, value in pairs.items()
+    }
+    clocks = Clocks(dict.fromkeys(pairs, (0.0, 1e-5)), found)
+    with pytest.raises(
+        LongreachError, match=r'left and top have 0\.00 us a row, others 15\.00 us'
+    ):
+        clocks.line_time()
+
+
+def test_sync_leaves_what_it_does_not_know(capsys, bar: Path, tmp_path: Path) -> None:
+    # The third camera sees markers that stand still.
+    rig = rig_of_three()
+    write_rig(rig, tmp_path / 'rig.yaml')
+    pictures = sorted((bar / 'seen/top').iterdir())
+    still = tmp_path / 'top'
+    still.mkdir()
+    for picture in pictures:
+        (still / picture.name).write_bytes(pictures[0].read_bytes())
+    words = ('sync', bar / 'seen/left', bar / 'seen/right', still, '--rig', tmp_path / 'rig.yaml')
+    refused('the delay of top in', *words, kind=LongreachError)
+    cameras = load_rig(tmp_path / 'rig.yaml').cameras
+    assert cameras['right'].delay == pytest.approx(0.015, abs=5e-4)
+    assert cameras['top'].delay == 0.0
+
+
+# --- a bumped camera ------------------------------------------------------------------------
+
+
+def rig_of_four_by_three() -> Rig:
+    """Return three cameras with nearly exact poses, and four markers that are spread."""
+    rig = rig_of_four()
+    one = rig.cameras['left']
+    pose = Pose.from_look_at((0.2, -4.6, 1.8), (0.0, 0.0, 0.3))
+    pose = dataclasses.replace(pose, covariance=one.pose.covariance)
+    top = dataclasses.replace(one, camera=one.camera.replace(name='top'), pose=pose)
+    return dataclasses.replace(rig, cameras={**rig.cameras, 'top': top})
+
+
+@pytest.mark.parametrize('side', ['left', 'top'])
+def test_of_three_cameras_the_wrong_one_is_found(capsys, tmp_path: Path, side: str) -> None:
+    rig = rig_of_four_by_three()
+    seen, file = recorded(tmp_path, side, 0, rig), tmp_path / 'rig.yaml'
+    refused(
+        '--camera other, allowed by the rig: left, right, top',
+        'pose',
+        '--refine',
+        *seen,
+        '--rig',
+        file,
+        '--camera',
+        'other',
+    )
+    found = printed(capsys, 'pose', '--refine', *seen, '--rig', file, '--out', file)
+    # It was bumped before the recording: two cameras alone would not show which one.
+    assert found['camera'] == side
+    assert len(found['agreement']) == 3
+    assert found['chi_square']['after'] < 4.0 < found['chi_square']['before']
+    true, new = bumped(rig, side).cameras[side].pose, load_rig(file).cameras[side].pose
+    turn = true.rotation.T @ new.rotation
+    error = np.array([turn[2, 1], turn[0, 2], turn[1, 0], *(new.translation - true.translation)])
+    assert error @ np.linalg.solve(new.covariance, error) < 22.0
+    assert list(load_rig(file).cameras) == list(THREE)
+
+
+def test_which_camera_is_wrong_needs_others_that_agree() -> None:
+    def agreement(first: str, second: str, chi_square: float, sightings: int = 99) -> Agreement:
+        return Agreement((first, second), sightings, chi_square)
+
+    broken = [agreement('left', 'right', 50.0), agreement('right', 'top', 40.0)]
+    assert wrong_camera([*broken, agreement('left', 'top', 1.0)])[0] == 'right'
+    assert wrong_camera([*broken, agreement('left', 'top', 1.0, 3)])[0] == ''
+    assert wrong_camera([*broken, agreement('left', 'top', 30.0)])[0] == ''
+    moved = dataclasses.replace(broken[0], moved='left', since=2.0)
+    assert wrong_camera([moved]) == ('left', 2.0)
+
+
+# --- reference points -----------------------------------------------------------------------
+
+
+def test_reference_points_of_three_cameras_give_a_rig(capsys, tmp_path: Path) -> None:
+    cameras, poses = dict.fromkeys(THREE, LENS), POSES | {'top': TOP}
+    values = mapping(cameras=cameras, poses=poses, rng=np.random.default_rng(2), deviation=0.003)
+    values['distances'] = [{'between': ['top', 'p1'], 'distance': 1.0, 'deviation': 10.0}]
+    (tmp_path / 'reference.yaml').write_text(yaml.safe_dump(values))
+    for name in THREE:
+        write_camera(LENS, tmp_path / f'{name}.yaml')
+    out = tmp_path / 'rig.yaml'
+    words = ('pose', tmp_path / 'reference.yaml', '--out', out)
+    told = printed(capsys, *words)
+    assert list(told['cameras']) == list(THREE)
+    assert set(told['tip']['in_plane']) == set(THREE)
+    rig = load_rig(out)
+    for name in THREE:
+        pose = rig.cameras[name].pose
+        off = pose.translation - poses[name].translation
+        assert off @ np.linalg.solve(pose.covariance[3:, 3:], off) < 16.0
+    # A camera that is not left or right may be alone.
+    alone = mapping(cameras={'top': LENS}, poses=poses)
+    found = localise(from_mapping(reference_file(['top']), alone), {'top': LENS})
+    assert found.poses['top'].translation == pytest.approx(TOP.translation, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ('cameras', 'text'),
+    [
+        ({'position': {'calibration': 'a.yaml'}}, "cameras has 'position', which is a key"),
+        ({f'c{k}': {'calibration': 'a.yaml'} for k in range(9)}, '9 cameras, allowed: up to 8'),
+        ({'2nd': {'calibration': 'a.yaml'}}, 'cameras.2nd is unknown'),
+    ],
+)
+def test_cameras_of_a_reference_that_are_refused(tmp_path: Path, cameras, text: str) -> None:
+    file = tmp_path / 'reference.yaml'
+    file.write_text(yaml.safe_dump(change(cameras=cameras)))
+    with pytest.raises(InputError, match=text):
+        load_reference(file)
